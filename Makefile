@@ -309,7 +309,7 @@ bench-medium-ns3: virtual-lab
 
 # What is published of whole papers, in experiments/results. RESULTS="westwoodvt-2007 achievement-2008:uncapped" makes
 # a part of it: experiments, with a variant after the colon. DASK=ADDRESS uses a cluster.
-RESULTS := achievement-2008 achievement-2008:uncapped multihop-2005 multihop-2005:grid westwoodvt-2007 westwoodvt-2007:min-rto \
+RESULTS := achievement-2008 achievement-2008:uncapped achievement-2008:westwood-min-rto multihop-2005 multihop-2005:grid westwoodvt-2007 westwoodvt-2007:min-rto \
 	tcp-real-2001 $(addprefix tcp-real-2001,:slow :slow-min-rto :reverse :handoff :handoff-min-rto :handoff-reno2001 :playback \
 	:playback-reverse :playback-handoff :token :token-min-rto :token-reno2001)
 results: virtual-lab
@@ -320,6 +320,7 @@ results: virtual-lab
 	    $(RUN)/nagi publish results/$$name experiments/results/$$name; \
 	done
 	@$(RUN)/python experiments/results/silences.py results/tcp-real-2001-handoff*
+	@$(RUN)/python experiments/results/windows.py results/achievement-2008
 	@$(RUN)/python experiments/results/figures.py
 
 # FPGA_CORE="--seed 2 --without-poisson".

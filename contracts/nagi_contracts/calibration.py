@@ -99,7 +99,9 @@ class CalibratedMode(Contract):
 class CalibratedDevice(Contract):
     """What the packets went through."""
 
-    by: Literal["simulated"] = Field(description="simulated: gr-nagi's channel, noise alone")
+    by: Literal["simulated", "uhd"] = Field(
+        description="simulated: gr-nagi's channel, noise alone; uhd: devices on a cable"
+    )
     name: str
     firmware: str | None = Field(None, description="null: the device has none")
 

@@ -679,6 +679,10 @@ class RunPlan(Contract):
         """The links that are radios."""
         return [link for link in self.links if link.is_radio]
 
+    def radio_devices(self) -> list[LinkPlan]:
+        """Those that are devices of UHD."""
+        return [link for link in self.links if link.radio is not None and link.radio.by == "uhd"]
+
     def simulated_fpgas(self) -> list[LinkPlan]:
         """The links whose core nagi-fpga simulates."""
         return [link for link in self.links if link.is_simulated_fpga]

@@ -6,6 +6,7 @@ manifest.json     hosts, versions, settings as they were, checksums of the other
 links.json        the emulator's own account
 packets.parquet   what became of every packet the emulator saw
 transmissions.parquet   what became of every transmission, where a link is a radio or has ARQ
+radios.json       devices of radio links and what was measured with them, where there are any
 frames.parquet          what became of every frame on a medium
 drops.pcapng      every packet it dropped: headers, when, why
 switches.json     the switches' own account, where there are any

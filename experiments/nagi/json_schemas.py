@@ -16,6 +16,7 @@ from nagi_contracts.inspection import Holder, Inspection
 from nagi_contracts.links import Links
 from nagi_contracts.live import Live
 from nagi_contracts.plan import RunPlan
+from nagi_contracts.radios import Radios
 from nagi_contracts.records import (
     Campaign,
     Flows,
@@ -44,6 +45,7 @@ CONTRACTS: dict[str, type[Contract]] = {
     "node": NodeRecord,
     "manifest": Manifest,
     "links": Links,
+    "radios": Radios,
     "switch": SwitchRecord,
     "switches": Switches,
     "controller": ControllerFacts,

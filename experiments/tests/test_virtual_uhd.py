@@ -9,12 +9,17 @@ import json
 import pandas as pd
 import pytest
 from marks import in_virtual_time
+from nagi.labs.guest import OWN, Guest, processors
 from nagi.plan.radio import nagi_sdr
 from nagi_contracts.links import Links
+from nagi_contracts.paths import ROOT
+from nagi_contracts.radios import Radios
 from nagi_contracts.records import Verdict
 from radio_runs import SPEC, needs_nagi_sdr, run
 
-DOUBLE = nagi_sdr().parents[1] / "lib" / "nagi" / "uhd-double" / "libnagi-uhd-double.so"
+PREFIX = nagi_sdr().parents[1]
+QA = ROOT / "link-emulator" / "gr-nagi" / "python" / "nagi" / "qa_usrp_timing.py"
+DOUBLE = PREFIX / "lib" / "nagi" / "uhd-double" / "libnagi-uhd-double.so"
 pytestmark = [
     *needs_nagi_sdr,
     *in_virtual_time,
@@ -60,6 +65,19 @@ def test_a_run_over_devices_is_valid(tmp_path):
     table = pd.read_parquet(directory / "transmissions.parquet")
     mine = table[(table["link"] == "wireless") & (table["direction"] == "forward")]
     assert mine["snr_db"].mean() == pytest.approx(18.9, abs=0.5)
+    radios = Radios.read(directory / "radios.json")
+    (account,) = radios.links
+    assert radios.complete
+    assert [device.name for device in account.devices] == ["nagi_double, serial double"]
+    # In virtual time the modem takes none, and the least margin is enough: twice 0.2 ms.
+    assert 400_000 <= account.lead_ns <= 600_000
+    assert account.forward.counts is not None
+    assert account.forward.counts.bursts >= counts.sent
+    information = {(each.name, each.subject): each.value for each in verdict.information}
+    assert information["radio_lead", "wireless"] == account.lead_ns / 1e6
+    assert (
+        information["radio_clipped", "wireless forward"] == account.forward.counts.clipped_samples
+    )
 
 
 def test_faults_of_a_device_are_outcomes_and_make_a_run_invalid(tmp_path):
@@ -74,3 +92,18 @@ def test_faults_of_a_device_are_outcomes_and_make_a_run_invalid(tmp_path):
     mine = table[(table["link"] == "wireless") & (table["direction"] == "forward")]
     assert counts.not_sent == (mine["outcome"] == "not sent").sum() > 0
     assert json.loads((directory / "plan.json").read_text())["links"][1]["radio"]["by"] == "uhd"
+
+
+def test_devices_keep_their_time(tmp_path):
+    script = f"""\
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/run GR_CONF_CONTROLPORT_ON=False
+mount -t proc nagi /proc && mount -t sysfs nagi /sys && mount -t devtmpfs nagi /dev
+mount -t tmpfs nagi /run && mkdir /run/tmp && export TMPDIR=/run/tmp && cd /run
+PYTHONPATH={PREFIX}/lib/python3/dist-packages /usr/bin/python3 -B {QA} >{OWN}/said 2>&1
+echo $? >{OWN}/status
+sync
+"""
+    ended = Guest(tmp_path, {}, script, 1, processors()[0]).run(600, lambda: False)
+    said = (tmp_path / "said").read_text()
+    assert ended.in_time, f"{said}\n{ended.console}"
+    assert (tmp_path / "status").read_text() == "0\n", said

@@ -269,6 +269,7 @@ Parquet, captures pcap (some compressed by zstd), the rest is JSON.
     every packet. `flows.json`, `tcp_info.parquet`: the senders' kernels' account;
     `scheme_events.parquet`: what schemes of nagi's own told.
     `transmissions.parquet`: what became of every transmission, where links are radios.
+    `radios.json`: what the devices of such links are, and what was measured with them.
     `frames.parquet`: what became of every frame on shared media; `monitor.*`: captures of them.
     `command-*.log`: what programs said whose traffic a flow was.
     `goodput.parquet`: goodput over time of flows that share a bottleneck.

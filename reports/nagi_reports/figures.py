@@ -436,6 +436,46 @@ def error_rates(curves: Sequence[tuple[str, Sequence[ErrorRate]]]) -> Figure:
 
 
 @dataclass(frozen=True)
+class ModeShares:
+    """In which modes transmissions of a direction were sent, by SNR."""
+
+    label: str
+    snr_db: list[int]
+    shares: dict[str, list[float]]
+    """Of each mode, from the slowest on: at each SNR."""
+    lost: list[float]
+    """Share of transmissions, at each SNR."""
+
+
+def modes_over_snr(panels: Sequence[ModeShares]) -> Figure:
+    """A bar an SNR, stacked by mode, and the share that was lost as a line: a panel a direction."""
+    names = list(dict.fromkeys(name for panel in panels for name in panel.shares))
+    colours = mpl.colormaps["viridis"](np.linspace(0, 1, len(names)))
+    with style():
+        figure = Figure(figsize=(WIDTH, 2.6), layout="constrained")
+        grid = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for axes, panel in zip(grid, panels, strict=True):
+            below = np.zeros(len(panel.snr_db))
+            for name, colour in zip(names, colours, strict=True):
+                share = np.array(panel.shares.get(name, below * 0))
+                axes.bar(panel.snr_db, share, 1.0, below, color=colour, label=name)
+                below += share
+            places = range(panel.snr_db[0], panel.snr_db[-1] + 1)
+            known = dict(zip(panel.snr_db, panel.lost, strict=True))
+            lost = [known.get(place, math.nan) for place in places]
+            axes.plot(places, lost, color="white", linewidth=2.4)
+            axes.plot(places, lost, color=_STYLES[1][0], label="lost")
+            axes.set_ylim(0, 1)
+            axes.set_title(panel.label)
+            axes.set_xlabel("SNR as measured (dB)")
+            axes.yaxis.set_major_formatter(PercentFormatter(1))
+        grid[0].set_ylabel("Transmissions")
+        handles, labels = grid[0].get_legend_handles_labels()
+        figure.legend(handles, labels, ncols=5, loc="outside upper center")
+    return figure
+
+
+@dataclass(frozen=True)
 class Pair:
     """Two means of the same, and how far they are apart: second - first."""
 

@@ -4,11 +4,19 @@ from campaigns with known answers."""
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 from nagi_contracts.impairments.losses.radio import RadioLossPlan
 from nagi_contracts.links import Links, TransmissionCounts
 from nagi_contracts.paths import SCHEMAS
-from nagi_contracts.plan import ArqPlan, RadioChannelPlan, RadioPlan, RunPlan, TapPlan
+from nagi_contracts.plan import (
+    ArqPlan,
+    RadioChannelPlan,
+    RadioModePlan,
+    RadioPlan,
+    RunPlan,
+    TapPlan,
+)
 from nagi_contracts.records import Information, Verdict
 from nagi_contracts.statements import measure_of
 from nagi_reports import figures
@@ -133,6 +141,48 @@ def test_packet_error_rates_are_drawn_over_snr(campaign):
         "Share of transmissions lost over SNR. wireless forward: 0.3 at 12 dB, 0 at 20 dB."
     )
     assert figure.svg.startswith("<?xml")
+
+
+def adapt(out, campaign):
+    """Has the radio adapt its rate between two modes: the faster one above 10 dB, and a lost
+    transmission in four there."""
+    modes = [
+        RadioModePlan(modulation="bpsk", code_rate="1/2"),
+        RadioModePlan(modulation="qpsk", code_rate="3/4"),
+    ]
+    rows = [
+        (
+            "wireless",
+            "forward",
+            snr_db,
+            int((snr_db or 0) > 10),
+            "payload error" if bad else "received",
+        )
+        for snr_db in (5.2, 10.4, 14.9, None)
+        for bad in (snr_db != 5.2, False, False, False)
+        for _ in range(int(bad) if snr_db == 10.4 else 20)
+    ]
+    columns = ["link", "direction", "snr_db", "mode", "outcome"]
+    for run in campaign.runs:
+        directory = out / "runs" / run.run_id
+        plan = RunPlan.read(directory / "plan.json")
+        links = [
+            link.model_copy(update={"radio": link.radio.model_copy(
+                update={"modulation": None, "code_rate": None, "modes": modes})})
+            if link.radio else link
+            for link in plan.links
+        ]  # fmt: skip
+        plan.model_copy(update={"links": links}).write(directory / "plan.json")
+        pd.DataFrame(rows, columns=columns).to_parquet(directory / "transmissions.parquet")
+
+
+def test_modes_of_rate_adaptation_are_drawn_over_the_measured_snr(campaign):
+    adapt(*campaign[:2])
+    _, figure = blocks_of(report_of(*campaign), "radio", Figure)
+    assert figure.alt == (
+        "Shares of modes over SNR. wireless forward: mostly BPSK 1/2 at 5 dB, QPSK 3/4 at 15 dB."
+    )
+    assert "less than 30 transmissions" in figure.caption
 
 
 def test_what_a_radio_is_stands_with_the_setting(campaign):

@@ -51,7 +51,7 @@ from nagi.records.switch_records import read_account, read_samples
 from nagi.records.transmissions import Transmissions, frames_table, read_transmissions
 from nagi.records.transmissions import to_table as transmissions_table
 from nagi.verdict.certificate import certify, failed
-from nagi.verdict.evidence import gather
+from nagi.verdict.evidence import RADIOS, gather
 
 PLAN, MANIFEST, VERDICT = "plan.json", "manifest.json", "verdict.json"
 LINKS, FLOWS, TCP_INFO = "links.json", "flows.json", "tcp_info.parquet"
@@ -240,7 +240,7 @@ def _verdict(
     for capture in plan.captures:
         _bring(sources[capture.node], target, capture.file)
     monitors = [medium.monitor for medium in plan.media if medium.monitor is not None]
-    for name in (LINKS, DROPS, *monitors):
+    for name in (LINKS, DROPS, RADIOS, *monitors):
         _bring(sources[EMULATOR], target, name)
     for switch in plan.switches():
         _bring(sources[switch.name], target, SWITCH_DROPS, drops_file(switch.name))

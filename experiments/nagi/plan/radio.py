@@ -39,7 +39,7 @@ _TIMEOUT_S = 120.0
 # What belongs to nagi-sdr, beside its program, below the prefix where `make sdr` installs.
 _INSTALLED = (
     "lib/nagi/sdr/**/*",
-    "lib/python3/dist-packages/gnuradio/nagi/**/*",
+    "lib/python3*/dist-packages/gnuradio/nagi/**/*",
     "lib/**/libgnuradio-nagi*.so*",
     "lib/nagi/uhd-double/*.so",
 )

@@ -164,7 +164,7 @@ def limits_of(plan: RunPlan) -> dict[str, Limit]:
         limits = limits | BOTH_ENDS_LIMITS
     if any(link.fpga is not None for link in plan.links):
         limits = limits | FPGA_LIMITS
-    if any(link.radio is not None and link.radio.by == "uhd" for link in plan.links):
+    if plan.radio_devices():
         limits = limits | DEVICE_LIMITS
     return limits | RADIO_LIMITS if plan.radios() else limits
 

@@ -38,6 +38,7 @@ from nagi_contracts.plan import (
     RunPlan,
     SwitchTarget,
 )
+from nagi_contracts.radios import Radios
 from nagi_contracts.records import HostClock, Information
 from nagi_contracts.switches import Switches
 
@@ -71,6 +72,7 @@ from nagi.records.transmissions import (
 from nagi.verdict import host_response
 from nagi.verdict.passages import Passage, passages
 
+RADIOS = "radios.json"
 Value = tuple[float, str]  # a measured value, and of what
 MIN_PERIOD_NS = 100_000_000  # busy periods that are shorter say too little about a rate
 MIN_BACKLOG_NS = 500_000_000  # in all such periods together
@@ -187,9 +189,10 @@ def gather(
         unknown |= _unknown_of_switches(switches)
     if plan.radios() and transmissions is not None:
         values["radio_unanswered"] = list(_unanswered(plan, transmissions))
-        if any(link.radio is not None and link.radio.by == "uhd" for link in plan.radios()):
+        if plan.radio_devices():
             values["radio_not_sent"] = list(_ended_by(plan, transmissions, NOT_SENT))
             values["radio_not_received"] = list(_ended_by(plan, transmissions, NOT_RECEIVED))
+            information += _of_devices(plan, Radios.read(run / RADIOS))
         information += _of_radios(plan, transmissions)
     why = f"no clock of {', '.join(lost)}: no second with packets of both ways"
     if not lost:
@@ -635,9 +638,7 @@ def _unanswered(plan: RunPlan, transmissions: Transmissions) -> Iterator[Value]:
 
 def _ended_by(plan: RunPlan, transmissions: Transmissions, outcome: int) -> Iterator[Value]:
     """Transmissions of devices with an outcome that is no channel's."""
-    for link in plan.radios():
-        if link.radio is None or link.radio.by != "uhd":
-            continue
+    for link in plan.radio_devices():
         for direction in DIRECTIONS:
             mine = of_direction(transmissions, direction_number(plan, link.name, direction))
             yield float((mine["outcome"] == outcome).sum()), f"{link.name} {direction}"
@@ -697,6 +698,45 @@ def _of_radios(plan: RunPlan, transmissions: Transmissions) -> Iterator[Informat
                     value=round(mean, 4),
                     unit="dB",
                     subject=subject,
+                )
+
+
+def _of_devices(plan: RunPlan, radios: Radios) -> Iterator[Information]:
+    """What was measured with devices, and how often they had to clip. Raises InputError if nothing
+    is known of a link."""
+    for link in plan.radio_devices():
+        account = radios.link(link.name)
+        if account is None:
+            raise refuse(f"{RADIOS} says nothing of link {link.name}", "run it again")
+        yield Information(
+            name="radio_lead",
+            description="measured at the start: a burst is on the air that much after its instant",
+            value=account.lead_ns / 1e6,
+            unit="ms",
+            subject=link.name,
+        )
+        for direction in DIRECTIONS:
+            of = account.direction(direction)
+            measured: list[tuple[str, str, float, str]] = [
+                (
+                    "radio_delay",
+                    "from a burst's instant to its reception",
+                    of.delay_samples,
+                    "samples",
+                ),
+                ("radio_drift", "by which the sender's clock is faster", of.drift_ppm, "ppm"),
+                ("radio_preamble_snr", "of probes at the start", of.preamble_snr_db, "dB"),
+            ]
+            if of.counts is not None:
+                clipped = float(of.counts.clipped_samples)
+                measured.append(("radio_clipped", "samples above full scale", clipped, "samples"))
+            for name, description, value, unit in measured:
+                yield Information(
+                    name=name,
+                    description=description,
+                    value=round(value, 4),
+                    unit=unit,
+                    subject=f"{link.name} {direction}",
                 )
 
 

@@ -18,6 +18,7 @@ ACCOUNT = "links.json"
 PACKETS = "packets.bin"
 TRANSMISSIONS = "transmissions.bin"
 DROPS = "drops.pcapng"
+RADIO_ACCOUNT = "radios.json"
 
 
 def _without_nulls(value: Any) -> Any:
@@ -83,6 +84,8 @@ def configuration(
     the socket to its core."""
     is_recorded = bool(plan.media) or any(records_transmissions(link) for link in plan.links)
     further: Json = {"transmissions": TRANSMISSIONS} if is_recorded else {}
+    if any((link.radio or {}).get("by") == "uhd" for link in plan.links):
+        further["radio_account"] = RADIO_ACCOUNT
     if plan.media:
         further["media"] = [
             _medium(medium, ends[medium["name"]], (macs or {}).get(medium["name"]))

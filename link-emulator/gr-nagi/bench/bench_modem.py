@@ -8,11 +8,12 @@
 Measured, all seeded, over the simulated channel:
 - bit error rates with known timing over AWGN and over flat Rayleigh fading, beside theory;
 - packet error rates of the whole receiver, 1,000 bytes without FEC, beside those of an ideal one,
-  which knows channel and timing: 1 - (1 - Pb)^8000. The *implementation loss* is what more SNR the
-  whole receiver needs for a packet error rate of 10 %;
+  which knows channel and timing; and with each code rate, in QPSK with soft decisions, beside the
+  union bound of an ideal decoder, as is the decoder by itself. The *implementation loss* is what
+  more SNR is needed for a packet error rate of 10 %;
 - how often bursts are not detected, and headers wrong.
 
-SNRs are Es/N0 and Eb/N0 of payload symbols. What prefix, pilots, preamble and header cost in energy
+SNRs are Eb/N0 of payload bits. What prefix, pilots, preamble and header cost in energy
 is no loss of the receiver; it is printed on its own.
 """
 
@@ -27,47 +28,48 @@ from pathlib import Path
 from typing import Any
 
 MODULE = Path(__file__).resolve().parent.parent / "python" / "nagi"
+sys.path.insert(0, str(MODULE))  # of tests: what needs no GNU Radio, and where there is one, flows
+from air_time import BITS_PER_SYMBOL as BITS  # noqa: E402
+from air_time import CODE_TAIL, FRAMING_BYTES  # noqa: E402
+from modem_theory import (  # noqa: E402
+    EVENTS,
+    theory_awgn,
+    theory_code,
+    theory_packets,
+    theory_rayleigh,
+)
+
 PACKET = 1000
 TARGET = 0.1
 """Packet error rate at which losses are compared."""
 OFFSETS_DB = (-0.6, -0.2, 0.2, 0.6, 1.0)
-BITS = {"bpsk": 1, "qpsk": 2, "8psk": 3, "16qam": 4}
+CODED_OFFSETS_DB = (0.0, 0.4, 0.8, 1.2, 1.6, 2.0)
+DECODER_OFFSETS_DB = (-0.4, 0.0, 0.4, 0.8)
+"""Around what an ideal receiver needs. With a code the whole receiver finds a burst in more noise
+than without, and loses more."""
+CODED = "qpsk"
 MODEMS = ("ofdm", "single_carrier")
+RECEIVERS = [*((modulation, "none") for modulation in BITS), *((CODED, rate) for rate in EVENTS)]
 NAMES = {
-    "bpsk": "BPSK", "qpsk": "QPSK", "8psk": "8-PSK", "16qam": "16-QAM",
+    "bpsk": "BPSK", "qpsk": "QPSK", "8psk": "8-PSK", "16qam": "16-QAM", "64qam": "64-QAM",
     "ofdm": "OFDM", "single_carrier": "single carrier", "awgn": "AWGN", "rayleigh": "Rayleigh",
 }  # fmt: skip
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
-def tail(x: float) -> float:
-    return 0.5 * math.erfc(x / math.sqrt(2))
+def ideal_per(modulation: str, code_rate: str, eb_n0_db: float) -> float:
+    if code_rate == "none":
+        return theory_packets(eb_n0_db, modulation, PACKET)
+    return min(1.0, theory_code(eb_n0_db, code_rate, 8 * (PACKET + FRAMING_BYTES) + CODE_TAIL))
 
 
-def theory_ber(modulation: str, es_n0_db: float) -> float:
-    """Gray-mapped, over AWGN; 8-PSK and 16-QAM to within 1 % below a rate of 0.01 (Proakis, Digital
-    Communications, 4.3)."""
-    es = 10 ** (es_n0_db / 10)
-    if modulation == "bpsk":
-        return tail(math.sqrt(2 * es))
-    if modulation == "qpsk":
-        return tail(math.sqrt(es))
-    if modulation == "8psk":
-        return 2 / 3 * tail(math.sqrt(2 * es) * math.sin(math.pi / 8))
-    near, far = tail(math.sqrt(es / 5)), tail(3 * math.sqrt(es / 5))
-    return 0.75 * near + 0.5 * far
-
-
-def ideal_per(modulation: str, es_n0_db: float) -> float:
-    return -math.expm1(8 * PACKET * math.log1p(-theory_ber(modulation, es_n0_db)))
-
-
-def threshold_db(modulation: str) -> float:
-    """Es/N0 at which an ideal receiver has the target's packet error rate."""
+def threshold_db(modulation: str, code_rate: str) -> float:
+    """Eb/N0 at which an ideal receiver has the target's packet error rate."""
     low, high = 0.0, 40.0
     while high - low > 1e-6:
         middle = (low + high) / 2
-        low, high = (middle, high) if ideal_per(modulation, middle) > TARGET else (low, middle)
+        is_lost = ideal_per(modulation, code_rate, middle) > TARGET
+        low, high = (middle, high) if is_lost else (low, middle)
     return high
 
 
@@ -87,38 +89,69 @@ def crossing_db(points: list[dict[str, Any]]) -> float:
         two = height(after["per"], after["packets"])
         if one >= target > two:
             share = (one - target) / (one - two)
-            return float(before["es_n0_db"] + share * (after["es_n0_db"] - before["es_n0_db"]))
+            return float(before["eb_n0_db"] + share * (after["eb_n0_db"] - before["eb_n0_db"]))
     raise ValueError("the packet error rates measured do not cross the target")
 
 
-def measure_receiver(modem: str, modulation: str, count: int) -> list[dict[str, Any]]:
+def measure_receiver(
+    modem: str, modulation: str, code_rate: str, count: int
+) -> list[dict[str, Any]]:
     import numpy as np
     from flows import run
     from gnuradio import nagi
     from gnuradio.nagi import air_time
 
+    bits = BITS[modulation] * (1.0 if code_rate == "none" else float(EVENTS[code_rate][0]))
+    is_coded = code_rate != "none"
     points = []
-    for index, offset in enumerate(OFFSETS_DB):
-        es_n0_db = threshold_db(modulation) + offset
+    for index, offset in enumerate(CODED_OFFSETS_DB if is_coded else OFFSETS_DB):
+        eb_n0_db = threshold_db(modulation, code_rate) + offset
         sent = [np.random.default_rng([1, index, i]).bytes(PACKET) for i in range(count)]
-        snr_db = es_n0_db - air_time.symbol_snr_db(modem, 0.0)
+        snr_db = eb_n0_db + 10 * math.log10(bits) - air_time.symbol_snr_db(modem, 0.0)
         chain = [
             nagi.modem_tx(modem, modulation),
             nagi.channel(100 + index, 0, 1e6, snr_db=snr_db),
-            nagi.modem_rx(modem, modulation),
+            nagi.modem_rx(modem, modulation, soft_bits=is_coded),
         ]
+        if is_coded:
+            framer, deframer = nagi.packet_framer(code_rate), nagi.packet_deframer(code_rate)
+            chain = [("packets", framer, "frames"), *chain, ("frames", deframer, "packets")]
         outcomes = run(chain, sent)
         causes = [meta.get("outcome", 0) for meta, _ in outcomes]
         lost = sum(data != packet for (_, data), packet in zip(outcomes, sent, strict=True))
         points.append(
             {
-                "es_n0_db": es_n0_db,
+                "eb_n0_db": eb_n0_db,
                 "packets": count,
                 "per": lost / count,
-                "ideal_per": ideal_per(modulation, es_n0_db),
+                "ideal_per": ideal_per(modulation, code_rate, eb_n0_db),
                 "not_detected": causes.count(1),
                 "header_errors": causes.count(2),
             }
+        )
+    return points
+
+
+def measure_decoder(code_rate: str, count: int) -> list[dict[str, Any]]:
+    """The decoder alone: symbols of BPSK in noise, as known timing and channel give them."""
+    import numpy as np
+    from gnuradio import nagi
+
+    rng = np.random.default_rng(4)
+    framing = nagi.framing(code_rate)
+    points = []
+    for offset in DECODER_OFFSETS_DB:
+        eb_n0_db = threshold_db(CODED, code_rate) + offset
+        es = float(EVENTS[code_rate][0]) * 10 ** (eb_n0_db / 10)
+        lost = 0
+        for number in range(count):
+            packet = rng.bytes(PACKET)
+            sent = np.unpackbits(np.frombuffer(framing.frame(number, packet), np.uint8))
+            heard = 2.0 * sent - 1 + rng.normal(size=sent.size) / math.sqrt(2 * es)
+            lost += framing.deframe_soft(heard.tolist()) != (number, packet)
+        ideal = ideal_per(CODED, code_rate, eb_n0_db)
+        points.append(
+            {"eb_n0_db": eb_n0_db, "packets": count, "per": lost / count, "ideal_per": ideal}
         )
     return points
 
@@ -150,6 +183,12 @@ def measure_detection(modem: str, count: int) -> list[dict[str, Any]]:
     return points
 
 
+def awgn_eb_n0_db(modulation: str) -> list[float]:
+    """Where bit error rates are measured: from 0.1 to some 10^-4."""
+    first = {"bpsk": 0, "qpsk": 0, "8psk": 2, "16qam": 2, "64qam": 5}[modulation]
+    return [first + 2.0 * index for index in range(5)]
+
+
 def measure_known_timing(modem: str, modulation: str) -> dict[str, list[dict[str, float]]]:
     import numpy as np
     import qa_modem_theory as known
@@ -161,9 +200,9 @@ def measure_known_timing(modem: str, modulation: str) -> dict[str, list[dict[str
     symbols = np.concatenate([known.SYMBOLS[modem](burst) for burst in bursts])
     bits = known.decide(modulation, symbols)
     awgn = []
-    for wanted in (0.0, 2.0, 4.0, 6.0, 8.0):
+    for index, wanted in enumerate(awgn_eb_n0_db(modulation)):
         channel = nagi.channel_model(
-            int(wanted), 1, 1e6, snr_db=known.snr_db_of(modem, modulation, wanted)
+            index, 1, 1e6, snr_db=known.snr_db_of(modem, modulation, wanted)
         )
         heard = [
             np.frombuffer(channel.apply(number, 0, burst.tobytes()), np.complex64)
@@ -176,9 +215,11 @@ def measure_known_timing(modem: str, modulation: str) -> dict[str, list[dict[str
                 "eb_n0_db": wanted,
                 "ber": wrong / bits.size,
                 "errors": wrong,
-                "theory": known.theory_awgn(wanted),
+                "theory": theory_awgn(wanted, modulation),
             }
         )
+    if BITS[modulation] > 2:  # theory says less of the others over fading
+        return {"awgn": awgn, "rayleigh": []}
     fading = nagi.channel_model(7, 1, 1e6, fading="rayleigh", doppler_hz=100.0)
     gains = np.array([fading.gain(0, 0.1234567 * i) for i in range(len(symbols))])
     noise = rng.normal(size=len(symbols)) + 1j * rng.normal(size=len(symbols))
@@ -192,54 +233,70 @@ def measure_known_timing(modem: str, modulation: str) -> dict[str, list[dict[str
                 "eb_n0_db": wanted,
                 "ber": wrong / bits.size,
                 "errors": wrong,
-                "theory": known.theory_rayleigh(wanted),
+                "theory": theory_rayleigh(wanted),
             }
         )
     return {"awgn": awgn, "rayleigh": rayleigh}
 
 
 def measure(path: Path, count: int) -> None:
-    sys.path.insert(0, str(MODULE))
     from gnuradio.nagi import air_time
 
     results: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "packet_bytes": PACKET}
     results["receiver"] = []
     for modem in MODEMS:
         w = air_time.WAVEFORMS[modem]
-        for modulation in BITS:
-            points = measure_receiver(modem, modulation, count)
-            samples = air_time.frame_samples(modem, modulation, PACKET) - w.guard - w.tail
-            symbols = 8 * PACKET / BITS[modulation]
+        for modulation, code_rate in RECEIVERS:
+            points = measure_receiver(modem, modulation, code_rate, count)
+            frame = PACKET if code_rate == "none" else air_time.framed_bytes(PACKET, code_rate)
+            samples = air_time.frame_samples(modem, modulation, frame) - w.guard - w.tail
+            symbols = 8 * frame / BITS[modulation]
             energy = samples / (symbols * float(w.symbol_gain))
+            ideal_db = threshold_db(modulation, code_rate)
             results["receiver"].append(
                 {
                     "modem": modem,
                     "modulation": modulation,
-                    "ideal_db": threshold_db(modulation),
-                    "loss_db": crossing_db(points) - threshold_db(modulation),
+                    "code_rate": code_rate,
+                    "ideal_db": ideal_db,
+                    "loss_db": crossing_db(points) - ideal_db,
                     "overhead_db": 10 * math.log10(energy),
                     "points": points,
                 }
             )
+    results["decoder"] = [
+        {
+            "code_rate": code_rate,
+            "loss_db": crossing_db(points) - threshold_db(CODED, code_rate),
+            "points": points,
+        }
+        for code_rate in EVENTS
+        for points in [measure_decoder(code_rate, count)]
+    ]
     results["detection"] = [
         {"modem": modem, "points": measure_detection(modem, count)} for modem in MODEMS
     ]
     results["known_timing"] = [
         {"modem": modem, "modulation": modulation, **measure_known_timing(modem, modulation)}
         for modem in MODEMS
-        for modulation in ("bpsk", "qpsk")
+        for modulation in BITS
     ]
     path.write_text(json.dumps(results, indent=1) + "\n")
 
 
 def print_report(results: dict[str, Any]) -> None:
-    print(f"Whole receiver, {results['packet_bytes']} bytes, no FEC, AWGN; Es/N0 for 10 % loss")
-    print(f"{'modem':16}{'modulation':12}{'ideal dB':>9}{'loss dB':>9}{'overhead dB':>13}")
+    print(f"Whole receiver, {results['packet_bytes']} bytes, AWGN; Eb/N0 for 10 % loss")
+    print(
+        f"{'modem':16}{'modulation':12}{'code':6}{'ideal dB':>9}{'loss dB':>9}{'overhead dB':>13}"
+    )
     for row in results["receiver"]:
         print(
-            f"{row['modem']:16}{row['modulation']:12}{row['ideal_db']:9.2f}{row['loss_db']:9.2f}"
-            f"{row['overhead_db']:13.2f}"
+            f"{row['modem']:16}{row['modulation']:12}{row['code_rate']:6}{row['ideal_db']:9.2f}"
+            f"{row['loss_db']:9.2f}{row['overhead_db']:13.2f}"
         )
+    print("\nDecoder alone, known timing and channel; loss dB")
+    for row in results["decoder"]:
+        print(f"{row['code_rate']:6}{row['loss_db']:6.2f}")
     print("\nBPSK bursts of 40 bytes: share not detected, share of headers wrong")
     for row in results["detection"]:
         for point in row["points"]:
@@ -255,7 +312,11 @@ def print_report(results: dict[str, Any]) -> None:
                 f"{point['eb_n0_db']:.0f} dB {point['ber']:.2e}/{point['theory']:.2e}"
                 for point in row[name]
             )
-            print(f"{row['modem']:16}{row['modulation']:6}{name:10}{cells}")
+            if cells:
+                print(f"{row['modem']:16}{row['modulation']:6}{name:10}{cells}")
+
+
+MARKERS = {"ofdm": "o", "single_carrier": "x"}
 
 
 def draw(results: dict[str, Any], path: Path) -> None:
@@ -264,43 +325,69 @@ def draw(results: dict[str, Any], path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
-    colours = dict(zip(BITS, ("C0", "C1", "C2", "C3"), strict=True))
-    for modulation, colour in colours.items():
-        start = threshold_db(modulation)
-        axis = [start - 2 + 0.1 * i for i in range(41)]
-        rates = [ideal_per(modulation, x) for x in axis]
-        left.semilogy(axis, rates, color=colour, label=f"{NAMES[modulation]}, ideal")
-    for row in results["receiver"]:
-        x = [point["es_n0_db"] for point in row["points"]]
-        y = [point["per"] or math.nan for point in row["points"]]
-        style = {"ofdm": "o", "single_carrier": "x"}[row["modem"]]
-        left.semilogy(x, y, style, color=colours[row["modulation"]])
-    left.plot([], [], "ko", label="OFDM")
-    left.plot([], [], "kx", label="single carrier")
-    left.set(xlabel="Es/N0 (dB)", ylabel="packet error rate, 1,000 bytes", ylim=(1e-3, 1.1))
-    left.legend(fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
-    for name, style, top in (("awgn", "-", 8), ("rayleigh", "--", 30)):
-        shown = results["known_timing"][0][name]
-        right.semilogy(
-            [p["eb_n0_db"] for p in shown],
-            [p["theory"] for p in shown],
-            "k" + style,
-            label=f"theory, {NAMES[name]}",
-        )
-        for row, marker in zip(results["known_timing"], "os^x", strict=True):
-            kept = [p for p in row[name] if p["errors"] and p["eb_n0_db"] <= top]
-            label = f"{NAMES[row['modem']]}, {NAMES[row['modulation']]}" if name == "awgn" else None
-            right.semilogy(
-                [p["eb_n0_db"] for p in kept],
-                [p["ber"] for p in kept],
-                marker,
-                label=label,
-                fillstyle="none",
+    plt.rcParams["svg.hashsalt"] = "nagi"  # the same figure of the same results
+    figure, (bits, plain, coded) = plt.subplots(1, 3, figsize=(13, 5.5), layout="constrained")
+    below: Any = {
+        "fontsize": "small", "ncols": 3, "loc": "upper center", "bbox_to_anchor": (0.5, -0.13),
+    }  # fmt: skip
+    colours = {name: f"C{index}" for index, name in enumerate((*BITS, *EVENTS))}
+    for row in results["known_timing"]:
+        colour = colours[row["modulation"]]
+        for name, style in (("awgn", "-"), ("rayleigh", "--")):
+            points = [point for point in row[name] if point["errors"]]
+            x = [point["eb_n0_db"] for point in points]
+            marker = MARKERS[row["modem"]]
+            bits.semilogy(
+                x, [point["ber"] for point in points], marker, color=colour, ms=5, mfc="none"
             )
-    right.set(xlabel="Eb/N0 (dB)", ylabel="bit error rate, known timing")
-    right.legend(fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
-    figure.savefig(path)
+            if row["modem"] == MODEMS[0] and points:
+                axis = [x[0] + 0.1 * i for i in range(round(10 * (x[-1] - x[0])) + 1)]
+                theory = [
+                    theory_rayleigh(value)
+                    if name == "rayleigh"
+                    else theory_awgn(value, row["modulation"])
+                    for value in axis
+                ]
+                bits.semilogy(axis, theory, style, color=colour, lw=1)
+    bits.plot([], [], "k-", lw=1, label="theory, AWGN")
+    bits.plot([], [], "k--", lw=1, label="theory, Rayleigh")
+    bits.set(xlabel="Eb/N0 (dB)", ylabel="bit error rate, known timing", ylim=(1e-5, 0.5))
+    bits.set_title("Demodulation")
+    for modulation in BITS:
+        bits.plot([], [], "s", color=colours[modulation], ms=5, label=NAMES[modulation])
+    bits.legend(**below)
+    for axes, is_coded, title in (
+        (plain, False, "Whole receiver, no FEC"),
+        (coded, True, "QPSK with FEC"),
+    ):
+        for modulation, code_rate in RECEIVERS:
+            if (code_rate != "none") != is_coded:
+                continue
+            colour, label = colours[code_rate if is_coded else modulation], NAMES.get(modulation)
+            start = threshold_db(modulation, code_rate)
+            axis = [start - 1 + 0.05 * i for i in range(51)]
+            rates = [ideal_per(modulation, code_rate, x) for x in axis]
+            name = f"rate {code_rate}" if is_coded else label
+            axes.semilogy(axis, rates, color=colour, lw=1, label=f"{name}, ideal")
+            for row in results["receiver"]:
+                if (row["modulation"], row["code_rate"]) == (modulation, code_rate):
+                    axes.semilogy(
+                        [point["eb_n0_db"] for point in row["points"]],
+                        [point["per"] or math.nan for point in row["points"]],
+                        MARKERS[row["modem"]], color=colour, ms=5, mfc="none",
+                    )  # fmt: skip
+        for row in results["decoder"] if is_coded else ():
+            x = [point["eb_n0_db"] for point in row["points"]]
+            y = [point["per"] or math.nan for point in row["points"]]
+            axes.semilogy(x, y, "+", color=colours[row["code_rate"]], ms=7)
+        if is_coded:
+            axes.plot([], [], "k+", ms=7, label="decoder alone")
+        for modem in MODEMS:
+            axes.plot([], [], f"k{MARKERS[modem]}", ms=5, mfc="none", label=NAMES[modem])
+        axes.set(xlabel="Eb/N0 (dB)", ylabel="packet error rate, 1,000 bytes", ylim=(1e-3, 1.1))
+        axes.set_title(title)
+        axes.legend(**below)
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def quiet() -> None:

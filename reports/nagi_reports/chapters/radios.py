@@ -20,19 +20,13 @@ from nagi_contracts.plan import (
 from nagi_contracts.units import count_of
 
 from nagi_reports import figures
+from nagi_reports.chapters import adaptation
 from nagi_reports.chapters.material import Material
-from nagi_reports.chapters.words import NONE
+from nagi_reports.chapters.words import MODULATIONS, NONE
 from nagi_reports.content import Block, Column, Figure, Paragraph, Table
 from nagi_reports.figures import ErrorRate
 
 MODEMS = {"ofdm": "OFDM", "single_carrier": "single carrier"}
-MODULATIONS = {
-    "bpsk": "BPSK",
-    "qpsk": "QPSK",
-    "8psk": "8-PSK",
-    "16qam": "16-QAM",
-    "64qam": "64-QAM",
-}
 _FADINGS = {"none": "", "rayleigh": "Rayleigh", "rician": "Rician"}
 
 
@@ -108,7 +102,7 @@ def blocks(material: Material) -> list[Block]:
                 _alt(curves),
             )
         )
-    return found
+    return found + adaptation.blocks(material)
 
 
 def radio_in_words(radio: RadioPlan) -> str:

@@ -10,6 +10,13 @@ from nagi_contracts.records import CampaignRun
 from nagi_reports.summary import Mean, Summary
 
 NONE = "–"
+MODULATIONS = {
+    "bpsk": "BPSK",
+    "qpsk": "QPSK",
+    "8psk": "8-PSK",
+    "16qam": "16-QAM",
+    "64qam": "64-QAM",
+}
 
 
 def written(mean: Mean | None, digits: int = 3) -> str:

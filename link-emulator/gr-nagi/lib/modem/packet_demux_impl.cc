@@ -26,6 +26,11 @@ pmt::pmt_t numbered_port(const std::string& name, std::size_t index) {
   return pmt::mp(index == 0 ? name : name + std::to_string(index));
 }
 
+const pmt::pmt_t& symbols_port() {
+  static const pmt::pmt_t port = pmt::mp("symbols");
+  return port;
+}
+
 pmt::pmt_t lost(const pmt::pmt_t& meta, Outcome outcome) {
   return make_pdu(pmt::dict_add(meta, key::outcome(), pmt::from_long(static_cast<long>(outcome))),
                   std::span<const std::uint8_t>());
@@ -93,6 +98,7 @@ packet_demux_impl::packet_demux_impl(PacketSymbols symbols, PreambleDetector det
     message_port_register_out(numbered_port("payload", i));
   }
   message_port_register_out(pmt::mp("pdus"));
+  message_port_register_out(symbols_port());
 }
 
 void packet_demux_impl::take(const pmt::pmt_t& message) {
@@ -147,6 +153,9 @@ void packet_demux_impl::take_payload(const pmt::pmt_t& message, std::size_t demo
   pmt::pmt_t meta = burst.meta;
   meta = pmt::dict_add(meta, key::mode(), pmt::from_long(static_cast<long>(burst.header.mode)));
   meta = pmt::dict_add(meta, key::snr_db(), pmt::from_double(snr_db(burst, wanted, weights)));
+  if (!pmt::is_null(message_subscribers(symbols_port()))) {
+    message_port_pub(symbols_port(), make_burst(meta, wanted));
+  }
   if (quality_.soft_bits) {
     const auto soft = symbols_.soft_bits(wanted, weights, burst.header);
     meta = pmt::dict_add(meta, key::soft_bits(), pmt::init_f32vector(soft.size(), soft.data()));

@@ -22,10 +22,8 @@ std::int64_t now_ns() { return ::nagi::io::read_clock(CLOCK_MONOTONIC); }
 }  // namespace
 
 BurstSender::BurstSender(std::shared_ptr<Usrp> usrp, std::size_t channel, double backoff_db)
-    : usrp_(std::move(usrp)),
-      stream_(usrp_->output_stream(channel)),
-      rate_hz_(usrp_->rate_hz()),
-      scale_(static_cast<float>(std::pow(10.0, -backoff_db / 20))) {
+    : usrp_(std::move(usrp)), stream_(usrp_->output_stream(channel)), rate_hz_(usrp_->rate_hz()) {
+  set_backoff(backoff_db);
   read_clocks();
   listener_ = std::thread([this] { listen(); });
 }
@@ -35,12 +33,17 @@ BurstSender::~BurstSender() {
   listener_.join();
 }
 
+void BurstSender::set_backoff(double backoff_db) {
+  scale_ = static_cast<float>(std::pow(10.0, -backoff_db / 20));
+}
+
 void BurstSender::send(std::uint64_t number, std::int64_t begin,
                        std::span<const gr_complex> samples) {
   scaled_.assign(samples.begin(), samples.end());
   std::uint64_t clipped = 0;
+  const float scale = scale_;
   for (gr_complex& sample : scaled_) {
-    sample *= scale_;
+    sample *= scale;
     if (std::max(std::abs(sample.real()), std::abs(sample.imag())) <= 1.0F) continue;
     ++clipped;
     sample = {std::clamp(sample.real(), -1.0F, 1.0F), std::clamp(sample.imag(), -1.0F, 1.0F)};

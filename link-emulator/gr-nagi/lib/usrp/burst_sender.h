@@ -43,6 +43,8 @@ class BurstSender {
   /// Whether the device said by now that it did not send all of that burst; forgets it.
   bool take_failure(std::uint64_t number);
   [[nodiscard]] SendCounts counts() const;
+  /// Of the bursts that are sent from now on.
+  void set_backoff(double backoff_db);
 
   /// Number of the sample at an instant of CLOCK_MONOTONIC, with a fraction.
   [[nodiscard]] double sample_at(std::int64_t monotonic_ns) const;
@@ -65,7 +67,7 @@ class BurstSender {
   std::shared_ptr<Usrp> usrp_;
   uhd::tx_streamer::sptr stream_;
   double rate_hz_;
-  float scale_;
+  std::atomic<float> scale_ = 1;
   std::vector<gr_complex> scaled_;
 
   mutable std::mutex mutex_;  // of what follows

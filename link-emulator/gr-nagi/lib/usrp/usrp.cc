@@ -174,7 +174,7 @@ void Usrp::set_rate(double rate_hz) {
   rate_hz_ = rate_hz;
 }
 
-void Usrp::tune_output(const FrontEnd& end) {
+double Usrp::tune_output(const FrontEnd& end) {
   check_channel(end.channel, device_->get_tx_num_channels(), "transmit");
   if (!end.antenna.empty()) {
     check_antenna(device_->get_tx_antennas(end.channel), end.antenna);
@@ -184,11 +184,12 @@ void Usrp::tune_output(const FrontEnd& end) {
   check_frequency(device_->get_tx_freq_range(end.channel), end.frequency_hz,
                   device_->get_tx_freq(end.channel));
   device_->set_tx_gain(end.gain_db, end.channel);
-  check_gain(device_->get_tx_gain_range(end.channel), end.gain_db,
-             device_->get_tx_gain(end.channel));
+  const double got_db = device_->get_tx_gain(end.channel);
+  check_gain(device_->get_tx_gain_range(end.channel), end.gain_db, got_db);
+  return got_db;
 }
 
-void Usrp::tune_input(const FrontEnd& end) {
+double Usrp::tune_input(const FrontEnd& end) {
   check_channel(end.channel, device_->get_rx_num_channels(), "receive");
   if (!end.antenna.empty()) {
     check_antenna(device_->get_rx_antennas(end.channel), end.antenna);
@@ -198,8 +199,9 @@ void Usrp::tune_input(const FrontEnd& end) {
   check_frequency(device_->get_rx_freq_range(end.channel), end.frequency_hz,
                   device_->get_rx_freq(end.channel));
   device_->set_rx_gain(end.gain_db, end.channel);
-  check_gain(device_->get_rx_gain_range(end.channel), end.gain_db,
-             device_->get_rx_gain(end.channel));
+  const double got_db = device_->get_rx_gain(end.channel);
+  check_gain(device_->get_rx_gain_range(end.channel), end.gain_db, got_db);
+  return got_db;
 }
 
 void Usrp::set_time_at_pulse() { device_->set_time_next_pps(uhd::time_spec_t(0.0)); }

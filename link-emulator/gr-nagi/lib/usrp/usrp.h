@@ -42,8 +42,9 @@ class Usrp {
 
   /// Sets the rate of all channels that have been given, both ways. Throws UsrpError.
   void set_rate(double rate_hz);
-  void tune_output(const FrontEnd& end);
-  void tune_input(const FrontEnd& end);
+  /// Return the gain in dB that the device has then: in its steps, near the one asked for.
+  double tune_output(const FrontEnd& end);
+  double tune_input(const FrontEnd& end);
   /// Has its time begin with a pulse per second, as that of others with the same reference. Returns
   /// at once; the pulse comes within a second.
   void set_time_at_pulse();

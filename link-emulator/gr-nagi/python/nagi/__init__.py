@@ -23,6 +23,7 @@ from .nagi_python import (
     snr_evm_probe,
 )
 from .radio import SimulatedRadio
+from .streams import packets_to_stream, stream_to_packets
 
 __all__ = [
     "SimulatedRadio",
@@ -42,8 +43,10 @@ __all__ = [
     "packet_framer",
     "packet_mux",
     "packet_port",
+    "packets_to_stream",
     "repeatable_fft",
     "single_carrier_demod",
     "single_carrier_mod",
     "snr_evm_probe",
+    "stream_to_packets",
 ]

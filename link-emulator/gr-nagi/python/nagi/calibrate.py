@@ -7,23 +7,21 @@ import argparse
 import hashlib
 import signal
 import sys
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
 
 import numpy as np
-import pmt
 from gnuradio import gr
 
-from . import air_time, settings
+from . import air_time, device_doctor, settings
 from .calibration import (
     PAYLOAD_ERROR,
     RECEIVED,
     CalibrationSettings,
+    Carry,
     Cell,
     Mode,
     Table,
@@ -31,109 +29,69 @@ from .calibration import (
     go_on_with,
     next_batch,
 )
+from .device_calibration import DeviceChannel
+from .packet_ends import PacketEnds
 from .radio import SimulatedRadio, parse_radio
 from .version import VERSION
 
 SAVE_S = 2.0
-_TIMEOUT_S = 120.0
+_BETWEEN_NS = 10_000_000  # packets of the simulated channel
+Channel = Callable[[Mode, float, int], AbstractContextManager[Carry]]
+"""What carries packets in a mode at an SNR in dB, with a seed of its noise."""
+
 _NAMED = {"modem": air_time.MODEMS, "modulation": tuple(air_time.BITS_PER_SYMBOL)}
 
 
-class Failed(RuntimeError):
-    """Packets did not come out of a flowgraph."""
+@contextmanager
+def simulated(mode: Mode, snr_db: float, seed: int) -> Iterator[Carry]:
+    """gr-nagi's channel, with noise alone."""
+    channel = {"snr_db": snr_db}
+    radio = parse_radio(
+        {
+            "by": "simulated",
+            **vars(mode),
+            "sample_rate_hz": 1_000_000,
+            "forward": channel,
+            "backward": channel,
+        }
+    )
+    ends = PacketEnds()
+    top = gr.top_block("calibration", catch_exceptions=False)
+    simulated_radio = SimulatedRadio(radio, "forward", seed, 0)
+    top.msg_connect(ends, "packets", simulated_radio, "packets")
+    top.msg_connect(simulated_radio, "outcomes", ends, "outcomes")
+
+    def carry(first: int, packets: list[bytes]) -> list[tuple[int, bytes]]:
+        for number, packet in enumerate(packets, first):
+            ends.send(number, number * _BETWEEN_NS, packet)
+        return ends.collect(len(packets))
+
+    top.start()
+    try:
+        yield carry
+    finally:
+        top.stop()
+        top.wait()
 
 
-class _Ends(gr.basic_block):
-    """Feeds packets to a radio, and takes their outcomes."""
-
-    def __init__(self) -> None:
-        gr.basic_block.__init__(self, "calibration", None, None)
-        self.message_port_register_out(pmt.intern("packets"))
-        self.message_port_register_in(pmt.intern("outcomes"))
-        self.set_msg_handler(pmt.intern("outcomes"), self._take)
-        self._outcomes: list[Any] = []
-        self._changed = threading.Condition()
-
-    def _take(self, message: Any) -> None:
-        with self._changed:
-            self._outcomes.append(message)
-            self._changed.notify_all()
-
-    def send(self, number: int, packet: bytes) -> None:
-        meta = pmt.make_dict()
-        meta = pmt.dict_add(meta, pmt.intern("number"), pmt.from_uint64(number))
-        meta = pmt.dict_add(meta, pmt.intern("begin_ns"), pmt.from_long(number * 10_000_000))
-        body = pmt.init_u8vector(len(packet), list(packet))
-        self.message_port_pub(pmt.intern("packets"), pmt.cons(meta, body))
-
-    def collect(self, count: int) -> list[Any]:
-        """The next `count` outcomes."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: len(self._outcomes) >= count, _TIMEOUT_S):
-                raise Failed(f"{len(self._outcomes)} of {count} packets came out of the modem")
-            taken, self._outcomes = self._outcomes[:count], self._outcomes[count:]
-            return taken
+def _outcomes(carry: Carry, seed: int, size: int, first: int, count: int) -> list[int]:
+    """Of `count` packets from number `first` on, which follow from the seed. A packet that comes
+    out otherwise than it went in has a payload error, whatever its checksum says."""
+    sent = [
+        np.random.default_rng([seed, number]).bytes(size) for number in range(first, first + count)
+    ]
+    return [
+        PAYLOAD_ERROR if outcome == RECEIVED and received != packet else outcome
+        for (outcome, received), packet in zip(carry(first, sent), sent, strict=True)
+    ]
 
 
-class _CellRadio:
-    """A radio at one SNR, and the packets that go through it: each follows from the calibration's
-    seed, the cell and the packet's number. A context manager."""
-
-    def __init__(self, mode: Mode, size: int, snr_db: float, seed: int) -> None:
-        channel = {"snr_db": snr_db}
-        radio = parse_radio(
-            {
-                "by": "simulated",
-                "modem": mode.modem,
-                "modulation": mode.modulation,
-                "sample_rate_hz": 1_000_000,
-                "code_rate": mode.code_rate,
-                "forward": channel,
-                "backward": channel,
-            }
-        )
-        name = f"{seed} {mode.name} {size} {snr_db!r}"
-        self._seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
-        self._size = size
-        self._ends = _Ends()
-        self._top = gr.top_block("calibration", catch_exceptions=False)
-        simulated = SimulatedRadio(radio, "forward", self._seed, 0)
-        self._top.msg_connect(self._ends, "packets", simulated, "packets")
-        self._top.msg_connect(simulated, "outcomes", self._ends, "outcomes")
-
-    def __enter__(self) -> Self:
-        self._top.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._top.stop()
-        self._top.wait()
-
-    def outcomes(self, first: int, count: int) -> list[int]:
-        """Of so many packets from number `first` on. A packet that comes out otherwise than it went
-        in has a payload error, whatever its checksum says."""
-        sent = [
-            np.random.default_rng([self._seed, number]).bytes(self._size)
-            for number in range(first, first + count)
-        ]
-        for number, packet in enumerate(sent, first):
-            self._ends.send(number, packet)
-        found = []
-        for message, packet in zip(self._ends.collect(count), sent, strict=True):
-            told = pmt.dict_ref(pmt.car(message), pmt.intern("outcome"), pmt.from_long(RECEIVED))
-            outcome = int(pmt.to_long(told))
-            if outcome == RECEIVED and bytes(pmt.u8vector_elements(pmt.cdr(message))) != packet:
-                outcome = PAYLOAD_ERROR
-            found.append(outcome)
-        return found
-
-
-def calibrate(table: Table, save: Callable[[], None], say: Callable[[str], None]) -> None:
+def calibrate(
+    table: Table,
+    save: Callable[[], None],
+    say: Callable[[str], None],
+    channel: Channel = simulated,
+) -> None:
     """Sends packets until every curve is finished. Calls `save` often, and at the end."""
     saved = time.monotonic()
     for index, ((mode, size), curve) in enumerate(table.curves.items(), 1):
@@ -141,9 +99,11 @@ def calibrate(table: Table, save: Callable[[], None], say: Callable[[str], None]
         while (batch := next_batch(curve, table.settings)) is not None:
             snr_db = batch[0]
             cell = curve.setdefault(snr_db, Cell())
-            with _CellRadio(mode, size, snr_db, table.settings.seed) as radio:
+            name = f"{table.settings.seed} {mode.name} {size} {snr_db!r}"
+            seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
+            with channel(mode, snr_db, seed) as carry:
                 while batch is not None and batch[0] == snr_db:
-                    for outcome in radio.outcomes(cell.packets, batch[1]):
+                    for outcome in _outcomes(carry, seed, size, cell.packets, batch[1]):
                         cell.add(outcome)
                     if time.monotonic() - saved > SAVE_S:
                         save()
@@ -223,6 +183,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--code-rate", default="none", help="or several: none,1/2")
     parser.add_argument("--lengths", default="40,250,1000,1500", help="IP bytes of packets")
     parser.add_argument("--seed", type=int, default=1)
+    device_doctor.add_arguments(parser)
     parser.add_argument(
         "--precision",
         type=float,
@@ -238,30 +199,38 @@ def main(arguments: argparse.Namespace, say: Callable[[str], None]) -> int:
     """Exit status 130: interrupted; what has been measured is in the table."""
     gr.logging().set_default_level(gr.log_levels.warn)
     asked, lengths = _modes(arguments), _lengths(arguments.lengths)
-    table = Table(
-        _settings(arguments),
-        {
-            "device": {"by": "simulated", "name": "gr-nagi channel", "firmware": None},
-            "nagi": VERSION,
-            "gnuradio": gr.version(),
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        },
-    )
-    go_on_with(arguments.table, table)
-    for mode in asked:
-        for size in lengths:
-            table.curves.setdefault((mode, size), {})
-    try:
-        table.write(arguments.table)  # if it cannot be, that is said at once
-    except OSError as error:
-        raise TableError(f"{arguments.table}: cannot write it: {error.strerror}") from error
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        calibrate(table, lambda: table.write(arguments.table), say)
-    except KeyboardInterrupt:
-        table.write(arguments.table)
-        say(f"interrupted; the same command goes on with {arguments.table}")
-        return 130
+    with ExitStack() as cleanup:
+        channel: Channel = simulated
+        device = {"by": "simulated", "name": "gr-nagi channel", "firmware": None}
+        if arguments.device:
+            devices = cleanup.enter_context(DeviceChannel(device_doctor.radio_of(arguments)))
+            channel, device = devices.at, devices.description()
+        table = Table(
+            _settings(arguments),
+            {
+                "device": device,
+                "nagi": VERSION,
+                "gnuradio": gr.version(),
+                "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            },
+        )
+        go_on_with(arguments.table, table)
+        for mode in asked:
+            for size in lengths:
+                table.curves.setdefault((mode, size), {})
+        try:
+            table.write(arguments.table)  # if it cannot be, that is said at once
+        except OSError as error:
+            raise TableError(f"{arguments.table}: cannot write it: {error.strerror}") from error
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            calibrate(table, lambda: table.write(arguments.table), say, channel)
+        except KeyboardInterrupt:
+            table.write(arguments.table)
+            say(f"interrupted; the same command goes on with {arguments.table}")
+            return 130
+        if arguments.device and devices.resent:
+            say(f"{devices.resent} packets were sent again: devices had not carried them")
     packets = sum(cell.packets for curve in table.curves.values() for cell in curve.values())
     print(f"{arguments.table}: {len(table.curves)} curves of {packets:,} packets", file=sys.stdout)
     return 0

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -89,6 +89,9 @@ class Mode:
 
 Curve = dict[float, Cell]
 """By SNR in dB."""
+
+Carry = Callable[[int, list[bytes]], list[tuple[int, bytes]]]
+"""Carries packets; the first has that number. Returns each one's outcome and what was received."""
 
 
 def half_interval(cell: Cell) -> float:
@@ -193,6 +196,13 @@ class Table:
         partial.replace(path)
 
 
+def _name(value: Any) -> str:
+    """Of a device, or a version."""
+    if isinstance(value, dict) and "name" in value:
+        return ", ".join(str(value[key]) for key in ("name", "firmware") if value.get(key))
+    return str(value)
+
+
 def go_on_with(path: Path, table: Table) -> None:
     """Adds to `table` what a file has, if there is one. Raises TableError if the file is none, or
     was made with other settings."""
@@ -209,8 +219,8 @@ def go_on_with(path: Path, table: Table) -> None:
         for key, value in found.items():
             if value != table.provenance[key]:
                 raise TableError(
-                    f"{path}: made with {key} {value}, not {table.provenance[key]}; name another"
-                    " file"
+                    f"{path}: made with {key} {_name(value)}, not"
+                    f" {_name(table.provenance[key])}; name another file"
                 )
         for key in ("seed", "step_db"):
             if document["settings"][key] != vars(table.settings)[key]:

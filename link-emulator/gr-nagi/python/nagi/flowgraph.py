@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from gnuradio import gr
 
@@ -105,6 +106,10 @@ class Flowgraph:
             for name, link in self._devices.items()
             for line in link.statement()
         ]
+
+    def account(self) -> list[dict[str, Any]]:
+        """What devices are, and what they did: `links` of radios.json."""
+        return [{"name": name, **link.account()} for name, link in self._devices.items()]
 
     def counts(self) -> list[str]:
         """What devices did, and what went wrong."""

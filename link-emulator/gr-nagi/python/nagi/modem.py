@@ -95,8 +95,12 @@ class modem_tx(gr.hier_block2):  # noqa: N801  as all of GNU Radio's blocks
     power 1, the same dictionary), `air_time.frame_samples` samples each. A packet longer than
     `air_time.longest_frame()` bytes becomes an empty burst, and an error in the log.
 
-    `modulation`: one, or one for each mode; PDUs then say their `mode`. The receiver needs
-    the same.
+    Parameters:
+    - modem: "ofdm" or "single_carrier"
+    - modulation: "bpsk", "qpsk", "8psk", "16qam" or "64qam"; or a list of 1 to 16, one for each
+      mode; PDUs then say their `mode`. The receiver needs the same.
+
+    Raises ValueError for others.
     """
 
     def __init__(self, modem: str = "ofdm", modulation: str | Sequence[str] = "qpsk") -> None:
@@ -133,11 +137,16 @@ class modem_rx(gr.hier_block2):  # noqa: N801
     """Bursts to packets, or why not.
 
     Message ports: in `bursts` (complex samples, with number and begin_ns), out `pdus`, one for each
-    burst, in order, with its dictionary: bytes, mode and snr_db, or none and the outcome.
+    burst, in order, with its dictionary: bytes, mode and snr_db, or none and the outcome; out
+    `symbols`, the equalized symbols of each burst whose header was understood, to look at.
 
-    `modulation`: one, or one for each mode, as the transmitter has them. `soft_bits`: whether soft
-    decisions leave with the bytes, for packet_deframer. `track_timing`: whether the timing is
-    followed through a burst, as a sample clock that is off needs it, or stays the preamble's.
+    Parameters:
+    - modem, modulation: as the transmitter's
+    - soft_bits: whether soft decisions leave with the bytes, for packet_deframer
+    - track_timing: whether the timing is followed through a burst, as a sample clock that is off
+      needs it, or stays the preamble's
+
+    Raises ValueError for other modems and modulations.
     """
 
     def __init__(
@@ -157,6 +166,7 @@ class modem_rx(gr.hier_block2):  # noqa: N801
         )
         self.message_port_register_hier_in("bursts")
         self.message_port_register_hier_out("pdus")
+        self.message_port_register_hier_out("symbols")
         bpsk = constellation("bpsk")
         signal = ofdm if modem == "ofdm" else single_carrier
         demux = nagi_python.packet_demux(
@@ -193,3 +203,4 @@ class modem_rx(gr.hier_block2):  # noqa: N801
             self.msg_connect(demux, before, demodulator, "samples")
             self.msg_connect(demodulator, "symbols", demux, after)
         self.msg_connect(demux, "pdus", self, "pdus")
+        self.msg_connect(demux, "symbols", self, "symbols")

@@ -318,7 +318,14 @@ def interferer_port(index: int) -> str:
 class SimulatedRadio(gr.hier_block2):
     """One direction of a link. Message ports: in `packets`, out `outcomes`, one each, in order; out
     `sent`, the bursts as they are sent; in `interferer`, `interferer1` and so on, those of each
-    of the channel's interferers."""
+    of the channel's interferers.
+
+    Parameters:
+    - config: what parse_radio() makes of a configuration
+    - direction: "forward" or "backward"
+    - seed: of all draws
+    - number: tells channels of one seed apart; below 2^23
+    """
 
     def __init__(self, config: RadioConfig, direction: str, seed: int, number: int) -> None:
         gr.hier_block2.__init__(

@@ -29,9 +29,10 @@ from . import calibrate, device_doctor, doctor, levels, settings
 from .calibration import TableError
 from .checks import DIRECTIONS, ConfigError
 from .flowgraph import Flowgraph
+from .packet_ends import NoOutcome
 from .settings import Settings, SettingsError
 from .stations import StationError
-from .usrp import INSTALL, DeviceError, UsrpMissing
+from .usrp import INSTALL, DeviceError, UsrpMissing, bindings
 from .version import VERSION
 
 END_TIMEOUT_S = 5.0
@@ -125,6 +126,7 @@ def run(path: str, emulator: Process) -> int:
         cleanup.callback(flowgraph.stop)
         for line in flowgraph.statements():
             say(line)
+        write_radio_account(configuration, flowgraph, complete=False)
         for name, process in flowgraph.processes():
             ends.watch(name, process)
         start_nagi_link(emulator, program, path, configuration, media)
@@ -138,10 +140,29 @@ def run(path: str, emulator: Process) -> int:
             raise Broken(f"the {ended[0]} {status_in_words(ended[1].returncode or 0)}")
         for line in (*flowgraph.errors(), *flowgraph.counts()):
             say(line)
+        write_radio_account(configuration, flowgraph, complete=True)
         status = emulator.returncode or 0
         if status < 0:
             raise Broken(f"nagi-link {status_in_words(status)}")
         return status
+
+
+def write_radio_account(configuration: Settings, flowgraph: Flowgraph, *, complete: bool) -> None:
+    """radios.json (nagi_contracts/radios.py), if it is asked for and there are devices."""
+    links = flowgraph.account()
+    if configuration.radio_account is None or not links:
+        return
+    account = {
+        "schema_version": 1,
+        "version": VERSION,
+        "uhd": bindings().uhd_version(),
+        "complete": complete,
+        "links": links,
+    }
+    path = Path(configuration.radio_account)
+    whole = path.with_name(f"{path.name}.new")
+    whole.write_text(json.dumps(account, indent=1) + "\n", encoding="utf-8")
+    whole.replace(path)
 
 
 def start_nagi_link(
@@ -243,6 +264,6 @@ def main(child: Process | None) -> int:
     except (ConfigError, SettingsError, TableError) as error:
         say(str(error))
         return 2
-    except (Broken, calibrate.Failed, StationError, OSError) as error:
+    except (Broken, NoOutcome, StationError, OSError) as error:
         say(str(error))
         return 1

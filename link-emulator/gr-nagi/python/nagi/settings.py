@@ -44,6 +44,8 @@ class Settings:
     document: dict[str, Any]
     epoch_realtime_ns: int
     """The wall-clock time of event time 0: the configuration's, or now. nagi-link has the same."""
+    radio_account: str | None = None
+    """Where to write what devices are and did."""
 
     @property
     def epoch_monotonic_ns(self) -> int:
@@ -58,7 +60,8 @@ class Settings:
             if "radio" in link and link["name"] in media:
                 own["sockets"] = media[link["name"]]
             links.append(own)
-        return {**self.document, "epoch_realtime_ns": self.epoch_realtime_ns, "links": links}
+        others = {key: value for key, value in self.document.items() if key != "radio_account"}
+        return {**others, "epoch_realtime_ns": self.epoch_realtime_ns, "links": links}
 
 
 def read(path: str) -> Settings:
@@ -94,7 +97,10 @@ def parse(document: Any) -> Settings:
     _check_interferers(radios)
     epoch = _whole(document.get("epoch_realtime_ns", 0), "epoch_realtime_ns", 2**63 - 1)
     seed = _whole(document.get("seed", 0), "seed", 2**64 - 1)
-    return Settings(seed, radios, document, epoch or time.time_ns())
+    account = document.get("radio_account")
+    if account is not None and (not isinstance(account, str) or not account):
+        raise ConfigError(f"radio_account is {account!r}; write the name of a file")
+    return Settings(seed, radios, document, epoch or time.time_ns(), account)
 
 
 def _check_interferers(radios: list[RadioLink]) -> None:

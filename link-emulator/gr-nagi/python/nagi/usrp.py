@@ -22,8 +22,9 @@ import pmt
 from gnuradio import gr
 
 from . import ofdm, single_carrier
-from .air_time import LONGEST_PACKET, WAVEFORMS
+from .air_time import LONGEST_PACKET, WAVEFORMS, air_time_ns
 from .checks import DIRECTIONS
+from .packet_ends import PacketEnds
 from .radio import RadioConfig, Receiver, Transmitter
 from .usrp_config import End
 
@@ -104,36 +105,20 @@ class _Timing(gr.basic_block):
         self.taken.append(time.monotonic())
 
 
-class _Entry(gr.basic_block):
-    """Where packets come in."""
-
-    def __init__(self) -> None:
-        gr.basic_block.__init__(self, "entry", [], [])
-        self.message_port_register_out(pmt.intern("packets"))
-
-    def send(self, number: int, packet: bytes) -> None:
-        meta = pmt.make_dict()
-        meta = pmt.dict_add(meta, pmt.intern("number"), pmt.from_uint64(number))
-        meta = pmt.dict_add(meta, pmt.intern("begin_ns"), pmt.from_long(0))
-        meta = pmt.dict_add(meta, pmt.intern("mode"), pmt.from_long(0))
-        data = pmt.init_u8vector(len(packet), list(packet))
-        self.message_port_pub(pmt.intern("packets"), pmt.cons(meta, data))
-
-
 def modem_ns(config: RadioConfig) -> int:
     """How long the transmitter computes on the longest packet: the longest of some trials, in ns.
     In virtual time that is none."""
     top = gr.top_block("nagi-sdr timing", catch_exceptions=False)
     transmitter, timing = Transmitter(config), _Timing()
     top.msg_connect(transmitter, "bursts", timing, "bursts")
-    entry = _Entry()
+    entry = PacketEnds()
     top.msg_connect(entry, "packets", transmitter, "packets")
     top.start()
     try:
         longest = 0.0
         for trial in range(_TRIALS + 1):
             began = time.monotonic()
-            entry.send(trial, bytes(LONGEST_PACKET))
+            entry.send(trial, 0, bytes(LONGEST_PACKET))
             while len(timing.taken) <= trial:
                 time.sleep(1e-4)
             if trial > 0:  # the first one plans transforms
@@ -205,9 +190,10 @@ class Devices:
         )
 
     def tune_sender(self, direction: str, gain_db: float) -> None:
-        """Another gain. Raises UsrpError."""
+        """Another gain: what is between the steps of the device is made of the back-off. Raises
+        UsrpError."""
         end = self._uhd.sender(direction)
-        self._opened[end.device].tune(
+        got_db = self._opened[end.device].tune(
             is_output=True,
             channel=end.channel,
             frequency_hz=self._uhd.frequency_hz[direction],
@@ -215,6 +201,7 @@ class Devices:
             gain_db=gain_db,
             antenna=end.tx_antenna,
         )
+        self.sender(direction).set_backoff(self._uhd.backoff_db + got_db - gain_db)
 
     def close(self) -> None:
         for held in (self._streams, self._senders, self._opened):
@@ -222,6 +209,13 @@ class Devices:
 
     def descriptions(self) -> list[str]:
         return [device.description for device in self._opened.values()]
+
+    def facts(self) -> list[dict[str, str]]:
+        """Of each device: name, description, firmware."""
+        return [
+            {"name": each.name, "description": each.description, "firmware": each.firmware}
+            for each in self._opened.values()
+        ]
 
     def firmware(self) -> str:
         return "; ".join(device.firmware for device in self._opened.values())
@@ -324,6 +318,17 @@ class UhdLink:
         found = self._probe(direction)
         return Measured(self.lead_ns, found.delay_samples, found.drift_ppm, found.snr_db)
 
+    def air_time_ns(self, packet_bytes: int) -> int:
+        """Of a packet in the radio's first mode."""
+        config = self._config
+        return air_time_ns(
+            config.modem,
+            config.modulations[0],
+            config.sample_rate_hz,
+            config.code_rates[0],
+            packet_bytes,
+        )
+
     def radio(self, direction: str) -> UhdRadio:
         return UhdRadio(self._config, self.channels[direction])
 
@@ -337,6 +342,20 @@ class UhdLink:
                 f" {one.drift_ppm:+.2f} ppm, SNR of the preamble {one.preamble_snr_db:.1f} dB"
             )
         return lines
+
+    def account(self) -> dict[str, Any]:
+        """The same for programs, with counts(): a link of radios.json."""
+        counts = self.counts()
+        directions = {
+            name: {
+                "delay_samples": one.delay_samples,
+                "drift_ppm": one.drift_ppm,
+                "preamble_snr_db": one.preamble_snr_db,
+                "counts": counts[name],
+            }
+            for name, one in self.measured.items()
+        }
+        return {"devices": self.devices.facts(), "lead_ns": self.lead_ns, **directions}
 
     def close(self) -> None:
         """Gives the devices back, once no flowgraph runs with them."""

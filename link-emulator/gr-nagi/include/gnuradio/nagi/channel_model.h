@@ -20,18 +20,18 @@ namespace nagi {
 struct channel_config {
   enum class fading_type { none, rayleigh, rician };
 
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;      /*!< of all draws */
   std::uint32_t direction = 0; /*!< names this channel among those of the seed; below 2^23 */
   double sample_rate = 1.0;    /*!< Hz */
   /*! Noise power is 10^(-snr_db / 10) a sample: the SNR of bursts of mean power 1. Infinity: none.
    */
   double snr_db = std::numeric_limits<double>::infinity();
-  fading_type fading = fading_type::none;
-  double doppler_hz = 0.0;  /*!< the greatest Doppler shift */
+  fading_type fading = fading_type::none; /*!< none, rayleigh or rician */
+  double doppler_hz = 0.0;                /*!< the greatest Doppler shift */
   double k_factor_db = 0.0; /*!< Rician: power of the line of sight over that of the rest */
   /*! Paths: delay in ns and power in dB. Powers are normalised to sum 1. None given: one path. */
   std::vector<std::pair<double, double>> taps;
-  double frequency_offset_hz = 0.0;
+  double frequency_offset_hz = 0.0; /*!< of what is received, from where it was tuned to */
   /*! In place of snr_db: (instant in ns, SNR in dB from then on), the first at 0, again and again
       after snr_period_ns. A burst has the SNR of the instant at which it begins. */
   std::vector<std::pair<std::int64_t, double>> snr_steps;

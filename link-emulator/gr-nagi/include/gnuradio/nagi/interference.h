@@ -13,7 +13,7 @@ namespace nagi {
 
 /*! What interference must know. */
 struct interference_config {
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;      /*!< of all draws */
   std::uint32_t direction = 0; /*!< names the disturbed channel among those of the seed */
   double sample_rate = 1.0;    /*!< Hz, of all bursts */
   /*! Of each interferer the power of its bursts here, over the mean power 1 of those that are

@@ -46,8 +46,11 @@ class NAGI_API link : virtual public gr::block {
 
   /*! Packets that came in. */
   virtual std::uint64_t offered() const = 0;
+  /*! Packets that came out at the other end. */
   virtual std::uint64_t delivered() const = 0;
+  /*! Packets that its queue discipline discarded. */
   virtual std::uint64_t queue_overflows() const = 0;
+  /*! Packets that its loss model lost. */
   virtual std::uint64_t channel_losses() const = 0;
   /*! Packets marked Congestion Experienced. */
   virtual std::uint64_t marked() const = 0;

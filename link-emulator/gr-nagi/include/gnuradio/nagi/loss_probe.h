@@ -28,9 +28,13 @@ class NAGI_API loss_probe : virtual public gr::block {
   using sptr = std::shared_ptr<loss_probe>;
   static sptr make();
 
+  /*! Packets that came through. */
   virtual std::uint64_t received() const = 0;
+  /*! Packets whose preamble was not found. */
   virtual std::uint64_t not_detected() const = 0;
+  /*! Packets whose PHY header was damaged. */
   virtual std::uint64_t header_errors() const = 0;
+  /*! Packets whose frame was damaged. */
   virtual std::uint64_t payload_errors() const = 0;
 };
 

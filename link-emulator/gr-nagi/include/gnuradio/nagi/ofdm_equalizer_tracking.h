@@ -48,6 +48,7 @@ struct ofdm_equalizer_tracking_config {
  * \li takes the slope of the phase over the carriers out, which a sample clock that is off makes
  *     steeper with each symbol, with another second order loop;
  * \li averages each carrier's gain, over all symbols at first and over 1 / \c alpha later.
+ *
  * Each frame starts from its own estimate only.
  */
 class NAGI_API ofdm_equalizer_tracking : public gr::digital::ofdm_equalizer_1d_pilots {

@@ -88,6 +88,8 @@ struct packet_demux_config {
  *     header's), \c mode (long) and, if they are wanted, \c soft_bits (f32vector: for each bit a
  *     log-likelihood ratio by the nearest point of 0 and of 1, positive for 1); or without a byte
  *     and with \c outcome 1 (not detected) or 2 (the header's CRC is wrong).
+ * \li out \c symbols: of each burst whose header was understood, as soon as they are there: PDUs of
+ *     the payload's complex symbols with the same dictionary, to look at.
  */
 class NAGI_API packet_demux : virtual public gr::block {
  public:

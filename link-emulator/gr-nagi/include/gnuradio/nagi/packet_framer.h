@@ -30,13 +30,13 @@ class NAGI_API packet_framer : virtual public gr::block {
   using sptr = std::shared_ptr<packet_framer>;
 
   /*!
-   * \param code_rates rate of the code in each mode: "none", "1/2", "2/3" or "3/4"; at least one
+   * \param code_rate rate of the code in each mode: "none", "1/2", "2/3" or "3/4"; at least one
    * \param whiten whether to whiten
    * \param max_payload the longest payload in bytes
    *
    * Throws std::invalid_argument for other values.
    */
-  static sptr make(const std::vector<std::string>& code_rates, bool whiten = true,
+  static sptr make(const std::vector<std::string>& code_rate, bool whiten = true,
                    std::size_t max_payload = 2048);
 };
 

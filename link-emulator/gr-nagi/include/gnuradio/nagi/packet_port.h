@@ -42,7 +42,9 @@ class NAGI_API packet_port : virtual public gr::block {
    */
   static sptr make(const std::string& interface, const std::string& kind = "af_packet");
 
+  /*! Frames taken from the interface. */
   virtual std::uint64_t received() const = 0;
+  /*! Frames given to it. */
   virtual std::uint64_t sent() const = 0;
   /*! Frames the kernel would not take. */
   virtual std::uint64_t send_failures() const = 0;

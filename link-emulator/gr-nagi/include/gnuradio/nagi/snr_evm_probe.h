@@ -41,7 +41,7 @@ class NAGI_API snr_evm_probe : virtual public gr::block {
   virtual std::uint64_t packets() const = 0;
   /*! Of the last packet; NaN before the first. */
   virtual double evm_percent() const = 0;
-  /*! Likewise. */
+  /*! Of the last packet, in dB; NaN before the first. */
   virtual double snr_db() const = 0;
 };
 

@@ -11,6 +11,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "docstrings.h"
+
 namespace py = pybind11;
 using namespace gr::nagi;
 
@@ -20,7 +22,7 @@ template <class Block>
 using block_class = py::class_<Block, gr::block, gr::basic_block, std::shared_ptr<Block>>;
 
 void bind_packet_mux(py::module& m) {
-  block_class<packet_mux>(m, "packet_mux", "Packets into symbols, modulated samples into bursts.")
+  block_class<packet_mux>(m, "packet_mux", doc::packet_mux)
       .def(py::init([](std::vector<gr::digital::constellation_sptr> constellations,
                        int header_symbols, int block, int longest, int guard, int tail) {
              return packet_mux::make({.constellations = std::move(constellations),
@@ -35,8 +37,7 @@ void bind_packet_mux(py::module& m) {
 }
 
 void bind_packet_demux(py::module& m) {
-  block_class<packet_demux>(m, "packet_demux",
-                            "Finds the packet in each burst and says what became of it.")
+  block_class<packet_demux>(m, "packet_demux", doc::packet_demux)
       .def(py::init([](std::vector<gr::digital::constellation_sptr> constellations,
                        std::vector<int> demodulators, bool soft_bits, int header_symbols,
                        int longest, std::vector<gr_complex> preamble, int repeat_begin,
@@ -74,12 +75,10 @@ void bind_packet_demux(py::module& m) {
 }
 
 void bind_single_carrier(py::module& m) {
-  block_class<single_carrier_mod>(m, "single_carrier_mod",
-                                  "Shapes a packet's symbols with a root-raised-cosine filter.")
+  block_class<single_carrier_mod>(m, "single_carrier_mod", doc::single_carrier_mod)
       .def(py::init(&single_carrier_mod::make), py::kw_only(), py::arg("preamble"),
            py::arg("samples_per_symbol"), py::arg("rolloff"), py::arg("span"));
-  block_class<single_carrier_demod>(m, "single_carrier_demod",
-                                    "Matched filter, timing, gain and phase of one packet.")
+  block_class<single_carrier_demod>(m, "single_carrier_demod", doc::single_carrier_demod)
       .def(py::init([](gr::digital::constellation_sptr constellation,
                        std::vector<gr_complex> preamble, int samples_per_symbol, double rolloff,
                        int span, double bandwidth, double timing_gain) {
@@ -98,8 +97,7 @@ void bind_single_carrier(py::module& m) {
 
 void bind_repeatable_fft(py::module& m) {
   py::class_<repeatable_fft, gr::sync_block, gr::block, gr::basic_block,
-             std::shared_ptr<repeatable_fft>>(
-      m, "repeatable_fft", "Fourier transform that gives the same to the last bit in every run.")
+             std::shared_ptr<repeatable_fft>>(m, "repeatable_fft", doc::repeatable_fft)
       .def(py::init(&repeatable_fft::make), py::arg("size"), py::arg("forward"),
            py::arg("scale") = 1.0);
 }
@@ -107,9 +105,8 @@ void bind_repeatable_fft(py::module& m) {
 void bind_ofdm_equalizer_tracking(py::module& m) {
   using gr::digital::ofdm_equalizer_1d_pilots;
   py::class_<ofdm_equalizer_tracking, ofdm_equalizer_1d_pilots,
-             std::shared_ptr<ofdm_equalizer_tracking>>(
-      m, "ofdm_equalizer_tracking",
-      "OFDM equalizer that follows the common phase, the timing and each carrier's gain.")
+             std::shared_ptr<ofdm_equalizer_tracking>>(m, "ofdm_equalizer_tracking",
+                                                       doc::ofdm_equalizer_tracking)
       .def(
           py::init([](gr::digital::constellation_sptr constellation, int fft_len,
                       std::vector<std::vector<int>> occupied_carriers,

@@ -8,6 +8,7 @@
 #include <gnuradio/nagi/link.h>
 #include <gnuradio/nagi/loss_probe.h>
 #include <gnuradio/nagi/medium_port.h>
+#include <gnuradio/nagi/packet_cutter.h>
 #include <gnuradio/nagi/packet_deframer.h>
 #include <gnuradio/nagi/packet_framer.h>
 #include <gnuradio/nagi/packet_port.h>
@@ -18,6 +19,8 @@
 
 #include <string_view>
 #include <variant>
+
+#include "docstrings.h"
 
 namespace py = pybind11;
 using namespace gr::nagi;
@@ -46,11 +49,12 @@ py::object content_to_python(const std::optional<framing::content>& content) {
 }
 
 void bind_medium_port(py::module& m) {
-  block_class<medium_port>(m, "medium_port", "The radio's end of a carrier to nagi-link.")
+  block_class<medium_port>(m, "medium_port", doc::medium_port)
       .def(py::init(&medium_port::make), "fd"_a)
-      .def("closed", &medium_port::closed)
-      .def("error", &medium_port::error)
-      .def("closed_descriptor", &medium_port::closed_descriptor);
+      .def("closed", &medium_port::closed, doc::medium_port_closed)
+      .def("error", &medium_port::error, doc::medium_port_error)
+      .def("closed_descriptor", &medium_port::closed_descriptor,
+           doc::medium_port_closed_descriptor);
 }
 
 using Taps = std::vector<std::pair<double, double>>;
@@ -112,8 +116,7 @@ void def_channel_setting(block_class<channel>& c, const std::string& name,
 }
 
 void bind_channel(py::module& m) {
-  block_class<channel> block(m, "channel",
-                             "A radio channel for bursts. Taps: (delay_ns, power_db).");
+  block_class<channel> block(m, "channel", doc::channel);
   def_channel_init(block, &channel::make);
   def_channel_setting(block, "snr_db", &channel_config::snr_db);
   def_channel_setting(block, "doppler_hz", &channel_config::doppler_hz);
@@ -129,7 +132,7 @@ void bind_channel(py::module& m) {
         change_channel(self, [&](channel_config& c) { c.fading = fading_from_name(fading); });
       },
       "fading"_a, "From the next burst on: none, rayleigh or rician.");
-  py::class_<channel_model> model(m, "channel_model", "What channel does, without a flowgraph.");
+  py::class_<channel_model> model(m, "channel_model", doc::channel_model);
   def_channel_init(model, [](const channel_config& config) { return channel_model(config); });
   model
       .def(
@@ -144,15 +147,15 @@ void bind_channel(py::module& m) {
           },
           "number"_a, "begin_ns"_a, "samples"_a,
           "What is received of a burst; samples are bytes: numpy's complex64.")
-      .def("gain", &channel_model::gain, "tap"_a, "time_s"_a)
-      .def("longest_delay", &channel_model::longest_delay)
-      .def("clock_slip", &channel_model::clock_slip, "at_ns"_a)
-      .def("clock_offset", &channel_model::clock_offset, "at_ns"_a);
+      .def("gain", &channel_model::gain, "tap"_a, "time_s"_a, doc::channel_model_gain)
+      .def("longest_delay", &channel_model::longest_delay, doc::channel_model_longest_delay)
+      .def("clock_slip", &channel_model::clock_slip, "at_ns"_a, doc::channel_model_clock_slip)
+      .def("clock_offset", &channel_model::clock_offset, "at_ns"_a,
+           doc::channel_model_clock_offset);
 }
 
 void bind_interference(py::module& m) {
-  block_class<interference>(m, "interference",
-                            "Adds what others send at the same time and frequency.")
+  block_class<interference>(m, "interference", doc::interference)
       .def(py::init([](std::uint64_t seed, std::uint32_t direction, double sample_rate,
                        std::vector<double> levels_db, std::int64_t margin_ns) {
              return interference::make({.seed = seed,
@@ -187,9 +190,8 @@ void bind_framing(py::module& m) {
       [](std::size_t payload_bytes, const std::string& code_rate) {
         return framed_bytes(payload_bytes, code_rate_from_name(code_rate));
       },
-      "payload_bytes"_a, "code_rate"_a = "none",
-      "How many bytes go on the air for a payload of this many.");
-  py::class_<framing>(m, "framing", "The frame that packet_framer builds.")
+      "payload_bytes"_a, "code_rate"_a = "none", doc::framed_bytes);
+  py::class_<framing>(m, "framing", doc::framing)
       .def(py::init([](const std::string& code_rate, bool whiten, std::size_t max_payload) {
              return std::make_unique<framing>(code_rate_from_name(code_rate), whiten, max_payload);
            }),
@@ -199,7 +201,7 @@ void bind_framing(py::module& m) {
           [](framing& self, std::uint32_t sequence, std::string_view payload) {
             return to_python(self.frame(sequence, from_python(payload)));
           },
-          "sequence"_a, "payload"_a, "The frame: bytes.")
+          "sequence"_a, "payload"_a, doc::framing_frame)
       .def(
           "deframe",
           [](framing& self, std::string_view framed) {
@@ -213,50 +215,57 @@ void bind_framing(py::module& m) {
           },
           "soft_bits"_a,
           "The same from a value a bit, positive for 1, larger the more certain it is.");
-  block_class<packet_framer> framer(m, "packet_framer", "Puts a packet into a frame.");
+  block_class<packet_framer> framer(m, "packet_framer", doc::packet_framer);
   def_framing_init(framer);
-  block_class<packet_deframer> deframer(m, "packet_deframer",
-                                        "Takes frames apart, with their outcomes.");
+  block_class<packet_deframer> deframer(m, "packet_deframer", doc::packet_deframer);
   def_framing_init(deframer);
 }
 
 void bind_link(py::module& m) {
   using gr::nagi::link;  // not that of unistd.h
-  block_class<link>(m, "link", "nagi's link model: queue, rate, loss, delay, in real time.")
+  block_class<link>(m, "link", doc::link)
       .def(py::init(&link::make), "config_json"_a, "seed"_a, "id"_a, "direction"_a = "forward",
            "carries"_a = "ip")
-      .def("offered", &link::offered)
-      .def("delivered", &link::delivered)
-      .def("queue_overflows", &link::queue_overflows)
-      .def("channel_losses", &link::channel_losses)
-      .def("marked", &link::marked)
-      .def("held", &link::held);
+      .def("offered", &link::offered, doc::link_offered)
+      .def("delivered", &link::delivered, doc::link_delivered)
+      .def("queue_overflows", &link::queue_overflows, doc::link_queue_overflows)
+      .def("channel_losses", &link::channel_losses, doc::link_channel_losses)
+      .def("marked", &link::marked, doc::link_marked)
+      .def("held", &link::held, doc::link_held);
 }
 
 void bind_packet_port(py::module& m) {
-  block_class<packet_port>(m, "packet_port", "Packets of a network interface, in and out.")
+  block_class<packet_port>(m, "packet_port", doc::packet_port)
       .def(py::init(&packet_port::make), "interface"_a, "kind"_a = "af_packet")
-      .def("received", &packet_port::received)
-      .def("sent", &packet_port::sent)
-      .def("send_failures", &packet_port::send_failures)
-      .def("discarded", &packet_port::discarded);
+      .def("received", &packet_port::received, doc::packet_port_received)
+      .def("sent", &packet_port::sent, doc::packet_port_sent)
+      .def("send_failures", &packet_port::send_failures, doc::packet_port_send_failures)
+      .def("discarded", &packet_port::discarded, doc::packet_port_discarded);
 }
 
 void bind_snr_evm_probe(py::module& m) {
-  block_class<snr_evm_probe>(m, "snr_evm_probe", "Measures a packet's symbols: EVM and SNR.")
+  block_class<snr_evm_probe>(m, "snr_evm_probe", doc::snr_evm_probe)
       .def(py::init(&snr_evm_probe::make), "points"_a)
-      .def("packets", &snr_evm_probe::packets)
-      .def("evm_percent", &snr_evm_probe::evm_percent)
-      .def("snr_db", &snr_evm_probe::snr_db);
+      .def("packets", &snr_evm_probe::packets, doc::snr_evm_probe_packets)
+      .def("evm_percent", &snr_evm_probe::evm_percent, doc::snr_evm_probe_evm_percent)
+      .def("snr_db", &snr_evm_probe::snr_db, doc::snr_evm_probe_snr_db);
 }
 
 void bind_loss_probe(py::module& m) {
-  block_class<loss_probe>(m, "loss_probe", "Counts what became of packets, by cause.")
+  block_class<loss_probe>(m, "loss_probe", doc::loss_probe)
       .def(py::init(&loss_probe::make))
-      .def("received", &loss_probe::received)
-      .def("not_detected", &loss_probe::not_detected)
-      .def("header_errors", &loss_probe::header_errors)
-      .def("payload_errors", &loss_probe::payload_errors);
+      .def("received", &loss_probe::received, doc::loss_probe_received)
+      .def("not_detected", &loss_probe::not_detected, doc::loss_probe_not_detected)
+      .def("header_errors", &loss_probe::header_errors, doc::loss_probe_header_errors)
+      .def("payload_errors", &loss_probe::payload_errors, doc::loss_probe_payload_errors);
+}
+
+void bind_packet_cutter(py::module& m) {
+  py::class_<packet_cutter, gr::sync_block, gr::block, gr::basic_block,
+             std::shared_ptr<packet_cutter>>(m, "packet_cutter", doc::packet_cutter)
+      .def(py::init(&packet_cutter::make), "length_tag"_a, "max_packet"_a, "window"_a)
+      .def("outlet", &packet_cutter::outlet, doc::packet_cutter_outlet)
+      .def("packets", &packet_cutter::packets, doc::packet_cutter_packets);
 }
 
 }  // namespace
@@ -273,4 +282,5 @@ PYBIND11_MODULE(nagi_python, m) {
   bind_modems(m);
   bind_packet_port(m);
   bind_snr_evm_probe(m);
+  bind_packet_cutter(m);
 }

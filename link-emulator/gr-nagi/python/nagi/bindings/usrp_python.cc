@@ -55,11 +55,13 @@ void bind_devices(py::module& m) {
           [](Usrp& usrp, bool is_output, std::size_t channel, double frequency_hz,
              double lo_offset_hz, double gain_db, const std::string& antenna) {
             const FrontEnd end{channel, frequency_hz, lo_offset_hz, gain_db, antenna};
-            is_output ? usrp.tune_output(end) : usrp.tune_input(end);
+            return is_output ? usrp.tune_output(end) : usrp.tune_input(end);
           },
           py::arg("is_output"), py::arg("channel"), py::arg("frequency_hz"),
           py::arg("lo_offset_hz") = 0.0, py::arg("gain_db"), py::arg("antenna") = "",
-          "Sets frequency in Hz, gain in dB and antenna of an output or input. Raises UsrpError.");
+          "Sets frequency in Hz, gain in dB and antenna of an output or input. Returns the gain "
+          "that "
+          "it has then, in its steps. Raises UsrpError.");
   m.def("find_usrps", &find_usrps, py::arg("arguments"), "Addresses of devices that UHD finds.");
   m.def("images_directory", &images_directory,
         "Where UHD has firmware and FPGA images. Raises UsrpError if nowhere.");
@@ -70,6 +72,8 @@ void bind_streams(py::module& m) {
   py::class_<BurstSender, std::shared_ptr<BurstSender>>(m, "BurstSender")
       .def(py::init<std::shared_ptr<Usrp>, std::size_t, double>(), py::arg("usrp"),
            py::arg("channel"), py::arg("backoff_db"))
+      .def("set_backoff", &BurstSender::set_backoff, py::arg("backoff_db"),
+           "Mean power of the bursts that follow below full scale, in dB.")
       .def("measure_margin", &BurstSender::measure_margin, py::call_guard<py::gil_scoped_release>(),
            "How long before its instant a burst must be handed over, in ns.");
   py::class_<SampleStream, std::shared_ptr<SampleStream>>(m, "SampleStream")

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Windows and goodput over time of chosen runs, which results.parquet does not have and figures.py
+needs: achievement-2008.csv.
+
+    python windows.py results/achievement-2008
+
+A row a second of a run: the sender's mean window in packets, the share of the capacity that was
+acknowledged as data, and the shares of samples of the socket in which the kernel was in recovery
+(TCP_CA_Recovery) and after a timeout (TCP_CA_Loss).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+TABLE = Path(__file__).resolve().parent / "achievement-2008.csv"
+# The first repeat of each run at these points.
+_CHOSEN = (
+    {"error_rate": "0 %", "capacity": "40 Mb/s"},
+    {"error_rate": "0.1 %", "capacity": "100 Mb/s", "scheme": "westwood"},
+)
+_RECOVERY, _LOSS = 3, 4  # tcp_ca_state of include/net/tcp.h
+
+
+def seconds_of(run: Path, point: dict[str, str], capacity_bps: float) -> pd.DataFrame:
+    """The rows of a run directory."""
+    columns = ["t_s", "snd_cwnd", "bytes_acked", "ca_state"]
+    samples = pd.read_parquet(run / "tcp_info.parquet", columns=columns).sort_values("t_s")
+    second = samples["t_s"].floordiv(1).astype(int)
+    by_second = samples.groupby(second)
+    acked = by_second["bytes_acked"].last().diff().fillna(by_second["bytes_acked"].last())
+    return pd.DataFrame(
+        {
+            **point,
+            "second": by_second.size().index,
+            "window_packets": by_second["snd_cwnd"].mean().round(1),
+            "share": (acked * 8 / capacity_bps).round(4),
+            "recovery": (samples["ca_state"] == _RECOVERY).groupby(second).mean().round(2),
+            "loss": (samples["ca_state"] == _LOSS).groupby(second).mean().round(2),
+        }
+    )
+
+
+def main(results: Path) -> None:
+    rows = [json.loads(path.read_text())["rows"][0] for path in results.glob("runs/*/metrics.json")]
+    found = [
+        seconds_of(results / "runs" / row["run_id"], row["point"], row["bottleneck_bps"])
+        for row in rows
+        if row["repeat"] == 0 and any(each.items() <= row["point"].items() for each in _CHOSEN)
+    ]
+    table = pd.concat(found).sort_values(["error_rate", "capacity", "scheme", "second"])
+    table.to_csv(TABLE, index=False, lineterminator="\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Both ends of a radio's flowgraph: packets in, outcomes out."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pmt
+from gnuradio import gr
+
+_TIMEOUT_S = 120.0
+
+
+class NoOutcome(RuntimeError):
+    """Packets did not come out of a flowgraph."""
+
+
+class PacketEnds(gr.basic_block):
+    """Feeds packets to a radio (port `packets`) and takes their outcomes (port `outcomes`)."""
+
+    def __init__(self) -> None:
+        gr.basic_block.__init__(self, "packet_ends", None, None)
+        self.message_port_register_out(pmt.intern("packets"))
+        self.message_port_register_in(pmt.intern("outcomes"))
+        self.set_msg_handler(pmt.intern("outcomes"), self._take)
+        self._outcomes: list[Any] = []
+        self._changed = threading.Condition()
+
+    def _take(self, message: Any) -> None:
+        with self._changed:
+            self._outcomes.append(message)
+            self._changed.notify_all()
+
+    def send(self, number: int, begin_ns: int, packet: bytes) -> None:
+        """Feeds a packet that is to be sent at that event time, in the radio's first mode."""
+        meta = pmt.make_dict()
+        meta = pmt.dict_add(meta, pmt.intern("number"), pmt.from_uint64(number))
+        meta = pmt.dict_add(meta, pmt.intern("begin_ns"), pmt.from_long(begin_ns))
+        meta = pmt.dict_add(meta, pmt.intern("mode"), pmt.from_long(0))
+        body = pmt.init_u8vector(len(packet), list(packet))
+        self.message_port_pub(pmt.intern("packets"), pmt.cons(meta, body))
+
+    def collect(self, count: int) -> list[tuple[int, bytes]]:
+        """The next `count` outcomes, with the packets as they were received. Raises NoOutcome."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: len(self._outcomes) >= count, _TIMEOUT_S):
+                raise NoOutcome(f"{len(self._outcomes)} of {count} packets came out of the modem")
+            taken, self._outcomes = self._outcomes[:count], self._outcomes[count:]
+            return [_outcome(message) for message in taken]
+
+
+def _outcome(message: Any) -> tuple[int, bytes]:
+    """A channel that did not carry a burst says why in `fate`, receivers in `outcome`."""
+    meta = pmt.car(message)
+    outcome = pmt.dict_ref(meta, pmt.intern("outcome"), pmt.from_long(0))
+    fate = pmt.dict_ref(meta, pmt.intern("fate"), outcome)
+    return int(pmt.to_long(fate)), bytes(pmt.u8vector_elements(pmt.cdr(message)))

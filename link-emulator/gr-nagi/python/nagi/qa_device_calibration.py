@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Calibration over devices of UHD, over the double of these. What the double does not carry in time
+is sent again, so a busy machine makes this slower, not wrong. All draws are seeded."""
+
+import argparse
+import math
+import os
+import time
+import unittest
+
+import numpy as np
+from gnuradio.nagi import calibrate, usrp
+from gnuradio.nagi.calibration import RECEIVED, CalibrationSettings, Mode, Table
+from gnuradio.nagi.device_calibration import DeviceChannel
+from gnuradio.nagi.device_doctor import radio_of
+
+QUICK = CalibrationSettings(seed=3, precision=0.3, min_packets=50, max_packets=200, step_db=0.5)
+QPSK = Mode("ofdm", "qpsk", "none")
+SIZE = 200
+SPARED_S = 2.0
+
+
+def arguments(*changes, name, faults="seed=1"):
+    """Of a double whose ends are joined by cables; each test has a device of its own."""
+    parser = argparse.ArgumentParser()
+    calibrate.add_arguments(parser)
+    device = (
+        f"type=nagi_double,serial=calibration-{os.getpid()}-{name},channels=2,tx_cable=x|y,"
+        f"rx_cable=y|x,buffer=10,{faults}"
+    )
+    return parser.parse_args(
+        ["--device", device, "--channels", "0,1", "--frequency", "2450e6", "--tx-gain", "72.5",
+         "--rx-gain", "40", "--modulation", "qpsk", "--lengths", str(SIZE), *changes]
+    )  # fmt: skip
+
+
+def table(settings=QUICK):
+    made = Table(settings, {})
+    made.curves[QPSK, SIZE] = {}
+    return made
+
+
+def measured(channel):
+    made = table()
+    calibrate.calibrate(made, lambda: None, lambda _: None, channel)
+    return made.curves[QPSK, SIZE]
+
+
+class Calibrating(unittest.TestCase):
+    def test_the_curve_is_that_of_the_simulated_channel(self):
+        # H0: the same curve, but for 0.2 dB, which the probes' SNR may be wrong by. Cells of 50 to
+        # 200 packets each; the bound is one of 4 standard deviations, passed by chance once in
+        # 1,000 runs of some 20 comparisons.
+        simulated = measured(calibrate.simulated)
+        with DeviceChannel(radio_of(arguments("table.json", name="curve"))) as devices:
+            curve = measured(devices.at)
+            self.assertEqual(devices.description()["by"], "uhd")
+        snrs = sorted(simulated)
+        rates = np.minimum.accumulate([simulated[snr].rate for snr in snrs])
+        compared = 0
+        for snr_db, cell in curve.items():
+            high, low = np.interp([snr_db - 0.2, snr_db + 0.2], snrs, rates)
+            allowed = 4 * math.sqrt(0.25 * (1 / cell.packets + 1 / QUICK.min_packets))
+            spread = max(high * (1 - high), low * (1 - low), 1 / cell.packets) * 4
+            self.assertLess(cell.rate, high + allowed * math.sqrt(spread), snr_db)
+            self.assertGreater(cell.rate, low - allowed * math.sqrt(spread), snr_db)
+            compared += 0.02 < cell.rate < 0.98
+        self.assertGreaterEqual(compared, 3)
+
+    def test_packets_that_the_device_did_not_carry_are_sent_again(self):
+        # Of 100 packets with a probability below 10^-10 none is late.
+        faults = f"late=0.3,spared={SPARED_S},seed=3"
+        radio = radio_of(arguments("table.json", name="again", faults=faults))
+        rng = np.random.default_rng(5)
+        sent = [rng.bytes(SIZE) for _ in range(100)]
+        with DeviceChannel(radio) as devices, devices.at(QPSK, 30.0, 1) as carry:
+            time.sleep(SPARED_S)
+            self.assertEqual(carry(0, sent), [(RECEIVED, packet) for packet in sent])
+            self.assertGreater(devices.resent, 0)
+
+    def test_a_gain_that_the_device_lacks_is_said(self):
+        radio = radio_of(arguments("table.json", name="gain"))
+        with (
+            DeviceChannel(radio) as devices,
+            self.assertRaises(usrp.DeviceError) as raised,
+            devices.at(QPSK, 60.0, 1),
+        ):
+            self.fail("a gain above the highest")
+        self.assertIn("from 0 to 89.75 dB", raised.exception.cure)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams of bytes into packets, and packets back into streams."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pmt
+from gnuradio import gr, pdu
+
+from . import nagi_python
+
+MAX_BYTES = 65_535
+
+
+class stream_to_packets(gr.hier_block2):  # noqa: N801  as all of GNU Radio's blocks
+    """Cuts a stream of bytes into packets, for framer and modem to make bursts of.
+
+    In: bytes. Each packet is preceded by its length in two bytes, the higher one first, or its
+    first byte has a tag with its length. Message ports: out `packets`, PDUs of bytes with number,
+    from 0; in `outcomes`, any message for each packet that has come to its end, such as what
+    packet_deframer makes of it.
+
+    A length of 0 or above `max_packet`, a tag that is no integer, and in a tagged stream a byte
+    that belongs to no packet end the flowgraph with an error. A packet that the end of the stream
+    cuts off is left out, with a warning in the log.
+
+    Parameters:
+    - length_tag: key of the tag; empty: lengths are in the stream
+    - max_packet: bytes of the longest packet, 1 to 65535
+    - window: packets that may be under way; the stream waits until outcomes come in. 0: any number,
+      which wait where they are slowest worked on, in memory.
+
+    Raises ValueError if `max_packet` or `window` is none of these.
+    """
+
+    def __init__(self, length_tag: str = "", max_packet: int = 1530, window: int = 0) -> None:
+        if window < 0:
+            raise ValueError(f"stream_to_packets: window is {window}, not 0 or more packets")
+        gr.hier_block2.__init__(
+            self, "stream_to_packets", gr.io_signature(1, 1, 1), gr.io_signature(0, 0, 0)
+        )
+        self.message_port_register_hier_out("packets")
+        self.message_port_register_hier_in("outcomes")
+        self._cutter = nagi_python.packet_cutter(length_tag, max_packet, window)
+        self.connect(self, self._cutter)
+        self._outlet = self._cutter.outlet()
+        self.msg_connect(self._outlet, "packets", self, "packets")
+        self.msg_connect(self, "outcomes", self._outlet, "outcomes")
+
+    def packets(self) -> int:
+        """Packets that have left."""
+        return int(self._cutter.packets())
+
+
+class _Stripped(gr.basic_block):
+    """PDUs of packets, with their lengths before them if asked for; none of what was lost."""
+
+    def __init__(self, has_prefix: bool) -> None:
+        gr.basic_block.__init__(self, "stripped", None, None)
+        self._has_prefix = has_prefix
+        self.lost = 0
+        self.message_port_register_in(pmt.intern("packets"))
+        self.message_port_register_out(pmt.intern("pdus"))
+        self.set_msg_handler(pmt.intern("packets"), self._take)
+
+    def _take(self, message: Any) -> None:
+        if not pmt.is_pair(message) or not pmt.is_u8vector(pmt.cdr(message)):
+            raise ValueError("packets_to_stream: a message that is no PDU of bytes")
+        packet = bytes(pmt.u8vector_elements(pmt.cdr(message)))
+        if not packet:
+            self.lost += 1
+            return
+        if len(packet) > MAX_BYTES:
+            raise ValueError(
+                f"packets_to_stream: a packet of {len(packet)} bytes, not 1 to {MAX_BYTES}"
+            )
+        if self._has_prefix:
+            packet = struct.pack("!H", len(packet)) + packet
+        data = pmt.init_u8vector(len(packet), list(packet))
+        self.message_port_pub(pmt.intern("pdus"), pmt.cons(pmt.make_dict(), data))
+
+
+class packets_to_stream(gr.hier_block2):  # noqa: N801  as all of GNU Radio's blocks
+    """Packets that were received, as a stream of bytes.
+
+    Message port in `packets`: PDUs of up to 65535 bytes, as packet_deframer has them. Those without
+    a byte, which were lost, leave nothing. Something else ends the flowgraph with an error. Out:
+    bytes, as stream_to_packets takes them: each packet after its length in two bytes, or with a tag
+    at its first byte.
+
+    Parameters:
+    - length_tag: key of the tag; empty: lengths are in the stream
+    """
+
+    def __init__(self, length_tag: str = "") -> None:
+        gr.hier_block2.__init__(
+            self, "packets_to_stream", gr.io_signature(0, 0, 0), gr.io_signature(1, 1, 1)
+        )
+        self.message_port_register_hier_in("packets")
+        self._stripped = _Stripped(has_prefix=not length_tag)
+        stream = pdu.pdu_to_tagged_stream(gr.types.byte_t, length_tag or "packet_len")
+        stream.set_min_output_buffer(2 * (MAX_BYTES + 2))
+        self.msg_connect(self, "packets", self._stripped, "packets")
+        self.msg_connect(self._stripped, "pdus", stream, "pdus")
+        self.connect(stream, self)
+
+    def lost(self) -> int:
+        """Packets without a byte that came in."""
+        return self._stripped.lost

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rate adaptation of radios over all runs: in which modes transmissions were sent, by the SNR that
+the receiver measured."""
+
+from __future__ import annotations
+
+import pandas as pd
+from nagi_contracts.plan import DIRECTIONS, LinkPlan, RunPlan
+from nagi_contracts.units import count_of
+
+from nagi_reports import figures
+from nagi_reports.chapters.material import Material
+from nagi_reports.chapters.words import MODULATIONS
+from nagi_reports.content import Figure
+from nagi_reports.figures import ModeShares
+from nagi_reports.parquet import read_parquet
+
+_MIN_TRANSMISSIONS = 30  # at an SNR, for shares that say something
+_MIN_RANGE_DB = 4  # of SNRs, for a panel that shows something
+_COLUMNS = ["link", "direction", "snr_db", "mode", "outcome"]
+
+
+def blocks(material: Material) -> list[Figure]:
+    """A figure, where radios adapt their rates."""
+    panels = [
+        shares
+        for (link, direction), (modes, table) in _transmissions(material).items()
+        if (shares := _shares(f"{link} {direction}", modes, table)) is not None
+    ]
+    if not panels:
+        return []
+    caption = (
+        "Modes in which transmissions were sent, as shares at each SNR, and the share of them that"
+        " was lost. The SNR is the one that the receiver measured, rounded to 1 dB; without one, as"
+        " of bursts that were not detected, a transmission is left out, and so are SNRs of less"
+        f" than {count_of(_MIN_TRANSMISSIONS, 'transmission')}."
+    )
+    drawn = figures.modes_over_snr(panels)
+    return [Figure("modes", figures.svg(drawn), caption, _alt(panels))]
+
+
+def _transmissions(
+    material: Material,
+) -> dict[tuple[str, str], tuple[list[str], pd.DataFrame]]:
+    """Of each direction whose radio adapts: the names of its modes, and all transmissions."""
+    found: dict[tuple[str, str], tuple[list[str], list[pd.DataFrame]]] = {}
+    for run_id, plan in material.plans.items():
+        path = material.directory(run_id) / "transmissions.parquet"
+        links = _adapting(plan)
+        if not links or not path.exists():
+            continue
+        table = read_parquet(path, _COLUMNS)
+        for link in links:
+            for direction in DIRECTIONS:
+                of = table[(table["link"] == link.name) & (table["direction"] == direction)]
+                key = (link.name, direction)
+                found.setdefault(key, (_modes(link), []))[1].append(of)
+    return {key: (modes, pd.concat(tables)) for key, (modes, tables) in found.items()}
+
+
+def _adapting(plan: RunPlan) -> list[LinkPlan]:
+    return [link for link in plan.radios() if link.radio is not None and link.radio.modes]
+
+
+def _modes(link: LinkPlan) -> list[str]:
+    assert link.radio is not None and link.radio.modes is not None
+    return [f"{MODULATIONS[mode.modulation]} {mode.code_rate}" for mode in link.radio.modes]
+
+
+def _shares(label: str, modes: list[str], table: pd.DataFrame) -> ModeShares | None:
+    """None if SNRs with enough transmissions are too close to each other."""
+    measured = table.dropna(subset=["snr_db"])
+    snr_db = measured["snr_db"].round().astype(int)
+    sent = pd.crosstab(snr_db, measured["mode"]).reindex(columns=range(len(modes)), fill_value=0)
+    totals = sent.sum(axis=1)
+    enough = totals >= _MIN_TRANSMISSIONS
+    known = sent.index[enough]
+    if known.empty or known.max() - known.min() < _MIN_RANGE_DB:
+        return None
+    lost = (measured["outcome"] != "received").groupby(snr_db).mean()
+    return ModeShares(
+        label,
+        [int(value) for value in known],
+        {
+            name: [float(share) for share in (sent[mode] / totals)[enough]]
+            for mode, name in enumerate(modes)
+        },
+        [float(share) for share in lost[enough]],
+    )
+
+
+def _alt(panels: list[ModeShares]) -> str:
+    said = []
+    for panel in panels:
+        first, last = (
+            max(panel.shares, key=lambda name, at=at: panel.shares[name][at])  # type: ignore[misc]
+            for at in (0, -1)
+        )
+        said.append(
+            f"{panel.label}: mostly {first} at {panel.snr_db[0]} dB, {last} at"
+            f" {panel.snr_db[-1]} dB."
+        )
+    return " ".join(["Shares of modes over SNR.", *said])
