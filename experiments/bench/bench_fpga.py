@@ -6,17 +6,13 @@
 One flow fills a link of 25 ms each way in the virtual lab, without loss: over the core's Verilog,
 which nagi-fpga simulates, and over nagi-link's model. Counted is all that a run takes, captures and
 certificate included.
-
-Exit status: 0 all targets met, 1 some missed, 2 the benchmark cannot run here.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,18 +20,15 @@ from pathlib import Path
 from threading import Event, Thread
 from time import process_time
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "link-emulator" / "bench"))
-
-from bench_report import Row, machine, report, verdict
-from bench_virtual import Run, run_once
 from nagi.campaign.build import current_build
-from nagi.labs import guest, virtual
+from nagi.labs import virtual
 from nagi.plan import fpga
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
-from nagi_contracts.errors import InputError, refuse
+from nagi_contracts.errors import refuse
 from nagi_contracts.links import Links
 from nagi_contracts.records import Verdict
+from rounds import Benchmark, Row, Run, run_once, verdict
 
 TARGETS = {2: None, 10: 1.0, 50: None}  # Mb/s -> virtual seconds a second of processor time
 TICK_NS = 8
@@ -72,10 +65,6 @@ class Measured:
     @property
     def speed(self) -> float:
         return self.run.virtual_s / self.processor_s
-
-
-def text(seconds: int, payload: int) -> str:
-    return SPEC.replace("SECONDS", str(seconds)).replace("PAYLOAD", str(payload))
 
 
 def measured(directory: Path, spec: Path) -> dict[tuple[str, int], Measured]:
@@ -185,53 +174,30 @@ def rows_of(rounds: list[dict[tuple[str, int], Measured]]) -> list[Row]:
     return rows
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="bench_fpga", description="Speed of the simulated core.")
-    parser.add_argument("--seconds", type=int, default=10, help="of each run's measurement")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--payload", type=int, default=1000, help="bytes a packet")
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    try:
-        guest.require_able()
-        can = fpga.availability()
-        if not can.available:
-            raise refuse(can.reason, can.cure)
-    except InputError as error:
-        print(f"bench: {error}", file=sys.stderr)
-        return 2
-    about = {"machine": machine(), "seconds": given.seconds, "payload": given.payload}
-    os.sched_setaffinity(0, guest.processors()[-1:])
-    rounds = []
-    with tempfile.TemporaryDirectory(prefix="nagi-bench-fpga-") as scratch:
-        spec = Path(scratch) / "speed.yaml"
-        spec.write_text(text(given.seconds, given.payload))
-        try:
-            for number in range(given.rounds):
-                print(f"round {number + 1} of {given.rounds}", file=sys.stderr, flush=True)
-                rounds.append(measured(Path(scratch) / str(number), spec))
-        except RuntimeError as error:
-            print(f"bench: {error}", file=sys.stderr)
-            return 2
-    details = {
-        "runs": [
-            [
-                {
-                    "emulator": emulator,
-                    "rate_mbps": rate,
-                    "virtual_s_per_s": one.speed,
-                    "processor_s": one.processor_s,
-                    **vars(one.run),
-                    "differences": one.differences,
-                    "max_late_ns": one.max_late_ns,
-                }
-                for (emulator, rate), one in each.items()
-            ]
-            for each in rounds
-        ]
-    }
-    return report(rows_of(rounds), NOTES, given.json, about, details)
+def details(each: dict[tuple[str, int], Measured]) -> object:
+    return [
+        {
+            "emulator": emulator,
+            "rate_mbps": rate,
+            "virtual_s_per_s": one.speed,
+            "processor_s": one.processor_s,
+            **vars(one.run),
+            "differences": one.differences,
+            "max_late_ns": one.max_late_ns,
+        }
+        for (emulator, rate), one in each.items()
+    ]
 
+
+def require_core() -> None:
+    can = fpga.availability()
+    if not can.available:
+        raise refuse(can.reason, can.cure)
+
+
+BENCHMARK = Benchmark(
+    "bench_fpga", "Speed of the simulated core.", SPEC, NOTES, 10, measured, rows_of, details
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(BENCHMARK.main(require_core))

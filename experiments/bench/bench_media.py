@@ -27,7 +27,6 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "link-emulator" / "bench"))
 
 import numpy as np
 from bench_report import Row, machine, report, verdict
-from bench_virtual import run_once
 from nagi.campaign.build import current_build
 from nagi.labs import guest, virtual
 from nagi.plan.planner import plan_runs
@@ -36,6 +35,7 @@ from nagi.spec.points import read_experiment
 from nagi_contracts.errors import InputError
 from nagi_contracts.links import Links
 from nagi_contracts.paths import executable
+from rounds import run_once
 
 COLUMNS, ROWS, APART_M = 7, 3, 200
 MIN_SPEED = 1.0  # virtual seconds a wall second

@@ -22,6 +22,7 @@ using nlohmann::json;
 namespace {
 
 constexpr std::size_t max_kept = 128;  // arrivals
+constexpr Duration max_ahead = std::chrono::milliseconds(1);
 
 Instant instant(std::int64_t ns) { return Instant{Duration{ns}}; }
 std::int64_t nanoseconds(Instant at) { return at.time_since_epoch().count(); }
@@ -32,6 +33,10 @@ std::span<const std::byte> bytes_of_text(const std::string& text) {
 
 std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+Duration whole_ticks(Duration duration) {
+  return duration - Duration{duration.count() % fpga::tick_ns};
 }
 
 /// How long a packet is in transmission, at least: what the one before left over may be done first.
@@ -63,14 +68,17 @@ FpgaCore::FpgaCore(int socket, std::string name, const FpgaSettings& settings, i
     sides_[i].config = settings.directions.at(i);
     const auto* delay = std::get_if<Duration>(&sides_[i].config.delay);
     if (delay == nullptr) throw InputError(name_ + ": a delay that changes; give `delay_ns`");
-    sides_[i].delay = *delay;
+    // Whole ticks: the core rounds as it would without.
+    if (settings.virtual_time) sides_[i].ahead = whole_ticks(std::min(*delay, max_ahead));
+    sides_[i].delay = *delay - sides_[i].ahead;
+    sides_[i].config.delay = sides_[i].delay;
   }
   const json wanted = {{"version", runtime::program_version},
                        {"protocol", fpga::protocol_version},
                        {"link", settings.link},
                        {"seed", settings.seed},
-                       {"forward", model::to_json(settings.directions[0])},
-                       {"backward", model::to_json(settings.directions[1])}};
+                       {"forward", model::to_json(sides_[0].config)},
+                       {"backward", model::to_json(sides_[1].config)}};
   fpga::MessageWriter request(fpga::Kind::configure);
   request.bytes(bytes_of_text(wanted.dump()));
   ask(request, fpga::Kind::configure);
@@ -105,8 +113,10 @@ void FpgaCore::advance(DirectionName direction, Instant to) {
   mine.known = std::max(mine.known, to);
   const Instant known = std::min(sides_[0].known, sides_[1].known);
   if (known <= now_) return;
-  const bool may_deliver = std::ranges::any_of(
-      sides_, [&](const Side& each) { return each.count > 0 && earliest(each) <= known; });
+  const bool may_deliver = std::ranges::any_of(sides_, [&](const Side& each) {
+    return (each.count > 0 && earliest(each) <= known) ||
+           (!each.under_way.empty() && each.under_way.front().at <= known);
+  });
   if (may_deliver || waiting_.size() >= worth_a_message_) bring_to(known);
 }
 
@@ -188,33 +198,52 @@ void FpgaCore::take(const fpga::DepartureHead& head, std::span<const std::byte> 
   packet.ecn = model::Ecn{head.ecn};
   packet.marked = head.marked != 0;
   const Instant left = instant(head.left_ns);
-  if (fate == model::Fate::delivered) mine.last_end = std::max(mine.last_end, left - mine.delay);
-  mine.departures.push_back({packet, fate, left});
+  if (fate == model::Fate::delivered) {
+    mine.last_end = std::max(mine.last_end, left - mine.delay);
+    mine.under_way.push_back({packet, fate, left + mine.ahead});
+  } else {
+    mine.departures.push_back({packet, fate, left});
+  }
 }
 
 void FpgaCore::take_departures(DirectionName direction, std::vector<Departure>& departures) {
-  std::vector<Departure>& mine = side(direction).departures;
-  departures.insert(departures.end(), mine.begin(), mine.end());
-  mine.clear();
+  Side& mine = side(direction);
+  while (!mine.under_way.empty() && mine.under_way.front().at <= now_) {
+    mine.departures.push_back(mine.under_way.front());
+    mine.under_way.pop_front();
+  }
+  departures.insert(departures.end(), mine.departures.begin(), mine.departures.end());
+  mine.departures.clear();
+}
+
+void FpgaCore::take_under_way(DirectionName direction, std::vector<Departure>& departures) {
+  Side& mine = side(direction);
+  take_departures(direction, departures);
+  departures.insert(departures.end(), mine.under_way.begin(), mine.under_way.end());
+  mine.under_way.clear();
 }
 
 std::optional<Instant> FpgaCore::next_delivery(DirectionName direction) const {
   const Side& mine = side(direction);
+  if (!mine.under_way.empty()) return fpga::next_tick(mine.under_way.front().at);
   if (mine.count == 0) return std::nullopt;
-  return earliest(mine);
+  return earliest(mine) + mine.ahead;
 }
 
 Instant FpgaCore::now(DirectionName direction) const {
   return std::max(now_, side(direction).last_arrival);
 }
 
-std::size_t FpgaCore::held(DirectionName direction) const { return side(direction).count; }
+std::size_t FpgaCore::held(DirectionName direction) const {
+  return side(direction).count + side(direction).under_way.size();
+}
 
 void FpgaCore::for_each_held(DirectionName direction,
                              const std::function<void(const model::Packet&)>& visit) const {
   for (const auto& packet : side(direction).held) {
     if (packet) visit(*packet);
   }
+  for (const Departure& departure : side(direction).under_way) visit(departure.packet);
 }
 
 const model::DirectionCounters& FpgaCore::counters(DirectionName direction) {
@@ -226,8 +255,11 @@ const model::DirectionCounters& FpgaCore::counters(DirectionName direction) {
     model::DirectionCounters& counters = each.counters;
     counters.offered = count.offered;
     counters.offered_bytes = {count.offered_bytes};
-    counters.delivered = count.delivered;
+    counters.delivered = count.delivered - each.under_way.size();
     counters.delivered_bytes = {count.delivered_bytes};
+    for (const Departure& departure : each.under_way) {
+      counters.delivered_bytes.count -= departure.packet.size.count;
+    }
     counters.queue_overflows = count.queue_overflows + count.memory_overflows;
     counters.channel_losses = count.channel_losses;
     counters.marked = count.marked;

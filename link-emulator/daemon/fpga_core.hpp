@@ -7,6 +7,9 @@
 // Where time stands still meanwhile, the core is asked as seldom as may be: what has come is kept
 // until a packet may leave, or so many have come that they are worth a message. In real time it
 // goes to the core at once, which then has less to do when a packet is due.
+//
+// Where time stands still, the last millisecond of a delay is not the core's: so long before it is
+// due a packet leaves the core, so that it can be handed to the kernel ahead, as nagi-link's own.
 #pragma once
 
 #include <array>
@@ -52,6 +55,12 @@ class FpgaCore {
   void catch_up();
   /// Appends what has left a direction since this was last called.
   void take_departures(model::DirectionName direction, std::vector<model::Departure>& departures);
+  /// The same, and what has left the core and is due later.
+  void take_under_way(model::DirectionName direction, std::vector<model::Departure>& departures);
+  /// So long before they are due, packets are known.
+  [[nodiscard]] model::Duration ahead(model::DirectionName direction) const {
+    return side(direction).ahead;
+  }
 
   [[nodiscard]] std::optional<model::Instant> next_delivery(model::DirectionName direction) const;
   [[nodiscard]] model::Instant now(model::DirectionName direction) const;
@@ -72,7 +81,8 @@ class FpgaCore {
 
   struct Side {
     model::DirectionConfig config;
-    model::Duration delay{};
+    model::Duration delay{};                        // in the core
+    model::Duration ahead{};                        // and after it
     model::Instant known{};                         // it may be brought to
     model::Instant last_arrival{};                  // so far
     model::Instant last_end{};                      // of a transmission, as far as known
@@ -80,6 +90,7 @@ class FpgaCore {
     std::uint32_t first = 0;
     std::size_t count = 0;  // of those
     std::vector<model::Departure> departures;
+    std::deque<model::Departure> under_way;  // from the core, due after now
     model::DirectionCounters counters;
     fpga::CountsOf counted;
   };
@@ -119,6 +130,10 @@ class FpgaDirection final : public model::DirectionModel {
   void take_departures(std::vector<model::Departure>& departures) override {
     core_->take_departures(name_, departures);
   }
+  void take_under_way(std::vector<model::Departure>& departures) {
+    core_->take_under_way(name_, departures);
+  }
+  [[nodiscard]] model::Duration ahead() const { return core_->ahead(name_); }
   [[nodiscard]] std::optional<model::Instant> next_delivery() const override {
     return core_->next_delivery(name_);
   }

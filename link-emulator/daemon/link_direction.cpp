@@ -99,13 +99,14 @@ void LinkDirection::bring_on(Instant known) {
 }
 
 model::Duration LinkDirection::lookahead() const {
-  // Transmissions of a radio start at their instants, and what an FPGA holds is known when it
-  // leaves, not ahead of that.
+  if (core_ != nullptr) return core_->ahead();
+  // Transmissions of a radio start at their instants.
   return here_ == nullptr || socket() != nullptr ? model::Duration{} : here_->min_delay();
 }
 
 void LinkDirection::take_under_way() {
   if (here_ != nullptr) here_->take_under_way(departures_);
+  if (core_ != nullptr) core_->take_under_way(departures_);
 }
 
 void LinkDirection::settle() {

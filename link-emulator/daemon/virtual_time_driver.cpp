@@ -33,6 +33,10 @@ runtime::Served VirtualTimeDriver::serve_ahead() {
     do {
       direction.bring_on(direction.take_in(now));
     } while (direction.has_unread());
+  }
+  // Both directions of an FPGA go on together: what has left is known once all is taken in.
+  for (Output& output : outputs_) {
+    LinkDirection& direction = *output.direction;
     direction.take_under_way();
     direction.settle();
     hand_over(output, now);

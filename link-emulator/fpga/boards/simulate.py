@@ -11,7 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .build import BuildError, build_id, core_sources
+from .build import BuildError
+from .identity import build_id, core_sources
 
 NAME = "simulated"
 PROGRAM = "nagi-board-simulation"

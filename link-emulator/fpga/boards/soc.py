@@ -18,7 +18,7 @@ from litex.soc.cores.uart import UARTPHY, UARTBone
 from litex.soc.integration.soc import SoCRegion
 from litex.soc.integration.soc_core import SoCMini
 from litex.soc.interconnect import wishbone
-from migen import Case, If, Mux, Signal
+from migen import Cat, If, Mux, Signal
 from migen.genlib.cdc import MultiReg
 from nagi_fpga import board_registers as at
 
@@ -96,7 +96,7 @@ class LinkSoC(SoCMini):
         words = memory.bytes // (WIDTH // 8) // 2  # a direction
         address_width = words.bit_length() - 1
         self.memories = [
-            rename(MemoryPort(memory.port(WIDTH, "link"), direction * words, memory.ready))
+            rename(MemoryPort(memory.port(WIDTH), "dram", direction * words, memory.ready))
             for direction in range(2)
         ]
         self.memory_forward, self.memory_backward = self.memories
@@ -190,27 +190,31 @@ class LinkSoC(SoCMini):
         written = {"scratch": scratch, "records_taken": self.records.taken}
         assert written.keys() == {name for name, each in at.REGISTERS.items() if each.is_writable}
         answer = BoardAnswer()
-        place = bridge.addr[2:8]
-        is_mine = (bridge.addr[12:] == at.BOARD >> 12) & ~answer.ack
+        # A step a clock: which register, what it says, in groups, then the answer.
+        chosen = {name: Signal(name=f"chosen_{name}") for name in values}
+        is_mine, writes = Signal(), Signal()
+        age = Signal(3)
+        is_asked = (bridge.rd_en | bridge.wr_en) & (bridge.addr[12:] == at.BOARD >> 12)
         self.sync.link += [
-            answer.ack.eq((bridge.rd_en | bridge.wr_en) & is_mine),
-            If(
-                bridge.wr_en & is_mine,
-                Case(
-                    place,
-                    {
-                        at.REGISTERS[name].offset >> 2: signal.eq(bridge.wr_data)
-                        for name, signal in written.items()
-                    },
-                ),
+            is_mine.eq(is_asked & ~answer.ack),
+            age.eq(Mux(is_mine & ~answer.ack, Cat(1, age[:2]), 0)),
+            answer.ack.eq(age[2] & ~answer.ack),
+            writes.eq(bridge.wr_en & age[0] & ~age[1]),
+            *(
+                signal.eq(bridge.addr[2:8] == at.REGISTERS[name].offset >> 2)
+                for name, signal in chosen.items()
+            ),
+            *(
+                If(writes & chosen[name], signal.eq(bridge.wr_data))
+                for name, signal in written.items()
             ),
         ]
-        # In groups, for the sake of timing.
         named = list(values.items())
         groups = [named[i : i + REGISTERS_A_GROUP] for i in range(0, len(named), REGISTERS_A_GROUP)]
         parts = [Signal(32) for _ in groups]
         for part, group in zip(parts, groups):
-            cases = {at.REGISTERS[name].offset >> 2: part.eq(value) for name, value in group}
-            self.sync.link += Case(place, cases | {"default": part.eq(0)})
+            self.sync.link += part.eq(
+                reduce(or_, (Mux(chosen[name], value, 0) for name, value in group))
+            )
         self.comb += answer.data.eq(reduce(or_, parts))
         return answer

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
- * In the place of nagi_fifo, which has properties of its own: how much is in it, with any data.
+ * In the place of nagi_fifo, which has properties of its own: what is in it is for whoever uses it
+ * to assume.
  */
 module nagi_fifo #
 (
@@ -20,16 +21,11 @@ module nagi_fifo #
 );
 
 (* anyseq *) wire [WIDTH-1:0] any_data;
+(* anyseq *) wire any_ready;
+(* anyseq *) wire any_valid;
 
-reg [DEPTH_WIDTH:0] count = 0;
-
-assign s_ready = !count[DEPTH_WIDTH];
-assign m_valid = count != 0;
+assign s_ready = any_ready;
+assign m_valid = any_valid;
 assign m_data = any_data;
-
-always @(posedge clk) begin
-    count <= count + (s_valid && s_ready) - (m_valid && m_ready);
-    if (rst) count <= 0;
-end
 
 endmodule

@@ -2,13 +2,13 @@
 //
 // Of nagi_fifo: what goes in comes out, once and in order; nothing is overwritten.
 
-(* anyconst *) reg [DEPTH_WIDTH:0] tracked;  // an entry, by its place
+(* anyconst *) reg [DEPTH_WIDTH-1:0] tracked;  // an entry, by its place
 reg [WIDTH-1:0] tracked_data;
 reg is_in = 1'b0;
 reg has_begun = 1'b0;
 
-wire [DEPTH_WIDTH:0] held = write_ptr_reg - read_ptr_reg;
-wire [DEPTH_WIDTH:0] tracked_from_first = tracked - read_ptr_reg;
+wire [DEPTH_WIDTH-1:0] tracked_from_first = tracked - read_ptr_reg;
+wire [DEPTH_WIDTH-1:0] difference = write_ptr_reg - read_ptr_reg;
 
 always @(posedge clk) begin
     has_begun <= 1'b1;
@@ -22,11 +22,12 @@ always @(posedge clk) begin
     end
     if (rst) is_in <= 1'b0;
     if (has_begun && !rst) begin
-        assert (held <= (1 << DEPTH_WIDTH));
-        assert (m_valid == (held != 0));
-        assert (s_ready == (held != (1 << DEPTH_WIDTH)));
-        assert (is_in == (tracked_from_first < held));
-        if (is_in) assert (memory[tracked[DEPTH_WIDTH-1:0]] == tracked_data);
+        assert (held_reg <= ENTRIES);
+        assert (difference == held_reg[DEPTH_WIDTH-1:0]);
+        assert (m_valid == (held_reg != 0));
+        assert (s_ready == (held_reg != ENTRIES));
+        assert (is_in == ({1'b0, tracked_from_first} < held_reg));
+        if (is_in) assert (memory[tracked] == tracked_data);
         if (is_in && read_ptr_reg == tracked) assert (m_data == tracked_data);
     end
 end

@@ -80,7 +80,7 @@ generate
 endgenerate
 
 // Whoever takes words has nothing to do with it: there is a word every other clock.
-assign s_axis_tready = discards || !completes || !word_valid_reg;
+assign s_axis_tready = !completes || !word_valid_reg;
 assign arrives = accepted && s_axis_tlast && !discards;
 assign word = word_reg;
 assign word_bytes = word_bytes_reg;

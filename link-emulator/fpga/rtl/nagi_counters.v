@@ -63,6 +63,11 @@ reg [63:0] latched_memory[COUNTERS-1:0];
 
 reg [4:0] step_reg = 0;
 reg starts_reg = 1'b0;      // step_reg is 0
+// The same, for what would be too many for one register.
+reg starts_bytes_reg = 1'b0;
+reg starts_time_reg = 1'b0;
+reg is_last_step_reg = 1'b0;    // the next is 0
+reg is_before_last_reg = 1'b0;
 reg [3:0] number_reg = 0;   // that is looked up, then added to
 reg [3:0] written_reg = 0;  // that is written back
 reg writes_reg = 1'b0;
@@ -74,6 +79,13 @@ reg latched_reg = 1'b0;
 reg [63:0] base_reg = 0;
 reg [63:0] addend_reg = 0;
 reg [63:0] sum_reg = 0;
+
+// What came in the clock before.
+reg [COUNTERS-1:0] pulse_reg = 0;
+reg [15:0] offered_more_reg = 0;
+reg [15:0] delivered_more_reg = 0;
+reg [16:0] transmitted_more_reg = 0;
+reg [50:0] transmitting_more_reg = 0;
 
 // Pulses by the counter's number; where there are bytes, those.
 reg [PULSES_WIDTH-1:0] pulses_reg[COUNTERS-1:0];
@@ -142,6 +154,10 @@ always @(posedge clk) begin
     step_reg <= step_reg == LAST_STEP ? 5'd0 : step_reg + 1'b1;
     // In step n, number n - 1 is looked up, and n - 3 written.
     starts_reg <= step_reg == LAST_STEP;
+    is_before_last_reg <= step_reg == LAST_STEP - 5'd2;
+    is_last_step_reg <= is_before_last_reg;
+    starts_bytes_reg <= is_last_step_reg;
+    starts_time_reg <= is_last_step_reg && !starts_time_reg;
     number_reg <= step_reg[3:0];
     written_reg <= step_reg[3:0] - 4'd2;
     writes_reg <= step_reg >= 5'd2 && step_reg != LAST_STEP;
@@ -155,16 +171,21 @@ always @(posedge clk) begin
 
     for (i = 0; i < COUNTERS; i = i + 1) begin
         pulses_reg[i] <= (starts ? {PULSES_WIDTH{1'b0}} : pulses_reg[i]) +
-            {{PULSES_WIDTH-1{1'b0}}, pulse[i]};
+            {{PULSES_WIDTH-1{1'b0}}, pulse_reg[i]};
     end
-    offered_bytes_reg <= (starts ? {BYTES_WIDTH{1'b0}} : offered_bytes_reg) +
-        {{BYTES_WIDTH-16{1'b0}}, offered ? offered_bytes : 16'd0};
-    delivered_bytes_reg <= (starts ? {BYTES_WIDTH{1'b0}} : delivered_bytes_reg) +
-        {{BYTES_WIDTH-16{1'b0}}, delivered ? delivered_bytes : 16'd0};
-    transmitted_bytes_reg <= (starts ? {BYTES_WIDTH{1'b0}} : transmitted_bytes_reg) +
-        {{BYTES_WIDTH-17{1'b0}}, transmitted ? transmitted_bytes : 17'd0};
-    transmitting_reg <= (starts ? {TIME_WIDTH{1'b0}} : transmitting_reg) +
-        {{TIME_WIDTH-51{1'b0}}, transmitted ? transmitting_ns : 51'd0};
+    pulse_reg <= pulse;
+    offered_more_reg <= offered ? offered_bytes : 16'd0;
+    delivered_more_reg <= delivered ? delivered_bytes : 16'd0;
+    transmitted_more_reg <= transmitted ? transmitted_bytes : 17'd0;
+    transmitting_more_reg <= transmitted ? transmitting_ns : 51'd0;
+    offered_bytes_reg <= (starts_bytes_reg ? {BYTES_WIDTH{1'b0}} : offered_bytes_reg) +
+        {{BYTES_WIDTH-16{1'b0}}, offered_more_reg};
+    delivered_bytes_reg <= (starts_bytes_reg ? {BYTES_WIDTH{1'b0}} : delivered_bytes_reg) +
+        {{BYTES_WIDTH-16{1'b0}}, delivered_more_reg};
+    transmitted_bytes_reg <= (starts_bytes_reg ? {BYTES_WIDTH{1'b0}} : transmitted_bytes_reg) +
+        {{BYTES_WIDTH-17{1'b0}}, transmitted_more_reg};
+    transmitting_reg <= (starts_time_reg ? {TIME_WIDTH{1'b0}} : transmitting_reg) +
+        {{TIME_WIDTH-51{1'b0}}, transmitting_more_reg};
     if (waiting_valid && waiting > max_waiting_reg) begin
         max_waiting_reg <= waiting;
     end
@@ -187,14 +208,18 @@ always @(posedge clk) begin
         for (i = 0; i < COUNTERS; i = i + 1) begin
             pulses_aside_reg[i] <= pulses_reg[i];
         end
-        offered_bytes_aside_reg <= offered_bytes_reg;
-        delivered_bytes_aside_reg <= delivered_bytes_reg;
-        transmitted_bytes_aside_reg <= transmitted_bytes_reg;
-        transmitting_aside_reg <= transmitting_reg;
         if (clear_asked_reg) begin
             max_waiting_reg <= 0;
             max_late_reg <= 0;
         end
+    end
+    if (starts_bytes_reg) begin
+        offered_bytes_aside_reg <= offered_bytes_reg;
+        delivered_bytes_aside_reg <= delivered_bytes_reg;
+        transmitted_bytes_aside_reg <= transmitted_bytes_reg;
+    end
+    if (starts_time_reg) begin
+        transmitting_aside_reg <= transmitting_reg;
     end
     base_reg <= is_maximum || clearing_reg ? 64'd0 : counter_memory[number];
     addend_reg <= clearing_reg ? 64'd0 : addend;
@@ -214,6 +239,10 @@ always @(posedge clk) begin
     if (rst) begin
         step_reg <= 0;
         starts_reg <= 1'b1;
+        starts_bytes_reg <= 1'b1;
+        starts_time_reg <= 1'b1;
+        is_last_step_reg <= 1'b0;
+        is_before_last_reg <= 1'b0;
         number_reg <= 4'd15;
         writes_reg <= 1'b0;
         clear_asked_reg <= 1'b1;

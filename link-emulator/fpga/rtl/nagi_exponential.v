@@ -35,22 +35,25 @@ localparam
     NORMALIZE = 1,
     SQUARE = 2,
     LOGARITHM = 3,
-    SCALE = 4;
+    SCALE = 4,
+    INCREMENT = 5;
 
-localparam [4:0]
-    STATE_IDLE = 5'd1 << IDLE,
-    STATE_NORMALIZE = 5'd1 << NORMALIZE,
-    STATE_SQUARE = 5'd1 << SQUARE,
-    STATE_LOGARITHM = 5'd1 << LOGARITHM,
-    STATE_SCALE = 5'd1 << SCALE;
+localparam [5:0]
+    STATE_IDLE = 6'd1 << IDLE,
+    STATE_NORMALIZE = 6'd1 << NORMALIZE,
+    STATE_SQUARE = 6'd1 << SQUARE,
+    STATE_LOGARITHM = 6'd1 << LOGARITHM,
+    STATE_SCALE = 6'd1 << SCALE,
+    STATE_INCREMENT = 6'd1 << INCREMENT;
 
-reg [4:0] state_reg = STATE_IDLE;
+reg [5:0] state_reg = STATE_IDLE;
 reg [63:0] mantissa_reg = 0;  // 63 fractional bits
 reg [5:0] integer_reg = 0;    // of log2(draw + 1)
 reg [FRACTION_BITS-1:0] fraction_reg = 0;
 reg [5:0] bits_reg = 0;
 reg [46:0] log2_u_reg = 0;    // less than 0: its absolute value
 reg [45:0] value_reg = 0;
+reg is_zero_reg = 1'b0;       // the value is, whatever value_reg is
 reg multiply_reg = 1'b0;
 reg done_reg = 1'b0;
 reg start_reg = 1'b0;
@@ -59,7 +62,7 @@ reg is_one_reg = 1'b0;        // u is 1
 wire unused = &{1'b0, product[62:0]};
 
 assign done = done_reg;
-assign value = value_reg;
+assign value = value_reg & {46{!is_zero_reg}};
 assign multiply = multiply_reg;
 assign multiply_a = state_reg[SCALE] ? {17'd0, log2_u_reg} : mantissa_reg;
 assign multiply_b = state_reg[SCALE] ? LN2_Q64 : mantissa_reg;
@@ -69,19 +72,28 @@ always @(posedge clk) begin
     multiply_reg <= 1'b0;
     start_reg <= start;
     is_one_reg <= &draw;
+    if (!(state_reg[NORMALIZE] && mantissa_reg[63])) begin
+        // Of a product, at least 2: the next bit is 1. It is taken when it is there.
+        mantissa_reg <= state_reg[IDLE] ? draw :
+            state_reg[INCREMENT] ? mantissa_reg + 1'b1 :
+            state_reg[NORMALIZE] ? {mantissa_reg[62:0], 1'b0} :
+            product[127] ? product[127:64] : product[126:63];
+    end
     (* parallel_case *)
     case (1'b1)
         state_reg[IDLE]: begin
+            integer_reg <= 6'd63;
             if (start_reg) begin
+                is_zero_reg <= is_one_reg;
                 if (is_one_reg) begin
-                    value_reg <= 0;
                     done_reg <= 1'b1;
                 end else begin
-                    mantissa_reg <= draw + 1'b1;
-                    integer_reg <= 6'd63;
-                    state_reg <= STATE_NORMALIZE;
+                    state_reg <= STATE_INCREMENT;
                 end
             end
+        end
+        state_reg[INCREMENT]: begin
+            state_reg <= STATE_NORMALIZE;
         end
         state_reg[NORMALIZE]: begin
             if (mantissa_reg[63]) begin
@@ -89,14 +101,11 @@ always @(posedge clk) begin
                 multiply_reg <= 1'b1;
                 state_reg <= STATE_SQUARE;
             end else begin
-                mantissa_reg <= {mantissa_reg[62:0], 1'b0};
                 integer_reg <= integer_reg - 1'b1;
             end
         end
         state_reg[SQUARE]: begin
             if (multiplied) begin
-                // At least 2: the next bit is 1.
-                mantissa_reg <= product[127] ? product[127:64] : product[126:63];
                 fraction_reg <= {fraction_reg[FRACTION_BITS-2:0], product[127]};
                 bits_reg <= bits_reg - 1'b1;
                 if (bits_reg == 1) begin
@@ -112,8 +121,8 @@ always @(posedge clk) begin
             state_reg <= STATE_SCALE;
         end
         state_reg[SCALE]: begin
+            value_reg <= product[109:64];
             if (multiplied) begin
-                value_reg <= product[109:64];
                 done_reg <= 1'b1;
                 state_reg <= STATE_IDLE;
             end

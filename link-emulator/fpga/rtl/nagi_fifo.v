@@ -26,28 +26,45 @@ module nagi_fifo #
     input  wire              m_ready
 );
 
+localparam [DEPTH_WIDTH:0] ENTRIES = 1 << DEPTH_WIDTH;
+
 reg [WIDTH-1:0] memory[(1 << DEPTH_WIDTH)-1:0];
-reg [DEPTH_WIDTH:0] write_ptr_reg = 0;
-reg [DEPTH_WIDTH:0] read_ptr_reg = 0;
+reg [DEPTH_WIDTH-1:0] write_ptr_reg = 0;
+reg [DEPTH_WIDTH-1:0] read_ptr_reg = 0;
+reg [DEPTH_WIDTH:0] held_reg = 0;
+reg has_any_reg = 1'b0;   // held_reg is not 0
+reg has_room_reg = 1'b1;  // and not ENTRIES
 
-wire is_empty = write_ptr_reg == read_ptr_reg;
-wire is_full = write_ptr_reg == (read_ptr_reg ^ {1'b1, {DEPTH_WIDTH{1'b0}}});
+wire puts = s_valid && has_room_reg;
+wire takes = m_ready && has_any_reg;
 
-assign s_ready = !is_full;
-assign m_valid = !is_empty;
-assign m_data = memory[read_ptr_reg[DEPTH_WIDTH-1:0]];
+assign s_ready = has_room_reg;
+assign m_valid = has_any_reg;
+assign m_data = memory[read_ptr_reg];
 
 always @(posedge clk) begin
-    if (s_valid && s_ready) begin
-        memory[write_ptr_reg[DEPTH_WIDTH-1:0]] <= s_data;
+    if (puts) begin
+        memory[write_ptr_reg] <= s_data;
         write_ptr_reg <= write_ptr_reg + 1'b1;
     end
-    if (m_valid && m_ready) begin
+    if (takes) begin
         read_ptr_reg <= read_ptr_reg + 1'b1;
+    end
+    if (puts && !takes) begin
+        held_reg <= held_reg + 1'b1;
+        has_any_reg <= 1'b1;
+        has_room_reg <= held_reg != ENTRIES - 1'b1;
+    end else if (takes && !puts) begin
+        held_reg <= held_reg - 1'b1;
+        has_any_reg <= held_reg != 1;
+        has_room_reg <= 1'b1;
     end
     if (rst) begin
         write_ptr_reg <= 0;
         read_ptr_reg <= 0;
+        held_reg <= 0;
+        has_any_reg <= 1'b0;
+        has_room_reg <= 1'b1;
     end
 end
 

@@ -45,15 +45,22 @@ localparam [7:0]
     PROTOCOL_UDP = 8'd17,
     PROTOCOL_ICMPV6 = 8'd58;
 
-localparam [1:0]
-    STATE_ETHERNET = 2'd0,
-    STATE_IPV4 = 2'd1,
-    STATE_IPV6 = 2'd2,
-    STATE_DONE = 2'd3;
+// One bit a state.
+localparam
+    ETHERNET = 0,
+    IPV4 = 1,
+    IPV6 = 2,
+    DONE = 3;
+
+localparam [3:0]
+    STATE_ETHERNET = 4'd1 << ETHERNET,
+    STATE_IPV4 = 4'd1 << IPV4,
+    STATE_IPV6 = 4'd1 << IPV6,
+    STATE_DONE = 4'd1 << DONE;
 
 // What a halfword may say, a clock after it came.
 reg valid_reg = 1'b0;
-reg first_reg = 1'b0;
+reg begins_reg = 1'b0;         // it is a frame's first
 reg [15:0] half_reg = 0;
 reg is_type_ipv4_reg = 1'b0;
 reg is_type_ipv6_reg = 1'b0;
@@ -61,13 +68,15 @@ reg is_type_vlan_reg = 1'b0;
 reg begins_ipv4_reg = 1'b0;
 reg begins_ipv6_reg = 1'b0;
 reg is_offset_reg = 1'b0;      // of a fragment
-reg is_tcp_ipv6_reg = 1'b0;
-reg [3:0] place_ipv4_reg = 0;  // of the payload's checksum, from the payload on
-reg [3:0] place_ipv6_reg = 0;
-reg has_place_ipv4_reg = 1'b0;
-reg has_place_ipv6_reg = 1'b0;
+// The payload's protocol, if the halfword has it, and whether the payload has a checksum.
+reg is_low_tcp_reg = 1'b0;
+reg is_low_udp_reg = 1'b0;
+reg is_low_icmp_reg = 1'b0;
+reg is_high_tcp_reg = 1'b0;
+reg is_high_udp_reg = 1'b0;
+reg is_high_icmp_reg = 1'b0;
 
-reg [1:0] state_reg = STATE_DONE;
+reg [3:0] state_reg = STATE_DONE;
 reg [9:0] index_reg = 0;       // of the halfword, in the frame
 reg is_far_reg = 1'b0;         // tags up to here: no frame is as long
 reg [5:0] until_type_reg = 0;  // one-hot; the last: the halfword is an EtherType
@@ -94,22 +103,14 @@ reg [16:0] marking_reg = 0;
 reg [17:0] sum_reg = 0;
 reg [16:0] folded_once_reg = 0;
 
-// {whether there is one, where it is}
-function [4:0] place_of;
-    input [7:0] protocol;
-    case (protocol)
-        PROTOCOL_TCP: place_of = {1'b1, 4'd8};
-        PROTOCOL_UDP: place_of = {1'b1, 4'd3};
-        PROTOCOL_ICMP, PROTOCOL_ICMPV6: place_of = {1'b1, 4'd1};
-        default: place_of = 5'd0;
-    endcase
-endfunction
-
+// Of the payload's checksum, from the payload on: TCP 8, UDP 3, ICMP 1.
+wire [3:0] place_ipv4 = {is_low_tcp_reg, 1'b0, is_low_udp_reg, is_low_udp_reg || is_low_icmp_reg};
+wire [3:0] place_ipv6 = {is_high_tcp_reg, 1'b0, is_high_udp_reg,
+    is_high_udp_reg || is_high_icmp_reg};
 wire [15:0] folded = folded_once_reg[15:0] + {15'd0, folded_once_reg[16]};
-wire takes = valid_reg && (first_reg || !done);
 wire [6:0] next_offset = offset_reg + 1'b1;
 
-assign done = state_reg == STATE_DONE;
+assign done = state_reg[DONE];
 assign is_ipv4 = is_ipv4_reg;
 assign ecn = is_ipv4_reg ? ip_word_reg[1:0] : is_ipv6_reg ? ip_word_reg[5:4] : 2'd0;
 assign identity = is_ipv4_reg ? {id_reg, payload_checksum_reg} :
@@ -120,7 +121,7 @@ assign marked_checksum = ~folded;
 
 always @(posedge clk) begin
     valid_reg <= half_valid;
-    first_reg <= first;
+    begins_reg <= half_valid && first;
     half_reg <= half;
     is_type_ipv4_reg <= half == TYPE_IPV4;
     is_type_ipv6_reg <= half == TYPE_IPV6;
@@ -128,109 +129,115 @@ always @(posedge clk) begin
     begins_ipv4_reg <= half[15:12] == 4'd4 && half[11:8] >= 4'd5;
     begins_ipv6_reg <= half[15:12] == 4'd6;
     is_offset_reg <= half[12:0] != 0;
-    is_tcp_ipv6_reg <= half[15:8] == PROTOCOL_TCP;
-    {has_place_ipv4_reg, place_ipv4_reg} <= place_of(half[7:0]);
-    {has_place_ipv6_reg, place_ipv6_reg} <= place_of(half[15:8]);
+    is_low_tcp_reg <= half[7:0] == PROTOCOL_TCP;
+    is_low_udp_reg <= half[7:0] == PROTOCOL_UDP;
+    is_low_icmp_reg <= half[7:0] == PROTOCOL_ICMP || half[7:0] == PROTOCOL_ICMPV6;
+    is_high_tcp_reg <= half[15:8] == PROTOCOL_TCP;
+    is_high_udp_reg <= half[15:8] == PROTOCOL_UDP;
+    is_high_icmp_reg <= half[15:8] == PROTOCOL_ICMP || half[15:8] == PROTOCOL_ICMPV6;
 
     // RFC 1624, equation 3: HC' = ~(~HC + ~m + m'). m' is m with both bits of the ECN field set.
     marking_reg <= 17'hFFFF + {15'd0, ~ip_word_reg[1:0]};
     sum_reg <= {2'd0, ~checksum_reg} + {1'b0, marking_reg};
     folded_once_reg <= {1'b0, sum_reg[15:0]} + {15'd0, sum_reg[17:16]};
 
-    if (takes) begin
-        index_reg <= first_reg ? 10'd1 : index_reg + 1'b1;
-        is_far_reg <= !first_reg && (&index_reg[9:2]);
-        until_type_reg <= first_reg ? 6'd1 : until_type_reg << 1;
-        if (first_reg) begin
-            state_reg <= STATE_ETHERNET;
-            is_ipv4_reg <= 1'b0;
-            is_ipv6_reg <= 1'b0;
-            payload_checksum_reg <= 0;
-            numbers_reg <= 0;
-            is_later_fragment_reg <= 1'b0;
-            has_checksum_reg <= 1'b0;
-            is_tcp_reg <= 1'b0;
-        end else begin
-            offset_reg <= next_offset;
-            at_reg <= at_reg << 1;
-            is_last_reg <= next_offset == last_at_reg;
-            is_checksum_reg <= next_offset == checksum_at_reg;
-            case (state_reg)
-                STATE_ETHERNET: begin
-                    offset_reg <= 0;
-                    at_reg <= 26'd1;
-                    is_last_reg <= 1'b0;
-                    is_checksum_reg <= 1'b0;
-                    ip_at_reg <= index_reg + 1'b1;
-                    if (until_type_reg[5]) begin
-                        if (is_far_reg) begin
-                            state_reg <= STATE_DONE;
-                        end else if (is_type_ipv4_reg) begin
-                            state_reg <= STATE_IPV4;
-                        end else if (is_type_ipv6_reg) begin
-                            state_reg <= STATE_IPV6;
-                        end else if (is_type_vlan_reg) begin
-                            until_type_reg <= 6'b010000;
-                        end else begin
-                            state_reg <= STATE_DONE;
-                        end
-                    end
-                end
-                STATE_IPV4: begin
-                    if (at_reg[0]) begin
-                        ip_word_reg <= half_reg;
-                        header_reg <= half_reg[11:8];
-                        last_at_reg <= {2'd0, half_reg[11:8] - 4'd1, 1'b1};
-                        if (!begins_ipv4_reg) begin
-                            state_reg <= STATE_DONE;
-                        end
-                    end
-                    if (at_reg[2]) id_reg <= half_reg;
-                    if (at_reg[3]) is_later_fragment_reg <= is_offset_reg;
-                    if (at_reg[4]) begin
-                        has_checksum_reg <= has_place_ipv4_reg && !is_later_fragment_reg;
-                        checksum_at_reg <= {2'd0, header_reg, 1'b0} + {3'd0, place_ipv4_reg};
-                    end
-                    if (at_reg[5]) checksum_reg <= half_reg;
-                    if (is_last_reg) begin
-                        is_ipv4_reg <= 1'b1;
-                        if (!has_checksum_reg) begin
-                            state_reg <= STATE_DONE;
-                        end
-                    end
-                    if (has_checksum_reg && is_checksum_reg) begin
-                        payload_checksum_reg <= half_reg;
+    if (begins_reg) begin
+        index_reg <= 10'd1;
+        is_far_reg <= 1'b0;
+        until_type_reg <= 6'd1;
+        state_reg <= STATE_ETHERNET;
+        is_ipv4_reg <= 1'b0;
+        is_ipv6_reg <= 1'b0;
+        payload_checksum_reg <= 0;
+        numbers_reg <= 0;
+        is_later_fragment_reg <= 1'b0;
+        has_checksum_reg <= 1'b0;
+        is_tcp_reg <= 1'b0;
+    end else if (valid_reg && !done) begin
+        index_reg <= index_reg + 1'b1;
+        is_far_reg <= &index_reg[9:2];
+        until_type_reg <= until_type_reg << 1;
+        offset_reg <= next_offset;
+        at_reg <= at_reg << 1;
+        is_last_reg <= next_offset == last_at_reg;
+        is_checksum_reg <= next_offset == checksum_at_reg;
+        (* parallel_case *)
+        case (1'b1)
+            state_reg[ETHERNET]: begin
+                offset_reg <= 0;
+                at_reg <= 26'd1;
+                is_last_reg <= 1'b0;
+                is_checksum_reg <= 1'b0;
+                ip_at_reg <= index_reg + 1'b1;
+                if (until_type_reg[5]) begin
+                    if (is_far_reg) begin
+                        state_reg <= STATE_DONE;
+                    end else if (is_type_ipv4_reg) begin
+                        state_reg <= STATE_IPV4;
+                    end else if (is_type_ipv6_reg) begin
+                        state_reg <= STATE_IPV6;
+                    end else if (is_type_vlan_reg) begin
+                        until_type_reg <= 6'b010000;
+                    end else begin
                         state_reg <= STATE_DONE;
                     end
                 end
-                STATE_IPV6: begin
-                    if (at_reg[0]) begin
-                        ip_word_reg <= half_reg;
-                        if (!begins_ipv6_reg) begin
-                            state_reg <= STATE_DONE;
-                        end
-                    end
-                    if (at_reg[3]) begin
-                        has_checksum_reg <= has_place_ipv6_reg;
-                        is_tcp_reg <= is_tcp_ipv6_reg;
-                        checksum_at_reg <= 7'd20 + {3'd0, place_ipv6_reg};
-                    end
-                    if (at_reg[19]) begin
-                        is_ipv6_reg <= 1'b1;
-                        if (!has_checksum_reg) begin
-                            state_reg <= STATE_DONE;
-                        end
-                    end
-                    if (is_tcp_reg && at_reg[23]) sequence_reg <= half_reg;
-                    if (is_tcp_reg && at_reg[25]) numbers_reg <= sequence_reg + half_reg;
-                    if (has_checksum_reg && is_checksum_reg) begin
-                        payload_checksum_reg <= half_reg;
+            end
+            state_reg[IPV4]: begin
+                if (at_reg[0]) begin
+                    ip_word_reg <= half_reg;
+                    header_reg <= half_reg[11:8];
+                    last_at_reg <= {2'd0, half_reg[11:8] - 4'd1, 1'b1};
+                    if (!begins_ipv4_reg) begin
                         state_reg <= STATE_DONE;
                     end
                 end
-                default: ;
-            endcase
-        end
+                if (at_reg[2]) id_reg <= half_reg;
+                if (at_reg[3]) is_later_fragment_reg <= is_offset_reg;
+                if (at_reg[4]) begin
+                    has_checksum_reg <= (is_low_tcp_reg || is_low_udp_reg ||
+                        is_low_icmp_reg) && !is_later_fragment_reg;
+                    checksum_at_reg <= {2'd0, header_reg, 1'b0} + {3'd0, place_ipv4};
+                end
+                if (at_reg[5]) checksum_reg <= half_reg;
+                if (is_last_reg) begin
+                    is_ipv4_reg <= 1'b1;
+                    if (!has_checksum_reg) begin
+                        state_reg <= STATE_DONE;
+                    end
+                end
+                if (has_checksum_reg && is_checksum_reg) begin
+                    payload_checksum_reg <= half_reg;
+                    state_reg <= STATE_DONE;
+                end
+            end
+            state_reg[IPV6]: begin
+                if (at_reg[0]) begin
+                    ip_word_reg <= half_reg;
+                    if (!begins_ipv6_reg) begin
+                        state_reg <= STATE_DONE;
+                    end
+                end
+                if (at_reg[3]) begin
+                    has_checksum_reg <= is_high_tcp_reg || is_high_udp_reg || is_high_icmp_reg;
+                    is_tcp_reg <= is_high_tcp_reg;
+                    checksum_at_reg <= 7'd20 + {3'd0, place_ipv6};
+                end
+                if (at_reg[19]) begin
+                    is_ipv6_reg <= 1'b1;
+                    if (!has_checksum_reg) begin
+                        state_reg <= STATE_DONE;
+                    end
+                end
+                if (is_tcp_reg && at_reg[23]) sequence_reg <= half_reg;
+                if (is_tcp_reg && at_reg[25]) numbers_reg <= sequence_reg + half_reg;
+                if (has_checksum_reg && is_checksum_reg) begin
+                    payload_checksum_reg <= half_reg;
+                    state_reg <= STATE_DONE;
+                end
+            end
+            default: ;
+        endcase
     end
 end
 

@@ -91,7 +91,8 @@ reg is_parsed_reg = 1'b0;               // nothing further of the frame is parse
 reg [STAGE_WIDTH:0] write_ptr_reg = 0;
 reg [STAGE_WIDTH:0] frame_ptr_reg = 0;  // where the frame begins
 reg [STAGE_WIDTH:0] free_reg = {1'b1, {STAGE_WIDTH{1'b0}}};
-reg has_room_reg = 1'b0;                // for two words, a clock ago
+reg has_room_reg = 1'b0;                // for four words, a clock ago
+reg stored_reg = 1'b0;                  // a word was kept, in the clock before
 reg [STAGE_WIDTH:0] freed_reg = 0;      // words given free, in the clock before
 reg [STAGE_WIDTH:0] dropped_reg = 0;
 reg [STAGE_WIDTH:0] returned_reg = 0;   // both
@@ -207,19 +208,20 @@ always @(posedge clk) begin
     end else if (take) begin
         bytes_reg <= bytes_next;
     end
+    word_reg <= state_reg[PARSE] ? {16'd0, word_reg[MEM_WIDTH-1:16]} : word;
     sum_age_reg <= state_reg[SUM] ? sum_age_reg + 1'b1 : 2'd0;
 
     (* parallel_case *)
     case (1'b1)
         state_reg[WORD]: begin
+            // Of the word that comes next, if one is taken.
+            left_reg <= word_bytes;
+            first_reg <= word_first;
+            in_first_reg <= word_first;
+            last_reg <= word_last;
+            bad_reg <= word_bad;
+            arrived_reg <= word_arrived_ns;
             if (take) begin
-                word_reg <= word;
-                left_reg <= word_bytes;
-                first_reg <= word_first;
-                in_first_reg <= word_first;
-                last_reg <= word_last;
-                bad_reg <= word_bad;
-                arrived_reg <= word_arrived_ns;
                 if (word_first) begin
                     is_parsed_reg <= 1'b0;
                 end
@@ -231,7 +233,6 @@ always @(posedge clk) begin
             end
         end
         state_reg[PARSE]: begin
-            word_reg <= {16'd0, word_reg[MEM_WIDTH-1:16]};
             left_reg <= left_reg - 7'd2;
             first_reg <= 1'b0;
             if (ends_word) begin
@@ -262,12 +263,13 @@ always @(posedge clk) begin
     if (gives) begin
         frame_ptr_reg <= write_ptr_reg;
     end
-    has_room_reg <= free_reg[STAGE_WIDTH:1] != 0;
+    stored_reg <= stores;
+    has_room_reg <= free_reg[STAGE_WIDTH:2] != 0;
     freed_reg <= read_free ? read_free_words : 0;
     dropped_reg <= drops ? write_ptr_reg - frame_ptr_reg : 0;
     returned_reg <= freed_reg + dropped_reg;
-    owed_reg <= (stores ? owed_reg : 0) + returned_reg;
-    free_reg <= free_reg + (stores ? {STAGE_WIDTH+1{1'b1}} : owed_reg);
+    owed_reg <= (stored_reg ? owed_reg : 0) + returned_reg;
+    free_reg <= free_reg + (stored_reg ? {STAGE_WIDTH+1{1'b1}} : owed_reg);
 
     arrives_reg <= arrives;
     taken_reg <= arrival_valid && arrival_ready;
@@ -279,6 +281,7 @@ always @(posedge clk) begin
         frame_ptr_reg <= 0;
         free_reg <= {1'b1, {STAGE_WIDTH{1'b0}}};
         has_room_reg <= 1'b0;
+        stored_reg <= 1'b0;
         freed_reg <= 0;
         dropped_reg <= 0;
         returned_reg <= 0;

@@ -10,7 +10,10 @@
  * Both directions of a link: frames of port a leave at port b as `forward` is configured, frames
  * of port b leave at port a as `backward` is. Time is an input, in nanoseconds; nothing here counts
  * clocks. What the core calls now is `time_ns - epoch_ns`, four clocks late.
+ *
+ * It is mapped by itself: what is slow around it, at slower clocks, is then no measure for it.
  */
+(* keep_hierarchy *)
 module nagi_link_core #
 (
     // Bits of a beat of the frame streams: a power of two, 8 to 512.
@@ -29,6 +32,8 @@ module nagi_link_core #
     parameter DIVIDER_BITS = 1,
     // 0: without Poisson losses, which are a seventh of the core.
     parameter POISSON = 1,
+    // 0: without next_due_ns, which only a simulation has use for.
+    parameter NEXT_DUE = 1,
     // For the registers only: an identification of the sources, and the clock's period in ps.
     parameter BUILD_ID = 0,
     parameter CLOCK_PERIOD_PS = 8000
@@ -138,6 +143,7 @@ reg idle_reg = 1'b0;
 reg directions_idle_reg = 1'b0;
 reg time_stands_reg = 1'b0;
 reg is_turn_backward_reg = 1'b0;
+reg is_turn_forward_reg = 1'b1;  // the other, for what follows of it alone
 reg [63:0] due_reg = 0;
 reg [63:0] next_due_reg = 0;
 
@@ -173,7 +179,7 @@ wire backward_record_ready;
 wire record_room;
 
 assign idle = idle_reg;
-assign next_due_ns = next_due_reg;
+assign next_due_ns = NEXT_DUE != 0 ? next_due_reg : {64{1'b1}};
 assign m_axis_a_tuser = 1'b0;
 assign m_axis_b_tuser = 1'b0;
 
@@ -329,15 +335,15 @@ nagi_link_direction #(
 );
 
 // Directions take turns, clock by clock.
-assign forward_record_ready = !is_turn_backward_reg;
-assign backward_record_ready = is_turn_backward_reg;
+assign forward_record_ready = is_turn_forward_reg;
+assign backward_record_ready = !is_turn_forward_reg;
 
 // A record that does not fit is lost.
 nagi_fifo #(.WIDTH(256), .DEPTH_WIDTH(4)) records_inst (
     .clk(clk),
     .rst(rst),
     .s_data(is_turn_backward_reg ? backward_record : forward_record),
-    .s_valid(is_turn_backward_reg ? backward_record_valid : forward_record_valid),
+    .s_valid(is_turn_forward_reg ? forward_record_valid : backward_record_valid),
     .s_ready(record_room),
     .m_data(m_axis_record_tdata),
     .m_valid(m_axis_record_tvalid),
@@ -352,6 +358,7 @@ always @(posedge clk) begin
     time_stands_reg <= time_reg == time_ns;
     directions_idle_reg <= forward_idle && backward_idle;
     is_turn_backward_reg <= !is_turn_backward_reg;
+    is_turn_forward_reg <= !is_turn_forward_reg;
     soon_reg <= time_ns - epoch_ns;
     later_reg <= soon_reg;
     latest_reg <= later_reg;

@@ -101,9 +101,16 @@ wire unused = &{1'b0, configuration, mode};
 
 // Held while the direction does not work: it then begins anew.
 reg reset_reg = 1'b1;
+// One, two and three clocks later, for what nothing can reach by then.
+reg ingress_reset_reg = 1'b1;
+reg model_reset_reg = 1'b1;
+reg egress_reset_reg = 1'b1;
+reg quiet_reg = 1'b0;
 reg accept_reg = 1'b0;
 reg [255:0] record_reg = 0;
 reg record_valid_reg = 1'b0;
+reg has_no_record_reg = 1'b1;  // record_valid_reg is 0
+reg idle_reg = 1'b0;
 reg delivered_reg = 1'b0;
 reg lost_record_reg = 1'b0;
 
@@ -136,7 +143,7 @@ nagi_ingress #(
     .STAGE_WIDTH(BUFFER_WIDTH)
 ) ingress_inst (
     .clk(clk),
-    .rst(reset_reg),
+    .rst(ingress_reset_reg),
     .accept(accept_reg),
     .now_ns(now_ns),
     .s_axis_tdata(s_axis_tdata),
@@ -198,7 +205,7 @@ nagi_link_model #(
     .POISSON(POISSON)
 ) model_inst (
     .clk(clk),
-    .rst(reset_reg),
+    .rst(model_reset_reg),
     .direction(DIRECTION),
     .seed(seed),
     .link(link),
@@ -266,7 +273,7 @@ nagi_frame_writer #(
     .STAGE_WIDTH(BUFFER_WIDTH)
 ) writer_inst (
     .clk(clk),
-    .rst(reset_reg),
+    .rst(model_reset_reg),
     .verdict_valid(verdict_valid && verdict_ready),
     .verdict_ready(writer_ready),
     .verdict_let_in(let_in),
@@ -293,14 +300,21 @@ reg [QUEUE_DEPTH_WIDTH-1:0] let_in_ptr_reg = 0;
 reg [QUEUE_DEPTH_WIDTH-1:0] started_ptr_reg = 0;
 
 wire [QUEUE_DEPTH_WIDTH-1:0] fetched_packet;
+wire [DESCRIPTOR_WIDTH-1:0] fetched_descriptor;
+wire [64:0] fetched_start;
+// Block RAM is slow.
+reg [DESCRIPTOR_WIDTH-1:0] descriptor_reg = 0;
+reg [64:0] start_reg = 0;
 wire [15:0] fetched_bytes;
 wire [63:0] fetched_arrived_ns;
 wire [31:0] fetched_index;
 wire [31:0] fetched_identity;
 wire [1:0] fetched_ecn;
 wire fetched_marked;
-wire fetched_lost;
-wire [63:0] fetched_left_ns;
+wire fetched_lost = start_reg[64];
+wire [63:0] fetched_left_ns = start_reg[63:0];
+assign {fetched_bytes, fetched_arrived_ns, fetched_index, fetched_identity, fetched_ecn,
+    fetched_marked} = descriptor_reg;
 
 nagi_ram #(.WIDTH(DESCRIPTOR_WIDTH), .ADDR_WIDTH(QUEUE_DEPTH_WIDTH)) descriptors_inst (
     .clk(clk),
@@ -309,8 +323,7 @@ nagi_ram #(.WIDTH(DESCRIPTOR_WIDTH), .ADDR_WIDTH(QUEUE_DEPTH_WIDTH)) descriptors
     .wr_data({arrival_bytes, arrival_ns, verdict_index, arrival_identity, arrival_ecn, verdict_marked}),
     .rd_en(1'b1),
     .rd_addr(fetched_packet),
-    .rd_data({fetched_bytes, fetched_arrived_ns, fetched_index, fetched_identity, fetched_ecn,
-        fetched_marked})
+    .rd_data(fetched_descriptor)
 );
 
 nagi_ram #(.WIDTH(65), .ADDR_WIDTH(QUEUE_DEPTH_WIDTH)) starts_inst (
@@ -320,7 +333,7 @@ nagi_ram #(.WIDTH(65), .ADDR_WIDTH(QUEUE_DEPTH_WIDTH)) starts_inst (
     .wr_data({start_lost, start_left_ns}),
     .rd_en(1'b1),
     .rd_addr(fetched_packet),
-    .rd_data({fetched_lost, fetched_left_ns})
+    .rd_data(fetched_start)
 );
 
 wire [ADDR_WIDTH-1:0] read_addr;
@@ -340,7 +353,7 @@ nagi_frame_reader #(
     .EGRESS_WIDTH(BUFFER_WIDTH)
 ) reader_inst (
     .clk(clk),
-    .rst(reset_reg),
+    .rst(egress_reset_reg),
     .run(run),
     .started(start_valid),
     .written(written),
@@ -389,7 +402,7 @@ wire egress_ready;
 
 nagi_ram_fifo #(.WIDTH(MEM_WIDTH), .DEPTH_WIDTH(BUFFER_WIDTH)) egress_inst (
     .clk(clk),
-    .rst(reset_reg),
+    .rst(egress_reset_reg),
     .s_data(mem_rdata),
     .s_valid(mem_rdata_valid),
     .m_data(egress_word),
@@ -420,7 +433,7 @@ nagi_release #(
     .TICK_NS(TICK_NS)
 ) release_inst (
     .clk(clk),
-    .rst(reset_reg),
+    .rst(egress_reset_reg),
     .run(run),
     .soon_ns(soon_ns),
     .now_ns(now_ns),
@@ -503,8 +516,7 @@ nagi_counters #(.QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH)) counters_inst (
 assign quiet = writer_ready && !reader_busy && !release_busy && port_idle && !left_valid &&
     !drops && !record_valid_reg;
 assign is_active = !reset_reg;
-assign idle = reset_reg || (ingress_idle && model_idle && writer_ready && reader_idle &&
-    port_idle && release_idle && !record_valid_reg);
+assign idle = idle_reg;
 assign next_due_ns = next_end_ns < release_due_ns ? next_end_ns : release_due_ns;
 
 always @(posedge clk) begin
@@ -513,12 +525,19 @@ always @(posedge clk) begin
     delivered_reg <= left_taken && !left_lost;
     lost_record_reg <= record_lost;
     accept_reg <= run && !reset_reg && !now_ns[63];
-    if (!record_valid_reg) begin
+    if (has_no_record_reg) begin
         record_reg <= left_valid ? left_record : dropped_record;
+    end
+    if (!record_valid_reg) begin
         record_valid_reg <= left_valid || drops;
+        has_no_record_reg <= !(left_valid || drops);
     end else if (record_ready) begin
         record_valid_reg <= 1'b0;
+        has_no_record_reg <= 1'b1;
     end
+    // Clocks after this settle in nagi_link_core.
+    idle_reg <= reset_reg || (ingress_idle && model_idle && writer_ready && reader_idle &&
+        port_idle && release_idle && !record_valid_reg);
     if (verdict_let_in) begin
         let_in_ptr_reg <= let_in_ptr_reg + 1'b1;
     end
@@ -527,9 +546,16 @@ always @(posedge clk) begin
     end
     if (run && reset_reg) begin
         reset_reg <= 1'b0;
-    end else if (!run && quiet) begin
+    end else if (!run && quiet_reg) begin
         reset_reg <= 1'b1;
     end
+    descriptor_reg <= fetched_descriptor;
+    start_reg <= fetched_start;
+    ingress_reset_reg <= reset_reg;
+    model_reset_reg <= ingress_reset_reg;
+    egress_reset_reg <= model_reset_reg;
+    // A clock late: with run at 0, nothing begins that a reset must not end.
+    quiet_reg <= quiet && !run;
 
     if (reset_reg) begin
         let_in_ptr_reg <= 0;
@@ -537,7 +563,9 @@ always @(posedge clk) begin
     end
     if (rst) begin
         reset_reg <= 1'b1;
+        quiet_reg <= 1'b0;
         record_valid_reg <= 1'b0;
+        has_no_record_reg <= 1'b1;
     end
 end
 

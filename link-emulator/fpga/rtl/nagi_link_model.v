@@ -172,10 +172,20 @@ reg [31:0] next_index_reg = 0;
 reg marked_reg = 1'b0;
 reg [3:0] fate_reg = FATE_DELIVERED;
 reg is_memory_overflow_reg = 1'b0;
+reg is_let_in_reg = 1'b0;     // in STATE_GIVEN
+
+// Of the configuration.
+reg limits_packets_reg = 1'b0;
+reg limits_bytes_reg = 1'b0;
+reg asks_at_ingress_reg = 1'b0;
+reg asks_at_egress_reg = 1'b0;
+reg marks_reg = 1'b0;
 
 // What waits.
 reg [QUEUE_DEPTH_WIDTH:0] waiting_reg = 0;
 reg [QUEUE_DEPTH_WIDTH+16:0] waiting_bytes_reg = 0;
+reg [QUEUE_DEPTH_WIDTH+16:0] waiting_bytes_change_reg = 0;  // of the clock before
+reg [15:0] served_waiting_bytes_reg = 0;  // of what is in transmission, if that counts
 reg [QUEUE_DEPTH_WIDTH-1:0] write_ptr_reg = 0;
 reg [QUEUE_DEPTH_WIDTH-1:0] read_ptr_reg = 0;
 wire [15:0] head_bytes;
@@ -211,14 +221,19 @@ reg [37:0] product_reg = 0;
 reg has_factors_reg = 1'b0;   // low_product_reg and seven_reg are of framed_reg
 reg [WORK_WIDTH-1:0] work_reg = 0;
 reg start_division_reg = 1'b0;
+reg [WORK_WIDTH-1:0] air_reg = 0;
 reg [63:0] end_reg = 0;
 reg [63:0] left_reg = 0;
 reg lost_reg = 1'b0;
 
 // Comparisons, a clock late.
-reg end_is_due_reg = 1'b0;
 reg arrival_seen_reg = 1'b0;
-reg end_before_arrival_reg = 1'b0;
+// The end of what is served against now and against the arrival, by quarters: earlier, the same.
+reg [3:0] end_is_past_reg = 0;
+reg [3:0] end_is_now_reg = 0;
+reg [3:0] end_is_earlier_reg = 0;
+reg [3:0] end_is_same_reg = 0;
+integer quarter;
 reg has_room_for_packet_reg = 1'b0;
 reg has_room_for_bytes_reg = 1'b0;
 reg has_memory_reg = 1'b0;
@@ -240,7 +255,6 @@ reg count_transmitted_reg = 1'b0;
 wire divided;
 wire [WORK_WIDTH-1:0] quotient;
 wire [39:0] remainder;
-wire [WORK_WIDTH-1:0] air = unlimited_rate ? {WORK_WIDTH{1'b0}} : quotient;
 
 // Losses: of the kind that is configured, where it is configured.
 wire has_loss = loss_kind != LOSS_NONE;
@@ -250,14 +264,24 @@ wire answer;
 wire loss_idle;
 wire asks = state_reg[ASK];
 
+// Not later, of the quarters, the first the lowest.
+function is_not_later;
+    input [3:0] earlier;
+    input [3:0] same;
+    is_not_later = earlier[3] || (same[3] && (earlier[2] || (same[2] && (earlier[1] ||
+        (same[1] && (earlier[0] || same[0]))))));
+endfunction
+
+wire end_is_due = is_not_later(end_is_past_reg, end_is_now_reg);
+wire end_before_arrival = is_not_later(end_is_earlier_reg, end_is_same_reg);
 // An end may be handled: nothing from before it can come.
 wire end_first = is_serving_reg &&
-    (arrival_seen_reg ? end_before_arrival_reg : end_is_due_reg && !is_coming_reg);
-wire arrival_first = arrival_seen_reg && !(is_serving_reg && end_before_arrival_reg);
+    (arrival_seen_reg ? end_before_arrival : end_is_due && !is_coming_reg);
+wire arrival_first = arrival_seen_reg && !(is_serving_reg && end_before_arrival);
 wire [QUEUE_DEPTH_WIDTH:0] counted_waiting = waiting_reg +
     {{QUEUE_DEPTH_WIDTH{1'b0}}, is_serving_reg && counts_transmission};
 wire [QUEUE_DEPTH_WIDTH+16:0] counted_waiting_bytes = waiting_bytes_reg +
-    {{QUEUE_DEPTH_WIDTH+1{1'b0}}, is_serving_reg && counts_transmission ? served_bytes_reg : 16'd0};
+    {{QUEUE_DEPTH_WIDTH+1{1'b0}}, served_waiting_bytes_reg};
 wire [40:0] wide_waiting = {{40-QUEUE_DEPTH_WIDTH{1'b0}}, waiting_reg};
 wire [40:0] wide_waiting_bytes = {{24-QUEUE_DEPTH_WIDTH{1'b0}}, waiting_bytes_reg};
 wire is_full = held_reg[QUEUE_DEPTH_WIDTH];
@@ -265,10 +289,10 @@ wire is_full = held_reg[QUEUE_DEPTH_WIDTH];
 wire [31:0] arrival_words = ({16'd0, arrival_frame_bytes} + WORD_BYTES - 1) / WORD_BYTES;
 wire unused = &{1'b0, arrival_words};
 wire takes_arrival = state_reg[IDLE] && !end_first_reg && arrival_first_reg;
-wire has_room = queue_limit_kind == KIND_PACKETS ? has_room_for_packet_reg :
-    queue_limit_kind != KIND_BYTES || has_room_for_bytes_reg;
+wire has_room = (!limits_packets_reg || has_room_for_packet_reg) &&
+    (!limits_bytes_reg || has_room_for_bytes_reg);
 wire is_let_in = fate_reg == FATE_DELIVERED;
-wire let_in = state_reg[GIVEN] && is_let_in;
+wire let_in = state_reg[GIVEN] && is_let_in_reg;
 wire is_given = state_reg[GIVEN];
 wire starts = state_reg[START] && !is_estimate_reg;
 // Never both at once.
@@ -360,21 +384,35 @@ always @(posedge clk) begin
     count_marked_reg <= let_in && marked_reg;
     count_transmitted_reg <= ends;
 
+    limits_packets_reg <= queue_limit_kind == KIND_PACKETS;
+    limits_bytes_reg <= queue_limit_kind == KIND_BYTES;
+    asks_at_ingress_reg <= has_loss && loss_at_ingress;
+    asks_at_egress_reg <= has_loss && !loss_at_ingress;
+    marks_reg <= mark_kind != KIND_NONE;
+    air_reg <= unlimited_rate ? {WORK_WIDTH{1'b0}} : quotient;
+    is_let_in_reg <= is_let_in;
+    served_waiting_bytes_reg <= is_serving_reg && counts_transmission ? served_bytes_reg : 16'd0;
+
     head_bytes_reg <= head_bytes;
     counted_waiting_reg <= counted_waiting;
     counted_waiting_bytes_reg <= counted_waiting_bytes;
     bytes_with_packet_reg <=
         {1'b0, counted_waiting_bytes_reg} + {{QUEUE_DEPTH_WIDTH+2{1'b0}}, bytes_reg};
-    end_is_due_reg <= served_end_reg <= now_ns;
+    for (quarter = 0; quarter < 4; quarter = quarter + 1) begin
+        end_is_past_reg[quarter] <= served_end_reg[quarter*16 +: 16] < now_ns[quarter*16 +: 16];
+        end_is_now_reg[quarter] <= served_end_reg[quarter*16 +: 16] == now_ns[quarter*16 +: 16];
+        end_is_earlier_reg[quarter] <=
+            served_end_reg[quarter*16 +: 16] < arrival_ns[quarter*16 +: 16];
+        end_is_same_reg[quarter] <=
+            served_end_reg[quarter*16 +: 16] == arrival_ns[quarter*16 +: 16];
+    end
     arrival_seen_reg <= arrival_valid && !is_given;
-    end_before_arrival_reg <= served_end_reg <= arrival_ns;
     is_coming_reg <= is_coming;
     end_first_reg <= end_first;
     arrival_first_reg <= arrival_first;
     has_memory_reg <= {{SPACE_WIDTH-16{1'b0}}, words_reg} <= free_words_reg && !is_full;
     marked_waiting_reg <= mark_kind == KIND_BYTES ? wide_waiting_bytes : wide_waiting;
-    over_threshold_reg <= mark_kind != KIND_NONE &&
-        marked_waiting_reg > mark_threshold;
+    over_threshold_reg <= marks_reg && marked_waiting_reg > mark_threshold;
     has_room_for_packet_reg <= {{40-QUEUE_DEPTH_WIDTH{1'b0}}, counted_waiting_reg} < queue_limit;
     has_room_for_bytes_reg <= {{23-QUEUE_DEPTH_WIDTH{1'b0}}, bytes_with_packet_reg} <= queue_limit;
 
@@ -388,18 +426,18 @@ always @(posedge clk) begin
             marked_reg <= 1'b0;
             fate_reg <= FATE_DELIVERED;
             is_memory_overflow_reg <= 1'b0;
+            // Of what comes next, if anything does.
+            at_reg <= end_first_reg ? served_end_reg : arrival_ns;
+            size_reg <= head_bytes_reg;
+            at_once_reg <= 1'b1;
+            bytes_reg <= arrival_frame_bytes - ETHERNET_HEADER;
+            words_reg <= arrival_words[15:0];
+            may_be_marked_reg <= arrival_ecn == 2'd1 || arrival_ecn == 2'd2;
+            index_reg <= next_index_reg;
             if (ends) begin
                 is_serving_reg <= 1'b0;
-                at_reg <= served_end_reg;
-                size_reg <= head_bytes_reg;
-                at_once_reg <= 1'b1;
                 state_reg <= waiting_reg != 0 ? STATE_START : STATE_SETTLE_1;
             end else if (takes_arrival) begin
-                at_reg <= arrival_ns;
-                bytes_reg <= arrival_frame_bytes - ETHERNET_HEADER;
-                words_reg <= arrival_words[15:0];
-                may_be_marked_reg <= arrival_ecn == 2'd1 || arrival_ecn == 2'd2;
-                index_reg <= next_index_reg;
                 next_index_reg <= next_index_reg + 1'b1;
                 state_reg <= STATE_LOOK;
             end
@@ -408,7 +446,7 @@ always @(posedge clk) begin
             size_reg <= bytes_reg;
             at_once_reg <= 1'b0;
             end_reg <= at_reg;
-            if (has_loss && loss_at_ingress) begin
+            if (asks_at_ingress_reg) begin
                 is_estimate_reg <= 1'b1;
                 state_reg <= is_poisson ? STATE_START : STATE_ASK;
             end else begin
@@ -443,7 +481,7 @@ always @(posedge clk) begin
                 state_reg <= STATE_GIVEN;
             end
         end
-        state_reg[GIVEN]: state_reg <= is_let_in && !is_serving_reg ? STATE_START : STATE_SETTLE_1;
+        state_reg[GIVEN]: state_reg <= is_let_in_reg && !is_serving_reg ? STATE_START : STATE_SETTLE_1;
         state_reg[START]: begin
             framed_reg <= {1'b0, size_reg} + {1'b0, overhead_bytes};
             lost_reg <= 1'b0;
@@ -475,8 +513,8 @@ always @(posedge clk) begin
             end
         end
         state_reg[ADD]: begin
-            end_reg <= at_reg + {13'd0, air};
-            state_reg <= is_estimate_reg || (has_loss && !loss_at_ingress) ? STATE_ASK :
+            end_reg <= at_reg + {13'd0, air_reg};
+            state_reg <= is_estimate_reg || asks_at_egress_reg ? STATE_ASK :
                 STATE_LEAVE;
         end
         state_reg[LEAVE]: begin
@@ -488,7 +526,7 @@ always @(posedge clk) begin
             served_bytes_reg <= size_reg;
             served_framed_reg <= framed_reg;
             served_end_reg <= end_reg;
-            served_air_reg <= air;
+            served_air_reg <= air_reg;
             served_lost_reg <= lost_reg;
             state_reg <= STATE_SETTLE_1;
         end
@@ -497,9 +535,9 @@ always @(posedge clk) begin
 
     waiting_reg <= waiting_reg + {{QUEUE_DEPTH_WIDTH{1'b0}}, let_in} -
         {{QUEUE_DEPTH_WIDTH{1'b0}}, starts};
-    waiting_bytes_reg <= waiting_bytes_reg +
-        (waiting_bytes_change ^ {QUEUE_DEPTH_WIDTH+17{starts}}) +
-        {{QUEUE_DEPTH_WIDTH+16{1'b0}}, starts};
+    waiting_bytes_change_reg <= starts ? {QUEUE_DEPTH_WIDTH+17{1'b0}} - waiting_bytes_change :
+        waiting_bytes_change;
+    waiting_bytes_reg <= waiting_bytes_reg + waiting_bytes_change_reg;
     if (let_in) begin
         write_ptr_reg <= write_ptr_reg + 1'b1;
     end
@@ -520,6 +558,7 @@ always @(posedge clk) begin
         next_index_reg <= 0;
         waiting_reg <= 0;
         waiting_bytes_reg <= 0;
+        waiting_bytes_change_reg <= 0;
         write_ptr_reg <= 0;
         read_ptr_reg <= 0;
         held_reg <= 0;

@@ -77,9 +77,15 @@ localparam [2:0]
 localparam [9:0] PS_PER_NS = 10'd1000;
 localparam PS_WIDTH = 70;
 
-wire is_poisson = POISSON != 0 && kind == KIND_POISSON;
-wire has_states = kind == KIND_GILBERT_ELLIOTT;
+// Of the configuration.
+reg is_poisson_reg = 1'b0;
+reg has_states_reg = 1'b0;
+reg is_none_reg = 1'b1;
 
+wire is_poisson = POISSON != 0 && is_poisson_reg;
+wire has_states = has_states_reg;
+
+reg stands_reg = 1'b1;  // a clock late
 // What is drawn ahead.
 reg [2:0] draw_state_reg = DRAW_START;
 reg [63:0] index_reg = 0;
@@ -131,11 +137,15 @@ reg is_inside_reg = 1'b0;
 reg settled_reg = 1'b0;
 
 wire advances = event_state_reg == EVENT_ADVANCE && is_drawn;
-wire index_answers = ask && !is_poisson && is_drawn;
+// The question stays for a clock after its answer.
+reg answered_reg = 1'b0;
+reg answer_reg = 1'b0;
+wire asks = ask && !answered_reg;
+wire index_answers = asks && !is_poisson && is_drawn;
 
-assign answered = is_poisson ? event_state_reg == EVENT_ANSWER : is_drawn;
-assign lost = is_poisson ? is_inside_reg : lost_reg;
-assign idle = kind == KIND_NONE || (is_drawn && !ask && (!is_poisson || settled_reg));
+assign answered = answered_reg;
+assign lost = answer_reg;
+assign idle = is_none_reg || (is_drawn && !ask && (!is_poisson || settled_reg));
 
 nagi_multiplier multiplier_inst (
     .clk(clk),
@@ -146,7 +156,7 @@ nagi_multiplier multiplier_inst (
 
 nagi_philox philox_inst (
     .clk(clk),
-    .rst(rst),
+    .rst(stands_reg),
     .start(start_philox_reg),
     .index(index_reg),
     .link(link),
@@ -167,7 +177,7 @@ generate
     if (POISSON) begin : poisson
         nagi_wide_multiplier wide_multiplier_inst (
             .clk(clk),
-            .rst(rst),
+            .rst(stands_reg),
             .start(start_scale_reg || multiply),
             .a(scales_reg ? {18'd0, logarithm} : multiply_a),
             .b(scales_reg ? poisson_mean_ps : multiply_b),
@@ -180,7 +190,7 @@ generate
 
         nagi_exponential exponential_inst (
             .clk(clk),
-            .rst(rst),
+            .rst(stands_reg),
             .start(drawn && is_poisson),
             .draw(draw),
             .done(logarithm_done),
@@ -195,7 +205,7 @@ generate
         // To whole nanoseconds, rounded.
         nagi_divider #(.DIVIDEND_WIDTH(PS_WIDTH), .DIVISOR_WIDTH(10)) divider_inst (
             .clk(clk),
-            .rst(rst),
+            .rst(stands_reg),
             .start(start_divide_reg),
             .dividend(product[PS_WIDTH+39:40] + 70'd500),
             .divisor(PS_PER_NS),
@@ -223,6 +233,12 @@ generate
 endgenerate
 
 always @(posedge clk) begin
+    is_poisson_reg <= kind == KIND_POISSON;
+    has_states_reg <= kind == KIND_GILBERT_ELLIOTT;
+    is_none_reg <= kind == KIND_NONE;
+    stands_reg <= rst || is_none_reg;
+    answered_reg <= index_answers || (is_poisson && event_state_reg == EVENT_ANSWER);
+    answer_reg <= is_poisson ? is_inside_reg : lost_reg;
     start_philox_reg <= 1'b0;
     start_scale_reg <= 1'b0;
     start_divide_reg <= 1'b0;
@@ -291,9 +307,9 @@ always @(posedge clk) begin
             end
         end
         EVENT_POINT: begin
-            is_question_reg <= ask;
-            point_reg <= ask ? from : bound;
-            is_point_valid_reg <= ask || bound_valid;
+            is_question_reg <= asks;
+            point_reg <= asks ? from : bound;
+            is_point_valid_reg <= asks || bound_valid;
             event_state_reg <= EVENT_COMPARE;
         end
         EVENT_COMPARE: begin
@@ -310,7 +326,7 @@ always @(posedge clk) begin
         default: event_state_reg <= EVENT_ADVANCE;
     endcase
 
-    if (rst || kind == KIND_NONE) begin
+    if (stands_reg) begin
         draw_state_reg <= DRAW_START;
         index_reg <= 0;
         is_bad_reg <= 1'b0;
@@ -321,6 +337,7 @@ always @(posedge clk) begin
         event_state_reg <= EVENT_ADVANCE;
         event_reg <= 0;
         settled_reg <= 1'b0;
+        answered_reg <= 1'b0;
     end
 end
 

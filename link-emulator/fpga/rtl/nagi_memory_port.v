@@ -5,8 +5,8 @@
 `default_nettype none
 
 /*
- * Joins who writes and who reads at one port of packet memory. Both at once take turns; a command
- * that the memory has not taken stays.
+ * Joins who writes and who reads at one port of packet memory. They take turns, clock by clock; a
+ * command that the memory has not taken stays.
  */
 module nagi_memory_port #
 (
@@ -45,24 +45,24 @@ localparam [DEPTH_WIDTH:0] MAX_WAITING = (1 << DEPTH_WIDTH) - 4;
 reg cmd_valid_reg = 1'b0;
 reg cmd_we_reg = 1'b0;
 reg [ADDR_WIDTH-1:0] cmd_addr_reg = 0;
-// One more command, so that whether one is taken is known beforehand.
+// One more command, so that whether one is taken is known beforehand: if there is none.
 reg spare_valid_reg = 1'b0;
+reg can_take_reg = 1'b1;
 reg spare_we_reg = 1'b0;
 reg [ADDR_WIDTH-1:0] spare_addr_reg = 0;
-reg wrote_last_reg = 1'b0;
+reg is_turn_to_write_reg = 1'b0;
 reg [DEPTH_WIDTH:0] waiting_reg = 0;
 reg has_room_reg = 1'b0;
 reg gone_reg = 1'b0;  // the memory took a word of data in the clock before
 
 wire data_ready;
-wire can_take = !spare_valid_reg;
-wire can_write = write_valid && has_room_reg;
+wire can_take = can_take_reg;
 wire takes_write = write_valid && write_ready;
 wire takes_read = read_valid && read_ready;
 wire unused = &{1'b0, data_ready};
 
-assign write_ready = can_take && has_room_reg && (!read_valid || !wrote_last_reg);
-assign read_ready = can_take && (!can_write || wrote_last_reg);
+assign write_ready = can_take && has_room_reg && is_turn_to_write_reg;
+assign read_ready = can_take && !is_turn_to_write_reg;
 assign cmd_valid = cmd_valid_reg;
 assign cmd_we = cmd_we_reg;
 assign cmd_addr = cmd_addr_reg;
@@ -85,16 +85,16 @@ always @(posedge clk) begin
         {{DEPTH_WIDTH{1'b0}}, gone_reg};
     gone_reg <= wdata_valid && wdata_ready;
 
-    if (takes_write || takes_read) begin
-        wrote_last_reg <= takes_write;
-    end
+    is_turn_to_write_reg <= !is_turn_to_write_reg;
     if (!cmd_valid_reg || cmd_ready) begin
         cmd_valid_reg <= spare_valid_reg || takes_write || takes_read;
         cmd_we_reg <= spare_valid_reg ? spare_we_reg : takes_write;
         cmd_addr_reg <= spare_valid_reg ? spare_addr_reg : takes_write ? write_addr : read_addr;
         spare_valid_reg <= 1'b0;
+        can_take_reg <= 1'b1;
     end else if (takes_write || takes_read) begin
         spare_valid_reg <= 1'b1;
+        can_take_reg <= 1'b0;
     end
     if (!spare_valid_reg) begin
         spare_we_reg <= takes_write;
@@ -103,7 +103,8 @@ always @(posedge clk) begin
     if (rst) begin
         cmd_valid_reg <= 1'b0;
         spare_valid_reg <= 1'b0;
-        wrote_last_reg <= 1'b0;
+        can_take_reg <= 1'b1;
+        is_turn_to_write_reg <= 1'b0;
         waiting_reg <= 0;
         gone_reg <= 1'b0;
         has_room_reg <= 1'b0;

@@ -48,6 +48,7 @@ reg [63:0] product_reg = 0;  // a round's first product
 reg [STEPS-1:0] step_reg = 0;  // one-hot
 reg [3:0] round_reg = 0;
 reg has_round_reg = 1'b0;      // is not 0
+reg mixes_second_reg = 1'b0;   // in step 1, of all rounds but the first
 reg is_last_round_reg = 1'b0;  // is ROUNDS
 reg busy_reg = 1'b0;
 reg done_reg = 1'b0;
@@ -90,9 +91,12 @@ always @(posedge clk) begin
         round_reg <= 0;
         has_round_reg <= 1'b0;
         is_last_round_reg <= 1'b0;
+        mixes_second_reg <= 1'b0;
         busy_reg <= 1'b1;
-    end else if (busy_reg) begin
+    end else begin
+        // No bit is set unless it is busy.
         step_reg <= {step_reg[STEPS-2:0], step_reg[STEPS-1]};
+        mixes_second_reg <= step_reg[0] && has_round_reg;
         if (step_reg[4] || step_reg[0]) begin
             product_reg <= product;
         end
@@ -103,17 +107,20 @@ always @(posedge clk) begin
             has_round_reg <= 1'b1;
             is_last_round_reg <= round_reg == ROUNDS - 1'b1;
         end
-        if (step_reg[1] && has_round_reg) begin
+        if (mixes_second_reg) begin
             second_reg <= mixed(second_reg[63:32], second_reg[127:96], key_reg, product_reg,
                 product);
             key_reg <= {key_reg[63:32] + KEY_STEP_1, key_reg[31:0] + KEY_STEP_0};
             if (is_last_round_reg) begin
+                step_reg <= 0;
                 busy_reg <= 1'b0;
                 done_reg <= 1'b1;
             end
         end
     end
     if (rst) begin
+        step_reg <= 0;
+        mixes_second_reg <= 1'b0;
         busy_reg <= 1'b0;
         done_reg <= 1'b0;
     end

@@ -64,15 +64,32 @@ localparam [3:0]
     STATE_PAUSE = 4'd5,
     STATE_LATCH = 4'd6,
     STATE_CHOOSE = 4'd7,
-    STATE_WRITE = 4'd8;
+    STATE_PREPARE = 4'd8,
+    STATE_WRITE = 4'd9;
 
 localparam [3:0]
     GENERAL = 4'd0,
     FORWARD = 4'd1,
     BACKWARD = 4'd2;
 
+localparam
+    CONTROL_WORD = `NAGI_CONTROL / 4,
+    COMMAND_WORD = `NAGI_COMMAND / 4,
+    LINK_WORD = `NAGI_LINK / 4,
+    SEED_LO_WORD = `NAGI_SEED_LO / 4,
+    SEED_HI_WORD = `NAGI_SEED_HI / 4,
+    EPOCH_LO_WORD = `NAGI_EPOCH_NS_LO / 4,
+    EPOCH_HI_WORD = `NAGI_EPOCH_NS_HI / 4;
+// While the core works, too.
+localparam [31:0] ALWAYS_WRITABLE = (32'd1 << CONTROL_WORD) | (32'd1 << COMMAND_WORD);
+
 reg [3:0] state_reg = STATE_IDLE;
 reg [11:0] addr_reg = 0;
+reg [31:0] is_word_reg = 0;         // addr_reg's, one-hot
+reg [31:0] writes_word_reg = 0;     // of the general registers, in STATE_WRITE
+reg [CONFIG_WORDS-1:0] writes_forward_word_reg = 0;
+reg [CONFIG_WORDS-1:0] writes_backward_word_reg = 0;
+reg [31:0] used_reg = 0;            // bits of the word
 reg [31:0] value_reg = 0;
 // What is written to, and whether it may be.
 reg writes_general_reg = 1'b0;
@@ -88,7 +105,7 @@ reg [63:0] epoch_reg = 0;
 reg [63:0] time_reg = 0;
 reg [CONFIG_WORDS*32-1:0] forward_reg = 0;
 reg [CONFIG_WORDS*32-1:0] backward_reg = 0;
-// Of the general registers, in groups of four. All but the one of the address are 0.
+// Of the general registers, in groups. All but the one of the address are 0.
 reg [31:0] general_0_reg = 0;
 reg [31:0] general_1_reg = 0;
 reg [31:0] general_2_reg = 0;
@@ -112,7 +129,6 @@ end
 wire [3:0] block = addr_reg[11:8];
 wire unused = &{1'b0, addr_reg[1:0]};
 wire is_counter = addr_reg[7];
-wire [11:0] place = {5'd0, addr_reg[6:2], 2'd0};
 // The core takes no other configuration while it works.
 wire may_write = !enable_reg && !is_active;
 
@@ -142,6 +158,29 @@ function [31:0] used;
     endcase
 endfunction
 
+reg [31:0] widths;
+reg [31:0] sizes;
+reg [31:0] control;
+reg [31:0] status;
+reg [31:0] features;
+
+always @* begin
+    widths = 0;
+    widths[`NAGI_WIDTHS_DATA_WIDTH_BITS] = DATA_WIDTH[15:0];
+    widths[`NAGI_WIDTHS_MEM_WIDTH_BITS] = MEM_WIDTH[15:0];
+    sizes = 0;
+    sizes[`NAGI_SIZES_ADDR_WIDTH_BITS] = ADDR_WIDTH[7:0];
+    sizes[`NAGI_SIZES_QUEUE_DEPTH_WIDTH_BITS] = QUEUE_DEPTH_WIDTH[7:0];
+    sizes[`NAGI_SIZES_MAX_FRAME_BITS] = MAX_FRAME[15:0];
+    control = 0;
+    control[`NAGI_CONTROL_ENABLE_SHIFT] = enable_reg;
+    status = 0;
+    status[`NAGI_STATUS_ACTIVE_SHIFT] = is_active;
+    status[`NAGI_STATUS_IDLE_SHIFT] = is_idle;
+    features = 0;
+    features[`NAGI_FEATURES_POISSON_SHIFT] = POISSON != 0;
+end
+
 always @(posedge clk) begin
     latch_reg <= 1'b0;
     clear_reg <= 1'b0;
@@ -159,46 +198,20 @@ always @(posedge clk) begin
             end
         end
         STATE_CHOOSE: begin
+            state_reg <= STATE_PREPARE;
             writes_general_reg <= block == GENERAL && !is_counter;
             may_write_reg <= may_write;
             writes_forward_reg <= block == FORWARD && !is_counter && may_write;
             writes_backward_reg <= block == BACKWARD && !is_counter && may_write;
-            state_reg <= STATE_WRITE;
         end
+        STATE_PREPARE: state_reg <= STATE_WRITE;
         STATE_WRITE: begin
-            state_reg <= STATE_ACK;
-            if (writes_general_reg) begin
-                case (place)
-                    `NAGI_CONTROL: enable_reg <= reg_wr_data[`NAGI_CONTROL_ENABLE_SHIFT];
-                    `NAGI_COMMAND: begin
-                        latch_reg <= reg_wr_data[`NAGI_COMMAND_LATCH_SHIFT];
-                        clear_reg <= reg_wr_data[`NAGI_COMMAND_CLEAR_SHIFT];
-                        state_reg <= reg_wr_data[`NAGI_COMMAND_LATCH_SHIFT] ? STATE_LATCH :
-                            STATE_ACK;
-                    end
-                    default: ;
-                endcase
-            end
-            if (writes_general_reg && may_write_reg) begin
-                case (place)
-                    `NAGI_LINK: link_reg <= reg_wr_data;
-                    `NAGI_SEED_LO: seed_reg[31:0] <= reg_wr_data;
-                    `NAGI_SEED_HI: seed_reg[63:32] <= reg_wr_data;
-                    `NAGI_EPOCH_NS_LO: epoch_reg[31:0] <= reg_wr_data;
-                    `NAGI_EPOCH_NS_HI: epoch_reg[63:32] <= reg_wr_data;
-                    default: ;
-                endcase
-            end
+            state_reg <= writes_word_reg[COMMAND_WORD] && reg_wr_data[`NAGI_COMMAND_LATCH_SHIFT] ?
+                STATE_LATCH : STATE_ACK;
+            latch_reg <= writes_word_reg[COMMAND_WORD] && reg_wr_data[`NAGI_COMMAND_LATCH_SHIFT];
+            clear_reg <= writes_word_reg[COMMAND_WORD] && reg_wr_data[`NAGI_COMMAND_CLEAR_SHIFT];
             if (writes_forward_reg || writes_backward_reg) begin
-                written_memory[{writes_backward_reg, addr_reg[6:2]}] <= reg_wr_data & used(addr_reg[6:2]);
-            end
-            for (i = 0; i < CONFIG_WORDS; i = i + 1) begin
-                if (addr_reg[6:2] == i[4:0] && writes_forward_reg) begin
-                    forward_reg[i*32 +: 32] <= reg_wr_data & used(i[4:0]);
-                end
-                if (addr_reg[6:2] == i[4:0] && writes_backward_reg) begin
-                    backward_reg[i*32 +: 32] <= reg_wr_data & used(i[4:0]);
-                end
+                written_memory[{writes_backward_reg, addr_reg[6:2]}] <= reg_wr_data & used_reg;
             end
         end
         STATE_WAIT_1: state_reg <= STATE_WAIT_2;
@@ -224,52 +237,49 @@ always @(posedge clk) begin
         default: state_reg <= STATE_IDLE;
     endcase
 
-    general_0_reg <= 0;
-    case (place)
-        `NAGI_MAGIC: general_0_reg <= `NAGI_MAGIC_VALUE;
-        `NAGI_MAP_VERSION: general_0_reg <= `NAGI_MAP_VERSION_VALUE;
-        `NAGI_BUILD_ID: general_0_reg <= BUILD_ID;
-        `NAGI_WIDTHS: begin
-            general_0_reg[`NAGI_WIDTHS_DATA_WIDTH_BITS] <= DATA_WIDTH[15:0];
-            general_0_reg[`NAGI_WIDTHS_MEM_WIDTH_BITS] <= MEM_WIDTH[15:0];
-        end
-        default: ;
-    endcase
-    general_1_reg <= 0;
-    case (place)
-        `NAGI_SIZES: begin
-            general_1_reg[`NAGI_SIZES_ADDR_WIDTH_BITS] <= ADDR_WIDTH[7:0];
-            general_1_reg[`NAGI_SIZES_QUEUE_DEPTH_WIDTH_BITS] <= QUEUE_DEPTH_WIDTH[7:0];
-            general_1_reg[`NAGI_SIZES_MAX_FRAME_BITS] <= MAX_FRAME[15:0];
-        end
-        `NAGI_CLOCK_PERIOD_PS: general_1_reg <= CLOCK_PERIOD_PS;
-        `NAGI_CONTROL: general_1_reg[`NAGI_CONTROL_ENABLE_SHIFT] <= enable_reg;
-        `NAGI_STATUS: begin
-            general_1_reg[`NAGI_STATUS_ACTIVE_SHIFT] <= is_active;
-            general_1_reg[`NAGI_STATUS_IDLE_SHIFT] <= is_idle;
-        end
-        default: ;
-    endcase
-    general_2_reg <= 0;
-    case (place)
-        `NAGI_LINK: general_2_reg <= link_reg;
-        `NAGI_SEED_LO: general_2_reg <= seed_reg[31:0];
-        `NAGI_SEED_HI: general_2_reg <= seed_reg[63:32];
-        default: ;
-    endcase
-    general_3_reg <= 0;
-    case (place)
-        `NAGI_EPOCH_NS_LO: general_3_reg <= epoch_reg[31:0];
-        `NAGI_EPOCH_NS_HI: general_3_reg <= epoch_reg[63:32];
-        `NAGI_TIME_NS_LO: general_3_reg <= time_reg[31:0];
-        `NAGI_TIME_NS_HI: general_3_reg <= time_reg[63:32];
-        default: ;
-    endcase
-    general_4_reg <= 0;
-    case (place)
-        `NAGI_FEATURES: general_4_reg[`NAGI_FEATURES_POISSON_SHIFT] <= POISSON != 0;
-        default: ;
-    endcase
+    // Of the words that a state has prepared, in the clock after it.
+    writes_word_reg <= 0;
+    writes_forward_word_reg <= 0;
+    writes_backward_word_reg <= 0;
+    if (state_reg == STATE_PREPARE) begin
+        writes_word_reg <= is_word_reg & {32{writes_general_reg}} &
+            ({32{may_write_reg}} | ALWAYS_WRITABLE);
+        writes_forward_word_reg <= is_word_reg[CONFIG_WORDS-1:0] &
+            {CONFIG_WORDS{writes_forward_reg}};
+        writes_backward_word_reg <= is_word_reg[CONFIG_WORDS-1:0] &
+            {CONFIG_WORDS{writes_backward_reg}};
+    end
+    if (writes_word_reg[CONTROL_WORD]) enable_reg <= reg_wr_data[`NAGI_CONTROL_ENABLE_SHIFT];
+    if (writes_word_reg[LINK_WORD]) link_reg <= reg_wr_data;
+    if (writes_word_reg[SEED_LO_WORD]) seed_reg[31:0] <= reg_wr_data;
+    if (writes_word_reg[SEED_HI_WORD]) seed_reg[63:32] <= reg_wr_data;
+    if (writes_word_reg[EPOCH_LO_WORD]) epoch_reg[31:0] <= reg_wr_data;
+    if (writes_word_reg[EPOCH_HI_WORD]) epoch_reg[63:32] <= reg_wr_data;
+    for (i = 0; i < CONFIG_WORDS; i = i + 1) begin
+        if (writes_forward_word_reg[i]) forward_reg[i*32 +: 32] <= reg_wr_data & used(i[4:0]);
+        if (writes_backward_word_reg[i]) backward_reg[i*32 +: 32] <= reg_wr_data & used(i[4:0]);
+    end
+
+    for (i = 0; i < 32; i = i + 1) begin
+        is_word_reg[i] <= addr_reg[6:2] == i[4:0];
+    end
+    used_reg <= used(addr_reg[6:2]);
+    general_0_reg <= ({32{is_word_reg[`NAGI_MAGIC / 4]}} & `NAGI_MAGIC_VALUE) |
+        ({32{is_word_reg[`NAGI_MAP_VERSION / 4]}} & `NAGI_MAP_VERSION_VALUE) |
+        ({32{is_word_reg[`NAGI_BUILD_ID / 4]}} & BUILD_ID) |
+        ({32{is_word_reg[`NAGI_WIDTHS / 4]}} & widths);
+    general_1_reg <= ({32{is_word_reg[`NAGI_SIZES / 4]}} & sizes) |
+        ({32{is_word_reg[`NAGI_CLOCK_PERIOD_PS / 4]}} & CLOCK_PERIOD_PS) |
+        ({32{is_word_reg[CONTROL_WORD]}} & control) |
+        ({32{is_word_reg[`NAGI_STATUS / 4]}} & status);
+    general_2_reg <= ({32{is_word_reg[LINK_WORD]}} & link_reg) |
+        ({32{is_word_reg[SEED_LO_WORD]}} & seed_reg[31:0]) |
+        ({32{is_word_reg[SEED_HI_WORD]}} & seed_reg[63:32]);
+    general_3_reg <= ({32{is_word_reg[EPOCH_LO_WORD]}} & epoch_reg[31:0]) |
+        ({32{is_word_reg[EPOCH_HI_WORD]}} & epoch_reg[63:32]);
+    general_4_reg <= ({32{is_word_reg[`NAGI_TIME_NS_LO / 4]}} & time_reg[31:0]) |
+        ({32{is_word_reg[`NAGI_TIME_NS_HI / 4]}} & time_reg[63:32]) |
+        ({32{is_word_reg[`NAGI_FEATURES / 4]}} & features);
 
     forward_value_reg <= addr_reg[2] ? forward_counter[63:32] : forward_counter[31:0];
     backward_value_reg <= addr_reg[2] ? backward_counter[63:32] : backward_counter[31:0];

@@ -73,15 +73,17 @@ localparam
     EMPTY = 0,
     WAIT = 1,
     OPEN = 2,
-    SEND = 3;
+    SEND = 3,
+    DROP = 4;
 
-localparam [3:0]
-    STATE_EMPTY = 4'd1 << EMPTY,
-    STATE_WAIT = 4'd1 << WAIT,
-    STATE_OPEN = 4'd1 << OPEN,
-    STATE_SEND = 4'd1 << SEND;
+localparam [4:0]
+    STATE_EMPTY = 5'd1 << EMPTY,
+    STATE_WAIT = 5'd1 << WAIT,
+    STATE_OPEN = 5'd1 << OPEN,
+    STATE_SEND = 5'd1 << SEND,
+    STATE_DROP = 5'd1 << DROP;
 
-reg [3:0] state_reg = STATE_EMPTY;
+reg [4:0] state_reg = STATE_EMPTY;
 reg lost_reg = 1'b0;
 reg [63:0] left_reg = 0;
 reg [15:0] frame_bytes_reg = 0;
@@ -106,8 +108,7 @@ reg record_is_late_reg = 1'b0;
 integer i;
 
 // It is due. The first beat is offered until it is taken.
-wire opens = state_reg[OPEN] && !lost_reg;
-wire sends = opens || state_reg[SEND];
+wire sends = state_reg[OPEN] || state_reg[SEND];
 wire narrow_valid;
 wire narrow_last;
 wire narrow_ready;
@@ -131,8 +132,8 @@ assign record_marked = marked_reg;
 assign record_late_ns = record_late_reg;
 assign record_is_late = record_is_late_reg;
 
-assign next_due_ns = state_reg[WAIT] || state_reg[OPEN] ? left_reg : {64{1'b1}};
-assign busy = state_reg[SEND] || state_reg[OPEN];
+assign next_due_ns = state_reg[WAIT] || state_reg[OPEN] || state_reg[DROP] ? left_reg : {64{1'b1}};
+assign busy = state_reg[SEND] || state_reg[OPEN] || state_reg[DROP];
 assign idle = (state_reg[EMPTY] && !packet_valid && !record_pending_reg && !record_made_reg && !record_valid_reg) ||
     (state_reg[WAIT] && age_reg[1] && !is_due_reg);
 
@@ -183,14 +184,6 @@ always @(posedge clk) begin
     case (1'b1)
         state_reg[EMPTY]: begin
             if (packet_valid && packet_ready) begin
-                lost_reg <= packet_lost;
-                left_reg <= packet_left_ns;
-                frame_bytes_reg <= packet_frame_bytes;
-                arrived_reg <= packet_arrived_ns;
-                index_reg <= packet_index;
-                identity_reg <= packet_identity;
-                ecn_reg <= packet_ecn;
-                marked_reg <= packet_marked;
                 state_reg <= STATE_WAIT;
             end
         end
@@ -200,19 +193,20 @@ always @(posedge clk) begin
                 is_last_word_reg <= {16'd0, frame_bytes_reg} <= WORD_BYTES;
             end
             if (age_reg[1] && is_due_reg && run) begin
-                state_reg <= STATE_OPEN;
+                state_reg <= lost_reg ? STATE_DROP : STATE_OPEN;
             end
         end
         state_reg[OPEN]: begin
-            late_reg <= lost_reg ? 64'd0 : now_ns - left_reg;
-            if (lost_reg) begin
-                record_pending_reg <= 1'b1;
-                state_reg <= STATE_EMPTY;
-            end
+            late_reg <= now_ns - left_reg;
             if (accepted) begin
                 record_pending_reg <= 1'b1;
                 state_reg <= m_axis_tlast ? STATE_EMPTY : STATE_SEND;
             end
+        end
+        state_reg[DROP]: begin
+            late_reg <= 0;
+            record_pending_reg <= 1'b1;
+            state_reg <= STATE_EMPTY;
         end
         state_reg[SEND]: begin
             if (accepted && m_axis_tlast) begin
@@ -221,6 +215,18 @@ always @(posedge clk) begin
         end
         default: state_reg <= STATE_EMPTY;
     endcase
+
+    // Of the packet, if there is one.
+    if (ready_reg) begin
+        lost_reg <= packet_lost;
+        left_reg <= packet_left_ns;
+        frame_bytes_reg <= packet_frame_bytes;
+        arrived_reg <= packet_arrived_ns;
+        index_reg <= packet_index;
+        identity_reg <= packet_identity;
+        ecn_reg <= packet_ecn;
+        marked_reg <= packet_marked;
+    end
 
     if (rst) begin
         state_reg <= STATE_EMPTY;

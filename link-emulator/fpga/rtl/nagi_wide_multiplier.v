@@ -23,9 +23,9 @@ module nagi_wide_multiplier
     input  wire [63:0]   partial   // four clocks after its factors
 );
 
-// Which product is asked for: low x low, low x high, high x low, high x high.
-reg [2:0] step_reg = 0;
-reg busy_reg = 1'b0;
+// One-hot; which product is asked for: low x low, low x high, high x low, high x high, in steps 0
+// to 3; what came is summed up in steps 4 to 7.
+reg [7:0] step_reg = 0;
 reg done_reg = 1'b0;
 reg [63:0] a_reg = 0;
 reg [63:0] b_reg = 0;
@@ -33,32 +33,28 @@ reg [127:0] sum_reg = 0;
 
 assign done = done_reg;
 assign product = sum_reg;
-assign factor_a = step_reg[1] ? a_reg[63:32] : a_reg[31:0];
-assign factor_b = step_reg[0] ? b_reg[63:32] : b_reg[31:0];
+assign factor_a = step_reg[2] || step_reg[3] ? a_reg[63:32] : a_reg[31:0];
+assign factor_b = step_reg[1] || step_reg[3] ? b_reg[63:32] : b_reg[31:0];
 
 always @(posedge clk) begin
-    done_reg <= 1'b0;
+    step_reg <= {step_reg[6:0], start};
+    done_reg <= step_reg[7];
     if (start) begin
-        busy_reg <= 1'b1;
-        step_reg <= 0;
         a_reg <= a;
         b_reg <= b;
-    end else if (busy_reg) begin
-        step_reg <= step_reg + 1'b1;
-        case (step_reg)
-            3'd4: sum_reg <= {64'd0, partial};
-            // The sum of the first three is below 2^98.
-            3'd5, 3'd6: sum_reg[97:32] <= sum_reg[97:32] + {2'd0, partial};
-            3'd7: begin
-                sum_reg[127:64] <= sum_reg[127:64] + partial;
-                busy_reg <= 1'b0;
-                done_reg <= 1'b1;
-            end
-            default: ;
-        endcase
+    end
+    if (step_reg[4]) begin
+        sum_reg <= {64'd0, partial};
+    end
+    // The sum of the first three is below 2^98.
+    if (step_reg[5] || step_reg[6]) begin
+        sum_reg[97:32] <= sum_reg[97:32] + {2'd0, partial};
+    end
+    if (step_reg[7]) begin
+        sum_reg[127:64] <= sum_reg[127:64] + partial;
     end
     if (rst) begin
-        busy_reg <= 1'b0;
+        step_reg <= 0;
         done_reg <= 1'b0;
     end
 end

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from boards import BOARDS
-from boards.build import build_id, clocks_of, core_sources, is_met, summary, used
+from boards.build import clocks_of, is_met, summary, used
+from boards.identity import board_sources, build_id, core_sources
 from nagi_fpga.kinds import KINDS
 
 FPGA = Path(__file__).resolve().parents[1]
@@ -76,6 +77,16 @@ def test_the_build_id_is_of_sources_and_board(tmp_path: Path) -> None:
     sources[0].write_text("changed")
     assert first != build_id("one", sources)
     assert core_sources(), "there is a core"
+
+
+def test_a_build_id_is_of_no_other_board_s_file() -> None:
+    """And of the files that a board's own builds on."""
+    files = {board: {path.name for path in board_sources(board)} for board in BOARDS}
+    shared = set.intersection(*files.values())
+    assert {"soc.py", "core.py", "memory.py", "ports.py", "board_registers.py"} <= shared
+    assert not {"build.py", "identity.py", "simulated.py", "__init__.py"} & shared
+    assert files["ulx3s-85f"] - shared == {"ulx3s.py"}
+    assert files["colorlight-i9"] - shared == {"colorlight_i9.py", "colorlight_5a_75b.py"}
 
 
 REPORT = {

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stream from one clock domain to another, at 125 MHz on either side.
+
+LiteX's own asynchronous FIFO derives ready and valid from Gray counters in the clock in which they
+are used. Here counters are decoded in a clock of their own, and both ends are registers.
+"""
+
+from litex.gen import ClockDomainsRenamer, LiteXModule
+from litex.soc.interconnect import stream
+from migen import Cat, If, Memory, Signal, log2_int
+from migen.genlib.cdc import MultiReg
+
+
+class Crossing(LiteXModule):
+    """`sink` is in the clock domain `put`, `source` in `get`. `depth`: a power of two. A beat takes
+    some five clocks of either domain; there is one every clock of the slower domain if `depth` is
+    16 or more and their clocks differ by a factor of two at most."""
+
+    def __init__(self, layout, put: str, get: str, depth: int = 16) -> None:
+        self.sink, self.source = stream.Endpoint(layout), stream.Endpoint(layout)
+        self.words = words = ClockDomainsRenamer({"put": put, "get": get})(
+            _Words(len(self.sink.payload.raw_bits()) + 1, depth)
+        )
+        self.comb += [
+            words.into.eq(Cat(self.sink.payload.raw_bits(), self.sink.last)),
+            words.into_valid.eq(self.sink.valid),
+            self.sink.ready.eq(words.into_ready),
+            Cat(self.source.payload.raw_bits(), self.source.last).eq(words.out),
+            self.source.valid.eq(words.out_valid),
+            words.out_ready.eq(self.source.ready),
+        ]
+
+
+class _Words(LiteXModule):
+    def __init__(self, width: int, depth: int) -> None:
+        self.into, self.into_valid, self.into_ready = Signal(width), Signal(), Signal()
+        self.out, self.out_valid, self.out_ready = Signal(width), Signal(), Signal()
+        bits = log2_int(depth) + 1
+        written, read = _Count(bits, "put", "get"), _Count(bits, "get", "put")
+        self.written, self.read = written, read
+
+        # Registered. Until a beat is counted another may come, and is let in.
+        held, puts = Signal(bits), Signal()
+        self.comb += [
+            held.eq(written.count - read.seen),
+            puts.eq(self.into_valid & self.into_ready),
+        ]
+        self.sync.put += [
+            self.into_ready.eq(held <= depth - 2),
+            If(puts, written.count.eq(written.count + 1)),
+        ]
+
+        moves, has_word = Signal(), Signal()
+        self.comb += [
+            has_word.eq(written.seen != read.count),
+            moves.eq(~self.out_valid | self.out_ready),
+        ]
+        memory = Memory(width, depth)
+        put = memory.get_port(write_capable=True, clock_domain="put")
+        get = memory.get_port(async_read=True, clock_domain="get")
+        self.specials += memory, put, get
+        self.comb += [
+            put.adr.eq(written.count[:-1]),
+            put.dat_w.eq(self.into),
+            put.we.eq(puts),
+            get.adr.eq(read.count[:-1]),
+        ]
+        self.sync.get += If(
+            moves,
+            self.out.eq(get.dat_r),
+            self.out_valid.eq(has_word),
+            If(has_word, read.count.eq(read.count + 1)),
+        )
+
+
+class _Count(LiteXModule):
+    """`count` of one domain, and as it is `seen`, later, in the other."""
+
+    def __init__(self, bits: int, own: str, other: str) -> None:
+        self.count, self.seen = Signal(bits), Signal(bits)
+        gray, crossed = Signal(bits), Signal(bits)
+        gray.attr.add("no_retiming")
+        sync = getattr(self.sync, own)
+        sync += gray.eq(self.count ^ (self.count >> 1))
+        self.specials += MultiReg(gray, crossed, other)
+        decoded = [crossed[place] for place in range(bits)]
+        for place in reversed(range(bits - 1)):
+            decoded[place] = decoded[place + 1] ^ crossed[place]
+        sync = getattr(self.sync, other)
+        sync += self.seen.eq(Cat(*decoded))
