@@ -191,7 +191,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="half a 95 %% confidence interval over the rate, 0.001 to 1",
     )
     parser.add_argument("--min-packets", type=int, default=100, help="at each SNR, 20 or more")
-    parser.add_argument("--max-packets", type=int, default=2000, help="at each SNR")
+    parser.add_argument("--max-packets", type=int, default=10_000, help="at each SNR")
     parser.add_argument("--step", type=float, default=0.5, help="between SNRs in dB, 0.05 to 2")
 
 
