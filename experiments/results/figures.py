@@ -23,8 +23,19 @@ def ratios(table: pd.DataFrame, column: str, x: str, of: str, to: str) -> dict[f
     found = {}
     for value, runs in table.groupby(f"point.{x}", sort=False):
         by = runs.pivot_table(index="repeat", columns="point.scheme", values=column)
-        found[float(str(value).split()[0])] = list((by[of] / by[to]).dropna())
+        found[_number(value)] = list((by[of] / by[to]).dropna())
     return found
+
+
+def _over(x: str, table: pd.DataFrame, values: pd.Series) -> dict[float, list[float]]:
+    """One of `values` for each row of a table, by the value of the axis `x`, in its unit."""
+    groups = values.groupby(table[f"point.{x}"], sort=False)
+    return {_number(value): list(of) for value, of in groups}
+
+
+def _number(value: object) -> float:
+    """Of a quantity with a unit."""
+    return float(str(value).split()[0])
 
 
 def draw_westwoodvt(target: Path) -> None:
@@ -108,10 +119,7 @@ def draw_achievement(target: Path) -> None:
 def _indices(table: pd.DataFrame) -> dict[float, list[float]]:
     """AGI of what headers leave, at a loss of 0.1 %, by capacity in Mb/s."""
     at = table[table["point.error_rate"] == "0.1 %"]
-    return {
-        float(str(capacity).split()[0]): list(runs["agi"] / runs["agi_ceiling"])
-        for capacity, runs in at.groupby("point.capacity", sort=False)
-    }
+    return _over("capacity", at, at["agi"] / at["agi_ceiling"])
 
 
 # Table 1 of the paper: goodput at 15 ms over the error rate in percent, in KB/s.
@@ -135,10 +143,7 @@ def draw_tcp_real(target: Path) -> None:
                 table = _published(name)
                 table = table[table["point.delay"] == "15 ms"]
                 table = table[table["point.scheme"] == scheme]
-                found = {
-                    float(str(rate).split()[0]): list(runs["transfer_goodput_bps"] / 8e3)
-                    for rate, runs in table.groupby("point.error_rate", sort=False)
-                }
+                found = _over("error_rate", table, table["transfer_goodput_bps"] / 8e3)
                 _errorbars(ax, found, color=colour, marker=marker, label=label)
             ax.plot(list(paper), list(paper.values()), color=_PAPER, marker="X", ls=":",
                     label="the paper")  # fmt: skip

@@ -33,6 +33,7 @@ from bench_report import GENERATOR, Row, machine, report, verdict
 from bench_subjects import AMPLE_RATE_BPS, Bridge, Forwarder, LinkProgram, NagiLink, Subject
 from bench_throughput import Throughput, find_throughput, progress
 from nagi_contracts.calibration import Calibration
+from nagi_contracts.impairments.losses.sdr import SdrCurvePlan
 
 MIN_THROUGHPUT = 300_000  # packets/s, with nothing lost
 MIN_RATIO = 0.8  # of the bare forwarder
@@ -114,14 +115,8 @@ def measure_throughput(bench: Bench) -> None:
 
 def measure_calibrated(bench: Bench) -> None:
     io = bench.link.kinds_of_io()[0]
-    curves = [
-        {
-            "packet_bytes": curve.packet_bytes,
-            "snr_db": [cell.snr_db for cell in curve.cells],
-            "per": curve.packet_error_rates(),
-        }
-        for curve in Calibration.read(CALIBRATION).mode(None, None, None).curves
-    ]
+    measured = Calibration.read(CALIBRATION).mode(None, None, None).curves
+    curves = [SdrCurvePlan.of(curve).model_dump() for curve in measured]
     fading = {"kind": "rayleigh", "doppler_hz": 5}
     loss = {"model": "sdr", "curves": curves, "snr_db": 100, "fading": fading}
 

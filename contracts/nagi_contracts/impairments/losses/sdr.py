@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from nagi_contracts.base import Contract, is_none
+from nagi_contracts.calibration import CalibrationCurve
 from nagi_contracts.errors import BadValue
 from nagi_contracts.impairments.fading import (
     Fading,
@@ -32,6 +33,15 @@ class SdrCurvePlan(Contract):
     packet_bytes: int
     snr_db: list[float] = Field(description="increasing")
     per: list[float] = Field(description="one each, not increasing")
+
+    @classmethod
+    def of(cls, curve: CalibrationCurve) -> SdrCurvePlan:
+        """As it was measured."""
+        return cls(
+            packet_bytes=curve.packet_bytes,
+            snr_db=[cell.snr_db for cell in curve.cells],
+            per=curve.packet_error_rates(),
+        )
 
     def exponent(self, snr_db: float) -> float:
         """E at an SNR: a packet is lost with probability 1 - exp(-E). See loss_table.hpp, which has
@@ -139,12 +149,4 @@ class SdrLoss(LossSettings):
             )
         if self.shadowing is not None:
             values["shadowing"] = self.shadowing.plan()
-        curves = [
-            SdrCurvePlan(
-                packet_bytes=curve.packet_bytes,
-                snr_db=[cell.snr_db for cell in curve.cells],
-                per=curve.packet_error_rates(),
-            )
-            for curve in mode.curves
-        ]
-        return SdrLossPlan(curves=curves, at=self.at, **values)
+        return SdrLossPlan(curves=[*map(SdrCurvePlan.of, mode.curves)], at=self.at, **values)

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from gnuradio import gr
 
-from . import air_time, device_doctor, settings
+from . import air_time, device_doctor, packet_ends, settings
 from .calibration import (
     PAYLOAD_ERROR,
     RECEIVED,
@@ -30,7 +30,6 @@ from .calibration import (
     next_batch,
 )
 from .device_calibration import DeviceChannel
-from .packet_ends import PacketEnds
 from .radio import SimulatedRadio, parse_radio
 from .version import VERSION
 
@@ -55,23 +54,14 @@ def simulated(mode: Mode, snr_db: float, seed: int) -> Iterator[Carry]:
             "backward": channel,
         }
     )
-    ends = PacketEnds()
-    top = gr.top_block("calibration", catch_exceptions=False)
-    simulated_radio = SimulatedRadio(radio, "forward", seed, 0)
-    top.msg_connect(ends, "packets", simulated_radio, "packets")
-    top.msg_connect(simulated_radio, "outcomes", ends, "outcomes")
+    with packet_ends.running(SimulatedRadio(radio, "forward", seed, 0)) as ends:
 
-    def carry(first: int, packets: list[bytes]) -> list[tuple[int, bytes]]:
-        for number, packet in enumerate(packets, first):
-            ends.send(number, number * _BETWEEN_NS, packet)
-        return ends.collect(len(packets))
+        def carry(first: int, packets: list[bytes]) -> list[tuple[int, bytes]]:
+            for number, packet in enumerate(packets, first):
+                ends.send(number, number * _BETWEEN_NS, packet)
+            return ends.collect(len(packets))
 
-    top.start()
-    try:
         yield carry
-    finally:
-        top.stop()
-        top.wait()
 
 
 def _outcomes(carry: Carry, seed: int, size: int, first: int, count: int) -> list[int]:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from . import air_time
+from .json_file import write_json
 
 COARSE_DB = 2.0
 FIRST_DB = 10.0
@@ -190,10 +191,7 @@ class Table:
         }
 
     def write(self, path: Path) -> None:
-        """Whole or not at all."""
-        partial = path.with_name(f"{path.name}.partial")
-        partial.write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
-        partial.replace(path)
+        write_json(path, self.to_json())
 
 
 def _name(value: Any) -> str:

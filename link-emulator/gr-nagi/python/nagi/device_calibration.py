@@ -14,9 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from gnuradio import gr
-
-from . import doctor, usrp
+from . import doctor, packet_ends, usrp
 from .calibration import PAYLOAD_ERROR, Carry, Mode
 from .packet_ends import NoOutcome, PacketEnds
 from .radio import parse_radio
@@ -76,9 +74,10 @@ class DeviceChannel:
         """The devices, as tables name them."""
         with usrp.device_errors():
             devices = usrp.Devices(parse_radio(self._radio))
-            found = {"by": "uhd", "name": devices.names(), "firmware": devices.firmware() or None}
+            facts = devices.facts()
             devices.close()
-        return found
+        name, firmware = ("; ".join(each[key] for each in facts) for key in ("name", "firmware"))
+        return {"by": "uhd", "name": name, "firmware": firmware or None}
 
     def _use(self, mode: Mode) -> _OpenLink:
         if self._open is not None and self._open.mode == mode:
@@ -88,14 +87,7 @@ class DeviceChannel:
         config = parse_radio({**self._radio, **vars(mode)})
         link = usrp.UhdLink(config, epoch_ns, doctor.DELAY_NS)
         self._cleanup.callback(link.close)
-        ends = PacketEnds()
-        top = gr.top_block("calibration", catch_exceptions=False)
-        radio = link.radio(DIRECTION)
-        top.msg_connect(ends, "packets", radio, "packets")
-        top.msg_connect(radio, "outcomes", ends, "outcomes")
-        self._cleanup.callback(top.wait)
-        self._cleanup.callback(top.stop)
-        top.start()
+        ends = self._cleanup.enter_context(packet_ends.running(link.radio(DIRECTION)))
         self._open = _OpenLink(mode, link, ends, epoch_ns)
         return self._open
 

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pmt
@@ -48,6 +50,21 @@ class PacketEnds(gr.basic_block):
                 raise NoOutcome(f"{len(self._outcomes)} of {count} packets came out of the modem")
             taken, self._outcomes = self._outcomes[:count], self._outcomes[count:]
             return [_outcome(message) for message in taken]
+
+
+@contextmanager
+def running(radio: Any) -> Iterator[PacketEnds]:
+    """A flowgraph of one direction of a radio, with its ends."""
+    ends = PacketEnds()
+    top = gr.top_block("packet_ends", catch_exceptions=False)
+    top.msg_connect(ends, "packets", radio, "packets")
+    top.msg_connect(radio, "outcomes", ends, "outcomes")
+    top.start()
+    try:
+        yield ends
+    finally:
+        top.stop()
+        top.wait()
 
 
 def _outcome(message: Any) -> tuple[int, bytes]:

@@ -5,7 +5,6 @@ is sent again, so a busy machine makes this slower, not wrong. All draws are see
 
 import argparse
 import math
-import os
 import time
 import unittest
 
@@ -14,6 +13,7 @@ from gnuradio.nagi import calibrate, usrp
 from gnuradio.nagi.calibration import RECEIVED, CalibrationSettings, Mode, Table
 from gnuradio.nagi.device_calibration import DeviceChannel
 from gnuradio.nagi.device_doctor import radio_of
+from usrp_links import LOOP, device
 
 QUICK = CalibrationSettings(seed=3, precision=0.3, min_packets=50, max_packets=200, step_db=0.5)
 QPSK = Mode("ofdm", "qpsk", "none")
@@ -21,17 +21,14 @@ SIZE = 200
 SPARED_S = 2.0
 
 
-def arguments(*changes, name, faults="seed=1"):
-    """Of a double whose ends are joined by cables; each test has a device of its own."""
+def arguments(faults="seed=1"):
+    """Of a double whose ends are joined by cables."""
     parser = argparse.ArgumentParser()
     calibrate.add_arguments(parser)
-    device = (
-        f"type=nagi_double,serial=calibration-{os.getpid()}-{name},channels=2,tx_cable=x|y,"
-        f"rx_cable=y|x,buffer=10,{faults}"
-    )
     return parser.parse_args(
-        ["--device", device, "--channels", "0,1", "--frequency", "2450e6", "--tx-gain", "72.5",
-         "--rx-gain", "40", "--modulation", "qpsk", "--lengths", str(SIZE), *changes]
+        ["table.json", "--device", device(f"{LOOP},buffer=10,{faults}"), "--channels", "0,1",
+         "--frequency", "2450e6", "--tx-gain", "72.5", "--rx-gain", "40", "--modulation", "qpsk",
+         "--lengths", str(SIZE)]
     )  # fmt: skip
 
 
@@ -53,7 +50,7 @@ class Calibrating(unittest.TestCase):
         # 200 packets each; the bound is one of 4 standard deviations, passed by chance once in
         # 1,000 runs of some 20 comparisons.
         simulated = measured(calibrate.simulated)
-        with DeviceChannel(radio_of(arguments("table.json", name="curve"))) as devices:
+        with DeviceChannel(radio_of(arguments())) as devices:
             curve = measured(devices.at)
             self.assertEqual(devices.description()["by"], "uhd")
         snrs = sorted(simulated)
@@ -71,7 +68,7 @@ class Calibrating(unittest.TestCase):
     def test_packets_that_the_device_did_not_carry_are_sent_again(self):
         # Of 100 packets with a probability below 10^-10 none is late.
         faults = f"late=0.3,spared={SPARED_S},seed=3"
-        radio = radio_of(arguments("table.json", name="again", faults=faults))
+        radio = radio_of(arguments(faults))
         rng = np.random.default_rng(5)
         sent = [rng.bytes(SIZE) for _ in range(100)]
         with DeviceChannel(radio) as devices, devices.at(QPSK, 30.0, 1) as carry:
@@ -80,7 +77,7 @@ class Calibrating(unittest.TestCase):
             self.assertGreater(devices.resent, 0)
 
     def test_a_gain_that_the_device_lacks_is_said(self):
-        radio = radio_of(arguments("table.json", name="gain"))
+        radio = radio_of(arguments())
         with (
             DeviceChannel(radio) as devices,
             self.assertRaises(usrp.DeviceError) as raised,

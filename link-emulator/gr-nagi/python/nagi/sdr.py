@@ -29,6 +29,7 @@ from . import calibrate, device_doctor, doctor, levels, settings
 from .calibration import TableError
 from .checks import DIRECTIONS, ConfigError
 from .flowgraph import Flowgraph
+from .json_file import write_json
 from .packet_ends import NoOutcome
 from .settings import Settings, SettingsError
 from .stations import StationError
@@ -159,10 +160,7 @@ def write_radio_account(configuration: Settings, flowgraph: Flowgraph, *, comple
         "complete": complete,
         "links": links,
     }
-    path = Path(configuration.radio_account)
-    whole = path.with_name(f"{path.name}.new")
-    whole.write_text(json.dumps(account, indent=1) + "\n", encoding="utf-8")
-    whole.replace(path)
+    write_json(Path(configuration.radio_account), account)
 
 
 def start_nagi_link(

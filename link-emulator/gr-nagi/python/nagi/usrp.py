@@ -217,12 +217,6 @@ class Devices:
             for each in self._opened.values()
         ]
 
-    def firmware(self) -> str:
-        return "; ".join(device.firmware for device in self._opened.values())
-
-    def names(self) -> str:
-        return "; ".join(device.name for device in self._opened.values())
-
     def sender(self, direction: str) -> Any:
         """The output from which a direction is sent. Ends that share it have the same."""
         end = self._uhd.sender(direction)
