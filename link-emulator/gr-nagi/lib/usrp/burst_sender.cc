@@ -81,8 +81,14 @@ void BurstSender::send(std::uint64_t number, std::int64_t begin,
   }
 }
 
-bool BurstSender::take_failure(std::uint64_t number) {
-  const std::lock_guard lock(mutex_);
+bool BurstSender::take_failure(std::uint64_t number, std::chrono::nanoseconds patience) {
+  std::unique_lock lock(mutex_);
+  if (acknowledges_) {
+    told_.wait_for(lock, patience, [this, number] {
+      return failed_.contains(number) ||
+             std::ranges::find(sent_, number, &Sent::number) == sent_.end();
+    });
+  }
   return failed_.erase(number) > 0;
 }
 
@@ -118,7 +124,9 @@ void BurstSender::take(const uhd::async_metadata_t& message) {
       message.has_time_spec ? message.time_spec.to_ticks(rate_hz_) + 1 : busy_until_;
   switch (message.event_code) {
     case Event::EVENT_CODE_BURST_ACK:
+      acknowledges_ = true;
       while (!sent_.empty() && sent_.front().end <= at) sent_.pop_front();
+      told_.notify_all();
       return;
     case Event::EVENT_CODE_TIME_ERROR:
       ++counts_.late;
@@ -137,6 +145,7 @@ void BurstSender::take(const uhd::async_metadata_t& message) {
   if (sent_.empty() || sent_.front().begin > at) return;
   failed_.insert(sent_.front().number);
   sent_.pop_front();
+  told_.notify_all();
 }
 
 void BurstSender::read_clocks() {

@@ -7,6 +7,8 @@
 #include <gnuradio/gr_complex.h>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -40,8 +42,9 @@ class BurstSender {
   /// Sends a burst of mean power 1. One that begins before the one before has ended fails. Numbers
   /// are the caller's, each its own.
   void send(std::uint64_t number, std::int64_t begin, std::span<const gr_complex> samples);
-  /// Whether the device said by now that it did not send all of that burst; forgets it.
-  bool take_failure(std::uint64_t number);
+  /// Whether the device said that it did not send all of that burst; forgets it. A device that
+  /// acknowledges bursts is given `patience` to say so, or that it sent it.
+  bool take_failure(std::uint64_t number, std::chrono::nanoseconds patience = {});
   [[nodiscard]] SendCounts counts() const;
   /// Of the bursts that are sent from now on.
   void set_backoff(double backoff_db);
@@ -74,6 +77,8 @@ class BurstSender {
   std::deque<Sent> sent_;     // of which nothing is known yet
   std::int64_t busy_until_ = 0;
   std::set<std::uint64_t> failed_;
+  bool acknowledges_ = false;  // has done so before
+  std::condition_variable told_;
   SendCounts counts_;
   std::int64_t monotonic_ns_ = 0;  // when the device's time was:
   uhd::time_spec_t time_{0.0};

@@ -17,6 +17,8 @@ namespace {
 
 constexpr const char* me = "usrp_channel";
 constexpr std::int64_t probe_gap_ns = 20'000'000;
+/// Samples of a burst may be there before its sender's word of it.
+constexpr std::chrono::milliseconds word_patience(20);
 /// 0 of none.
 double mean_power(std::span<const gr_complex> samples) {
   double sum = 0;
@@ -106,7 +108,7 @@ void UsrpChannel::transmit(const pmt::pmt_t& message) {
 
 /// In the stream's thread: all samples of the window are there, or will never be.
 void UsrpChannel::take(const Burst& burst, std::optional<std::span<const gr_complex>> samples) {
-  const bool has_failed = sender_->take_failure(burst.id);
+  const bool has_failed = sender_->take_failure(burst.id, word_patience);
   if (half_duplex_) {
     const Pdu pdu{burst.meta, pmt::PMT_NIL};
     const std::int64_t begin_ns = begin_of(pdu, me);
