@@ -87,6 +87,7 @@ ofdm_equalizer_tracking::ofdm_equalizer_tracking(const ofdm_equalizer_tracking_c
                                config.pilot_symbols, config.symbols_skipped, true),
       d_constellation(config.constellation),
       d_points(config.constellation->points()),
+      d_known_symbols(1.0 + config.symbols_skipped),
       d_alpha(config.alpha),
       d_timing_gain(config.timing_gain) {
   if (!(d_alpha > 0 && d_alpha < 1)) {
@@ -94,6 +95,10 @@ ofdm_equalizer_tracking::ofdm_equalizer_tracking(const ofdm_equalizer_tracking_c
   }
   if (!(d_timing_gain >= 0 && d_timing_gain < 1)) {
     throw std::invalid_argument("ofdm_equalizer_tracking: timing_gain is not 0 to below 1");
+  }
+  if (config.pilot_carriers.size() != config.pilot_symbols.size()) {
+    throw std::invalid_argument(
+        "ofdm_equalizer_tracking: pilot_carriers and pilot_symbols are of different sizes");
   }
   const auto length = static_cast<std::size_t>(config.fft_len);
   for (std::size_t carrier = 0; carrier < length; ++carrier) {
@@ -111,7 +116,11 @@ void ofdm_equalizer_tracking::equalize(gr_complex* frame, int n_sym,
   if (!initial_taps.empty()) d_channel_state = initial_taps;
   d_phase = {};
   d_slope = {};
-  if (!d_smoothing.empty()) fit();
+  if (!d_smoothing.empty()) {
+    auto gains = active(d_channel_state);
+    fit(gains);
+    for (std::size_t i = 0; i < d_active.size(); ++i) d_channel_state[d_active[i]] = gains[i];
+  }
   for (int i = 0; i < n_sym; ++i) {
     equalize_symbol(frame + i * d_fft_len, static_cast<std::size_t>(i));
     if (!d_pilot_carriers.empty()) {
@@ -120,14 +129,26 @@ void ofdm_equalizer_tracking::equalize(gr_complex* frame, int n_sym,
   }
 }
 
-void ofdm_equalizer_tracking::fit() {
-  std::vector<gr_complex> raw;
-  for (const std::size_t carrier : d_active) raw.push_back(d_channel_state[carrier]);
+std::vector<gr_complex> ofdm_equalizer_tracking::active(
+    const std::vector<gr_complex>& carriers) const {
+  std::vector<gr_complex> values;
+  for (const std::size_t carrier : d_active) values.push_back(carriers[carrier]);
+  return values;
+}
+
+/// Leaves of what the active carriers have the part that an impulse response can have.
+void ofdm_equalizer_tracking::fit(std::vector<gr_complex>& values) const {
+  const std::vector<gr_complex> raw = values;
   const gr_complex* weight = d_smoothing.data();
-  for (const std::size_t carrier : d_active) {
-    gr_complex sum;
-    for (const gr_complex& value : raw) sum += *weight++ * value;
-    d_channel_state[carrier] = sum;
+  for (gr_complex& value : values) {
+    float real = 0;
+    float imag = 0;
+    for (const gr_complex& other : raw) {
+      real += weight->real() * other.real() - weight->imag() * other.imag();
+      imag += weight->real() * other.imag() + weight->imag() * other.real();
+      ++weight;
+    }
+    value = {real, imag};
   }
 }
 
@@ -175,8 +196,6 @@ double ofdm_equalizer_tracking::slope_error(const std::vector<gr_complex>& seen,
 }
 
 void ofdm_equalizer_tracking::equalize_symbol(gr_complex* symbol, std::size_t index) {
-  // A first estimate fitted to an impulse response is worth about three symbols.
-  constexpr double initial_worth = 3;
   constexpr double phase_gain = 0.4;
   constexpr double frequency_gain = 0.05;
   const auto set = static_cast<std::size_t>(d_pilot_carr_set);
@@ -206,15 +225,20 @@ void ofdm_equalizer_tracking::equalize_symbol(gr_complex* symbol, std::size_t in
   d_phase.correct(std::arg(Complex(common)), phase_gain, frequency_gain);
   d_slope.correct(slope_error(seen, common), d_timing_gain, d_timing_gain * d_timing_gain / 4);
   const auto share =
-      static_cast<float>(std::max(d_alpha, 1.0 / (initial_worth + 1 + static_cast<double>(index))));
+      static_cast<float>(std::max(d_alpha, 1.0 / (d_known_symbols + static_cast<double>(index) + 1)));
   turn_back(symbol, d_phase.value - phase, d_slope.value - slope);
+  std::vector<gr_complex> errors(d_active.size());
   for (std::size_t i = 0; i < d_active.size(); ++i) {
     const std::size_t carrier = d_active[i];
-    gr_complex& gain = d_channel_state[carrier];
+    const gr_complex gain = d_channel_state[carrier];
     const gr_complex value = symbol[carrier];
     symbol[carrier] = value * inverse[i];
     // Weighted by the point's power: an inner point of 16-QAM knows less about the gain.
-    gain += share * (value - gain * ideal[i]) * std::conj(ideal[i]);
+    errors[i] = (value - gain * ideal[i]) * std::conj(ideal[i]);
+  }
+  if (!d_smoothing.empty()) fit(errors);
+  for (std::size_t i = 0; i < d_active.size(); ++i) {
+    d_channel_state[d_active[i]] += share * errors[i];
   }
 }
 

@@ -126,11 +126,12 @@ void packet_demux_impl::take_header(const pmt::pmt_t& message) {
   if (symbols.size() != symbols_.header_size()) {
     throw std::logic_error("packet_demux: the demodulator gave a header of another size");
   }
-  const auto header = symbols_.parse_header(symbols);
+  burst.channel = pmt::dict_ref(pdu.meta, quality_.key, pmt::PMT_NIL);
+  const auto weights = power_gains(burst.channel);
+  const auto header = symbols_.parse_header(symbols, weights);
   if (header && header->bytes > 0 && header->bytes <= longest_) {
-    burst.channel = pmt::dict_ref(pdu.meta, quality_.key, pmt::PMT_NIL);
     burst.header = *header;
-    burst.header_noise = symbols_.header_noise(symbols, weights_of(burst));
+    burst.header_noise = symbols_.header_noise(symbols, weights);
     burst.stage = Stage::payload;
     burst.handed_on = false;
   } else {
@@ -149,7 +150,8 @@ void packet_demux_impl::take_payload(const pmt::pmt_t& message, std::size_t demo
     throw std::logic_error("packet_demux: the demodulator gave too few symbols");
   }
   const auto wanted = symbols.first(count);
-  const auto weights = weights_of(burst);
+  const auto weights = power_gains(
+      burst.channel, pmt::dict_ref(pdu.meta, quality_.key, pmt::PMT_NIL), wanted.size());
   pmt::pmt_t meta = burst.meta;
   meta = pmt::dict_add(meta, key::mode(), pmt::from_long(static_cast<long>(burst.header.mode)));
   meta = pmt::dict_add(meta, key::snr_db(), pmt::from_double(snr_db(burst, wanted, weights)));
@@ -281,13 +283,28 @@ double packet_demux_impl::payload_frequency(const Burst& burst, std::size_t coun
   return known + difference * weight / (weight + burst.detection.frequency_weight);
 }
 
-/// The channel's power gains that the symbols of an item have.
-std::vector<float> packet_demux_impl::weights_of(const Burst& burst) const {
+/// Of the symbols of an item.
+std::vector<float> packet_demux_impl::power_gains(const pmt::pmt_t& channel) const {
   if (quality_.weights.empty()) return {1.0f};
-  const auto gains = samples_of(burst.channel);
-  std::vector<float> weights;
-  for (const std::size_t index : quality_.weights) weights.push_back(std::norm(gains[index]));
-  return weights;
+  const auto gains = samples_of(channel);
+  std::vector<float> powers;
+  for (const std::size_t index : quality_.weights) powers.push_back(std::norm(gains[index]));
+  return powers;
+}
+
+/// Of `count` symbols, over which the channel goes from one state to another.
+std::vector<float> packet_demux_impl::power_gains(const pmt::pmt_t& before,
+                                                  const pmt::pmt_t& after,
+                                                  std::size_t count) const {
+  const auto first = power_gains(before);
+  const auto last = power_gains(after);
+  std::vector<float> powers(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const float passed = static_cast<float>(i) / static_cast<float>(count);
+    const std::size_t place = i % first.size();
+    powers[i] = first[place] + passed * (last[place] - first[place]);
+  }
+  return powers;
 }
 
 double packet_demux_impl::snr_db(const Burst& burst, std::span<const gr_complex> symbols,

@@ -39,7 +39,7 @@ class packet_demux_impl : public packet_demux {
     Detection detection{};
     Stage stage = Stage::header;
     bool handed_on = false;  // to the demodulator of its stage
-    pmt::pmt_t channel;      // what the header's demodulator says of it
+    pmt::pmt_t channel;      // as the header's demodulator leaves it
     PacketSymbols::Header header{};
     double header_noise = 0;  // over the signal
     pmt::pmt_t result;        // what leaves when it is done
@@ -54,7 +54,9 @@ class packet_demux_impl : public packet_demux {
   Burst& awaiting_payload(std::size_t demodulator);
   pmt::pmt_t cut(const Burst& burst, std::size_t first, std::size_t count, double frequency) const;
   double payload_frequency(const Burst& burst, std::size_t count) const;
-  std::vector<float> weights_of(const Burst& burst) const;
+  std::vector<float> power_gains(const pmt::pmt_t& channel) const;
+  std::vector<float> power_gains(const pmt::pmt_t& before, const pmt::pmt_t& after,
+                                 std::size_t count) const;
   double snr_db(const Burst& burst, std::span<const gr_complex> symbols,
                 std::span<const float> weights) const;
 

@@ -10,8 +10,8 @@
 
 namespace gr::nagi {
 
-/// PDUs handed to a chain of blocks and not yet back. GNU Radio drops messages from the port of a
-/// block that has no handler (pdu_to_tagged_stream) when about a hundred wait there.
+/// PDUs handed to a chain of blocks and not yet back. GNU Radio has no back-pressure for messages,
+/// so this bounds what waits there.
 inline constexpr std::size_t max_in_flight = 16;
 
 /// `value`, if it is between `least` and `most`; throws std::invalid_argument otherwise.

@@ -96,17 +96,17 @@ float PacketSymbols::header_sign(std::size_t index) const {
 }
 
 std::array<float, PacketSymbols::header_bits> PacketSymbols::header_sums(
-    std::span<const gr_complex> symbols) const {
+    std::span<const gr_complex> symbols, std::span<const float> weights) const {
   std::array<float, header_bits> sums{};
   for (std::size_t i = 0; i < header_symbols_; ++i) {
-    sums[i % sums.size()] += header_sign(i) * symbols[i].real();
+    sums[i % sums.size()] += weights[i % weights.size()] * header_sign(i) * symbols[i].real();
   }
   return sums;
 }
 
 std::optional<PacketSymbols::Header> PacketSymbols::parse_header(
-    std::span<const gr_complex> symbols) {
-  const auto sums = header_sums(symbols);
+    std::span<const gr_complex> symbols, std::span<const float> weights) {
+  const auto sums = header_sums(symbols, weights);
   std::array<unsigned char, header_bits> bits{};
   for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = sums[i] > 0.0f;
   std::vector<gr::tag_t> tags;
@@ -124,7 +124,7 @@ std::optional<PacketSymbols::Header> PacketSymbols::parse_header(
 
 double PacketSymbols::header_noise(std::span<const gr_complex> symbols,
                                    std::span<const float> weights) const {
-  const auto sums = header_sums(symbols);
+  const auto sums = header_sums(symbols, weights);
   double signal = 0;
   double noise = 0;
   for (std::size_t i = 0; i < header_symbols_; ++i) {

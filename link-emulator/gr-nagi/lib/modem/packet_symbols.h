@@ -51,10 +51,11 @@ class PacketSymbols {
   void append_payload(std::span<const std::uint8_t> bytes, std::size_t mode, std::size_t block,
                       std::vector<gr_complex>& symbols) const;
 
-  /// What the header says, if its CRC is right and there is such a mode.
-  std::optional<Header> parse_header(std::span<const gr_complex> symbols);
+  /// What the header says, if its CRC is right and there is such a mode. `weights`: as for
+  /// soft_bits().
+  std::optional<Header> parse_header(std::span<const gr_complex> symbols,
+                                     std::span<const float> weights);
   /// Power of what a header's symbols deviate by from its bits, over that of the symbols.
-  /// `weights`: as for soft_bits().
   double header_noise(std::span<const gr_complex> symbols, std::span<const float> weights) const;
 
   /// The symbols' nearest neighbours as bytes. `symbols` has payload_size(header) items.
@@ -81,7 +82,8 @@ class PacketSymbols {
   };
   static Mode mode_of(const gr::digital::constellation_sptr& constellation);
 
-  std::array<float, header_bits> header_sums(std::span<const gr_complex> symbols) const;
+  std::array<float, header_bits> header_sums(std::span<const gr_complex> symbols,
+                                             std::span<const float> weights) const;
   float header_sign(std::size_t index) const;
 
   std::vector<Mode> modes_;

@@ -174,7 +174,7 @@ def symbol_snr_db(modem: str, snr_db: float) -> float:
     return snr_db + 10 * math.log10(WAVEFORMS[modem].symbol_gain)
 
 
-TRANSCEIVER_VERSION = 3
+TRANSCEIVER_VERSION = 4
 """Counts changes of transmitter and receiver that change packet error rates: tables of
 `nagi-sdr calibrate` hold for one."""
 

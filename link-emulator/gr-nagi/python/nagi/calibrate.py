@@ -194,7 +194,7 @@ def main(arguments: argparse.Namespace, say: Callable[[str], None]) -> int:
         device = {"by": "simulated", "name": "gr-nagi channel", "firmware": None}
         if arguments.device:
             devices = cleanup.enter_context(DeviceChannel(device_doctor.radio_of(arguments)))
-            channel, device = devices.at, devices.description()
+            channel, device = devices.at, devices.description(asked[0])
         table = Table(
             _settings(arguments),
             {

@@ -70,12 +70,11 @@ class DeviceChannel:
     def __exit__(self, *_: object) -> None:
         self._close()
 
-    def description(self) -> dict[str, Any]:
-        """The devices, as tables name them."""
+    def description(self, mode: Mode) -> dict[str, Any]:
+        """The devices, as tables name them. They are open afterwards, for that mode."""
+        opened = self._use(mode)
         with usrp.device_errors():
-            devices = usrp.Devices(parse_radio(self._radio))
-            facts = devices.facts()
-            devices.close()
+            facts = opened.link.devices.facts()
         name, firmware = ("; ".join(each[key] for each in facts) for key in ("name", "firmware"))
         return {"by": "uhd", "name": name, "firmware": firmware or None}
 

@@ -46,6 +46,7 @@ def _pilot_symbols() -> list[list[complex]]:
 
 
 PILOT_SYMBOLS = _pilot_symbols()
+PILOT_CARRIERS = [list(PILOTS)] * len(PILOT_SYMBOLS)  # gr-digital's blocks want as many
 
 
 def sync_words() -> tuple[list[complex], list[complex]]:
@@ -77,20 +78,27 @@ def _occupied() -> list[list[int]]:
 def _equalizer(
     constellation: digital.constellation,
     symbols_skipped: int,
-    delay_spread: int,
     track_timing: bool,
 ) -> nagi_python.ofdm_equalizer_tracking:
     return nagi_python.ofdm_equalizer_tracking(
         constellation=constellation.base(),
         fft_len=FFT_LENGTH,
         occupied_carriers=_occupied(),
-        pilot_carriers=[list(PILOTS)],
+        pilot_carriers=PILOT_CARRIERS,
         pilot_symbols=PILOT_SYMBOLS,
         symbols_skipped=symbols_skipped,
-        delay_spread=delay_spread,
+        delay_spread=CYCLIC_PREFIX,
         alpha=0.05,
         timing_gain=0.3 if track_timing else 0.0,
     )
+
+
+def _lose_no_messages() -> None:
+    """GNU Radio drops messages of a port without a handler, such as pdu_to_tagged_stream's, if it
+    holds more than max_messages. It reads how many without a lock: once in some 10,000 bursts it
+    saw far too many, and a burst never came out. -1 is no limit; packet_demux has one of its own.
+    """
+    gr.prefs().set_long("DEFAULT", "max_messages", -1)
 
 
 def _room(block: gr.block, items: int) -> None:
@@ -105,13 +113,14 @@ class Modulator(gr.hier_block2):
         gr.hier_block2.__init__(
             self, "ofdm_modulator", gr.io_signature(0, 0, 0), gr.io_signature(0, 0, 0)
         )
+        _lose_no_messages()
         self.message_port_register_hier_in("symbols")
         self.message_port_register_hier_out("samples")
         items = -(-max_symbols // DATA_CARRIERS) + SYNC_ITEMS
         key = "packet_len"
         source = pdu.pdu_to_tagged_stream(gr.types.complex_t, key)
         allocator = digital.ofdm_carrier_allocator_cvc(
-            FFT_LENGTH, _occupied(), [list(PILOTS)], PILOT_SYMBOLS, list(sync_words()), key
+            FFT_LENGTH, _occupied(), PILOT_CARRIERS, PILOT_SYMBOLS, list(sync_words()), key
         )
         inverse = nagi_python.repeatable_fft(FFT_LENGTH, False, _AMPLITUDE)
         prefixer = digital.ofdm_cyclic_prefixer(FFT_LENGTH, SYMBOL, 0, key)
@@ -143,6 +152,7 @@ class Demodulator(gr.hier_block2):
         gr.hier_block2.__init__(
             self, "ofdm_demodulator", gr.io_signature(0, 0, 0), gr.io_signature(0, 0, 0)
         )
+        _lose_no_messages()
         self.message_port_register_hier_in("samples")
         self.message_port_register_hier_out("symbols")
         key = "frame_len" if header else "item_count"  # the preamble's items are no frame
@@ -153,12 +163,11 @@ class Demodulator(gr.hier_block2):
             _equalizer(
                 constellation,
                 symbols_skipped=0 if header else HEADER_ITEMS - SYNC_ITEMS,
-                delay_spread=CYCLIC_PREFIX if header else 0,
                 track_timing=track_timing,
             ).base(),
             CYCLIC_PREFIX,
             key,
-            header,  # the next demodulator gets the channel's estimate
+            True,  # the channel's estimate leaves with the symbols
             HEADER_ITEMS - SYNC_ITEMS if header else 0,
         )
         serializer = digital.ofdm_serializer_vcc(FFT_LENGTH, _occupied(), key)

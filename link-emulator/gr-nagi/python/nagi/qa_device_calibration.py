@@ -51,8 +51,8 @@ class Calibrating(unittest.TestCase):
         # 1,000 runs of some 20 comparisons.
         simulated = measured(calibrate.simulated)
         with DeviceChannel(radio_of(arguments())) as devices:
+            self.assertEqual(devices.description(QPSK)["by"], "uhd")
             curve = measured(devices.at)
-            self.assertEqual(devices.description()["by"], "uhd")
         snrs = sorted(simulated)
         rates = np.minimum.accumulate([simulated[snr].rate for snr in snrs])
         compared = 0

@@ -11,7 +11,7 @@ from itertools import product
 
 import numpy as np
 from flows import Flow, receive, run, transmit
-from gnuradio import gr_unittest, nagi
+from gnuradio import gr, gr_unittest, nagi
 from gnuradio.nagi import air_time, ofdm, single_carrier
 from gnuradio.nagi.modem import constellation
 
@@ -76,6 +76,14 @@ class Modem(gr_unittest.TestCase):
                     flow.send({"number": number, "begin_ns": 0}, packet)
                     # Nothing follows that could push it out.
                     self.assertEqual(flow.collect(number + 1)[number][1], packet)
+
+    def test_no_message_is_thrown_away(self):
+        # GNU Radio would, of queues that are longer than a limit, by lengths that it reads too
+        # early or late.
+        gr.prefs().set_long("DEFAULT", "max_messages", 0)
+        sent = packets(11, [300] * 300)
+        chain = [nagi.modem_tx(), nagi.modem_rx()]
+        self.check_exact(run(chain, sent), sent)
 
     def test_outcomes_depend_on_the_burst_alone(self):
         rng = np.random.default_rng(4)

@@ -73,7 +73,7 @@ def demodulator(
         samples_per_symbol=SAMPLES_PER_SYMBOL,
         rolloff=ROLLOFF,
         span=PULSE_SPAN,
-        bandwidth=0.05,
+        bandwidth=0.03,
         timing_gain=0.01 if track_timing else 0.0,
     )
 

@@ -21,9 +21,9 @@ struct ofdm_equalizer_tracking_config {
   std::vector<std::vector<int>> occupied_carriers;
   std::vector<std::vector<int>> pilot_carriers;
   std::vector<std::vector<gr_complex>> pilot_symbols;
-  /*! Symbols of the packet before this frame. */
+  /*! Symbols of the packet before this frame; the first estimate knows them and the preamble. */
   int symbols_skipped = 0;
-  /*! In samples; 0 takes the first estimate as it is. */
+  /*! Of the channel, in samples; 0: carriers have nothing to do with each other. */
   int delay_spread = 0;
   /*! Share of the newest symbol in a carrier's gain, between 0 and 1. */
   double alpha = 0.05;
@@ -40,9 +40,9 @@ struct ofdm_equalizer_tracking_config {
  * For gr-digital's ofdm_frame_equalizer_vcvc, like its ofdm_equalizer_simpledfe, which only
  * averages each carrier's gain on its own: it lags behind what is left of a frequency offset, and
  * starts with a channel estimate as noisy as one symbol. This one
- * \li fits the first estimate to an impulse response no longer than \c delay_spread (the channel's
- *     estimate in time, J.-J. van de Beek et al., "On channel estimation in OFDM systems", VTC
- * 1995);
+ * \li fits the first estimate, and what each symbol adds to it, to an impulse response no longer
+ *     than \c delay_spread (the channel's estimate in time, J.-J. van de Beek et al., "On channel
+ *     estimation in OFDM systems", VTC 1995);
  * \li turns each symbol back by the phase that pilots and decided symbols show in common, with a
  * second order loop;
  * \li takes the slope of the phase over the carriers out, which a sample clock that is off makes
@@ -65,7 +65,8 @@ class NAGI_API ofdm_equalizer_tracking : public gr::digital::ofdm_equalizer_1d_p
                 const std::vector<gr::tag_t>& tags) override;
 
  private:
-  void fit();
+  std::vector<gr_complex> active(const std::vector<gr_complex>& carriers) const;
+  void fit(std::vector<gr_complex>& values) const;
   void equalize_symbol(gr_complex* symbol, std::size_t index);
 
   /*! Of second order: a value, and by how much it grows with each symbol. */
@@ -87,6 +88,7 @@ class NAGI_API ofdm_equalizer_tracking : public gr::digital::ofdm_equalizer_1d_p
   std::vector<gr_complex> d_points;
   std::vector<std::size_t> d_active;    // carriers with data or pilots
   std::vector<gr_complex> d_smoothing;  // d_active.size() squared, or nothing
+  double d_known_symbols;  // that the first estimate comes from
   double d_alpha;
   double d_timing_gain;
   Loop d_phase;  // rad
