@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from nagi.plan.radio import nagi_sdr
 from nagi_contracts.links import Links
 from nagi_contracts.paths import ROOT, executable
 from nagi_contracts.records import Verdict
@@ -25,6 +26,11 @@ needs_nagi_sdr = [
         not executable("nagi-sdr").is_file(), reason="needs nagi-sdr: `make sdr` installs it"
     ),
 ]
+UHD_DOUBLE = nagi_sdr().parents[1] / "lib" / "nagi" / "uhd-double" / "libnagi-uhd-double.so"
+needs_uhd_double = pytest.mark.skipif(
+    not UHD_DOUBLE.is_file(), reason="needs UHD: `make sdr` installs it"
+)
+DEVICES = "type=nagi_double,channels=2,tx_cable=x|y,rx_cable=y|x"
 DOUBLE = ROOT / "link-emulator" / "daemon" / "tests" / "radio_double.py"
 SPEC = two_links(
     "radio",
@@ -40,6 +46,31 @@ report: {x: snr, series: snr}
 """,
     radio_name="wireless",
 )
+
+
+def over_the_double(more: str = "") -> str:
+    """The experiment with devices in the place of a simulated channel, 1.5 s long."""
+    radio = SPEC[SPEC.index("radio: {") : SPEC.index("}", SPEC.index("radio: {")) + 1]
+    names = SPEC[SPEC.index("wireless: {") :].split("[")[1].split("]")[0].split(", ")
+    ends = ", ".join(
+        f'{name}: {{device: "{DEVICES}{more}", channel: {channel}, tx_gain: 66 dB, rx_gain: 40 dB}}'
+        for channel, name in enumerate(names)
+    )
+    devices = (
+        "radio: {by: uhd, modem: ofdm, modulation: qpsk, sample_rate: 2 MHz, "
+        f"uhd: {{frequency: 2450 MHz, ends: {{{ends}}}}}}}"
+    )
+    text = SPEC.replace(radio, devices)
+    for old, new in (
+        ("scheme: newreno", "scheme: $scheme"),
+        ("matrix: {snr: [13 dB]}", "matrix: {scheme: [newreno]}"),
+        ("report: {x: snr, series: snr}", "report: {x: scheme}"),
+        ("duration: 5 s", "duration: 1.5 s"),
+        ("warmup: 1 s", "warmup: 0.5 s"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    return text
 
 
 def run(

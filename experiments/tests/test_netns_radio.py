@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import pytest
 from marks import needs_root
-from nagi_contracts.records import Manifest
-from radio_runs import check, needs_nagi_sdr, run
+from nagi_contracts.links import Links
+from nagi_contracts.records import Manifest, Verdict
+from radio_runs import check, needs_nagi_sdr, needs_uhd_double, over_the_double, run
 
 pytestmark = [needs_root, *needs_nagi_sdr, pytest.mark.realtime, pytest.mark.timeout(900)]
 
@@ -15,3 +16,12 @@ def test_a_run_over_a_radio_is_certified_and_reported(tmp_path):
     said, directory = run(tmp_path)
     check(said, directory)
     assert Manifest.read(directory / "manifest.json").build.nagi_sdr is not None
+
+
+@needs_uhd_double
+def test_a_run_over_devices_is_certified(tmp_path):
+    said, directory = run(tmp_path, over_the_double())
+    verdict = Verdict.read(directory / "verdict.json")
+    assert verdict.status == "valid", said
+    counts = Links.read(directory / "links.json").links[1].forward.transmissions
+    assert counts.received == counts.sent > 50

@@ -15,42 +15,11 @@ from nagi_contracts.links import Links
 from nagi_contracts.paths import ROOT
 from nagi_contracts.radios import Radios
 from nagi_contracts.records import Verdict
-from radio_runs import SPEC, needs_nagi_sdr, run
+from radio_runs import needs_nagi_sdr, needs_uhd_double, over_the_double, run
 
 PREFIX = nagi_sdr().parents[1]
 QA = ROOT / "link-emulator" / "gr-nagi" / "python" / "nagi" / "qa_usrp_timing.py"
-DOUBLE = PREFIX / "lib" / "nagi" / "uhd-double" / "libnagi-uhd-double.so"
-pytestmark = [
-    *needs_nagi_sdr,
-    *in_virtual_time,
-    pytest.mark.skipif(not DOUBLE.is_file(), reason="needs UHD: `make sdr` installs it"),
-]
-DEVICE = "type=nagi_double,channels=2,tx_cable=x|y,rx_cable=y|x"
-
-
-def over_the_double(more: str = "") -> str:
-    """The experiment with devices in the place of a simulated channel, 1.5 s long."""
-    radio = SPEC[SPEC.index("radio: {") : SPEC.index("}", SPEC.index("radio: {")) + 1]
-    names = SPEC[SPEC.index("wireless: {") :].split("[")[1].split("]")[0].split(", ")
-    ends = ", ".join(
-        f'{name}: {{device: "{DEVICE}{more}", channel: {channel}, tx_gain: 66 dB, rx_gain: 40 dB}}'
-        for channel, name in enumerate(names)
-    )
-    devices = (
-        "radio: {by: uhd, modem: ofdm, modulation: qpsk, sample_rate: 2 MHz, "
-        f"uhd: {{frequency: 2450 MHz, ends: {{{ends}}}}}}}"
-    )
-    text = SPEC.replace(radio, devices)
-    for old, new in (
-        ("scheme: newreno", "scheme: $scheme"),
-        ("matrix: {snr: [13 dB]}", "matrix: {scheme: [newreno]}"),
-        ("report: {x: snr, series: snr}", "report: {x: scheme}"),
-        ("duration: 5 s", "duration: 1.5 s"),
-        ("warmup: 1 s", "warmup: 0.5 s"),
-    ):
-        assert old in text
-        text = text.replace(old, new)
-    return text
+pytestmark = [*needs_nagi_sdr, *in_virtual_time, needs_uhd_double]
 
 
 def test_a_run_over_devices_is_valid(tmp_path):

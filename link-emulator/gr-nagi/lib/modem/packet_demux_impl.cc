@@ -84,6 +84,7 @@ packet_demux_impl::packet_demux_impl(PacketSymbols symbols, PreambleDetector det
       quality_(std::move(quality)),
       demodulators_(std::move(demodulators)),
       longest_(longest) {
+  lose_no_messages();
   const auto handle = [this](const pmt::pmt_t& port, auto handler) {
     message_port_register_in(port);
     set_msg_handler(port, handler);

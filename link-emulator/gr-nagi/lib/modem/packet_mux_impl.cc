@@ -22,6 +22,7 @@ packet_mux_impl::packet_mux_impl(const packet_mux_config& config)
       longest_(in_range("packet_mux: longest", config.longest, 1, PacketSymbols::longest)),
       guard_(in_range("packet_mux: guard", config.guard, 0, 1 << 20)),
       tail_(in_range("packet_mux: tail", config.tail, 0, 1 << 20)) {
+  lose_no_messages();
   message_port_register_in(pmt::mp("pdus"));
   set_msg_handler(pmt::mp("pdus"), [this](const pmt::pmt_t& message) { take(message); });
   message_port_register_in(pmt::mp("samples"));

@@ -93,14 +93,6 @@ def _equalizer(
     )
 
 
-def _lose_no_messages() -> None:
-    """GNU Radio drops messages of a port without a handler, such as pdu_to_tagged_stream's, if it
-    holds more than max_messages. It reads how many without a lock: once in some 10,000 bursts it
-    saw far too many, and a burst never came out. -1 is no limit; packet_demux has one of its own.
-    """
-    gr.prefs().set_long("DEFAULT", "max_messages", -1)
-
-
 def _room(block: gr.block, items: int) -> None:
     """Tagged streams need a buffer that holds a packet; for two, the next need not wait."""
     block.set_min_output_buffer(2 * items)
@@ -113,7 +105,6 @@ class Modulator(gr.hier_block2):
         gr.hier_block2.__init__(
             self, "ofdm_modulator", gr.io_signature(0, 0, 0), gr.io_signature(0, 0, 0)
         )
-        _lose_no_messages()
         self.message_port_register_hier_in("symbols")
         self.message_port_register_hier_out("samples")
         items = -(-max_symbols // DATA_CARRIERS) + SYNC_ITEMS
@@ -152,7 +143,6 @@ class Demodulator(gr.hier_block2):
         gr.hier_block2.__init__(
             self, "ofdm_demodulator", gr.io_signature(0, 0, 0), gr.io_signature(0, 0, 0)
         )
-        _lose_no_messages()
         self.message_port_register_hier_in("samples")
         self.message_port_register_hier_out("symbols")
         key = "frame_len" if header else "item_count"  # the preamble's items are no frame

@@ -4,7 +4,7 @@
 
 The bursts are those of modem_tx; this test knows where each symbol is and decides with the modem's
 constellation by gr-digital's constellation_decoder_cb. So mapping, pulse, power and the relation of
-SNR to Eb/N0 are tested apart from synchronisation. Whole receivers are tested with codes, which work
+SNR to Eb/N0 are tested apart from synchronisation. With codes whole receivers are tested: they work
 at the lowest Es/N0; `bench_modem.py` measures what all of them lose.
 
 Bounds: 0.5 dB, ten or more standard deviations of the counted errors away from theory; for slopes,
