@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <gnuradio/nagi/ofdm_equalizer_tracking.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <stdexcept>
@@ -39,11 +40,22 @@ void solve(Matrix a, Matrix& b) {
   }
 }
 
+/// The noise of a carrier over the energy that is expected of a tap: the more points are close to
+/// each other, the less noise they work with. With too little, the outermost carriers, which have
+/// neighbours to one side only, now and then begin with gains so wrong that decisions keep them so;
+/// with too much, gains come out too small.
+double noise_assumed(const std::vector<gr_complex>& points) {
+  float nearest = 2;
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    nearest = std::min(nearest, std::abs(points[i] - points[0]));
+  }
+  return std::min(0.5 * nearest * nearest, 1.0);
+}
+
 /// The projection of gains on `carriers` onto impulse responses of `taps` samples, as a flat
-/// matrix. A little noise is assumed with them, or unused carriers would make it nearly singular.
+/// matrix. `noise`: as noise_assumed() has it.
 std::vector<gr_complex> projection(const std::vector<std::size_t>& carriers, std::size_t fft_len,
-                                   std::size_t taps) {
-  constexpr double assumed_noise = 0.01;
+                                   std::size_t taps, double noise) {
   Matrix fourier(carriers.size(), std::vector<Complex>(taps));
   for (std::size_t i = 0; i < carriers.size(); ++i) {
     const double turn = 2 * std::numbers::pi *
@@ -61,7 +73,7 @@ std::vector<gr_complex> projection(const std::vector<std::size_t>& carriers, std
       for (std::size_t l = 0; l < taps; ++l)
         square[k][l] += std::conj(fourier[i][k]) * fourier[i][l];
     }
-    square[k][k] += assumed_noise;
+    square[k][k] += noise;
   }
   solve(square, inverse);
   std::vector<gr_complex> flat;
@@ -107,7 +119,7 @@ ofdm_equalizer_tracking::ofdm_equalizer_tracking(const ofdm_equalizer_tracking_c
   }
   const auto spread =
       in_range("ofdm_equalizer_tracking: delay_spread", config.delay_spread, 0, config.fft_len);
-  if (spread > 0) d_smoothing = projection(d_active, length, spread);
+  if (spread > 0) d_smoothing = projection(d_active, length, spread, noise_assumed(d_points));
 }
 
 void ofdm_equalizer_tracking::equalize(gr_complex* frame, int n_sym,
@@ -224,8 +236,8 @@ void ofdm_equalizer_tracking::equalize_symbol(gr_complex* symbol, std::size_t in
   const double slope = d_slope.value;
   d_phase.correct(std::arg(Complex(common)), phase_gain, frequency_gain);
   d_slope.correct(slope_error(seen, common), d_timing_gain, d_timing_gain * d_timing_gain / 4);
-  const auto share =
-      static_cast<float>(std::max(d_alpha, 1.0 / (d_known_symbols + static_cast<double>(index) + 1)));
+  const auto share = static_cast<float>(
+      std::max(d_alpha, 1.0 / (d_known_symbols + static_cast<double>(index) + 1)));
   turn_back(symbol, d_phase.value - phase, d_slope.value - slope);
   std::vector<gr_complex> errors(d_active.size());
   for (std::size_t i = 0; i < d_active.size(); ++i) {

@@ -294,8 +294,7 @@ std::vector<float> packet_demux_impl::power_gains(const pmt::pmt_t& channel) con
 }
 
 /// Of `count` symbols, over which the channel goes from one state to another.
-std::vector<float> packet_demux_impl::power_gains(const pmt::pmt_t& before,
-                                                  const pmt::pmt_t& after,
+std::vector<float> packet_demux_impl::power_gains(const pmt::pmt_t& before, const pmt::pmt_t& after,
                                                   std::size_t count) const {
   const auto first = power_gains(before);
   const auto last = power_gains(after);

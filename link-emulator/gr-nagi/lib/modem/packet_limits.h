@@ -16,12 +16,11 @@ namespace gr::nagi {
 /// so this bounds what waits there.
 inline constexpr std::size_t max_in_flight = 16;
 
-/// GNU Radio drops messages of a port without a handler, such as pdu_to_tagged_stream's, if it holds
-/// more than max_messages. It reads how many without a lock: once in some 10,000 bursts it saw far
-/// too many, and a burst never came out. -1 is no limit, for all flowgraphs that start afterwards.
-inline void lose_no_messages() {
-  gr::prefs::singleton()->set_long("DEFAULT", "max_messages", -1);
-}
+/// GNU Radio drops messages of a port without a handler, such as pdu_to_tagged_stream's, if it
+/// holds more than max_messages. It reads how many without a lock: once in some 10,000 bursts it
+/// saw far too many, and a burst never came out. -1 is no limit, for all flowgraphs that start
+/// afterwards.
+inline void lose_no_messages() { gr::prefs::singleton()->set_long("DEFAULT", "max_messages", -1); }
 
 /// `value`, if it is between `least` and `most`; throws std::invalid_argument otherwise.
 inline std::size_t in_range(const char* name, long value, long minimum, long maximum) {

@@ -88,7 +88,7 @@ class NAGI_API ofdm_equalizer_tracking : public gr::digital::ofdm_equalizer_1d_p
   std::vector<gr_complex> d_points;
   std::vector<std::size_t> d_active;    // carriers with data or pilots
   std::vector<gr_complex> d_smoothing;  // d_active.size() squared, or nothing
-  double d_known_symbols;  // that the first estimate comes from
+  double d_known_symbols;               // that the first estimate comes from
   double d_alpha;
   double d_timing_gain;
   Loop d_phase;  // rad
