@@ -2,21 +2,45 @@
 #include "io/open.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <system_error>
+#include <thread>
 
 #include "io/af_packet.hpp"
 #include "io/af_xdp.hpp"
 
 namespace nagi::io {
 
+namespace {
+
+bool is_taken(const std::system_error& error) { return error.code().value() == EBUSY; }
+
+/// open_af_xdp() of an interface that another program may just have left: the kernel frees its
+/// queue some time after that program's end.
+std::unique_ptr<Port> open_when_free(const std::string& interface, FramePool& pool,
+                                     std::uint32_t receive_ring,
+                                     std::weak_ptr<SharedMemory>& memory) {
+  constexpr std::chrono::milliseconds pause(20);
+  for (int tries = 50; tries > 0; --tries) {
+    try {
+      return open_af_xdp(interface, pool, receive_ring, memory);
+    } catch (const std::system_error& error) {
+      if (!is_taken(error)) throw;
+    }
+    std::this_thread::sleep_for(pause);
+  }
+  return open_af_xdp(interface, pool, receive_ring, memory);
+}
+
+}  // namespace
+
 Opened PortOpener::open(const std::string& interface) {
   std::string fallback;
   if (choice_ != Choice::af_packet) {
     try {
-      return {open_af_xdp(interface, pool_, receive_ring_, memory_), {}};
+      return {open_when_free(interface, pool_, receive_ring_, memory_), {}};
     } catch (const std::system_error& error) {
-      const bool taken = error.code().value() == EBUSY;  // AF_PACKET would see nothing
-      if (choice_ == Choice::af_xdp || taken) throw;
+      if (choice_ == Choice::af_xdp || is_taken(error)) throw;  // AF_PACKET would see nothing
       fallback = error.what();
     }
   }

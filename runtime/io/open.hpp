@@ -28,7 +28,7 @@ class PortOpener {
       : pool_(pool), choice_(choice), receive_ring_(receive_ring) {}
 
   /// Throws std::system_error if the interface cannot be opened as chosen; EBUSY if another program
-  /// takes its packets.
+  /// takes its packets, and goes on for a second.
   Opened open(const std::string& interface);
 
  private:

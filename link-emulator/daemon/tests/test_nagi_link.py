@@ -591,6 +591,18 @@ def test_refuses_what_it_cannot_do(wire, tmp_path):
         assert "another program listens here" in refusal(wire, config)
 
 
+@realtime
+def test_waits_for_a_program_that_ends(wire, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    with Emulator(wire, tmp_path) as first:
+        second = Emulator(wire, other)
+        time.sleep(0.3)
+        first.stop()
+    with second:
+        assert "ready" in second.said
+
+
 def test_needs_privileges_and_says_so(wire):
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
