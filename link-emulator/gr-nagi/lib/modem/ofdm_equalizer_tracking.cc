@@ -40,20 +40,23 @@ void solve(Matrix a, Matrix& b) {
   }
 }
 
-/// The noise of a carrier over the energy that is expected of a tap: the more points are close to
-/// each other, the less noise they work with. With too little, the outermost carriers, which have
-/// neighbours to one side only, now and then begin with gains so wrong that decisions keep them so;
-/// with too much, gains come out too small.
-double noise_assumed(const std::vector<gr_complex>& points) {
+/// Noise to fit gains with: that of a carrier over the energy of a tap. With little, the outermost
+/// carriers, which have neighbours to one side only, now and then get gains so wrong that decisions
+/// keep them so; with much, gains come out too small.
+constexpr double little_noise = 0.01;
+constexpr double much_noise = 1;
+
+/// What a constellation works with: less, the closer its points are.
+double noise_expected(const std::vector<gr_complex>& points) {
   float nearest = 2;
   for (std::size_t i = 1; i < points.size(); ++i) {
     nearest = std::min(nearest, std::abs(points[i] - points[0]));
   }
-  return std::min(0.5 * nearest * nearest, 1.0);
+  return std::min(0.5 * nearest * nearest, much_noise);
 }
 
 /// The projection of gains on `carriers` onto impulse responses of `taps` samples, as a flat
-/// matrix. `noise`: as noise_assumed() has it.
+/// matrix. `noise`: of a carrier, over the energy of a tap.
 std::vector<gr_complex> projection(const std::vector<std::size_t>& carriers, std::size_t fft_len,
                                    std::size_t taps, double noise) {
   Matrix fourier(carriers.size(), std::vector<Complex>(taps));
@@ -119,7 +122,14 @@ ofdm_equalizer_tracking::ofdm_equalizer_tracking(const ofdm_equalizer_tracking_c
   }
   const auto spread =
       in_range("ofdm_equalizer_tracking: delay_spread", config.delay_spread, 0, config.fft_len);
-  if (spread > 0) d_smoothing = projection(d_active, length, spread, noise_assumed(d_points));
+  if (spread == 0) return;
+  if (spread >= d_active.size()) {
+    throw std::invalid_argument("ofdm_equalizer_tracking: delay_spread: more than carriers");
+  }
+  d_delay_spread = spread;
+  d_smoothing = projection(d_active, length, spread, noise_expected(d_points));
+  d_first_fit = projection(d_active, length, spread, little_noise);
+  d_first_fit_in_noise = projection(d_active, length, spread, much_noise);
 }
 
 void ofdm_equalizer_tracking::equalize(gr_complex* frame, int n_sym,
@@ -128,11 +138,7 @@ void ofdm_equalizer_tracking::equalize(gr_complex* frame, int n_sym,
   if (!initial_taps.empty()) d_channel_state = initial_taps;
   d_phase = {};
   d_slope = {};
-  if (!d_smoothing.empty()) {
-    auto gains = active(d_channel_state);
-    fit(gains);
-    for (std::size_t i = 0; i < d_active.size(); ++i) d_channel_state[d_active[i]] = gains[i];
-  }
+  if (d_delay_spread > 0 && d_symbols_skipped == 0) fit_first();
   for (int i = 0; i < n_sym; ++i) {
     equalize_symbol(frame + i * d_fft_len, static_cast<std::size_t>(i));
     if (!d_pilot_carriers.empty()) {
@@ -141,27 +147,42 @@ void ofdm_equalizer_tracking::equalize(gr_complex* frame, int n_sym,
   }
 }
 
-std::vector<gr_complex> ofdm_equalizer_tracking::active(
-    const std::vector<gr_complex>& carriers) const {
-  std::vector<gr_complex> values;
-  for (const std::size_t carrier : d_active) values.push_back(carriers[carrier]);
-  return values;
+/// The estimate that comes with a packet, fitted.
+void ofdm_equalizer_tracking::fit_first() {
+  std::vector<gr_complex> raw;
+  for (const std::size_t carrier : d_active) raw.push_back(d_channel_state[carrier]);
+  std::vector<gr_complex> gains = fitted(raw, d_first_fit);
+  double noise = 0;
+  double power = 0;
+  for (std::size_t i = 0; i < raw.size(); ++i) {
+    noise += std::norm(raw[i] - gains[i]);
+    power += std::norm(gains[i]);
+  }
+  // What is left is the noise in all directions but those of the taps.
+  const auto taps = static_cast<double>(d_delay_spread);
+  const auto carriers = static_cast<double>(raw.size());
+  if (noise / (carriers - taps) > 0.3 * power / carriers / taps) {
+    gains = fitted(raw, d_first_fit_in_noise);
+  }
+  for (std::size_t i = 0; i < raw.size(); ++i) d_channel_state[d_active[i]] = gains[i];
 }
 
-/// Leaves of what the active carriers have the part that an impulse response can have.
-void ofdm_equalizer_tracking::fit(std::vector<gr_complex>& values) const {
-  const std::vector<gr_complex> raw = values;
-  const gr_complex* weight = d_smoothing.data();
-  for (gr_complex& value : values) {
+/// What of the active carriers' values an impulse response can have.
+std::vector<gr_complex> ofdm_equalizer_tracking::fitted(const std::vector<gr_complex>& values,
+                                                        const std::vector<gr_complex>& projection) {
+  std::vector<gr_complex> result;
+  const gr_complex* weight = projection.data();
+  for (std::size_t i = 0; i < values.size(); ++i) {
     float real = 0;
     float imag = 0;
-    for (const gr_complex& other : raw) {
-      real += weight->real() * other.real() - weight->imag() * other.imag();
-      imag += weight->real() * other.imag() + weight->imag() * other.real();
+    for (const gr_complex& value : values) {
+      real += weight->real() * value.real() - weight->imag() * value.imag();
+      imag += weight->real() * value.imag() + weight->imag() * value.real();
       ++weight;
     }
-    value = {real, imag};
+    result.emplace_back(real, imag);
   }
+  return result;
 }
 
 /// Turns each carrier back by a phase and its slope over the carriers, in rad. Each phasor is the
@@ -248,7 +269,7 @@ void ofdm_equalizer_tracking::equalize_symbol(gr_complex* symbol, std::size_t in
     // Weighted by the point's power: an inner point of 16-QAM knows less about the gain.
     errors[i] = (value - gain * ideal[i]) * std::conj(ideal[i]);
   }
-  if (!d_smoothing.empty()) fit(errors);
+  if (d_delay_spread > 0) errors = fitted(errors, d_smoothing);
   for (std::size_t i = 0; i < d_active.size(); ++i) {
     d_channel_state[d_active[i]] += share * errors[i];
   }

@@ -65,8 +65,9 @@ class NAGI_API ofdm_equalizer_tracking : public gr::digital::ofdm_equalizer_1d_p
                 const std::vector<gr::tag_t>& tags) override;
 
  private:
-  std::vector<gr_complex> active(const std::vector<gr_complex>& carriers) const;
-  void fit(std::vector<gr_complex>& values) const;
+  void fit_first();
+  static std::vector<gr_complex> fitted(const std::vector<gr_complex>& values,
+                                        const std::vector<gr_complex>& projection);
   void equalize_symbol(gr_complex* symbol, std::size_t index);
 
   /*! Of second order: a value, and by how much it grows with each symbol. */
@@ -86,9 +87,13 @@ class NAGI_API ofdm_equalizer_tracking : public gr::digital::ofdm_equalizer_1d_p
 
   gr::digital::constellation_sptr d_constellation;
   std::vector<gr_complex> d_points;
-  std::vector<std::size_t> d_active;    // carriers with data or pilots
-  std::vector<gr_complex> d_smoothing;  // d_active.size() squared, or nothing
-  double d_known_symbols;               // that the first estimate comes from
+  std::vector<std::size_t> d_active;  // carriers with data or pilots
+  std::size_t d_delay_spread = 0;
+  // d_active.size() squared each, or nothing
+  std::vector<gr_complex> d_smoothing;
+  std::vector<gr_complex> d_first_fit;
+  std::vector<gr_complex> d_first_fit_in_noise;
+  double d_known_symbols;  // that the first estimate comes from
   double d_alpha;
   double d_timing_gain;
   Loop d_phase;  // rad
