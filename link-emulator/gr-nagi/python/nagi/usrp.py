@@ -38,6 +38,7 @@ _COMMON_REACH_S, _OWN_REACH_S = 1e-3, 20e-3  # in which probes are looked for
 _PULSE_S = 1.1
 _TRIALS = 5
 _STEP_NS = 100_000
+_AMPLE_LEAD_NS = 10_000_000  # with more, samples would fill the buffers of devices
 _RECEIVE_NS = 1_000_000  # the rest of a packet of the stream, and of messages between threads
 
 
@@ -267,6 +268,7 @@ class UhdLink:
         self.devices = Devices(config)
         self.devices.tune()
         computing_ns = modem_ns(config)
+        is_measured = lead_ns is None
         if lead_ns is None:
             margin_ns = max(self.devices.sender(name).measure_margin() for name in DIRECTIONS)
             lead_ns = -(-2 * (computing_ns + margin_ns) // _STEP_NS) * _STEP_NS
@@ -280,6 +282,9 @@ class UhdLink:
                 "loopback",
                 f"give {needed_ns / 1e6:.1f} ms or more",
             )
+        if is_measured:  # half of what is to spare, for whatever holds a processor up
+            longer_ns = lead_ns + (budget_ns - needed_ns) // 2 // _STEP_NS * _STEP_NS
+            self.lead_ns = max(lead_ns, min(longer_ns, _AMPLE_LEAD_NS))
         half = module.HalfDuplex() if config.uhd.duplex == "half" else None
         self.channels = {
             direction: module.usrp_channel(
