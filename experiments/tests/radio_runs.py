@@ -48,6 +48,18 @@ report: {x: snr, series: snr}
 )
 
 
+def over_schemes(text: str) -> str:
+    """The experiment with an axis of schemes in the place of that of SNRs."""
+    for old, new in (
+        ("scheme: newreno", "scheme: $scheme"),
+        ("matrix: {snr: [13 dB]}", "matrix: {scheme: [newreno]}"),
+        ("report: {x: snr, series: snr}", "report: {x: scheme}"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
 def over_the_double(more: str = "") -> str:
     """The experiment with devices in the place of a simulated channel, 1.5 s long."""
     radio = SPEC[SPEC.index("radio: {") : SPEC.index("}", SPEC.index("radio: {")) + 1]
@@ -60,14 +72,8 @@ def over_the_double(more: str = "") -> str:
         "radio: {by: uhd, modem: ofdm, modulation: qpsk, sample_rate: 2 MHz, "
         f"uhd: {{frequency: 2450 MHz, ends: {{{ends}}}}}}}"
     )
-    text = SPEC.replace(radio, devices)
-    for old, new in (
-        ("scheme: newreno", "scheme: $scheme"),
-        ("matrix: {snr: [13 dB]}", "matrix: {scheme: [newreno]}"),
-        ("report: {x: snr, series: snr}", "report: {x: scheme}"),
-        ("duration: 5 s", "duration: 1.5 s"),
-        ("warmup: 1 s", "warmup: 0.5 s"),
-    ):
+    text = over_schemes(SPEC.replace(radio, devices))
+    for old, new in (("duration: 5 s", "duration: 1.5 s"), ("warmup: 1 s", "warmup: 0.5 s")):
         assert old in text
         text = text.replace(old, new)
     return text

@@ -4,6 +4,7 @@ a run which is recorded replays exactly."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -18,7 +19,7 @@ from nagi_contracts.impairments.losses import LossPlan
 from nagi_contracts.paths import executable
 from nagi_contracts.plan import RunPlan
 from radio_runs import SPEC as RADIO
-from radio_runs import needs_nagi_sdr
+from radio_runs import needs_nagi_sdr, over_schemes
 from specs import two_links
 
 MS = 10**6
@@ -54,12 +55,16 @@ def spec(loss: str) -> str:
     )
 
 
-def planned(tmp_path: Path, loss: str) -> LossPlan:
+def planned_run(tmp_path: Path, loss: str) -> RunPlan:
     path = tmp_path / "spec.yaml"
     path.write_text(spec(f"forward: {{loss: {{model: trace, {loss}}}}}"))
     (point,) = read_experiment(path, None)
     (plan,) = plan_runs(point, None)
-    return plan.link("radio").forward.loss
+    return plan
+
+
+def planned(tmp_path: Path, loss: str) -> LossPlan:
+    return planned_run(tmp_path, loss).link("radio").forward.loss
 
 
 def test_a_transmission_meets_the_outcome_of_its_instant(tmp_path):
@@ -68,6 +73,23 @@ def test_a_transmission_meets_the_outcome_of_its_instant(tmp_path):
     assert loss.model == "bernoulli_trace"
     assert loss.steps == [(0, 0), (8 * MS, 1), (12 * MS, 0), (18 * MS, 1), (20 * MS, 0)]
     assert loss.period_ns == 24 * MS
+
+
+@pytest.mark.parametrize("later_ms", [9, -9])
+def test_instants_count_from_the_beginning_of_the_traffic(tmp_path, later_ms):
+    record(tmp_path / "run.parquet")
+    here_s = planned_run(tmp_path, "file: run.parquet").timeline.traffic_s
+    timeline = {"traffic_s": here_s - later_ms / 1000}
+    (tmp_path / "plan.json").write_text(json.dumps({"timeline": timeline}))
+    loss = planned(tmp_path, "file: run.parquet")
+    if later_ms > 0:
+        assert loss.steps == [(0, 0), (17 * MS, 1), (21 * MS, 0), (27 * MS, 1), (29 * MS, 0)]
+    else:  # at the beginning the packet from 8 to 12 ms is on the air
+        assert loss.steps == [(0, 1), (3 * MS, 0), (9 * MS, 1), (11 * MS, 0)]
+    assert loss.period_ns == (24 + later_ms) * MS
+    (tmp_path / "plan.json").write_text("{}")
+    with pytest.raises(InputError, match="no plan of the run beside its record"):
+        planned(tmp_path, "file: run.parquet")
 
 
 def test_or_of_its_number(tmp_path):
@@ -131,10 +153,13 @@ def run(path: Path, text: str, out: Path) -> Path:
     return directory
 
 
-def same_packets(one: Path, other: Path) -> None:
+def same_packets(one: Path, other: Path, but: tuple[str, ...] = ()) -> None:
     """All but what packets carry: TCP's first sequence numbers are of each run's seed."""
     first, second = (
-        pd.read_parquet(each / "packets.parquet").drop(columns="identity") for each in (one, other)
+        pd.read_parquet(each / "packets.parquet")
+        .drop(columns=["identity", *but])
+        .sort_values(["link", "direction", "index"], ignore_index=True)
+        for each in (one, other)
     )
     pd.testing.assert_frame_equal(first, second)
     outcomes = pd.read_parquet(one / "transmissions.parquet")["outcome"].astype(str)
@@ -169,18 +194,21 @@ def test_a_recorded_run_replays_exactly(tmp_path, by):
 @in_virtual_time[1]
 @in_virtual_time[2]
 def test_so_does_a_run_over_a_radio(tmp_path):
-    first = run(tmp_path / "first.yaml", RADIO, tmp_path / "a")
+    over_radio = over_schemes(RADIO.replace("$snr", "12 dB"))
+    first = run(tmp_path / "first.yaml", over_radio, tmp_path / "a")
     radio = RunPlan.read(first / "plan.json").link("wireless").forward
     file = first / "transmissions.parquet"
     traces = ", ".join(
         f"{each}: {{loss: {{model: trace, file: {file}, link: wireless, direction: {each}}}}}"
         for each in ("forward", "backward")
     )
-    start, end = RADIO.index("emulator: sdr"), RADIO.index("}}", RADIO.index("radio: {modem"))
+    start = over_radio.index("emulator: sdr")
+    end = over_radio.index("}}", over_radio.index("radio: {modem"))
     emulated = (
         f"rate: {radio.rate_bps} b/s, overhead: {radio.overhead_bytes} bytes, delay: 15 ms, "
         f"queue: 20 packets, {traces}"
     )
-    text = RADIO[:start] + emulated + RADIO[end + 1 :]
+    text = over_radio[:start] + emulated + over_radio[end + 1 :]
     second = run(tmp_path / "second.yaml", text, tmp_path / "b")
-    same_packets(first, second)
+    # A link starts seconds earlier than a radio, and not at the same microsecond of the clock.
+    same_packets(first, second, but=("arrived_ns", "left_ns", "late_ns"))

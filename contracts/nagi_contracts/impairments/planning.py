@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Protocol
 
 from nagi_contracts.base import Strict
@@ -25,6 +25,24 @@ class RecordedOutcomes:
     """(instant in ns, 1: what began from then on was lost, or 0); the first at 0."""
     end_ns: int
     """When the last one was over."""
+    traffic_ns: int | None
+    """When that run's traffic began, if its plan is known."""
+
+    def begun_at(self, traffic_ns: int) -> RecordedOutcomes:
+        """The same, for traffic that begins at another instant: what starts first takes time."""
+        if self.traffic_ns is None:
+            return self
+        later_ns = traffic_ns - self.traffic_ns
+        steps = {
+            max(0, at_ns + later_ns) if index else 0: lost
+            for index, (at_ns, lost) in enumerate(self.steps)
+        }
+        return replace(
+            self,
+            steps=list(steps.items()),
+            end_ns=self.end_ns + later_ns,
+            traffic_ns=traffic_ns,
+        )
 
 
 class Planning(Protocol):

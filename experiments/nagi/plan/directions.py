@@ -32,15 +32,17 @@ class Directions:
         radios: RadioLinks,
         channels: Channels,
         crossings: dict[str, Crossing],
+        traffic_s: float,
     ) -> None:
         self._request = request
         self._radios = radios
         self._channels = channels
         self._crossings = crossings
+        self._traffic_s = traffic_s
         self.plans = {
             (name, direction): request.memo.of(
                 partial(self._direction, name, direction),
-                ("direction", name, direction, crossings[name]),
+                ("direction", name, direction, crossings[name], traffic_s),
                 link,
                 channels[name, direction],
             )
@@ -79,6 +81,7 @@ class Directions:
             self._request.place(link, direction, key),
             key,
             self._channels[link, direction],
+            self._traffic_s,
             self._crossings[link].packet,
             self._crossings[link].base_rtt_ns,
         )

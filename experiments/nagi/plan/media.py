@@ -47,13 +47,14 @@ class MediaTimes:
 
 
 def media_plans(
-    request: PlanRequest, times: MediaTimes, packets: dict[str, int | None]
+    request: PlanRequest, times: MediaTimes, traffic_s: float, packets: dict[str, int | None]
 ) -> list[MediumPlan]:
-    """`packets`: IP bytes of a full-size packet on each medium. Raises InputError."""
+    """`traffic_s`: when traffic begins; `packets`: IP bytes of a full-size packet on each medium.
+    Raises InputError."""
     return [
         request.memo.of(
-            partial(_medium, request, times, packets[name], name, medium),
-            ("medium", name, packets[name]),
+            partial(_medium, request, times, traffic_s, packets[name], name, medium),
+            ("medium", name, packets[name], traffic_s),
             request.topology,
             medium,
         )
@@ -70,11 +71,16 @@ def _channel(times: MediumTimes) -> DirectionPlan:
 
 
 def _medium(
-    request: PlanRequest, times: MediaTimes, packet: int | None, name: str, medium: Medium
+    request: PlanRequest,
+    times: MediaTimes,
+    traffic_s: float,
+    packet: int | None,
+    name: str,
+    medium: Medium,
 ) -> MediumPlan:
     def planning(key: str) -> ImpairmentPlanning:
         place = ("media", name, key)
-        return ImpairmentPlanning(request, place, key, times.channel(name), packet)
+        return ImpairmentPlanning(request, place, key, times.channel(name), traffic_s, packet)
 
     limit = medium.queue.limit
     if isinstance(limit.limit, BdpCount):

@@ -57,12 +57,12 @@ def plan_runs(
     channels = Channels(request, radios)
     flows = Flows(request, channels)
     nodes = Nodes(request, flows)
-    directions = Directions(request, radios, channels, flows.crossings)
+    begins = traffic_begins(request, radios.plans)
+    directions = Directions(request, radios, channels, flows.crossings, begins.traffic_s)
     fpgas.require_fit(directions)
     links = _links(request, directions, radios.plans, fpgas.plans)
     packets = {name: flows.crossings[name].packet for name in request.experiment.media}
-    media = media_plans(request, channels.media, packets)
-    begins = traffic_begins(request, radios.plans)
+    media = media_plans(request, channels.media, begins.traffic_s, packets)
     flow_plans = flows.plans(begins.traffic_s)
     phases = timeline(
         request,

@@ -22,7 +22,8 @@ from nagi.spec.yaml_source import Place
 
 class ImpairmentPlanning:
     """Of the impairment `key` of a direction of a link or of a medium, at `place` in the file; see
-    nagi_contracts.impairments.planning. `packet` and `base_rtt_ns` are of the flows that cross."""
+    nagi_contracts.impairments.planning. `traffic_s`: when traffic begins; `packet` and
+    `base_rtt_ns` are of the flows that cross."""
 
     def __init__(
         self,
@@ -30,6 +31,7 @@ class ImpairmentPlanning:
         place: Place,
         key: str,
         channel: DirectionPlan,
+        traffic_s: float,
         packet: int | None,
         base_rtt_ns: int | None = None,
     ) -> None:
@@ -37,6 +39,7 @@ class ImpairmentPlanning:
         self._key = key
         self._place = place
         self._channel = channel
+        self._traffic_ns = round(traffic_s * 1e9)
         self._packet = packet
         self._base_rtt_ns = base_rtt_ns
 
@@ -66,7 +69,9 @@ class ImpairmentPlanning:
         self, file: str, link: str | None, direction: str | None
     ) -> RecordedOutcomes | None:
         path = named_file(self._request, self._place, file)
-        return read_outcomes(path, link, direction) if is_parquet(path) else None
+        if not is_parquet(path):
+            return None
+        return read_outcomes(path, link, direction).begun_at(self._traffic_ns)
 
     def calibrated(
         self, table: str, modem: str | None, modulation: str | None, code_rate: str | None

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -31,7 +33,7 @@ def read_outcomes(path: Path, link: str | None, direction: str | None) -> Record
     directions, these must be named. Raises InputError naming the file."""
     status = path.stat()
     version = (status.st_ino, status.st_size, status.st_mtime_ns)
-    return _read(path, link, direction, version)
+    return replace(_read(path, link, direction, version), traffic_ns=_traffic_ns(path))
 
 
 @lru_cache(maxsize=16)
@@ -85,7 +87,21 @@ def _read(
             for at, is_lost in zip(begins[changes], lost[changes], strict=True)
         ],
         end_ns=int(max(ends[-1], starts[-1] + 1)),
+        traffic_ns=None,
     )
+
+
+def _traffic_ns(record: Path) -> int | None:
+    """When the traffic of the run began whose record this is; None outside of its directory."""
+    path = record.with_name("plan.json")
+    try:
+        return round(json.loads(path.read_text())["timeline"]["traffic_s"] * 1e9)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise _bad(
+            path, "no plan of the run beside its record", "give a whole run directory"
+        ) from None
 
 
 def _refuse_gaps(path: Path, numbers: npt.NDArray[np.int64]) -> None:
