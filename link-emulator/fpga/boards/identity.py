@@ -45,8 +45,7 @@ clean -purge
 stat
 write_json top.json
 """
-# nextpnr's options beside those of device and files.
-PLACEMENT: tuple[str, ...] = ("--router", "router2")
+PLACEMENT: tuple[str, ...] = ()  # nextpnr's options beside those of device and files
 
 
 def core_sources() -> list[Path]:
