@@ -45,7 +45,8 @@ clean -purge
 stat
 write_json top.json
 """
-PLACEMENT: tuple[str, ...] = ()  # nextpnr's options beside those of device and files
+# nextpnr's options beside those of device and files: more weight on what is slow.
+PLACEMENT: tuple[str, ...] = ("--placer-heap-timingweight", "20", "--placer-heap-critexp", "4")
 
 
 def core_sources() -> list[Path]:
