@@ -17,7 +17,7 @@ from litex_boards.platforms import colorlight_5a_75b as pins
 from nagi_fpga.kinds import KINDS
 
 from .clocks import Clocks
-from .soc import DRAM_HZ, Board
+from .soc import CORE_HZ, Board
 
 _REVISIONS = {"7.0": (pins._io_v7_0, M12L16161A), "8.0": (pins._io_v8_0, M12L64322A)}
 
@@ -54,22 +54,23 @@ def of_pins(name: str, part: str, io, module, device: tuple[str, str]) -> Board:
     clocks = Clocks(platform)
     phys = []
     for number, port in enumerate("ab"):
+        clock_pads = platform.request("eth_clocks", number)
+        platform.add_period_constraint(clock_pads.rx, 8.0)
         phy = LiteEthPHYRGMII(
-            platform.request("eth_clocks", number),
+            clock_pads,
             platform.request("eth", number),
             tx_delay=0e-9,  # the PHYs delay both clocks
             tx_clk=clocks.cd_link.clk,
         )
-        platform.add_period_constraint(phy.crg.cd_eth_rx.clk, 8.0)
         phys.append(ClockDomainsRenamer({"eth_rx": f"{port}_rx", "eth_tx": f"{port}_tx"})(phy))
-    memory_phy = HalfRateGENSDRPHY(platform.request("sdram"), DRAM_HZ)
+    memory_phy = HalfRateGENSDRPHY(platform.request("sdram"), CORE_HZ)
     return Board(
         name=name,
         platform=platform,
         crg=clocks,
         phys=(phys[0], phys[1]),
-        memory_phy=ClockDomainsRenamer({"sys": "dram", "sys2x": "link"})(memory_phy),
-        memory_module=module(DRAM_HZ, "1:2"),
+        memory_phy=ClockDomainsRenamer({"sys": "core", "sys2x": "link"})(memory_phy),
+        memory_module=module(CORE_HZ, "1:2"),
         serial="serial",
         device=device[0],
         package=device[1],

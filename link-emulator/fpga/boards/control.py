@@ -16,7 +16,7 @@ from litex.soc.interconnect.packet import PacketFIFO
 from migen import If, Signal
 
 from .crossing import Crossing
-from .ports import FRAMES, MAX_FRAME_WORDS
+from .ports import FRAMES, MAX_FRAME_WORDS, TIMED
 from .registers import Registers
 
 _ARP = int.from_bytes(b"\x08\x06", "little")
@@ -26,12 +26,12 @@ class ControlFilter(LiteXModule):
     """Sends each frame to `link` or to `control`. The core's clock domain."""
 
     def __init__(self, mac_address: int, ip_address: str) -> None:
-        self.sink = sink = stream.Endpoint(FRAMES)
-        self.out = out = Registers(FRAMES)
+        self.sink = sink = stream.Endpoint(TIMED)
+        self.out = out = Registers(TIMED)
         link, self.link = out.sink, out.source
         self.control = control = stream.Endpoint(FRAMES)
         # Words wait here until enough of the frame is known: six words, with ARP's target.
-        self.words = words = stream.SyncFIFO(FRAMES, 16, buffered=True)
+        self.words = words = stream.SyncFIFO(TIMED, 16, buffered=True)
         self.choices = choices = stream.SyncFIFO([("is_control", 1)], 8, buffered=True)
 
         mac = int.from_bytes(mac_address.to_bytes(6, "big"), "little")
@@ -66,7 +66,7 @@ class ControlFilter(LiteXModule):
             choices.sink.valid.eq(sink.valid & is_roomy & is_decided),
             choices.sink.is_control.eq((is_for_us & (place != 0)) | is_asked),
             words.source.connect(link, omit={"valid", "ready"}),
-            words.source.connect(control, omit={"valid", "ready"}),
+            words.source.connect(control, omit={"valid", "ready", "is_second"}),
             link.valid.eq(words.source.valid & choices.source.valid & ~choices.source.is_control),
             control.valid.eq(words.source.valid & choices.source.valid & choices.source.is_control),
             words.source.ready.eq((link.valid & link.ready) | (control.valid & control.ready)),
@@ -139,14 +139,12 @@ class _BytePhy:
 
 class ControlPlane(LiteXModule):
     """LiteEth's UDP stack and Etherbone for the frames of `sink`, which are answered by `source`;
-    both in the clock domain `link`. `bus` is Etherbone's Wishbone master in `sys`."""
+    both in the clock domain `core`. `bus` is Etherbone's Wishbone master in `sys`."""
 
-    def __init__(
-        self, mac_address: int, ip_address: str, udp_port: int, clk_freq: float, link: str
-    ) -> None:
-        self.whole = whole = ClockDomainsRenamer(link)(WholeFrames())
+    def __init__(self, mac_address: int, ip_address: str, udp_port: int, clk_freq: float) -> None:
+        self.whole = whole = ClockDomainsRenamer("core")(WholeFrames())
         self.sink, self.dropped = whole.sink, whole.dropped
-        self.into = into = Crossing(FRAMES, link, "sys")
+        self.into = into = Crossing(FRAMES, "core", "sys")
         self.narrow = narrow = stream.StrideConverter(FRAMES, eth_phy_description(8))
         self.ends = ends = _LastByte()
         phy = _BytePhy()
@@ -167,7 +165,7 @@ class ControlPlane(LiteXModule):
         self.wide = wide = stream.StrideConverter(eth_phy_description(8), FRAMES)
         layout = stream.EndpointDescription(FRAMES.payload_layout)
         self.out = out = PacketFIFO(layout, 256, 8, buffered=True)
-        self.away = away = Crossing(FRAMES, "sys", link)
+        self.away = away = Crossing(FRAMES, "sys", "core")
         self.source = away.source
         self.comb += [
             phy.sink.connect(mark.sink),

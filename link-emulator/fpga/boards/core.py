@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The core, a Verilog module, with LiteX's streams at its ports and its registers on a bus.
 
-Clock domain `link` (125 MHz), but for the bus, which is in `sys`.
+Clock domain `core` (62.5 MHz), but for the bus, which is in `sys`. Time has two ticks in a clock.
 """
 
 from pathlib import Path
@@ -11,25 +11,28 @@ from litex.soc.interconnect import stream, wishbone
 from migen import Cat, ClockSignal, If, Instance, Mux, Replicate, Signal
 from migen.genlib.cdc import MultiReg
 
-from .ports import FRAMES, WIDTH
+from .ports import TIMED, WIDTH
 from .registers import Registers
 
 RTL = Path(__file__).resolve().parents[1] / "rtl"
 BYTES = WIDTH // 8
 QUEUE_DEPTH_WIDTH = 10
+TICKS, TICK_NS = 2, 8
+# What fits into a clock, and lets the rate server keep up with packets of 64 bytes at 1 Gb/s.
+DIVIDER_BITS = 2
 
 
 class RegisterBridge(LiteXModule):
     """A Wishbone slave in `sys` for registers in another clock domain, of `space` bytes: one access
     at a time, held until `ack`."""
 
-    def __init__(self, link: str, space: int) -> None:
+    def __init__(self, domain: str, space: int) -> None:
         self.bus = bus = wishbone.Interface(data_width=32, addressing="word")
         self.addr = Signal(max=space)
         self.wr_data, self.rd_data = Signal(32), Signal(32)
         self.wr_en, self.rd_en, self.ack = Signal(), Signal(), Signal()
         asks, asked, answers, answered = Signal(), Signal(), Signal(), Signal()
-        self.specials += MultiReg(asks, asked, link), MultiReg(answers, answered, "sys")
+        self.specials += MultiReg(asks, asked, domain), MultiReg(answers, answered, "sys")
         is_asking = Signal()
         kept = Signal(32)
         self.sync += [
@@ -44,7 +47,7 @@ class RegisterBridge(LiteXModule):
         ]
         # Address and data stand still while the access goes on.
         is_open = Signal()
-        sync = getattr(self.sync, link)
+        sync = getattr(self.sync, domain)
         sync += [
             If(
                 ~is_open & (asked != answers),
@@ -99,16 +102,16 @@ class FrameEntry(LiteXModule):
 
     def __init__(self) -> None:
         half = BYTES // 2
-        rest = [("data", WIDTH), ("is_bad", 1)]
+        rest = [("data", WIDTH), ("is_bad", 1), ("is_second", 1)]
         self.halves = halves = Registers([*rest, ("low", half), ("high", half)])
         self.whole = whole = Registers([*rest, ("keep", BYTES)])
-        self.sink = came = stream.Endpoint(FRAMES)
+        self.sink = came = stream.Endpoint(TIMED)
         self.source = whole.source
         was_bad = Signal()
         self.sync += If(came.valid & came.ready, was_bad.eq(~came.last & halves.sink.is_bad))
         low, high = halves.source.low, halves.source.high
         self.comb += [
-            came.connect(halves.sink, keep={"data", "valid", "ready", "last"}),
+            came.connect(halves.sink, keep={"data", "valid", "ready", "last", "is_second"}),
             halves.sink.is_bad.eq((came.error != 0) | was_bad),
             *(halves.sink.low[i].eq(came.last_be[i:half] != 0) for i in range(half)),
             *(halves.sink.high[i].eq(came.last_be[half + i :] != 0) for i in range(half)),
@@ -133,10 +136,10 @@ class LinkCore(LiteXModule):
         time_ns = Signal(64)
         # Of its own: one register would have too many to reset.
         reset = Signal(reset=1)
-        self.sync.link += reset.eq(0)
-        self.sync.link += time_ns.eq(time_ns + 8)
+        self.sync.core += reset.eq(0)
+        self.sync.core += time_ns.eq(time_ns + TICKS * TICK_NS)
         signals = {
-            "i_clk": ClockSignal("link"),
+            "i_clk": ClockSignal("core"),
             "i_rst": reset,
             "i_time_ns": time_ns,
             "i_reg_addr": self.addr,
@@ -171,6 +174,9 @@ class LinkCore(LiteXModule):
             p_ADDR_WIDTH=address_width,
             p_QUEUE_DEPTH_WIDTH=QUEUE_DEPTH_WIDTH,
             p_TIMESTAMPED=0,
+            p_TICKS=TICKS,
+            p_TICK_PS=1000 * TICK_NS,
+            p_DIVIDER_BITS=DIVIDER_BITS,
             p_NEXT_DUE=0,
             p_BUILD_ID=build_id,
             p_POISSON=int(has_poisson),
@@ -181,7 +187,7 @@ class LinkCore(LiteXModule):
 
     def _incoming(self, name, frames):
         """The core's input for frames of LiteEth."""
-        entry = ClockDomainsRenamer("link")(FrameEntry())
+        entry = ClockDomainsRenamer("core")(FrameEntry())
         self.add_module(name=f"{name}_entry", module=entry)
         self.comb += frames.connect(entry.sink)
         return {
@@ -190,7 +196,7 @@ class LinkCore(LiteXModule):
             f"i_{name}_tvalid": entry.source.valid,
             f"o_{name}_tready": entry.source.ready,
             f"i_{name}_tlast": entry.source.last,
-            f"i_{name}_tuser": entry.source.is_bad,
+            f"i_{name}_tuser": Cat(entry.source.is_bad, entry.source.is_second),
         }
 
     def _outgoing(self, name, frames):
@@ -204,4 +210,5 @@ class LinkCore(LiteXModule):
             f"o_{name}_tvalid": frames.valid,
             f"i_{name}_tready": frames.ready,
             f"o_{name}_tlast": frames.last,
+            f"o_{name}_tuser": frames.is_second,
         }

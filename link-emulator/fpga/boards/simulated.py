@@ -15,13 +15,13 @@ from litex.gen import ClockDomainsRenamer, LiteXModule
 from litex.soc.interconnect import stream
 from migen import ClockDomain, Signal
 
-from .soc import DRAM_HZ, Board
+from .soc import CORE_HZ, Board
 
 _IO = [
     (
         "clocks",
         0,
-        *(Subsignal(name, Pins(1)) for name in ("sys", "dram", "link", "a_rx", "b_rx", "rst")),
+        *(Subsignal(name, Pins(1)) for name in ("sys", "core", "link", "a_rx", "b_rx", "rst")),
     ),
     ("serial", 0, Subsignal("tx", Pins(1)), Subsignal("rx", Pins(1))),
     *(
@@ -39,10 +39,10 @@ _IO = [
 
 
 class Clocks(LiteXModule):
-    """As the simulator drives them, in step: link at 125 MHz, dram at half, sys at a quarter."""
+    """As the simulator drives them, in step: link at 125 MHz, core at half, sys at a quarter."""
 
     def __init__(self, pads) -> None:
-        for name in ("sys", "dram", "link"):
+        for name in ("sys", "core", "link"):
             domain = ClockDomain(name)
             setattr(self, f"cd_{name}", domain)
             self.comb += [domain.clk.eq(getattr(pads, name)), domain.rst.eq(pads.rst)]
@@ -93,14 +93,14 @@ def board(name: str) -> Board:
         read_latency=2,
         write_latency=0,
     )
-    module = M12L64322A(DRAM_HZ, "1:2")
+    module = M12L64322A(CORE_HZ, "1:2")
     return Board(
         name=name,
         platform=platform,
         crg=clocks,
         phys=(phys[0], phys[1]),
-        memory_phy=ClockDomainsRenamer({"sys": "dram"})(
-            SDRAMPHYModel(module, settings, clk_freq=DRAM_HZ)
+        memory_phy=ClockDomainsRenamer({"sys": "core"})(
+            SDRAMPHYModel(module, settings, clk_freq=CORE_HZ)
         ),
         memory_module=module,
         serial="serial",

@@ -2,9 +2,10 @@
 """The system around the core: two Ethernet ports, packet memory, and the control plane, joined by
 LiteX. There is no processor in it.
 
-Clock domains: `link`, 125 MHz, has the core and the MACs' inner sides; `dram`, half of that, the
-memory's controller; `sys`, a quarter, the bus, LiteEth's UDP stack and Etherbone. A board brings
-these, its PHYs and its memory: see Board.
+Clock domains: `link`, 125 MHz, is the ports' transmit clock and the memory's; `core`, half of that,
+has the core, what is between it and the MACs, and the memory's controller; `sys`, a quarter, has
+the bus, LiteEth's UDP stack and Etherbone. `link` and `core` are in step: a clock of `core` begins
+with one of `link`. A board brings these, its PHYs and its memory: see Board.
 """
 
 import zlib
@@ -19,7 +20,6 @@ from litex.soc.integration.soc import SoCRegion
 from litex.soc.integration.soc_core import SoCMini
 from litex.soc.interconnect import wishbone
 from migen import Cat, If, Mux, Signal
-from migen.genlib.cdc import MultiReg
 from nagi_fpga import board_registers as at
 
 from .control import ControlFilter, ControlPlane
@@ -29,7 +29,7 @@ from .ports import WIDTH, LinkPort
 from .records import RecordRing
 
 LINK_HZ = 125_000_000
-DRAM_HZ = LINK_HZ // 2
+CORE_HZ = LINK_HZ // 2
 SYS_HZ = LINK_HZ // 4
 REGISTERS_A_GROUP = 6
 UDP_PORT = 1234  # Etherbone's
@@ -50,7 +50,7 @@ class BoardAnswer:
 
 @dataclass
 class Board:
-    """What a file of a board has to say. `crg`: brings the clock domains sys, dram and link;
+    """What a file of a board has to say. `crg`: brings the clock domains sys, core and link;
     `phys`: of ports a and b, with the clock domains a_rx, a_tx, b_rx and b_tx; `memory_phy`: of
     LiteDRAM, with `memory_module`, its chips; `serial`: the name of the UART's pins; `jtag`:
     openFPGALoader's board or cable options; `port_bps`: of the PHYs; `has_poisson`: the core has
@@ -83,25 +83,23 @@ class LinkSoC(SoCMini):
             self.uartbone = UARTBone(self.uart_phy, SYS_HZ)
             self._bus_master("uartbone", self.uartbone.wishbone)
 
-        rename = ClockDomainsRenamer({"sys": "link"})
-        self.port_a = rename(LinkPort(self.phy_a, "a"))
-        self.port_b = rename(LinkPort(self.phy_b, "b"))
+        in_core = ClockDomainsRenamer({"sys": "core"})
+        self.port_a = in_core(LinkPort(self.phy_a, "a"))
+        self.port_b = in_core(LinkPort(self.phy_b, "b"))
         # Frames of port a that are the link's.
         link_frames = self._control_by_network() if board.has_network else self.port_a.source
 
         self.memory_phy = board.memory_phy
-        self.memory = memory = ClockDomainsRenamer({"sys": "dram"})(
-            PacketMemory(board.memory_phy, board.memory_module, DRAM_HZ)
-        )
+        self.memory = memory = in_core(PacketMemory(board.memory_phy, board.memory_module, CORE_HZ))
         words = memory.bytes // (WIDTH // 8) // 2  # a direction
         address_width = words.bit_length() - 1
         self.memories = [
-            rename(MemoryPort(memory.port(WIDTH), "dram", direction * words, memory.ready))
+            in_core(MemoryPort(memory.port(WIDTH), direction * words, memory.ready))
             for direction in range(2)
         ]
         self.memory_forward, self.memory_backward = self.memories
 
-        self.records = records = RecordRing(RECORDS, "link")
+        self.records = records = RecordRing(RECORDS, "core")
         self.core = core = LinkCore(
             board.platform,
             sources,
@@ -116,7 +114,7 @@ class LinkSoC(SoCMini):
             board.has_poisson,
         )
 
-        self.registers = registers = RegisterBridge("link", at.RECORDS)
+        self.registers = registers = RegisterBridge("core", at.RECORDS)
         is_core = registers.addr[12:] == 0
         own = self._board_registers(board, words, registers)
         self.comb += [
@@ -141,10 +139,10 @@ class LinkSoC(SoCMini):
         )
 
     def _control_by_network(self):
-        self.control_filter = ClockDomainsRenamer({"sys": "link"})(
+        self.control_filter = ClockDomainsRenamer({"sys": "core"})(
             ControlFilter(MAC_ADDRESS, IP_ADDRESS)
         )
-        self.control = ControlPlane(MAC_ADDRESS, IP_ADDRESS, UDP_PORT, SYS_HZ, "link")
+        self.control = ControlPlane(MAC_ADDRESS, IP_ADDRESS, UDP_PORT, SYS_HZ)
         self._bus_master("etherbone", self.control.bus)
         self.comb += [
             self.port_a.source.connect(self.control_filter.sink),
@@ -162,15 +160,13 @@ class LinkSoC(SoCMini):
 
     def _board_registers(self, board: Board, words: int, bridge: RegisterBridge) -> BoardAnswer:
         """board_registers.REGISTERS behind the bridge, in the core's clock domain."""
-        is_ready, scratch = Signal(), Signal(32)
-        self.specials += MultiReg(self.memory.ready, is_ready, "link")
-        dropped = Signal(32)
+        scratch, dropped = Signal(32), Signal(32)
         if board.has_network:
-            self.sync.link += If(self.control.dropped, dropped.eq(dropped + 1))
+            self.sync.core += If(self.control.dropped, dropped.eq(dropped + 1))
         values = {
             "magic": at.MAGIC,
             "board": zlib.crc32(board.name.encode()),
-            "memory_ready": is_ready,
+            "memory_ready": self.memory.ready,
             "memory_words": words,
             "scratch": scratch,
             "records_depth": RECORDS,
@@ -195,7 +191,7 @@ class LinkSoC(SoCMini):
         is_mine, writes = Signal(), Signal()
         age = Signal(3)
         is_asked = (bridge.rd_en | bridge.wr_en) & (bridge.addr[12:] == at.BOARD >> 12)
-        self.sync.link += [
+        self.sync.core += [
             is_mine.eq(is_asked & ~answer.ack),
             age.eq(Mux(is_mine & ~answer.ack, Cat(1, age[:2]), 0)),
             answer.ack.eq(age[2] & ~answer.ack),
@@ -213,7 +209,7 @@ class LinkSoC(SoCMini):
         groups = [named[i : i + REGISTERS_A_GROUP] for i in range(0, len(named), REGISTERS_A_GROUP)]
         parts = [Signal(32) for _ in groups]
         for part, group in zip(parts, groups):
-            self.sync.link += part.eq(
+            self.sync.core += part.eq(
                 reduce(or_, (Mux(chosen[name], value, 0) for name, value in group))
             )
         self.comb += answer.data.eq(reduce(or_, parts))

@@ -18,7 +18,7 @@ from litex.gen import ClockDomainsRenamer
 from litex_boards.platforms import radiona_ulx3s as pins
 
 from .clocks import Clocks
-from .soc import DRAM_HZ, Board
+from .soc import CORE_HZ, Board
 
 _MODULES = [
     (
@@ -55,14 +55,14 @@ def board(name: str) -> Board:
         )
         platform.add_period_constraint(phy.crg.cd_eth_rx.clk, 20.0)
         phys.append(ClockDomainsRenamer({"eth_rx": f"{port}_rx", "eth_tx": f"{port}_tx"})(phy))
-    memory_phy = HalfRateGENSDRPHY(platform.request("sdram"), DRAM_HZ)
+    memory_phy = HalfRateGENSDRPHY(platform.request("sdram"), CORE_HZ)
     return Board(
         name=name,
         platform=platform,
         crg=clocks,
         phys=(phys[0], phys[1]),
-        memory_phy=ClockDomainsRenamer({"sys": "dram", "sys2x": "link"})(memory_phy),
-        memory_module=MT48LC16M16(DRAM_HZ, "1:2"),
+        memory_phy=ClockDomainsRenamer({"sys": "core", "sys2x": "link"})(memory_phy),
+        memory_module=MT48LC16M16(CORE_HZ, "1:2"),
         serial="serial",
         device="--85k",
         package="CABGA381",

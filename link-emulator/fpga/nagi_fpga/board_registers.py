@@ -19,7 +19,7 @@ RECORD_BYTES = 32
 
 MAGIC = 0x4E42_5244  # "NBRD"
 
-# A port's clock is counted while the core's clock of 125 MHz ticks this often.
+# A port's clock is counted for so many ticks of 8 ns.
 METER_TICKS = 1 << 17
 
 

@@ -12,7 +12,9 @@ module nagi_axis_widen #
 (
     parameter DATA_WIDTH = 64,
     parameter MEM_WIDTH = 64,
-    parameter TIMESTAMPED = 0
+    parameter TIMESTAMPED = 0,
+    parameter TICKS = 1,
+    parameter TICK_NS = 8
 )
 (
     input  wire                             clk,
@@ -25,7 +27,7 @@ module nagi_axis_widen #
     input  wire                             s_axis_tvalid,
     output wire                             s_axis_tready,
     input  wire                             s_axis_tlast,
-    input  wire [(TIMESTAMPED ? 64 : 0):0]  s_axis_tuser,
+    input  wire [(TIMESTAMPED ? 64 : TICKS-1):0]  s_axis_tuser,
 
     // A frame's last beat is accepted.
     output wire                             arrives,
@@ -75,7 +77,9 @@ generate
         wire unused = &{1'b0, now_ns};
         assign beat_ns = s_axis_tuser[64:1];
     end else begin : timestamp
-        assign beat_ns = now_ns;
+        localparam [63:0] TICK = {32'd0, TICK_NS[31:0]};
+        // tuser[1]: in the clock's second tick.
+        assign beat_ns = now_ns + (TICKS > 1 && s_axis_tuser[TICKS-1] ? TICK : 64'd0);
     end
 endgenerate
 

@@ -6,8 +6,9 @@
 
 /*
  * Quotient and remainder of unsigned numbers, BITS of the quotient a clock, the highest first. It
- * takes DIVIDEND_WIDTH / BITS clocks, rounded up, and one, from start to done. Without BITS = 1 the
- * subtractions of a clock are one after the other: that is for simulation.
+ * takes DIVIDEND_WIDTH / BITS clocks, rounded up, and one, from start to done. If the upper half of
+ * the quotient is 0, it takes half of them, and one. The subtractions of a clock are one after the
+ * other.
  */
 module nagi_divider #
 (
@@ -29,6 +30,9 @@ module nagi_divider #
 localparam STEPS = (DIVIDEND_WIDTH + BITS - 1) / BITS;
 localparam WIDTH = STEPS * BITS;
 localparam COUNT_WIDTH = $clog2(STEPS + 1);
+// Of the lower half of the quotient.
+localparam LOW_STEPS = (STEPS + 1) / 2;
+localparam LOW_WIDTH = LOW_STEPS * BITS;
 
 // Bits of the dividend leave to the left, those of the quotient come in from the right.
 reg [WIDTH-1:0] shift_reg = 0;
@@ -42,6 +46,12 @@ reg [DIVISOR_WIDTH-1:0] remainder_next;
 reg [DIVISOR_WIDTH:0] candidate;
 reg [DIVISOR_WIDTH+1:0] difference;
 integer i;
+
+wire [WIDTH-1:0] wide = {{WIDTH-DIVIDEND_WIDTH{1'b0}}, dividend};
+wire [WIDTH+DIVISOR_WIDTH-1:0] high = {{DIVISOR_WIDTH{1'b0}}, wide >> LOW_WIDTH};
+// The upper half of the quotient is 0: what its steps would do has been done.
+wire is_low = high < {{WIDTH{1'b0}}, divisor};
+wire unused = &{1'b0, high};
 
 assign done = done_reg;
 assign quotient = shift_reg[DIVIDEND_WIDTH-1:0];
@@ -64,9 +74,9 @@ end
 always @(posedge clk) begin
     done_reg <= 1'b0;
     if (start) begin
-        shift_reg <= {{WIDTH-DIVIDEND_WIDTH{1'b0}}, dividend};
-        remainder_reg <= 0;
-        steps_reg <= STEPS[COUNT_WIDTH-1:0];
+        shift_reg <= is_low ? wide << (WIDTH - LOW_WIDTH) : wide;
+        remainder_reg <= is_low ? high[DIVISOR_WIDTH-1:0] : 0;
+        steps_reg <= is_low ? LOW_STEPS[COUNT_WIDTH-1:0] : STEPS[COUNT_WIDTH-1:0];
         busy_reg <= 1'b1;
     end else if (busy_reg) begin
         shift_reg <= shift_next;

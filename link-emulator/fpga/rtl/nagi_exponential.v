@@ -7,7 +7,7 @@
 /*
  * -ln(u) for u = (draw + 1) / 2^64, with 40 fractional bits: exponential_q40() of
  * link-emulator/model/random.cpp. The binary logarithm is found by repeated squaring, a bit at a
- * time, then scaled by ln 2, by a nagi_wide_multiplier, which is outside. It takes some 450 clocks,
+ * time, then scaled by ln 2, by a nagi_wide_multiplier, which is outside. It takes some 370 clocks,
  * and one for each leading zero of draw + 1.
  */
 module nagi_exponential

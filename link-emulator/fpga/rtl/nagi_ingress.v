@@ -14,6 +14,8 @@ module nagi_ingress #
     parameter DATA_WIDTH = 64,
     parameter MEM_WIDTH = 64,
     parameter TIMESTAMPED = 0,
+    parameter TICKS = 1,
+    parameter TICK_NS = 8,
     parameter MAX_FRAME = 1536,
     // log2 of the words kept: room for two of the longest frames.
     parameter STAGE_WIDTH = 9
@@ -29,7 +31,7 @@ module nagi_ingress #
     input  wire                             s_axis_tvalid,
     output wire                             s_axis_tready,
     input  wire                             s_axis_tlast,
-    input  wire [(TIMESTAMPED ? 64 : 0):0]  s_axis_tuser,
+    input  wire [(TIMESTAMPED ? 64 : TICKS-1):0]  s_axis_tuser,
 
     output wire [63:0]                      arrival_ns,
     output wire [15:0]                      arrival_bytes,  // of the frame
@@ -125,7 +127,9 @@ wire parse_half = parsing && left_reg > 1;
 // The parser says late that it is done: in the first word that is of the frame before.
 wire parsed = parser_done && !in_first_reg;
 wire ends_word = left_reg <= 2 || is_parsed_reg || parsed;
-wire word_ready = state_reg[WORD] && (has_room_reg || is_long_reg);
+// The next word is taken in the clock in which the last halfword of one is parsed.
+wire word_ready = (state_reg[WORD] || (parsing && ends_word && !last_reg)) &&
+    (has_room_reg || is_long_reg);
 wire take = word_valid && word_ready;
 wire stores = take && (word_first || !is_long_reg);
 wire [15:0] bytes_next = (word_first ? 16'd0 : bytes_reg) + {9'd0, word_bytes};
@@ -139,7 +143,9 @@ assign idle = state_reg[WORD] && !word_valid && !is_coming;
 nagi_axis_widen #(
     .DATA_WIDTH(DATA_WIDTH),
     .MEM_WIDTH(MEM_WIDTH),
-    .TIMESTAMPED(TIMESTAMPED)
+    .TIMESTAMPED(TIMESTAMPED),
+    .TICKS(TICKS),
+    .TICK_NS(TICK_NS)
 ) widen_inst (
     .clk(clk),
     .rst(rst),
@@ -208,19 +214,23 @@ always @(posedge clk) begin
     end else if (take) begin
         bytes_reg <= bytes_next;
     end
-    word_reg <= state_reg[PARSE] ? {16'd0, word_reg[MEM_WIDTH-1:16]} : word;
+    left_reg <= left_reg - 7'd2;
+    first_reg <= 1'b0;
+    word_reg <= {16'd0, word_reg[MEM_WIDTH-1:16]};
+    if (take) begin
+        left_reg <= word_bytes;
+        first_reg <= word_first;
+        in_first_reg <= word_first;
+        last_reg <= word_last;
+        bad_reg <= word_bad;
+        arrived_reg <= word_arrived_ns;
+        word_reg <= word;
+    end
     sum_age_reg <= state_reg[SUM] ? sum_age_reg + 1'b1 : 2'd0;
 
     (* parallel_case *)
     case (1'b1)
         state_reg[WORD]: begin
-            // Of the word that comes next, if one is taken.
-            left_reg <= word_bytes;
-            first_reg <= word_first;
-            in_first_reg <= word_first;
-            last_reg <= word_last;
-            bad_reg <= word_bad;
-            arrived_reg <= word_arrived_ns;
             if (take) begin
                 if (word_first) begin
                     is_parsed_reg <= 1'b0;
@@ -233,11 +243,15 @@ always @(posedge clk) begin
             end
         end
         state_reg[PARSE]: begin
-            left_reg <= left_reg - 7'd2;
-            first_reg <= 1'b0;
             if (ends_word) begin
                 is_parsed_reg <= parsed;
-                state_reg <= last_reg ? STATE_SUM : STATE_WORD;
+                if (last_reg) begin
+                    state_reg <= STATE_SUM;
+                end else if (!take) begin
+                    state_reg <= STATE_WORD;
+                end else if (parsed) begin
+                    state_reg <= word_last ? STATE_SUM : STATE_WORD;
+                end
             end
         end
         // Until what is parsed has been summed up.

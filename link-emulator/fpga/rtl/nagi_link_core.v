@@ -26,6 +26,9 @@ module nagi_link_core #
     parameter QUEUE_DEPTH_WIDTH = 10,
     // 1: a frame brings its arrival instant with it, in tuser.
     parameter TIMESTAMPED = 0,
+    // Ticks of time in a clock: 1, or 2 for instants finer than a clock, which TIMESTAMPED has no use
+    // for. time_ns is then the instant of the first.
+    parameter TICKS = 1,
     // Longest frame in bytes, without FCS.
     parameter MAX_FRAME = 1536,
     // Quotient bits that the rate server's divider finds in a clock.
@@ -34,9 +37,10 @@ module nagi_link_core #
     parameter POISSON = 1,
     // 0: without next_due_ns, which only a simulation has use for.
     parameter NEXT_DUE = 1,
-    // For the registers only: an identification of the sources, and the clock's period in ps.
+    // For the registers only: an identification of the sources.
     parameter BUILD_ID = 0,
-    parameter CLOCK_PERIOD_PS = 8000
+    // Of a tick, in ps.
+    parameter TICK_PS = 8000
 )
 (
     input  wire                              clk,
@@ -46,23 +50,25 @@ module nagi_link_core #
     /*
      * Frames in, from the Ethernet header on, without FCS. tuser[0], with the last beat: the frame
      * is bad. tuser[64:1], with the last beat, if TIMESTAMPED: its arrival instant, less epoch_ns.
+     * tuser[1], with the last beat, if TICKS is 2: it came in the clock's second tick.
      */
     input  wire [DATA_WIDTH-1:0]             s_axis_a_tdata,
     input  wire [DATA_WIDTH/8-1:0]           s_axis_a_tkeep,
     input  wire                              s_axis_a_tvalid,
     output wire                              s_axis_a_tready,
     input  wire                              s_axis_a_tlast,
-    input  wire [(TIMESTAMPED ? 64 : 0):0]   s_axis_a_tuser,
+    input  wire [(TIMESTAMPED ? 64 : TICKS-1):0] s_axis_a_tuser,
 
     input  wire [DATA_WIDTH-1:0]             s_axis_b_tdata,
     input  wire [DATA_WIDTH/8-1:0]           s_axis_b_tkeep,
     input  wire                              s_axis_b_tvalid,
     output wire                              s_axis_b_tready,
     input  wire                              s_axis_b_tlast,
-    input  wire [(TIMESTAMPED ? 64 : 0):0]   s_axis_b_tuser,
+    input  wire [(TIMESTAMPED ? 64 : TICKS-1):0] s_axis_b_tuser,
 
     /*
-     * Frames out. tuser: 0.
+     * Frames out. tuser, with the first beat, in the clock in which it is taken: it is to leave in the
+     * clock's second tick; 0 if TICKS is 1.
      */
     output wire [DATA_WIDTH-1:0]             m_axis_a_tdata,
     output wire [DATA_WIDTH/8-1:0]           m_axis_a_tkeep,
@@ -129,7 +135,7 @@ module nagi_link_core #
 );
 
 localparam CONFIG_WORDS = 20;
-localparam TICK_NS = (CLOCK_PERIOD_PS + 999) / 1000;
+localparam TICK_NS = (TICK_PS + 999) / 1000;
 // Clocks after which all that is registered has followed a change.
 localparam SETTLE_CLOCKS = 15;
 
@@ -180,8 +186,6 @@ wire record_room;
 
 assign idle = idle_reg;
 assign next_due_ns = NEXT_DUE != 0 ? next_due_reg : {64{1'b1}};
-assign m_axis_a_tuser = 1'b0;
-assign m_axis_b_tuser = 1'b0;
 
 nagi_register_file #(
     .DATA_WIDTH(DATA_WIDTH),
@@ -190,7 +194,7 @@ nagi_register_file #(
     .QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH),
     .MAX_FRAME(MAX_FRAME),
     .BUILD_ID(BUILD_ID),
-    .CLOCK_PERIOD_PS(CLOCK_PERIOD_PS),
+    .TICK_PS(TICK_PS),
     .POISSON(POISSON),
     .CONFIG_WORDS(CONFIG_WORDS)
 ) registers_inst (
@@ -226,6 +230,7 @@ nagi_link_direction #(
     .ADDR_WIDTH(ADDR_WIDTH),
     .QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH),
     .TIMESTAMPED(TIMESTAMPED),
+    .TICKS(TICKS),
     .MAX_FRAME(MAX_FRAME),
     .DIVIDER_BITS(DIVIDER_BITS),
     .POISSON(POISSON),
@@ -259,6 +264,7 @@ nagi_link_direction #(
     .m_axis_tvalid(m_axis_b_tvalid),
     .m_axis_tready(m_axis_b_tready),
     .m_axis_tlast(m_axis_b_tlast),
+    .m_axis_second(m_axis_b_tuser),
     .mem_cmd_valid(mem_fwd_cmd_valid),
     .mem_cmd_ready(mem_fwd_cmd_ready),
     .mem_cmd_we(mem_fwd_cmd_we),
@@ -283,6 +289,7 @@ nagi_link_direction #(
     .ADDR_WIDTH(ADDR_WIDTH),
     .QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH),
     .TIMESTAMPED(TIMESTAMPED),
+    .TICKS(TICKS),
     .MAX_FRAME(MAX_FRAME),
     .DIVIDER_BITS(DIVIDER_BITS),
     .POISSON(POISSON),
@@ -316,6 +323,7 @@ nagi_link_direction #(
     .m_axis_tvalid(m_axis_a_tvalid),
     .m_axis_tready(m_axis_a_tready),
     .m_axis_tlast(m_axis_a_tlast),
+    .m_axis_second(m_axis_a_tuser),
     .mem_cmd_valid(mem_bwd_cmd_valid),
     .mem_cmd_ready(mem_bwd_cmd_ready),
     .mem_cmd_we(mem_bwd_cmd_we),

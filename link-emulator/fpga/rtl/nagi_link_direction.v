@@ -18,6 +18,7 @@ module nagi_link_direction #
     parameter MAX_FRAME = 1536,
     parameter DIVIDER_BITS = 1,
     parameter POISSON = 1,
+    parameter TICKS = 1,
     parameter TICK_NS = 8,
     parameter CONFIG_WORDS = 20,
     // 0: forward, 1: backward.
@@ -48,13 +49,14 @@ module nagi_link_direction #
     input  wire                             s_axis_tvalid,
     output wire                             s_axis_tready,
     input  wire                             s_axis_tlast,
-    input  wire [(TIMESTAMPED ? 64 : 0):0]  s_axis_tuser,
+    input  wire [(TIMESTAMPED ? 64 : TICKS-1):0]  s_axis_tuser,
 
     output wire [DATA_WIDTH-1:0]            m_axis_tdata,
     output wire [DATA_WIDTH/8-1:0]          m_axis_tkeep,
     output wire                             m_axis_tvalid,
     input  wire                             m_axis_tready,
     output wire                             m_axis_tlast,
+    output wire                             m_axis_second,
 
     output wire                             mem_cmd_valid,
     input  wire                             mem_cmd_ready,
@@ -139,6 +141,8 @@ nagi_ingress #(
     .DATA_WIDTH(DATA_WIDTH),
     .MEM_WIDTH(MEM_WIDTH),
     .TIMESTAMPED(TIMESTAMPED),
+    .TICKS(TICKS),
+    .TICK_NS(TICK_NS),
     .MAX_FRAME(MAX_FRAME),
     .STAGE_WIDTH(BUFFER_WIDTH)
 ) ingress_inst (
@@ -430,6 +434,7 @@ wire release_idle;
 nagi_release #(
     .DATA_WIDTH(DATA_WIDTH),
     .MEM_WIDTH(MEM_WIDTH),
+    .TICKS(TICKS),
     .TICK_NS(TICK_NS)
 ) release_inst (
     .clk(clk),
@@ -455,6 +460,7 @@ nagi_release #(
     .m_axis_tvalid(m_axis_tvalid),
     .m_axis_tready(m_axis_tready),
     .m_axis_tlast(m_axis_tlast),
+    .m_axis_second(m_axis_second),
     .record_valid(left_valid),
     .record_ready(left_ready),
     .record_lost(left_lost),

@@ -19,15 +19,19 @@ module nagi_link_top #
     parameter QUEUE_DEPTH_WIDTH = 10,
     // 1: a frame brings its arrival instant with it, in tuser.
     parameter TIMESTAMPED = 0,
+    // Ticks of time in a clock: 1, or 2 for instants finer than a clock, which TIMESTAMPED has no use
+    // for. time_ns is then the instant of the first.
+    parameter TICKS = 1,
     // Longest frame in bytes, without FCS.
     parameter MAX_FRAME = 1536,
     // Quotient bits that the rate server's divider finds in a clock.
     parameter DIVIDER_BITS = 1,
     // 0: without Poisson losses, which are a seventh of the core.
     parameter POISSON = 1,
-    // For the registers only: an identification of the sources, and the clock's period in ps.
+    // For the registers only: an identification of the sources.
     parameter BUILD_ID = 0,
-    parameter CLOCK_PERIOD_PS = 8000
+    // Of a tick, in ps.
+    parameter TICK_PS = 8000
 )
 (
     input  wire                              clk,
@@ -37,23 +41,25 @@ module nagi_link_top #
     /*
      * Frames in, from the Ethernet header on, without FCS. tuser[0], with the last beat: the frame
      * is bad. tuser[64:1], with the last beat, if TIMESTAMPED: its arrival instant, less epoch_ns.
+     * tuser[1], with the last beat, if TICKS is 2: it came in the clock's second tick.
      */
     input  wire [DATA_WIDTH-1:0]             s_axis_a_tdata,
     input  wire [DATA_WIDTH/8-1:0]           s_axis_a_tkeep,
     input  wire                              s_axis_a_tvalid,
     output wire                              s_axis_a_tready,
     input  wire                              s_axis_a_tlast,
-    input  wire [(TIMESTAMPED ? 64 : 0):0]   s_axis_a_tuser,
+    input  wire [(TIMESTAMPED ? 64 : TICKS-1):0] s_axis_a_tuser,
 
     input  wire [DATA_WIDTH-1:0]             s_axis_b_tdata,
     input  wire [DATA_WIDTH/8-1:0]           s_axis_b_tkeep,
     input  wire                              s_axis_b_tvalid,
     output wire                              s_axis_b_tready,
     input  wire                              s_axis_b_tlast,
-    input  wire [(TIMESTAMPED ? 64 : 0):0]   s_axis_b_tuser,
+    input  wire [(TIMESTAMPED ? 64 : TICKS-1):0] s_axis_b_tuser,
 
     /*
-     * Frames out. tuser: 0.
+     * Frames out. tuser, with the first beat, in the clock in which it is taken: it is to leave in the
+     * clock's second tick; 0 if TICKS is 1.
      */
     output wire [DATA_WIDTH-1:0]             m_axis_a_tdata,
     output wire [DATA_WIDTH/8-1:0]           m_axis_a_tkeep,
@@ -121,11 +127,12 @@ nagi_link_core #(
     .ADDR_WIDTH(ADDR_WIDTH),
     .QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH),
     .TIMESTAMPED(TIMESTAMPED),
+    .TICKS(TICKS),
     .MAX_FRAME(MAX_FRAME),
     .DIVIDER_BITS(DIVIDER_BITS),
     .POISSON(POISSON),
     .BUILD_ID(BUILD_ID),
-    .CLOCK_PERIOD_PS(CLOCK_PERIOD_PS)
+    .TICK_PS(TICK_PS)
 ) core_inst (
     .clk(clk),
     .rst(rst),

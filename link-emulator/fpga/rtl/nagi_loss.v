@@ -9,8 +9,8 @@
  * asked about one after the other.
  *
  * Bernoulli and Gilbert-Elliott decide by the packet's index, Poisson by whether an event falls
- * into the transmission. What is needed next is drawn ahead: an outcome takes some 70 clocks, an
- * interval between events some 610. The Poisson process follows `bound` by itself.
+ * into the transmission. What is needed next is drawn ahead: an outcome takes some 36 clocks, an
+ * interval between events some 450. The Poisson process follows `bound` by itself.
  */
 module nagi_loss #
 (
@@ -108,11 +108,13 @@ wire philox_busy;
 wire drawn;
 wire [63:0] draw;
 wire [63:0] change_draw;
-wire [31:0] philox_a;
-wire [31:0] philox_b;
+wire [31:0] factor;
+wire [31:0] factor_0;
+wire [31:0] factor_1;
 wire [31:0] wide_a;
 wire [31:0] wide_b;
-wire [63:0] partial;
+wire [63:0] product_0;
+wire [63:0] product_1;
 wire logarithm_done;
 wire [45:0] logarithm;
 wire multiply;
@@ -147,11 +149,18 @@ assign answered = answered_reg;
 assign lost = answer_reg;
 assign idle = is_none_reg || (is_drawn && !ask && (!is_poisson || settled_reg));
 
-nagi_multiplier multiplier_inst (
+nagi_multiplier multiplier_0_inst (
     .clk(clk),
-    .a(philox_busy ? philox_a : wide_a),
-    .b(philox_busy ? philox_b : wide_b),
-    .product(partial)
+    .a(philox_busy ? factor : wide_a),
+    .b(philox_busy ? factor_0 : wide_b),
+    .product(product_0)
+);
+
+nagi_multiplier multiplier_1_inst (
+    .clk(clk),
+    .a(factor),
+    .b(factor_1),
+    .product(product_1)
 );
 
 nagi_philox philox_inst (
@@ -168,9 +177,11 @@ nagi_philox philox_inst (
     .done(drawn),
     .draw_0(draw),
     .draw_1(change_draw),
-    .factor_a(philox_a),
-    .factor_b(philox_b),
-    .product(partial)
+    .factor(factor),
+    .factor_0(factor_0),
+    .factor_1(factor_1),
+    .product_0(product_0),
+    .product_1(product_1)
 );
 
 generate
@@ -185,7 +196,7 @@ generate
             .product(product),
             .factor_a(wide_a),
             .factor_b(wide_b),
-            .partial(partial)
+            .partial(product_0)
         );
 
         nagi_exponential exponential_inst (
@@ -203,7 +214,7 @@ generate
         );
 
         // To whole nanoseconds, rounded.
-        nagi_divider #(.DIVIDEND_WIDTH(PS_WIDTH), .DIVISOR_WIDTH(10)) divider_inst (
+        nagi_divider #(.DIVIDEND_WIDTH(PS_WIDTH), .DIVISOR_WIDTH(10), .BITS(2)) divider_inst (
             .clk(clk),
             .rst(stands_reg),
             .start(start_divide_reg),

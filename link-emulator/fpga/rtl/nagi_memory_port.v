@@ -5,8 +5,8 @@
 `default_nettype none
 
 /*
- * Joins who writes and who reads at one port of packet memory. They take turns, clock by clock; a
- * command that the memory has not taken stays.
+ * Joins who writes and who reads at one port of packet memory. If both want it, they take turns,
+ * clock by clock; a command that the memory has not taken stays.
  */
 module nagi_memory_port #
 (
@@ -61,8 +61,10 @@ wire takes_write = write_valid && write_ready;
 wire takes_read = read_valid && read_ready;
 wire unused = &{1'b0, data_ready};
 
-assign write_ready = can_take && has_room_reg && is_turn_to_write_reg;
-assign read_ready = can_take && !is_turn_to_write_reg;
+wire may_write = write_valid && has_room_reg;
+
+assign write_ready = can_take && has_room_reg && (is_turn_to_write_reg || !read_valid);
+assign read_ready = can_take && (!is_turn_to_write_reg || !may_write);
 assign cmd_valid = cmd_valid_reg;
 assign cmd_we = cmd_we_reg;
 assign cmd_addr = cmd_addr_reg;

@@ -6,7 +6,7 @@
 
 /*
  * Product of two unsigned 32-bit numbers, a pair every clock: four multipliers of 16 bits. The
- * product is there four clocks after its operands.
+ * product is there a clock after its operands.
  */
 module nagi_multiplier
 (
@@ -16,35 +16,21 @@ module nagi_multiplier
     output wire [63:0]  product
 );
 
-reg [31:0] a_reg = 0;
-reg [31:0] b_reg = 0;
-
 reg [31:0] low_reg = 0;
 reg [31:0] cross_a_reg = 0;
 reg [31:0] cross_b_reg = 0;
 reg [31:0] high_reg = 0;
 
-reg [63:0] outer_reg = 0;
-reg [32:0] cross_reg = 0;
+wire [32:0] middle = {1'b0, cross_a_reg} + {1'b0, cross_b_reg};
 
-reg [63:0] product_reg = 0;
-
-assign product = product_reg;
+assign product[15:0] = low_reg[15:0];
+assign product[63:16] = {high_reg, low_reg[31:16]} + {15'd0, middle};
 
 always @(posedge clk) begin
-    a_reg <= a;
-    b_reg <= b;
-
-    low_reg <= a_reg[15:0] * b_reg[15:0];
-    cross_a_reg <= a_reg[31:16] * b_reg[15:0];
-    cross_b_reg <= a_reg[15:0] * b_reg[31:16];
-    high_reg <= a_reg[31:16] * b_reg[31:16];
-
-    outer_reg <= {high_reg, low_reg};
-    cross_reg <= {1'b0, cross_a_reg} + {1'b0, cross_b_reg};
-
-    product_reg[15:0] <= outer_reg[15:0];
-    product_reg[63:16] <= outer_reg[63:16] + {15'd0, cross_reg};
+    low_reg <= a[15:0] * b[15:0];
+    cross_a_reg <= a[31:16] * b[15:0];
+    cross_b_reg <= a[15:0] * b[31:16];
+    high_reg <= a[31:16] * b[31:16];
 end
 
 endmodule

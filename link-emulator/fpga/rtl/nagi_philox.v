@@ -7,7 +7,7 @@
 /*
  * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): draw
  * number `index` of two streams that differ in their purpose, as link-emulator/model/random.hpp has
- * them. Both take turns at a nagi_multiplier, which is outside: 62 clocks from start to done.
+ * them. Each has a nagi_multiplier, which is outside. It takes 30 clocks from start to done.
  */
 module nagi_philox
 (
@@ -25,9 +25,12 @@ module nagi_philox
     output wire [63:0]  draw_0,
     output wire [63:0]  draw_1,
 
-    output wire [31:0]  factor_a,
-    output wire [31:0]  factor_b,
-    input  wire [63:0]  product     // four clocks after its factors
+    // Factors of both streams, the first the same, and their products a clock later.
+    output wire [31:0]  factor,
+    output wire [31:0]  factor_0,
+    output wire [31:0]  factor_1,
+    input  wire [63:0]  product_0,
+    input  wire [63:0]  product_1
 );
 
 localparam [31:0]
@@ -36,40 +39,28 @@ localparam [31:0]
     KEY_STEP_0 = 32'h9E3779B9,
     KEY_STEP_1 = 32'hBB67AE85;
 
-// A round has six steps: its products are asked for in steps 0 to 3, those of the first stream come
-// in steps 4 and 5, those of the second in steps 0 and 1 of what follows.
-localparam STEPS = 6;
+// A round has three steps: a stream's two products are asked for in steps 0 and 1, and come in steps
+// 1 and 2.
+localparam STEPS = 3;
 localparam [3:0] ROUNDS = 4'd10;
 
 reg [127:0] first_reg = 0;   // words of the first stream, the lowest lowest
 reg [127:0] second_reg = 0;
 reg [63:0] key_reg = 0;
-reg [63:0] product_reg = 0;  // a round's first product
+reg [63:0] low_0_reg = 0;    // the product that came in the clock before
+reg [63:0] low_1_reg = 0;
 reg [STEPS-1:0] step_reg = 0;  // one-hot
 reg [3:0] round_reg = 0;
-reg has_round_reg = 1'b0;      // is not 0
-reg mixes_second_reg = 1'b0;   // in step 1, of all rounds but the first
-reg is_last_round_reg = 1'b0;  // is ROUNDS
 reg busy_reg = 1'b0;
 reg done_reg = 1'b0;
-
-reg [31:0] factor;
 
 assign busy = busy_reg;
 assign done = done_reg;
 assign draw_0 = first_reg[63:0];
 assign draw_1 = second_reg[63:0];
-assign factor_a = step_reg[1] || step_reg[3] ? MULTIPLIER_1 : MULTIPLIER_0;
-assign factor_b = factor;
-
-always @* begin
-    case (step_reg[2:0])
-        3'b001: factor = first_reg[31:0];
-        3'b010: factor = first_reg[95:64];
-        3'b100: factor = second_reg[31:0];
-        default: factor = second_reg[95:64];
-    endcase
-end
+assign factor = step_reg[0] ? MULTIPLIER_0 : MULTIPLIER_1;
+assign factor_0 = step_reg[0] ? first_reg[31:0] : first_reg[95:64];
+assign factor_1 = step_reg[0] ? second_reg[31:0] : second_reg[95:64];
 
 function [127:0] mixed;
     input [31:0] word_1;
@@ -83,35 +74,26 @@ endfunction
 
 always @(posedge clk) begin
     done_reg <= 1'b0;
+    low_0_reg <= product_0;
+    low_1_reg <= product_1;
     if (start) begin
         first_reg <= {part, purpose_0, link, index};
         second_reg <= {part, purpose_1, link, index};
         key_reg <= seed;
         step_reg <= {{STEPS-1{1'b0}}, 1'b1};
-        round_reg <= 0;
-        has_round_reg <= 1'b0;
-        is_last_round_reg <= 1'b0;
-        mixes_second_reg <= 1'b0;
+        round_reg <= 1;
         busy_reg <= 1'b1;
     end else begin
         // No bit is set unless it is busy.
         step_reg <= {step_reg[STEPS-2:0], step_reg[STEPS-1]};
-        mixes_second_reg <= step_reg[0] && has_round_reg;
-        if (step_reg[4] || step_reg[0]) begin
-            product_reg <= product;
-        end
-        if (step_reg[5]) begin
-            first_reg <= mixed(first_reg[63:32], first_reg[127:96], key_reg, product_reg,
-                product);
-            round_reg <= round_reg + 1'b1;
-            has_round_reg <= 1'b1;
-            is_last_round_reg <= round_reg == ROUNDS - 1'b1;
-        end
-        if (mixes_second_reg) begin
-            second_reg <= mixed(second_reg[63:32], second_reg[127:96], key_reg, product_reg,
-                product);
+        if (step_reg[2]) begin
+            first_reg <= mixed(first_reg[63:32], first_reg[127:96], key_reg, low_0_reg,
+                product_0);
+            second_reg <= mixed(second_reg[63:32], second_reg[127:96], key_reg, low_1_reg,
+                product_1);
             key_reg <= {key_reg[63:32] + KEY_STEP_1, key_reg[31:0] + KEY_STEP_0};
-            if (is_last_round_reg) begin
+            round_reg <= round_reg + 1'b1;
+            if (round_reg == ROUNDS) begin
                 step_reg <= 0;
                 busy_reg <= 1'b0;
                 done_reg <= 1'b1;
@@ -120,7 +102,6 @@ always @(posedge clk) begin
     end
     if (rst) begin
         step_reg <= 0;
-        mixes_second_reg <= 1'b0;
         busy_reg <= 1'b0;
         done_reg <= 1'b0;
     end

@@ -18,7 +18,7 @@ module nagi_register_file #
     parameter QUEUE_DEPTH_WIDTH = 10,
     parameter MAX_FRAME = 1536,
     parameter BUILD_ID = 0,
-    parameter CLOCK_PERIOD_PS = 8000,
+    parameter TICK_PS = 8000,
     parameter POISSON = 1,
     // Words that configure a direction.
     parameter CONFIG_WORDS = 20
@@ -269,7 +269,7 @@ always @(posedge clk) begin
         ({32{is_word_reg[`NAGI_BUILD_ID / 4]}} & BUILD_ID) |
         ({32{is_word_reg[`NAGI_WIDTHS / 4]}} & widths);
     general_1_reg <= ({32{is_word_reg[`NAGI_SIZES / 4]}} & sizes) |
-        ({32{is_word_reg[`NAGI_CLOCK_PERIOD_PS / 4]}} & CLOCK_PERIOD_PS) |
+        ({32{is_word_reg[`NAGI_CLOCK_PERIOD_PS / 4]}} & TICK_PS) |
         ({32{is_word_reg[CONTROL_WORD]}} & control) |
         ({32{is_word_reg[`NAGI_STATUS / 4]}} & status);
     general_2_reg <= ({32{is_word_reg[LINK_WORD]}} & link_reg) |

@@ -5,14 +5,16 @@
 `default_nettype none
 
 /*
- * Lets packets go, each when it is due, in the first clock whose instant is not before that, and
- * says so in a record. `soon_ns` is what now is three clocks later.
+ * Lets packets go, each when it is due, in the first tick whose instant is not before that, and says
+ * so in a record. A clock has one tick or two; now is the instant of the first. `soon_ns` is what now
+ * is three clocks later.
  */
 module nagi_release #
 (
     parameter DATA_WIDTH = 64,
     parameter MEM_WIDTH = 64,
-    // Later than this, in ns, is late.
+    parameter TICKS = 1,
+    // So much later is late.
     parameter TICK_NS = 8
 )
 (
@@ -44,6 +46,8 @@ module nagi_release #
     output wire                     m_axis_tvalid,
     input  wire                     m_axis_tready,
     output wire                     m_axis_tlast,
+    // With the first beat, in the clock in which it is taken: it leaves in the second tick.
+    output wire                     m_axis_second,
 
     // A record, which stays until it is taken.
     output wire                     record_valid,
@@ -67,6 +71,8 @@ module nagi_release #
 
 localparam WORD_BYTES = MEM_WIDTH / 8;
 localparam [15:0] ETHERNET_HEADER = 16'd14;
+localparam [63:0] TICK = {32'd0, TICK_NS[31:0]};
+localparam [63:0] TO_LAST_TICK = TICKS > 1 ? TICK : 64'd0;
 
 // One bit a state.
 localparam
@@ -98,7 +104,12 @@ reg ready_reg = 1'b0;
 reg [1:0] age_reg = 0;       // clocks that comparisons have had
 reg [3:0] is_past_reg = 0;   // of the quarters of an instant
 reg [3:0] is_same_reg = 0;
-reg is_due_reg = 1'b0;
+reg is_due_reg = 1'b0;       // in the clock's last tick
+// The same of its first tick, and a clock later.
+reg [3:0] is_past_first_reg = 0;
+reg [3:0] is_same_first_reg = 0;
+reg is_due_first_reg = 1'b0;
+reg was_due_first_reg = 1'b0;
 reg record_valid_reg = 1'b0;
 reg record_pending_reg = 1'b0;  // late_reg is being made what the record says, in two clocks
 reg record_made_reg = 1'b0;
@@ -114,11 +125,22 @@ wire narrow_last;
 wire narrow_ready;
 wire [31:0] saturated = late_reg[63:32] != 0 ? {32{1'b1}} : late_reg[31:0];
 wire accepted = m_axis_tvalid && m_axis_tready;
+wire [63:0] last_tick_ns = soon_ns + TO_LAST_TICK;
+wire second = TICKS > 1 && !was_due_first_reg;
+
+// Not earlier, of the quarters of instants, the first the lowest.
+function is_not_earlier;
+    input [3:0] past;
+    input [3:0] same;
+    is_not_earlier = past[3] || (same[3] && (past[2] || (same[2] && (past[1] ||
+        (same[1] && (past[0] || same[0]))))));
+endfunction
 
 assign packet_ready = ready_reg;
 assign word_ready = sends && narrow_ready;
 assign m_axis_tvalid = narrow_valid;
 assign m_axis_tlast = narrow_last;
+assign m_axis_second = state_reg[OPEN] && second;
 
 assign record_valid = record_valid_reg;
 assign record_lost = lost_reg;
@@ -166,11 +188,14 @@ always @(posedge clk) begin
     end
 
     for (i = 0; i < 4; i = i + 1) begin
-        is_past_reg[i] <= soon_ns[i*16 +: 16] > left_reg[i*16 +: 16];
-        is_same_reg[i] <= soon_ns[i*16 +: 16] == left_reg[i*16 +: 16];
+        is_past_reg[i] <= last_tick_ns[i*16 +: 16] > left_reg[i*16 +: 16];
+        is_same_reg[i] <= last_tick_ns[i*16 +: 16] == left_reg[i*16 +: 16];
+        is_past_first_reg[i] <= soon_ns[i*16 +: 16] > left_reg[i*16 +: 16];
+        is_same_first_reg[i] <= soon_ns[i*16 +: 16] == left_reg[i*16 +: 16];
     end
-    is_due_reg <= is_past_reg[3] || (is_same_reg[3] && (is_past_reg[2] || (is_same_reg[2] &&
-        (is_past_reg[1] || (is_same_reg[1] && (is_past_reg[0] || is_same_reg[0]))))));
+    is_due_reg <= is_not_earlier(is_past_reg, is_same_reg);
+    is_due_first_reg <= is_not_earlier(is_past_first_reg, is_same_first_reg);
+    was_due_first_reg <= is_due_first_reg;
     age_reg <= state_reg[WAIT] ? {age_reg[0] || age_reg[1], 1'b1} : 2'd0;
 
     if (word_valid && word_ready) begin
@@ -197,7 +222,7 @@ always @(posedge clk) begin
             end
         end
         state_reg[OPEN]: begin
-            late_reg <= now_ns - left_reg;
+            late_reg <= now_ns - left_reg + (second ? TICK : 64'd0);
             if (accepted) begin
                 record_pending_reg <= 1'b1;
                 state_reg <= m_axis_tlast ? STATE_EMPTY : STATE_SEND;

@@ -6,7 +6,7 @@
 
 /*
  * Product of two unsigned 64-bit numbers, from four products of a nagi_multiplier, which is
- * outside. It takes 9 clocks from start to done.
+ * outside. It takes 7 clocks from start to done.
  */
 module nagi_wide_multiplier
 (
@@ -20,13 +20,14 @@ module nagi_wide_multiplier
 
     output wire [31:0]   factor_a,
     output wire [31:0]   factor_b,
-    input  wire [63:0]   partial   // four clocks after its factors
+    input  wire [63:0]   partial   // a clock after its factors
 );
 
 // One-hot; which product is asked for: low x low, low x high, high x low, high x high, in steps 0
-// to 3; what came is summed up in steps 4 to 7.
-reg [7:0] step_reg = 0;
+// to 3; what came is summed up in steps 2 to 5.
+reg [5:0] step_reg = 0;
 reg done_reg = 1'b0;
+reg [63:0] partial_reg = 0;
 reg [63:0] a_reg = 0;
 reg [63:0] b_reg = 0;
 reg [127:0] sum_reg = 0;
@@ -37,21 +38,22 @@ assign factor_a = step_reg[2] || step_reg[3] ? a_reg[63:32] : a_reg[31:0];
 assign factor_b = step_reg[1] || step_reg[3] ? b_reg[63:32] : b_reg[31:0];
 
 always @(posedge clk) begin
-    step_reg <= {step_reg[6:0], start};
-    done_reg <= step_reg[7];
+    step_reg <= {step_reg[4:0], start};
+    done_reg <= step_reg[5];
+    partial_reg <= partial;
     if (start) begin
         a_reg <= a;
         b_reg <= b;
     end
-    if (step_reg[4]) begin
-        sum_reg <= {64'd0, partial};
+    if (step_reg[2]) begin
+        sum_reg <= {64'd0, partial_reg};
     end
     // The sum of the first three is below 2^98.
-    if (step_reg[5] || step_reg[6]) begin
-        sum_reg[97:32] <= sum_reg[97:32] + {2'd0, partial};
+    if (step_reg[3] || step_reg[4]) begin
+        sum_reg[97:32] <= sum_reg[97:32] + {2'd0, partial_reg};
     end
-    if (step_reg[7]) begin
-        sum_reg[127:64] <= sum_reg[127:64] + partial;
+    if (step_reg[5]) begin
+        sum_reg[127:64] <= sum_reg[127:64] + partial_reg;
     end
     if (rst) begin
         step_reg <= 0;

@@ -15,6 +15,8 @@ module nagi_link_core_alone #
     parameter MEM_WIDTH = 64,
     parameter ADDR_WIDTH = 19,
     parameter QUEUE_DEPTH_WIDTH = 10,
+    parameter TICKS = 2,
+    parameter DIVIDER_BITS = 2,
     parameter POISSON = 1
 )
 (
@@ -25,7 +27,7 @@ module nagi_link_core_alone #
     output wire  shift_out
 );
 
-localparam INPUTS = 64 + (DATA_WIDTH) + (DATA_WIDTH/8) + 1 + 1 + 1 + (DATA_WIDTH) + (DATA_WIDTH/8) + 1 + 1 + 1 + 1 + 1 + 12 + 1 + 32 + 1 + 1 + 1 + 1 + (MEM_WIDTH) + 1 + 1 + 1 + (MEM_WIDTH) + 1;
+localparam INPUTS = 64 + (DATA_WIDTH) + (DATA_WIDTH/8) + 1 + 1 + TICKS + (DATA_WIDTH) + (DATA_WIDTH/8) + 1 + 1 + TICKS + 1 + 1 + 12 + 1 + 32 + 1 + 1 + 1 + 1 + (MEM_WIDTH) + 1 + 1 + 1 + (MEM_WIDTH) + 1;
 localparam OUTPUTS = 1 + 1 + (DATA_WIDTH) + (DATA_WIDTH/8) + 1 + 1 + 1 + (DATA_WIDTH) + (DATA_WIDTH/8) + 1 + 1 + 1 + 32 + 1 + 1 + 1 + (ADDR_WIDTH) + 1 + (MEM_WIDTH) + 1 + 1 + 1 + (ADDR_WIDTH) + 1 + (MEM_WIDTH) + 1 + 256 + 1;
 
 reg rst_reg = 1'b1;
@@ -44,12 +46,12 @@ localparam S_AXIS_A_TKEEP_AT = S_AXIS_A_TDATA_AT + (DATA_WIDTH);
 localparam S_AXIS_A_TVALID_AT = S_AXIS_A_TKEEP_AT + (DATA_WIDTH/8);
 localparam S_AXIS_A_TLAST_AT = S_AXIS_A_TVALID_AT + 1;
 localparam S_AXIS_A_TUSER_AT = S_AXIS_A_TLAST_AT + 1;
-localparam S_AXIS_B_TDATA_AT = S_AXIS_A_TUSER_AT + 1;
+localparam S_AXIS_B_TDATA_AT = S_AXIS_A_TUSER_AT + TICKS;
 localparam S_AXIS_B_TKEEP_AT = S_AXIS_B_TDATA_AT + (DATA_WIDTH);
 localparam S_AXIS_B_TVALID_AT = S_AXIS_B_TKEEP_AT + (DATA_WIDTH/8);
 localparam S_AXIS_B_TLAST_AT = S_AXIS_B_TVALID_AT + 1;
 localparam S_AXIS_B_TUSER_AT = S_AXIS_B_TLAST_AT + 1;
-localparam M_AXIS_A_TREADY_AT = S_AXIS_B_TUSER_AT + 1;
+localparam M_AXIS_A_TREADY_AT = S_AXIS_B_TUSER_AT + TICKS;
 localparam M_AXIS_B_TREADY_AT = M_AXIS_A_TREADY_AT + 1;
 localparam REG_ADDR_AT = M_AXIS_B_TREADY_AT + 1;
 localparam REG_WR_EN_AT = REG_ADDR_AT + 12;
@@ -98,6 +100,8 @@ nagi_link_core #(
     .MEM_WIDTH(MEM_WIDTH),
     .ADDR_WIDTH(ADDR_WIDTH),
     .QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH),
+    .TICKS(TICKS),
+    .DIVIDER_BITS(DIVIDER_BITS),
     .POISSON(POISSON)
 ) core_inst (
     .clk(clk),
@@ -107,12 +111,12 @@ nagi_link_core #(
     .s_axis_a_tkeep(in_reg[S_AXIS_A_TKEEP_AT +: (DATA_WIDTH/8)]),
     .s_axis_a_tvalid(in_reg[S_AXIS_A_TVALID_AT +: 1]),
     .s_axis_a_tlast(in_reg[S_AXIS_A_TLAST_AT +: 1]),
-    .s_axis_a_tuser(in_reg[S_AXIS_A_TUSER_AT +: 1]),
+    .s_axis_a_tuser(in_reg[S_AXIS_A_TUSER_AT +: TICKS]),
     .s_axis_b_tdata(in_reg[S_AXIS_B_TDATA_AT +: (DATA_WIDTH)]),
     .s_axis_b_tkeep(in_reg[S_AXIS_B_TKEEP_AT +: (DATA_WIDTH/8)]),
     .s_axis_b_tvalid(in_reg[S_AXIS_B_TVALID_AT +: 1]),
     .s_axis_b_tlast(in_reg[S_AXIS_B_TLAST_AT +: 1]),
-    .s_axis_b_tuser(in_reg[S_AXIS_B_TUSER_AT +: 1]),
+    .s_axis_b_tuser(in_reg[S_AXIS_B_TUSER_AT +: TICKS]),
     .m_axis_a_tready(in_reg[M_AXIS_A_TREADY_AT +: 1]),
     .m_axis_b_tready(in_reg[M_AXIS_B_TREADY_AT +: 1]),
     .reg_addr(in_reg[REG_ADDR_AT +: 12]),

@@ -48,9 +48,11 @@ module arithmetic_bench
     output wire [127:0]  multiplier_product
 );
 
-wire [31:0] philox_a;
-wire [31:0] philox_b;
-wire [63:0] philox_product;
+wire [31:0] philox_factor;
+wire [31:0] philox_factor_0;
+wire [31:0] philox_factor_1;
+wire [63:0] philox_product_0;
+wire [63:0] philox_product_1;
 
 nagi_philox philox_inst (
     .clk(clk),
@@ -66,16 +68,25 @@ nagi_philox philox_inst (
     .done(philox_done),
     .draw_0(philox_draw_0),
     .draw_1(philox_draw_1),
-    .factor_a(philox_a),
-    .factor_b(philox_b),
-    .product(philox_product)
+    .factor(philox_factor),
+    .factor_0(philox_factor_0),
+    .factor_1(philox_factor_1),
+    .product_0(philox_product_0),
+    .product_1(philox_product_1)
 );
 
-nagi_multiplier philox_multiplier_inst (
+nagi_multiplier philox_multiplier_0_inst (
     .clk(clk),
-    .a(philox_a),
-    .b(philox_b),
-    .product(philox_product)
+    .a(philox_factor),
+    .b(philox_factor_0),
+    .product(philox_product_0)
+);
+
+nagi_multiplier philox_multiplier_1_inst (
+    .clk(clk),
+    .a(philox_factor),
+    .b(philox_factor_1),
+    .product(philox_product_1)
 );
 
 wire exponential_multiply;

@@ -83,7 +83,7 @@ async def philox_gives_known_answers(dut: Any) -> None:
     ones = {"index": ONES_64, "link": ONES_32, "part": ONES_16, "purpose_0": 0}
     clocks = await ask(dut, "philox", **ones, purpose_1=ONES_16, seed=ONES_64)
     assert dut.philox_draw_1.value == 0x41C83B0E408F276D
-    assert clocks == 63
+    assert clocks == 31
 
 
 @cocotb.test()
@@ -123,7 +123,7 @@ async def exponential_gives_any_logarithm(dut: Any) -> None:
         draw = some.getrandbits(bits)
         clocks = await ask(dut, "exponential", draw=draw)
         assert dut.exponential_value.value == exponential_q40(draw)
-        assert clocks < 500 + 64
+        assert clocks < 400 + 64
 
 
 @cocotb.test()
@@ -141,7 +141,7 @@ async def divider_divides(dut: Any) -> None:
                 int(getattr(dut, f"{name}_remainder").value),
             )
             assert found == divmod(dividend, divisor)
-        assert clocks == 52
+        assert clocks == (27 if dividend // divisor < 1 << 26 else 52)
 
 
 @cocotb.test()

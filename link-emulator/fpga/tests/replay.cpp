@@ -6,9 +6,10 @@
 //
 // REGISTERS: lines of an address and a value, both hexadecimal, written in their order; at the end
 // the core is enabled. ARRIVALS and DEPARTURES are packets.bin's. With TIMESTAMPED the clock runs
-// while time stands still, and time jumps to what happens next. Otherwise every clock takes 8 ns,
-// a frame is offered when its arrival is due, and DEPARTURES say when the core took it. With a
-// STALL_SEED, whoever takes frames and records is not ready in about every third clock.
+// while time stands still, and time jumps to what happens next. Otherwise a clock takes TICKS times
+// 8 ns, a frame is offered when its arrival is due, and DEPARTURES say when the core took it; if
+// TICKS is 2, every other frame comes in the second tick of a clock. With a STALL_SEED, whoever
+// takes frames and records is not ready in about every third clock.
 //
 // Frames are IPv4 with UDP, as long as their size allows. That they come out in order, whole and
 // marked as the record says is checked here: exit status 1 if not. Counters, then clocks, are
@@ -41,6 +42,7 @@ constexpr std::size_t beat_bytes = DATA_WIDTH / 8;
 constexpr std::size_t ethernet_bytes = 14;
 constexpr std::uint64_t never = ~std::uint64_t{0};
 constexpr std::uint64_t tick_ns = 8;
+constexpr std::uint64_t clock_ns = tick_ns * TICKS;
 constexpr std::array<const char*, 2> names = {"forward", "backward"};
 
 /// Of a packet: as long as the record says, and all its own.
@@ -78,6 +80,7 @@ struct Ports {
   const CData* out_valid;
   CData* out_ready;
   const CData* out_last;
+  const CData* out_user;
 };
 
 struct Direction {
@@ -97,11 +100,11 @@ class Replay {
     directions_[0].ports = {&top_.s_axis_a_tdata,  &top_.s_axis_a_tkeep, &top_.s_axis_a_tvalid,
                             &top_.s_axis_a_tready, &top_.s_axis_a_tlast, &top_.s_axis_a_tuser,
                             &top_.m_axis_b_tdata,  &top_.m_axis_b_tkeep, &top_.m_axis_b_tvalid,
-                            &top_.m_axis_b_tready, &top_.m_axis_b_tlast};
+                            &top_.m_axis_b_tready, &top_.m_axis_b_tlast, &top_.m_axis_b_tuser};
     directions_[1].ports = {&top_.s_axis_b_tdata,  &top_.s_axis_b_tkeep, &top_.s_axis_b_tvalid,
                             &top_.s_axis_b_tready, &top_.s_axis_b_tlast, &top_.s_axis_b_tuser,
                             &top_.m_axis_a_tdata,  &top_.m_axis_a_tkeep, &top_.m_axis_a_tvalid,
-                            &top_.m_axis_a_tready, &top_.m_axis_a_tlast};
+                            &top_.m_axis_a_tready, &top_.m_axis_a_tlast, &top_.m_axis_a_tuser};
     top_.rst = 1;
     for (int i = 0; i < 4; ++i) clock();
     top_.rst = 0;
@@ -145,7 +148,7 @@ class Replay {
       } else {
         quiet = moved || !all_in() || held() != 0 ? 0 : quiet + 1;
         if (quiet > 1000) return;
-        top_.time_ns += tick_ns;
+        top_.time_ns += clock_ns;
       }
       if (clocks_ > limit_) throw std::runtime_error("the core hangs");
     }
@@ -282,6 +285,9 @@ class Replay {
     if (TIMESTAMPED) {
       const std::uint64_t user[2] = {arrived << 1, arrived >> 63};
       std::memcpy(ports.in_user, user, 12);
+    } else if (TICKS == 2) {
+      const std::uint8_t user = direction.next % 2 == 0 ? 0 : 2;
+      std::memcpy(ports.in_user, &user, 1);
     }
   }
 
@@ -300,7 +306,8 @@ class Replay {
     const Ports& ports = direction.ports;
     if (!*ports.out_valid || !*ports.out_ready) return false;
     // What the core calls now is four clocks late.
-    if (direction.coming_out.empty()) direction.first_beat_ns = now();
+    if (direction.coming_out.empty())
+      direction.first_beat_ns = now() + (*ports.out_user != 0 ? tick_ns : 0);
     std::uint64_t keep = 0;
     std::memcpy(&keep, ports.out_keep, beat_bytes < 8 ? 1 : beat_bytes / 8);
     const auto* bytes = static_cast<const std::uint8_t*>(ports.out_data);
@@ -315,7 +322,7 @@ class Replay {
   }
 
   [[nodiscard]] std::uint64_t now() const {
-    return TIMESTAMPED ? top_.time_ns : top_.time_ns - 4 * tick_ns;
+    return TIMESTAMPED ? top_.time_ns : top_.time_ns - 4 * clock_ns;
   }
 
   void take_record() {

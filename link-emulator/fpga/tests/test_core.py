@@ -31,10 +31,14 @@ MEGABIT = 1_000_000
 MS = 1_000_000
 
 
-def program(data_width: int, timestamped: bool, divider_bits: int = 1) -> Path:
+def program(data_width: int, timestamped: bool, divider_bits: int = 1, ticks: int = 1) -> Path:
     memory = dict(MEMORY, ADDR_WIDTH=MEMORY["ADDR_WIDTH"] - (3 if data_width == 512 else 0))
     return replay_program(
-        DATA_WIDTH=data_width, TIMESTAMPED=int(timestamped), DIVIDER_BITS=divider_bits, **memory
+        DATA_WIDTH=data_width,
+        TIMESTAMPED=int(timestamped),
+        DIVIDER_BITS=divider_bits,
+        TICKS=ticks,
+        **memory,
     )
 
 
@@ -144,15 +148,21 @@ def test_much_traffic_fares_as_in_the_model(data_width: int, tmp_path: Path) -> 
         compare(wide, seed, 500, tmp_path, stalls=seed % 2 * seed)
 
 
+# What clocks are like: of 125 MHz, or of 62.5 MHz with two ticks of time, as on a board.
+CLOCKS = {"125 MHz": {"divider_bits": 1}, "62.5 MHz": {"divider_bits": 2, "ticks": 2}}
+
+
 def in_real_time(
     data_width: int,
+    clock: str,
     link: dict[str, Any],
     arrivals: np.ndarray,
     directory: Path,
     stalls: int = 0,
 ) -> Replayed:
-    """A clock of 125 MHz that runs. The model is given the instants when the core took frames."""
-    core = through_core(program(data_width, False), arrivals, link, 1, directory, stalls)
+    """A clock that runs. The model is given the instants when the core took frames."""
+    built = program(data_width, False, **CLOCKS[clock])
+    core = through_core(built, arrivals, link, 1, directory, stalls)
     taken = core.records.copy()
     taken = taken[np.lexsort((taken["index"], taken["direction"]))]
     assert_same(core, through_model(taken, link, 1, directory))
@@ -167,7 +177,9 @@ def back_to_back(direction: int, packets: int, spacing_ns: float) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("data_width", [8, 64])
+@pytest.mark.parametrize(
+    ("data_width", "clock"), [(8, "125 MHz"), (64, "125 MHz"), (64, "62.5 MHz")]
+)
 @pytest.mark.parametrize(
     "features",
     [
@@ -183,14 +195,13 @@ def back_to_back(direction: int, packets: int, spacing_ns: float) -> np.ndarray:
     ],
     ids=["delay", "rate", "gilbert-elliott", "bernoulli"],
 )
-def test_line_rate(data_width: int, features: dict[str, Any], tmp_path: Path) -> None:
+def test_line_rate(data_width: int, clock: str, features: dict[str, Any], tmp_path: Path) -> None:
     """1,488,095 frames of 64 bytes a second, both ways at once: none is lost, none is late."""
     direction = {"delay_ns": 20_000, **features}
     packets = 5000
     arrivals = np.concatenate([back_to_back(number, packets, 672.0) for number in range(2)])
-    core = in_real_time(
-        data_width, {"forward": direction, "backward": direction}, arrivals, tmp_path
-    )
+    link = {"forward": direction, "backward": direction}
+    core = in_real_time(data_width, clock, link, arrivals, tmp_path)
     for counters in core.counters.values():
         assert counters["offered"] == packets
         assert counters["queue_overflows"] == 0
@@ -202,7 +213,8 @@ def test_line_rate(data_width: int, features: dict[str, Any], tmp_path: Path) ->
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_back_pressure_makes_late_not_wrong(tmp_path: Path) -> None:
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_back_pressure_makes_late_not_wrong(clock: str, tmp_path: Path) -> None:
     direction = {
         "rate_bps": 100 * MEGABIT,
         "delay_ns": 50_000,
@@ -212,4 +224,4 @@ def test_back_pressure_makes_late_not_wrong(tmp_path: Path) -> None:
     some = Some(1)
     arrivals = np.concatenate([some.arrivals(400, n, 100 * MEGABIT) for n in range(2)])
     link = {"forward": direction, "backward": direction}
-    in_real_time(64, link, arrivals, tmp_path, stalls=7)
+    in_real_time(64, clock, link, arrivals, tmp_path, stalls=7)

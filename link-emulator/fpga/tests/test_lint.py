@@ -17,6 +17,7 @@ from verilated import RTL, WARNINGS, environment, sources, verilator_command
         ("nagi_link_top", {"DATA_WIDTH": 8}),
         ("nagi_link_top", {"DATA_WIDTH": 32, "MEM_WIDTH": 128, "MAX_FRAME": 9018}),
         ("nagi_link_top", {"DATA_WIDTH": 64, "TIMESTAMPED": 1, "ADDR_WIDTH": 20}),
+        ("nagi_link_top", {"DATA_WIDTH": 64, "TICKS": 2, "DIVIDER_BITS": 2}),
         ("nagi_link_top", {"DATA_WIDTH": 512, "TIMESTAMPED": 1, "DIVIDER_BITS": 51}),
         ("nagi_time_counter", {"CLOCK_PERIOD_PS": 8333}),
     ],

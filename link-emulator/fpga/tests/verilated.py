@@ -150,7 +150,7 @@ def _runtime(name: str) -> str:
 
 def replay_program(**parameters: int) -> Path:
     """tests/replay.cpp over a nagi_link_top with these parameters."""
-    definitions = {name: parameters[name] for name in ("DATA_WIDTH", "TIMESTAMPED")}
+    definitions = {name: parameters[name] for name in ("DATA_WIDTH", "TIMESTAMPED", "TICKS")}
     files = [
         FPGA / "tests" / "replay.cpp",
         ROOT / "link-emulator" / "daemon" / "packet_record.cpp",

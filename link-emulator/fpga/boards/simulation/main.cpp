@@ -215,7 +215,7 @@ void run(const char* tap_a, const char* tap_b) {
   top.serial_rx = 1;
   top.clocks_rst = 1;
   std::uint64_t clock = 0;
-  // Each round is a clock of 125 MHz; dram rises with every second one, sys with every fourth.
+  // Each round is a clock of 125 MHz; core rises with every second one, sys with every fourth.
   for (; is_over == 0; ++clock) {
     if (clock == 16) top.clocks_rst = 0;
     const auto [a_valid, a_data] = a.received(clock);
@@ -230,7 +230,7 @@ void run(const char* tap_a, const char* tap_b) {
     b.sent(top.gmii1_tx_en != 0, top.gmii1_tx_data);
     uart.sent(top.serial_tx != 0);
     top.clocks_link = top.clocks_a_rx = top.clocks_b_rx = 1;
-    top.clocks_dram = clock % 2 == 0 ? 1 : 0;
+    top.clocks_core = clock % 2 == 0 ? 1 : 0;
     top.clocks_sys = clock % 4 == 0 ? 1 : 0;
     top.eval();
     top.clocks_link = top.clocks_a_rx = top.clocks_b_rx = 0;
