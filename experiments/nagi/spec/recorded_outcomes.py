@@ -95,7 +95,7 @@ def _traffic_ns(record: Path) -> int | None:
     """When the traffic of the run began whose record this is; None outside of its directory."""
     path = record.with_name("plan.json")
     try:
-        return round(json.loads(path.read_text())["timeline"]["traffic_s"] * 1e9)
+        return round(float(json.loads(path.read_text())["timeline"]["traffic_s"]) * 1e9)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):
