@@ -21,15 +21,14 @@ std::unique_ptr<Port> open_when_free(const std::string& interface, FramePool& po
                                      std::uint32_t receive_ring,
                                      std::weak_ptr<SharedMemory>& memory) {
   constexpr std::chrono::milliseconds pause(20);
-  for (int tries = 50; tries > 0; --tries) {
+  for (int pauses = 50;; --pauses) {
     try {
       return open_af_xdp(interface, pool, receive_ring, memory);
     } catch (const std::system_error& error) {
-      if (!is_taken(error)) throw;
+      if (!is_taken(error) || pauses == 0) throw;
     }
     std::this_thread::sleep_for(pause);
   }
-  return open_af_xdp(interface, pool, receive_ring, memory);
 }
 
 }  // namespace

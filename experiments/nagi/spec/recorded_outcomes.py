@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -33,12 +32,16 @@ def read_outcomes(path: Path, link: str | None, direction: str | None) -> Record
     directions, these must be named. Raises InputError naming the file."""
     status = path.stat()
     version = (status.st_ino, status.st_size, status.st_mtime_ns)
-    return replace(_read(path, link, direction, version), traffic_ns=_traffic_ns(path))
+    return _read(path, link, direction, version, _traffic_ns(path))
 
 
 @lru_cache(maxsize=16)
 def _read(
-    path: Path, link: str | None, direction: str | None, version: tuple[int, int, int]
+    path: Path,
+    link: str | None,
+    direction: str | None,
+    version: tuple[int, int, int],
+    traffic_ns: int | None,
 ) -> RecordedOutcomes:
     import pandas as pd  # takes long to import
 
@@ -87,7 +90,7 @@ def _read(
             for at, is_lost in zip(begins[changes], lost[changes], strict=True)
         ],
         end_ns=int(max(ends[-1], starts[-1] + 1)),
-        traffic_ns=None,
+        traffic_ns=traffic_ns,
     )
 
 

@@ -30,13 +30,12 @@ from typing import Any
 MODULE = Path(__file__).resolve().parent.parent / "python" / "nagi"
 sys.path.insert(0, str(MODULE))  # of tests: what needs no GNU Radio, and where there is one, flows
 from air_time import BITS_PER_SYMBOL as BITS  # noqa: E402
-from air_time import CODE_TAIL, FRAMING_BYTES  # noqa: E402
 from modem_theory import (  # noqa: E402
     EVENTS,
     theory_awgn,
-    theory_code,
-    theory_packets,
+    theory_per,
     theory_rayleigh,
+    theory_threshold_db,
 )
 
 PACKET = 1000
@@ -58,19 +57,12 @@ SCHEMA_VERSION = 2
 
 
 def ideal_per(modulation: str, code_rate: str, eb_n0_db: float) -> float:
-    if code_rate == "none":
-        return theory_packets(eb_n0_db, modulation, PACKET)
-    return min(1.0, theory_code(eb_n0_db, code_rate, 8 * (PACKET + FRAMING_BYTES) + CODE_TAIL))
+    return theory_per(eb_n0_db, modulation, code_rate, PACKET)
 
 
 def threshold_db(modulation: str, code_rate: str) -> float:
     """Eb/N0 at which an ideal receiver has the target's packet error rate."""
-    low, high = 0.0, 40.0
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        is_lost = ideal_per(modulation, code_rate, middle) > TARGET
-        low, high = (middle, high) if is_lost else (low, middle)
-    return high
+    return theory_threshold_db(TARGET, modulation, code_rate, PACKET)
 
 
 def crossing_db(points: list[dict[str, Any]]) -> float:

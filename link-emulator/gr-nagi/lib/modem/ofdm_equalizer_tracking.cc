@@ -128,6 +128,7 @@ ofdm_equalizer_tracking::ofdm_equalizer_tracking(const ofdm_equalizer_tracking_c
   }
   d_delay_spread = spread;
   d_smoothing = projection(d_active, length, spread, noise_expected(d_points));
+  if (config.symbols_skipped > 0) return;  // the first estimate has been fitted before
   d_first_fit = projection(d_active, length, spread, little_noise);
   d_first_fit_in_noise = projection(d_active, length, spread, much_noise);
 }
@@ -138,7 +139,7 @@ void ofdm_equalizer_tracking::equalize(gr_complex* frame, int n_sym,
   if (!initial_taps.empty()) d_channel_state = initial_taps;
   d_phase = {};
   d_slope = {};
-  if (d_delay_spread > 0 && d_symbols_skipped == 0) fit_first();
+  if (!d_first_fit.empty()) fit_first();
   for (int i = 0; i < n_sym; ++i) {
     equalize_symbol(frame + i * d_fft_len, static_cast<std::size_t>(i));
     if (!d_pilot_carriers.empty()) {

@@ -4,7 +4,7 @@
 import math
 from fractions import Fraction
 
-from air_time import BITS_PER_SYMBOL
+from air_time import BITS_PER_SYMBOL, CODE_TAIL, FRAMING_BYTES
 
 EVENTS = {
     "1/2": (Fraction(1, 2), {10: 11, 12: 38, 14: 193, 16: 1331, 18: 7275}),
@@ -55,3 +55,21 @@ def theory_code(eb_n0_db: float, code_rate: str, steps: int) -> float:
     es = float(rate) * 10 ** (eb_n0_db / 10)
     wrong = sum(count * gaussian_tail(math.sqrt(2 * d * es)) for d, count in events.items())
     return -math.expm1(-steps * wrong)
+
+
+def theory_per(eb_n0_db: float, modulation: str, code_rate: str, packet_bytes: int) -> float:
+    """Share of packets that an ideal receiver loses over AWGN, which knows channel and timing."""
+    if code_rate == "none":
+        return theory_packets(eb_n0_db, modulation, packet_bytes)
+    steps = 8 * (packet_bytes + FRAMING_BYTES) + CODE_TAIL
+    return min(1.0, theory_code(eb_n0_db, code_rate, steps))
+
+
+def theory_threshold_db(per: float, modulation: str, code_rate: str, packet_bytes: int) -> float:
+    """Eb/N0 at which an ideal receiver loses that share of packets."""
+    low, high = 0.0, 40.0
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        is_lost = theory_per(middle, modulation, code_rate, packet_bytes) > per
+        low, high = (middle, high) if is_lost else (low, middle)
+    return high

@@ -20,7 +20,7 @@ from flows import Flow, run, transmit
 from gnuradio import blocks, digital, gr, gr_unittest, nagi
 from gnuradio.nagi import air_time, ofdm, single_carrier
 from gnuradio.nagi.modem import constellation
-from modem_theory import EVENTS, theory_awgn, theory_code, theory_rayleigh
+from modem_theory import EVENTS, theory_awgn, theory_rayleigh, theory_threshold_db
 
 TOLERANCE_DB = 0.5
 EB_N0_DB = {
@@ -73,11 +73,7 @@ def snr_db_of(modem, modulation, wanted):
 
 def eb_n0_needed_db(code_rate):
     """By an ideal receiver, to lose 1 packet of 1,000 bytes in 10."""
-    steps = 8 * (1000 + air_time.FRAMING_BYTES) + air_time.CODE_TAIL
-    needed = 3.0
-    while theory_code(needed, code_rate, steps) > 0.1:
-        needed += 0.01
-    return needed
+    return theory_threshold_db(0.1, "qpsk", code_rate, 1000)
 
 
 class Theory(gr_unittest.TestCase):

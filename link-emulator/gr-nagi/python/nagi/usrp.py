@@ -268,23 +268,19 @@ class UhdLink:
         self.devices = Devices(config)
         self.devices.tune()
         computing_ns = modem_ns(config)
-        is_measured = lead_ns is None
+        receiving_ns = 2 * computing_ns + _RECEIVE_NS
         if lead_ns is None:
-            margin_ns = max(self.devices.sender(name).measure_margin() for name in DIRECTIONS)
-            lead_ns = -(-2 * (computing_ns + margin_ns) // _STEP_NS) * _STEP_NS
+            lead_ns = self._measured_lead_ns(computing_ns, budget_ns - receiving_ns)
         self.lead_ns = lead_ns
-        needed_ns = self.lead_ns + 2 * computing_ns + _RECEIVE_NS
+        needed_ns = lead_ns + receiving_ns
         if needed_ns > budget_ns:
             raise DeviceError(
                 f"a delay or feedback of {budget_ns / 1e6:g} ms is too short: bursts are sent"
-                f" {self.lead_ns / 1e6:g} ms after the model's instants, and the receiver takes"
-                f" {(needed_ns - self.lead_ns) / 1e6:g} ms",
+                f" {lead_ns / 1e6:g} ms after the model's instants, and the receiver takes"
+                f" {receiving_ns / 1e6:g} ms",
                 "loopback",
                 f"give {needed_ns / 1e6:.1f} ms or more",
             )
-        if is_measured:  # half of what is to spare, for whatever holds a processor up
-            longer_ns = lead_ns + (budget_ns - needed_ns) // 2 // _STEP_NS * _STEP_NS
-            self.lead_ns = max(lead_ns, min(longer_ns, _AMPLE_LEAD_NS))
         half = module.HalfDuplex() if config.uhd.duplex == "half" else None
         self.channels = {
             direction: module.usrp_channel(
@@ -301,6 +297,14 @@ class UhdLink:
             )
             for index, direction in enumerate(DIRECTIONS)
         }
+
+    def _measured_lead_ns(self, computing_ns: int, longest_ns: int) -> int:
+        """What modem and devices need, and half of what `longest_ns` leaves over, for whatever
+        holds a processor up."""
+        margin_ns = max(self.devices.sender(name).measure_margin() for name in DIRECTIONS)
+        least_ns = -(-2 * (computing_ns + margin_ns) // _STEP_NS) * _STEP_NS
+        longer_ns = least_ns + (longest_ns - least_ns) // 2 // _STEP_NS * _STEP_NS
+        return max(least_ns, min(longer_ns, _AMPLE_LEAD_NS))
 
     def _probe(self, direction: str) -> Any:
         reach_s = _COMMON_REACH_S if self._uhd.has_common_clock else _OWN_REACH_S
