@@ -39,6 +39,8 @@ _CLOCKS = {
     "eth_clocks0_rx$TRELLIS_IO_IN": "a_rx",
     "eth_clocks1_rx$TRELLIS_IO_IN": "b_rx",
 }
+# Of one PLL, so in step: what crosses from one to another has a period of the faster one.
+_IN_STEP = ("sys", "core", "link")
 _CELLS = ("TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW", "DP16KD", "MULT18X18D", "EHXPLLL")
 
 
@@ -129,13 +131,28 @@ def clocks_of(report: dict[str, Any]) -> dict[str, tuple[float, float]]:
     }
 
 
+def crossings_of(report: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    """Of each two clocks of the PLL what the longest path from one to the other takes, and may
+    take, in ns."""
+    found = {}
+    clocks = clocks_of(report)
+    for path in report["critical_paths"]:
+        ends = [_clock(path[end].removeprefix("posedge ")) for end in ("from", "to")]
+        if ends[0] != ends[1] and all(each in _IN_STEP for each in ends):
+            takes = sum(segment["delay"] for segment in path["path"])
+            found[" to ".join(ends)] = takes, 1e3 / max(clocks[each][1] for each in ends)
+    return found
+
+
 def _clock(net: str) -> str:
     name = net.removeprefix("$glbnet$")
     return _CLOCKS.get(name, name)
 
 
 def is_met(report: dict[str, Any]) -> bool:
-    return all(achieved >= wanted for achieved, wanted in clocks_of(report).values())
+    return all(achieved >= wanted for achieved, wanted in clocks_of(report).values()) and all(
+        takes <= may_take for takes, may_take in crossings_of(report).values()
+    )
 
 
 def summary(report: dict[str, Any]) -> list[str]:
@@ -151,6 +168,9 @@ def summary(report: dict[str, Any]) -> list[str]:
     for name, (achieved, wanted) in sorted(clocks_of(report).items()):
         verdict = "met" if achieved >= wanted else "MISSED"
         lines.append(f"  {name:<22}{achieved:7.1f} MHz of {wanted:6.1f} MHz  {verdict}")
+    for name, (takes, may_take) in sorted(crossings_of(report).items()):
+        verdict = "met" if takes <= may_take else "MISSED"
+        lines.append(f"  {name:<22}{takes:7.1f} ns of  {may_take:6.1f} ns   {verdict}")
     return lines
 
 

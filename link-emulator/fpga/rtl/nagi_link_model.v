@@ -228,12 +228,8 @@ reg lost_reg = 1'b0;
 
 // Comparisons, a clock late.
 reg arrival_seen_reg = 1'b0;
-// The end of what is served against now and against the arrival, by quarters: earlier, the same.
-reg [3:0] end_is_past_reg = 0;
-reg [3:0] end_is_now_reg = 0;
-reg [3:0] end_is_earlier_reg = 0;
-reg [3:0] end_is_same_reg = 0;
-integer quarter;
+reg end_is_due_reg = 1'b0;          // of what is served
+reg end_before_arrival_reg = 1'b0;  // or at the same instant
 reg has_room_for_packet_reg = 1'b0;
 reg has_room_for_bytes_reg = 1'b0;
 reg has_memory_reg = 1'b0;
@@ -264,20 +260,10 @@ wire answer;
 wire loss_idle;
 wire asks = state_reg[ASK];
 
-// Not later, of the quarters, the first the lowest.
-function is_not_later;
-    input [3:0] earlier;
-    input [3:0] same;
-    is_not_later = earlier[3] || (same[3] && (earlier[2] || (same[2] && (earlier[1] ||
-        (same[1] && (earlier[0] || same[0]))))));
-endfunction
-
-wire end_is_due = is_not_later(end_is_past_reg, end_is_now_reg);
-wire end_before_arrival = is_not_later(end_is_earlier_reg, end_is_same_reg);
 // An end may be handled: nothing from before it can come.
 wire end_first = is_serving_reg &&
-    (arrival_seen_reg ? end_before_arrival : end_is_due && !is_coming_reg);
-wire arrival_first = arrival_seen_reg && !(is_serving_reg && end_before_arrival);
+    (arrival_seen_reg ? end_before_arrival_reg : end_is_due_reg && !is_coming_reg);
+wire arrival_first = arrival_seen_reg && !(is_serving_reg && end_before_arrival_reg);
 wire [QUEUE_DEPTH_WIDTH:0] counted_waiting = waiting_reg +
     {{QUEUE_DEPTH_WIDTH{1'b0}}, is_serving_reg && counts_transmission};
 wire [QUEUE_DEPTH_WIDTH+16:0] counted_waiting_bytes = waiting_bytes_reg +
@@ -398,14 +384,8 @@ always @(posedge clk) begin
     counted_waiting_bytes_reg <= counted_waiting_bytes;
     bytes_with_packet_reg <=
         {1'b0, counted_waiting_bytes_reg} + {{QUEUE_DEPTH_WIDTH+2{1'b0}}, bytes_reg};
-    for (quarter = 0; quarter < 4; quarter = quarter + 1) begin
-        end_is_past_reg[quarter] <= served_end_reg[quarter*16 +: 16] < now_ns[quarter*16 +: 16];
-        end_is_now_reg[quarter] <= served_end_reg[quarter*16 +: 16] == now_ns[quarter*16 +: 16];
-        end_is_earlier_reg[quarter] <=
-            served_end_reg[quarter*16 +: 16] < arrival_ns[quarter*16 +: 16];
-        end_is_same_reg[quarter] <=
-            served_end_reg[quarter*16 +: 16] == arrival_ns[quarter*16 +: 16];
-    end
+    end_is_due_reg <= (served_end_reg <= now_ns);
+    end_before_arrival_reg <= (served_end_reg <= arrival_ns);
     arrival_seen_reg <= arrival_valid && !is_given;
     is_coming_reg <= is_coming;
     end_first_reg <= end_first;

@@ -102,12 +102,10 @@ reg [15:0] to_send_reg = 0;  // bytes, from the word at the output on
 reg is_last_word_reg = 1'b0;
 reg ready_reg = 1'b0;
 reg [1:0] age_reg = 0;       // clocks that comparisons have had
-reg [3:0] is_past_reg = 0;   // of the quarters of an instant
-reg [3:0] is_same_reg = 0;
+reg will_be_due_reg = 1'b0;  // in a clock
 reg is_due_reg = 1'b0;       // in the clock's last tick
 // The same of its first tick, and a clock later.
-reg [3:0] is_past_first_reg = 0;
-reg [3:0] is_same_first_reg = 0;
+reg will_be_due_first_reg = 1'b0;
 reg is_due_first_reg = 1'b0;
 reg was_due_first_reg = 1'b0;
 reg record_valid_reg = 1'b0;
@@ -116,7 +114,6 @@ reg record_made_reg = 1'b0;
 reg [63:0] late_reg = 0;
 reg [31:0] record_late_reg = 0;
 reg record_is_late_reg = 1'b0;
-integer i;
 
 // It is due. The first beat is offered until it is taken.
 wire sends = state_reg[OPEN] || state_reg[SEND];
@@ -127,14 +124,6 @@ wire [31:0] saturated = late_reg[63:32] != 0 ? {32{1'b1}} : late_reg[31:0];
 wire accepted = m_axis_tvalid && m_axis_tready;
 wire [63:0] last_tick_ns = soon_ns + TO_LAST_TICK;
 wire second = TICKS > 1 && !was_due_first_reg;
-
-// Not earlier, of the quarters of instants, the first the lowest.
-function is_not_earlier;
-    input [3:0] past;
-    input [3:0] same;
-    is_not_earlier = past[3] || (same[3] && (past[2] || (same[2] && (past[1] ||
-        (same[1] && (past[0] || same[0]))))));
-endfunction
 
 assign packet_ready = ready_reg;
 assign word_ready = sends && narrow_ready;
@@ -187,14 +176,10 @@ always @(posedge clk) begin
         record_valid_reg <= 1'b0;
     end
 
-    for (i = 0; i < 4; i = i + 1) begin
-        is_past_reg[i] <= last_tick_ns[i*16 +: 16] > left_reg[i*16 +: 16];
-        is_same_reg[i] <= last_tick_ns[i*16 +: 16] == left_reg[i*16 +: 16];
-        is_past_first_reg[i] <= soon_ns[i*16 +: 16] > left_reg[i*16 +: 16];
-        is_same_first_reg[i] <= soon_ns[i*16 +: 16] == left_reg[i*16 +: 16];
-    end
-    is_due_reg <= is_not_earlier(is_past_reg, is_same_reg);
-    is_due_first_reg <= is_not_earlier(is_past_first_reg, is_same_first_reg);
+    will_be_due_reg <= last_tick_ns >= left_reg;
+    is_due_reg <= will_be_due_reg;
+    will_be_due_first_reg <= soon_ns >= left_reg;
+    is_due_first_reg <= will_be_due_first_reg;
     was_due_first_reg <= is_due_first_reg;
     age_reg <= state_reg[WAIT] ? {age_reg[0] || age_reg[1], 1'b1} : 2'd0;
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from boards import BOARDS
-from boards.build import clocks_of, is_met, summary, used
+from boards.build import clocks_of, crossings_of, is_met, summary, used
 from boards.identity import board_sources, build_id, core_sources
 from nagi_fpga.kinds import KINDS
 
@@ -95,6 +95,17 @@ REPORT = {
         "$glbnet$link": {"achieved": 130.4, "constraint": 125.0},
         "$glbnet$sys": {"achieved": 61.0, "constraint": 62.5},
     },
+    "critical_paths": [
+        {"from": "posedge $glbnet$link", "to": "posedge $glbnet$link", "path": [{"delay": 7.7}]},
+        {
+            "from": "posedge $glbnet$sys",
+            "to": "posedge $glbnet$link",
+            "path": [{"delay": 0.5}, {"delay": 8.5}],
+        },
+        {"from": "posedge $glbnet$link", "to": "posedge $glbnet$sys", "path": [{"delay": 6.0}]},
+        {"from": "posedge a_rx", "to": "posedge $glbnet$sys", "path": [{"delay": 40.0}]},
+        {"from": "<async>", "to": "posedge $glbnet$sys", "path": [{"delay": 40.0}]},
+    ],
 }
 
 
@@ -105,6 +116,17 @@ def test_timing_that_is_missed_is_said() -> None:
     assert "12000 of  24288   49 %" in text
     assert "link" in text and "130.4 MHz of  125.0 MHz  met" in text
     assert "61.0 MHz of   62.5 MHz  MISSED" in text
+
+
+def test_what_crosses_between_clocks_in_step_is_in_time_for_the_faster() -> None:
+    assert crossings_of(REPORT) == {"sys to link": (9.0, 8.0), "link to sys": (6.0, 8.0)}
+    text = "\n".join(summary(REPORT))
+    assert re.search(r"sys to link +9\.0 ns of +8\.0 ns +MISSED", text)
+    assert re.search(r"link to sys +6\.0 ns of +8\.0 ns +met", text)
+    clocks = {"$glbnet$sys": {"achieved": 70.0, "constraint": 62.5}}
+    report = REPORT | {"fmax": REPORT["fmax"] | clocks}
+    assert not is_met(report)
+    assert is_met(report | {"critical_paths": []})
 
 
 def test_what_is_used_is_read() -> None:
