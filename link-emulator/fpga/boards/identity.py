@@ -45,8 +45,6 @@ clean -purge
 stat
 write_json top.json
 """
-# nextpnr's options beside those of device and files: more weight on what is slow.
-PLACEMENT: tuple[str, ...] = ("--placer-heap-timingweight", "20", "--placer-heap-critexp", "4")
 
 
 def core_sources() -> list[Path]:
@@ -88,5 +86,5 @@ def build_id(board: str, sources: Iterable[Path] | None = None) -> int:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     for tool in TOOLS:
         digest.update(f"{tool} {_version(tool)}\n".encode())
-    digest.update(f"{SYNTHESIS} {' '.join(PLACEMENT)}\n".encode())
+    digest.update(f"{SYNTHESIS}\n".encode())
     return int.from_bytes(digest.digest()[:4], "big")
