@@ -139,8 +139,10 @@ def crossings_of(report: dict[str, Any]) -> dict[str, tuple[float, float]]:
     for path in report["critical_paths"]:
         ends = [_clock(path[end].removeprefix("posedge ")) for end in ("from", "to")]
         if ends[0] != ends[1] and all(each in _IN_STEP for each in ends):
-            takes = sum(segment["delay"] for segment in path["path"])
-            found[" to ".join(ends)] = takes, 1e3 / max(clocks[each][1] for each in ends)
+            name, takes = " to ".join(ends), sum(segment["delay"] for segment in path["path"])
+            may_take = 1e3 / max(clocks[each][1] for each in ends)
+            # Two nets may be of one clock.
+            found[name] = max(takes, found.get(name, (0.0,))[0]), may_take
     return found
 
 
@@ -166,12 +168,18 @@ def summary(report: dict[str, Any]) -> list[str]:
                 f"  {cell:<13}{found['used']:>7} of {found['available']:>6}  {share:3.0f} %"
             )
     for name, (achieved, wanted) in sorted(clocks_of(report).items()):
-        verdict = "met" if achieved >= wanted else "MISSED"
-        lines.append(f"  {name:<22}{achieved:7.1f} MHz of {wanted:6.1f} MHz  {verdict}")
+        lines.append(
+            f"  {name:<22}{achieved:7.1f} MHz of {wanted:6.1f} MHz  {_said(achieved >= wanted)}"
+        )
     for name, (takes, may_take) in sorted(crossings_of(report).items()):
-        verdict = "met" if takes <= may_take else "MISSED"
-        lines.append(f"  {name:<22}{takes:7.1f} ns of  {may_take:6.1f} ns   {verdict}")
+        lines.append(
+            f"  {name:<22}{takes:7.1f} ns of  {may_take:6.1f} ns   {_said(takes <= may_take)}"
+        )
     return lines
+
+
+def _said(is_in_time: bool) -> str:
+    return "met" if is_in_time else "MISSED"
 
 
 def build(name: str, directory: Path, seeds: int) -> int:

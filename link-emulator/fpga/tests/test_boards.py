@@ -102,6 +102,7 @@ REPORT = {
             "to": "posedge $glbnet$link",
             "path": [{"delay": 0.5}, {"delay": 8.5}],
         },
+        {"from": "posedge $glbnet$sys", "to": "posedge a_tx_clk", "path": [{"delay": 2.0}]},
         {"from": "posedge $glbnet$link", "to": "posedge $glbnet$sys", "path": [{"delay": 6.0}]},
         {"from": "posedge a_rx", "to": "posedge $glbnet$sys", "path": [{"delay": 40.0}]},
         {"from": "<async>", "to": "posedge $glbnet$sys", "path": [{"delay": 40.0}]},
