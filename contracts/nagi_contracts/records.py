@@ -294,6 +294,12 @@ class NodeRecord(Contract):
     facts: HostFacts
     sysctls: dict[str, str]
     offloads: dict[str, list[str]] = Field(description="harmful offloads seen on, by interface")
+    memory_pressures: int | None = Field(
+        None,
+        exclude_if=is_none,
+        description="times that TCP ran short of memory (TCPMemoryPressures) during the run; null: "
+        "the node has none, or was not asked",
+    )
     captures: list[CaptureCount]
     flows: list[FlowRecord]
     ended: list[ClientEnd] = Field(

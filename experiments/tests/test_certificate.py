@@ -151,6 +151,10 @@ def _offload(case):
     case.nodes["server"]["offloads"]["core"] = ["generic-receive-offload"]
 
 
+def _pressed(case):
+    case.nodes["server"]["memory_pressures"] = 2
+
+
 def _asleep(case):
     case.nodes["client"]["late_s"] = 0.2
 
@@ -248,6 +252,7 @@ def _slower_server(case):
         (_unsent, "send_failures", "radio.a"),
         (_capture, "capture_drops", "server.core.pcap"),
         (_offload, "offloads", "server core: generic-receive-offload"),
+        (_pressed, "memory_pressures", "server"),
         (_asleep, "agent_lateness", "client"),
         (_acks_one_behind, "host_response_median", "server, up"),
         (_sometimes_echoes_behind, "host_response_p99", "client, up"),

@@ -85,6 +85,9 @@ LIMITS: dict[str, Limit] = {
     "send_failures": Limit(0, "packets", "packets the kernel would not take from the emulator"),
     "capture_drops": Limit(0, "packets", "packets missing in a capture", timing=True),
     "offloads": Limit(0, "offloads", "harmful offloads on at a host"),
+    "memory_pressures": Limit(
+        0, "times", "times that a host's TCP ran short of memory, and may have discarded segments"
+    ),
     "agent_lateness": Limit(
         0.1,
         "s",
@@ -196,6 +199,8 @@ def certify(
         _add_switch(measured, switch)
     for node in nodes:
         measured["agent_lateness"].append((node.late_s, node.node))
+        if node.memory_pressures is not None:
+            measured["memory_pressures"].append((node.memory_pressures, node.node))
         for capture in node.captures:
             missing = capture.dropped + max(0, capture.received - capture.captured)
             measured["capture_drops"].append((missing, capture.file))

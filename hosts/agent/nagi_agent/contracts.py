@@ -1112,6 +1112,7 @@ class NodeRecord:
         "flows",
         "in_time",
         "late_s",
+        "memory_pressures",
         "node",
         "noise",
         "notices",
@@ -1131,6 +1132,7 @@ class NodeRecord:
     facts: HostFacts
     sysctls: dict[str, str]
     offloads: dict[str, list[str]]
+    memory_pressures: Optional[int]
     captures: list[CaptureCount]
     flows: list[FlowRecord]
     ended: list[ClientEnd]
@@ -1151,6 +1153,7 @@ class NodeRecord:
             "facts": self.facts.to_json(),
             "sysctls": self.sysctls,
             "offloads": self.offloads,
+            "memory_pressures": self.memory_pressures,
             "captures": [each.to_json() for each in self.captures],
             "flows": [each.to_json() for each in self.flows],
             "ended": [each.to_json() for each in self.ended],
@@ -1160,6 +1163,8 @@ class NodeRecord:
         }
         if self.in_time:
             del written["in_time"]
+        if self.memory_pressures is None:
+            del written["memory_pressures"]
         if not self.ended:
             del written["ended"]
         if self.noise is None:

@@ -39,6 +39,7 @@ _MS_PRIVATE_ALL = 1 << 18 | 1 << 14  # MS_PRIVATE | MS_REC
 _POWER_OFF = 0x4321FEDC  # reboot(2)
 _TRACING = "/run/tracing"
 _EVENTS_KIB = 65536  # what schemes may tell in a run, about 400,000 events
+_TCP_MEMORY = "/proc/sys/net/ipv4/tcp_mem"
 _NO_THRESHOLD = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
 # A queue that sends frames at their instants, and holds what a long path has under way.
 _BY_INSTANT = "fq nopacing timer_slack 0 horizon 3600s limit 10000000 flow_limit 10000000"
@@ -103,6 +104,10 @@ def _mount_all() -> None:
         os.makedirs(place, exist_ok=True)
         _mount(kind, place, options)
     _write("/proc/sys/kernel/modprobe", "")  # the host's modules are not this kernel's
+    # Linux leaves TCP an eleventh of so small a memory, which all hosts of a guest share. Once that
+    # is used up, receivers discard segments that came out of order.
+    half = os.sysconf("SC_PHYS_PAGES") // 2
+    _write(_TCP_MEMORY, f"{half} {half} {half}")
     os.mkdir("/run/tmp", 0o1777)
     os.chmod("/run/tmp", 0o1777)
     os.environ.update(

@@ -88,6 +88,13 @@ class Ticks(NamedTuple):
     stolen: Optional[int]  # which a hypervisor gave to others; None: the kernel does not tell
 
 
+def memory_pressures() -> int:
+    """How often TCP of this network namespace has run short of memory since it was made."""
+    with open("/proc/net/netstat", encoding="ascii") as file:
+        names, values = (line.split() for line in file if line.startswith("TcpExt:"))
+    return int(values[names.index("TCPMemoryPressures")])
+
+
 def processor_ticks(root: str = "/") -> Ticks:
     """Those of now. `root`: where /proc is."""
     with open(os.path.join(root, "proc/stat"), encoding="ascii") as file:

@@ -61,6 +61,7 @@ class NodeRun:
         self._ended: list[ClientEnd] = []
         self._notices: list[str] = []
         self._offloads: dict[str, list[str]] = {}
+        self._memory_pressures: Optional[int] = None
         self._sysctls: dict[str, str] = {}
         self._noise: Optional[Noise] = None
         self._in_time = True
@@ -105,6 +106,7 @@ class NodeRun:
             facts=self._job.facts,
             sysctls=self._sysctls,
             offloads=self._offloads,
+            memory_pressures=self._memory_pressures,
             captures=self._captures,
             flows=self._flows,
             ended=self._ended,
@@ -224,6 +226,7 @@ class NodeRun:
         }
         diag = SockDiag()
         cleanup.callback(diag.close)
+        pressures = host.memory_pressures()
 
         self._phase(timeline.capture_s)
         captures = self._start_captures(cleanup)
@@ -248,6 +251,7 @@ class NodeRun:
             if not application.waits_for_packets:
                 application.kill()
         self._end_noise()
+        self._memory_pressures = host.memory_pressures() - pressures
         ended = [client.record() for client in clients]
         self._ended = [record for record in ended if record is not None]
         reports = [watch.report() for watch in watches if watch.sends]
