@@ -57,7 +57,8 @@ class DaskCluster:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._file = directory / "scheduler.json"
         self._start("scheduler", "--scheduler-file", self._file, "--port", "0")
-        wait_for(self._file.exists)
+        # Dask writes it in place: it is there before its text is.
+        wait_for(lambda: self._file.exists() and self._file.read_text().endswith("}"))
         self.address = str(json.loads(self._file.read_text())["address"])
 
     def add(self, name: str, **environment: str) -> None:
