@@ -20,29 +20,47 @@ def kept(tmp_path, monkeypatch):
     return tmp_path / "nagi" / "pace.json"
 
 
-def test_a_slow_machine_is_slow_next_time():
+KIND = "hosts"
+
+
+@pytest.fixture(scope="module")
+def plan():
     point, *_ = read_experiment(SCHEMAS / "example" / "experiment.yaml", None)
-    plan, *_ = plan_runs(point, None)
+    return plan_runs(point, None)[0]
+
+
+def test_a_slow_machine_is_slow_next_time(plan):
     assert seconds_in("virtual")(plan) == virtual_seconds_of(plan)
     real = seconds_in("netns")(plan)
-    pace.learn(100, 250)
+    pace.learn(pace.kind_of(plan), 100, 250)
     assert seconds_in("virtual")(plan) == pytest.approx(2.5 * virtual_seconds_of(plan))
     assert seconds_in("netns")(plan) == real
 
 
 def test_once_known_what_is_as_estimated_changes_nothing():
-    pace.learn(100, 250)
+    pace.learn(KIND, 100, 250)
     for _ in range(20):
-        pace.learn(250, 250)
-    assert pace.known().ratio == pytest.approx(2.5)
+        pace.learn(KIND, 250, 250)
+    assert pace.known().of(KIND).ratio == pytest.approx(2.5)
 
 
 def test_of_earlier_runs_an_hour_counts():
-    pace.learn(3000, 6000)
-    pace.learn(1200, 600)  # 600 s without the pace: both fit into an hour
-    assert pace.known().ratio == pytest.approx(6600 / 3600)
-    pace.learn(3600 * 6600 / 3600, 3600)
-    assert pace.known().ratio == pytest.approx(1.0)
+    pace.learn(KIND, 3000, 6000)
+    pace.learn(KIND, 1200, 600)  # 600 s without the pace: both fit into an hour
+    assert pace.known().of(KIND).ratio == pytest.approx(6600 / 3600)
+    pace.learn(KIND, 3600 * 6600 / 3600, 3600)
+    assert pace.known().of(KIND).ratio == pytest.approx(1.0)
+
+
+def test_each_kind_of_runs_has_a_pace(plan):
+    over_media = plan.model_copy(update={"media": plan.links})
+    assert (pace.kind_of(plan), pace.kind_of(over_media)) == (KIND, f"{KIND} media")
+    pace.learn(pace.kind_of(over_media), 100, 50)
+    assert pace.known().of(KIND).ratio == 0.5  # nothing else is known
+    pace.learn(KIND, 50, 200)  # 100 without the pace
+    assert pace.known().of(KIND).ratio == 2.0
+    assert pace.known().of(f"{KIND} media").ratio == 0.5
+    assert pace.known().of(f"{KIND} switches").ratio == 250 / 200
 
 
 class Clocks:
@@ -79,20 +97,20 @@ def test_processes_that_were_waited_for_are_ones_own(monkeypatch):
 
 
 def test_a_campaign_of_nothing_teaches_nothing(kept):
-    pace.learn(0, 0)
-    assert not kept.exists() and pace.known().ratio == 1.0
+    pace.learn(KIND, 0, 0)
+    assert not kept.exists() and pace.known().of(KIND).ratio == 1.0
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"schema_version": 2}', '{"estimated_s": "no"}'])
+@pytest.mark.parametrize("text", ["", "{", '{"schema_version": 1}', '{"kinds": "no"}'])
 def test_a_damaged_file_is_as_none(kept, text):
     kept.parent.mkdir()
     kept.write_text(text)
-    assert pace.known().ratio == 1.0
-    pace.learn(10, 20)
-    assert pace.known().ratio == 2.0
+    assert pace.known().of(KIND).ratio == 1.0
+    pace.learn(KIND, 10, 20)
+    assert pace.known().of(KIND).ratio == 2.0
 
 
 def test_where_nothing_can_be_kept_nothing_is(kept):
     kept.parent.write_text("a file is here")
-    pace.learn(10, 20)
-    assert pace.known().ratio == 1.0
+    pace.learn(KIND, 10, 20)
+    assert pace.known().of(KIND).ratio == 1.0

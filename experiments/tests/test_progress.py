@@ -124,19 +124,20 @@ def test_in_virtual_time_the_time_left_is_estimated_and_learns():
     with told.progress as progress:
         progress.round_starting(plans)
         progress.batch_starting({"cell0": plans[::2], "cell1": plans[1::2]}, lead_s=None)
-        assert told.after(15) == ["running: 0 of 6 runs done, 30 s left"]
-        # It is late: so will be what follows.
-        assert told.after(15) == ["running: 0 of 6 runs done, 60 s left"]
+        # Runs are to take 10 s each. The first is late, so what follows will be, too; but one run
+        # does not outweigh the estimate.
+        assert told.after(15) == ["running: 0 of 6 runs done, 20 s left"]
+        assert told.after(15) == ["running: 0 of 6 runs done, 20 s left"]
         for plan in plans[:2]:
             progress.run_over(plan, verdict("valid"))
         told.lines()
-        # Runs take three times as long as they should.
-        assert told.after(15) == ["running: 2 of 6 runs done, 45 s left"]
+        # They took 60 s in place of 20: with 20 s as estimated, twice as long as they should.
+        assert told.after(15) == ["running: 2 of 6 runs done, 25 s left"]
         told.now += 10
         progress.run_over(plans[2], verdict("valid"))
         told.lines()
-        # The three that are left take 40 s each, as one of them has by now; another has 15 s.
-        assert told.after(15) == ["running: 3 of 6 runs done, 32 s left"]
+        # 125 s in place of 40, with the one that has had 40 s by now; another has had 15 s.
+        assert told.after(15) == ["running: 3 of 6 runs done, 9 s left"]
         for plan in plans[3:]:
             progress.run_over(plan, verdict("valid"))
         told.lines()

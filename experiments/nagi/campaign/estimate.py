@@ -143,8 +143,8 @@ def seconds_in(lab: str) -> Callable[[RunPlan], float]:
     """How long a run takes in a lab, by the clock on the wall, at the pace of this machine."""
     if lab != virtual.NAME:
         return seconds_of
-    ratio = pace.known().ratio
-    return lambda plan: virtual_seconds_of(plan) * ratio
+    paces = pace.known()
+    return lambda plan: virtual_seconds_of(plan) * paces.of(pace.kind_of(plan)).ratio
 
 
 def time_needed(

@@ -258,7 +258,8 @@ class _Launch:
             finally:
                 if self.cluster is None:
                     estimated_s, took_s = progress.beside_estimate()
-                    pace.learn(estimated_s, took_s * share.value())
+                    kind = pace.kind_of(selection.plans[0])  # all are of one
+                    pace.learn(kind, estimated_s, took_s * share.value())
         conclude(directory, Campaign.read(directory.campaign), self.json_)
         for line in (
             runner.cost.in_words(self.cluster.in_words() if self.cluster is not None else ""),

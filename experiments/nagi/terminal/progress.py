@@ -28,6 +28,8 @@ from nagi.terminal.console import write_line
 _LINE_EVERY_S = 15.0  # how often a campaign that is not on a terminal says it is alive
 _TICK_S = 0.5
 _SHIPPING_S = 2.0
+# In virtual time: what runs are estimated to take weighs like runs that took so long.
+_BELIEVED_S = 20.0
 
 
 @dataclass
@@ -61,8 +63,10 @@ class _Pace:
         """Until runs are over that take so long by the estimate; the first of them are under
         way."""
         underway = self._starts[-min(self._jobs, len(estimated_s)) :]
-        pace = self.took_s / self.estimated_s if self.estimated_s else 1.0
-        pace = max(pace, (now - underway[0]) / estimated_s[0])  # that one is late by now
+        took_s, ran_s = _BELIEVED_S + self.took_s, _BELIEVED_S + self.estimated_s
+        pace = took_s / ran_s
+        late = took_s + now - underway[0], ran_s + estimated_s[0]  # if that one is late by now
+        pace = max(pace, late[0] / late[1])
         elapsed_s = sum(now - start for start in underway)
         return max(0.0, sum(estimated_s) * pace - elapsed_s) / len(underway)
 
