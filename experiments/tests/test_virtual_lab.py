@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import Mock
 
+import pandas as pd
 import pytest
 from marks import in_virtual_time, needs_root
 from nagi.campaign.campaign import CampaignDirectory, Observer, Runner
@@ -26,7 +27,7 @@ from nagi.terminal.selecting import Wanted
 from nagi.terminal.site import virtual_site
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import ROOT, executable
-from nagi_contracts.records import Campaign, Verdict
+from nagi_contracts.records import Campaign, Manifest, Verdict
 from specs import two_links
 
 pytestmark = in_virtual_time
@@ -209,6 +210,28 @@ matrix: {{scheme: [newreno]}}
     times = [float(found) for found in re.findall(r"time ([\d.]+)", said)]
     assert len(times) == 20
     assert all(abs(each - 50.0) <= 0.05 for each in times), times
+
+
+LONG = two_links(
+    "long",
+    "rate: 500 Mb/s, delay: 90 ms",
+    "rate: 500 Mb/s, delay: 10 ms, queue: 1 bdp",
+    "scheme: $scheme",
+    "duration: 5 s\nwarmup: 1 s\nmatrix: {scheme: [cubic]}\nreport: {x: scheme}\n",
+)
+
+
+def test_hosts_hold_what_a_long_fast_path_has_under_way(tmp_path):
+    """The sender holds 16,000 segments, the receiver those behind a loss: more than Linux leaves
+    TCP in a small memory."""
+    spec, out = tmp_path / "spec.yaml", tmp_path / "out"
+    spec.write_text(LONG)
+    run(spec, out)
+    directory = runs_of(out)["cubic"]
+    nodes = Manifest.read(directory / "manifest.json").nodes
+    assert [node.memory_pressures for node in nodes.values()].count(0) == 3
+    assert pd.read_parquet(directory / "tcp_info.parquet")["unacked"].max() > 16_000
+    assert Verdict.read(directory / "verdict.json").status == "valid"
 
 
 def test_a_guest_writes_to_its_own_directory_alone(tmp_path):
