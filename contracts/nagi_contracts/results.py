@@ -30,7 +30,10 @@ class ResultRow(Contract):
     congestion_control: str
     bottleneck_bps: int = Field(description="smallest configured rate on the path, bit/s")
     base_rtt_s: float = Field(description="propagation there and back, s")
-    measured_s: float = Field(description="length of the measurement interval, s")
+    measured_s: float = Field(
+        description="length of the measurement interval, of a transfer that was completed before "
+        "its end until the last of its data arrived, s"
+    )
     goodput_bps: float | None = Field(
         description="payload bytes delivered for the first time x 8 / interval, bit/s"
     )

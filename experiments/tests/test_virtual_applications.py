@@ -49,8 +49,12 @@ def test_a_transfer_takes_as_long_as_its_link_says(tmp_path):
     assert 0.080 + sending_s <= ends.client.completion_s <= 0.080 + sending_s + 2 * 0.040
     assert (row.completed_share, row.completion_time_s) == (1.0, ends.client.completion_s)
     assert ends.server.received_bytes == 10**6
-    # It ended by itself, long before the traffic did.
+    # It ended by itself, long before the traffic did, and was measured until its last byte arrived:
+    # half an RTT before the acknowledgement of that did.
     assert row.segments_sent == 1000
+    assert row.measured_s == pytest.approx(ends.client.completion_s - 0.020, abs=0.002)
+    assert row.goodput_bps == pytest.approx(8e6 / row.measured_s)
+    assert row.agi == pytest.approx(row.goodput_bps / 8e6)
 
 
 def test_a_transfer_that_does_not_end_is_not_complete(tmp_path):
@@ -58,6 +62,7 @@ def test_a_transfer_that_does_not_end_is_not_complete(tmp_path):
     ends, row = ends_of(executed(tmp_path, traffic, rate="8 Mb/s", duration="4 s"))
     assert ends.client.ended == "maximum duration"
     assert (row.completed_share, row.completion_time_s) == (0.0, None)
+    assert row.measured_s == 4.0
 
 
 PLAYBACK = "{application: playback, rate: 1 Mb/s, interval: 40 ms}"

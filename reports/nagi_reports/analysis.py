@@ -15,7 +15,7 @@ from nagi_captures.capture import Knots, Scan, match, packets, scan
 from nagi_captures.clocks import ahead_ns, host_ns
 from nagi_captures.drops import read_drops
 from nagi_captures.flow_rows import is_of, matched, scanned
-from nagi_contracts.applications import ApplicationEnds, Applications
+from nagi_contracts.applications import ApplicationEnds, Applications, TransferClient
 from nagi_contracts.errors import refuse
 from nagi_contracts.links import Links
 from nagi_contracts.plan import FlowPlan, RunPlan
@@ -244,13 +244,28 @@ class Recorded:
         together: pd.Series[int] = pd.concat(found)
         return together
 
-    @property
-    def seconds(self) -> float:
-        return round(self.plan.measure.end_s - self.plan.measure.start_s, 6)
+    def end_s(self, flow: FlowPlan) -> float:
+        """When a flow's measurement ends: with the interval or, of a transfer that was completed
+        before, when the last packet of its data arrived."""
+        measure = self.plan.measure
+        ends = self.applications.get(flow.name)
+        if ends is None or not isinstance(ends.client, TransferClient) or not ends.client.completed:
+            return measure.end_s
+        received = scanned(self.scans[receiving(flow)].flows, flow)
+        if received is None:
+            return measure.end_s
+        clock = self.verdict.clocks.get(flow.receiver)
+        begin_ns = instant(self.manifest, measure.start_s, clock)
+        after_s = max(0.0, (received.last_data_ns - begin_ns) / 1e9)
+        return min(measure.start_s + after_s, measure.end_s)
+
+    def seconds(self, flow: FlowPlan) -> float:
+        """How long a flow was measured."""
+        return round(self.end_s(flow) - self.plan.measure.start_s, 6)
 
     def goodput_bps(self, flow: FlowPlan) -> float:
         received = scanned(self.scans[receiving(flow)].flows, flow)
-        return goodput_bps(received.first_time_bytes_inside if received else 0, self.seconds)
+        return goodput_bps(received.first_time_bytes_inside if received else 0, self.seconds(flow))
 
 
 def _identity(packets: pd.DataFrame) -> pd.Series[int]:
@@ -264,8 +279,8 @@ def _of_flow(recorded: Recorded, flow: FlowPlan) -> dict[str, Any]:
     sent = scanned(recorded.scans[sending(flow)].flows, flow)
     received = scanned(recorded.scans[receiving(flow)].flows, flow)
     overflows, losses, transmitted = _drops(flow, recorded)
-    goodput = recorded.goodput_bps(flow)
-    throughput = throughput_bps(received.ip_bytes_inside if received else 0, recorded.seconds)
+    goodput, seconds = recorded.goodput_bps(flow), recorded.seconds(flow)
+    throughput = throughput_bps(received.ip_bytes_inside if received else 0, seconds)
     values = {
         "flow": flow.name,
         "background": flow.background,
@@ -273,7 +288,7 @@ def _of_flow(recorded: Recorded, flow: FlowPlan) -> dict[str, Any]:
         "congestion_control": flow.congestion_control,
         "bottleneck_bps": flow.bottleneck_bps,
         "base_rtt_s": flow.base_rtt_s,
-        "measured_s": recorded.seconds,
+        "measured_s": seconds,
         "goodput_bps": goodput,
         "agi": agi(goodput, flow.bottleneck_bps),
         "agi_ceiling": agi_ceiling(flow.payload_bytes, flow.packet_bytes),
@@ -296,7 +311,7 @@ def _of_flow(recorded: Recorded, flow: FlowPlan) -> dict[str, Any]:
         values |= recorded.air.columns(
             recorded.air.of_flow(recorded.identities(flow).unique(), hops),
             round(measure.start_s * 1e9),
-            round(measure.end_s * 1e9),
+            round(recorded.end_s(flow) * 1e9),
         )
     ends = recorded.applications.get(flow.name)
     if ends is not None:
@@ -494,12 +509,11 @@ def _goodput_over_time(recorded: Recorded) -> Windows | None:
 def _cwnd_mean(recorded: Recorded, flow: FlowPlan) -> float:
     mine = recorded.tcp_info[recorded.tcp_info["flow"] == flow.name].dropna(subset="snd_cwnd")
     windows = mine.groupby("t_s")["snd_cwnd"].sum()  # of all its connections
-    measure = recorded.plan.measure
     return time_mean(
         (windows.index.to_numpy(np.float64) * 1e9).astype(np.int64),
         windows.to_numpy(np.float64),
-        round(measure.start_s * 1e9),
-        round(measure.end_s * 1e9),
+        round(recorded.plan.measure.start_s * 1e9),
+        round(recorded.end_s(flow) * 1e9),
     )
 
 

@@ -27,6 +27,11 @@ def definitions(material: Material) -> list[Block]:
     g, b, a = (symbol(name, "i") for name in "gba")
     flow = material.plan.flows[0]
     direction = bottleneck(material.plan, flow)
+    ends_early = (
+        " Of a transfer that was completed the interval ends when the last of its data arrives."
+        if material.has_transfers
+        else ""
+    )
     return [
         Definition(
             "Goodput",
@@ -39,7 +44,8 @@ def definitions(material: Material) -> list[Block]:
                 ),
             ),
             "In bit/s. From the receiver's capture: a byte counts when it first reaches the "
-            "receiver's interface during the interval, in whatever order (RFC 2647, 3.17).",
+            "receiver's interface during the interval, in whatever order (RFC 2647, 3.17)."
+            f"{ends_early}",
         ),
         Definition(
             "Bottleneck",

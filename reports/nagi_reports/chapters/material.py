@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pandas as pd
+from nagi_contracts.applications import TransferPlan
 from nagi_contracts.base import Contract
 from nagi_contracts.plan import FlowPlan, RunPlan
 from nagi_contracts.records import Campaign, Manifest, Verdict
@@ -57,6 +58,15 @@ class Material:
     def has_several_flows(self) -> bool:
         """Whether any run has more than one flow."""
         return any(len(plan.flows) > 1 for plan in self.plans.values())
+
+    @property
+    def has_transfers(self) -> bool:
+        """Whether any flow is over when all of its data has arrived."""
+        return any(
+            isinstance(flow.application, TransferPlan)
+            for plan in self.plans.values()
+            for flow in plan.flows
+        )
 
     def flows_in_words(self) -> str:
         """The flows of all runs, each with its ends; those of one `count` as one."""

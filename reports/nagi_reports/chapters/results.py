@@ -58,10 +58,11 @@ def _abstract(material: Material, found: list[Outcome]) -> str:
     if times[0] != times[-1]:
         each = f"{times[0]} to {times[-1]} times"
     measured = plan.measure.end_s - plan.measure.start_s
+    until = ", or until its transfer was complete" if material.has_transfers else ""
     said = (
         f"{count_of(summary.runs, 'run')} ({', '.join(counts)}) of real kernel TCP over emulated "
         f"{'links' if plan.links else 'media'}. Each point was run {each}; each run was "
-        f"measured for {measured:g} s."
+        f"measured for {measured:g} s{until}."
     )
     if found:
         results = Counter(outcome.result for outcome in found)

@@ -274,7 +274,8 @@ def _facts(material: Material) -> list[tuple[str, str]]:
         (
             "Measured",
             f"{plan.measure.end_s - plan.measure.start_s:g} s of each run, from "
-            f"{plan.measure.start_s - plan.timeline.traffic_s:g} s after the traffic began",
+            f"{plan.measure.start_s - plan.timeline.traffic_s:g} s after the traffic began"
+            + ("; a transfer until it was complete" if material.has_transfers else ""),
         ),
         *_programs(material),
         *((f"Flow {flow.name}", _command(flow)) for flow in plan.flows if flow.command),
