@@ -21,7 +21,7 @@ from marks import in_virtual_time, needs_root
 from nagi.campaign.campaign import CampaignDirectory, Observer, Runner
 from nagi.labs import guest
 from nagi.labs.guest import Guest
-from nagi.labs.virtual import Limit, VirtualLabs
+from nagi.labs.virtual import Limit, VirtualLabs, unpacked_agent
 from nagi.plan.schemes import schemes
 from nagi.terminal.selecting import Wanted
 from nagi.terminal.site import virtual_site
@@ -210,6 +210,17 @@ matrix: {{scheme: [newreno]}}
     times = [float(found) for found in re.findall(r"time ([\d.]+)", said)]
     assert len(times) == 20
     assert all(abs(each - 50.0) <= 0.05 for each in times), times
+
+
+@pytest.mark.parametrize("name", ["PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"])
+def test_guests_have_the_agent_compiled_whatever_the_environment_says(name, tmp_path, monkeypatch):
+    """What Python does in a guest before a run must not depend on it: it draws random numbers."""
+    monkeypatch.setenv(name, str(tmp_path / "elsewhere"))
+    agent = unpacked_agent(tmp_path)
+    sources = list(agent.rglob("*.py"))
+    assert sources
+    for source in sources:
+        assert list((source.parent / "__pycache__").glob(f"{source.stem}.cpython-*.pyc")), source
 
 
 LONG = two_links(

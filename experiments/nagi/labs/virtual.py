@@ -380,6 +380,7 @@ def unpacked_agent(directory: Path) -> Path:
     subprocess.run(
         [
             "/usr/bin/python3",
+            "-I",  # by no setting of the user's it puts them elsewhere
             "-m",
             "compileall",
             "-q",
