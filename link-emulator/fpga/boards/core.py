@@ -12,7 +12,7 @@ from migen import Cat, ClockSignal, If, Instance, Mux, Replicate, Signal
 from migen.genlib.cdc import MultiReg
 
 from .ports import TIMED, WIDTH
-from .registers import Registers
+from .registers import SlowRegisters
 
 RTL = Path(__file__).resolve().parents[1] / "rtl"
 BYTES = WIDTH // 8
@@ -103,8 +103,8 @@ class FrameEntry(LiteXModule):
     def __init__(self) -> None:
         half = BYTES // 2
         rest = [("data", WIDTH), ("is_bad", 1), ("is_second", 1)]
-        self.halves = halves = Registers([*rest, ("low", half), ("high", half)])
-        self.whole = whole = Registers([*rest, ("keep", BYTES)])
+        self.halves = halves = SlowRegisters([*rest, ("low", half), ("high", half)])
+        self.whole = whole = SlowRegisters([*rest, ("keep", BYTES)])
         self.sink = came = stream.Endpoint(TIMED)
         self.source = whole.source
         was_bad = Signal()
@@ -178,6 +178,7 @@ class LinkCore(LiteXModule):
             p_TICK_PS=1000 * TICK_NS,
             p_DIVIDER_BITS=DIVIDER_BITS,
             p_NEXT_DUE=0,
+            p_RECORDS_WIDTH=0,
             p_BUILD_ID=build_id,
             p_POISSON=int(has_poisson),
             **signals,

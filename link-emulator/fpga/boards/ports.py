@@ -13,12 +13,12 @@ from liteeth.mac.padding import LiteEthMACPaddingInserter
 from liteeth.mac.preamble import LiteEthMACPreambleInserter
 from litex.gen import ClockDomainsRenamer, LiteXModule
 from litex.soc.interconnect import stream
-from migen import FSM, If, NextState, Signal, bits_for
+from migen import FSM, Cat, If, NextState, Signal, bits_for
 from migen.genlib.cdc import BusSynchronizer, MultiReg
 from nagi_fpga.board_registers import METER_TICKS
 
 from .crossing import Count, Crossing
-from .registers import Registers
+from .registers import Registers, SlowRegisters
 
 WIDTH = 64
 FRAMES = eth_phy_description(WIDTH)
@@ -43,34 +43,33 @@ class FrameHold(LiteXModule):
         self.entry = entry = stream.Endpoint(TIMED)  # registers
         self.words = words = stream.SyncFIFO(TIMED, depth, buffered=True)
         self.read = read = stream.Buffer(TIMED)  # block RAM is slow
-        self.out = out = Registers(TIMED)
-        self.began = began = stream.SyncFIFO([("clock", 16)], 64, buffered=True)
-        clock = Signal(16)
+        self.out = out = SlowRegisters(TIMED)
         is_first, is_within = Signal(reset=1), Signal()
+        # Whether a frame began, of the last clocks; frames that have been held and are not gone.
+        begins, held, waiting = Signal(HOLD_CLOCKS - 1), Signal(), Signal(max=depth)
         # Registered, with room for what still comes.
-        is_roomy, waited = Signal(), Signal(16)
+        is_roomy = Signal()
         self.sync += [
-            clock.eq(clock + 1),
-            is_roomy.eq((words.level < depth - 5) & (began.level < began.depth - 5)),
+            is_roomy.eq(words.level < depth - 5),
             entry.valid.eq(self.sink.valid & is_roomy),
             entry.last.eq(self.sink.last),
             entry.payload.eq(self.sink.payload),
             If(entry.valid, is_first.eq(entry.last)),
+            begins.eq(Cat(entry.valid & is_first, begins)),
             If(self.source.valid & self.source.ready, is_within.eq(~self.source.last)),
         ]
         self.comb += [
             self.sink.ready.eq(is_roomy),
             entry.connect(words.sink, omit={"ready"}),
-            began.sink.clock.eq(clock),
-            began.sink.valid.eq(entry.valid & is_first),
-            waited.eq(clock - began.source.clock),
+            held.eq(begins[-1]),
         ]
         # Registered: a frame that has waited long enough stays so until it is gone.
         is_due, is_gone = Signal(), Signal()
         self.sync += [
+            waiting.eq(waiting + held - is_gone),
             is_gone.eq(self.source.valid & self.source.ready & self.source.last),
             If(self.source.valid & self.source.ready & self.source.last, is_due.eq(0)).Elif(
-                began.source.valid & ~is_gone & (waited >= HOLD_CLOCKS), is_due.eq(1)
+                ~is_gone & (waiting != 0), is_due.eq(1)
             ),
         ]
         self.comb += [
@@ -79,7 +78,6 @@ class FrameHold(LiteXModule):
             out.source.connect(self.source, omit={"valid", "ready"}),
             self.source.valid.eq(out.source.valid & is_due),
             out.source.ready.eq(self.source.ready & is_due),
-            began.source.ready.eq(is_gone),
             self.underrun.eq(is_within & self.source.ready & ~out.source.valid),
         ]
 
@@ -202,8 +200,8 @@ class LinkPort(LiteXModule):
         self.hold = hold = FrameHold()
         self.choice = choice = FrameChoice()
         # Registers both ways between the clock crossings of the MAC and what is here.
-        self.into, self.out = into, out = Registers(TIMED), Registers(TIMED)
-        self.own = own = Registers(FRAMES)
+        self.into, self.out = into, out = SlowRegisters(TIMED), SlowRegisters(TIMED)
+        self.own = own = SlowRegisters(FRAMES)
         self.sink, self.control_sink, self.source = hold.sink, own.sink, into.source
         self.comb += [
             own.source.connect(choice.second),
