@@ -441,7 +441,6 @@ nagi_release #(
     .rst(egress_reset_reg),
     .run(run),
     .soon_ns(soon_ns),
-    .now_ns(now_ns),
     .packet_lost(fetched_lost),
     .packet_left_ns(fetched_left_ns),
     .packet_frame_bytes(fetched_bytes),
