@@ -31,9 +31,13 @@ ARITHMETIC = HERE / "arithmetic.v"
 # spends area until a module is as fast as its slowest path allows: so the core, and what else has
 # slower clocks, the PLL's first two, are mapped by themselves, and joined to the rest then.
 SYNTHESIS = """
-synth_ecp5 -abc9 -no-rw-check -top top -run begin:map_gates
+synth_ecp5 -abc9 -nowidelut -no-rw-check -top top -run begin:map_gates
 techmap -map arithmetic.v -map +/techmap.v -map +/lattice/arith_map_ccu2c.v
-synth_ecp5 -abc9 -no-rw-check -top top -run map_gates:map_luts
+synth_ecp5 -abc9 -nowidelut -no-rw-check -top top -run map_gates:map_ffs
+opt_clean
+dfflegalize -cell $_DFF_?_ 01 -cell $_DFF_?P?_ r -cell $_SDFF_?P?_ r -cell $_DFFE_??_ 01 \
+    -cell $_DFFE_?P??_ r -cell $_SDFFE_?P??_ r -mince 9 -minsrst 9
+synth_ecp5 -abc9 -nowidelut -no-rw-check -top top -run map_ffs:map_luts
 cd top
 select -set slow t:EHXPLLL %co1:+EHXPLLL[CLKOP,CLKOS] %co1:+TRELLIS_FF[CLK] t:TRELLIS_FF %i
 select -assert-min 1000 @slow
@@ -42,7 +46,7 @@ select -set slow @slow t:*nagi_link_core %d
 submod -name slow @slow
 cd
 scratchpad -copy abc9.script.flow3mfs abc9.script
-synth_ecp5 -abc9 -no-rw-check -top top -run map_luts:check
+synth_ecp5 -abc9 -nowidelut -no-rw-check -top top -run map_luts:check
 techmap -D ENDS -map arithmetic.v t:CCU2C
 blackbox =A:whitebox
 setattr -mod -unset keep_hierarchy *
