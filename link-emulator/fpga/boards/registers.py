@@ -35,6 +35,23 @@ class Registers(LiteXModule):
         ]
 
 
+class SlowRegisters(LiteXModule):
+    """The same in half the registers, for a beat every other clock: where words of 64 bits pass at
+    the core's clock, one comes every fourth."""
+
+    def __init__(self, layout) -> None:
+        self.sink = sink = stream.Endpoint(layout)
+        self.source = source = stream.Endpoint(layout)
+        self.comb += sink.ready.eq(~source.valid)
+        self.sync += If(
+            source.valid,
+            source.valid.eq(~source.ready),
+        ).Else(
+            _bits(source).eq(_bits(sink)),
+            source.valid.eq(sink.valid),
+        )
+
+
 def _bits(endpoint: stream.Endpoint):
     """Of an endpoint all but valid and ready."""
     parts = [endpoint.payload.raw_bits(), endpoint.param.raw_bits()]

@@ -40,6 +40,11 @@ reg [DATA_WIDTH/8-1:0] keep;
 integer i;
 
 wire [6:0] left = word_bytes - skipped;
+// A few bits to compare for each byte.
+localparam [6:0] LOW_BITS = BYTES[6:0] - 7'd1;
+
+wire [6:0] left_low = left & LOW_BITS;
+wire is_whole = (left & ~LOW_BITS) != 0;
 wire is_last_lane = LANES == 1 || {25'd0, left} <= BYTES;
 
 assign m_axis_tdata = data;
@@ -58,7 +63,7 @@ always @* begin
         end
     end
     for (i = 0; i < BYTES; i = i + 1) begin
-        keep[i] = i < {25'd0, left};
+        keep[i] = is_whole || left_low >= i[6:0] + 7'd1;
     end
 end
 

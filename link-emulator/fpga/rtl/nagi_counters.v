@@ -53,9 +53,10 @@ module nagi_counters #
 
 localparam COUNTERS = 16;
 localparam [4:0] LAST_STEP = 5'd18;
-// In a sweep, 19 clocks, there are fewer pulses than this holds, and fewer bytes.
-localparam PULSES_WIDTH = 5;
-localparam BYTES_WIDTH = 21;
+// In a sweep, 19 clocks, there are fewer pulses than this holds, and fewer bytes: what is counted
+// happens every third clock at most.
+localparam PULSES_WIDTH = 3;
+localparam BYTES_WIDTH = 20;
 localparam TIME_WIDTH = 54;
 
 reg [63:0] counter_memory[COUNTERS-1:0];

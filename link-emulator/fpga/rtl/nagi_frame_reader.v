@@ -26,7 +26,7 @@ module nagi_frame_reader #
     input  wire                          started,
     input  wire                          written,
 
-    // The descriptor of packet `packet`, two clocks later.
+    // The descriptor of packet `packet`, a clock later.
     output wire [QUEUE_DEPTH_WIDTH-1:0]  packet,
     input  wire                          is_lost,
     input  wire [15:0]                   frame_bytes,

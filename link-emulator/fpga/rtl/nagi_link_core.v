@@ -37,6 +37,8 @@ module nagi_link_core #
     parameter POISSON = 1,
     // 0: without next_due_ns, which only a simulation has use for.
     parameter NEXT_DUE = 1,
+    // log2 of the records that wait until they are taken; 0: one that is not taken at once is lost.
+    parameter RECORDS_WIDTH = 4,
     // For the registers only: an identification of the sources.
     parameter BUILD_ID = 0,
     // Of a tick, in ps.
@@ -140,10 +142,9 @@ localparam TICK_NS = (TICK_PS + 999) / 1000;
 localparam SETTLE_CLOCKS = 15;
 
 reg [63:0] time_reg = 0;
-reg [63:0] soon_reg = 0;   // time_ns - epoch
+reg [63:0] soon_reg = 0;   // less epoch_ns
 reg [63:0] later_reg = 0;  // a clock later
-reg [63:0] latest_reg = 0; // two
-reg [63:0] now_reg = 0;    // three
+reg [63:0] now_reg = 0;    // two
 reg [3:0] settle_reg = 0;  // clocks to go until all is quiet
 reg idle_reg = 1'b0;
 reg directions_idle_reg = 1'b0;
@@ -347,16 +348,27 @@ assign forward_record_ready = is_turn_forward_reg;
 assign backward_record_ready = !is_turn_forward_reg;
 
 // A record that does not fit is lost.
-nagi_fifo #(.WIDTH(256), .DEPTH_WIDTH(4)) records_inst (
-    .clk(clk),
-    .rst(rst),
-    .s_data(is_turn_backward_reg ? backward_record : forward_record),
-    .s_valid(is_turn_forward_reg ? forward_record_valid : backward_record_valid),
-    .s_ready(record_room),
-    .m_data(m_axis_record_tdata),
-    .m_valid(m_axis_record_tvalid),
-    .m_ready(m_axis_record_tready)
-);
+wire [255:0] next_record = is_turn_backward_reg ? backward_record : forward_record;
+wire next_record_valid = is_turn_forward_reg ? forward_record_valid : backward_record_valid;
+
+generate
+    if (RECORDS_WIDTH > 0) begin : records
+        nagi_fifo #(.WIDTH(256), .DEPTH_WIDTH(RECORDS_WIDTH)) fifo_inst (
+            .clk(clk),
+            .rst(rst),
+            .s_data(next_record),
+            .s_valid(next_record_valid),
+            .s_ready(record_room),
+            .m_data(m_axis_record_tdata),
+            .m_valid(m_axis_record_tvalid),
+            .m_ready(m_axis_record_tready)
+        );
+    end else begin : records
+        assign m_axis_record_tdata = next_record;
+        assign m_axis_record_tvalid = next_record_valid;
+        assign record_room = m_axis_record_tready;
+    end
+endgenerate
 
 wire is_quiet = directions_idle_reg && !m_axis_record_tvalid && time_stands_reg &&
     !s_axis_a_tvalid && !s_axis_b_tvalid;
@@ -367,10 +379,9 @@ always @(posedge clk) begin
     directions_idle_reg <= forward_idle && backward_idle;
     is_turn_backward_reg <= !is_turn_backward_reg;
     is_turn_forward_reg <= !is_turn_forward_reg;
-    soon_reg <= time_ns - epoch_ns;
+    soon_reg <= time_reg - epoch_ns;
     later_reg <= soon_reg;
-    latest_reg <= later_reg;
-    now_reg <= latest_reg;
+    now_reg <= later_reg;
 
     if (!is_quiet) begin
         settle_reg <= SETTLE_CLOCKS[3:0];

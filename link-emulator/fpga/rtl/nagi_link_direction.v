@@ -109,9 +109,6 @@ reg model_reset_reg = 1'b1;
 reg egress_reset_reg = 1'b1;
 reg quiet_reg = 1'b0;
 reg accept_reg = 1'b0;
-reg [255:0] record_reg = 0;
-reg record_valid_reg = 1'b0;
-reg has_no_record_reg = 1'b1;  // record_valid_reg is 0
 reg idle_reg = 1'b0;
 reg delivered_reg = 1'b0;
 reg lost_record_reg = 1'b0;
@@ -306,19 +303,16 @@ reg [QUEUE_DEPTH_WIDTH-1:0] started_ptr_reg = 0;
 wire [QUEUE_DEPTH_WIDTH-1:0] fetched_packet;
 wire [DESCRIPTOR_WIDTH-1:0] fetched_descriptor;
 wire [64:0] fetched_start;
-// Block RAM is slow.
-reg [DESCRIPTOR_WIDTH-1:0] descriptor_reg = 0;
-reg [64:0] start_reg = 0;
 wire [15:0] fetched_bytes;
 wire [63:0] fetched_arrived_ns;
 wire [31:0] fetched_index;
 wire [31:0] fetched_identity;
 wire [1:0] fetched_ecn;
 wire fetched_marked;
-wire fetched_lost = start_reg[64];
-wire [63:0] fetched_left_ns = start_reg[63:0];
+wire fetched_lost = fetched_start[64];
+wire [63:0] fetched_left_ns = fetched_start[63:0];
 assign {fetched_bytes, fetched_arrived_ns, fetched_index, fetched_identity, fetched_ecn,
-    fetched_marked} = descriptor_reg;
+    fetched_marked} = fetched_descriptor;
 
 nagi_ram #(.WIDTH(DESCRIPTOR_WIDTH), .ADDR_WIDTH(QUEUE_DEPTH_WIDTH)) descriptors_inst (
     .clk(clk),
@@ -441,7 +435,6 @@ nagi_release #(
     .rst(egress_reset_reg),
     .run(run),
     .soon_ns(soon_ns),
-    .now_ns(now_ns),
     .packet_lost(fetched_lost),
     .packet_left_ns(fetched_left_ns),
     .packet_frame_bytes(fetched_bytes),
@@ -486,10 +479,10 @@ wire [255:0] dropped_record = {8'd0, 32'd0, DIRECTION, verdict_marked, arrival_e
 wire drops = verdict_valid && writer_ready && !let_in;
 wire left_taken = left_valid && left_ready;
 
-assign record = record_reg;
-assign record_valid = record_valid_reg;
-assign left_ready = !record_valid_reg;
-assign verdict_ready = writer_ready && (let_in || (!record_valid_reg && !left_valid));
+assign record = left_valid ? left_record : dropped_record;
+assign record_valid = left_valid || drops;
+assign left_ready = record_ready;
+assign verdict_ready = writer_ready && (let_in || (record_ready && !left_valid));
 
 nagi_counters #(.QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH)) counters_inst (
     .clk(clk),
@@ -520,7 +513,7 @@ nagi_counters #(.QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH)) counters_inst (
 );
 
 assign quiet = writer_ready && !reader_busy && !release_busy && port_idle && !left_valid &&
-    !drops && !record_valid_reg;
+    !drops;
 assign is_active = !reset_reg;
 assign idle = idle_reg;
 assign next_due_ns = next_end_ns < release_due_ns ? next_end_ns : release_due_ns;
@@ -531,19 +524,9 @@ always @(posedge clk) begin
     delivered_reg <= left_taken && !left_lost;
     lost_record_reg <= record_lost;
     accept_reg <= run && !reset_reg && !now_ns[63];
-    if (has_no_record_reg) begin
-        record_reg <= left_valid ? left_record : dropped_record;
-    end
-    if (!record_valid_reg) begin
-        record_valid_reg <= left_valid || drops;
-        has_no_record_reg <= !(left_valid || drops);
-    end else if (record_ready) begin
-        record_valid_reg <= 1'b0;
-        has_no_record_reg <= 1'b1;
-    end
     // Clocks after this settle in nagi_link_core.
     idle_reg <= reset_reg || (ingress_idle && model_idle && writer_ready && reader_idle &&
-        port_idle && release_idle && !record_valid_reg);
+        port_idle && release_idle);
     if (verdict_let_in) begin
         let_in_ptr_reg <= let_in_ptr_reg + 1'b1;
     end
@@ -555,8 +538,6 @@ always @(posedge clk) begin
     end else if (!run && quiet_reg) begin
         reset_reg <= 1'b1;
     end
-    descriptor_reg <= fetched_descriptor;
-    start_reg <= fetched_start;
     ingress_reset_reg <= reset_reg;
     model_reset_reg <= ingress_reset_reg;
     egress_reset_reg <= model_reset_reg;
@@ -570,8 +551,6 @@ always @(posedge clk) begin
     if (rst) begin
         reset_reg <= 1'b1;
         quiet_reg <= 1'b0;
-        record_valid_reg <= 1'b0;
-        has_no_record_reg <= 1'b1;
     end
 end
 

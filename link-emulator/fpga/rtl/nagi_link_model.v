@@ -285,6 +285,9 @@ wire starts = state_reg[START] && !is_estimate_reg;
 wire [QUEUE_DEPTH_WIDTH+16:0] waiting_bytes_change =
     {{QUEUE_DEPTH_WIDTH+1{1'b0}}, let_in ? bytes_reg : starts ? size_reg : 16'd0};
 wire ends = state_reg[IDLE] && end_first_reg;
+// In STATE_ADD end_reg is the start of the transmission, in STATE_LEAVE its end.
+wire [63:0] end_or_left = end_reg + {13'd0, state_reg[ADD] ? air_reg :
+    lost_reg ? {WORK_WIDTH{1'b0}} : {{WORK_WIDTH-42{1'b0}}, delay_ns}};
 wire loses_on_arrival = asks && is_estimate_reg && answered && answer;
 
 assign arrival_ready = is_given;
@@ -425,7 +428,6 @@ always @(posedge clk) begin
         state_reg[LOOK]: begin
             size_reg <= bytes_reg;
             at_once_reg <= 1'b0;
-            end_reg <= at_reg;
             if (asks_at_ingress_reg) begin
                 is_estimate_reg <= 1'b1;
                 state_reg <= is_poisson ? STATE_START : STATE_ASK;
@@ -465,6 +467,7 @@ always @(posedge clk) begin
         state_reg[START]: begin
             framed_reg <= {1'b0, size_reg} + {1'b0, overhead_bytes};
             lost_reg <= 1'b0;
+            end_reg <= at_reg;
             has_factors_reg <= 1'b0;
             state_reg <= STATE_WORK;
         end
@@ -493,12 +496,12 @@ always @(posedge clk) begin
             end
         end
         state_reg[ADD]: begin
-            end_reg <= at_reg + {13'd0, air_reg};
+            end_reg <= end_or_left;
             state_reg <= is_estimate_reg || asks_at_egress_reg ? STATE_ASK :
                 STATE_LEAVE;
         end
         state_reg[LEAVE]: begin
-            left_reg <= end_reg + (lost_reg ? 64'd0 : {22'd0, delay_ns});
+            left_reg <= end_or_left;
             state_reg <= STATE_SCHEDULE;
         end
         state_reg[SCHEDULE]: begin

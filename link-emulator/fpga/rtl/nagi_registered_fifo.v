@@ -5,14 +5,13 @@
 `default_nettype none
 
 /*
- * A nagi_fifo with registers at its output: what is there is there at the beginning of a clock, and
- * the FIFO behind does not depend on whoever takes it. It takes an entry every clock and gives one
- * every other clock. It holds two entries more.
+ * A nagi_fifo with a register at its output: what is there is there at the beginning of a clock. It
+ * holds an entry more.
  */
 module nagi_registered_fifo #
 (
     parameter WIDTH = 8,
-    // log2 of the entries behind the registers.
+    // log2 of the entries behind the register.
     parameter DEPTH_WIDTH = 4
 )
 (
@@ -30,8 +29,6 @@ module nagi_registered_fifo #
 
 reg [WIDTH-1:0] data_reg = 0;
 reg valid_reg = 1'b0;
-reg [WIDTH-1:0] ahead_reg = 0;
-reg is_ahead_reg = 1'b0;
 
 wire [WIDTH-1:0] next_data;
 wire next_valid;
@@ -48,20 +45,15 @@ nagi_fifo #(.WIDTH(WIDTH), .DEPTH_WIDTH(DEPTH_WIDTH)) entries_inst (
     .s_ready(s_ready),
     .m_data(next_data),
     .m_valid(next_valid),
-    .m_ready(!is_ahead_reg)
+    .m_ready(moves)
 );
 
 always @(posedge clk) begin
-    if (!is_ahead_reg) begin
-        ahead_reg <= next_data;
-    end
-    is_ahead_reg <= is_ahead_reg ? !moves : next_valid;
     if (moves) begin
-        data_reg <= ahead_reg;
-        valid_reg <= is_ahead_reg;
+        data_reg <= next_data;
+        valid_reg <= next_valid;
     end
     if (rst) begin
-        is_ahead_reg <= 1'b0;
         valid_reg <= 1'b0;
     end
 end

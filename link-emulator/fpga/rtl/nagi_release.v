@@ -7,7 +7,7 @@
 /*
  * Lets packets go, each when it is due, in the first tick whose instant is not before that, and says
  * so in a record. A clock has one tick or two; now is the instant of the first. `soon_ns` is what now
- * is three clocks later.
+ * is two clocks later.
  */
 module nagi_release #
 (
@@ -23,7 +23,6 @@ module nagi_release #
     // 0: begins with no other frame.
     input  wire                     run,
     input  wire [63:0]              soon_ns,
-    input  wire [63:0]              now_ns,
 
     // A packet; of one that is not lost, words of the frame follow.
     input  wire                     packet_lost,
@@ -72,7 +71,7 @@ module nagi_release #
 localparam WORD_BYTES = MEM_WIDTH / 8;
 localparam [15:0] ETHERNET_HEADER = 16'd14;
 localparam [63:0] TICK = {32'd0, TICK_NS[31:0]};
-localparam [63:0] TO_LAST_TICK = TICKS > 1 ? TICK : 64'd0;
+localparam TICK_WIDTH = $clog2(TICK_NS + 1);
 
 // One bit a state.
 localparam
@@ -101,17 +100,17 @@ reg marked_reg = 1'b0;
 reg [15:0] to_send_reg = 0;  // bytes, from the word at the output on
 reg is_last_word_reg = 1'b0;
 reg ready_reg = 1'b0;
-reg [1:0] age_reg = 0;       // clocks that comparisons have had
-reg will_be_due_reg = 1'b0;  // in a clock
-reg is_due_reg = 1'b0;       // in the clock's last tick
-// The same of its first tick, and a clock later.
-reg will_be_due_first_reg = 1'b0;
-reg is_due_first_reg = 1'b0;
-reg was_due_first_reg = 1'b0;
+reg [1:0] age_reg = 0;       // clocks that it has been waiting for
+reg [63:0] late_soon_reg = 0;  // by so much it is late in the next clock; less than 0: early
+reg was_due_first_reg = 1'b0;  // in the clock's first tick
+// By so much it is late in the clock's first tick, if it is not early; and if that is too much.
+reg [31:0] late_first_reg = 0;
+reg is_far_reg = 1'b0;
 reg record_valid_reg = 1'b0;
 reg record_pending_reg = 1'b0;  // late_reg is being made what the record says, in two clocks
 reg record_made_reg = 1'b0;
-reg [63:0] late_reg = 0;
+reg [31:0] late_reg = 0;
+reg late_is_far_reg = 1'b0;
 reg [31:0] record_late_reg = 0;
 reg record_is_late_reg = 1'b0;
 
@@ -120,10 +119,13 @@ wire sends = state_reg[OPEN] || state_reg[SEND];
 wire narrow_valid;
 wire narrow_last;
 wire narrow_ready;
-wire [31:0] saturated = late_reg[63:32] != 0 ? {32{1'b1}} : late_reg[31:0];
+wire [31:0] saturated = late_reg | {32{late_is_far_reg}};
 wire accepted = m_axis_tvalid && m_axis_tready;
-wire [63:0] last_tick_ns = soon_ns + TO_LAST_TICK;
+// In the next clock's last tick: it is early by a tick at most.
+wire is_due = !late_soon_reg[63] || (TICKS > 1 && ~late_soon_reg < TICK);
 wire second = TICKS > 1 && !was_due_first_reg;
+// In the second tick it is late by less than a tick.
+wire [TICK_WIDTH-1:0] late_second = late_first_reg[TICK_WIDTH-1:0] + TICK_NS[TICK_WIDTH-1:0];
 
 assign packet_ready = ready_reg;
 assign word_ready = sends && narrow_ready;
@@ -146,7 +148,7 @@ assign record_is_late = record_is_late_reg;
 assign next_due_ns = state_reg[WAIT] || state_reg[OPEN] || state_reg[DROP] ? left_reg : {64{1'b1}};
 assign busy = state_reg[SEND] || state_reg[OPEN] || state_reg[DROP];
 assign idle = (state_reg[EMPTY] && !packet_valid && !record_pending_reg && !record_made_reg && !record_valid_reg) ||
-    (state_reg[WAIT] && age_reg[1] && !is_due_reg);
+    (state_reg[WAIT] && age_reg[1] && !is_due);
 
 nagi_axis_narrow #(.DATA_WIDTH(DATA_WIDTH), .MEM_WIDTH(MEM_WIDTH)) narrow_inst (
     .clk(clk),
@@ -176,11 +178,10 @@ always @(posedge clk) begin
         record_valid_reg <= 1'b0;
     end
 
-    will_be_due_reg <= last_tick_ns >= left_reg;
-    is_due_reg <= will_be_due_reg;
-    will_be_due_first_reg <= soon_ns >= left_reg;
-    is_due_first_reg <= will_be_due_first_reg;
-    was_due_first_reg <= is_due_first_reg;
+    late_soon_reg <= soon_ns - left_reg;
+    was_due_first_reg <= !late_soon_reg[63];
+    late_first_reg <= late_soon_reg[31:0];
+    is_far_reg <= late_soon_reg[62:32] != 0;
     age_reg <= state_reg[WAIT] ? {age_reg[0] || age_reg[1], 1'b1} : 2'd0;
 
     if (word_valid && word_ready) begin
@@ -202,12 +203,13 @@ always @(posedge clk) begin
                 to_send_reg <= frame_bytes_reg;
                 is_last_word_reg <= {16'd0, frame_bytes_reg} <= WORD_BYTES;
             end
-            if (age_reg[1] && is_due_reg && run) begin
+            if (age_reg[1] && is_due && run) begin
                 state_reg <= lost_reg ? STATE_DROP : STATE_OPEN;
             end
         end
         state_reg[OPEN]: begin
-            late_reg <= now_ns - left_reg + (second ? TICK : 64'd0);
+            late_reg <= second ? {{32-TICK_WIDTH{1'b0}}, late_second} : late_first_reg;
+            late_is_far_reg <= is_far_reg && !second;
             if (accepted) begin
                 record_pending_reg <= 1'b1;
                 state_reg <= m_axis_tlast ? STATE_EMPTY : STATE_SEND;
@@ -215,6 +217,7 @@ always @(posedge clk) begin
         end
         state_reg[DROP]: begin
             late_reg <= 0;
+            late_is_far_reg <= 1'b0;
             record_pending_reg <= 1'b1;
             state_reg <= STATE_EMPTY;
         end

@@ -119,6 +119,12 @@ def test_timing_that_is_missed_is_said() -> None:
     assert "61.0 MHz of   62.5 MHz  MISSED" in text
 
 
+def test_of_two_nets_of_a_clock_the_slower_counts() -> None:
+    clocks = REPORT["fmax"] | {"board_clkout2": {"achieved": 99.0, "constraint": 125.0}}
+    assert clocks_of(REPORT | {"fmax": clocks})["link"] == (99.0, 125.0)
+    assert clocks_of(REPORT | {"fmax": dict(reversed(clocks.items()))})["link"] == (99.0, 125.0)
+
+
 def test_what_crosses_between_clocks_in_step_is_in_time_for_the_faster() -> None:
     assert crossings_of(REPORT) == {"sys to link": (9.0, 8.0), "link to sys": (6.0, 8.0)}
     text = "\n".join(summary(REPORT))
