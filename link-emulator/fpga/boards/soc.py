@@ -74,7 +74,9 @@ class LinkSoC(SoCMini):
     """The whole gateware of `board`, with the core of `sources` (Verilog files)."""
 
     def __init__(self, board: Board, sources, build_id: int) -> None:
-        SoCMini.__init__(self, board.platform, SYS_HZ, ident=f"nagi on {board.name}", with_ctrl=False)
+        SoCMini.__init__(
+            self, board.platform, SYS_HZ, ident=f"nagi on {board.name}", with_ctrl=False
+        )
         self.crg = board.crg
         self.phy_a, self.phy_b = board.phys
         if board.serial is not None:
