@@ -15,7 +15,8 @@ from nagi_captures.capture import Knots, Scan, match, packets, scan
 from nagi_captures.clocks import ahead_ns, host_ns
 from nagi_captures.drops import read_drops
 from nagi_captures.flow_rows import is_of, matched, scanned
-from nagi_contracts.applications import ApplicationEnds, Applications, TransferClient
+from nagi_contracts.applications import ApplicationEnds, Applications
+from nagi_contracts.applications.transfer import TransferClient
 from nagi_contracts.errors import refuse
 from nagi_contracts.links import Links
 from nagi_contracts.plan import FlowPlan, RunPlan
@@ -256,7 +257,7 @@ class Recorded:
             return measure.end_s
         clock = self.verdict.clocks.get(flow.receiver)
         begin_ns = instant(self.manifest, measure.start_s, clock)
-        after_s = max(0.0, (received.last_data_ns - begin_ns) / 1e9)
+        after_s = max(0.0, float(received.last_data_ns - begin_ns) / 1e9)
         return min(measure.start_s + after_s, measure.end_s)
 
     def seconds(self, flow: FlowPlan) -> float:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pandas as pd
-from nagi_contracts.applications import TransferPlan
+from nagi_contracts.applications.transfer import TransferPlan
 from nagi_contracts.base import Contract
 from nagi_contracts.plan import FlowPlan, RunPlan
 from nagi_contracts.records import Campaign, Manifest, Verdict
