@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from nagi_contracts.base import Contract, is_empty, is_none
+from nagi_contracts.base import Contract, is_empty, is_false, is_none
 from nagi_contracts.plan import DirectionName, DirectionPlan
 
 
@@ -216,6 +216,7 @@ class Links(Contract):
     cpu_pinned: int | None = Field(description="the processor it stayed on, if it did")
     virtual_time: bool = Field(
         False,
+        exclude_if=is_false,
         description="time stood still while it ran, and frames were given to the kernel ahead of "
         "time: transit errors then only count those given too late",
     )

@@ -64,9 +64,8 @@ class _Pace:
         way."""
         underway = self._starts[-min(self._jobs, len(estimated_s)) :]
         took_s, ran_s = _BELIEVED_S + self.took_s, _BELIEVED_S + self.estimated_s
-        pace = took_s / ran_s
-        late = took_s + now - underway[0], ran_s + estimated_s[0]  # if that one is late by now
-        pace = max(pace, late[0] / late[1])
+        late = (took_s + now - underway[0]) / (ran_s + estimated_s[0])  # as that one is by now
+        pace = max(took_s / ran_s, late)
         elapsed_s = sum(now - start for start in underway)
         return max(0.0, sum(estimated_s) * pace - elapsed_s) / len(underway)
 
