@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,21 @@ true
 """
 
 
+UNIT = "nagi-board-address.service"
+
+
+def plug_in(machine) -> None:
+    machine.run("ip", "link", "add", "board0", "type", "veth", "peer", "name", "far-board0")
+
+
+def address_of(machine) -> str:
+    return machine.run("ip", "-brief", "address", "show", "dev", "board0")
+
+
 @pytest.fixture(scope="module")
 def host(boot_host):
     machine = boot_host()
-    machine.run("ip", "link", "add", "board0", "type", "veth", "peer", "name", "far-board0")
+    plug_in(machine)
     # In the place of the package, which is not to be had here.
     loader = "printf '#!/bin/sh\\necho 0.10.0\\n' >/usr/bin/openFPGALoader"
     machine.run("sh", "-c", f"{loader}; chmod 755 /usr/bin/openFPGALoader")
@@ -55,14 +67,25 @@ def test_what_a_board_needs_comes_and_goes(host, provision, wanted):
     assert first.status == 0, first.said
     assert host.run("cat", f"/usr/local/lib/nagi/fpga/{BOARD}/nagi.bit") == "bits"
     assert 'GROUP="plugdev"' in host.run("cat", "/etc/udev/rules.d/61-nagi-board.rules")
-    unit = "/etc/systemd/system/nagi-board-address.service"
-    assert host.run("systemd-analyze", "verify", unit) == ""
-    assert "192.168.251.1/24" in host.run("ip", "-brief", "address", "show", "dev", "board0")
+    assert host.run("systemd-analyze", "verify", f"/etc/systemd/system/{UNIT}") == ""
+    assert "192.168.251.1/24" in address_of(host)
     assert provision(*ONLY, heron=wanted).changed["heron"] == 0
 
     back = provision.back()
     assert back.status == 0, back.said
     assert host.run("sh", "-c", STATE) == before
+
+
+def test_the_address_waits_for_its_interface(host, provision, wanted):
+    assert provision(*ONLY, heron=wanted).status == 0
+    host.run("ip", "link", "delete", "board0")
+    host.run("systemctl", "restart", "--no-block", UNIT)
+    while host.run("systemctl", "show", "--value", "--property=NRestarts", UNIT) in ("", "0"):
+        time.sleep(0.1)
+    plug_in(host)
+    while "192.168.251.1/24" not in address_of(host):
+        time.sleep(0.1)
+    assert provision.back().status == 0
 
 
 @pytest.mark.parametrize(
