@@ -556,6 +556,11 @@ class Campaign(Contract):
     schema_version: Literal[1] = 1
     experiment: str
     variant: str | None
+    only: dict[str, list[str]] = Field(
+        {},
+        exclude_if=is_empty,
+        description="axis, or `repeat` -> values that were chosen by --only",
+    )
     title: str
     reference: str
     lab: str

@@ -256,11 +256,14 @@ def test_repeats_have_the_seeds_they_would_have_without(spec, lab, tmp_path):
     assert len({plan.seed for plan in selection.plans}) == len(selection.plans)
 
 
-def test_repeats_can_be_chosen_as_they_are_counted(spec):
+def test_repeats_can_be_chosen_as_they_are_counted(spec, tmp_path):
     spec.write_text(SPEC.replace(UNTIL, ""))
     points = read_experiment(spec, None)
     whole = select(points, None, {}, BUILD).plans
-    chosen = select(points, None, {"repeat": ["1", "3"], "rate": ["2 Mb/s"]}, BUILD).plans
+    only = {"repeat": ["1", "3"], "rate": ["2 Mb/s"]}
+    selection = select(points, None, only, BUILD)
+    assert CampaignDirectory(tmp_path).describe(selection, "netns", {}).only == only
+    chosen = selection.plans
     assert chosen == [p for p in whole if p.point["rate"] == "2 Mb/s" and p.repeat in (0, 2)]
     assert len(chosen) == 2
     with pytest.raises(InputError, match=r"--only repeat=4: there is no such value; .*1, 2, 3"):

@@ -11,6 +11,7 @@ The bundle itself has everything, captures too, and is too large for a repositor
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -72,11 +73,10 @@ def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
     archive.unlink(missing_ok=True)
     sums = bundle.write_bundle(directory, archive)
     found = outcomes(campaign, table)
-    variant = f" --variant {campaign.variant}" if campaign.variant else ""
     made = Publication(
         experiment=campaign.experiment,
         variant=campaign.variant,
-        command=f"nagi run experiments/{campaign.experiment}.yaml{variant}",
+        command=_command(campaign),
         build=campaign.build,
         programs=programs(directory, campaign),
         runs=len(campaign.runs),
@@ -96,6 +96,16 @@ def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
     shutil.rmtree(target, ignore_errors=True)
     partial.rename(target)
     return made
+
+
+def _command(campaign: Campaign) -> str:
+    """What makes the same runs."""
+    words = ["nagi", "run", f"experiments/{campaign.experiment}.yaml"]
+    if campaign.variant:
+        words += ["--variant", campaign.variant]
+    for axis, values in campaign.only.items():
+        words += [word for value in values for word in ("--only", f"{axis}={value}")]
+    return shlex.join(words)
 
 
 def programs(directory: Path, campaign: Campaign) -> list[str]:

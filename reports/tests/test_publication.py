@@ -81,3 +81,13 @@ def test_nothing_else_is_lost(campaign, tmp_path):
     with pytest.raises(InputError, match="has something else in it"):
         publish_to(campaign, mine)
     assert (mine / "thesis.tex").exists()
+
+
+def test_a_part_of_an_experiment_is_published_as_one(campaign, tmp_path):
+    part = Campaign.read(campaign / "campaign.json").model_copy(
+        update={"only": {"rate": ["1 Mb/s"], "repeat": ["1"]}}
+    )
+    made = publish(campaign, part, tmp_path / "published")
+    assert made.command == (
+        "nagi run experiments/example.yaml --variant short --only 'rate=1 Mb/s' --only repeat=1"
+    )

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -60,6 +60,7 @@ class Selection:
     switch: SwitchTarget = "nagi"
     no_radios: schemes.Availability | None = None  # why links cannot be radios; None: they can
     no_fpgas: schemes.Availability | None = None  # why no FPGA can be simulated; None: it can
+    only: dict[str, list[str]] = field(default_factory=dict)  # axis, or repeat -> chosen values
 
     @property
     def experiment(self) -> Experiment:
@@ -108,6 +109,7 @@ def select(
     which are counted from 1, those under "repeat". `available` says whether a scheme can run where
     the runs are to take place, `switch` what switches run, `radios` whether links can be radios
     there, `fpgas` whether FPGAs can be simulated; they are asked if any is. Raises InputError."""
+    asked = only
     is_axis = any(REPEAT in point.values for point in points)
     repeats = [] if is_axis else only.get(REPEAT, [])
     only = {axis: values for axis, values in only.items() if axis != REPEAT or is_axis}
@@ -138,7 +140,7 @@ def select(
     no_radios = None if can_be is None or can_be.available else can_be
     can_simulate = fpgas() if fpga.names(plans) else None
     no_fpgas = None if can_simulate is None or can_simulate.available else can_simulate
-    return Selection(variant, chosen, plans, unavailable, build, switch, no_radios, no_fpgas)
+    return Selection(variant, chosen, plans, unavailable, build, switch, no_radios, no_fpgas, asked)
 
 
 def _require_known(axis: str, values: list[str], known: list[str]) -> None:
@@ -263,6 +265,7 @@ class CampaignDirectory:
         campaign = Campaign(
             experiment=experiment.name,
             variant=selection.variant,
+            only=selection.only,
             title=experiment.title,
             reference=experiment.reference,
             lab=lab,
