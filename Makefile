@@ -320,7 +320,7 @@ results: virtual-lab
 	    $(RUN)/nagi publish results/$$name experiments/results/$$name; \
 	done
 	@$(RUN)/python experiments/results/silences.py results/tcp-real-2001-handoff*
-	@$(RUN)/python experiments/results/windows.py results/achievement-2008
+	@$(RUN)/python experiments/results/windows.py results/achievement-2008 results/achievement-2008-uncapped
 	@$(RUN)/python experiments/results/figures.py
 
 # FPGA_CORE="--seed 2 --without-poisson".

@@ -71,7 +71,7 @@ _SCHEMES = {
 
 def draw_achievement(target: Path) -> None:
     """Windows over time: without loss at 40 Mb/s, and westwood's at 0.1 %; goodput at 0.1 %."""
-    windows = pd.read_csv(HERE / "achievement-2008.csv")
+    windows = _windows("achievement-2008")
     without_loss = windows[windows["error_rate"] == "0 %"]
     with style():
         figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
@@ -103,9 +103,9 @@ def draw_achievement(target: Path) -> None:
         table = _published("achievement-2008")
         for scheme, colour in _SCHEMES.items():
             of = table[table["point.scheme"] == scheme]
-            _errorbars(fourth, _indices(of), color=colour, marker="o", label=scheme)
+            _errorbars(fourth, _indices(of, "0.1 %"), color=colour, marker="o", label=scheme)
         longer = _published("achievement-2008-westwood-min-rto")
-        _errorbars(fourth, _indices(longer), color=_SCHEMES["westwood"], marker="s", ls="--",
+        _errorbars(fourth, _indices(longer, "0.1 %"), color=_SCHEMES["westwood"], marker="s", ls="--",
                    label="its RTO from 1 s")  # fmt: skip
         fourth.fill_between([75, 205], 0.2, color=_GREY, alpha=0.2, lw=0, label="the paper")
         fourth.set_xlabel("Capacity of the wireless link (Mb/s)")
@@ -116,9 +116,46 @@ def draw_achievement(target: Path) -> None:
         target.write_text(svg(figure), encoding="utf-8")
 
 
-def _indices(table: pd.DataFrame) -> dict[float, list[float]]:
-    """AGI of what headers leave, at a loss of 0.1 %, by capacity in Mb/s."""
-    at = table[table["point.error_rate"] == "0.1 %"]
+def draw_uncapped(target: Path) -> None:
+    """Without loss: AGI with and without the cap on the window, windows over time without it."""
+    with style():
+        figure = Figure(figsize=(WIDTH, 2.8), layout="constrained")
+        first, second, third = figure.subplots(1, 3)
+        for ax, name, title in (
+            (first, "achievement-2008", "Windows up to 1,000 packets"),
+            (second, "achievement-2008-uncapped", "Windows without a cap"),
+        ):
+            table = _published(name)
+            for scheme, colour in _SCHEMES.items():
+                found = _indices(table[table["point.scheme"] == scheme], "0 %")
+                ax.plot(list(found), list(found.values()), color=colour, marker="o", ms=3,
+                        label=scheme)  # fmt: skip
+            ax.set_xlabel("Wireless link (Mb/s)")
+            ax.set_ylabel("AGI of what headers leave")
+            ax.set_title(title)
+            ax.set_ylim(0, 1.05)
+        first.legend(loc="lower left", ncols=2, columnspacing=0.8, handlelength=1.4)
+        windows = _windows("achievement-2008-uncapped")
+        for scheme in ("sack", "newreno", "vegas"):
+            of = windows[windows["scheme"] == scheme]
+            third.plot(of["second"], of["window_packets"], color=_SCHEMES[scheme], label=scheme)
+        third.set_xlabel("Time (s)")
+        third.set_ylabel("Window (packets)")
+        third.set_title("100 Mb/s, no cap")
+        third.set_ylim(0, 3400)
+        third.legend(loc="upper right")
+        target.write_text(svg(figure), encoding="utf-8")
+
+
+def _windows(campaign: str) -> pd.DataFrame:
+    """Rows of windows.py."""
+    table = pd.read_csv(HERE / "achievement-2008.csv")
+    return table[table["campaign"] == campaign]
+
+
+def _indices(table: pd.DataFrame, error_rate: str) -> dict[float, list[float]]:
+    """AGI of what headers leave, by capacity in Mb/s."""
+    at = table[table["point.error_rate"] == error_rate]
     return _over("capacity", at, at["agi"] / at["agi_ceiling"])
 
 
@@ -297,6 +334,7 @@ def _published(name: str) -> pd.DataFrame:
 
 def main() -> None:
     draw_achievement(HERE / "achievement-2008.svg")
+    draw_uncapped(HERE / "achievement-2008-uncapped.svg")
     draw_westwoodvt(HERE / "westwoodvt-2007.svg")
     draw_tcp_real(HERE / "tcp-real-2001.svg")
     draw_tcp_real_handoff(HERE / "tcp-real-2001-handoff.svg")

@@ -2,7 +2,7 @@
 """Windows and goodput over time of chosen runs, which results.parquet does not have and figures.py
 needs: achievement-2008.csv.
 
-    python windows.py results/achievement-2008
+    python windows.py results/achievement-2008 ...     # replaces the rows of these campaigns
 
 A row a second of a run: the sender's mean window in packets, the share of the capacity that was
 acknowledged as data, and the shares of samples of the socket in which the kernel was in recovery
@@ -18,16 +18,19 @@ from pathlib import Path
 import pandas as pd
 
 TABLE = Path(__file__).resolve().parent / "achievement-2008.csv"
-# The first repeat of each run at these points.
-_CHOSEN = (
-    {"error_rate": "0 %", "capacity": "40 Mb/s"},
-    {"error_rate": "0.1 %", "capacity": "100 Mb/s", "scheme": "westwood"},
-)
+# The first repeat of each run at these points of a campaign.
+_CHOSEN = {
+    "achievement-2008": (
+        {"error_rate": "0 %", "capacity": "40 Mb/s"},
+        {"error_rate": "0.1 %", "capacity": "100 Mb/s", "scheme": "westwood"},
+    ),
+    "achievement-2008-uncapped": ({"error_rate": "0 %", "capacity": "100 Mb/s"},),
+}
 _RECOVERY, _LOSS = 3, 4  # tcp_ca_state of include/net/tcp.h
 
 
-def seconds_of(run: Path, point: dict[str, str], capacity_bps: float) -> pd.DataFrame:
-    """The rows of a run directory."""
+def seconds_of(run: Path, names: dict[str, str], capacity_bps: float) -> pd.DataFrame:
+    """The rows of a run directory; `names`: its campaign and point."""
     columns = ["t_s", "snd_cwnd", "bytes_acked", "ca_state"]
     samples = pd.read_parquet(run / "tcp_info.parquet", columns=columns).sort_values("t_s")
     second = samples["t_s"].floordiv(1).astype(int)
@@ -35,7 +38,7 @@ def seconds_of(run: Path, point: dict[str, str], capacity_bps: float) -> pd.Data
     acked = by_second["bytes_acked"].last().diff().fillna(by_second["bytes_acked"].last())
     return pd.DataFrame(
         {
-            **point,
+            **names,
             "second": by_second.size().index,
             "window_packets": by_second["snd_cwnd"].mean().round(1),
             "share": (acked * 8 / capacity_bps).round(4),
@@ -45,16 +48,24 @@ def seconds_of(run: Path, point: dict[str, str], capacity_bps: float) -> pd.Data
     )
 
 
-def main(results: Path) -> None:
-    rows = [json.loads(path.read_text())["rows"][0] for path in results.glob("runs/*/metrics.json")]
+def main(campaigns: list[Path]) -> None:
     found = [
-        seconds_of(results / "runs" / row["run_id"], row["point"], row["bottleneck_bps"])
-        for row in rows
-        if row["repeat"] == 0 and any(each.items() <= row["point"].items() for each in _CHOSEN)
+        seconds_of(run.parent, {"campaign": campaign.name} | row["point"], row["bottleneck_bps"])
+        for campaign in campaigns
+        for run in campaign.glob("runs/*/metrics.json")
+        for row in json.loads(run.read_text())["rows"][:1]
+        if row["repeat"] == 0
+        and any(each.items() <= row["point"].items() for each in _CHOSEN[campaign.name])
     ]
-    table = pd.concat(found).sort_values(["error_rate", "capacity", "scheme", "second"])
+    if not found:
+        return
+    table = pd.concat(found)
+    if TABLE.exists():
+        known = pd.read_csv(TABLE)
+        table = pd.concat([known[~known["campaign"].isin(table["campaign"])], table])
+    table = table.sort_values(["campaign", "error_rate", "capacity", "scheme", "second"])
     table.to_csv(TABLE, index=False, lineterminator="\n")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main([Path(each) for each in sys.argv[1:]])
