@@ -105,8 +105,8 @@ def draw_achievement(target: Path) -> None:
             of = table[table["point.scheme"] == scheme]
             _errorbars(fourth, _indices(of, "0.1 %"), color=colour, marker="o", label=scheme)
         longer = _published("achievement-2008-westwood-min-rto")
-        _errorbars(fourth, _indices(longer, "0.1 %"), color=_SCHEMES["westwood"], marker="s", ls="--",
-                   label="its RTO from 1 s")  # fmt: skip
+        _errorbars(fourth, _indices(longer, "0.1 %"), color=_SCHEMES["westwood"], marker="s",
+                   ls="--", label="its RTO from 1 s")  # fmt: skip
         fourth.fill_between([75, 205], 0.2, color=_GREY, alpha=0.2, lw=0, label="the paper")
         fourth.set_xlabel("Capacity of the wireless link (Mb/s)")
         fourth.set_ylabel("AGI of what headers leave")
