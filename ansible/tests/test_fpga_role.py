@@ -13,6 +13,7 @@ pytestmark = pytest.mark.slow  # a host boots
 BOARD = "colorlight-5a-75b"
 HOST = {"nagi_node": "emulator", "nagi_links": {"wired": {"S": "board", "N": "board"}}}
 ONLY = ("--tags", "fpga")
+UNIT = "nagi-board-address.service"
 STATE = """
 for place in /etc /usr/local; do
     find $place -type d -printf '%p %m %u %g\\n' -o -printf '%p %m %u %g %s %l\\n' 2>&1
@@ -20,9 +21,6 @@ done | sort
 ip -brief address show dev board0
 true
 """
-
-
-UNIT = "nagi-board-address.service"
 
 
 def plug_in(machine) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from campaign_table import replace_campaigns
 
 TABLE = Path(__file__).resolve().parent / "tcp-real-2001-handoff.csv"
 _SILENCE_S = 0.2
@@ -48,14 +49,8 @@ def main(campaigns: list[Path]) -> None:
         for campaign in campaigns
         for run in campaign.glob("runs/*/metrics.json")
     ]
-    if not rows:
-        return
-    found = pd.DataFrame(rows)
-    if TABLE.exists():
-        known = pd.read_csv(TABLE)
-        found = pd.concat([known[~known["campaign"].isin(found["campaign"])], found])
-    found = found.sort_values(["campaign", "delay", "scheme", "repeat"])
-    found.to_csv(TABLE, index=False, lineterminator="\n")
+    if rows:
+        replace_campaigns(TABLE, pd.DataFrame(rows), ["campaign", "delay", "scheme", "repeat"])
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+from campaign_table import replace_campaigns
 
 TABLE = Path(__file__).resolve().parent / "achievement-2008.csv"
 # The first repeat of each run at these points of a campaign.
@@ -57,14 +58,9 @@ def main(campaigns: list[Path]) -> None:
         if row["repeat"] == 0
         and any(each.items() <= row["point"].items() for each in _CHOSEN[campaign.name])
     ]
-    if not found:
-        return
-    table = pd.concat(found)
-    if TABLE.exists():
-        known = pd.read_csv(TABLE)
-        table = pd.concat([known[~known["campaign"].isin(table["campaign"])], table])
-    table = table.sort_values(["campaign", "error_rate", "capacity", "scheme", "second"])
-    table.to_csv(TABLE, index=False, lineterminator="\n")
+    if found:
+        order = ["campaign", "error_rate", "capacity", "scheme", "second"]
+        replace_campaigns(TABLE, pd.concat(found), order)
 
 
 if __name__ == "__main__":

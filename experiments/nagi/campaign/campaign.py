@@ -109,17 +109,18 @@ def select(
     which are counted from 1, those under "repeat". `available` says whether a scheme can run where
     the runs are to take place, `switch` what switches run, `radios` whether links can be radios
     there, `fpgas` whether FPGAs can be simulated; they are asked if any is. Raises InputError."""
-    asked = only
     is_axis = any(REPEAT in point.values for point in points)
     repeats = [] if is_axis else only.get(REPEAT, [])
-    only = {axis: values for axis, values in only.items() if axis != REPEAT or is_axis}
-    for axis, values in only.items():
+    of_axes = {axis: values for axis, values in only.items() if axis != REPEAT or is_axis}
+    for axis, values in of_axes.items():
         known = sorted({point.values[axis] for point in points if axis in point.values})
         if not known:
             what = f"--only {excerpt(axis)}=...: there is no such axis"
             raise refuse(what, choices(axis, [*points[0].values, REPEAT], "axes"))
         _require_known(axis, values, known)
-    chosen = [p for p in points if all(p.values[axis] in values for axis, values in only.items())]
+    chosen = [
+        p for p in points if all(p.values[axis] in values for axis, values in of_axes.items())
+    ]
     if not chosen:
         raise refuse("--only leaves no runs", "give fewer values, or others")
     memo = Memo()
@@ -140,7 +141,7 @@ def select(
     no_radios = None if can_be is None or can_be.available else can_be
     can_simulate = fpgas() if fpga.names(plans) else None
     no_fpgas = None if can_simulate is None or can_simulate.available else can_simulate
-    return Selection(variant, chosen, plans, unavailable, build, switch, no_radios, no_fpgas, asked)
+    return Selection(variant, chosen, plans, unavailable, build, switch, no_radios, no_fpgas, only)
 
 
 def _require_known(axis: str, values: list[str], known: list[str]) -> None:

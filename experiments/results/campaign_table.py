@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A CSV beside README.md whose rows say which campaign they are of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+
+def replace_campaigns(path: Path, found: pd.DataFrame, order: list[str]) -> None:
+    """Puts `found` in the place of the rows that `path` has of its campaigns, sorted by `order`."""
+    if path.exists():
+        known = pd.read_csv(path)
+        found = pd.concat([known[~known["campaign"].isin(found["campaign"])], found])
+    found.sort_values(order).to_csv(path, index=False, lineterminator="\n")
