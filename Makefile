@@ -169,7 +169,7 @@ sdr: setup
 	@cmake --install $(SDR) >/dev/null
 
 # The bitstream of a board, by tools from PyPI alone: BOARD=NAME, one of link-emulator/fpga/boards; SEEDS: how many placements
-# are tried until timing is met. What experiments load is put where they look for it.
+# are tried until one is routed and in time. What experiments load is put where they look for it.
 BOARD ?= colorlight-i9
 SEEDS ?= 4
 fpga: $(VENV)/.fpga

