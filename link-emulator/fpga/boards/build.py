@@ -35,7 +35,7 @@ MAX_SEEDS = 4  # placements that are tried until one is routed and timing is met
 # nextpnr routes arcs, and some of them anew where they were in another's way; it ends when none is
 # left. Of a placement that is too dense that number stays for hours: it is given up after so many
 # thousands of arcs without fewer being left.
-PATIENCE = 10
+PATIENCE = 5
 # nextpnr's names of clocks, and soc.py's: of the PLL's outputs, and of what the PHYs give.
 _CLOCKS = {
     "board_clkout0": "sys",

@@ -183,7 +183,7 @@ def test_boards_are_named_alike_everywhere() -> None:
 
 def routed(left: int) -> str:
     """What nextpnr says after a thousand arcs."""
-    return f"Info:      54000 |    13079      40912 |  295   697 | {left:9}|       7.11     99.68|\n"
+    return f"Info:      54000 |    13079      40912 |  295   697 | {left:9}|    7.11  99.68|\n"
 
 
 def test_routing_that_gets_on_is_waited_for() -> None:
