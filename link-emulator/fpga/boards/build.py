@@ -267,8 +267,7 @@ def build(name: str, directory: Path, seeds: int) -> int:
             break
     else:
         raise BuildError(
-            f"none of {seeds} placements is routed and meets timing: try more, as "
-            f"SEEDS={2 * seeds}"
+            f"none of {seeds} placements is routed and meets timing: try more, as SEEDS={2 * seeds}"
         )
     _tool("yowasp-ecppack", ["--compress", "top.config", "nagi.bit"], directory, "ecppack.txt")
     bits = (directory / "nagi.bit").read_bytes()
