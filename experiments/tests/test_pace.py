@@ -40,15 +40,15 @@ def test_a_slow_machine_is_slow_next_time(plan):
 def test_once_known_what_is_as_estimated_changes_nothing():
     pace.learn(KIND, 100, 250)
     for _ in range(20):
-        pace.learn(KIND, 250, 250)
+        pace.learn(KIND, 100, 250)
     assert pace.known().of(KIND).ratio == pytest.approx(2.5)
 
 
 def test_of_earlier_runs_an_hour_counts():
     pace.learn(KIND, 3000, 6000)
-    pace.learn(KIND, 1200, 600)  # 600 s without the pace: both fit into an hour
+    pace.learn(KIND, 600, 600)  # both fit into an hour
     assert pace.known().of(KIND).ratio == pytest.approx(6600 / 3600)
-    pace.learn(KIND, 3600 * 6600 / 3600, 3600)
+    pace.learn(KIND, 3600, 3600)
     assert pace.known().of(KIND).ratio == pytest.approx(1.0)
 
 
@@ -57,7 +57,7 @@ def test_each_kind_of_runs_has_a_pace(plan):
     assert (pace.kind_of(plan), pace.kind_of(over_media)) == (KIND, f"{KIND} media")
     pace.learn(pace.kind_of(over_media), 100, 50)
     assert pace.known().of(KIND).ratio == 0.5  # nothing else is known
-    pace.learn(KIND, 50, 200)  # 100 without the pace
+    pace.learn(KIND, 100, 200)
     assert pace.known().of(KIND).ratio == 2.0
     assert pace.known().of(f"{KIND} media").ratio == 0.5
     assert pace.known().of(f"{KIND} switches").ratio == 250 / 200

@@ -139,11 +139,12 @@ def virtual_seconds_of(plan: RunPlan) -> float:
     return VIRTUAL_RUN_S + VIRTUAL_SECOND_S * plan.timeline.end_s + VIRTUAL_CROSSING_S * crossings
 
 
-def seconds_in(lab: str) -> Callable[[RunPlan], float]:
-    """How long a run takes in a lab, by the clock on the wall, at the pace of this machine."""
+def seconds_in(lab: str, paces: pace.Paces | None = None) -> Callable[[RunPlan], float]:
+    """How long a run takes in a lab, by the clock on the wall, at the pace of this machine (None:
+    as it is known now)."""
     if lab != virtual.NAME:
         return seconds_of
-    paces = pace.known()
+    paces = paces or pace.known()
     return lambda plan: virtual_seconds_of(plan) * paces.of(pace.kind_of(plan)).ratio
 
 

@@ -99,12 +99,11 @@ def known() -> Paces:
 
 
 def learn(kind: str, estimated_s: float, took_s: float) -> None:
-    """Runs of a kind that were to take `estimated_s`, multiplied by the pace known so far, took so
-    long, or would have without other programs (Share). If it cannot be kept, it is not."""
+    """Runs of a kind that were to take `estimated_s`, without any pace, took so long, or would have
+    without other programs (Share). If it cannot be kept, it is not."""
     if estimated_s <= 0 or took_s <= 0:
         return
     paces = known()
-    estimated_s /= paces.of(kind).ratio
     before = paces.kinds.get(kind, Pace())
     share = min(1.0, max(0.0, _REMEMBERED_S - estimated_s) / max(before.estimated_s, 1.0))
     made = Pace(

@@ -203,6 +203,11 @@ class _Launch:
     cluster: Cluster | None = None
 
     @cached_property
+    def _paces(self) -> pace.Paces:
+        """As known when the campaign began: others may learn meanwhile."""
+        return pace.known()
+
+    @cached_property
     def _console(self) -> Console:
         return text_console(self.json_)
 
@@ -227,7 +232,7 @@ class _Launch:
             tries=self.tries,
             tried=self._tried(selection.available()),
             jobs=self.jobs,
-            lasts=seconds_in(self.labs.name),
+            lasts=seconds_in(self.labs.name, self._paces),
             place=self.cluster.in_words if self.cluster is not None else None,
         )
         if self.cluster is not None:
@@ -259,7 +264,8 @@ class _Launch:
                 if self.cluster is None:
                     estimated_s, took_s = progress.beside_estimate()
                     kind = pace.kind_of(selection.plans[0])  # all are of one
-                    pace.learn(kind, estimated_s, took_s * share.value())
+                    nominal_s = estimated_s / self._paces.of(kind).ratio
+                    pace.learn(kind, nominal_s, took_s * share.value())
         conclude(directory, Campaign.read(directory.campaign), self.json_)
         for line in (
             runner.cost.in_words(self.cluster.in_words() if self.cluster is not None else ""),
@@ -274,7 +280,7 @@ class _Launch:
         """What is about to be run, where results go, and what it takes."""
         plans, directory = selection.available(), self.directory
         waiting = [plan for plan in plans if not directory.has(plan)]
-        lasts = seconds_in(self.labs.name)
+        lasts = seconds_in(self.labs.name, self._paces)
         at_once = self.jobs if self.cluster is None else 0
         needed = disk_needed(waiting, selection.experiment.keep, at_once)
         at_least = "at least " if selection.experiment.until else ""
