@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from marks import in_virtual_time
-from nagi.plan.planner import plan_runs
+from nagi.campaign.campaign import select
 from nagi.spec.points import read_experiment
 from nagi_contracts.paths import ROOT
 from nagi_contracts.records import Campaign
@@ -46,7 +46,7 @@ def test_the_experiment_is_still_the_one_that_was_run(published):
     campaign = Campaign.read(published / "campaign.json")
     assert published.name == bundle_name(campaign)
     points = read_experiment(spec_of(made), made.variant)
-    plans = [plan for point in points for plan in plan_runs(point, made.variant)]
+    plans = select(points, made.variant, campaign.only, campaign.build).plans
     assert sorted((json.dumps(plan.point), plan.repeat) for plan in plans) == sorted(
         (json.dumps(run.point), run.repeat) for run in campaign.runs
     )
