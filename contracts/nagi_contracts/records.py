@@ -33,8 +33,8 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from nagi_contracts.base import Contract, is_empty, is_false, is_none, is_true
-from nagi_contracts.plan import DirectionName, RunPlan
+from nagi_contracts.base import Contract, is_default, is_empty, is_false, is_none, is_true
+from nagi_contracts.plan import DirectionName, RunPlan, SwitchTarget
 from nagi_contracts.statements import Statement
 
 
@@ -561,6 +561,9 @@ class Campaign(Contract):
         exclude_if=is_empty,
         description="axis, or `repeat` -> values that were chosen by --only",
     )
+    switch: SwitchTarget = Field(
+        "nagi", exclude_if=is_default("nagi"), description="what switches run"
+    )
     title: str
     reference: str
     lab: str
@@ -578,3 +581,18 @@ class Campaign(Contract):
         None, description="points were repeated until their interval was narrow enough"
     )
     statements: list[Statement] = Field([], description="what the report holds the results against")
+
+    def command(self, spec: str) -> list[str]:
+        """The command line that makes the same runs, of the experiment in a file."""
+        return [
+            *("nagi", "run", spec),
+            *(("--variant", self.variant) if self.variant else ()),
+            *(
+                word
+                for axis, values in self.only.items()
+                for value in values
+                for word in ("--only", f"{axis}={value}")
+            ),
+            *(("--switch", self.switch) if self.switch != "nagi" else ()),
+            *(("--skip-unavailable",) if self.left_out else ()),
+        ]

@@ -76,7 +76,7 @@ def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
     made = Publication(
         experiment=campaign.experiment,
         variant=campaign.variant,
-        command=_command(campaign),
+        command=shlex.join(campaign.command(f"experiments/{campaign.experiment}.yaml")),
         build=campaign.build,
         programs=programs(directory, campaign),
         runs=len(campaign.runs),
@@ -96,16 +96,6 @@ def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
     shutil.rmtree(target, ignore_errors=True)
     partial.rename(target)
     return made
-
-
-def _command(campaign: Campaign) -> str:
-    """What makes the same runs."""
-    words = ["nagi", "run", f"experiments/{campaign.experiment}.yaml"]
-    if campaign.variant:
-        words += ["--variant", campaign.variant]
-    for axis, values in campaign.only.items():
-        words += [word for value in values for word in ("--only", f"{axis}={value}")]
-    return shlex.join(words)
 
 
 def programs(directory: Path, campaign: Campaign) -> list[str]:

@@ -91,3 +91,14 @@ def test_a_part_of_an_experiment_is_published_as_one(campaign, tmp_path):
     assert made.command == (
         "nagi run experiments/example.yaml --variant short --only 'rate=1 Mb/s' --only repeat=1"
     )
+
+
+def test_the_command_says_what_switches_ran_and_what_was_left_out(campaign):
+    other = Campaign.read(campaign / "campaign.json").model_copy(
+        update={"switch": "bmv2", "left_out": {"bbr": "there is no module"}}
+    )
+    words = other.command("my experiment.yaml")
+    assert words[2:] == [
+        *("my experiment.yaml", "--variant", "short"),
+        *("--switch", "bmv2", "--skip-unavailable"),
+    ]

@@ -267,6 +267,7 @@ class CampaignDirectory:
             experiment=experiment.name,
             variant=selection.variant,
             only=selection.only,
+            switch=selection.switch,
             title=experiment.title,
             reference=experiment.reference,
             lab=lab,

@@ -180,7 +180,7 @@ def run(
         try:
             verdicts = launch.carry_out(selection)
         except TooNoisy as error:
-            again = same_command(wanted, spec, only, switch, skip_unavailable)
+            again = Campaign.read(directory.campaign).command(str(spec))
             for line in too_noisy_in_words(error, again, out or wanted.default_out):
                 write_line(line, error_console)
             raise typer.Exit(1) from None
@@ -340,23 +340,6 @@ class _Launch:
 def stops_if_noisy(lab: str, keep_going: bool) -> bool:
     """Whether to stop if most of the first runs are late."""
     return lab == netns.NAME and not keep_going
-
-
-def same_command(
-    wanted: Wanted,
-    spec: Path,
-    only: list[str] | None,
-    switch: str,
-    skip_unavailable: bool,
-) -> list[str]:
-    """The command line that runs the same, wherever."""
-    return [
-        *("nagi", "run", str(spec)),
-        *(("--variant", wanted.variant) if wanted.variant else ()),
-        *(word for value in only or [] for word in ("--only", value)),
-        *(("--switch", switch) if switch != "nagi" else ()),
-        *(("--skip-unavailable",) if skip_unavailable else ()),
-    ]
 
 
 def too_noisy_in_words(error: TooNoisy, command: list[str], out: Path) -> list[str]:
