@@ -18,6 +18,7 @@ from unittest.mock import Mock
 import pandas as pd
 import pytest
 from marks import in_virtual_time, needs_root
+from nagi.campaign import pace
 from nagi.campaign.campaign import CampaignDirectory, Observer, Runner
 from nagi.labs import guest
 from nagi.labs.guest import Guest
@@ -267,6 +268,19 @@ exec /usr/bin/python3 -IS -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321fedc
     assert (own / "mine").exists() and elsewhere.exists()
     for target in targets[:-1]:
         assert not (target / "nagi-was-here").exists()
+
+
+def test_what_a_guest_took_of_the_processors_is_ones_own(tmp_path):
+    own = tmp_path / "own"
+    own.mkdir()
+    script = """
+/usr/bin/python3 -IS -c 'sum(range(5 * 10**7))'
+exec /usr/bin/python3 -IS -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321fedc)'
+"""
+    *_, before = pace._processor_seconds()
+    assert Guest(own, {}, script, 1, guest.processors()[0]).run(60, lambda: False).in_time
+    *_, after = pace._processor_seconds()
+    assert after - before > 0.3
 
 
 def test_a_guest_that_hangs_is_ended_and_says_its_last_lines(tmp_path):

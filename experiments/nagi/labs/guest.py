@@ -151,8 +151,11 @@ def _sandbox(writable: dict[Path, Path], readable: dict[Path, Path]) -> list[str
     the given directories: inside -> outside."""
     binds = [("--bind", inside, outside) for inside, outside in writable.items()]
     binds += [("--ro-bind", inside, outside) for inside, outside in readable.items()]
+    # As process 1, not below a reaper that bwrap does not wait for: what it takes of the processors
+    # is counted as this process's children's (campaign/pace.py).
     return [
-        *("bwrap", "--unshare-all", "--die-with-parent", "--clearenv", "--cap-drop", "ALL"),
+        *("bwrap", "--unshare-all", "--as-pid-1", "--die-with-parent", "--clearenv"),
+        *("--cap-drop", "ALL"),
         *("--ro-bind", "/", "/", "--dev", "/dev", "--tmpfs", "/dev/shm", "--proc", "/proc"),
         *("--tmpfs", "/mnt", "--perms", "0755", "--dir", str(INSIDE)),
         *(
