@@ -88,7 +88,7 @@ def _version(tool: str) -> str:
 
 
 def build_id(board: str, sources: Iterable[Path] | None = None) -> int:
-    """Of a board: of its sources and what they are told, of the tools and their options."""
+    """Of a board: of its sources and what they are told, of the tools and what Yosys is told."""
     found = sources or [*core_sources(), *RTL.glob("*.vh"), *board_sources(board)]
     _, arguments = BOARDS.get(board, (board, {}))
     digest = hashlib.sha256(f"{board} {sorted(arguments.items())} {KINDS.get(board)}\n".encode())
