@@ -44,6 +44,11 @@ class Ended:
     console: str
 
 
+# A sandbox's process 1. bwrap does not wait for one of its own, so that nobody would know what the
+# guest took of the processors (campaign/pace.py); the guest cannot be it, as it ends by SIGABRT.
+_FIRST = ("sh", "-c", '"$@"; exit $?', "sh")
+
+
 class Guest:
     """One boot. `own` is the directory it may write to, `programs` what else it sees below
     /mnt/nagi: name -> file or directory outside. Its first process is a shell with `script`."""
@@ -64,6 +69,7 @@ class Guest:
                 f"{LIBRARY}/entropy.so",
             ),
             *("--setenv", "TMPDIR", "/dev/shm", "--setenv", "HOME", "/dev/shm"),
+            *_FIRST,
             str(LIBRARY / "linux"),
             *(f"mem={MEMORY_MIB}M", "rootfstype=hostfs", "rootflags=/", "rw", "quiet", "noreboot"),
             *("time-travel=inf-cpu", f"time-travel-start={BOOT_S}000000000", "seccomp=on"),
@@ -151,8 +157,6 @@ def _sandbox(writable: dict[Path, Path], readable: dict[Path, Path]) -> list[str
     the given directories: inside -> outside."""
     binds = [("--bind", inside, outside) for inside, outside in writable.items()]
     binds += [("--ro-bind", inside, outside) for inside, outside in readable.items()]
-    # As process 1, not below a reaper that bwrap does not wait for: what it takes of the processors
-    # is counted as this process's children's (campaign/pace.py).
     return [
         *("bwrap", "--unshare-all", "--as-pid-1", "--die-with-parent", "--clearenv"),
         *("--cap-drop", "ALL"),
