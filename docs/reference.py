@@ -143,12 +143,7 @@ def checks() -> str:
         "A run is valid if no measured value exceeds its limit. "
         "[Reports and metrics](../reports-and-metrics.md#the-certificate) explains the checks.\n",
     ]
-    for head, limits in (
-        ("Every run", certificate.LIMITS),
-        ("Runs with switches", certificate.SWITCH_LIMITS),
-        ("Runs with radios", certificate.RADIO_LIMITS),
-        ("Runs with FPGAs", certificate.FPGA_LIMITS),
-    ):
+    for head, limits in certificate.LIMITS_BY_RUNS.items():
         rows = [
             (
                 f"`{name}`",

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from marks import needs_root
+from nagi.verdict.certificate import is_late
 from nagi_contracts.links import Links
 from nagi_contracts.records import Manifest, Verdict
 from radio_runs import check, needs_nagi_sdr, needs_uhd_double, over_the_double, run
@@ -20,18 +19,12 @@ def test_a_run_over_a_radio_is_certified_and_reported(tmp_path):
     assert Manifest.read(directory / "manifest.json").build.nagi_sdr is not None
 
 
-# What two processors that hosts, modems and devices share do not do in time.
-TIMING = re.compile(
-    "(transit_error|capture_transit|arrival_lateness|host_response)_|radio_not_sent"
-)
-
-
 @needs_uhd_double
 def test_a_run_over_devices_is_certified(tmp_path):
     said, directory = run(tmp_path, over_the_double(), tries=1)
     verdict = Verdict.read(directory / "verdict.json")
-    failed = {check.name for check in verdict.checks if not check.ok}
-    assert not [name for name in failed if not TIMING.match(name)], said
+    # Two processors that hosts, modems and devices share may be late.
+    assert verdict.status == "valid" or is_late(verdict), said
     counts = Links.read(directory / "links.json").links[1].forward.transmissions
     values = {check.name: check.value for check in verdict.checks}
     assert values["radio_unanswered"] == values["replay_differences"] == 0

@@ -115,12 +115,13 @@ def test_only_what_is_late_alone_is_late():
     recorded = Verdict.read(RUN / "verdict.json")
 
     def missing(*names: str) -> Verdict:
-        checks = [
-            each.model_copy(update={"ok": each.name not in names}) for each in recorded.checks
-        ]
+        first = recorded.checks[0]
+        checks = [first.model_copy(update={"name": name, "ok": False}) for name in names]
         return recorded.model_copy(update={"status": "invalid", "checks": checks})
 
     assert is_late(missing("transit_error_p99", "agent_lateness"))
+    assert is_late(missing("radio_not_sent", "radio_not_received"))
     assert not is_late(missing("transit_error_p99", "replay_differences"))
+    assert not is_late(missing("scheme_fallbacks"))
     assert not is_late(missing())  # such as an emulator that did not end in order
     assert is_late(late_verdict()) and not is_late(recorded)
