@@ -310,7 +310,7 @@ bench-medium-ns3: virtual-lab
 # What is published of whole papers, in experiments/results. RESULTS="westwoodvt-2007 achievement-2008:uncapped" makes
 # a part of it: experiments, with a variant after the colon. DASK=ADDRESS uses a cluster.
 RESULTS := achievement-2008 achievement-2008:uncapped achievement-2008:westwood-min-rto multihop-2005 multihop-2005:grid westwoodvt-2007 westwoodvt-2007:min-rto \
-	tcp-real-2001 $(addprefix tcp-real-2001,:slow :slow-min-rto :reverse :handoff :handoff-min-rto :handoff-reno2001 :playback \
+	westwoodvt-2007:cross tcp-real-2001 $(addprefix tcp-real-2001,:slow :slow-min-rto :reverse :handoff :handoff-min-rto :handoff-reno2001 :playback \
 	:playback-reverse :playback-handoff :token :token-min-rto :token-reno2001)
 results: virtual-lab
 	@set -e; for each in $(RESULTS); do \
