@@ -18,6 +18,7 @@ import pytest
 from marks import in_virtual_time
 from nagi_contracts.paths import executable
 from prefixes import make_prefix
+from same_runs import differing
 from specs import two_links
 from test_virtual_lab import guests, no_guest_left, runs_of  # noqa: F401 - a fixture
 from test_virtual_schemes import new_scheme
@@ -142,18 +143,13 @@ def same(first: Path, second: Path) -> None:
     ones, others = runs_of(first), runs_of(second)
     assert list(ones) == list(others)
     for scheme, directory in ones.items():
-        names = {path.name for path in directory.iterdir()}
-        assert names == {path.name for path in others[scheme].iterdir()}
-        for name in names:
-            mine, theirs = (each[scheme] / name for each in (ones, others))
-            if name == "manifest.json":
-                read = [json.loads(each.read_bytes()) for each in (mine, theirs)]
-                assert [each.pop("collected_s") for each in read] != [None, None]
-                cells = [each.pop("cell") for each in read]
-                assert cells[0] == "cell0"
-                assert read[0] == read[1], scheme
-            else:
-                assert mine.read_bytes() == theirs.read_bytes(), (scheme, name)
+        assert differing(directory, others[scheme]) == [], scheme
+        manifests = [each / "manifest.json" for each in (directory, others[scheme])]
+        read = [json.loads(each.read_bytes()) for each in manifests]
+        assert [each.pop("collected_s") for each in read] != [None, None]
+        cells = [each.pop("cell") for each in read]
+        assert cells[0] == "cell0"
+        assert read[0] == read[1], scheme
 
 
 def stamps(directory: Path) -> dict[str, int]:
