@@ -321,6 +321,7 @@ results: virtual-lab
 	done
 	@$(RUN)/python experiments/results/silences.py results/tcp-real-2001-handoff*
 	@$(RUN)/python experiments/results/windows.py results/achievement-2008 results/achievement-2008-uncapped
+	@$(RUN)/python experiments/results/statements.py westwoodvt-2007-cross
 	@$(RUN)/python experiments/results/figures.py
 
 # FPGA_CORE="--seed 2 --without-poisson".

@@ -12,8 +12,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from nagi_reports.figures import WIDTH, style, svg
 from nagi_reports.statistics import mean
+from publications import HERE, published
 
-HERE = Path(__file__).resolve().parent
 _OURS, _OTHER, _GREY, _PAPER = "#0072B2", "#D55E00", "#8C8C8C", "#000000"
 
 
@@ -40,8 +40,8 @@ def _number(value: object) -> float:
 
 def draw_westwoodvt(target: Path) -> None:
     """How far westwoodvt is ahead of reno, by the least timeout."""
-    ours = _published("westwoodvt-2007")
-    longer = _published("westwoodvt-2007-min-rto")
+    ours = published("westwoodvt-2007")
+    longer = published("westwoodvt-2007-min-rto")
     with style():
         figure = Figure(figsize=(WIDTH * 0.75, 2.6), layout="constrained")
         ax = figure.subplots()
@@ -55,6 +55,30 @@ def draw_westwoodvt(target: Path) -> None:
         ax.set_xlabel("Error rate (%)")
         ax.set_ylabel("Goodput of westwoodvt / reno")
         ax.legend()
+        target.write_text(svg(figure), encoding="utf-8")
+
+
+def draw_cross(target: Path) -> None:
+    """With cross traffic: goodput of each scheme over that of westwoodnr."""
+    table = published("westwoodvt-2007-cross")
+    table = table[~table["background"]]
+    with style():
+        figure = Figure(figsize=(WIDTH * 0.75, 2.6), layout="constrained")
+        ax = figure.subplots()
+        ax.fill_between([1, 5], 1.06, 1.24, color=_GREY, alpha=0.3, lw=0,
+                        label="westwoodvt in the paper")  # fmt: skip
+        ax.axhline(1, color=_GREY, lw=0.6, ls=":")
+        for scheme, colour, marker in (
+            ("westwoodvt", _OURS, "o"),
+            ("newjersey", _OTHER, "s"),
+            ("reno", _PAPER, "^"),
+        ):
+            found = ratios(table, "goodput_bps", "error_rate", scheme, "westwoodnr")
+            _errorbars(ax, found, color=colour, marker=marker, label=scheme)
+        ax.set_xlabel("Error rate (%)")
+        ax.set_ylabel("Goodput / goodput of westwoodnr")
+        ax.set_ylim(0.3, 1.35)
+        ax.legend(loc="upper right", bbox_to_anchor=(1, 0.62), ncols=2)
         target.write_text(svg(figure), encoding="utf-8")
 
 
@@ -100,11 +124,11 @@ def draw_achievement(target: Path) -> None:
         for ax in (first, second, third):
             ax.set_xlabel("Time (s)")
             ax.set_ylabel("Window (packets)")
-        table = _published("achievement-2008")
+        table = published("achievement-2008")
         for scheme, colour in _SCHEMES.items():
             of = table[table["point.scheme"] == scheme]
             _errorbars(fourth, _indices(of, "0.1 %"), color=colour, marker="o", label=scheme)
-        longer = _published("achievement-2008-westwood-min-rto")
+        longer = published("achievement-2008-westwood-min-rto")
         _errorbars(fourth, _indices(longer, "0.1 %"), color=_SCHEMES["westwood"], marker="s",
                    ls="--", label="its RTO from 1 s")  # fmt: skip
         fourth.fill_between([75, 205], 0.2, color=_GREY, alpha=0.2, lw=0, label="the paper")
@@ -125,7 +149,7 @@ def draw_uncapped(target: Path) -> None:
             (first, "achievement-2008", "Windows up to 1,000 packets"),
             (second, "achievement-2008-uncapped", "Windows without a cap"),
         ):
-            table = _published(name)
+            table = published(name)
             for scheme, colour in _SCHEMES.items():
                 found = _indices(table[table["point.scheme"] == scheme], "0 %")
                 ax.plot(list(found), list(found.values()), color=colour, marker="o", ms=3,
@@ -177,7 +201,7 @@ def draw_tcp_real(target: Path) -> None:
                 ("tcp-real-2001-slow", _OURS, "o", "nagi, 2 Mb/s"),
                 ("tcp-real-2001-slow-min-rto", _OTHER, "s", "nagi, 2 Mb/s, min_rto: 1 s"),
             ):
-                table = _published(name)
+                table = published(name)
                 table = table[table["point.delay"] == "15 ms"]
                 table = table[table["point.scheme"] == scheme]
                 found = _over("error_rate", table, table["transfer_goodput_bps"] / 8e3)
@@ -194,7 +218,7 @@ def draw_tcp_real(target: Path) -> None:
 
 def draw_multihop(target: Path) -> None:
     """Goodput of the chain beside that of vegas; and of each flow of the grid."""
-    chain, grid = _published("multihop-2005"), _published("multihop-2005-grid")
+    chain, grid = published("multihop-2005"), published("multihop-2005-grid")
     with style():
         figure = Figure(figsize=(WIDTH, 2.8), layout="constrained")
         left, right = figure.subplots(1, 2)
@@ -298,13 +322,13 @@ def _draw_tokens(ax: Any) -> None:
         ("tcp-real-2001-token", _OURS, "o", "nagi", -0.1),
         ("tcp-real-2001-token-min-rto", _OTHER, "s", "nagi, min_rto: 1 s", 0.1),
     ):
-        table = _published(name)
+        table = published(name)
         found = {
             place + shift: list(table[table["point.scheme"] == scheme]["tokens_per_rtt"])
             for place, scheme in enumerate(schemes)
         }
         _errorbars(ax, found, color=colour, marker=marker, ls="none", label=label)
-    of_2001 = _published("tcp-real-2001-token-reno2001")
+    of_2001 = published("tcp-real-2001-token-reno2001")
     of_2001 = of_2001[of_2001["point.scheme"] == "reno2001.c"]
     _errorbars(ax, {schemes.index("reno") + 0.3: list(of_2001["tokens_per_rtt"])},
                color=_GREY, marker="^", ls="none", label="nagi, reno2001")  # fmt: skip
@@ -328,14 +352,11 @@ def _errorbars(ax: Any, values: Mapping[float, list[float]], **options: Any) -> 
     )
 
 
-def _published(name: str) -> pd.DataFrame:
-    return pd.read_parquet(HERE / name / "results.parquet")
-
-
 def main() -> None:
     draw_achievement(HERE / "achievement-2008.svg")
     draw_uncapped(HERE / "achievement-2008-uncapped.svg")
     draw_westwoodvt(HERE / "westwoodvt-2007.svg")
+    draw_cross(HERE / "westwoodvt-2007-cross.svg")
     draw_tcp_real(HERE / "tcp-real-2001.svg")
     draw_tcp_real_handoff(HERE / "tcp-real-2001-handoff.svg")
     draw_multihop(HERE / "multihop-2005.svg")

@@ -4,6 +4,7 @@ guest kernel or agent than made it, one more repeat of its point."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 from pathlib import Path
@@ -88,6 +89,18 @@ def test_a_run_done_again_is_the_same(published, tmp_path):
             assert is_one_more(goodput, repeats.get_group(flow).to_numpy()), flow
     else:
         assert (found["runs"], found["differing"], done.returncode) == (1, [], 0)
+
+
+def test_statements_of_parts_are_held_against_all_of_their_runs(monkeypatch):
+    monkeypatch.syspath_prepend(RESULTS)
+    publications, statements = map(importlib.import_module, ("publications", "statements"))
+    pages = [path for path in RESULTS.glob("*.md") if path.name != "README.md"]
+    assert pages
+    for page in pages:
+        campaign = publications.campaign_of(page.stem)
+        assert len({(run.point_id, run.repeat) for run in campaign.runs}) == len(campaign.runs)
+        assert publications.published(page.stem)["status"].eq("valid").all()
+        assert statements.page(page.stem) == page.read_text()
 
 
 def is_one_more(value, others):

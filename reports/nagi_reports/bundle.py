@@ -89,8 +89,19 @@ def read_sums(path: Path) -> dict[str, str]:
 
 
 def bundle_name(campaign: Campaign) -> str:
-    """What a campaign's bundle and its folder are called."""
-    return f"{campaign.experiment}-{campaign.variant}" if campaign.variant else campaign.experiment
+    """What a campaign's bundle and its folder are called; a part that has only some of the repeats
+    says which."""
+    parts = (campaign.experiment, campaign.variant, _chosen_repeats(campaign))
+    return "-".join(part for part in parts if part)
+
+
+def _chosen_repeats(campaign: Campaign) -> str:
+    chosen = sorted({int(each) for each in campaign.only.get("repeat", [])})
+    if not chosen:
+        return ""
+    if len(chosen) > 1 and chosen == list(range(chosen[0], chosen[-1] + 1)):
+        return f"repeats-{chosen[0]}-to-{chosen[-1]}"
+    return "-".join(["repeats" if len(chosen) > 1 else "repeat", *map(str, chosen)])
 
 
 def read_bundle(bundle: Path, out: Path | None) -> Path:

@@ -230,3 +230,18 @@ def test_names():
     campaign = Campaign.read(EXAMPLE / "campaign.json")
     assert bundle_name(campaign) == "example-short"
     assert bundle_name(campaign.model_copy(update={"variant": None})) == "example"
+
+
+@pytest.mark.parametrize(
+    ("repeats", "name"),
+    [
+        (["1", "2", "3"], "repeats-1-to-3"),
+        (["10", "9"], "repeats-9-to-10"),
+        (["1", "3"], "repeats-1-3"),
+        (["6"], "repeat-6"),
+    ],
+)
+def test_parts_are_named_by_their_repeats(repeats, name):
+    campaign = Campaign.read(EXAMPLE / "campaign.json")
+    part = campaign.model_copy(update={"only": {"scheme": ["cubic"], "repeat": repeats}})
+    assert bundle_name(part) == f"example-short-{name}"

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements of campaigns that are published in parts, held against all parts at once:
+
+    python statements.py westwoodvt-2007-cross ...     # writes westwoodvt-2007-cross.md
+
+Each part has a report of its own, with wider intervals.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from nagi_reports.chapters.statements import held
+from nagi_reports.chapters.words import written
+from nagi_reports.outcomes import Finding, outcomes
+from publications import HERE, campaign_of, published
+
+_HOLDS = {True: "holds", False: "does not hold", None: "undecided"}
+
+
+def page(name: str) -> str:
+    """A table of each statement: values with their 95 % intervals, and whether it holds there."""
+    campaign = campaign_of(name)
+    repeats = len({run.repeat for run in campaign.runs})
+    lines = [f"# {campaign.title}: {campaign.variant}", ""]
+    lines += [f"{len(campaign.runs)} runs, {repeats} repeats of each point."]
+    for outcome in outcomes(campaign, published(name)):
+        lines += ["", f"## {' '.join(outcome.statement.text.split())}", ""]
+        lines += [f"Checked: {held(outcome)} **{outcome.result.capitalize()}.**", ""]
+        columns = [*outcome.findings[0].point, "measured", ""]
+        lines += [_row(columns), _row(["---"] * len(columns)), *map(_found, outcome.findings)]
+    return "\n".join(lines) + "\n"
+
+
+def _found(finding: Finding) -> str:
+    value = "not tested" if finding.value is None else written(finding.value)
+    return _row([*finding.point.values(), value, _HOLDS[finding.holds]])
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |".replace("  |", " |")
+
+
+def main(names: list[str]) -> None:
+    for name in names:
+        (HERE / f"{name}.md").write_text(page(name), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
