@@ -18,14 +18,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import SCHEMAS
-from nagi_contracts.records import Campaign, Information, Manifest, Verdict
+from nagi_contracts.records import Campaign, Information, Keep, Manifest, Verdict
 from nagi_reports import figures
 from nagi_reports.analysis import build_table
 from nagi_reports.attribution import Classified
 from nagi_reports.chapters import compose, gather
 from nagi_reports.chapters.certificate import losses_in_words
 from nagi_reports.chapters.over_time import chosen_runs
-from nagi_reports.content import Column, Facts, Figure, Paragraph, Table
+from nagi_reports.content import Column, Commands, Facts, Figure, Paragraph, Table
 from nagi_reports.report import html, inline_svg, write_report
 from nagi_reports.series import read_series
 from nagi_reports.summary import summarise
@@ -727,6 +727,28 @@ def test_what_was_left_out_is_said(example):
     campaign = campaign.model_copy(update={"left_out": {"tahoe": "this kernel has no tahoe"}})
     path = write_report(out, campaign, build_table(out, campaign))
     assert "Left out: tahoe: this kernel has no tahoe" in words_of(path)
+
+
+def test_the_commands_make_the_same_runs_again(example):
+    out, campaign = example
+    table = build_table(out, campaign)
+
+    def commands(**changed):
+        report = report_of(out, campaign.model_copy(update=changed), table)
+        [found] = [b for b in section(report, "reproduce").blocks if isinstance(b, Commands)]
+        return [line.split("  ")[0] for line in found.lines]
+
+    run = "nagi run experiments/example.yaml --variant short"
+    again = ["nagi analyze DIRECTORY", "nagi report DIRECTORY"]
+    only = {"scheme": ["cubic"], "repeat": ["1", "2"]}
+    assert commands(only=only, lab="virtual") == [
+        f"{run} --only scheme=cubic --only repeat=1 --only repeat=2 --lab virtual",
+        *again,
+    ]
+    assert commands(only={}, lab="physical", switch="bmv2", keep=Keep(captures="none")) == [
+        f"{run} --switch bmv2 -i INVENTORY",
+        "nagi report DIRECTORY",  # without captures nothing can be computed again
+    ]
 
 
 def test_nothing_valid_is_nothing_to_report(example):

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from nagi_contracts.records import CampaignRun
 
 from nagi_reports.attribution import KEPT, NO_THRESHOLD, RESTORED_RTTS
@@ -239,17 +241,12 @@ def _reactions(material: Material) -> list[Block]:
 
 def reproduction(material: Material) -> list[Block]:
     campaign = material.campaign
-    variant = f" --{campaign.variant}" if campaign.variant == "quick" else ""
-    if campaign.variant and campaign.variant != "quick":
-        variant = f" --variant {campaign.variant}"
     seeds = _seeds(material)
     build = campaign.build
     lab = "-i INVENTORY" if campaign.lab == "physical" else f"--lab {campaign.lab}"
-    how = f"{variant} {lab}"
-    if build.nagi_p4runtime:
-        how += " --switch p4runtime"
-    elif build.simple_switch:
-        how += " --switch bmv2"
+    again = ["nagi analyze DIRECTORY    # the same numbers from the recorded captures"]
+    if campaign.keep.captures == "none":
+        again = []
     switch = [
         ("nagi-traffic", build.nagi_traffic),
         ("nagi-switch", build.nagi_switch),
@@ -260,8 +257,8 @@ def reproduction(material: Material) -> list[Block]:
     return [
         Commands(
             [
-                f"nagi run experiments/{campaign.experiment}.yaml{how}",
-                "nagi analyze DIRECTORY    # the same numbers from the recorded captures",
+                f"{shlex.join(campaign.command(f'experiments/{campaign.experiment}.yaml'))} {lab}",
+                *again,
                 "nagi report DIRECTORY     # this report, the same to the byte",
             ]
         ),
