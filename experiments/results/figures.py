@@ -68,15 +68,9 @@ def draw_cross(target: Path) -> None:
         ax.fill_between([1, 5], 1.06, 1.24, color=_GREY, alpha=0.3, lw=0,
                         label="westwoodvt in the paper")  # fmt: skip
         ax.axhline(1, color=_GREY, lw=0.6, ls=":")
-        for scheme, colour, marker in (
-            ("westwoodvt", _OURS, "o"),
-            ("newjersey", _OTHER, "s"),
-            ("reno", _PAPER, "^"),
-        ):
-            found = ratios(table, "goodput_bps", "error_rate", scheme, "westwoodnr")
-            _errorbars(ax, found, color=colour, marker=marker, label=scheme)
+        schemes = {"westwoodvt": (_OURS, "o"), "newjersey": (_OTHER, "s"), "reno": (_PAPER, "^")}
+        _draw_ratios(ax, table, "error_rate", schemes, "westwoodnr")
         ax.set_xlabel("Error rate (%)")
-        ax.set_ylabel("Goodput / goodput of westwoodnr")
         ax.set_ylim(0.3, 1.35)
         ax.legend(loc="upper right", bbox_to_anchor=(1, 0.62), ncols=2)
         target.write_text(svg(figure), encoding="utf-8")
@@ -222,16 +216,14 @@ def draw_multihop(target: Path) -> None:
     with style():
         figure = Figure(figsize=(WIDTH, 2.8), layout="constrained")
         left, right = figure.subplots(1, 2)
-        for scheme, colour, marker in (
-            ("newreno", _GREY, "^"),
-            ("vegas-ackthin", _OURS, "o"),
-            ("newreno-ackthin", _OTHER, "s"),
-            ("paced-udp", _PAPER, "X"),
-        ):
-            found = ratios(chain, "goodput_bps", "bandwidth", scheme, "vegas")
-            _errorbars(left, found, color=colour, marker=marker, label=scheme)
+        schemes = {
+            "newreno": (_GREY, "^"),
+            "vegas-ackthin": (_OURS, "o"),
+            "newreno-ackthin": (_OTHER, "s"),
+            "paced-udp": (_PAPER, "X"),
+        }
+        _draw_ratios(left, chain, "bandwidth", schemes, "vegas")
         left.set_xlabel("Bandwidth (Mb/s)")
-        left.set_ylabel("Goodput / goodput of vegas")
         left.set_title("Chain of 7 hops")
         left.set_ylim(0.8, 1.85)
         left.legend(loc="upper center", ncols=2)
@@ -339,6 +331,16 @@ def _draw_tokens(ax: Any) -> None:
     ax.set_ylim(0, 21)
     ax.set_ylabel("Tokens in an RTT")
     ax.legend(loc="upper right")
+
+
+def _draw_ratios(
+    ax: Any, table: pd.DataFrame, x: str, schemes: Mapping[str, tuple[str, str]], to: str
+) -> None:
+    """Goodput of schemes, each with its colour and marker, over that of scheme `to`."""
+    for scheme, (colour, marker) in schemes.items():
+        found = ratios(table, "goodput_bps", x, scheme, to)
+        _errorbars(ax, found, color=colour, marker=marker, label=scheme)
+    ax.set_ylabel(f"Goodput / goodput of {to}")
 
 
 def _errorbars(ax: Any, values: Mapping[float, list[float]], **options: Any) -> None:
