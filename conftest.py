@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of several rooms share: network namespaces to play in."""
+"""What tests of several components share: network namespaces to play in."""
 
 from __future__ import annotations
 

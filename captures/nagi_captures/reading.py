@@ -48,7 +48,7 @@ class Totals:
     first_ns: int  # earliest and latest time of a packet; 0 if there is none
     last_ns: int
     packets_back: int  # packets with a time before that of the packet in front of them
-    most_back_ns: int  # by how much at most
+    max_back_ns: int  # by how much at most
     damage: str | None  # one sentence (with file and byte), if the file is damaged
     unused: dict[str, int]  # packets that are in no flow, by reason
     # packets by what they are: TCP, UDP, ARP, PPPoE discovery ...; most first

@@ -354,7 +354,7 @@ nb::dict totals_of(const Found& found) {
   result["first_ns"] = totals.packets == 0 ? 0 : totals.first_ns;
   result["last_ns"] = totals.packets == 0 ? 0 : totals.last_ns;
   result["packets_back"] = totals.packets_back;
-  result["most_back_ns"] = totals.most_back_ns;
+  result["max_back_ns"] = totals.max_back_ns;
   const auto bound = [](std::int64_t time_ns, std::int64_t open) -> nb::object {
     return time_ns == open ? nb::none() : nb::cast(time_ns);
   };

@@ -545,7 +545,7 @@ bool scan_some(CaptureFile& file, Decoder& decoder, Engine& engine, Totals& tota
     totals.last_ns = std::max(totals.last_ns, record.time_ns);
     if (record.time_ns < totals.previous_ns) [[unlikely]] {
       ++totals.packets_back;
-      totals.most_back_ns = std::max(totals.most_back_ns, totals.previous_ns - record.time_ns);
+      totals.max_back_ns = std::max(totals.max_back_ns, totals.previous_ns - record.time_ns);
     }
     totals.previous_ns = record.time_ns;
     const Unused unused = decoder.decode(record, packet);

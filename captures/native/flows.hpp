@@ -292,7 +292,7 @@ struct Totals {
   std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
   // Packets stamped before the one in front of them, and by how much at most.
   std::int64_t packets_back = 0;
-  std::int64_t most_back_ns = 0;
+  std::int64_t max_back_ns = 0;
   std::int64_t previous_ns = std::numeric_limits<std::int64_t>::min();
   std::array<std::int64_t, unused_reasons> unused{};
   std::int64_t tcp = 0;

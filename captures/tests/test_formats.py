@@ -305,7 +305,7 @@ def test_what_is_in_a_capture_without_tcp(tmp_path):
 def test_times_that_go_back(tmp_path):
     made = [data(1 + 100 * index, 100) for index in range(4)]
     found = scan(pcap(tmp_path / "x", made, [9 * MS, 2 * MS, 5 * MS, 4 * MS]))
-    assert (found.packets_back, found.most_back_ns) == (2, 7 * MS)
+    assert (found.packets_back, found.max_back_ns) == (2, 7 * MS)
     assert (found.flows.first_ns[0], found.flows.last_ns[0]) == (2 * MS, 9 * MS)
     assert (found.flows.first_data_ns[0], found.flows.last_data_ns[0]) == (2 * MS, 9 * MS)
 

@@ -12,9 +12,9 @@ from nagi_contracts import paths
 def make_prefix(target: Path, *, without: Collection[str] = ()) -> Path:
     """A prefix for NAGI_PREFIX with all that the installed one has, but what `without` names below
     bin/ and lib/nagi/."""
-    for room in (Path("bin"), Path("lib", "nagi")):
-        (target / room).mkdir(parents=True)
-        for installed in (paths.prefix() / room).iterdir():
+    for folder in (Path("bin"), Path("lib", "nagi")):
+        (target / folder).mkdir(parents=True)
+        for installed in (paths.prefix() / folder).iterdir():
             if installed.name not in without:
-                (target / room / installed.name).symlink_to(installed.resolve())
+                (target / folder / installed.name).symlink_to(installed.resolve())
     return target

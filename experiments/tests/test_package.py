@@ -62,12 +62,12 @@ def python(unpacked: Path, code: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def in_checkout(*rooms: str) -> set[str]:
+def in_checkout(*folders: str) -> set[str]:
     """Files of the checkout that belong to nagi at run time, of these directories."""
     names = (
         path.relative_to(ROOT)
-        for room in rooms
-        for path in (ROOT / room).rglob("*")
+        for folder in folders
+        for path in (ROOT / folder).rglob("*")
         if path.is_file()
     )
     left_out = {"__pycache__", "tests", "bench", "loader", "CMakeLists.txt"}

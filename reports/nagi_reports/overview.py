@@ -225,7 +225,7 @@ def warnings(name: str, found: Totals, captured_twice: int) -> list[str]:
     if found.packets_back:
         lines.append(
             f"{name}: {found.packets_back} packets have times before that of the packet in front "
-            f"of them, by up to {found.most_back_ns / 1e6:.6g} ms"
+            f"of them, by up to {found.max_back_ns / 1e6:.6g} ms"
         )
     if captured_twice:
         lines.append(

@@ -212,7 +212,7 @@ def test_doubtful_captures_are_said(tmp_path):
     capture = write(tmp_path / "x.pcap", twice)
     found = measure(capture, None, bottleneck_bps=None, from_ns=None, to_ns=None)
     said = notices(found)
-    back = replace(read(capture), packets_back=3, most_back_ns=8 * MS)
+    back = replace(read(capture), packets_back=3, max_back_ns=8 * MS)
     assert any("3 packets have times before" in line for line in warnings("x", back, 0))
     assert any("2 packets were captured twice" in line for line in said)
     arp = write(tmp_path / "arp.pcap", [(0, bytes(12) + b"\x08\x06" + bytes(28))])

@@ -36,7 +36,7 @@ EXAMPLE = SCHEMAS / "example" / "campaign"
 (FIRST,) = (path.name for path in (EXAMPLE / "runs").iterdir())
 SECOND = "second0123456789"
 NASTY = '<b>bold</b> & "it\'s" <img src=x onerror=alert(1)>'
-PATIENCE_S = 60  # a busy machine draws slowly
+TIMEOUT_S = 60  # a busy machine draws slowly
 SEQUENCE_X, QUEUE_X = "xaxis", "xaxis4"
 
 
@@ -97,7 +97,7 @@ class Browser:
         return self.driver.find_element(By.ID, name)
 
     def until(self, holds: Callable[[], Any]) -> Any:
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + TIMEOUT_S
         while not (found := holds()):
             assert time.monotonic() < end, f"in vain: {self.find('problem').text}"
             time.sleep(0.1)

@@ -34,7 +34,7 @@ _CONNECTION = re.compile(rf":(\d+)\s+\S+:{_PORT}\s")
 
 
 @dataclass(frozen=True)
-class Seen:
+class Counters:
     """Left's connections at an instant. Counts are since their beginning, or the lab's."""
 
     at: float  # CLOCK_MONOTONIC, seconds
@@ -47,10 +47,10 @@ class Seen:
 
 @dataclass(frozen=True)
 class Trial:
-    """What was seen between two instants."""
+    """What two readings of counters make."""
 
-    before: Seen
-    after: Seen
+    before: Counters
+    after: Counters
 
     @property
     def seconds(self) -> float:
@@ -171,7 +171,7 @@ class TcpLab(Lab):
         said = self.run("left", f"ss -HtinO state established dport = :{_PORT}")
         return said.splitlines()
 
-    def _look(self, scheme: str, flows: int) -> Seen:
+    def _look(self, scheme: str, flows: int) -> Counters:
         connections = self._connections()
         at = time.monotonic()
         busy_s, user_s = _processor_time()
@@ -186,7 +186,7 @@ class TcpLab(Lab):
                 raise BenchError(f"a connection does not use {scheme}: {line}")
             acknowledged[port[1]] = int(size[1]) if size else 0  # ss leaves a 0 out
         counts = self._tcp_counters()
-        return Seen(at, acknowledged, counts["InSegs"], counts["RetransSegs"], busy_s, others_s)
+        return Counters(at, acknowledged, counts["InSegs"], counts["RetransSegs"], busy_s, others_s)
 
     def _tcp_counters(self) -> dict[str, int]:
         """Left's; see proc_net_snmp(5)."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether this machine's kernel can have schemes of our own, for tests of several rooms.
+"""Whether this machine's kernel can have schemes of our own, for tests of several components.
 
 The kernel's own types are asked, not nagi-tcp: if that refuses a kernel without reason, tests fail.
 """

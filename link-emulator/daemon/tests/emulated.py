@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two hosts with nagi-link between them, for tests of several rooms."""
+"""Two hosts with nagi-link between them, for tests of several components."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ MAX_SEEDS = 4  # placements that are tried until one is routed and timing is met
 # nextpnr routes arcs, and some of them anew where they were in another's way; it ends when none is
 # left. Of a placement that is too dense that number stays for hours: it is given up after so many
 # thousands of arcs without fewer being left.
-PATIENCE = 10
+MAX_STALLED = 10
 # nextpnr's names of clocks, and soc.py's: of the PLL's outputs, and of what the PHYs give.
 _CLOCKS = {
     "board_clkout0": "sys",
@@ -157,7 +157,7 @@ class Routing:
 
     def __init__(self) -> None:
         self._least: float = math.inf  # arcs that were left
-        self._waited = 0  # thousands of arcs routed since then
+        self._stalled = 0  # thousands of arcs routed since then
         self._rows = 0
 
     def __call__(self, line: str) -> None:
@@ -169,11 +169,11 @@ class Routing:
         self._rows += 1
         if self._rows % 10 == 1:
             print(f"  routing: {left:,} arcs are left", flush=True)
-        self._waited = 0 if left < self._least else self._waited + 1
+        self._stalled = 0 if left < self._least else self._stalled + 1
         self._least = min(left, self._least)
-        if self._waited == PATIENCE:
+        if self._stalled == MAX_STALLED:
             raise NotRoutedError(
-                f"{left:,} arcs are left, no fewer than {PATIENCE},000 arcs ago: given up"
+                f"{left:,} arcs are left, no fewer than {MAX_STALLED},000 arcs ago: given up"
             )
 
 

@@ -13,7 +13,7 @@ import pytest
 from boards import BOARDS
 from boards import build as builder
 from boards.build import (
-    PATIENCE,
+    MAX_STALLED,
     NotRoutedError,
     Routing,
     clocks_of,
@@ -190,14 +190,14 @@ def test_routing_that_gets_on_is_waited_for() -> None:
     hear = Routing()
     for left in range(60_000, 0, -1_000):
         hear("Info:            |   (re-)routed arcs  |   delta    | remaining|\n")
-        for late in range(PATIENCE):  # as many again at first, then fewer
+        for late in range(MAX_STALLED):  # as many again at first, then fewer
             hear(routed(left + late))
 
 
 def test_routing_without_an_end_is_given_up() -> None:
     hear = Routing()
     hear(routed(59_000))
-    for _ in range(PATIENCE - 1):
+    for _ in range(MAX_STALLED - 1):
         hear(routed(59_000))
     with pytest.raises(NotRoutedError, match=r"^59,001 arcs are left, no fewer than"):
         hear(routed(59_001))

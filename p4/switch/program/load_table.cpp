@@ -333,8 +333,8 @@ void Loader::load_flow(const JsonAt& at, Pipeline& pipeline) {
 }
 
 void Loader::refuse_cycles(const JsonAt& at, const Pipeline& pipeline) const {
-  enum class Seen : std::uint8_t { no, open, done };
-  std::vector<Seen> seen(pipeline.nodes.size(), Seen::no);
+  enum class Visit : std::uint8_t { no, open, done };
+  std::vector<Visit> visits(pipeline.nodes.size(), Visit::no);
   const auto after = [&](Index index) {
     const FlowNode& node = pipeline.nodes[index];
     if (node.what != FlowNode::What::table) return std::vector<Index>{node.yes, node.no};
@@ -344,23 +344,23 @@ void Loader::refuse_cycles(const JsonAt& at, const Pipeline& pipeline) const {
     return all;
   };
   std::vector<std::pair<Index, std::vector<Index>>> path;
-  for (Index start = 0; start < seen.size(); ++start) {
-    if (seen[start] != Seen::no) continue;
-    seen[start] = Seen::open;
+  for (Index start = 0; start < visits.size(); ++start) {
+    if (visits[start] != Visit::no) continue;
+    visits[start] = Visit::open;
     path.emplace_back(start, after(start));
     while (!path.empty()) {
       auto& [node, rest] = path.back();
       if (rest.empty()) {
-        seen[node] = Seen::done;
+        visits[node] = Visit::done;
         path.pop_back();
         continue;
       }
       const Index next = rest.back();
       rest.pop_back();
-      if (next == none || seen[next] == Seen::done) continue;
-      if (seen[next] == Seen::open)
+      if (next == none || visits[next] == Visit::done) continue;
+      if (visits[next] == Visit::open)
         at.refuse("tables and conditions that follow one another in a circle");
-      seen[next] = Seen::open;
+      visits[next] = Visit::open;
       path.emplace_back(next, after(next));
     }
   }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts around a nagi-switch, and captures for its replay, for tests of several rooms."""
+"""Hosts around a nagi-switch, and captures for its replay, for tests of several components."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which room of the C++ code may include whose headers."""
+"""Which headers each C++ component may include."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ INCLUDE = re.compile(r'^#include "([^"]+/[^"]+)"', re.MULTILINE)
 RUNTIME = ["control/", "io/", "runtime/", "service/"]
 READING = ["model/object_reader.hpp", "model/json_text.hpp", "model/text.hpp"]
 
-# A room, and how what it includes by a path may begin.
+# A component's folder, and the prefixes of the headers it may include by a path.
 ALLOWED = {
     "link-emulator/model": ["model/"],
     "runtime": [*RUNTIME, *READING, "model/units.hpp", "model/interface.hpp"],
@@ -38,9 +38,9 @@ ALLOWED = {
 DOCUMENTED = ROOT / "link-emulator" / "gr-nagi" / "docs" / "README.md"
 
 
-def included(room: str) -> set[tuple[str, str]]:
-    """Files of a room, its tests aside, and what of other folders each includes."""
-    folder = ROOT / room
+def included(component: str) -> set[tuple[str, str]]:
+    """Files of a component without its tests, and what of other folders each includes."""
+    folder = ROOT / component
     return {
         (str(file.relative_to(folder)), header)
         for file in folder.rglob("*")
@@ -50,11 +50,11 @@ def included(room: str) -> set[tuple[str, str]]:
     }
 
 
-@pytest.mark.parametrize("room", ALLOWED)
-def test_a_room_includes_headers_of_rooms_below_it_alone(room):
-    found = included(room)
+@pytest.mark.parametrize("component", ALLOWED)
+def test_a_component_includes_headers_of_components_below_it_alone(component):
+    found = included(component)
     assert found
-    allowed = tuple(ALLOWED[room])
+    allowed = tuple(ALLOWED[component])
     assert {each for each in found if not each[1].startswith(allowed)} == set()
 
 
