@@ -45,7 +45,7 @@ RUN := $(VENV)/bin
 #   libraries of nagi-link: JSON, command line, log lines, capabilities, Philox, AF_XDP
 #   eBPF:                  clang (compiles it), libbpf-dev (its headers, loads it), libelf-dev (parameters in schemes)
 #   capture reader:        python3-dev (headers), libzstd-dev, zstd, zlib1g-dev (compressed captures)
-#   guests:                bubblewrap (sandbox), flex bison bc xz-utils (their kernel's build), kmod (modinfo, modules),
+#   guests:                bubblewrap libseccomp-dev (sandbox), flex bison bc xz-utils (their kernel's build), kmod (modinfo, modules),
 #                          debian-archive-keyring (by whose keys apt checks its source)
 #   programs in guests:    iproute2 (links), ethtool (offloads), tcpdump (captures), iperf (traffic),
 #                          procps (sysctl), util-linux (namespaces, setpriv, taskset)
@@ -53,7 +53,7 @@ RUN_PACKAGES := g++ cmake ninja-build pkg-config python3-venv \
 	nlohmann-json3-dev libcli11-dev libspdlog-dev libcap-ng-dev librandom123-dev libxdp-dev libbpf-dev \
 	clang libelf-dev \
 	python3-dev libzstd-dev zstd zlib1g-dev \
-	bubblewrap flex bison bc xz-utils kmod debian-archive-keyring \
+	bubblewrap libseccomp-dev flex bison bc xz-utils kmod debian-archive-keyring \
 	iproute2 ethtool tcpdump iperf procps util-linux
 # Then what the rest of nagi and its tests need:
 #   nagi-switch:           libboost-dev (multiprecision: P4's numbers of any width)

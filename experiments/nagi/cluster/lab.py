@@ -18,6 +18,7 @@ from nagi.cluster.content import files_of, packed, sums_of, unpack, unpack_into
 from nagi.cluster.pool import Cluster, Guests, Task
 from nagi.labs import guest_kernel, virtual
 from nagi.labs.errors import LabError
+from nagi.labs.sandbox import FILTER
 from nagi.labs.shape import Shape
 
 
@@ -31,7 +32,8 @@ def guests_for(plans: list[RunPlan]) -> Guests:
 def _library() -> list[Path]:
     """Kernel, modules of ours and preloaded libraries."""
     directory = guest_kernel.directory()
-    return [directory / "linux", *directory.glob("*.ko"), *directory.glob("*.so")]
+    patterns = ("linux", "*.ko", "*.so", FILTER)
+    return [file for pattern in patterns for file in directory.glob(pattern)]
 
 
 class ClusterLab:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A guest of the virtual lab: User-mode Linux, whose clock moves only when everything in it sleeps.
 
-It runs in a sandbox (bubblewrap) that lets it write to one directory of its own and reach no
+It runs in a sandbox (sandbox.py) that lets it write to one directory of its own and reach no
 network. In there, and so in the guest, what it needs is below /mnt/nagi, wherever it is outside: a
 guest sees the same on every machine. What it draws at random follows from a seed.
 """
@@ -22,6 +22,7 @@ from nagi_contracts.errors import refuse
 
 from nagi.labs import guest_kernel
 from nagi.labs.errors import Interrupted
+from nagi.labs.sandbox import FILTER, Sandbox
 
 INSIDE = Path("/mnt/nagi")
 OWN, AGENT, LIBRARY, NAGI_LINK, NAGI_SWITCH, NAGI_FPGA = (
@@ -57,18 +58,16 @@ class Guest:
         self, own: Path, programs: dict[Path, Path], script: str, seed: int, processor: int
     ) -> None:
         self._own = own
+        shown = {LIBRARY: guest_kernel.directory(), **programs}
+        self._sandbox = Sandbox(shown[LIBRARY] / FILTER, {OWN: own}, shown)
+        self._processor = processor  # it is one thread at a time
+        self._environment = {
+            "NAGI_SEED": str(seed),
+            "LD_PRELOAD": f"{LIBRARY}/entropy.so",
+            "TMPDIR": "/dev/shm",
+            "HOME": "/dev/shm",
+        }
         self._command = [
-            *("taskset", "--cpu-list", str(processor)),  # it is one thread at a time
-            *_sandbox({OWN: own}, {LIBRARY: guest_kernel.directory(), **programs}),
-            *(
-                "--setenv",
-                "NAGI_SEED",
-                str(seed),
-                "--setenv",
-                "LD_PRELOAD",
-                f"{LIBRARY}/entropy.so",
-            ),
-            *("--setenv", "TMPDIR", "/dev/shm", "--setenv", "HOME", "/dev/shm"),
             *_FIRST,
             str(LIBRARY / "linux"),
             *(f"mem={MEMORY_MIB}M", "rootfstype=hostfs", "rootflags=/", "rw", "quiet", "noreboot"),
@@ -85,12 +84,8 @@ class Guest:
         started = time.monotonic()
         console = self._own / CONSOLE
         with console.open("wb") as log:
-            process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for nagi, which then ends the guest
+            process = self._sandbox.start(
+                self._command, self._environment, log, processor=self._processor
             )
         try:
             while process.poll() is None and time.monotonic() - started < limit_s:
@@ -113,20 +108,27 @@ def require_able(free_mib: int | None = None) -> None:
     """Raises InputError if this machine cannot run guests, with what would help. `free_mib`: of
     memory; None: what there is."""
     guest_kernel.require_installed()
-    require_sandbox(free_mib)
+    if not (guest_kernel.directory() / FILTER).exists():
+        raise refuse(
+            f"the virtual lab's sandbox has no filter {guest_kernel.directory() / FILTER}",
+            "build it: `make virtual-lab`, or install nagi again",
+        )
+    require_sandbox(guest_kernel.directory() / FILTER, free_mib)
 
 
-def require_sandbox(free_mib: int | None = None) -> None:
-    """Raises InputError if this machine cannot run guests, whatever kernel they have."""
+def require_sandbox(rules: Path | None = None, free_mib: int | None = None) -> None:
+    """Raise InputError if this machine cannot run guests, whatever kernel they have. `rules`: the
+    seccomp filter to try, None: none, where it is yet to come."""
     for program, package in (("bwrap", "bubblewrap"), ("taskset", "util-linux")):
         if shutil.which(program) is None:
             raise refuse(
                 f"the virtual lab needs {program}", f"install it: `apt-get install {package}`"
             )
-    tried = subprocess.run([*_sandbox({}, {}), "true"], capture_output=True, text=True, check=False)
-    if tried.returncode != 0:
+    sandbox = Sandbox(rules).start(["true"], {}, subprocess.PIPE)
+    said, _ = sandbox.communicate()
+    if sandbox.returncode != 0:
         raise refuse(
-            f"the virtual lab's sandbox cannot be made: {tried.stderr.strip()}",
+            f"the virtual lab's sandbox cannot be made: {said.decode(errors='replace').strip()}",
             "allow user namespaces (sysctl user.max_user_namespaces, "
             "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), "
             "or run it as root",
@@ -150,25 +152,6 @@ def free_memory_mib() -> int:
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) // 1024
     return 0
-
-
-def _sandbox(writable: dict[Path, Path], readable: dict[Path, Path]) -> list[str]:
-    """The start of a command line that runs the rest with the files of this machine, read-only, and
-    the given directories: inside -> outside."""
-    binds = [("--bind", inside, outside) for inside, outside in writable.items()]
-    binds += [("--ro-bind", inside, outside) for inside, outside in readable.items()]
-    return [
-        *("bwrap", "--unshare-all", "--as-pid-1", "--die-with-parent", "--clearenv"),
-        *("--cap-drop", "ALL"),
-        *("--ro-bind", "/", "/", "--dev", "/dev", "--tmpfs", "/dev/shm", "--proc", "/proc"),
-        *("--tmpfs", "/mnt", "--perms", "0755", "--dir", str(INSIDE)),
-        *(
-            word
-            for how, inside, outside in binds
-            for word in (how, str(outside.resolve()), str(inside))
-        ),
-        *("--remount-ro", "/mnt", "--chdir", "/", "--setenv", "PATH", os.defpath),
-    ]
 
 
 def _last_lines(console: Path) -> str:

@@ -38,6 +38,7 @@ from nagi_contracts.plan import RunPlan
 from nagi.labs import guest, guest_kernel
 from nagi.labs.errors import Unfit
 from nagi.labs.guest import Guest
+from nagi.labs.guest_programs import shown_programs
 from nagi.labs.inventory import host_of, module_interfaces, netns_places, veth_pairs
 from nagi.labs.lab import LabsHere, SwitchPrograms, make_agent, schedule
 from nagi.labs.shape import Shape
@@ -207,6 +208,7 @@ class VirtualLab:
         """Returns what went wrong, if it gave no answer. `modules`: directories with modules that
         it is to see -> where they are. Raises OSError if the disk is full."""
         job.write(own / _JOB)
+        plans = [run.plan for node in job.nodes.values() for run in node.batch.runs]
         for node in job.nodes:
             (own / _SPOOL / host_of(_INSIDE, node)).mkdir(parents=True)
         programs = {
@@ -214,6 +216,7 @@ class VirtualLab:
             guest.AGENT: self._agent,
             guest.NAGI_LINK: paths.executable("nagi-link"),
             **modules,
+            **shown_programs(plans),
         }
         if self._shape.switches:
             programs[guest.NAGI_SWITCH] = paths.executable("nagi-switch")

@@ -38,10 +38,10 @@ SYSTEM_PYTHON = "/usr/bin/python3"  # GNU Radio is of its modules
 _TIMEOUT_S = 120.0
 # What belongs to nagi-sdr, beside its program, below the prefix where `make sdr` installs.
 _INSTALLED = (
-    "lib/nagi/sdr/**/*",
-    "lib/python3*/dist-packages/gnuradio/nagi/**/*",
+    "lib/nagi/sdr",
+    "lib/python3*/dist-packages/gnuradio/nagi",
     "lib/**/libgnuradio-nagi*.so*",
-    "lib/nagi/uhd-double/*.so",
+    "lib/nagi/uhd-double",
 )
 
 
@@ -103,13 +103,25 @@ def nagi_sdr() -> Path:
     return paths.executable("nagi-sdr")
 
 
+def installed_parts() -> list[Path]:
+    """Return nagi-sdr and what it finds beside itself, files and directories."""
+    program = nagi_sdr().resolve()
+    found = {part for pattern in _INSTALLED for part in program.parent.parent.glob(pattern)}
+    return [program, *sorted(found)]
+
+
 def checksum() -> str | None:
     """Stands for what radios run on this machine; None if there is no nagi-sdr."""
     if not nagi_sdr().is_file():
         return None
-    program = nagi_sdr().resolve()
+    program, *parts = installed_parts()
     prefix = program.parent.parent
-    found = {path for pattern in _INSTALLED for path in prefix.glob(pattern) if path.is_file()}
+    found = {
+        file
+        for part in parts
+        for file in (part.rglob("*") if part.is_dir() else [part])
+        if file.is_file()
+    }
     mine = [program, *sorted(path for path in found if path.suffix != ".pyc")]
     sums = [[str(path.relative_to(prefix)), sha256_of(path)] for path in mine]
     return hashlib.sha256(json.dumps(sums).encode()).hexdigest()

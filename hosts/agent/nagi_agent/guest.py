@@ -36,6 +36,7 @@ from nagi_agent.journal import write_json
 _libc = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET, _CLONE_NEWNS = 0x40000000, 0x00020000
 _MS_PRIVATE_ALL = 1 << 18 | 1 << 14  # MS_PRIVATE | MS_REC
+_MS_NOSUID_HERE = 1 << 5 | 1 << 12 | 1 << 1  # MS_REMOUNT | MS_BIND | MS_NOSUID
 _POWER_OFF = 0x4321FEDC  # reboot(2)
 _TRACING = "/run/tracing"
 _EVENTS_KIB = 65536  # what schemes may tell in a run, about 400,000 events
@@ -100,6 +101,9 @@ def _mount(kind: str, place: str, options: str) -> None:
 
 
 def _mount_all() -> None:
+    # Owners of programs are as an ordinary user's namespace outside shows them. There mount(8) is
+    # not root's, and its set-user-ID bit would take root's rights from it.
+    _checked(_libc.mount(None, b"/", None, _MS_NOSUID_HERE, None), "cannot remount /")
     for kind, place, options in _MOUNTS:
         os.makedirs(place, exist_ok=True)
         _mount(kind, place, options)
