@@ -254,7 +254,7 @@ def test_a_guest_writes_to_its_own_directory_alone(tmp_path):
     script = f"""
 mount -t proc proc /proc
 mount -o remount,rw /; umount -l /mnt; {tries}
-mknod /mnt/nagi/own/disk b 254 0; rm -rf {elsewhere} && echo REMOVED
+mknod /mnt/nagi/own/disk b 254 0; rm -r {elsewhere} && echo REMOVED
 ip -o link | grep -v ': lo:' && echo NETWORK
 touch /mnt/nagi/own/mine
 exec /usr/bin/python3 -IS -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321fedc)'

@@ -94,7 +94,9 @@ class Sandbox:
                 for name, text in etc.items()
                 for word in ("--perms", "0644", "--file", str(text), f"/etc/{name}")
             ),
-            *("--dev", "/dev", "--tmpfs", "/dev/shm", "--proc", "/proc"),
+            *("--dev", "/dev", "--tmpfs", "/dev/shm"),
+            # Read-only, as /proc/sys is this machine's: root may write there without a capability.
+            *("--proc", "/proc", "--remount-ro", "/proc"),
             *_binds("--ro-bind", self.readable),
             *_binds("--bind", self.writable),
             *("--remount-ro", "/", "--chdir", "/"),
