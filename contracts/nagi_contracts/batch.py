@@ -105,6 +105,11 @@ class Batch(Contract):
     server_preload: str | None = Field(
         None, description="a library that iperf's servers are started with"
     )
+    files: dict[str, str] = Field(
+        {},
+        exclude_if=is_empty,
+        description="where the agent's host has the files of commands: SHA-256 in plans -> path",
+    )
     runs: list[ScheduledRun]
     collected: list[str] = Field(
         [], description="earlier runs whose records are no longer needed on that host"

@@ -465,6 +465,30 @@ class LinkDirection(Contract):
         return self.model_copy(update={"direction": OTHER_DIRECTION[self.direction]})
 
 
+class FromFile(Contract):
+    """A part of a plan that stands for a file by its content, and knows where it came from."""
+
+    _source: Path | None = PrivateAttr(None)
+
+    @property
+    def source(self) -> Path:
+        """The file, where the plan was made."""
+        assert self._source is not None
+        return self._source
+
+    def of_file(self, source: Path) -> Self:
+        """Return the same, knowing where it came from."""
+        self._source = source
+        return self
+
+
+class CommandFile(FromFile):
+    """A file or directory of the user's, which both ends of a flow find in their directory."""
+
+    name: str
+    sha256: str = Field(description="of its content: a file's, or all names, modes and contents")
+
+
 class CommandPlan(Contract):
     """The user's own applications that make a flow, as command lines without a shell."""
 
@@ -475,9 +499,10 @@ class CommandPlan(Contract):
     listens: Literal["sender", "receiver"] = Field(
         "receiver", description="the end of the flow whose port it is"
     )
+    files: list[CommandFile] = Field([], exclude_if=is_empty)
 
 
-class SchemeObjectPlan(Contract):
+class SchemeObjectPlan(FromFile):
     """A congestion control that is an eBPF object, of ours (hosts/tcp) or a user's. Agents come
     with it, and register it under a name of its own for each run."""
 
@@ -485,18 +510,6 @@ class SchemeObjectPlan(Contract):
     sha256: str
     events: bool = Field(description="whether it tells of its connections")
     parameters: dict[str, int] = Field(description="all that it has")
-    _source: Path | None = PrivateAttr(None)
-
-    @property
-    def source(self) -> Path:
-        """The object's file, where the plan was made."""
-        assert self._source is not None
-        return self._source
-
-    def of_file(self, source: Path) -> Self:
-        """The same, knowing where it came from."""
-        self._source = source
-        return self
 
 
 class FlowPlan(Contract):
@@ -674,6 +687,10 @@ class RunPlan(Contract):
     def ip_version(self) -> Literal[4, 6]:
         """Of all its addresses."""
         return 6 if ":" in self.flows[0].sender_address else 4
+
+    def files(self) -> list[CommandFile]:
+        """Return the files of all commands."""
+        return [file for flow in self.flows if flow.command for file in flow.command.files]
 
     def radios(self) -> list[LinkPlan]:
         """The links that are radios."""

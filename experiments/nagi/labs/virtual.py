@@ -33,7 +33,7 @@ from nagi_contracts.guest import (
     GuestNode,
     Veth,
 )
-from nagi_contracts.plan import RunPlan
+from nagi_contracts.plan import CommandFile, RunPlan
 
 from nagi.labs import guest, guest_kernel
 from nagi.labs.errors import Unfit
@@ -208,7 +208,8 @@ class VirtualLab:
         """Returns what went wrong, if it gave no answer. `modules`: directories with modules that
         it is to see -> where they are. Raises OSError if the disk is full."""
         job.write(own / _JOB)
-        plans = [run.plan for node in job.nodes.values() for run in node.batch.runs]
+        # Those of all nodes are the same.
+        plans = [run.plan for run in next(iter(job.nodes.values())).batch.runs]
         for node in job.nodes:
             (own / _SPOOL / host_of(_INSIDE, node)).mkdir(parents=True)
         programs = {
@@ -217,6 +218,7 @@ class VirtualLab:
             guest.NAGI_LINK: paths.executable("nagi-link"),
             **modules,
             **shown_programs(plans),
+            **{_seen_at(file): file.source for plan in plans for file in plan.files()},
         }
         if self._shape.switches:
             programs[guest.NAGI_SWITCH] = paths.executable("nagi-switch")
@@ -236,7 +238,11 @@ class VirtualLab:
 
     def _job(self, action: Action, plans: list[RunPlan]) -> GuestJob:
         runs = list(schedule(plans))
-        virtual = {"virtual": True, "server_preload": f"{guest.LIBRARY}/seldom_reads.so"}
+        virtual = {
+            "virtual": True,
+            "server_preload": f"{guest.LIBRARY}/seldom_reads.so",
+            "files": {file.sha256: str(_seen_at(file)) for plan in plans for file in plan.files()},
+        }
         places = netns_places(
             self._shape,
             [_INSIDE],
@@ -372,6 +378,11 @@ def _problems(own: Path) -> str:
 def _of_own(name: str) -> Path:
     """Where a guest sees the module of a user's own scheme."""
     return guest.LIBRARY.parent / "schemes" / name
+
+
+def _seen_at(file: CommandFile) -> Path:
+    """Return where a guest sees a file of commands."""
+    return guest.INSIDE / "files" / file.sha256[:16] / file.name
 
 
 def unpacked_agent(directory: Path) -> Path:

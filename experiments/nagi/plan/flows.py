@@ -28,6 +28,7 @@ from nagi_contracts.units import ByteCount, Duration
 
 from nagi.plan import scheme_sources
 from nagi.plan.channels import Channels
+from nagi.plan.command_files import plan_files, require_own_program
 from nagi.plan.ip import IPV6
 from nagi.plan.request import PlanRequest
 from nagi.plan.scheme_objects import plan_of
@@ -472,10 +473,19 @@ class Flows:
             "duration_s": f"{seconds:.6f}".rstrip("0").rstrip("."),
             "flow": name,
         }
+        place = ("flows", name)
+        files = self._request.memo.of(
+            lambda: plan_files(self._request, (*place, "files"), flow.files),
+            ("files", name, tuple(flow.files)),
+        )
+        require_own_program(self._request, (*place, "client"), flow.client, files)
+        if flow.server is not None:
+            require_own_program(self._request, (*place, "server"), flow.server, files)
         return CommandPlan(
             client=fill(flow.client, values),
             server=None if flow.server is None else fill(flow.server, values),
             listens="sender" if flow.listen == "from" else "receiver",
+            files=files,
         )
 
     def longest_on_media_s(self, media: list[MediumPlan]) -> float:

@@ -37,8 +37,12 @@ def _check_argument(text: str) -> str:
     return text
 
 
+OWN = "./"  # what the path of a program among a command's own files begins with
+
+
 def check_program(command: list[str]) -> list[str]:
-    """Raises BadValue if the first argument is neither a program's name nor an absolute path."""
+    """Return the command. Raises BadValue if the first argument is neither a program's name nor an
+    absolute path."""
     program = command[0]
     if not program or ("/" in program and not program.startswith("/")):
         raise BadValue(
@@ -48,12 +52,16 @@ def check_program(command: list[str]) -> list[str]:
     return command
 
 
+def _check_command(command: list[str]) -> list[str]:
+    return command if command[0].startswith(OWN) else check_program(command)
+
+
 Argument = Annotated[
     str,
     BeforeValidator(_as_text, json_schema_input_type=str | int | float),
     AfterValidator(_check_argument),
 ]
-Command = Annotated[list[Argument], Field(min_length=1), AfterValidator(check_program)]
+Command = Annotated[list[Argument], Field(min_length=1), AfterValidator(_check_command)]
 
 
 def fill(command: list[str], values: dict[str, str]) -> list[str]:

@@ -8,6 +8,7 @@ stand, `$axis` stands for the values of that axis of the matrix, one run after t
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
 from nagi_contracts.applications import Traffic
@@ -21,7 +22,7 @@ from nagi_contracts.units import ByteCount, Duration, PacketCount
 from pydantic import BeforeValidator, Field, model_validator
 
 from nagi.spec.base import EXPERIMENT_NAME, Axis, Name
-from nagi.spec.commands import FIELDS, Command
+from nagi.spec.commands import FIELDS, OWN, Command
 from nagi.spec.links import Link
 from nagi.spec.media import Medium
 from nagi.spec.nodes import Kind, Node, SwitchSettings
@@ -69,6 +70,11 @@ class Flow(Strict):
         description="the same, started before on the host that listens; without it, what `client` "
         "talks to must be there",
     )
+    files: list[str] = Field(
+        [],
+        description="files and directories that `client` and `server` find in their working "
+        "directory, by their last names; paths relative to this file",
+    )
     listen: Literal["from", "to"] = Field(
         "to", description="the host whose port `port` is; `from` for a download"
     )
@@ -100,12 +106,19 @@ class Flow(Strict):
     @model_validator(mode="after")
     def _possible(self) -> Flow:
         if self.application != "command":
-            for key in ("client", "server", "listen"):
+            for key in ("client", "server", "files", "listen"):
                 if key in self.model_fields_set and getattr(self, key) is not None:
                     what = f"{key} does not go with `traffic: {self.application}`"
                     raise BadValue(what, "write `traffic: command`, or remove it", key)
         if self.application == "command" and self.client is None:
             raise BadValue("no client", "write `client: [PROGRAM, ARGUMENT, ...]`")
+        names = [PurePath(file).name for file in self.files]
+        for key, command in (("client", self.client), ("server", self.server)):
+            if command is not None and command[0].startswith(OWN):
+                own, *_ = command[0].removeprefix(OWN).split("/")
+                if own not in names:
+                    what = f"{shown(own)} is none of the flow's `files`"
+                    raise BadValue(what, f"add it: `files: [PATH/{own}]`", key)
         if not 88 <= self.payload.value <= 1448:
             what = f"a payload of {self.payload} does not fit into Ethernet's MTU"
             raise BadValue(what, "give 88 to 1448 bytes", "payload")

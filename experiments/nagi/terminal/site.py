@@ -31,6 +31,7 @@ from nagi.labs.physical import HostPool, PhysicalLabs, Survey, token_for
 from nagi.labs.shape import EMULATOR
 from nagi.labs.virtual import VirtualLabs
 from nagi.plan import fpga, radio, schemes
+from nagi.plan.command_files import require_same_machine
 from nagi.plan.schemes import Availability, Scheme
 from nagi.spec.points import Point
 
@@ -85,6 +86,7 @@ def cluster_site(cluster: Cluster, points: list[Point], switch: SwitchTarget | N
     from nagi.cluster.lab import ClusterLabs, guests_for
 
     def require_fit(plans: list[RunPlan]) -> None:
+        require_same_machine(plans)
         use = Use(
             guests=True,
             switch=switch,
@@ -126,6 +128,7 @@ def physical_site(
     survey = pool.survey()
 
     def require_fit(plans: list[RunPlan]) -> None:
+        require_same_machine(plans)
         found = require_ready(pool, survey, Wanted.of(plans))
         if warnings := found.count("warning"):
             say(f"{count_of(warnings, 'warning')}: see `nagi doctor -i {inventory}`")

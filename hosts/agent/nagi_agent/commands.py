@@ -19,16 +19,21 @@ import select
 import shutil
 import signal
 import subprocess
-from typing import Optional, Sequence
+from typing import Mapping, Optional, Sequence
 
-from nagi_agent.contracts import RunPlan
+from nagi_agent.contracts import CommandPlan, RunPlan
 from nagi_agent.processes import children, end, unprivileged
 
 NEEDED = ("unshare", "mount", "sh")  # to run them
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 WORK = "/run/nagi"  # where each program sees its own directory in the place of the agent's
 _ENTER = """\
-mount -t tmpfs -o "mode=0700,uid=$1,gid=$2" nagi "$3" && cd "$3" && unset OLDPWD && shift 3 &&
+mount -t tmpfs -o "mode=0700,uid=$1,gid=$2" nagi "$3" && cd "$3" && unset OLDPWD || exit
+left=$4; shift 4
+while test "$left" -gt 0; do
+    if test -d "$1"; then mkdir "${1##*/}"; else : >"${1##*/}"; fi &&
+    mount -o bind,ro "$1" "${1##*/}" || exit; shift; left=$((left - 1))
+done
 exec "$@"
 """
 _BRING = """\
@@ -42,21 +47,38 @@ _WAIT = '"$@"; exit "$?"'
 
 
 def contained(
-    command: list[str], user: str, bring: Optional[Sequence[str]] = None, work: str = WORK
+    command: list[str],
+    user: str,
+    bring: Optional[Sequence[str]] = None,
+    work: str = WORK,
+    files: Sequence[str] = (),
 ) -> list[str]:
-    """The command line that runs `command` so. `bring`: a directory whose files it is to find in
-    its own, and paths of its host's Unix sockets that it is to find there, too; `work`: where it
-    sees its own directory."""
+    """Return the command line that runs `command` so. `bring`: a directory whose files it is to
+    find in its own, and paths of its host's Unix sockets that it is to find there, too; `work`:
+    where it sees its own directory; `files`: paths of files and directories that it is to find
+    there, too, read-only, by their last names."""
     account = pwd.getpwnam(user)
     os.makedirs(work, mode=0o755, exist_ok=True)
     identity = [str(account.pw_uid), str(account.pw_gid)]
     return [
         *("unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--"),
-        *("sh", "-c", _ENTER, "sh", *identity, work),
+        *("sh", "-c", _ENTER, "sh", *identity, work, str(len(files)), *files),
         *(("sh", "-c", _BRING, "sh", str(len(bring) - 1), *bring) if bring else ()),
         *unprivileged(user),
         *("sh", "-c", _WAIT, "sh", *command),
     ]
+
+
+def files_of(command: CommandPlan, paths: Mapping[str, str]) -> list[str]:
+    """Return the paths of a command's files. `paths`: where this host has them, by their SHA-256.
+
+    Raises:
+        RuntimeError: this host has not been given one.
+    """
+    for file in command.files:
+        if file.sha256 not in paths:
+            raise RuntimeError(f"`files` has {file.name}, which this host has not been given")
+    return [paths[file.sha256] for file in command.files]
 
 
 def end_all(process: subprocess.Popen[bytes], timeout_s: float) -> None:
@@ -94,14 +116,18 @@ def status_in_words(status: int) -> str:
 
 
 def missing(command: list[str], user: str) -> Optional[str]:
-    """Why `user` cannot run a command here, and what would help; None if it can."""
+    """Why `user` cannot run a command here, and what would help; None if it can, or if the program
+    is one of the command's own files, of which the plan's maker has seen that everybody can."""
     program = command[0]
+    if program.startswith("./"):
+        return None
     found = shutil.which(program, path=PATH)
     if found is None:
         if os.path.exists(program):
             return f"{program} is no program; make it executable: `chmod a+rx {program}`"
-        where = "" if "/" in program else f" in {PATH}"
-        return f"{program} is not there{where}; install it, or give its path from / on"
+        if "/" in program:
+            return f"{program} is not there; install it, or in the virtual lab name it in `files`"
+        return f"{program} is not there in {PATH}; install it, or give its path from / on"
     try:
         allowed = subprocess.run([*unprivileged(user), "test", "-x", found], check=False)
     except KeyError:

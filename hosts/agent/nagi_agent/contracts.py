@@ -355,15 +355,34 @@ class SchemeObjectPlan:
 
 
 @dataclass(frozen=True)
+class CommandFile:
+    __slots__ = (
+        "name",
+        "sha256",
+    )
+    name: str
+    sha256: str
+
+    @classmethod
+    def from_json(cls, json: Json) -> CommandFile:
+        return cls(
+            name=json["name"],
+            sha256=json["sha256"],
+        )
+
+
+@dataclass(frozen=True)
 class CommandPlan:
     __slots__ = (
         "client",
+        "files",
         "listens",
         "server",
     )
     client: list[str]
     server: Optional[list[str]]
     listens: Literal["sender", "receiver"]
+    files: list[CommandFile]
 
     @classmethod
     def from_json(cls, json: Json) -> CommandPlan:
@@ -371,6 +390,7 @@ class CommandPlan:
             client=json["client"],
             server=json.get("server"),
             listens=json.get("listens", "receiver"),
+            files=[CommandFile.from_json(each) for each in json.get("files", [])],
         )
 
 
@@ -670,6 +690,7 @@ class ScheduledRun:
 class Batch:
     __slots__ = (
         "collected",
+        "files",
         "fpga_images",
         "interfaces",
         "is_emulator",
@@ -710,6 +731,7 @@ class Batch:
     p4runtime_here: Optional[P4RuntimePrograms]
     virtual: bool
     server_preload: Optional[str]
+    files: dict[str, str]
     runs: list[ScheduledRun]
     collected: list[str]
 
@@ -738,6 +760,7 @@ class Batch:
             p4runtime_here=_or_none(P4RuntimePrograms.from_json, json.get("p4runtime_here")),
             virtual=json.get("virtual", False),
             server_preload=json.get("server_preload"),
+            files=json.get("files", {}),
             runs=[ScheduledRun.from_json(each) for each in json["runs"]],
             collected=json.get("collected", []),
         )

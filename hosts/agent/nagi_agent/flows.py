@@ -12,7 +12,8 @@ from __future__ import annotations
 import signal
 import socket
 import time
-from typing import Literal, Optional
+from types import MappingProxyType
+from typing import Literal, Mapping, Optional
 
 from nagi_agent import commands, traffic
 from nagi_agent.contracts import ClientEnd, FlowPlan
@@ -62,9 +63,10 @@ class Application:
         user: str,
         preload: Optional[str] = None,
         seed: int = 0,
+        files: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """`preload`: a library for iperf's server. `seed`: of what nagi-traffic draws; it leaves
-        its result beside `log`, named .json."""
+        its result beside `log`, named .json. `files`: where the files of commands are."""
         self._flow = flow
         self._log = log
         self._who = f"the {role} of flow {flow.name}"
@@ -80,7 +82,7 @@ class Application:
                 line = flow.command.server if role == "server" else flow.command.client
                 assert line is not None  # has_server()
                 self._process = start(
-                    commands.contained(line, user),
+                    commands.contained(line, user, files=commands.files_of(flow.command, files)),
                     stdout=file,
                     stderr=file,
                     env=commands.environment(user),

@@ -41,6 +41,7 @@ class Job:
         self.p4runtime_here = batch.p4runtime_here
         self.virtual = batch.virtual
         self.server_preload = batch.server_preload
+        self.files = batch.files
         self.facts = host.facts()
 
     @property

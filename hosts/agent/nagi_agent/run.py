@@ -279,7 +279,13 @@ class NodeRun:
     ) -> flows.Application:
         job = self._job
         application = flows.Application(
-            flow, role, self._log(flow, role), job.user, job.server_preload, self._plan.seed
+            flow,
+            role,
+            self._log(flow, role),
+            job.user,
+            job.server_preload,
+            self._plan.seed,
+            job.files,
         )
         cleanup.callback(application.kill)
         return application

@@ -379,7 +379,9 @@ def test_check_names_programs_that_are_missing(host, tmp_path):
     (problem,) = check(host, tmp_path, {**command, "client": [str(plain)]})
     assert problem.startswith(f"flow app: {plain} cannot be run by user nobody; let everybody")
     (problem,) = check(host, tmp_path, {**command, "client": ["/gone/app"]})
-    assert problem == "flow app: /gone/app is not there; install it, or give its path from / on"
+    assert problem == (
+        "flow app: /gone/app is not there; install it, or in the virtual lab name it in `files`"
+    )
     (problem,) = check(host, tmp_path, {**command, "client": ["true"]}, user="nemo")
     assert problem.startswith("flow app: there is no user nemo to run true; make it")
 
