@@ -108,3 +108,29 @@ def test_errors_in_our_headers_are_at_the_user_s_file(mine):
     assert str(problem).startswith(f"{mine}: own_grow is not defined (hooks.h, line 12); mend it")
     (problem,) = problems_in("/x/nagi_mine.c:7:1: error: no\n", mine)
     assert str(problem).startswith(f"{mine}:7: no; mend it")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "$(touch pwned).h", "$(shell touch pwned).h", "`touch pwned`.h", "a;touch pwned;.h", "a b.h", "'.h",
+        '".h', "-o pwned.h", "a\npwned.h", "#.h",
+    ],
+)  # fmt: skip
+def test_names_of_headers_never_reach_a_shell(mine, tmp_path, monkeypatch, name):
+    """They did by the module's Makefile, even from `nagi plan`, if nothing included them."""
+    monkeypatch.chdir(tmp_path)
+    mine.with_name(name).write_text("")
+    done = nagi("plan", "mine.yaml", cwd=tmp_path)
+    assert done.returncode == 2 and not list(tmp_path.rglob("*pwned"))
+    assert "a header beside a scheme has a name that the kernel's build cannot have" in done.stderr
+
+
+@pytest.mark.parametrize("directive", ['#include "{}"', '__asm__(".incbin \\"{}\\"");'])
+def test_a_scheme_cannot_take_in_files_of_its_user(mine, tmp_path, directive):
+    """What it has taken in, it could tell by its events or in its packets."""
+    planted = tmp_path / "planted"
+    planted.write_text("int from_planted;\n")
+    change(mine, '#include "glue/hooks.h"', f'#include "glue/hooks.h"\n{directive.format(planted)}')
+    with pytest.raises(InputError, match=r"not found|[Nn]o such file|[Cc]ould not find"):
+        compiled(mine)

@@ -441,9 +441,9 @@ def test_what_it_can_run_is_listed(tmp_path):
 @pytest.mark.parametrize(
     ("hidden", "complaint"),
     [
-        ("bwrap", "the virtual lab needs bwrap; install it: `apt-get install bubblewrap`"),
+        ("bwrap", "the sandbox needs bwrap; install it: `apt-get install bubblewrap`"),
         ("kernel", "guest kernel has not been built; build it: `nagi setup virtual-lab`"),
-        ("namespaces", "the virtual lab's sandbox cannot be made: no namespaces here; allow user"),
+        ("namespaces", "the sandbox cannot be made: no namespaces here; allow user"),
         ("memory", "a guest of the virtual lab takes 600 MB of memory, and 0 are free"),
     ],
 )

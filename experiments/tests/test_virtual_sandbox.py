@@ -96,8 +96,9 @@ def _results(attempts: list[str], directory: Path) -> dict[str, int]:
     source.write_text(_MODULE.replace("ATTACKS", "\n".join(attempts)))
     kernel = guest_kernel.require_installed()
     builder = paths.module_at(paths.GUEST / "kernel.py")
-    done = builder.build_module(Path(kernel.build), [source], built)
-    assert done.returncode == 0, done.stderr
+    builder.stage_module_sources([source], built)
+    build = builder.module_command(Path(kernel.build), built)
+    subprocess.run(build, env=builder.module_environment(), check=True)
     script = f"""\
 mount -t proc proc /proc
 insmod {guest.INSIDE}/attack/nagi_attack.ko
@@ -219,7 +220,7 @@ def test_a_guest_has_none_of_its_starter_s_groups(tmp_path: Path) -> None:
     report = "import os; print(open('/proc/self/status').read())"
     code = (
         "import os, subprocess\n"
-        "from nagi.labs.sandbox import Sandbox\n"
+        "from nagi.sandbox import Sandbox\n"
         "os.setgroups([4, 27])\n"
         f"started = Sandbox(None).start(['python3', '-c', {report!r}], {{}}, subprocess.PIPE)\n"
         "print(started.communicate()[0].decode())\n"

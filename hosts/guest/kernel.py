@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ _CONFIGURATION, _COMPILE, _COMMON = (
     _HERE / name for name in ("kernel.config", "compile.sh", "common.h")
 )
 _MODULE_SOURCES = _HERE.parent / "tcp"
+_PLAIN = re.compile(r"[A-Za-z0-9_./@+-]+")  # names that make, shells and Kbuild leave alone
 _LINUX = "linux"
 _BUILD, _SOURCE = "build", "source"
 _OBJECTS = 700  # that are compiled, about; for the progress
@@ -117,6 +118,8 @@ def set_up(target: Path, tree: Path | None, mirror: str | None) -> str:
     The kernel's source comes from apt's Debian archive, from `mirror`, another one, or from `tree`.
     Returns what there is, in words. Raises Refused."""
     _require_programs()
+    for path in (_cache(), tree or _cache()):
+        _require_plain(str(path.absolute()), str(path))
     cached = _build(tree, mirror)
     built, there = _read(cached), _read(target)
     assert built is not None
@@ -159,7 +162,14 @@ def _require_programs() -> None:
 
 def _build_modules(kernel_build: Path, scratch: Path) -> list[Path]:
     """The TCP schemes as modules of the kernel with this build directory."""
-    done = _make_modules([f"KERNEL_BUILD={kernel_build}", f"MODULES={scratch}"])
+    stage_module_sources(sorted(_MODULE_SOURCES.glob("*.c")), scratch)
+    done = subprocess.run(
+        module_command(kernel_build, scratch),
+        env=module_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode != 0:
         said = [line for line in done.stderr.splitlines() if not line.startswith("make")]
         raise Refused(
@@ -170,36 +180,43 @@ def _build_modules(kernel_build: Path, scratch: Path) -> list[Path]:
     return sorted(scratch.glob("*.ko"))
 
 
-def build_module(
-    kernel_build: Path, sources: list[Path], target: Path
-) -> subprocess.CompletedProcess[str]:
-    """Builds a scheme of a user's own as a module, in `target`, of the kernel with this build
-    directory. `sources`: its C file, then headers. Returns what the compiler said. Raises Refused
-    if that directory is gone."""
-    if not kernel_build.is_dir():
+def stage_module_sources(sources: Sequence[Path], target: Path) -> None:
+    """Copy into a directory what Kbuild makes modules from there: `sources`, C files of schemes and
+    headers of theirs, and the headers of ours. Raises Refused if Kbuild would take a name apart."""
+    for source in sources:
+        _require_plain(source.name, str(source))
+    for directory in ("arithmetic", "glue"):
+        shutil.copytree(_MODULE_SOURCES / directory, target / directory, dirs_exist_ok=True)
+    shutil.copy(_MODULE_SOURCES / "module" / "Kbuild", target)
+    for source in sources:
+        name = f"nagi_{source.name}" if source.suffix == ".c" else source.name
+        shutil.copy(source, target / name)
+
+
+def module_command(kernel_build: Path, directory: Path) -> list[str]:
+    """Return the command that builds modules in a directory with their sources, for the kernel with
+    this build directory. Raises Refused if make or a shell of its would take a path apart."""
+    for path in (kernel_build, directory):
+        _require_plain(str(path), str(path))
+    # Type information of the modules' own, for which it would need pahole, nobody asks for.
+    options = ("ARCH=um", "CONFIG_DEBUG_INFO_BTF_MODULES=", f"-j{os.cpu_count() or 1}")
+    return ["make", "-s", "-C", str(kernel_build), f"M={directory}", *options, "modules"]
+
+
+def module_environment() -> dict[str, str]:
+    """Return the environment in which modules are built."""
+    return {key: value for key, value in os.environ.items() if key != "MAKEFLAGS"} | {"LC_ALL": "C"}
+
+
+def _require_plain(name: str, file: str) -> None:
+    """Raise Refused if a name has other characters than make, the shell and Kbuild leave alone."""
+    if not _PLAIN.fullmatch(name):
         raise Refused(
-            "the guest kernel's build directory, which modules need, is not there any more",
-            "build it again: `nagi setup virtual-lab`",
-            file=str(kernel_build),
+            f"the kernel's build cannot have {name!r} in a name",
+            "use letters, digits, `.`, `_`, `+` and `-` alone; XDG_CACHE_HOME and TMPDIR say where "
+            "nagi's own files are",
+            file=file,
         )
-    own, *headers = sources
-    variables = [
-        *(f"KERNEL_BUILD={kernel_build}", f"MODULES={target}"),
-        *(f"SOURCES={own}", f"BESIDE={' '.join(map(str, headers))}"),
-    ]
-    return _make_modules(variables)
-
-
-def _make_modules(variables: list[str]) -> subprocess.CompletedProcess[str]:
-    environment = {key: value for key, value in os.environ.items() if key != "MAKEFLAGS"}
-    makefile = _MODULE_SOURCES / "module" / "Makefile"
-    return subprocess.run(
-        ["make", "-s", "-f", str(makefile), "ARCH=um", *variables],
-        env=environment | {"LC_ALL": "C"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def _install(

@@ -18,8 +18,8 @@ from nagi.cluster.content import files_of, packed, sums_of, unpack, unpack_into
 from nagi.cluster.pool import Cluster, Guests, Task
 from nagi.labs import guest_kernel, virtual
 from nagi.labs.errors import LabError
-from nagi.labs.sandbox import FILTER
 from nagi.labs.shape import Shape
+from nagi.sandbox import FILTER
 
 
 def guests_for(plans: list[RunPlan]) -> Guests:

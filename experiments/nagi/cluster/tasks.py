@@ -45,7 +45,7 @@ def examine(use: Use, wanted: list[Sums]) -> tuple[dict[str, str], dict[str, str
     try:
         found = Installation.here(use)
         if use.guests:
-            guest.require_sandbox()
+            guest.require_machine()
     except InputError as error:
         return {}, {}, [], str(error)
     missing = [index for index, sums in enumerate(wanted) if not has(sums)]

@@ -22,7 +22,7 @@ from nagi_contracts.errors import refuse
 
 from nagi.labs import guest_kernel
 from nagi.labs.errors import Interrupted
-from nagi.labs.sandbox import FILTER, Sandbox
+from nagi.sandbox import FILTER, Sandbox, require_sandbox
 
 INSIDE = Path("/mnt/nagi")
 OWN, AGENT, LIBRARY, NAGI_LINK, NAGI_SWITCH, NAGI_FPGA = (
@@ -113,26 +113,15 @@ def require_able(free_mib: int | None = None) -> None:
             f"the virtual lab's sandbox has no filter {guest_kernel.directory() / FILTER}",
             "build it: `make virtual-lab`, or install nagi again",
         )
-    require_sandbox(guest_kernel.directory() / FILTER, free_mib)
+    require_machine(guest_kernel.directory() / FILTER, free_mib)
 
 
-def require_sandbox(rules: Path | None = None, free_mib: int | None = None) -> None:
-    """Raise InputError if this machine cannot run guests, whatever kernel they have. `rules`: the
-    seccomp filter to try, None: none, where it is yet to come."""
-    for program, package in (("bwrap", "bubblewrap"), ("taskset", "util-linux")):
-        if shutil.which(program) is None:
-            raise refuse(
-                f"the virtual lab needs {program}", f"install it: `apt-get install {package}`"
-            )
-    sandbox = Sandbox(rules).start(["true"], {}, subprocess.PIPE)
-    said, _ = sandbox.communicate()
-    if sandbox.returncode != 0:
-        raise refuse(
-            f"the virtual lab's sandbox cannot be made: {said.decode(errors='replace').strip()}",
-            "allow user namespaces (sysctl user.max_user_namespaces, "
-            "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), "
-            "or run it as root",
-        )
+def require_machine(filter_: Path | None = None, free_mib: int | None = None) -> None:
+    """Raise InputError if this machine cannot run guests, whatever kernel they have. `filter_`: the
+    seccomp filter to try, None: none, where it is yet to come. `free_mib`: as require_able()."""
+    if shutil.which("taskset") is None:
+        raise refuse("the virtual lab needs taskset", "install it: `apt-get install util-linux`")
+    require_sandbox(filter_)
     free = free_memory_mib() if free_mib is None else free_mib
     if free < NEEDED_MIB:
         raise refuse(

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Literal, Protocol, cast
@@ -16,7 +16,9 @@ from nagi_contracts.base import Contract
 from nagi_contracts.errors import InputError, refuse
 from pydantic import Field
 
-from nagi.plan.scheme_sources import problems_in, sources_beside
+from nagi.plan.scheme_sources import compile_in_sandbox, problems_in, sources_beside
+
+_MODULES = Path("/mnt/nagi/modules")  # where Kbuild sees a module's sources, in its sandbox
 
 
 class GuestKernel(Contract):
@@ -50,9 +52,8 @@ class _Builder(Protocol):
     def module_sources(self) -> str: ...
     def minutes(self) -> str: ...
     def set_up(self, target: Path, tree: Path | None, mirror: str | None) -> str: ...
-    def build_module(
-        self, kernel_build: Path, sources: list[Path], target: Path
-    ) -> subprocess.CompletedProcess[str]: ...
+    def stage_module_sources(self, sources: Sequence[Path], target: Path) -> None: ...
+    def module_command(self, kernel_build: Path, directory: Path) -> list[str]: ...
 
 
 @cache
@@ -114,16 +115,34 @@ def own_module(made: Path, source: Path) -> Path:
     module = made.parent / kernel.linux[:16] / f"{name}.ko"
     if module.exists():
         return module
+    kernel_build = Path(kernel.build)
+    if not kernel_build.is_dir():
+        raise refuse(
+            "the guest kernel's build directory, which modules need, is not there any more",
+            "build it again: `nagi setup virtual-lab`",
+            file=kernel.build,
+        )
     builder = _builder()
     with tempfile.TemporaryDirectory(prefix="nagi-module-") as scratch:
         try:
-            done = builder.build_module(Path(kernel.build), sources_beside(made), Path(scratch))
+            builder.stage_module_sources(sources_beside(made), Path(scratch))
+            command = builder.module_command(kernel_build, _MODULES)
         except builder.Refused as error:
             raise refuse(error.what, error.cure, file=error.file) from None
+        done = compile_in_sandbox(
+            command,
+            writable={_MODULES: Path(scratch)},
+            readable={path: path for path in (kernel_build, _sources_of(kernel_build))},
+        )
         if done.returncode != 0:
-            raise InputError(*problems_in(done.stderr, source))
+            raise InputError(*problems_in(done.stdout, source))
         module.parent.mkdir(exist_ok=True)
         partial = module.with_suffix(f".{os.getpid()}")
         shutil.copyfile(Path(scratch) / module.name, partial)
         partial.replace(module)
     return module
+
+
+def _sources_of(kernel_build: Path) -> Path:
+    """Return the kernel's sources, to which a build directory has a link."""
+    return (kernel_build / "source").resolve()

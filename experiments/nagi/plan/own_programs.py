@@ -19,6 +19,7 @@ from nagi_contracts.errors import InputError, Problem, excerpt, refuse
 from nagi_contracts.plan import OwnPipelinePlan
 
 from nagi.plan.request import PlanRequest
+from nagi.plan.scheme_sources import PLAIN_NAME
 from nagi.plan.trace_files import is_file
 from nagi.spec.nodes import P4_SUFFIX, OwnProgram
 from nagi.spec.yaml_source import Place
@@ -238,12 +239,23 @@ def _compiled_at(request: PlanRequest, place: Place, path: Path) -> Compiled:
             f"set {COMPILER_VARIABLE} to its path; or compile it elsewhere, with `{COMPILER} "
             f"{' '.join(_FLAGS)} -o {made} {path.name}`, and write `program: {made}`",
         )
+    _require_plain(path)
     return _compiled(compiler, path, path.stat().st_mtime_ns)
 
 
 def find_compiler() -> str | None:
     """p4c for bmv2: the program that the environment's P4C names, else the one on PATH."""
     return shutil.which(os.environ.get(COMPILER_VARIABLE) or COMPILER)
+
+
+def _require_plain(path: Path) -> None:
+    """Raise InputError if p4c, which gives a name to a shell, would have it taken apart."""
+    if PLAIN_NAME.fullmatch(path.name) is None:
+        raise refuse(
+            "p4c cannot have such a name",
+            "give it letters, digits, `.`, `_`, `+` and `-` alone",
+            file=str(path),
+        )
 
 
 @cache

@@ -13,17 +13,20 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 from nagi_contracts import paths
 from nagi_contracts.errors import InputError, Problem, excerpt, refuse
 
+from nagi.sandbox import Sandbox
 from nagi.scratch import user_cache
 
 SUFFIX = ".c"
 NAME_PATTERN = r"[a-z][a-z0-9_]{0,9}"  # the kernel has 15 characters, of which nagi_ is five
 NAME_CURE = "begin with a lower-case letter; then also digits and _, at most 10 in all"
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")  # as make and shells leave it alone
 MAX_PROBLEMS = 5
 # As CMake compiles ours (cmake/bpf.cmake).
 _FLAGS = (
@@ -63,8 +66,17 @@ def sources_beside(made: Path) -> list[Path]:
 
 
 def _files(source: Path) -> list[Path]:
-    """The file and the headers beside it."""
-    return [source, *sorted(source.parent.glob("*.h"))]
+    """Return the file and the headers beside it. Raises InputError if a header has a name that the
+    kernel's build would give to make and a shell."""
+    headers = sorted(source.parent.glob("*.h"))
+    for header in headers:
+        if PLAIN_NAME.fullmatch(header.name) is None:
+            raise refuse(
+                "a header beside a scheme has a name that the kernel's build cannot have",
+                "give it letters, digits, `.`, `_`, `+` and `-` alone, or move it elsewhere",
+                file=str(header),
+            )
+    return [source, *headers]
 
 
 @cache
@@ -81,29 +93,37 @@ def _compiled(source: Path, _state: tuple[tuple[str, int], ...]) -> Path:
     partial = made.with_suffix(f".{os.getpid()}")
     headers = f"/usr/include/{platform.machine()}-linux-gnu"
     command = ["clang", *_FLAGS, f"-I{paths.TCP}", "-idirafter", headers, "-c", "-o", str(partial)]
-    done = run_compiler([*command, str(sources / source.name)], "clang")
+    done = compile_in_sandbox(
+        [*command, str(sources / source.name)],
+        writable={directory: directory},
+        readable={paths.TCP: paths.TCP},
+    )
     if done.returncode != 0:
-        raise InputError(*problems_in(done.stderr, source))
+        raise InputError(*problems_in(done.stdout, source))
     partial.replace(made)
     return made
 
 
-def run_compiler(command: list[str], package: str) -> subprocess.CompletedProcess[str]:
-    """Runs a compiler; its messages are in English. Raises InputError if it is not there."""
-    environment = {key: value for key, value in os.environ.items() if key != "MAKEFLAGS"}
-    try:
-        return subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            check=False,
-            env=environment | {"LC_ALL": "C"},
-        )
-    except OSError:
+def compile_in_sandbox(
+    command: list[str], *, writable: Mapping[Path, Path], readable: Mapping[Path, Path]
+) -> subprocess.CompletedProcess[str]:
+    """Run a compiler over a scheme that may be a stranger's: what it includes, by whatever path and
+    directive, it finds among the given files (path inside -> path outside) and the system's alone.
+    Its messages are in English, and are all in `stdout`. Raises InputError if there is no sandbox
+    or no such compiler."""
+    program = shutil.which(command[0])
+    if program is None:
         raise refuse(
             f"there is no {command[0]}, which compiles schemes",
-            f"install it: `apt-get install {package}`",
-        ) from None
+            f"install it: `apt-get install {command[0]}`",
+        )
+    if not Path(program).resolve().is_relative_to("/usr"):
+        raise refuse(
+            f"{command[0]} is {program}, which the compilers' sandbox does not show",
+            "install the distribution's, or set PATH so that it comes first",
+        )
+    environment = {"LC_ALL": "C", "TMPDIR": "/dev/shm"}
+    return Sandbox(writable=writable, readable=readable).run(command, environment)
 
 
 def problems_in(messages: str, source: Path) -> list[Problem]:
@@ -132,4 +152,4 @@ def _digest(files: list[Path]) -> str:
 
 @cache
 def _compiler() -> str:
-    return run_compiler(["clang", "--version"], "clang").stdout
+    return compile_in_sandbox(["clang", "--version"], writable={}, readable={}).stdout

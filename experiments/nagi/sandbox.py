@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sandbox of a guest (bubblewrap): what the guest and its kernel see of this machine.
+"""A sandbox (bubblewrap): for guests of the virtual lab, and for compilers of users' schemes.
 
-It begins empty. A guest sees the system's programs and libraries, a few files of /etc, and what its
-run needs, all read-only, and writes to one directory. It has no network, no capability, no other
-process and no supplementary group, and a seccomp filter (hosts/guest/sandbox_filter.cpp) permits
-only the system calls of User-mode Linux. docs/virtual-lab.md lists what there is to see.
+It begins empty. A program in it sees the system's programs and libraries, a few files of /etc, and
+what it is given, all read-only, and writes to the directories that it is given for that. It has no
+network, no capability, no other process and no supplementary group. A guest's has a seccomp filter
+(hosts/guest/sandbox_filter.cpp), too, which permits only the system calls of User-mode Linux.
+docs/virtual-lab.md lists what a guest can see.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
+
+from nagi_contracts.errors import refuse
 
 FILTER = "sandbox.bpf"  # in the directory of the guest kernel
 # Programs and libraries. Where /bin and its like are links into /usr, they are links inside, too.
@@ -37,11 +41,10 @@ _HOST_NAME = "guest"
 
 @dataclass(frozen=True)
 class Sandbox:
-    """What the sandbox shows. `filter`: the file with the seccomp filter, None: any system call may
-    be made, which is only for trying whether there can be a sandbox at all. `writable`, `readable`:
-    path inside -> path outside."""
+    """What the sandbox shows. `filter`: the file with the seccomp filter, None: all system calls
+    are permitted. `writable`, `readable`: path inside -> path outside."""
 
-    filter: Path | None
+    filter: Path | None = None
     writable: Mapping[Path, Path] = field(default_factory=dict)
     readable: Mapping[Path, Path] = field(default_factory=dict)
 
@@ -78,6 +81,20 @@ class Sandbox:
                 start_new_session=True,
             )
 
+    def run(
+        self, command: Iterable[str], environment: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in the sandbox to its end. Its `stdout` is what it wrote, errors included.
+
+        Raises:
+            InputError: there can be no sandbox on this machine.
+        """
+        require_sandbox()
+        process = self.start(command, environment, subprocess.PIPE)
+        said, _ = process.communicate()
+        text = said.decode(errors="replace")
+        return subprocess.CompletedProcess(process.args, process.returncode, text)
+
     def _bubblewrap(
         self, filters: Iterable[int], etc: Mapping[str, int], environment: Mapping[str, str]
     ) -> list[str]:
@@ -101,6 +118,22 @@ class Sandbox:
             *_binds("--bind", self.writable),
             *("--remount-ro", "/", "--chdir", "/"),
         ]
+
+
+def require_sandbox(filter_: Path | None = None) -> None:
+    """Raise InputError if there can be no sandbox on this machine, with what would help. `filter_`:
+    the seccomp filter to try."""
+    if shutil.which("bwrap") is None:
+        raise refuse("the sandbox needs bwrap", "install it: `apt-get install bubblewrap`")
+    tried = Sandbox(filter_).start(["true"], {}, subprocess.PIPE)
+    said, _ = tried.communicate()
+    if tried.returncode != 0:
+        raise refuse(
+            f"the sandbox cannot be made: {said.decode(errors='replace').strip()}",
+            "allow user namespaces (sysctl user.max_user_namespaces, "
+            "kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), "
+            "or run it as root",
+        )
 
 
 def _system() -> list[str]:
