@@ -113,8 +113,8 @@ def test_errors_in_our_headers_are_at_the_user_s_file(mine):
 @pytest.mark.parametrize(
     "name",
     [
-        "$(touch pwned).h", "$(shell touch pwned).h", "`touch pwned`.h", "a;touch pwned;.h", "a b.h", "'.h",
-        '".h', "-o pwned.h", "a\npwned.h", "#.h",
+        "$(touch pwned).h", "$(shell touch pwned).h", "`touch pwned`.h", "a;touch pwned;.h",
+        "a b.h", "'.h", '".h', "-o pwned.h", "a\npwned.h", "#.h",
     ],
 )  # fmt: skip
 def test_names_of_headers_never_reach_a_shell(mine, tmp_path, monkeypatch, name):
