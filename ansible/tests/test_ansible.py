@@ -11,6 +11,7 @@ import sys
 import pytest
 from nagi.agent_contracts import read_offloads
 from nagi.labs.ansible_runs import Playbooks
+from nagi.labs.ansible_variables import Template, to_yaml
 from nagi.labs.errors import Interrupted, LabError
 from nagi.labs.inventory import EXAMPLE, example_text
 from nagi_contracts.paths import COLLECTION
@@ -267,6 +268,34 @@ def test_a_keeper_that_is_gone_is_said(namespaces, tmp_path):
     playbooks = Playbooks(tmp_path / "ansible", inventory, lambda: False)
     with pytest.raises(LabError, match=r"the keeper of the lab .* has ended"):
         playbooks.run(play(tmp_path, "    - name: Try\n      ansible.builtin.command: uptime\n"))
+
+
+def test_a_text_is_a_template_only_if_it_is_said_to_be(tmp_path):
+    """The path of a results directory was one: `--out "{{ lookup('pipe', 'touch pwned') }}"`."""
+    planted = tmp_path / "pwned"
+    attack = f"{{{{ lookup('ansible.builtin.pipe', 'touch {planted}') }}}}"
+    inventory = {
+        "all": {
+            "hosts": {
+                "there": {
+                    "ansible_connection": "local",
+                    "ansible_python_interpreter": sys.executable,
+                    "from_inventory": [attack, {"within": attack}],
+                    "ours": Template("{{ 6 * 7 }}"),
+                }
+            }
+        }
+    }
+    playbooks = Playbooks(tmp_path / attack.replace("/", "_"), inventory, lambda: False)
+    tasks = """
+    - name: Show
+      ansible.builtin.debug:
+        msg: "{{ [from_inventory, from_command_line, ours] }}"
+"""
+    shown = playbooks.run(play(tmp_path, tasks), from_command_line=attack)["Show"]["there"]
+    assert shown["msg"] == [[attack, {"within": attack}], attack, 42]
+    assert not planted.exists()
+    assert to_yaml({"key": attack}, in_one_line=True).startswith("{key: !unsafe ")
 
 
 def test_an_interrupted_play_ends_soon(playbooks, tmp_path):

@@ -5,7 +5,6 @@ command."""
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -16,6 +15,7 @@ from nagi_contracts.units import count_of
 from rich.table import Table
 from rich.text import Text
 
+from nagi.labs.ansible_variables import to_yaml
 from nagi.labs.cells import read_cells
 from nagi.labs.errors import Interrupted
 from nagi.labs.provisioning import (
@@ -142,7 +142,7 @@ def bootstrap(
         *(["--ask-pass"] if ask_pass else []),
         *(["--become-method", become_method] if become_method else []),
         *(["--ssh-extra-args=-oStrictHostKeyChecking=accept-new"] if accept_new else []),
-        *(["-e", json.dumps(given)] if given else []),
+        *(["-e", to_yaml(given, in_one_line=True).strip()] if given else []),
         *_options(limit, hosts, None, ask_become_pass),
     ]
     outcome = _run("bootstrap", inventory, hosts, options, json_)

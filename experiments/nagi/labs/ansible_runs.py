@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 import time
@@ -14,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import ansible_runner
-import yaml
 from nagi_contracts import paths
 
+from nagi.labs.ansible_variables import to_yaml
 from nagi.labs.complaints import complaint, tail
 from nagi.labs.errors import Failure, Interrupted, LabError, Results
 
@@ -43,7 +44,7 @@ class Playbooks:
         self._interrupted = interrupted
         (directory / "tmp").mkdir(parents=True, exist_ok=True)
         added = directory / "inventory.yml"
-        added.write_text(yaml.safe_dump(inventory, sort_keys=False))
+        added.write_text(to_yaml(inventory))
         self._home = directory / "home"
         end_workers(_home_mark(self._home))  # of a process that was killed
         self._inventories = [str(path.absolute()) for path in (beside, added) if path is not None]
@@ -84,13 +85,15 @@ class Playbooks:
                 )
             return True
 
+        given = self._directory / "variables.yml"
+        given.write_text(to_yaml(variables))
         with leaving_no_workers(_home_mark(self._home)):
             done = ansible_runner.run(
                 private_data_dir=str(self._directory),
                 project_dir=str(paths.COLLECTION),
                 playbook=str(Path("playbooks/runs") / playbook),
                 inventory=self._inventories,
-                extravars=variables,
+                cmdline=shlex.join(["--extra-vars", f"@{given.absolute()}"]),
                 limit=limit,
                 envvars={
                     "ANSIBLE_CONFIG": str(CONFIGURATION),

@@ -22,6 +22,7 @@ from nagi_contracts.inspection import Holder, Inspection
 from nagi_contracts.plan import RunPlan, digest
 
 from nagi.labs.ansible_runs import Playbooks
+from nagi.labs.ansible_variables import Template
 from nagi.labs.cells import Cell, LabHost
 from nagi.labs.errors import Failure, LabError, Results, Unfit
 from nagi.labs.inventory import module_interfaces
@@ -35,7 +36,8 @@ LEASE_S = 900.0  # until the first batch; then its agents renew it
 # From choosing the first run's instant to it every agent must have started, over SSH.
 _LEAD_S = 3.0
 _LEAD_PER_HOST_S = 0.1
-_AGENT = ["{{ ansible_python_interpreter }}", "{{ nagi_home }}/nagi-agent.pyz"]
+_HOME = Template("{{ nagi_home }}")
+_AGENT = [Template("{{ ansible_python_interpreter }}"), Template(f"{_HOME}/nagi-agent.pyz")]
 # What stays or works on after the connection is a unit of its own where systemd reigns, so that
 # logind does not end it with the user's session.
 APART = [
@@ -281,7 +283,7 @@ class HostPool:
             limit=",".join(hosts),
             nagi_release_options=[
                 *([] if force else ["--token", self.token]),
-                *("--tidy", "{{ nagi_home }}"),
+                *("--tidy", _HOME),
             ],
         )
 
