@@ -2,17 +2,24 @@
 #include "service/privileges.hpp"
 
 #include <cap-ng.h>
+#include <pwd.h>
 #include <sched.h>
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <stdexcept>
 #include <utility>
+
+#include "io/stop_signals.hpp"
+#include "model/text.hpp"
 
 namespace nagi::runtime {
 
@@ -66,7 +73,13 @@ std::string kernel_release() {
   return names.release;
 }
 
-void drop_privileges() {
+std::string trouble_with_user(const std::string& user) {
+  if (getpwnam(user.c_str()) == nullptr) return "there is no user " + model::shortened(user);
+  if (geteuid() != 0) return "only root becomes another user";
+  return {};
+}
+
+void drop_privileges(const std::string& user) {
   capng_get_caps_process();
   const auto had = [](unsigned capability) {
     return capng_have_capability(CAPNG_PERMITTED, capability) != 0;
@@ -78,7 +91,23 @@ void drop_privileges() {
   for (const auto& [capability, available] : kept) {
     if (available) capng_update(CAPNG_ADD, in_effect, static_cast<unsigned>(capability));
   }
-  if (capng_apply(CAPNG_SELECT_CAPS) != 0) spdlog::warn("could not give up all capabilities");
+  if (user.empty()) {
+    if (capng_apply(CAPNG_SELECT_CAPS) != 0) spdlog::warn("could not give up all capabilities");
+  } else {
+    // Threads that there are already lose CAP_IPC_LOCK with root, and what they map is locked, too.
+    const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
+    if (setrlimit(RLIMIT_MEMLOCK, &unlimited) != 0 && munlockall() == 0) {
+      spdlog::warn("its memory is not locked any more: {}; run it with CAP_SYS_RESOURCE",
+                   std::strerror(errno));
+    }
+    const passwd* account = getpwnam(user.c_str());
+    if (account == nullptr ||
+        capng_change_id(static_cast<int>(account->pw_uid), static_cast<int>(account->pw_gid),
+                        CAPNG_DROP_SUPP_GRP) != 0) {
+      throw std::runtime_error("could not become user " + model::shortened(user));
+    }
+    io::die_with_parent();  // who becomes another user is no longer asked to
+  }
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 

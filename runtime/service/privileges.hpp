@@ -26,8 +26,13 @@ std::string kernel_release();
 /// to do about it.
 Privileges take_privileges(std::optional<int> cpu);
 
-/// Keeps CAP_NET_ADMIN (to put offloads back) and CAP_IPC_LOCK (or locked memory has a limit), and
-/// nothing else, for good.
-void drop_privileges();
+/// Returns why this process cannot become `user` later; empty if it can.
+std::string trouble_with_user(const std::string& user);
+
+/// Becomes `user`, if one is given, without supplementary groups. Keeps CAP_NET_ADMIN (to put
+/// offloads back) and CAP_IPC_LOCK (or locked memory has a limit), and nothing else, for good. What
+/// was made before, such as the control socket, still belongs to who started this process, and is
+/// for him to remove. Throws std::runtime_error if it does not become `user`.
+void drop_privileges(const std::string& user);
 
 }  // namespace nagi::runtime

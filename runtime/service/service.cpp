@@ -69,7 +69,7 @@ void run_service(Service& service, const ServiceSettings& settings, const Signal
         longest_request, service.long_handler());
   }
   service.set_privileges(take_privileges(settings.cpu));
-  drop_privileges();
+  drop_privileges(settings.user);
 
   Watch watch(service);
   watch.add(signals.descriptor(), [&watch] { watch.end(); });

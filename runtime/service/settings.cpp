@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "service/privileges.hpp"
+
 namespace nagi::runtime {
 
 namespace {
@@ -35,17 +37,10 @@ OffloadPolicy read_offloads(const ObjectReader& reader) {
 }  // namespace
 
 std::vector<std::string_view> settings_keys() {
-  return {"schema_version",
-          "seed",
-          "epoch_realtime_ns",
-          "offloads",
-          "io",
-          "spin_ns",
-          "virtual_time",
-          "cpu",
-          "account",
-          "drops",
-          "control_socket"};
+  return {"schema_version", "seed",  "epoch_realtime_ns",
+          "offloads",       "io",    "spin_ns",
+          "virtual_time",   "cpu",   "user",
+          "account",        "drops", "control_socket"};
 }
 
 void read_settings(const ObjectReader& reader, const std::string& program,
@@ -67,6 +62,12 @@ void read_settings(const ObjectReader& reader, const std::string& program,
   }
   if (reader.has("virtual_time")) settings.virtual_time = reader.flag("virtual_time");
   if (reader.has("cpu")) settings.cpu = static_cast<int>(reader.whole("cpu", 0, CPU_SETSIZE - 1));
+  if (reader.has("user")) {
+    settings.user = reader.text("user");
+    if (const std::string trouble = trouble_with_user(settings.user); !trouble.empty()) {
+      throw ConfigError(reader.at("user"), trouble, R"("nobody", or leave it out)");
+    }
+  }
   for (const auto& [key, path] :
        {std::pair("account", &settings.account), std::pair("drops", &settings.drops),
         std::pair("control_socket", &settings.control_socket)}) {

@@ -10,6 +10,7 @@
 //   "spin_ns": 20000,                      how long at most to wait awake for a packet's instant
 //   "virtual_time": false,                 true: time stands still while this program runs
 //   "cpu": 1,                              the processor to stay on
+//   "user": "nobody",                      the user it becomes once all is open, if root starts it
 //   "account": "links.json",               the account, written at the end
 //   "drops": "drops.pcapng",               every packet dropped (io/pcapng_file.hpp)
 //   "control_socket": "link.sock"          see control/control_socket.hpp
@@ -36,6 +37,7 @@ struct ServiceSettings {
   std::int64_t spin_ns = 20'000;
   bool virtual_time = false;
   std::optional<int> cpu;
+  std::string user;
   std::string account;
   std::string drops;
   std::string control_socket;

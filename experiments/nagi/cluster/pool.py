@@ -462,7 +462,7 @@ def _patience_s() -> float:
 
 
 def _start_worker(address: str) -> str:
-    return f"`dask worker {address} --nthreads 1`"
+    return f"`dask worker {address} --nthreads 1 --dashboard-address 127.0.0.1:0`"
 
 
 def _in_words(error: BaseException) -> str:

@@ -20,15 +20,21 @@ from nagi_agent.processes import end, log_of, output_of, start
 NAME = "simple_switch"
 _NOTIFICATIONS = "bmv2.ipc"
 _IFF_UP = 1
-# As a service it then has no more rights than it needs; root keeps its own.
-RIGHTS = [
-    "setpriv",
-    "--inh-caps=-all,+net_raw",
-    "--ambient-caps=-all,+net_raw",
-    "--no-new-privs",
-    "--pdeathsig=KILL",
-    "--",
-]
+
+
+def rights() -> list[str]:
+    """Return the start of a command line that runs bmv2 with the one capability that it needs. Who
+    is not root may not make the set of those smaller that programs can have, and need not."""
+    is_root = os.geteuid() == 0
+    return [
+        "setpriv",
+        "--inh-caps=-all,+net_raw",
+        "--ambient-caps=-all,+net_raw",
+        *(["--bounding-set=-all,+net_raw"] if is_root else []),
+        "--no-new-privs",
+        "--pdeathsig=KILL",
+        "--",
+    ]
 
 
 def problem(program: Optional[str], client: Optional[str], alone: bool) -> Optional[str]:
@@ -72,7 +78,7 @@ class SimpleSwitchProcess:
         with open(self._log, "wb") as log:
             self._process = start(
                 [
-                    *RIGHTS,
+                    *rights(),
                     program,
                     *(word for number, name in ports for word in ("-i", f"{number}@{name}")),
                     *("--thrift-port", str(DEFAULT_PORT)),

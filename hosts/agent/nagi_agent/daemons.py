@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import time
+from contextlib import suppress
 from typing import Optional
 
 from nagi_p4.unix_sockets import connect
@@ -24,7 +25,8 @@ class Daemon:
     """A running one. Its files are in `directory`, which is also where it runs: socket paths may
     not be long, file paths may. `name` is the program's, and theirs; `socket` the control socket's,
     if it is another; `timeout_s`: seconds in which it must have started, and half of them to end;
-    `environment`: what it has of its own there; `pass_fds`: descriptors that it inherits."""
+    `environment`: what it has of its own there; `pass_fds`: descriptors that it inherits; `user`:
+    as whom it goes on once all is open, if root starts it."""
 
     def __init__(
         self,
@@ -37,8 +39,11 @@ class Daemon:
         timeout_s: float = START_TIMEOUT_S,
         environment: Optional[dict[str, str]] = None,
         pass_fds: tuple[int, ...] = (),
+        user: Optional[str] = None,
     ) -> None:
         self.name = name
+        if user is not None and os.geteuid() == 0:
+            configuration = {**configuration, "user": user}
         self.socket = os.path.join(directory, socket or control_socket(name))
         self._timeout_s = timeout_s
         self._log = os.path.join(directory, f"{name}.log")
@@ -74,11 +79,19 @@ class Daemon:
 
     def stop(self) -> None:
         self.check()
-        if end(self._process, signal.SIGTERM, self._timeout_s / 2) != 0:
+        status = end(self._process, signal.SIGTERM, self._timeout_s / 2)
+        self._remove_socket()
+        if status != 0:
             raise RuntimeError(f"{self.name} {self._end_in_words()}: {self._said()}")
 
     def kill(self) -> None:
         end(self._process, signal.SIGKILL, END_TIMEOUT_S)
+        self._remove_socket()
+
+    def _remove_socket(self) -> None:
+        """Remove the control socket: the user that it has become may not."""
+        with suppress(FileNotFoundError):
+            os.unlink(self.socket)
 
     def _end_in_words(self) -> str:
         return status_in_words(self._process.returncode)

@@ -121,8 +121,8 @@ class Emulator(Daemon):
     """A running nagi-link, or nagi-sdr if a link of the plan is a radio, which is told by its
     environment which nagi-link to run. Both have the same control socket. Beside nagi-link runs a
     `nagi_fpga` for each link whose FPGA is simulated. `ends`, `epoch`, `virtual` and `macs` as for
-    configuration(); `timeout_s`, `radio_timeout_s`: in which nagi-link, and nagi-sdr, must have
-    started."""
+    configuration(); `user`: as whom nagi-link goes on, if root starts it; `timeout_s`,
+    `radio_timeout_s`: in which nagi-link, and nagi-sdr, must have started."""
 
     def __init__(
         self,
@@ -138,6 +138,7 @@ class Emulator(Daemon):
         macs: Optional[dict[str, tuple[str, ...]]] = None,
         timeout_s: float = START_TIMEOUT_S,
         radio_timeout_s: float = RADIO_START_TIMEOUT_S,
+        user: Optional[str] = None,
     ) -> None:
         is_radio = bool(plan.radios())
         program = nagi_link
@@ -164,6 +165,7 @@ class Emulator(Daemon):
                 timeout_s=radio_timeout_s if is_radio else timeout_s,
                 environment={"NAGI_LINK": nagi_link} if is_radio else None,
                 pass_fds=tuple(sockets.values()),
+                user=None if is_radio else user,  # nagi-sdr starts nagi-link without such rights
             )
             undo.pop_all()
         for core in self._cores:

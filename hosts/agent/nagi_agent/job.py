@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from typing import Optional
 
 from nagi_agent import host, processes
 from nagi_agent.contracts import Batch
@@ -43,6 +44,12 @@ class Job:
         self.server_preload = batch.server_preload
         self.files = batch.files
         self.facts = host.facts()
+
+    @property
+    def daemon_user(self) -> Optional[str]:
+        """The user as whom nagi-link and nagi-switch go on once all is open. A guest's root has no
+        right outside the guest: there they stay what they are, which is one of its users less."""
+        return None if self.virtual else self.user
 
     @property
     def all_interfaces(self) -> list[str]:

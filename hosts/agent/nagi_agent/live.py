@@ -47,6 +47,7 @@ def stay_up(job: Job, plan: RunPlan) -> NoReturn:
                     job.spool,
                     nagi_fpga=job.nagi_fpga,
                     macs=job.macs,
+                    user=job.daemon_user,
                 )
             cleanup.callback(running.stop)
             running.wait_until_ready()

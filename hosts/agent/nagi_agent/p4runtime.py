@@ -210,7 +210,7 @@ class Started:
             self._name = _GRPC
             self._guard = None if alone else OnLoopback(DEFAULT_PORT)
             command = [
-                *bmv2.RIGHTS,
+                *bmv2.rights(),
                 programs.simple_switch_grpc,
                 "--no-p4",
                 *("--device-id", "1"),

@@ -171,6 +171,7 @@ class NodeRun:
                 nagi_fpga=job.nagi_fpga,
                 virtual=job.virtual,
                 macs=job.macs,
+                user=job.daemon_user,
             )
         cleanup.callback(running.kill)
         running.wait_until_ready()

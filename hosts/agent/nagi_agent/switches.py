@@ -310,7 +310,9 @@ class RunningNagiSwitch(RunningSwitch):
         wanted = configuration(
             plan, node, job.interfaces, epoch, virtual=job.virtual, socket=socket
         )
-        self._daemon = Daemon(NAGI, job.nagi_switch, wanted, directory, socket=socket)
+        self._daemon = Daemon(
+            NAGI, job.nagi_switch, wanted, directory, socket=socket, user=job.daemon_user
+        )
 
     def begin(self) -> None:
         self._daemon.wait_until_ready()

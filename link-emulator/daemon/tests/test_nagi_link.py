@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import pwd
 import shutil
 import signal
 import stat
@@ -399,14 +400,29 @@ def test_show_prints_the_account_of_a_running_emulator(wire, tmp_path):
     assert not account.complete
 
 
-def test_gives_up_its_privileges(wire, tmp_path):
-    with Emulator(wire, tmp_path) as emulator:
+@pytest.mark.parametrize("user", [None, "nobody"])
+def test_gives_up_its_privileges(wire, tmp_path, user):
+    """As another user, too, it answers, writes its account, and puts offloads back."""
+    wire.run("middle", "ethtool", "-K", "e0", "gro", "on")
+    before = offloads(wire)
+    with Emulator(wire, tmp_path, **({} if user is None else {"user": user})) as emulator:
         status = wire.run("middle", "cat", f"/proc/{emulator.pid()}/status")
     fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     net_admin_and_ipc_lock = 1 << 12 | 1 << 14
     assert int(fields["CapEff"], 16) == net_admin_and_ipc_lock
     assert int(fields["CapPrm"], 16) == net_admin_and_ipc_lock
     assert fields["NoNewPrivs"] == "1"
+    account = pwd.getpwnam(user or "root")
+    assert fields["Uid"].split() == [str(account.pw_uid)] * 4
+    assert fields["Gid"].split() == [str(account.pw_gid)] * 4
+    assert fields["Groups"].split() == ([] if user else fields["Groups"].split())
+    assert Links.read(tmp_path / "links.json").complete
+    assert offloads(wire) == before
+
+
+def test_names_a_user_that_is_not_there(wire, tmp_path):
+    said = refusal(wire, configuration(tmp_path, user="no-such-user"))
+    assert 'user: there is no user no-such-user; "nobody", or leave it out' in said
 
 
 def offloads(wire) -> list[str]:

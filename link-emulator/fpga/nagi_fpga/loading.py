@@ -10,8 +10,8 @@ import json
 import os
 import re
 import shutil
+import stat
 import subprocess
-import tempfile
 import time
 from typing import NamedTuple, Optional
 
@@ -72,12 +72,19 @@ def image_of(kind: str, directory: str) -> Image:
 
 
 class Lock:
-    """Held while a board is in use. Raises BoardError if somebody else has it."""
+    """A lock that is held while a board is in use. It is in a directory that nobody else can write
+    to, so nobody can put a link there, or take the lock of another user. Raises BoardError if
+    another process of this user has it."""
 
     def __init__(self, place: Place, directory: Optional[str] = None) -> None:
         name = re.sub(r"[^\w.-]", "_", place.name)
         path = os.path.join(directory or _lock_directory(), f"nagi-board-{name}.lock")
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            self._file = os.open(path, flags, 0o600)
+        except OSError as error:
+            cure = "remove it"
+            raise BoardError("board", f"{path}: no lock: {error.strerror}", cure) from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -96,7 +103,26 @@ class Lock:
 
 
 def _lock_directory() -> str:
-    return "/run/lock" if os.access("/run/lock", os.W_OK) else tempfile.gettempdir()
+    """Return a directory of this user's own for locks: of root's, of the login's, or of his home.
+
+    Raises:
+        BoardError: it belongs to somebody else, or others can write to it.
+    """
+    if os.geteuid() == 0:
+        directory = "/run/nagi-boards"
+    else:
+        base = os.environ.get("XDG_RUNTIME_DIR") or os.path.expanduser("~/.cache")
+        directory = os.path.join(base, "nagi", "boards")
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        found = os.lstat(directory)
+    except OSError as error:
+        raise BoardError(
+            "board", f"{directory}: no place for locks: {error.strerror}", "make it"
+        ) from error
+    if found.st_uid != os.geteuid() or not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o022:
+        raise BoardError("board", f"{directory} is not this user's own directory", "remove it")
+    return directory
 
 
 def transport_to(place: Place) -> Transport:

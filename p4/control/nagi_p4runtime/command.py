@@ -20,6 +20,7 @@ from nagi_p4.switch import Switch
 
 from nagi_p4runtime.device import Device
 from nagi_p4runtime.errors import P4Error
+from nagi_p4runtime.privileges import CAP_NET_RAW, give_up_capabilities
 from nagi_p4runtime.protos import p4i
 from nagi_p4runtime.server import Server, Service
 
@@ -158,6 +159,8 @@ def _serve(options: argparse.Namespace) -> int:
                 raise BadInput(f"{options.p4info}: {error.message}") from None
     except (OSError, Refused) as error:
         raise BadInput(f"--switch {options.switch}: {error}") from None
+    # All files have been read, and there is no thread yet. Packets of bmv2's CPU port need a right.
+    give_up_capabilities([CAP_NET_RAW] if options.cpu_interface is not None else [])
     ended = threading.Event()
     problem: list[OSError] = []
 

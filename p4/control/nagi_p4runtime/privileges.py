@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Giving up capabilities: the server is written for networks, and root may start it.
+
+See capabilities(7). Python has no library of its own for them, and this is two system calls.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Collection
+from pathlib import Path
+
+CAP_NET_RAW = 13
+_PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _EINVAL = 24, 38, 22
+_VERSION_3 = 0x20080522
+_HIGHEST = 63
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def give_up_capabilities(kept: Collection[int] = ()) -> None:
+    """Give up all capabilities of this process but `kept`, for good, for all that it starts, too.
+    Call it before there are threads.
+
+    Raises:
+        OSError: the kernel refused it.
+    """
+    permitted = _permitted()
+    _require(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    if permitted == 0:
+        return
+    for capability in range(_HIGHEST + 1):
+        refused = _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0
+        if refused and ctypes.get_errno() == _EINVAL:  # beyond the kernel's last
+            break
+    left = sum(1 << capability for capability in kept) & permitted
+    header = (ctypes.c_uint32 * 2)(_VERSION_3, 0)
+    # Effective, permitted and inheritable of the lower 32, then of the upper.
+    low, high = left & 0xFFFFFFFF, left >> 32
+    _require(_libc.capset(header, (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)))
+
+
+def _permitted() -> int:
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    (line,) = (line for line in status.splitlines() if line.startswith("CapPrm:"))
+    return int(line.split()[1], 16)
+
+
+def _require(result: int) -> None:
+    if result != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
