@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -86,15 +87,39 @@ def is_default(default: str) -> Callable[[Any], bool]:
     return lambda value: bool(value == default)
 
 
+# A name that becomes a part of paths and of identifiers in pages: it leads nowhere else.
+PLAIN_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$"
+PlainName = Annotated[str, Field(pattern=PLAIN_NAME, max_length=200)]
+PlainNameOrEmpty = Annotated[str, Field(pattern=f"{PLAIN_NAME}|^$", max_length=200)]
+# What helps if a file that a run left is damaged.
+RUN_CURE = "restore it, or remove its run's directory and run the campaign again"
 Whole = Annotated[int, Field(strict=True)]  # true is no number here
 Flag = Annotated[bool, Field(strict=True)]
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Writes a file whole or not at all."""
+    """Write a file whole or not at all. A link in its place is replaced, never followed."""
     partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
+    partial.unlink(missing_ok=True)
+    with partial.open("x", encoding="utf-8") as file:
+        file.write(text)
     partial.replace(path)
+
+
+def refuse_links(directory: Path) -> None:
+    """Raise InputError if a directory of results, which may be a stranger's, has a symbolic link in
+    it: what is written there would land where the link leads. The directory's own path may be one.
+    """
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_symlink():
+                raise refuse(
+                    "it is a symbolic link, which results do not have",
+                    "put there what it leads to, or remove it",
+                    file=entry.path,
+                )
+            if entry.is_dir():
+                refuse_links(Path(entry.path))
 
 
 class Strict(BaseModel):
@@ -104,7 +129,10 @@ class Strict(BaseModel):
 
 
 class Contract(BaseModel):
-    """A part of a contract: unknown keys are errors, so that writers and readers stay together."""
+    """A part of a contract: unknown keys are errors, so that writers and readers stay together.
+    `damage_cure`: what helps if its file is damaged."""
+
+    damage_cure: ClassVar[str] = "restore it, or make it again"
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -122,7 +150,7 @@ class Contract(BaseModel):
                 raise refuse_old_name(*old[0], path) from None
             raise refuse(
                 errors[0]["msg"],
-                "it was damaged, or written by another version of nagi",
+                f"it was damaged, or written by another version of nagi: {cls.damage_cure}",
                 file=str(path),
                 key=".".join(map(str, errors[0]["loc"])),
             ) from None

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from nagi_contracts import paths
-from nagi_contracts.base import Contract, is_empty, is_none
+from nagi_contracts.base import Contract, PlainName, is_empty, is_none
 from nagi_contracts.impairments.losses import LossPlan
 from nagi_contracts.impairments.losses.none import NoLossPlan
 from nagi_contracts.impairments.queues import QueuePlan
@@ -188,7 +188,7 @@ class MediumPlan(MediumTimes):
     """A medium; nagi-link takes it as it stands, with each station's `interface` and `name` in
     place of `node` and `address`, and without what is null."""
 
-    name: str
+    name: PlainName
     id: int = Field(description="names the medium in random draws; those of links come before")
     short_retry_limit: int
     long_retry_limit: int

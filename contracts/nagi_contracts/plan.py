@@ -12,12 +12,22 @@ import json
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, model_serializer
 
 from nagi_contracts.applications import AnyPlan, Traffic
-from nagi_contracts.base import Contract, is_empty, is_false, is_none, is_true, is_zero
+from nagi_contracts.base import (
+    RUN_CURE,
+    Contract,
+    PlainName,
+    PlainNameOrEmpty,
+    is_empty,
+    is_false,
+    is_none,
+    is_true,
+    is_zero,
+)
 from nagi_contracts.impairments.effects import EffectPlans
 from nagi_contracts.impairments.fading import ShadowingPlan
 from nagi_contracts.impairments.jitters import JitterPlan
@@ -331,7 +341,7 @@ class LinkPlan(Contract):
     """A link; forward is from its first end to its second. The directions are what the emulator
     does: what a switch imposes is at the switch's port."""
 
-    name: str
+    name: PlainName
     id: int = Field(description="names the link in random draws")
     ends: tuple[LinkEnd, LinkEnd]
     forward: DirectionPlan
@@ -438,7 +448,7 @@ class SwitchPlan(Contract):
 
 
 class NodePlan(Contract):
-    name: str
+    name: PlainName
     kind: Literal["host", "router", "switch"]
     sysctls: dict[str, str]
     routes: list[RoutePlan]
@@ -516,7 +526,7 @@ class FlowPlan(Contract):
     """A flow of data from one host to another: a single TCP connection (bulk), or all TCP and UDP
     that a command or an application sends between the two hosts to and from the flow's port."""
 
-    name: str
+    name: PlainName
     sender: str
     receiver: str
     sender_address: str
@@ -598,9 +608,9 @@ class FlowPlan(Contract):
 
 
 class CapturePlan(Contract):
-    node: str
-    link: str
-    file: str
+    node: PlainName
+    link: PlainName
+    file: PlainName
     snap_bytes: int = 128
 
 
@@ -628,8 +638,10 @@ class ExperimentRef(Contract):
 class RunPlan(Contract):
     """One run."""
 
+    damage_cure: ClassVar[str] = RUN_CURE
+
     schema_version: Literal[1] = 1
-    run_id: str = Field("", description="hash of plan and build")
+    run_id: PlainNameOrEmpty = Field("", description="hash of plan and build")
     point_id: str = Field(
         "", description="hash of the plan without repeat, seed and the switches' target"
     )

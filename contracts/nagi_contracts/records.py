@@ -29,11 +29,22 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field
 
-from nagi_contracts.base import Contract, is_default, is_empty, is_false, is_none, is_true
+from nagi_contracts.base import (
+    RUN_CURE,
+    Contract,
+    PlainName,
+    PlainNameOrEmpty,
+    is_default,
+    is_empty,
+    is_false,
+    is_none,
+    is_true,
+)
+from nagi_contracts.errors import refuse
 from nagi_contracts.plan import DirectionName, RunPlan, SwitchTarget
 from nagi_contracts.statements import Statement
 
@@ -281,8 +292,10 @@ class Noise(Contract):
 class NodeRecord(Contract):
     """node.json: what one agent records of its part of a run."""
 
+    damage_cure: ClassVar[str] = RUN_CURE
+
     schema_version: Literal[1] = 1
-    run_id: str
+    run_id: PlainNameOrEmpty
     node: str
     status: Literal["ok", "failed"]
     error: str | None
@@ -379,8 +392,10 @@ COMPRESSED = ".zst"  # appended to the name of a file compressed by zstd (RFC 88
 class Manifest(Contract):
     """manifest.json"""
 
+    damage_cure: ClassVar[str] = RUN_CURE
+
     schema_version: Literal[1] = 1
-    run_id: str
+    run_id: PlainNameOrEmpty
     point_id: str
     lab: str
     cell: str
@@ -393,8 +408,8 @@ class Manifest(Contract):
         "machine that runs nagi; null: not recorded by earlier versions",
     )
     nodes: dict[str, NodeRecord]
-    files: dict[str, FileSum]
-    removed: dict[str, FileSum] = Field(
+    files: dict[PlainName, FileSum]
+    removed: dict[PlainName, FileSum] = Field(
         {},
         exclude_if=is_empty,
         description="removed or compressed after the run's metrics were computed, as they were",
@@ -404,6 +419,18 @@ class Manifest(Contract):
     def date_s(self) -> float:
         """When it was run, in seconds since 1970, for people."""
         return self.began_realtime_s if self.collected_s is None else self.collected_s
+
+    def require_files(self, run: Path) -> None:
+        """Raise InputError if a file of a run's directory is not as it was when it was recorded."""
+        for name, recorded in self.files.items():
+            path = run / name
+            if path.is_file() and sha256_of(path) == recorded.sha256:
+                continue
+            raise refuse(
+                "it is not what manifest.json says" if path.is_file() else "it is missing",
+                f"restore it, or remove {run} and run the campaign again",
+                file=str(path),
+            )
 
     def fate(self, file: str) -> FileFate:
         """What became of a file that the run left."""
@@ -424,6 +451,8 @@ class Manifest(Contract):
 
 class Flows(Contract):
     """flows.json"""
+
+    damage_cure: ClassVar[str] = RUN_CURE
 
     schema_version: Literal[1] = 1
     flows: list[FlowRecord]
@@ -489,8 +518,10 @@ class Explanation(Contract):
 class Verdict(Contract):
     """verdict.json: valid if every check is ok; failed if the run did not come to its end."""
 
+    damage_cure: ClassVar[str] = RUN_CURE
+
     schema_version: Literal[1] = 1
-    run_id: str
+    run_id: PlainNameOrEmpty
     status: Status
     reasons: list[str]
     too_late: bool = Field(
@@ -544,7 +575,7 @@ class Until(Contract):
 
 
 class CampaignRun(Contract):
-    run_id: str
+    run_id: PlainName
     point_id: str
     point: dict[str, str]
     repeat: int
@@ -552,6 +583,11 @@ class CampaignRun(Contract):
 
 class Campaign(Contract):
     """campaign.json: which runs make up the campaign, in the order of the matrix."""
+
+    damage_cure: ClassVar[str] = (
+        "restore it, or remove it and give `nagi run` the same experiment and --out again, which "
+        "keeps the runs that are done"
+    )
 
     schema_version: Literal[1] = 1
     experiment: str

@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from nagi_contracts.base import Contract, is_none
+from nagi_contracts.base import Contract, PlainNameOrEmpty, is_none
 from nagi_contracts.records import FileFate, Status
 
 
 class ResultRow(Contract):
     """One flow of one run."""
 
-    run_id: str
+    run_id: PlainNameOrEmpty
     point_id: str = Field(description="the same point in other labs and builds has the same id")
     lab: str
     build: str = Field(description="id of the build that ran it")
@@ -277,6 +277,8 @@ class GoodputWindow(Contract):
 
 class Metrics(Contract):
     """metrics.json: the rows of one run."""
+
+    damage_cure: ClassVar[str] = "remove it, and compute it again: `nagi analyze RESULTS`"
 
     schema_version: Literal[1] = 1
     rows: list[ResultRow]

@@ -59,8 +59,10 @@ _TCP_INFO = ["t_s", "flow", "ca_state", "snd_ssthresh", "snd_cwnd", "rtt"]
 def analyse_run(run: Path) -> Metrics:
     """Computes metrics.json of a run that came to its end, from its captures.
 
-    Raises InputError if a file of the run is missing or cannot be read.
+    Raises InputError if a file of the run is missing, cannot be read, or is not what was recorded:
+    a capture that was cut would give a wrong goodput.
     """
+    Manifest.read(run / "manifest.json").require_files(run)
     recorded = Recorded.read(run)
     plan = recorded.plan
     windows = _goodput_over_time(recorded)

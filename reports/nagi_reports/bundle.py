@@ -26,6 +26,7 @@ import tarfile
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path, PurePosixPath
+from typing import IO, cast
 
 import pyarrow as pa
 from nagi_contracts.errors import refuse
@@ -201,13 +202,17 @@ def _unpack(bundle: Path, target: Path) -> dict[str, str]:
     try:
         with (
             pa.input_stream(str(bundle), compression="zstd") as stream,
-            tarfile.open(fileobj=stream, mode="r|") as tar,
+            tarfile.open(
+                fileobj=cast(IO[bytes], _Bounded(stream, bundle, target)), mode="r|"
+            ) as tar,
         ):
             for member in tar:
                 at = member.name
                 name = _inner_name(bundle, member)
                 if name in sums:
                     raise refuse(f"{at} is in it twice", _CURE, file=str(bundle))
+                if len(sums) == _MAX_FILES:
+                    raise refuse(f"it has more than {_MAX_FILES:,} files", _CURE, file=str(bundle))
                 path = target / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 content = tar.extractfile(member)
@@ -224,7 +229,34 @@ def _unpack(bundle: Path, target: Path) -> dict[str, str]:
     return sums
 
 
+class _Bounded:
+    """What a bundle unpacks to, as far as it may: a small file can become one that fills the disk,
+    or, in the headers of an archive, the memory."""
+
+    def __init__(self, stream: pa.NativeFile, bundle: Path, target: Path) -> None:
+        self._stream = stream
+        self._bundle = bundle
+        allowed = max(bundle.stat().st_size * _MAX_RATIO, _ALWAYS_BYTES)
+        self._left = min(allowed, shutil.disk_usage(target).free - _SPARE_BYTES)
+
+    def read(self, size: int) -> bytes:
+        got: bytes = self._stream.read(size)
+        self._left -= len(got)
+        if self._left < 0:
+            raise refuse(
+                f"it unpacks to more than {_MAX_RATIO} times its size, or than there is room for",
+                "do not use it if you do not know where it is from; else make room",
+                file=str(self._bundle),
+            )
+        return got
+
+
 _CURE = "get it again from where it was published"
+_MAX_FILES = 1_000_000
+# Captures and tables are compressed as they are, and texts come to some 20 times their part of it.
+_MAX_RATIO = 100
+_ALWAYS_BYTES = 64 << 20
+_SPARE_BYTES = 64 << 20  # that stay free on the disk
 
 
 def _inner_name(bundle: Path, member: tarfile.TarInfo) -> str:

@@ -16,14 +16,14 @@ from typing import Any, Literal, get_args
 
 import pandas as pd
 import typst
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from nagi_contracts.errors import refuse
 from nagi_contracts.records import Campaign
 
 from nagi_reports import explorer
 from nagi_reports.chapters import compose, gather
 from nagi_reports.content import Report
-from nagi_reports.pages import html_templates
+from nagi_reports.pages import content_policy, html_templates
 from nagi_reports.summary import summarise
 
 Format = Literal["pdf", "html"]
@@ -113,7 +113,9 @@ def html(report: Report, link: str | None = None) -> str:
     environment = html_templates(_HERE, finalize=_with_units)
     environment.filters["inline"] = inline_svg
     environment.filters["mathml"] = _mathml
-    return environment.get_template(_PAGE).render(report=report, explorer=link)
+    return environment.get_template(_PAGE).render(
+        report=report, explorer=link, policy=content_policy()
+    )
 
 
 def _with_units(value: Any) -> Any:
@@ -146,6 +148,7 @@ _COLOURS = {
 def inline_svg(svg: str, name: str, alt: str) -> Markup:
     """An SVG file as a part of a page: ids of its own, the page's colours, and what it shows in
     words."""
+    name = str(escape(name))
     drawing = svg[svg.index("<svg") :]
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
     drawing = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', drawing)

@@ -14,6 +14,7 @@ from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign, Manifest
 from nagi_contracts.results import Metrics, ResultRow, metrics_of_results
 from nagi_reports.analysis import analyse_run, build_table, can_analyse
+from recorded import record_again
 
 EXAMPLE = SCHEMAS / "example" / "campaign"
 (RECORDED,) = sorted((EXAMPLE / "runs").iterdir())
@@ -23,6 +24,20 @@ DATA_BYTES = 1052  # of a segment; acknowledgements are far shorter
 @pytest.fixture
 def run(tmp_path):
     return shutil.copytree(RECORDED, tmp_path / RECORDED.name)
+
+
+def test_what_is_not_as_it_was_recorded_is_not_analysed(run):
+    """A capture that was cut in the middle gave a goodput of half, of a valid run."""
+    capture = run / "server.core.pcap"
+    content = capture.read_bytes()
+    capture.write_bytes(content[: len(content) // 2])
+    with pytest.raises(InputError, match=r"server\.core\.pcap: it is not what manifest\.json says"):
+        analyse_run(run)
+    capture.unlink()
+    with pytest.raises(InputError, match=r"server\.core\.pcap: it is missing; restore it"):
+        analyse_run(run)
+    capture.write_bytes(content)
+    assert analyse_run(run).rows == Metrics.read(RECORDED / "metrics.json").rows
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +91,7 @@ def test_fairness_is_of_flows_with_the_same_bottleneck(run):
     twin = up.model_copy(update={"name": "twin"})
     other = up.model_copy(update={"name": "other", "background": True})
     plan.model_copy(update={"flows": [up, twin, down, other]}).write(run / "plan.json")
-    first, second, *others = analyse_run(run).rows
+    first, second, *others = analyse_run(record_again(run)).rows
     rate = first.goodput_bps / 1e6
     for row in (first, second):
         assert row.jain_index == row.max_min_ratio == pytest.approx(1)
@@ -96,7 +111,7 @@ def test_fairness_is_of_flows_with_the_same_bottleneck(run):
 def test_a_single_flow_has_no_fairness(run):
     plan = RunPlan.read(run / "plan.json")
     plan.model_copy(update={"flows": plan.flows[:1]}).write(run / "plan.json")
-    (row,) = analyse_run(run).rows
+    (row,) = analyse_run(record_again(run)).rows
     assert row.jain_index is None and row.convergence_time_s is None
     assert row.goodput_bps == Metrics.read(RECORDED / "metrics.json").rows[0].goodput_bps
 
@@ -105,7 +120,7 @@ def test_a_flow_that_sent_nothing_achieved_nothing(run):
     plan = RunPlan.read(run / "plan.json")
     silent = plan.flows[0].model_copy(update={"name": "silent", "port": 9})
     plan.model_copy(update={"flows": [silent]}).write(run / "plan.json")
-    (row,) = analyse_run(run).rows
+    (row,) = analyse_run(record_again(run)).rows
     assert (row.goodput_bps, row.agi, row.segments_sent) == (0, 0, 0)
     assert row.rtt_mean_s is row.loss_rate is row.cwnd_mean_packets is None
 
@@ -113,7 +128,7 @@ def test_a_flow_that_sent_nothing_achieved_nothing(run):
 def test_damage_is_said_without_saying_where_the_campaign_is(run):
     capture = run / "server.core.pcap"
     capture.write_bytes(capture.read_bytes()[:-10])
-    metrics = analyse_run(run)
+    metrics = analyse_run(record_again(run))
     (notice,) = metrics.notices
     assert notice.startswith("server.core.pcap: ")
     assert str(run) not in (run / "metrics.json").read_text()
@@ -124,7 +139,7 @@ def test_a_missing_capture_is_refused_by_name(run):
     (run / "server.core.pcap").unlink()
     assert not can_analyse(run)
     with pytest.raises(InputError, match=r"server\.core\.pcap: this capture is missing"):
-        analyse_run(run)
+        analyse_run(record_again(run))
 
 
 def test_two_links_of_one_host_have_captures_of_their_own(run):
@@ -134,7 +149,7 @@ def test_two_links_of_one_host_have_captures_of_their_own(run):
     plan.model_copy(update={"captures": [*plan.captures, other]}).write(run / "plan.json")
     empty = (run / "client.radio.pcap").read_bytes()[:24]
     (run / "client.other.pcap").write_bytes(empty)
-    assert analyse_run(run).rows == Metrics.read(RECORDED / "metrics.json").rows
+    assert analyse_run(record_again(run)).rows == Metrics.read(RECORDED / "metrics.json").rows
 
 
 def test_metrics_of_earlier_versions_are_read(tmp_path):

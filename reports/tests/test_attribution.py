@@ -320,5 +320,5 @@ def test_a_run_without_a_drop_log_is_refused_by_name(run):
     from nagi_contracts.errors import InputError
 
     (run / "drops.pcapng").unlink()
-    with pytest.raises(InputError, match=r"drops\.pcapng: cannot read it"):
+    with pytest.raises(InputError, match=r"drops\.pcapng: it is missing"):
         analyse_run(run)

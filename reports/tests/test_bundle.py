@@ -245,3 +245,23 @@ def test_parts_are_named_by_their_repeats(repeats, name):
     campaign = Campaign.read(EXAMPLE / "campaign.json")
     part = campaign.model_copy(update={"only": {"scheme": ["cubic"], "repeat": repeats}})
     assert bundle_name(part) == f"example-short-{name}"
+
+
+@pytest.mark.parametrize("header", [False, True])
+def test_a_bundle_that_unpacks_to_far_more_than_it_is_stops_early(tmp_path, header):
+    """A file of zeros, or a header of an archive that is read into memory at once."""
+    out = tmp_path / "out"
+    path = tmp_path / "bomb.tar.zst"
+    member = tarfile.TarInfo("campaign/campaign.json")
+    member.size = 1 << 30
+    if header:
+        member.type = tarfile.XHDTYPE
+    zeros = bytes(1 << 20)
+    with pa.CompressedOutputStream(str(path), "zstd") as stream:
+        stream.write(member.tobuf(tarfile.USTAR_FORMAT))
+        for _ in range(1 << 10):
+            stream.write(zeros)
+    assert path.stat().st_size < 200_000
+    with pytest.raises(InputError, match="it unpacks to more than 100 times its size"):
+        read_bundle(path, out)
+    assert sorted(tmp_path.iterdir()) == [path]

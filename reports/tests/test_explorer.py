@@ -334,7 +334,7 @@ def test_names_cannot_leave_their_place(campaign):
     assert title == NASTY.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace(
         '"', "&#34;"
     ).replace("'", "&#39;")
-    data = json.loads(text[start + len("start(") : text.index(");\n</script>", start)])
+    data = json.loads(text[start + len("start(") : text.index(");</script>", start)])
     assert data["title"] == NASTY and data["runs"][0]["point"]["<i>"] == NASTY
     assert text.count("</script>") == text.count("<script>")
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nagi_contracts.applications import ApplicationSettings
+from nagi_contracts.base import refuse_links
 from nagi_contracts.errors import choices, excerpt, refuse
 from nagi_contracts.memo import Memo
 from nagi_contracts.plan import RunPlan, SwitchTarget
@@ -238,6 +239,7 @@ class CampaignDirectory:
                 "give another directory with --out",
                 file=str(self.out),
             ) from None
+        refuse_links(self.out)
         with self.lock.open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from nagi_contracts.base import refuse_links
 from nagi_contracts.records import Campaign
 from nagi_reports import explorer
 
@@ -36,6 +37,7 @@ def view(
     Runs whose data are there already and have not changed are not read again.
     """
     held = existing_campaign(directory)
+    refuse_links(held.out)
     campaign = Campaign.read(held.campaign)
     target = out or held.out / explorer.NAME
     with Progress(text_console(json_), len(campaign.runs)) as progress:

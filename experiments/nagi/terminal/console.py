@@ -10,13 +10,44 @@ command without it.
 from __future__ import annotations
 
 import json
+import unicodedata
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
-out_console = Console(highlight=False, emoji=False)
-error_console = Console(stderr=True, highlight=False, emoji=False)
+
+class PlainConsole(Console):
+    """A console that takes no text for markup, and prints no character that would control the
+    terminal: texts may come from captures, results and traces of strangers."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(highlight=False, emoji=False, markup=False, **settings)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=harmless(segment.text))
+
+
+def harmless(text: str) -> str:
+    """Return `text` with U+FFFD in place of control characters, of those that turn the direction of
+    writing, and of all else that has no glyph and is no space."""
+    if text.isprintable():
+        return text
+    return "".join(each if _is_harmless(each) else "\ufffd" for each in text)
+
+
+def _is_harmless(character: str) -> bool:
+    is_space = character == "\n" or unicodedata.category(character) == "Zs"
+    return is_space or character.isprintable()
+
+
+out_console = PlainConsole()
+error_console = PlainConsole(stderr=True)
 
 JSON_SCHEMA_VERSION = 1
 

@@ -27,7 +27,7 @@ from nagi_contracts.records import Campaign
 from nagi_reports.explorer.campaign import campaign_data
 from nagi_reports.explorer.run import MAX_FLOWS, RunFiles, flows_of
 from nagi_reports.explorer.tracks import parts
-from nagi_reports.pages import html_templates, may_replace
+from nagi_reports.pages import content_policy, html_templates, may_replace
 
 NAME = "explorer"  # in the directory of a campaign
 PAGE = "index.html"
@@ -105,16 +105,17 @@ def write_run(directory: Path, run_id: str, target: Path) -> None:
 
 
 def html(data: dict[str, Any]) -> str:
-    """The page."""
+    """Return the page."""
+    own = ((_HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS)
+    scripts = [_plotly(), *own, f"start({script_json(data)});"]
     return (
         html_templates(_HERE)
         .get_template("page.html.jinja")
         .render(
             title=data["title"],
             style=Markup((_HERE / "explorer.css").read_text(encoding="utf-8")),
-            plotly=Markup(_plotly()),
-            scripts=[Markup((_HERE / name).read_text(encoding="utf-8")) for name in _SCRIPTS],
-            data=Markup(script_json(data)),
+            scripts=[Markup(script) for script in scripts],
+            policy=content_policy(scripts, loads_scripts=True),
         )
     )
 

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A results directory from a stranger is data: whatever is in it, nothing elsewhere is written,
+removed or shown as a command to the terminal."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from forked import nagi
+from nagi.terminal.console import PlainConsole, harmless
+from nagi_contracts.base import write_whole
+from nagi_contracts.paths import SCHEMAS
+from rich.table import Table
+
+EXAMPLE = SCHEMAS / "example" / "campaign"
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(EXAMPLE, tmp_path / "results"))
+
+
+def change(file: Path, **values: object) -> None:
+    file.write_text(json.dumps({**json.loads(file.read_text()), **values}))
+
+
+@pytest.mark.parametrize("command", [["view", "--no-open"], ["report"], ["analyze"], ["show"]])
+@pytest.mark.parametrize("run_id", ["/{victim}", "../../victim", "..", ".", "", "a/b"])
+def test_a_run_s_id_leads_nowhere(results, tmp_path, command, run_id):
+    """An absolute one, joined to a path, became what the explorer removed."""
+    victim = tmp_path / "victim"
+    shutil.copytree(next((EXAMPLE / "runs").iterdir()), victim)
+    before = sorted(victim.iterdir())
+    campaign = json.loads((results / "campaign.json").read_text())
+    campaign["runs"][0]["run_id"] = run_id.format(victim=str(victim)[1:])
+    change(results / "campaign.json", runs=campaign["runs"])
+    done = nagi(command[0], str(results), *command[1:], cwd=tmp_path)
+    assert done.returncode == 2
+    assert "campaign.json: runs.0.run_id: String should match pattern" in done.stderr
+    assert sorted(victim.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "name", ["report.pdf", "figures", "explorer", "results.parquet", ".lock", ".records", "runs/*"]
+)
+def test_links_are_not_followed_for_writing(results, tmp_path, name):
+    victim = tmp_path / "victim"
+    is_directory = name in ("figures", "explorer", ".records") or "*" in name
+    if is_directory:
+        victim.mkdir()
+        (victim / "precious.svg").write_text("precious")
+    else:
+        victim.write_text("precious")
+    (place,) = results.glob(name) if "*" in name else [results / name]
+    if place.exists():
+        shutil.rmtree(place) if place.is_dir() else place.unlink()
+    place.symlink_to(victim)
+    for command in (["report"], ["analyze"], ["view", "--no-open"]):
+        done = nagi(command[0], str(results), *command[1:], cwd=tmp_path)
+        assert done.returncode == 2
+        assert f"{place}: it is a symbolic link, which results do not have" in done.stderr
+    kept = victim / "precious.svg" if is_directory else victim
+    assert kept.read_text() == "precious"
+    assert not is_directory or list(victim.iterdir()) == [kept]
+
+
+def test_a_planted_link_beside_a_file_that_is_written_is_not_followed(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    for name in ("metrics.json", "metrics.json.partial"):
+        (tmp_path / name).symlink_to(victim)
+    write_whole(tmp_path / "metrics.json", "{}")
+    assert victim.read_text() == "precious"
+    assert (tmp_path / "metrics.json").read_text() == "{}"
+    assert not (tmp_path / "metrics.json").is_symlink()
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", '{"a": ' * 5000, "\xff\xfe", "[1]", '{"runs": 1e999}']
+)
+@pytest.mark.parametrize(
+    ("file", "cure"),
+    [
+        ("campaign.json", "give `nagi run` the same experiment and --out again"),
+        ("plan.json", "remove its run's directory and run the campaign again"),
+        ("manifest.json", "remove its run's directory and run the campaign again"),
+        ("metrics.json", "compute it again: `nagi analyze RESULTS`"),
+    ],
+)
+def test_a_damaged_file_is_named_with_the_cure_that_helps(results, tmp_path, file, cure, content):
+    (run,) = (results / "runs").iterdir()
+    path = results / file if file == "campaign.json" else run / file
+    path.write_bytes(content.encode("latin-1"))
+    command = "analyze" if file == "manifest.json" else "view"
+    done = nagi(command, str(results), *(["--no-open"] if command == "view" else []), cwd=tmp_path)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert done.stderr.startswith(f"nagi: {path}: ") and cure in done.stderr
+
+
+ATTACK = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\r[red]x[/red][/]"
+
+
+def test_the_terminal_gets_no_command_from_a_file(results, tmp_path):
+    change(results / "campaign.json", title=ATTACK, reference=ATTACK)
+    done = nagi("show", str(results), cwd=tmp_path)
+    assert done.returncode == 0
+    assert not any(each in done.stdout for each in "\x1b\x07\x9b\u202e\r")
+    assert "[red]x[/red][/]" in done.stdout
+    assert harmless(ATTACK).endswith("\ufffdevil\ufffd[red]x[/red][/]")
+
+
+def test_a_table_takes_nothing_for_markup():
+    """Addresses of IPv6 in brackets went, as they were taken for styles."""
+    console = PlainConsole(width=60, record=True)
+    table = Table("from")
+    table.add_row("[fd00:1::1]:40000")
+    table.add_row(ATTACK)
+    with console.capture() as written:
+        console.print(table)
+    assert "[fd00:1::1]:40000" in written.get()
+    assert not any(each in written.get() for each in "\x1b\x07\x9b\u202e\r")
+
+
+def test_a_page_runs_nothing_that_a_name_has_in_it(results, tmp_path):
+    """A medium's name went into an attribute of report.html as it was."""
+    nasty = "<img src=x onerror=alert(1)>\"'><script>alert(1)</script>"
+    change(results / "campaign.json", title=nasty, reference=nasty)
+    assert nagi("report", str(results), "--format", "html", cwd=tmp_path).returncode == 0
+    page = (results / "report.html").read_text()
+    assert "<img" not in page and "<script" not in page
+    assert "default-src &#39;none&#39;; script-src &#39;none&#39;" in page
+    assert nagi("view", str(results), "--no-open", cwd=tmp_path).returncode == 0
+    page = (results / "explorer" / "index.html").read_text()
+    assert "<img src=x" not in page
+    assert page.count("<script>") == page.count("</script>") == page.count("sha256-")
