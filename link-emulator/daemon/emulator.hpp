@@ -34,6 +34,8 @@ class Emulator final : public runtime::Service {
 
   [[nodiscard]] std::vector<int> descriptors() const override;
   [[nodiscard]] bool is_free_to_ask() const override { return ports_.is_free_to_ask(); }
+  [[nodiscard]] std::vector<std::string> interfaces() const override { return ports_.interfaces(); }
+  void note(const std::string& what) override { notices_.add(what); }
   runtime::Served serve(const std::vector<int>& readable) override;
   [[nodiscard]] model::Duration lookahead() const override;
   runtime::Served serve_ahead() override { return virtual_time_->serve_ahead(); }

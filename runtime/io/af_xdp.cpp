@@ -282,6 +282,8 @@ class AfXdp final : public Port {
       if (sendto(descriptor(), nullptr, 0, MSG_DONTWAIT, nullptr, 0) >= 0 || errno == EINTR) {
         continue;
       }
+      // The interface is down, or gone (link_monitor.hpp): frames wait, then the ring is full.
+      if (errno == ENETDOWN || errno == ENXIO || errno == ENODEV) break;
       if (errno != EAGAIN && errno != EBUSY && errno != ENOBUFS) {
         throw_errno("sending on " + interface_);
       }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tells a program to stop: SIGTERM, SIGINT, and the end of the program that started it.
+// What tells a program to stop: SIGTERM, SIGINT, SIGHUP (its terminal or SSH connection is closed),
+// and the end of the program that started it.
 #pragma once
 
 #include <sys/prctl.h>
@@ -12,12 +13,19 @@
 
 namespace nagi::io {
 
-/// SIGTERM and SIGINT as something to read; they do nothing else any more.
+/// SIGTERM, SIGINT and SIGHUP as something to read; they do nothing else any more. nohup(1) has
+/// SIGHUP ignored, which it stays. SIGPIPE is ignored: that nobody reads a log any more, or a
+/// client is gone, is an error of a write like others.
 inline Descriptor stop_signals() {
+  std::signal(SIGPIPE, SIG_IGN);
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  struct sigaction hang_up{};
+  if (sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN) {
+    sigaddset(&signals, SIGHUP);
+  }
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   return Descriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }

@@ -34,6 +34,12 @@ void Watch::add(int descriptor, std::function<void()> call) {
   calls_.push_back(std::move(call));
 }
 
+void Watch::remove(int descriptor) {
+  for (pollfd& each : watched_) {
+    if (each.fd == descriptor) each.fd = -1;  // poll(2) passes over it
+  }
+}
+
 const std::vector<int>& Watch::sleep(const std::optional<timespec>& timeout, bool for_frames) {
   for (std::size_t i = 0; i < watched_.size(); ++i) {
     watched_[i].events = for_frames || calls_[i] ? POLLIN : 0;

@@ -19,6 +19,8 @@ class Watch {
  public:
   explicit Watch(const Service& service);
   void add(int descriptor, std::function<void()> call);
+  /// Looks at a descriptor no more.
+  void remove(int descriptor);
   void end() { ended_ = true; }
   [[nodiscard]] bool ended() const { return ended_; }
 

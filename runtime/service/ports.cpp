@@ -105,6 +105,18 @@ io::Port& Ports::open(const std::string& interface) {
   return *ports_.back();
 }
 
+std::vector<std::string> Ports::interfaces() const {
+  std::vector<std::string> all;
+  for (const auto& port : ports_) all.push_back(port->interface());
+  return all;
+}
+
+int Ports::descriptor_of(const std::string& interface) const {
+  const auto found = std::ranges::find_if(
+      ports_, [&](const auto& port) { return port->interface() == interface; });
+  return (*found)->descriptor();
+}
+
 std::vector<int> Ports::descriptors() const {
   std::vector<int> all;
   for (const auto& port : ports_) all.push_back(port->descriptor());

@@ -48,6 +48,10 @@ class Ports {
   io::Port& open(const std::string& interface);
 
   [[nodiscard]] io::FramePool& pool() { return pool_; }
+  /// The interfaces of all ports.
+  [[nodiscard]] std::vector<std::string> interfaces() const;
+  /// The descriptor of an interface's port.
+  [[nodiscard]] int descriptor_of(const std::string& interface) const;
   /// Descriptors that become readable when frames wait.
   [[nodiscard]] std::vector<int> descriptors() const;
   /// Whether all ports can be asked for frames at next to no cost, without their descriptors.

@@ -7,8 +7,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <stdexcept>
 
 #include "io/descriptor.hpp"
+#include "io/link_monitor.hpp"
 #include "io/stop_signals.hpp"
 #include "service/loop.hpp"
 
@@ -42,6 +44,28 @@ class AccountFile {
   std::string path_;
   io::Descriptor file_;
 };
+
+/// Has the service know what became of an interface. Returns why it cannot go on; empty if it can.
+std::string follow(const io::LinkChange& change, Service& service, Watch& watch) {
+  const std::string name = "interface " + change.interface;
+  switch (change.event) {
+    case io::LinkEvent::down:
+      service.note(name +
+                   " is down; frames to it are lost or late until it is up: ip link set dev " +
+                   change.interface + " up");
+      return {};
+    case io::LinkEvent::up:
+      service.note(name + " is up again");
+      return {};
+    case io::LinkEvent::gone:
+      break;
+  }
+  const std::optional<int> descriptor = service.go_on_without(change.interface);
+  if (!descriptor) return name + " is gone; make it again or plug it in, then start this again";
+  watch.remove(*descriptor);
+  service.note(name + " is gone, and its port is down until this is started again");
+  return {};
+}
 
 }  // namespace
 
@@ -79,6 +103,17 @@ void run_service(Service& service, const ServiceSettings& settings, const Signal
       if (service.stopped()) watch.end();
     });
   }
+  std::string gone;
+  std::optional<io::LinkMonitor> monitor;
+  if (!settings.virtual_time) {  // nobody unplugs anything in a guest
+    monitor.emplace(service.interfaces());
+    watch.add(monitor->descriptor(), [&] {
+      for (const io::LinkChange& change : monitor->read()) {
+        gone = follow(change, service, watch);
+        if (!gone.empty()) watch.end();
+      }
+    });
+  }
   if (account) account->write(service.account(false));
   spdlog::info("ready: {}", what);
   if (settings.virtual_time) {
@@ -87,7 +122,8 @@ void run_service(Service& service, const ServiceSettings& settings, const Signal
     serve_in_real_time(service, watch, settings.spin_ns);
   }
   service.finish();
-  if (account) account->write(service.account(true));
+  if (account) account->write(service.account(gone.empty()));
+  if (!gone.empty()) throw std::runtime_error(gone);
   spdlog::info("stopped");
 }
 

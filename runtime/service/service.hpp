@@ -54,6 +54,13 @@ class Service : public model::Interface {
   virtual nlohmann::json answer(const nlohmann::json& request) = 0;
   /// Answers long requests piece by piece; nothing: they are answered like others.
   virtual LongHandler long_handler() { return {}; }
+  /// The interfaces that it has open.
+  [[nodiscard]] virtual std::vector<std::string> interfaces() const = 0;
+  /// An interface is gone. Returns the descriptor of its port, if it goes on without, or nothing if
+  /// it cannot.
+  virtual std::optional<int> go_on_without(const std::string& /*interface*/) { return {}; }
+  /// Notes, for the account, what happened to an interface.
+  virtual void note(const std::string& what) = 0;
   /// Whether answer() was asked to stop.
   [[nodiscard]] virtual bool stopped() const = 0;
 

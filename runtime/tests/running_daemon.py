@@ -28,6 +28,18 @@ class RunningDaemon:
         self.process.kill()
         self.process.communicate()
 
+    def wait_for(self, text: str) -> None:
+        """Read what it prints until that has `text`, which has to come."""
+        while text not in self.said:
+            line = self.process.stdout.readline()
+            assert line, f"{self._name} ended without saying {text!r}: {self.said}"
+            self.said += line
+
+    def ended(self, timeout_s: float = 10.0) -> tuple[int, str]:
+        """Wait until it has ended by itself; return its exit status and what it printed."""
+        rest, _ = self.process.communicate(timeout=timeout_s)
+        return self.process.returncode, self.said + rest
+
     def end(self, how: str = "TERM") -> None:
         """Sends it a signal and waits until it has ended."""
         self.wire.run("middle", "pkill", f"-{how}", "-x", self._name)

@@ -318,12 +318,14 @@ class Progress:
 
 
 class InterruptFlag:
-    """True once the user has asked to stop (SIGINT or SIGTERM). A third time ends at once."""
+    """True once the user has asked to stop (SIGINT or SIGTERM), or his terminal or connection is
+    closed (SIGHUP; nohup(1) has it ignored, which it stays). A third time ends at once."""
 
     def __init__(self) -> None:
         self._times = 0
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._note)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._note)
 
     def _note(self, number: int, frame: Any) -> None:
         self._times += 1

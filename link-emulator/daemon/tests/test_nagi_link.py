@@ -608,6 +608,64 @@ def test_refuses_what_it_cannot_do(wire, tmp_path):
 
 
 @realtime
+@pytest.mark.parametrize("how", ["HUP", "TERM", "INT"])
+def test_a_closed_terminal_ends_it_in_order(wire, tmp_path, how):
+    """It was killed by SIGHUP: offloads stayed off, the account was not written."""
+    wire.run("middle", "ethtool", "-K", "e0", "gro", "on")
+    before = offloads(wire)
+    with Emulator(wire, tmp_path) as emulator:
+        account = emulator.stop(how)
+    assert account.complete and offloads(wire) == before
+    assert not (tmp_path / "sock").exists()
+
+
+def test_goes_on_when_nobody_reads_its_log(wire, tmp_path):
+    """Its standard output and error are a pipe whose reader is gone."""
+    program = f"{NAGI_LINK} run {configuration(tmp_path)} 2>&1 | head -n 1"
+    shell = wire.start("middle", "bash", "-c", program)
+    while "ready" not in shell.stdout.readline():
+        pass
+    wire.run(
+        "middle",
+        "bash",
+        "-c",
+        f"{NAGI_LINK} set {tmp_path}/sock wire forward "
+        """'{"delay_ns": 1000000}'; ip link set e0 down; sleep 0.3; ip link set e0 up""",
+    )
+    shown = wire.run("middle", NAGI_LINK, "show", str(tmp_path / "sock"))
+    assert not Links.model_validate_json(shown).complete
+    wire.run("middle", "pkill", "-TERM", "-x", "nagi-link")
+    shell.communicate()
+    assert Links.read(tmp_path / "links.json").complete
+
+
+@both_kinds_of_io
+@pytest.mark.parametrize("again", [False, True])
+def test_an_interface_that_is_gone_ends_it(wire, tmp_path, io, again):
+    """As a USB adapter that is unplugged, and perhaps plugged in again."""
+    with Emulator(wire, tmp_path, io=io) as emulator:
+        wire.run("middle", "ip", "link", "delete", "e0")
+        if again:
+            wire.run("middle", "ip", "link", "add", "e0", "type", "veth", "peer", "name", "e9")
+        status, said = emulator.ended()
+    assert status == 1
+    assert "interface e0 is gone; make it again or plug it in, then start this again" in said
+    account = Links.read(tmp_path / "links.json")
+    assert not account.complete
+    assert not (tmp_path / "sock").exists()
+
+
+def test_an_interface_that_is_down_is_said_and_waited_for(wire, tmp_path):
+    with Emulator(wire, tmp_path) as emulator:
+        wire.run("middle", "ip", "link", "set", "e0", "down")
+        emulator.wait_for("interface e0 is down")
+        wire.run("middle", "ip", "link", "set", "e0", "up")
+        emulator.wait_for("interface e0 is up again")
+        account = emulator.stop()
+    assert account.complete
+    assert any("e0 is down" in notice for notice in account.notices)
+
+
 def test_waits_for_a_program_that_ends(wire, tmp_path):
     other = tmp_path / "other"
     other.mkdir()

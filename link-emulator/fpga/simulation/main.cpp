@@ -43,6 +43,10 @@ void drop_privileges() {
 }
 
 int run(const Arguments& arguments) {
+  // nagi-link ends it, by closing the socket, when it has what it needs: not whoever closes a
+  // terminal.
+  std::signal(SIGHUP, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);
   io::die_with_parent();
   take_priority();
   drop_privileges();

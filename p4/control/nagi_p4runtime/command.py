@@ -173,8 +173,9 @@ def _serve(options: argparse.Namespace) -> int:
         server = Server(service, options.listen, credentials)
     except OSError as error:
         raise BadInput(f"--listen {error}") from None
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup(1)
+            signal.signal(number, lambda *_: ended.set())
     server.start()
     at = options.listen
     if not at.startswith("unix:"):

@@ -31,6 +31,11 @@ class LiveSwitch final : public runtime::Service {
 
   [[nodiscard]] std::vector<int> descriptors() const override { return ports_.descriptors(); }
   [[nodiscard]] bool is_free_to_ask() const override { return ports_.is_free_to_ask(); }
+  [[nodiscard]] std::vector<std::string> interfaces() const override { return ports_.interfaces(); }
+  std::optional<int> go_on_without(const std::string& interface) override {
+    return ports_.descriptor_of(interface);
+  }
+  void note(const std::string& what) override { notices_.add(what); }
   runtime::Served serve(const std::vector<int>& readable) override;
   void hold_time() override { time_.hold(); }
   nlohmann::json answer(const nlohmann::json& request) override {

@@ -212,7 +212,8 @@ def main(arguments: argparse.Namespace, say: Callable[[str], None]) -> int:
             table.write(arguments.table)  # if it cannot be, that is said at once
         except OSError as error:
             raise TableError(f"{arguments.table}: cannot write it: {error.strerror}") from error
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.default_int_handler)
         try:
             calibrate(table, lambda: table.write(arguments.table), say, channel)
         except KeyboardInterrupt:

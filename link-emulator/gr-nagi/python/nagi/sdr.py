@@ -86,8 +86,9 @@ class Ends:
         theirs.setblocking(False)
         signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
         self._theirs = theirs
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: None)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup(1)
+                signal.signal(number, lambda *_: None)
         self._selector.register(self._ours, selectors.EVENT_READ, None)
 
     def watch(self, name: str, process: Watched) -> None:

@@ -369,6 +369,20 @@ def test_ends_in_order_with_sigterm(wire, tmp_path):
     assert (out["waiting"], out["sending"], out["packets"]) == (4, True, 0)
 
 
+@pytest.mark.parametrize("io", ["af_xdp", "af_packet"])
+def test_goes_on_without_a_port_whose_interface_is_gone(wire, tmp_path, io):
+    """It said nothing, or ended with all other ports. What is sent to that port is lost."""
+    with Running(wire, tmp_path, io=io) as switch:
+        wire.run("left", "ping", "-c", "1", "10.0.2.2")
+        wire.run("middle", "ip", "link", "delete", "p2")
+        switch.wait_for("interface p2 is gone, and its port is down until this is started again")
+        wire.fail("left", "ping", "-c", "3", "-i", "0.05", "-W", "0.1", "10.0.2.2")
+        account = switch.stop()
+    assert account["complete"]
+    assert [each for each in account["notices"] if "p2 is gone" in each]
+    assert account["ports"][0]["in"]["packets"] == 4
+
+
 def test_dies_with_the_one_that_started_it(wire, tmp_path):
     ports = [{"number": 1, "interface": "p1"}, {"number": 2, "interface": "p2"}]
     config = configuration(tmp_path, ports)
