@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -14,8 +16,13 @@ from nagi_contracts.errors import InputError, refuse
 
 
 def file_of_run(path: Path) -> bytes:
-    """What a file that a run leaves has in it. Raises InputError if it cannot be read."""
+    """Return the bytes of a file that a run leaves. Raises InputError if it cannot be read, or is
+    a pipe or a device, which may never come to an end."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise refuse(
+                "it is not a regular file", "restore it: is the run complete?", file=str(path)
+            )
         return path.read_bytes()
     except OSError as error:
         raise refuse(
@@ -93,6 +100,7 @@ PlainName = Annotated[str, Field(pattern=PLAIN_NAME, max_length=200)]
 PlainNameOrEmpty = Annotated[str, Field(pattern=f"{PLAIN_NAME}|^$", max_length=200)]
 # What helps if a file that a run left is damaged.
 RUN_CURE = "restore it, or remove its run's directory and run the campaign again"
+_MAX_DEPTH = 16  # of directories in results
 Whole = Annotated[int, Field(strict=True)]  # true is no number here
 Flag = Annotated[bool, Field(strict=True)]
 
@@ -109,17 +117,35 @@ def write_whole(path: Path, text: str) -> None:
 def refuse_links(directory: Path) -> None:
     """Raise InputError if a directory of results, which may be a stranger's, has a symbolic link in
     it: what is written there would land where the link leads. The directory's own path may be one.
+    Raise InputError also for pipes and devices, and for more directories in each other than results
+    have.
     """
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            if entry.is_symlink():
-                raise refuse(
-                    "it is a symbolic link, which results do not have",
-                    "put there what it leads to, or remove it",
-                    file=entry.path,
-                )
-            if entry.is_dir():
-                refuse_links(Path(entry.path))
+    left = [(str(directory), 0)]
+    while left:
+        path, depth = left.pop()
+        if depth > _MAX_DEPTH:
+            raise refuse("results have no directories so deep", "remove it", file=path)
+        with suppress(FileNotFoundError), os.scandir(path) as entries:  # its owner may be at work
+            for entry in entries:
+                if entry.is_symlink():
+                    raise refuse(
+                        "it is a symbolic link, which results do not have",
+                        "put there what it leads to, or remove it",
+                        file=entry.path,
+                    )
+                if entry.is_dir(follow_symlinks=False):
+                    left.append((entry.path, depth + 1))
+                elif not entry.is_file(follow_symlinks=False) and _waits(Path(entry.path)):
+                    raise refuse("it is a pipe or a device", "remove it", file=entry.path)
+
+
+def _waits(path: Path) -> bool:
+    """Return whether a path is a pipe or a device, of which a reader may wait forever."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
 
 
 class Strict(BaseModel):

@@ -200,7 +200,7 @@ class MediumPlan(MediumTimes):
     eifs_after: EifsAfter = Field(
         description="frames: after frames with errors; signals: also after what was only sensed"
     )
-    monitor: str | None = Field(
+    monitor: PlainName | None = Field(
         description="file of a capture of all frames on the air; null: none is made"
     )
     reach: ReachPlan

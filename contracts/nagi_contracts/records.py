@@ -31,7 +31,7 @@ import hashlib
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from nagi_contracts.base import (
     RUN_CURE,
@@ -590,8 +590,8 @@ class Campaign(Contract):
     )
 
     schema_version: Literal[1] = 1
-    experiment: str
-    variant: str | None
+    experiment: PlainName
+    variant: PlainName | None
     only: dict[str, list[str]] = Field(
         {},
         exclude_if=is_empty,
@@ -617,6 +617,13 @@ class Campaign(Contract):
         None, description="points were repeated until their interval was narrow enough"
     )
     statements: list[Statement] = Field([], description="what the report holds the results against")
+
+    @field_validator("only")
+    @classmethod
+    def _refuse_repeats_without_number(cls, only: dict[str, list[str]]) -> dict[str, list[str]]:
+        if not all(value.isascii() and value.isdecimal() for value in only.get("repeat", [])):
+            raise ValueError("a repeat is not a number")
+        return only
 
     def command(self, spec: str) -> list[str]:
         """The command line that makes the same runs, of the experiment in a file."""

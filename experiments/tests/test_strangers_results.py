@@ -5,6 +5,7 @@ removed or shown as a command to the terminal."""
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -41,6 +42,48 @@ def test_a_run_s_id_leads_nowhere(results, tmp_path, command, run_id):
     assert done.returncode == 2
     assert "campaign.json: runs.0.run_id: String should match pattern" in done.stderr
     assert sorted(victim.iterdir()) == before
+
+
+@pytest.mark.parametrize("command", [["publish", "there"], ["bundle"]])
+@pytest.mark.parametrize("key", ["experiment", "variant"])
+@pytest.mark.parametrize("name", ["{where}/victim", "../victim", ".."])
+def test_a_campaign_s_name_leads_nowhere(results, tmp_path, command, key, name):
+    """The bundle was written, and an older one removed, where the experiment's name led."""
+    victim = tmp_path / "victim.tar.zst"
+    victim.write_text("precious")
+    (tmp_path / "cwd").mkdir()
+    others = {"experiment": "example", "variant": None}
+    change(results / "campaign.json", **others | {key: name.format(where=tmp_path)})
+    done = nagi(command[0], str(results), *command[1:], cwd=tmp_path / "cwd")
+    assert done.returncode == 2 and f"campaign.json: {key}: String should match" in done.stderr
+    assert victim.read_text() == "precious"
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "cwd", results, victim]
+
+
+def test_repeats_are_numbers(results, tmp_path):
+    change(results / "campaign.json", only={"repeat": ["x"]})
+    done = nagi("bundle", str(results), cwd=tmp_path)
+    assert done.returncode == 2 and "campaign.json: only: " in done.stderr
+
+
+@pytest.mark.parametrize("command", [["view", "--no-open"], ["report"], ["show", "6"]])
+def test_a_pipe_is_not_waited_for(results, tmp_path, command):
+    (run,) = (results / "runs").iterdir()
+    (run / "plan.json").unlink()
+    os.mkfifo(run / "plan.json")
+    done = nagi(command[0], str(results), *command[1:], cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"{run / 'plan.json'}: it is " in done.stderr
+
+
+def test_directories_in_each_other_are_bounded(results, tmp_path):
+    """1,500 of them ended in a RecursionError."""
+    deep = results
+    for _ in range(20):
+        deep /= "d"
+    deep.mkdir(parents=True)
+    done = nagi("report", str(results), cwd=tmp_path)
+    assert done.returncode == 2 and "results have no directories so deep" in done.stderr
 
 
 @pytest.mark.parametrize(

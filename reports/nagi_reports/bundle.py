@@ -29,7 +29,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 import pyarrow as pa
-from nagi_contracts.errors import refuse
+from nagi_contracts.errors import printable, refuse, shown
 from nagi_contracts.records import Campaign, Manifest, sha256_of
 
 SUFFIX = ".tar.zst"
@@ -207,7 +207,7 @@ def _unpack(bundle: Path, target: Path) -> dict[str, str]:
             ) as tar,
         ):
             for member in tar:
-                at = member.name
+                at = printable(member.name[:_MAX_NAME])
                 name = _inner_name(bundle, member)
                 if name in sums:
                     raise refuse(f"{at} is in it twice", _CURE, file=str(bundle))
@@ -253,6 +253,7 @@ class _Bounded:
 
 _CURE = "get it again from where it was published"
 _MAX_FILES = 1_000_000
+_MAX_NAME = 500  # characters of a name in it, with its folders
 # Captures and tables are compressed as they are, and texts come to some 20 times their part of it.
 _MAX_RATIO = 100
 _ALWAYS_BYTES = 64 << 20
@@ -261,9 +262,12 @@ _SPARE_BYTES = 64 << 20  # that stay free on the disk
 
 def _inner_name(bundle: Path, member: tarfile.TarInfo) -> str:
     """The name of a member below the bundle's folder. Raises InputError if it is no plain one."""
-    parts = PurePosixPath(member.name).parts
-    if not member.isreg() or len(parts) < 2 or ".." in parts or member.name.startswith("/"):
-        raise refuse(f"{member.name!r} in it is not a file of a campaign", _CURE, file=str(bundle))
+    name = member.name
+    parts = PurePosixPath(name).parts if len(name) <= _MAX_NAME and name.isprintable() else ()
+    # A sparse file becomes as large as its header says, whatever there is of it in the archive.
+    is_whole = member.isreg() and not member.issparse()
+    if not is_whole or len(parts) < 2 or ".." in parts or name.startswith("/"):
+        raise refuse(f"{shown(name)} in it is not a file of a campaign", _CURE, file=str(bundle))
     return str(PurePosixPath(*parts[1:]))
 
 

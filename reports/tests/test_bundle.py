@@ -191,6 +191,20 @@ def _member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfi
     return member
 
 
+# 3 GB of zeros, of which nothing is in the archive.
+_SPARSE = {
+    "GNU.sparse.map": "0,0",
+    "GNU.sparse.numblocks": "1",
+    "GNU.sparse.size": str(3 << 30),
+}
+
+
+def _pax_member(name: str, **headers: str) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.pax_headers = headers
+    return member
+
+
 @pytest.mark.parametrize(
     "member",
     [
@@ -202,6 +216,9 @@ def _member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfi
         _member("example/outside", tarfile.LNKTYPE, "../../etc/passwd"),
         _member("example/outside", tarfile.FIFOTYPE),
         _member("example/outside", tarfile.DIRTYPE),
+        _pax_member("example/as-large-as-it-says", **_SPARSE),
+        _pax_member("example/nul", path="example/a\0b"),
+        _pax_member("example/deep", path="example/" + 2000 * "a/" + "b"),
     ],
     ids=lambda member: f"{member.name}-{member.type.decode()}",
 )
