@@ -37,6 +37,20 @@ def count_of_directions(plan: RunPlan) -> int:
     return 2 * len(plan.links) + len(_stations(plan))
 
 
+def are_receivers(
+    numbers: npt.NDArray[Any], stations: npt.NDArray[np.int64], plan: RunPlan
+) -> npt.NDArray[np.bool_]:
+    """Whether the media whose stations `numbers` are have stations with those places (-1: none);
+    links have none. `numbers` are below count_of_directions()."""
+    counts = np.zeros(count_of_directions(plan), np.int64)
+    number = 2 * len(plan.links)
+    for medium in plan.media:
+        counts[number : number + len(medium.stations)] = len(medium.stations)
+        number += len(medium.stations)
+    found: npt.NDArray[np.bool_] = stations < counts[numbers.astype(np.int64)]
+    return found
+
+
 def link_names(numbers: npt.NDArray[Any], plan: RunPlan) -> pd.Categorical[str]:
     """The link or medium of each number."""
     names = [link.name for link in plan.links] + [medium.name for medium in plan.media]

@@ -24,6 +24,8 @@ from nagi_contracts.records import PacketRow
 
 from nagi.records.direction_numbers import (
     NOBODY,
+    are_receivers,
+    count_of_directions,
     direction_names,
     link_names,
     number_of,
@@ -81,7 +83,9 @@ def are_copies(records: Records) -> npt.NDArray[np.bool_]:
 
 
 def to_table(records: Records, plan: RunPlan) -> pd.DataFrame:
-    """Records as packets.parquet has them; see contracts.records.PacketRow."""
+    """Records as packets.parquet has them; see contracts.records.PacketRow. Raises InputError if
+    they are not of this plan."""
+    _require_known(records, plan)
     flags = records["flags"]
     columns: dict[str, Any] = {name: records[name] for name in RECORD.names or ()}
     columns |= {
@@ -97,14 +101,26 @@ def to_table(records: Records, plan: RunPlan) -> pd.DataFrame:
     }
     names = list(PacketRow.model_fields)
     if plan.media:
-        hops = records["next_hop"].astype(np.int64)
         columns["sender"] = senders(records["direction"], plan)
-        columns["receiver"] = receivers(
-            records["direction"], np.where(hops < NOBODY, hops - 1, -1), plan
-        )
+        columns["receiver"] = receivers(records["direction"], _next_hops(records), plan)
     else:
         names = [name for name in names if name not in ("sender", "receiver")]
     return pd.DataFrame({name: columns[name] for name in names})
+
+
+def _next_hops(records: Records) -> npt.NDArray[np.int64]:
+    """The place of each packet's next station in its medium; -1: none."""
+    hops = records["next_hop"].astype(np.int64)
+    return np.where(hops < NOBODY, hops - 1, -1)
+
+
+def _require_known(records: Records, plan: RunPlan) -> None:
+    """Raises InputError if a record has a direction, fate or station that there is not."""
+    known = (records["direction"] < count_of_directions(plan)).all() and (
+        records["fate"] < (len(FATES) if plan.media else GIVEN_UP)
+    ).all()
+    if not known or not are_receivers(records["direction"], _next_hops(records), plan).all():
+        raise refuse("a packet of no kind that there is in packets.bin", "run it again")
 
 
 def from_table(table: pd.DataFrame, plan: RunPlan) -> Records:

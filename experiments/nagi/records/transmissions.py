@@ -21,6 +21,7 @@ from nagi_contracts.plan import DIRECTIONS, DirectionName, RunPlan
 from nagi_contracts.records import FrameRow, Outcome, TransmissionRow
 
 from nagi.records.direction_numbers import (
+    are_receivers,
     count_of_directions,
     direction_names,
     direction_number,
@@ -84,6 +85,10 @@ def read_transmissions(path: Path, plan: RunPlan) -> Transmissions:
         & (found["direction"] < count_of_directions(plan)),
         np.isin(found["outcome"], list(OUTCOMES)) & (found["direction"] < 2 * len(plan.links)),
     )
+    if known.all():
+        stations = found["receiver"].astype(np.int64)
+        places = np.where(on_media & (stations < _NO_STATION), stations, -1)
+        known = are_receivers(found["direction"], places, plan)
     if not known.all():
         raise refuse("a transmission of no kind that there is", "run it again", file=str(path))
     return found

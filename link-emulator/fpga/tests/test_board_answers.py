@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever comes from a board's address or serial line is an answer, or passed over."""
+
+from __future__ import annotations
+
+import struct
+
+from hypothesis import given
+from hypothesis import strategies as st
+from nagi_fpga.etherbone import MAX_WORDS, answer
+
+GOOD = bytes.fromhex("4e6f104400000000000f0200000000070000002a0000002b")
+
+
+def is_answer(datagram: bytes) -> bool:
+    """Whether `answer` takes a datagram; it raises ValueError alone."""
+    try:
+        number, words = answer(datagram)
+    except ValueError:
+        return False
+    # Written by hand from the format: header, record, number, words.
+    count = datagram[10]
+    assert (number, *words) == struct.unpack_from(f">{1 + count}I", datagram, 12)
+    return True
+
+
+@given(st.binary(max_size=16 + 4 * MAX_WORDS))
+def test_any_bytes_are_an_answer_or_none(datagram: bytes) -> None:
+    is_answer(datagram)
+
+
+@given(st.integers(0, len(GOOD) - 1), st.integers(0, 255), st.integers(0, len(GOOD)))
+def test_a_changed_answer_is_an_answer_or_none(place: int, value: int, length: int) -> None:
+    changed = bytearray(GOOD)
+    changed[place] = value
+    is_answer(bytes(changed[:length]))
+    assert is_answer(GOOD)
