@@ -20,7 +20,7 @@
 #   make module  our TCP schemes as modules of another kernel (KERNEL_BUILD=/lib/modules/RELEASE/build)
 #   make chaos   kills parts of campaigns at random: nothing may be lost (CHAOS=100 SEED=1)
 #   make lint    what a change must pass beside the tests; make lint-quick is its part without a compiler
-#   make sanitize, make fuzz   the native tests and parsers under sanitizers
+#   make sanitize, make fuzz   the native tests and parsers under sanitizers; make fuzz-seeds: inputs of the latter
 #   make deb     Debian packages of the native programs, in build/deb (minutes; RELEASE=trixie: for another release)
 #   make dist    a wheel with all native programs, and the sdist it is built from, in dist/ (minutes)
 #   make docs    the manuals as a site, in build/site
@@ -87,7 +87,7 @@ endef
 
 .PHONY: fpga fpga-simulation bench-fpga setup packages python python-test native native-run dist deb sdr module virtual-lab guest-kernel demo test test-native \
 	test-apart test-virtual test-realtime test-radio test-slow chaos bench bench-captures bench-media bench-medium-ns3 bench-modem bench-radio \
-	bench-p4runtime bench-switch bench-tcp bench-virtual conformance crosscheck fpga-core ns3 p4 p4runtime-shell results sanitize fuzz lint lint-quick format docs example clean
+	bench-p4runtime bench-switch bench-tcp bench-virtual conformance crosscheck fpga-core ns3 p4 p4runtime-shell results sanitize fuzz fuzz-seeds lint lint-quick format docs example clean
 
 setup: native
 
@@ -381,41 +381,33 @@ sanitize: setup
 	@cmake --build $(BUILD)/sanitize
 	@ctest --test-dir $(BUILD)/sanitize --output-on-failure -j 2 | tail -n 5; exit $${PIPESTATUS[0]}
 
+# Clang's libFuzzer is a package of clang's release. What makes a target fail is kept in build/fuzz, other inputs that reach
+# new code in build/fuzz/found-TARGET. FUZZ="replay frames" takes these targets alone; cmake/fuzz.cmake has the list.
 FUZZ_SECONDS ?= 60
 fuzz: setup
-	@command -v clang++ >/dev/null && test -e /usr/lib/clang/14/lib/linux/libclang_rt.fuzzer-x86_64.a || \
-	    $(AS_ROOT) apt-get install -q -y clang libclang-rt-14-dev
+	@test -e "$$(clang++ -print-file-name=libclang_rt.fuzzer-x86_64.a)" || \
+	    $(MAKE) --no-print-directory packages PACKAGES="clang libclang-rt-$$(clang++ -dumpversion | cut -d. -f1)-dev"
 	@CXX=clang++ cmake -S . -B $(BUILD)/fuzz -G Ninja -DNAGI_FUZZ=ON --log-level=WARNING
-	@cmake --build $(BUILD)/fuzz --target fuzz_config fuzz_control fuzz_switch fuzz_p4_program fuzz_p4_packets fuzz_capture
-	@for parser in config control; do \
-	    mkdir -p $(BUILD)/fuzz/found-$$parser; \
-	    echo "== fuzzing the $$parser parser for $(FUZZ_SECONDS) s"; \
-	    $(BUILD)/fuzz/link-emulator/daemon/fuzz_$$parser -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 \
-	        -artifact_prefix=$(BUILD)/fuzz/ -print_final_stats=1 -verbosity=0 \
-	        $(BUILD)/fuzz/found-$$parser link-emulator/daemon/fuzz/$$parser || exit 1; \
-	done
-	@mkdir -p $(BUILD)/fuzz/found-switch
-	@echo "== fuzzing nagi-switch's configuration and operations for $(FUZZ_SECONDS) s"
-	@$(BUILD)/fuzz/p4/switch/daemon/fuzz_switch -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=10 \
-	    -artifact_prefix=$(BUILD)/fuzz/ -print_final_stats=1 -verbosity=0 \
-	    $(BUILD)/fuzz/found-switch p4/switch/daemon/fuzz/switch
-	@mkdir -p $(BUILD)/fuzz/found-p4-program $(BUILD)/fuzz/found-p4-packets
-	@echo "== fuzzing what loads P4 programs for $(FUZZ_SECONDS) s"
-	@$(BUILD)/fuzz/p4/switch/program/fuzz_p4_program -max_total_time=$(FUZZ_SECONDS) -max_len=100000 -timeout=20 \
-	    -artifact_prefix=$(BUILD)/fuzz/ -print_final_stats=1 -verbosity=0 \
-	    $(BUILD)/fuzz/found-p4-program p4/tests/programs
-	@echo "== fuzzing what runs P4 programs for $(FUZZ_SECONDS) s"
-	@$(BUILD)/fuzz/p4/switch/program/fuzz_p4_packets -max_total_time=$(FUZZ_SECONDS) -max_len=1600 -timeout=10 \
-	    -artifact_prefix=$(BUILD)/fuzz/ -print_final_stats=1 -verbosity=0 $(BUILD)/fuzz/found-p4-packets
-	@mkdir -p $(BUILD)/fuzz/found-capture
-	@echo "== fuzzing the capture reader for $(FUZZ_SECONDS) s"
-	@$(BUILD)/fuzz/captures/native/fuzz_capture -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=10 \
-	    -artifact_prefix=$(BUILD)/fuzz/ -print_final_stats=1 -verbosity=0 \
-	    $(BUILD)/fuzz/found-capture captures/native/fuzz/capture
+	@cmake --build $(BUILD)/fuzz --target $(if $(FUZZ),$(FUZZ:%=fuzz_%),nagi_fuzz_targets)
+	@failed=0; while read -r target length seeds; do \
+	    case " $(or $(FUZZ),$$target) " in *" $$target "*) ;; *) continue;; esac; \
+	    found=$(BUILD)/fuzz/found-$$target; mkdir -p $$found; \
+	    test -z "$$seeds" || cp -n $$seeds $$found; \
+	    echo "== fuzzing $$target for $(FUZZ_SECONDS) s"; \
+	    $(BUILD)/fuzz/fuzz/fuzz_$$target -max_total_time=$(FUZZ_SECONDS) -max_len=$$length -timeout=20 \
+	        -artifact_prefix=$(BUILD)/fuzz/$$target- -print_final_stats=1 -verbosity=0 $$found </dev/null || failed=1; \
+	done <$(BUILD)/fuzz/fuzz/targets; exit $$failed
+
+# The inputs of the fuzz targets under sanitizers, without clang.
+fuzz-seeds:
+	@cmake -S . -B $(BUILD)/seeds -G Ninja -DNAGI_FUZZ=SEEDS --log-level=WARNING >/dev/null
+	@echo "== running the inputs of the fuzz targets"
+	@cmake --build $(BUILD)/seeds --target nagi_fuzz_targets
+	@ctest --test-dir $(BUILD)/seeds --output-on-failure -j 2 | tail -n 30; exit $${PIPESTATUS[0]}
 
 # Under a minute, and without a compiler.
 lint-quick: $(VENV)/.lint
-	@unmarked=$$(git ls-files | grep -vE '\.(jsonl?|pcap|pcapng|parquet|svg|md|mahimahi|txtpb|expected|packets|digests)$$|^p4/compiled-with.txt$$|^experiments/results/|^LICENSE$$|^\.gitignore$$' | xargs grep -d skip -L SPDX-License-Identifier); \
+	@unmarked=$$(git ls-files | grep -vE '\.(jsonl?|pcap|pcapng|parquet|svg|md|mahimahi|txtpb|expected|packets|digests)$$|^p4/compiled-with.txt$$|^experiments/results/|/fuzz/[^/]+/|^LICENSE$$|^\.gitignore$$' | xargs grep -d skip -L SPDX-License-Identifier); \
 	if [ -n "$$unmarked" ]; then echo "no SPDX-License-Identifier: $$unmarked"; exit 1; fi
 	@$(RUN)/ruff check . && $(RUN)/ruff format --check .
 	@$(RUN)/mypy

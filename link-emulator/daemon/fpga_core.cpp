@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::size_t max_kept = 128;  // arrivals
 constexpr Duration max_ahead = std::chrono::milliseconds(1);
+constexpr std::int64_t latest_ns = fpga::never / 2;  // later than that is never
 
 Instant instant(std::int64_t ns) { return Instant{Duration{ns}}; }
 std::int64_t nanoseconds(Instant at) { return at.time_since_epoch().count(); }
@@ -155,14 +156,14 @@ void FpgaCore::bring_to(Instant to) {
   const auto head = answer.part<fpga::AdvancedHead>();
   for (std::uint32_t i = 0; i < head.departures; ++i) {
     const auto departure = answer.part<fpga::DepartureHead>();
-    take(departure, answer.bytes(departure.length));
+    take(departure, answer.bytes(departure.length), to);
   }
   answer.require_end();
   now_ = to;
-  next_ = head.next_ns == fpga::never ? Instant::max() : instant(head.next_ns);
+  next_ = instant(std::clamp(head.next_ns, nanoseconds(to), latest_ns));
 }
 
-void FpgaCore::take(const fpga::DepartureHead& head, std::span<const std::byte> frame) {
+void FpgaCore::take(const fpga::DepartureHead& head, std::span<const std::byte> frame, Instant to) {
   const std::size_t place = head.direction < sides_.size()
                                 ? head.index - sides_.at(head.direction).first
                                 : std::size_t{0};
@@ -170,6 +171,10 @@ void FpgaCore::take(const fpga::DepartureHead& head, std::span<const std::byte> 
       !sides_.at(head.direction).held[place]) {
     throw std::system_error(EPROTO, std::generic_category(),
                             name_ + ": the core has a packet that it was not given");
+  }
+  if (head.arrived_ns < 0 || head.left_ns < head.arrived_ns || instant(head.left_ns) > to) {
+    throw std::system_error(EPROTO, std::generic_category(),
+                            name_ + ": a packet left the core before it came, or after now");
   }
   Side& mine = sides_.at(head.direction);
   model::Packet packet = *mine.held[place];

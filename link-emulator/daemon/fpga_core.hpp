@@ -106,16 +106,17 @@ class FpgaCore {
   void bring_to(model::Instant to);
   /// No sooner is the packet that came first delivered, or anything after it.
   [[nodiscard]] model::Instant earliest(const Side& side) const;
-  void take(const fpga::DepartureHead& head, std::span<const std::byte> frame);
+  /// `to`: the instant to which the core was brought.
+  void take(const fpga::DepartureHead& head, std::span<const std::byte> frame, model::Instant to);
 
   std::string name_;
   std::size_t worth_a_message_;  // so many arrivals are
   fpga::Socket socket_;
   io::FramePool& pool_;
   std::array<Side, 2> sides_;
-  std::vector<Arrival> waiting_;                 // to be given to the core
-  model::Instant now_{};                         // of the core
-  model::Instant next_ = model::Instant::max();  // nothing happens in it before
+  std::vector<Arrival> waiting_;  // to be given to the core
+  model::Instant now_{};          // of the core
+  model::Instant next_{};         // nothing happens in it before
 };
 
 /// One direction of it.

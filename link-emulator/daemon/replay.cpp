@@ -28,6 +28,24 @@ model::Packet packet_of(const PacketRecord& arrival, std::uint64_t tag) {
   return packet;
 }
 
+constexpr std::int64_t latest_arrival_ns = 366LL * 86'400 * 1'000'000'000;  // after the epoch
+
+/// Throws InputError if the model cannot be given an arrival: no nagi-link recorded it.
+/// `receivers`: the stations of its medium; 0 of a link.
+void require_possible(const PacketRecord& record, std::size_t receivers, const std::string& name) {
+  const auto next_hop = next_hop_of(record.next_hop);
+  const bool has_next_hop =
+      record.next_hop != 0 &&
+      (next_hop == model::everybody || next_hop == model::nobody || next_hop < receivers);
+  if (record.arrived_ns >= 0 && record.arrived_ns <= latest_arrival_ns && record.ecn <= 3 &&
+      (receivers == 0 ? record.next_hop == 0 : has_next_hop)) {
+    return;
+  }
+  throw InputError(name + ": packet " + std::to_string(record.index) + " of direction " +
+                   std::to_string(record.direction) +
+                   " arrived in a way that there is not; the record is damaged: run it again");
+}
+
 /// What `direction` makes of `arrivals`, which are its own: the same records with what becomes of
 /// them, in the order of their arrival, each followed by its copies.
 std::vector<PacketRecord> replay_direction(model::Direction& direction,
@@ -118,9 +136,11 @@ std::vector<PacketRecord> replay_medium(const MediumSettings& settings, std::uin
 }  // namespace
 
 void replay(const Config& config, const std::string& recorded, const std::string& output) {
-  std::size_t directions = config.links.size() * 2;
-  for (const MediumSettings& medium : config.media) directions += medium.stations.size();
-  std::vector<std::vector<PacketRecord>> arrivals(directions);
+  std::vector<std::size_t> receivers(config.links.size() * 2, 0);  // of each direction
+  for (const MediumSettings& medium : config.media) {
+    receivers.insert(receivers.end(), medium.stations.size(), medium.stations.size());
+  }
+  std::vector<std::vector<PacketRecord>> arrivals(receivers.size());
   for (const PacketRecord& record : read_records(recorded)) {
     if ((record.flags & copy_flag) != 0) continue;  // did not arrive
     if (record.direction >= arrivals.size()) {
@@ -128,6 +148,7 @@ void replay(const Config& config, const std::string& recorded, const std::string
                        ", the configuration has " + std::to_string(arrivals.size()) +
                        " directions; give the configuration it was recorded with");
     }
+    require_possible(record, receivers[record.direction], recorded);
     arrivals[record.direction].push_back(record);
   }
   std::ofstream file(output, std::ios::binary);

@@ -76,7 +76,10 @@ void each_section(::Elf* elf, const See& see) {
 
 }  // namespace
 
-Object::Object(const std::string& path) : path_(path), image_(read_file(path)) {
+Object::Object(const std::string& path) : Object(path, read_file(path)) {}
+
+Object::Object(std::string path, std::string image)
+    : path_(std::move(path)), image_(std::move(image)) {
   accept_newer_section_name();
   find_variables();
   read_types();
@@ -93,7 +96,7 @@ void Object::accept_newer_section_name() {
     }
   });
   for (const auto& [begin, size] : ranges) {
-    if (begin > image_.size() || size > image_.size() - begin) continue;
+    if (!is_inside(begin, size)) continue;
     const std::string wanted(newer_section.data(), newer_section.size() + 1);  // with its zero
     for (std::size_t at = image_.find(wanted, begin); at != std::string::npos && at < begin + size;
          at = image_.find(wanted, at + 1)) {
@@ -101,6 +104,21 @@ void Object::accept_newer_section_name() {
                   newer_section.size() - struct_ops_section.size(), '\0');
     }
   }
+}
+
+bool Object::is_inside(std::uint64_t offset, std::uint64_t size) const {
+  return offset <= image_.size() && size <= image_.size() - offset;
+}
+
+std::string_view Object::section(std::string_view wanted) {
+  const Elf elf = open_elf(image_);
+  std::string_view found;
+  each_section(elf.get(), [&](const std::string& name, const GElf_Shdr& header, Elf_Scn*) {
+    if (name != wanted || header.sh_type == SHT_NOBITS) return;
+    if (!is_inside(header.sh_offset, header.sh_size)) return;
+    found = std::string_view(image_).substr(header.sh_offset, header.sh_size);
+  });
+  return found;
 }
 
 void Object::find_variables() {
@@ -135,19 +153,21 @@ void Object::find_variables() {
       continue;
     }
     const GElf_Shdr& header = in->second.header;
-    const bool outside =
-        symbol.st_value > header.sh_size || symbol.st_size > header.sh_size - symbol.st_value ||
-        (header.sh_type != SHT_NOBITS &&
-         (header.sh_offset > image_.size() || header.sh_size > image_.size() - header.sh_offset));
+    const bool is_zero = header.sh_type == SHT_NOBITS;  // and not in the file
+    const bool outside = symbol.st_value > header.sh_size ||
+                         symbol.st_size > header.sh_size - symbol.st_value ||
+                         (!is_zero && !is_inside(header.sh_offset, header.sh_size));
     if (outside) throw InputError(path_ + ": damaged: " + name + " is outside of the file");
     variables_[name] = {header.sh_offset + symbol.st_value, symbol.st_value, symbol.st_size,
-                        in->second.name};
+                        in->second.name, is_zero};
   }
 }
 
 void Object::read_types() {
-  // The types of the file on disk: names of sections do not matter here.
-  const Btf types(btf__parse(path_.c_str(), nullptr), &btf__free);
+  const std::string_view bytes = section(".BTF");
+  const Btf types(
+      bytes.empty() ? nullptr : btf__new(bytes.data(), static_cast<std::uint32_t>(bytes.size())),
+      &btf__free);
   if (!types) {
     throw InputError(path_ + ": has no type information (BTF); compile it with clang -g");
   }
@@ -165,8 +185,9 @@ void Object::read_types() {
       const btf_type* of = resolved < 0
                                ? nullptr
                                : btf__type_by_id(types.get(), static_cast<std::uint32_t>(resolved));
-      if (variable == variables_.end() || variable->second.section != struct_ops_section ||
-          of == nullptr || !btf_is_struct(of) || text(of->name_off) != "tcp_congestion_ops") {
+      if (variable == variables_.end() || variable->second.is_zero ||
+          variable->second.section != struct_ops_section || of == nullptr || !btf_is_struct(of) ||
+          text(of->name_off) != "tcp_congestion_ops") {
         continue;
       }
       schemes.push_back(variable->first);
@@ -182,13 +203,14 @@ void Object::read_types() {
       if (flags_at_ != 0 && flags_at_ + sizeof(std::uint32_t) > end) flags_at_ = 0;
     } else if (btf_is_decl_tag(type) && text(type->name_off).starts_with(tag)) {
       const btf_type* of = btf__type_by_id(types.get(), type->type);
+      if (of == nullptr) continue;
       const auto variable = variables_.find(text(of->name_off));
       const auto parts = split(text(type->name_off).substr(tag.size()), '|', 4);
       if (parts.size() != 4 || variable == variables_.end()) continue;
       const auto minimum = whole_number(parts[0]);
       const auto maximum = whole_number(parts[1]);
-      if (!minimum || !maximum || variable->second.size != sizeof(std::uint32_t) ||
-          variable->second.section != ".rodata") {
+      if (!minimum || !maximum || variable->second.is_zero ||
+          variable->second.size != sizeof(std::uint32_t) || variable->second.section != ".rodata") {
         throw InputError(path_ + ": parameter " + variable->first +
                          ": is not declared by NAGI_PARAMETER of hosts/tcp/glue/bpf.h");
       }
@@ -205,7 +227,9 @@ void Object::read_types() {
 }
 
 bool Object::has_events() const {
-  return variables_.contains("nagi_listening") && variables_.contains("nagi_events") &&
+  const auto listening = variables_.find("nagi_listening");
+  return listening != variables_.end() && !listening->second.is_zero &&
+         listening->second.size == sizeof(bool) && variables_.contains("nagi_events") &&
          variables_.contains("nagi_events_lost");
 }
 
@@ -235,7 +259,7 @@ void Object::set_name(const std::string& name) {
   std::fill_n(image_.begin() + static_cast<std::ptrdiff_t>(name_at_), name_bytes, '\0');
   std::copy(name.begin(), name.end(), image_.begin() + static_cast<std::ptrdiff_t>(name_at_));
   const auto own = variables_.find("nagi_name");
-  if (own != variables_.end() && own->second.size == name_bytes) {
+  if (own != variables_.end() && !own->second.is_zero && own->second.size == name_bytes) {
     std::copy_n(image_.begin() + static_cast<std::ptrdiff_t>(name_at_), name_bytes,
                 image_.begin() + static_cast<std::ptrdiff_t>(own->second.at));
   }
@@ -268,7 +292,8 @@ void Object::set_parameter(const std::string& assignment) {
 
 void Object::set_cong_control_arguments(std::uint32_t arguments) {
   const auto found = variables_.find("nagi_arguments");
-  if (found != variables_.end() && found->second.size == sizeof arguments) {
+  if (found != variables_.end() && !found->second.is_zero &&
+      found->second.size == sizeof arguments) {
     set_word(found->second.at, arguments);
   }
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace nagi::tcp {
@@ -26,6 +27,8 @@ class Object {
  public:
   /// Throws InputError if `path` is not the object file of a congestion control.
   explicit Object(const std::string& path);
+  /// The same of what is in the file `path`.
+  Object(std::string path, std::string image);
 
   /// The scheme's name as its author gave it.
   [[nodiscard]] const std::string& scheme() const { return scheme_; }
@@ -60,8 +63,12 @@ class Object {
     std::size_t offset = 0;  // in its section
     std::size_t size = 0;
     std::string section;
+    bool is_zero = false;  // and has no bytes in the image
   };
 
+  [[nodiscard]] bool is_inside(std::uint64_t offset, std::uint64_t size) const;
+  /// The bytes of a section of the image; empty if there is none.
+  [[nodiscard]] std::string_view section(std::string_view wanted);
   void find_variables();
   void read_types();
   void accept_newer_section_name();

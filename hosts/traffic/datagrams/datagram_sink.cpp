@@ -3,37 +3,25 @@
 
 #include <vector>
 
-#include "arithmetic/reception.hpp"
 #include "datagrams/datagram.hpp"
-#include "datagrams/rate_probes.hpp"
 
 namespace nagi::applications {
 
 using nlohmann::json;
 
-json datagrams(const char* application, const Ends& ends, const std::string& codec,
-               std::uint64_t playout_ns) {
-  Waiter waiter;
-  json result = result_of(application, "server");
-  const io::Descriptor socket = udp_server(ends);
-  Reception reception;
-  ProbedEnd probed(socket.get());
-  std::uint64_t received = 0;
-  try {
-    while (true) {
-      waiter.wait(socket.get(), POLLIN);
-      while (const auto found = receive_datagram(socket.get())) {
-        if (found->kind != Kind::data) {
-          probed.take(*found);
-          continue;
-        }
-        reception.receive(found->number, found->sent_ns, found->received_ns);
-        received += found->bytes;
-      }
+void DatagramSink::take_all() {
+  while (const auto found = receive_datagram(socket_)) {
+    if (found->kind != Kind::data) {
+      probed_.take(*found);
+      continue;
     }
-  } catch (const Stopped&) {
+    reception_.receive(found->number, found->sent_ns, found->received_ns);
+    received_bytes_ += found->bytes;
   }
-  const std::vector<std::int64_t> delays = reception.delays();
+}
+
+json DatagramSink::summarise(const std::string& codec, std::uint64_t playout_ns) const {
+  const std::vector<std::int64_t> delays = reception_.delays();
   const auto quantile = [&delays](double share) {
     const double place = share * static_cast<double>(delays.size() - 1);
     return seconds(delays[static_cast<std::size_t>(place + 0.5)]);
@@ -51,7 +39,7 @@ json datagrams(const char* application, const Ends& ends, const std::string& cod
              {"max_s", seconds(delays.back())}};
     if (!codec.empty()) {
       const Reception::Call call =
-          reception.call(g711, voice_packet_ms, static_cast<double>(playout_ns) / 1e6);
+          reception_.call(g711, voice_packet_ms, static_cast<double>(playout_ns) / 1e6);
       voice = {{"codec", "G.711"},
                {"mouth_to_ear_ms", call.delay_ms},
                {"unplayed_share", call.unplayed},
@@ -60,18 +48,34 @@ json datagrams(const char* application, const Ends& ends, const std::string& cod
                {"mos", call.opinion_score}};
     }
   }
-  const bool has_jitter = reception.received() > 1;
-  result.update({{"received_bytes", received},
-                 {"packets_received", reception.received()},
-                 {"packets_expected", reception.expected()},
-                 {"packets_lost", reception.lost()},
-                 {"duplicates", reception.duplicates()},
-                 {"reordered", reception.reordered()},
-                 {"one_way_delay", delay},
-                 {"jitter_s", has_jitter ? json(reception.jitter_ns() / 1e9) : json()},
-                 {"jitter_max_s", has_jitter ? json(reception.max_jitter_ns() / 1e9) : json()},
-                 {"voice", voice},
-                 {"ended", "stopped"}});
+  const bool has_jitter = reception_.received() > 1;
+  return {{"received_bytes", received_bytes_},
+          {"packets_received", reception_.received()},
+          {"packets_expected", reception_.expected()},
+          {"packets_lost", reception_.lost()},
+          {"duplicates", reception_.duplicates()},
+          {"reordered", reception_.reordered()},
+          {"one_way_delay", delay},
+          {"jitter_s", has_jitter ? json(reception_.jitter_ns() / 1e9) : json()},
+          {"jitter_max_s", has_jitter ? json(reception_.max_jitter_ns() / 1e9) : json()},
+          {"voice", voice}};
+}
+
+json datagrams(const char* application, const Ends& ends, const std::string& codec,
+               std::uint64_t playout_ns) {
+  Waiter waiter;
+  json result = result_of(application, "server");
+  const io::Descriptor socket = udp_server(ends);
+  DatagramSink sink(socket.get());
+  try {
+    while (true) {
+      waiter.wait(socket.get(), POLLIN);
+      sink.take_all();
+    }
+  } catch (const Stopped&) {
+  }
+  result.update(sink.summarise(codec, playout_ns));
+  result["ended"] = "stopped";
   return result;
 }
 

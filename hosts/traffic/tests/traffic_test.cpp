@@ -6,10 +6,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "arithmetic/draws.hpp"
@@ -227,6 +229,37 @@ TEST(Reception, HasTheJitterOfRfc3550) {
   reception.receive(2, 40 * ms, 66 * ms);  // as late: J = 1 - 1 / 16
   EXPECT_DOUBLE_EQ(reception.jitter_ns(), 15.0 / 16 * ms);
   EXPECT_DOUBLE_EQ(reception.max_jitter_ns(), 1.0 * ms);
+}
+
+TEST(Reception, TakesNoMemoryForNumbersThatDoNotCome) {
+  // A stranger's datagram: at 8 bytes a packet up to the highest number, 2 GB.
+  Reception reception;
+  constexpr std::uint64_t highest = (1ULL << 28) - 1;
+  reception.receive(highest, 0, 10 * ms);
+  reception.receive(0, 0, 20 * ms);
+  reception.receive(highest + 1, 0, 20 * ms);  // is none of ours
+  EXPECT_EQ(reception.expected(), highest + 1);
+  EXPECT_EQ(reception.lost(), highest - 1);
+  EXPECT_THAT(reception.delays(), testing::ElementsAre(10 * ms, 20 * ms));
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  EXPECT_LT(used.ru_maxrss, 1'000'000);  // kB
+  const Reception::Call call = reception.call(g711, 20, 60);
+  EXPECT_DOUBLE_EQ(call.unplayed,
+                   static_cast<double>(highest - 1) / static_cast<double>(highest + 1));
+}
+
+TEST(Reception, PassesOverWhatWasSentAtNoTime) {
+  Reception reception;
+  constexpr std::int64_t end = std::numeric_limits<std::int64_t>::max();
+  reception.receive(0, -1, 5 * ms);
+  reception.receive(1, std::numeric_limits<std::int64_t>::min(), 5 * ms);
+  EXPECT_EQ(reception.received(), 0U);
+  reception.receive(2, end, 0);  // clocks may differ by that
+  reception.receive(3, 0, end);
+  EXPECT_THAT(reception.delays(), testing::ElementsAre(-end, end));
+  EXPECT_DOUBLE_EQ(reception.jitter_ns(), 2 * static_cast<double>(end) / 16);
+  EXPECT_GT(reception.call(g711, 20, 60).unplayed, 0.5);
 }
 
 TEST(Reception, ACallMissesWhatIsLostOrTooLate) {

@@ -2,14 +2,38 @@
 //
 // Fuzzes what reads a configuration: any text is either refused by an InputError, or gives a
 // configuration that reads back as itself and that packets can pass.
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 
 #include "daemon/config.hpp"
 #include "model/direction_json.hpp"
+#include "model/medium/medium.hpp"
 
 namespace {
 
 using namespace nagi;
+using daemon::MediumSettings;
+
+/// A few packets from each station, for a second.
+void use(const MediumSettings& settings, std::uint64_t seed) {
+  model::Medium medium(settings.config, seed, settings.id);
+  model::MediumEvents events;
+  std::uint64_t offered = 0;
+  const auto stations = static_cast<model::StationIndex>(medium.stations());
+  for (std::uint64_t tag = 0; tag < 20; ++tag) {
+    for (model::StationIndex station = 0; station < std::min(stations, 4U); ++station, ++offered) {
+      model::Packet packet{{40 + 100 * tag}, tag << 8 | station};
+      packet.next_hop = tag % 5 == 0 ? model::everybody : (station + 1) % stations;
+      if (*packet.next_hop == station) packet.next_hop = model::nobody;
+      medium.offer(station, packet, model::Instant{model::Duration(tag * 999)}, events);
+    }
+  }
+  medium.advance(model::Instant{std::chrono::seconds(1)}, events);
+  std::uint64_t held = 0;
+  for (model::StationIndex station = 0; station < stations; ++station) held += medium.held(station);
+  if (events.departures.size() + held != offered) std::abort();
+}
 
 /// A few packets, for at most some thousand events: a link may be arbitrarily slow.
 void use(const model::DirectionConfig& config, std::uint64_t seed) {
@@ -38,6 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       use(link.forward, config.seed);
       use(link.backward, config.seed);
     }
+    for (const MediumSettings& medium : config.media) use(medium, config.seed);
     const runtime::JsonSource again("again", once);
     if (to_json(daemon::read_config(again)).dump() != once) std::abort();
   } catch (const InputError&) {

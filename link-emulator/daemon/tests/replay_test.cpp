@@ -7,9 +7,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "control/json_source.hpp"
 #include "daemon/packet_record.hpp"
+#include "io/input_error.hpp"
 
 namespace nagi::daemon {
 namespace {
@@ -64,6 +66,21 @@ PacketRecord arrival(std::int64_t at, std::uint32_t index, std::uint8_t directio
   record.direction = direction;
   record.ecn = ecn;
   return record;
+}
+
+TEST_F(Replay, RefusesArrivalsThatThereAreNot) {
+  const std::vector<PacketRecord> damaged = {
+      {.arrived_ns = std::numeric_limits<std::int64_t>::min()},
+      {.arrived_ns = std::numeric_limits<std::int64_t>::max()},
+      {.arrived_ns = -1},
+      {.ecn = 4},
+      {.next_hop = 1},   // on a link
+      {.direction = 2},  // on a medium, for nobody that there is
+      {.direction = 2, .next_hop = 3}};
+  for (const PacketRecord& each : damaged) {
+    record({each});
+    EXPECT_THROW(replayed(), InputError) << each.arrived_ns << " " << each.next_hop;
+  }
 }
 
 TEST_F(Replay, GivesArrivalsToTheModelInTheirOrder) {

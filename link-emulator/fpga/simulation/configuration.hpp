@@ -9,14 +9,9 @@
 #include "daemon/fpga_protocol.hpp"
 #include "model/direction.hpp"
 #include "simulation/core.hpp"
+#include "simulation/requests.hpp"
 
 namespace nagi::fpga {
-
-struct LinkConfiguration {
-  std::uint64_t seed = 0;
-  std::uint32_t link = 0;
-  std::array<model::DirectionConfig, 2> directions;  // forward, backward
-};
 
 /// Throws InputError if the core is no core of this register map.
 void require_known(Core& core);

@@ -18,7 +18,7 @@ class Session {
 
  private:
   void configure(std::span<const std::byte> request);
-  void advance(daemon::fpga::MessageReader request);
+  void advance(std::span<const std::byte> request);
   void count();
   void bring_to(std::int64_t to_ns);
 

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fuzzes what nagi-fpga reads of nagi-link's requests: any request is either refused, or says what
+// a core can be asked. The first byte of an input says of which kind it is, and the time of the
+// core; the others are the request.
+#include <cstdlib>
+#include <system_error>
+
+#include "fuzz/pieces.hpp"
+#include "io/input_error.hpp"
+#include "model/direction_json.hpp"
+#include "simulation/requests.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace nagi;
+  fuzz::Pieces input(data, size);
+  const auto head = input.number<std::uint8_t>();
+  const auto request = std::as_bytes(input.rest());
+  try {
+    if (head % 2 == 0) {
+      const fpga::LinkConfiguration found = fpga::read_configuration(request);
+      for (const auto& direction : found.directions) (void)model::to_json(direction).dump();
+    } else {
+      std::int64_t last = head / 2 * 8;
+      const fpga::Advance found = fpga::read_advance(request, last);
+      for (const fpga::FrameArrival& arrival : found.arrivals) {
+        if (arrival.at_ns < last || arrival.direction > 1 || arrival.frame.empty()) std::abort();
+        last = arrival.at_ns;
+      }
+      if (!found.arrivals.empty() && found.to_ns < last) std::abort();
+    }
+  } catch (const InputError&) {
+  } catch (const std::system_error&) {
+  }
+  return 0;
+}
