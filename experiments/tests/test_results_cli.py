@@ -94,7 +94,7 @@ def test_a_table_that_is_cut_off_is_made_again(nagi, refused, campaign):
     table = campaign / "results.parquet"
     whole = table.read_bytes()
     table.write_bytes(whole[:100])
-    assert "not a table of results" in refused("compare", campaign, campaign)
+    assert "cannot read the table" in refused("compare", campaign, campaign)
     assert nagi("analyze", campaign).status == 0
     assert table.stat().st_size > 100
 
@@ -182,7 +182,7 @@ def test_what_cannot_be_compared_is_refused(refused, nagi, tmp_path):
     said = refused("compare", one, other_seed, "--metric", "rtt_mean_s")
     assert f"compute it with `nagi analyze {one}`" in said
     (one / "results.parquet").write_bytes(b"PAR1")
-    assert "not a table of results" in refused("compare", one, other)
+    assert "cannot read the table" in refused("compare", one, other)
 
 
 def test_analyze_computes_the_same_again(nagi, campaign):

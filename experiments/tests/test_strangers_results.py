@@ -9,6 +9,9 @@ import os
 import shutil
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from forked import nagi
 from nagi.terminal.console import PlainConsole, harmless
@@ -143,6 +146,47 @@ def test_a_damaged_file_is_named_with_the_cure_that_helps(results, tmp_path, fil
     assert done.stderr.startswith(f"nagi: {path}: ") and cure in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("results.parquet", b"PAR1 damaged"),
+        ("results.parquet", None),
+        ("SHA256SUMS", b"damaged"),
+        ("SHA256SUMS", b""),
+        ("SHA256SUMS", None),
+    ],
+)
+def test_damage_of_what_was_published_is_named(results, tmp_path, file, content):
+    """Of damaged checksums none was compared, and all was well."""
+    published = tmp_path / "published"
+    assert nagi("publish", str(results), str(published), cwd=tmp_path).returncode == 0
+    assert nagi("verify", str(results), str(published), cwd=tmp_path).returncode == 0
+    (published / file).unlink()
+    if content is not None:
+        (published / file).write_bytes(content)
+    done = nagi("verify", str(results), str(published), cwd=tmp_path)
+    assert done.returncode == 2 and done.stderr.startswith(f"nagi: {published / file}:")
+    assert "get what was published again" in done.stderr
+
+
+def test_a_table_is_as_long_as_its_file_can_be(results, tmp_path):
+    """Rows that are all the same take memory, but nothing in the file."""
+    path = results / "results.parquet"
+    rows = 20_000_000
+    column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), ["valid"])
+    pq.write_table(pa.table({"status": column}), path)
+    assert path.stat().st_size < 100_000
+    done = nagi("compare", str(results), str(results), cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"{path}: cannot read the table: 20,000,000 rows" in done.stderr
+
+
+def test_a_table_without_the_columns_of_results_is_named(results, tmp_path):
+    pq.write_table(pa.table({"agi": [1.0]}), results / "results.parquet")
+    done = nagi("compare", str(results), str(results), cwd=tmp_path)
+    assert done.returncode == 2 and "results.parquet: has no column run_id" in done.stderr
+
+
 ATTACK = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\r[red]x[/red][/]"
 
 
@@ -165,6 +209,23 @@ def test_a_table_takes_nothing_for_markup():
         console.print(table)
     assert "[fd00:1::1]:40000" in written.get()
     assert not any(each in written.get() for each in "\x1b\x07\x9b\u202e\r")
+
+
+@pytest.mark.parametrize("name", ["$$", r"$\frac{$ $x^{2$"])
+def test_a_name_is_no_formula(results, tmp_path, name):
+    """Two $ in a name made a formula, which matplotlib could not read."""
+    (run,) = (results / "runs").iterdir()
+    campaign = json.loads((results / "campaign.json").read_text())
+    for each in campaign["runs"]:
+        each["point"] = dict.fromkeys(each["point"], name)
+    change(results / "campaign.json", title=name, runs=campaign["runs"])
+    rows = json.loads((run / "metrics.json").read_text())["rows"]
+    for row in rows:
+        row |= {"scheme": name, "flow": name, "point": dict.fromkeys(row["point"], name)}
+    change(run / "metrics.json", rows=rows)
+    done = nagi("report", str(results), "--format", "html", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert name in (results / "report.html").read_text()
 
 
 def test_a_page_runs_nothing_that_a_name_has_in_it(results, tmp_path):

@@ -14,6 +14,7 @@ from nagi_contracts.results import metrics_of_results
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from nagi_reports.parquet import read_parquet
 from nagi_reports.statistics import CONFIDENCE, Comparison, Mean, compare
 
 
@@ -100,22 +101,18 @@ def _compare(first: Side, second: Side, metric: str, key: list[str]) -> Comparis
 
 def _results(campaign: Path, metric: str) -> pd.DataFrame:
     path = campaign / "results.parquet"
-    try:
-        table = pd.read_parquet(path)
-    except FileNotFoundError:
+    if not path.exists():
         raise refuse(
             "no results here",
             "give the --out of `nagi run`; if it was stopped, `nagi analyze` makes them",
             file=str(campaign),
-        ) from None
-    except (OSError, ValueError) as error:
-        what = " ".join(str(error).split())
+        )
+    table = read_parquet(path, cure=f"make it again with `nagi analyze {campaign}`")
+    needed = ("run_id", "point_id", "seed", "status", "lab", "build", metric)
+    missing = next((name for name in needed if name not in table.columns), None)
+    if missing is not None:
         raise refuse(
-            f"not a table of results: {what}", "make it again with `nagi analyze`", file=str(path)
-        ) from None
-    if metric not in table.columns:
-        raise refuse(
-            f"has no column {metric}: it is of an earlier version",
+            f"has no column {missing}: it is of an earlier version",
             f"compute it with `nagi analyze {campaign}`",
             file=str(path),
         )

@@ -11,19 +11,30 @@ import pyarrow.parquet as pq
 from nagi_contracts.base import RENAMED, refuse_old_name
 from nagi_contracts.errors import excerpt, refuse
 
+# Rows that all are the same take next to nothing in a file; rows of runs have times that differ.
+_ALWAYS_ROWS = 1_000_000
+_MAX_ROWS_PER_BYTE = 20
 
-def read_parquet(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
-    """The table in a run's file, or some columns of it. Raises InputError if it is damaged, or has
-    columns by their old names."""
+
+def read_parquet(
+    path: Path, columns: list[str] | None = None, *, cure: str | None = None
+) -> pd.DataFrame:
+    """Return the table in a file of a run, or some columns of it; `cure`: what helps if it is
+    damaged, if that is not to run its run again. Raises InputError if it is damaged, lacks a
+    column, has columns by their old names, or more rows than a file of its size has."""
     try:
-        old = [name for name in pq.read_schema(path).names if name in RENAMED]
+        with pq.ParquetFile(path) as file:
+            old = [name for name in file.schema_arrow.names if name in RENAMED]
+            rows = file.metadata.num_rows
         if old:
             raise refuse_old_name(old[0], (old[0],), path)
+        if rows > max(_ALWAYS_ROWS, path.stat().st_size * _MAX_ROWS_PER_BYTE):
+            raise ValueError(f"{rows:,} rows, more than a file of its size has")
         return pd.read_parquet(path, columns=columns)
     except (OSError, ValueError, pa.ArrowException) as error:
         reason = excerpt(str(error).removeprefix("Could not open Parquet input source "))
         raise refuse(
             f"cannot read the table: {reason}",
-            f"restore the file, or remove {path.parent} and run the campaign again",
+            cure or f"restore the file, or remove {path.parent} and run the campaign again",
             file=str(path),
         ) from None

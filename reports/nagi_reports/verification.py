@@ -12,6 +12,7 @@ results.parquet has of them: a later nagi may write them otherwise.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +24,13 @@ from nagi_contracts.records import Campaign, CampaignRun, sha256_of
 from nagi_contracts.results import ResultRow
 
 from nagi_reports import analysis, bundle
+from nagi_reports.parquet import read_parquet
 from nagi_reports.publication import FILE, Publication, programs
 
 # Parts of a build that move a run in virtual time.
 _PARTS = ("guest", "nagi_agent", "nagi_link", "nagi_tcp", "nagi_traffic")
 # What a run is called, and what it was made by.
+_CURE = "get what was published again"
 _NAMES = {"run_id", "point_id", "build", "lab", "point"}
 
 
@@ -59,9 +62,9 @@ def verify(directory: Path, campaign: Campaign, published: Path) -> Verification
     of this experiment, or has none of the runs."""
     made = _publication(campaign, published)
     theirs = {_key(run): run for run in Campaign.read(published / "campaign.json").runs}
-    sums = bundle.read_sums(published / bundle.SUMS)
+    sums = _published_sums(published)
     ours = _rows(analysis.read_table(directory, campaign))
-    their_rows = _rows(pd.read_parquet(published / "results.parquet"))
+    their_rows = _rows(_published_table(published))
     found = []
     for run in campaign.runs:
         other = theirs.get(_key(run))
@@ -86,6 +89,30 @@ def verify(directory: Path, campaign: Campaign, published: Path) -> Verification
     here, there = campaign.build.model_dump(), made.build.model_dump()
     parts = [part for part in _PARTS if here.get(part) != there.get(part)]
     return Verification(found, programs(directory, campaign), made.programs, parts)
+
+
+def _published_table(published: Path) -> pd.DataFrame:
+    path = published / "results.parquet"
+    table = read_parquet(path, cure=_CURE)
+    for name in ("run_id", "flow", "status"):
+        if name not in table.columns:
+            raise refuse(f"it has no column {name}", _CURE, file=str(path))
+    return table
+
+
+def _published_sums(published: Path) -> dict[str, str]:
+    """Return the checksums of the files that were published. Raises InputError if a line of them is
+    none: with fewer of them, less would be compared."""
+    path = published / bundle.SUMS
+    if not path.is_file():
+        raise refuse("it is missing", _CURE, file=str(path))
+    sums = bundle.read_sums(path)
+    for line, (name, digest) in enumerate(sums.items(), 1):
+        if not name or re.fullmatch("[0-9a-f]{64}", digest) is None:
+            raise refuse("not a checksum and a name", _CURE, file=str(path), line=line)
+    if not sums:
+        raise refuse("it is empty", _CURE, file=str(path))
+    return sums
 
 
 def _publication(campaign: Campaign, published: Path) -> Publication:
