@@ -29,6 +29,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import PercentFormatter
 
 from nagi_reports.attribution import OUTCOMES, Classified
+from nagi_reports.glyphs import displayable
 from nagi_reports.series import Curve as TimeCurve
 from nagi_reports.series import Floats, Queue, RunSeries
 from nagi_reports.summary import Axis, Mean, Panel, Summary
@@ -76,13 +77,18 @@ _DIRECT = 10  # more curves than this are told apart by a legend
 
 @contextmanager
 def style() -> Iterator[None]:
-    """How figures look."""
-    with mpl.rc_context(_RC):
+    """Give matplotlib its own defaults and nagi's settings for a while, whatever the user's
+    matplotlibrc says: the same runs give the same figures."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(_RC)
         yield
 
 
 def svg(figure: Figure) -> str:
-    """A figure as SVG."""
+    """Return a figure as SVG. Characters without a glyph are shown as U+FFFD."""
+    for text in figure.findobj(Text):
+        text.set_text(displayable(text.get_text()))
     with style():
         written = io.StringIO()
         figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
@@ -406,6 +412,9 @@ def error_rates(curves: Sequence[tuple[str, Sequence[ErrorRate]]]) -> Figure:
         figure = Figure(figsize=(WIDTH, 2.75), layout="constrained")
         axes = figure.subplots()
         axes.set_yscale("log")
+        # Powers of ten are formulas.
+        for tick in (*axes.yaxis.get_major_ticks(20), *axes.yaxis.get_minor_ticks(200)):
+            tick.label1.set_parse_math(True)
         for index, (label, rates) in enumerate(curves):
             colour, marker, dashes = _STYLES[index % len(_STYLES)]
             some = [rate for rate in rates if rate.lost]

@@ -23,6 +23,7 @@ from nagi_contracts.records import Campaign
 from nagi_reports import explorer
 from nagi_reports.chapters import compose, gather
 from nagi_reports.content import Report
+from nagi_reports.glyphs import MISSING, displayable, font_files
 from nagi_reports.pages import content_policy, html_templates
 from nagi_reports.summary import summarise
 
@@ -92,19 +93,41 @@ def _laid_out(
 
 
 def _typeset(report: Report, work: Path, target: Path) -> None:
-    content = dataclasses.asdict(report)
+    content = _displayable(dataclasses.asdict(report))
     for section in content["sections"]:
         for block in section["blocks"]:
             block.pop("svg", None)  # it is beside it, as a file
-    (work / "report.json").write_text(json.dumps(content))
+    text = json.dumps(content, ensure_ascii=False)
+    if MISSING in text:
+        content["footer"] += f" · {MISSING}: a character without a glyph in the PDF's fonts"
+        content["footer"] += "; `nagi report --format html` shows it"
+        text = json.dumps(content, ensure_ascii=False)
+    (work / "report.json").write_text(text, encoding="utf-8")
+    fonts = work / "fonts"
+    fonts.mkdir()
+    for file in font_files():
+        shutil.copy(file, fonts)
     shutil.copyfile(_LAYOUT, work / _LAYOUT.name)
     typst.compile(
         str(work / _LAYOUT.name),
         output=str(target),
-        ignore_system_fonts=True,  # the same fonts everywhere: those that typst brings
+        # The same fonts everywhere: those that typst brings, and matplotlib's for what these lack.
+        ignore_system_fonts=True,
+        font_paths=[str(fonts)],
         pdf_standards=["ua-1"],
         timestamp=report.created_s,
     )
+
+
+def _displayable(content: Any) -> Any:
+    """Return content with what the fonts can show of its texts."""
+    if isinstance(content, str):
+        return displayable(content)
+    if isinstance(content, dict):
+        return {key: _displayable(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_displayable(value) for value in content]
+    return content
 
 
 def html(report: Report, link: str | None = None) -> str:

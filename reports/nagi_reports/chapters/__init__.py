@@ -48,7 +48,7 @@ def compose(material: Material) -> Report:
         Section("runs", "All runs", runs.blocks(material)),
     ]
     return Report(
-        title=campaign.title,
+        title=campaign.title.strip() or campaign.experiment,
         reference=campaign.reference,
         footer=f"{name} · nagi {campaign.build.version} · build {campaign.build.id}",
         created_s=int(max(each.date_s for each in material.manifests.values())),
