@@ -463,3 +463,40 @@ def test_what_is_missing_is_named_with_its_cure(hidden, complaint, tmp_path, mon
     with pytest.raises(InputError) as refused:
         guest.require_able(0 if hidden == "memory" else None)
     assert complaint in str(refused.value)
+
+
+STAR = """\
+schema_version: 1
+name: star
+title: A star of 20 hosts
+seed: 1
+nodes: {{hub: router, {nodes}}}
+links:
+  {links}
+flows:
+  bulk: {{from: h0, to: h19, scheme: $scheme}}
+duration: 1 s
+matrix: {{scheme: [cubic]}}
+report: {{x: scheme}}
+"""
+
+
+def test_a_guest_has_room_for_many_links(tmp_path):
+    """nagi-link took 22 MB a link: 17 of them, and Linux killed it for want of memory."""
+    nodes = ", ".join(f"h{number}: host" for number in range(20))
+    links = "\n  ".join(
+        f"l{number}: {{between: [h{number}, hub], rate: 10 Mb/s, delay: 50 ms, queue: 20 packets}}"
+        for number in range(20)
+    )
+    spec = tmp_path / "star.yaml"
+    spec.write_text(STAR.format(nodes=nodes, links=links))
+    assert "1 valid" in run(spec, tmp_path / "out")
+
+
+def test_what_does_not_fit_is_refused_before_anything_runs():
+    """64 nodes take 600 MB and 16 MB for each beyond 40."""
+    with pytest.raises(InputError, match=r"takes 984 MB of memory, and 700 are free; end other"):
+        guest.require_memory(guest.needed_mib(64), 700)
+    with pytest.raises(InputError, match="or plan 46 nodes or fewer"):
+        guest.require_memory(guest.needed_mib(64), 700)
+    guest.require_memory(guest.needed_mib(64), 984)

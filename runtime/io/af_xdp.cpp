@@ -30,7 +30,6 @@ namespace {
 constexpr std::uint32_t queue = 0;
 constexpr std::uint32_t chunk_bytes = FramePool::registered_slot_bytes;
 constexpr std::uint32_t kernel_headroom = FramePool::registered_headroom;
-constexpr std::uint32_t send_ring = 1024;
 constexpr std::size_t batch = 64;
 constexpr std::size_t kernel_batch = 32;  // it sends that many frames a call (TX_BATCH_SIZE)
 constexpr std::uint32_t cache_line = 64;
@@ -47,6 +46,13 @@ struct Mode {
   std::uint32_t attach;
   std::uint16_t bind;
 };
+/// Frames that wait to be sent, a power of two: they leave at once, in batches.
+std::uint32_t send_ring_for(std::uint32_t receive_ring) {
+  constexpr std::uint32_t minimum = 64;
+  constexpr std::uint32_t maximum = 1024;
+  return std::clamp(receive_ring / 4, minimum, maximum);
+}
+
 constexpr Mode generic = {"af_xdp generic", XDP_FLAGS_SKB_MODE, XDP_COPY};
 constexpr std::array native = {Mode{"af_xdp zero-copy", XDP_FLAGS_DRV_MODE, XDP_ZEROCOPY},
                                Mode{"af_xdp driver", XDP_FLAGS_DRV_MODE, XDP_COPY}};
@@ -60,7 +66,7 @@ class SharedMemory {
                xsk_ring_cons& completed) {
     xsk_umem_config config{};
     config.fill_size = receive_ring;
-    config.comp_size = send_ring;
+    config.comp_size = send_ring_for(receive_ring);
     config.frame_size = chunk_bytes;
     const auto memory = pool.registered_memory();
     const int error =
@@ -87,6 +93,7 @@ class AfXdp final : public Port {
         kind_(mode.kind),
         pool_(pool),
         receive_ring_(receive_ring),
+        send_ring_(send_ring_for(receive_ring)),
         longest_frame_(longest_frame(interface_)),
         promiscuous_(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0)) {
     if (longest_frame_ > chunk_bytes - kernel_headroom) {
@@ -160,7 +167,7 @@ class AfXdp final : public Port {
     const auto index = index_of(interface_);
     xsk_socket_config config{};
     config.rx_size = receive_ring_;
-    config.tx_size = send_ring;
+    config.tx_size = send_ring_;
     config.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD;
     config.bind_flags = mode.bind;
     const int error =
@@ -214,7 +221,7 @@ class AfXdp final : public Port {
     const bool stamped = stamp.magic == NAGI_STAMP_MAGIC;
     std::memset(data - sizeof stamp, 0, sizeof stamp.magic);  // the chunk will be used again
     Frame frame{chunk, offset, length};
-    if (pool_.free_registered() > send_ring) {
+    if (pool_.free_registered() > send_ring_) {
       to_return_.push_back(pool_.take_registered());
     } else {
       frame = {pool_.take(), 0, length};
@@ -261,13 +268,13 @@ class AfXdp final : public Port {
 
   /// Waits, not long, until there is room in the ring.
   bool make_room() {
-    if (xsk_prod_nb_free(&outgoing_, 1) == 0) push_out(send_ring / 2);
+    if (xsk_prod_nb_free(&outgoing_, 1) == 0) push_out(send_ring_ / 2);
     return xsk_prod_nb_free(&outgoing_, 1) != 0;
   }
 
   void reap() {
     std::uint32_t first = 0;
-    const std::uint32_t count = xsk_ring_cons__peek(&completed_, send_ring, &first);
+    const std::uint32_t count = xsk_ring_cons__peek(&completed_, send_ring_, &first);
     for (std::uint32_t i = 0; i < count; ++i) {
       const std::uint64_t address = *xsk_ring_cons__comp_addr(&completed_, first + i);
       pool_.give_back(static_cast<Slot>(address / chunk_bytes));
@@ -277,7 +284,7 @@ class AfXdp final : public Port {
 
   /// Has the kernel send until at most `left` frames have not been sent.
   void push_out(std::size_t left) {
-    const auto unsent = [this] { return send_ring - xsk_prod_nb_free(&outgoing_, send_ring); };
+    const auto unsent = [this] { return send_ring_ - xsk_prod_nb_free(&outgoing_, send_ring_); };
     while (unsent() > left) {
       if (sendto(descriptor(), nullptr, 0, MSG_DONTWAIT, nullptr, 0) >= 0 || errno == EINTR) {
         continue;
@@ -300,6 +307,7 @@ class AfXdp final : public Port {
   std::string kind_;
   FramePool& pool_;
   std::uint32_t receive_ring_;
+  std::uint32_t send_ring_;
   std::size_t longest_frame_;
   Descriptor promiscuous_;
   std::shared_ptr<SharedMemory> memory_;
@@ -335,6 +343,8 @@ std::unique_ptr<Port> open_af_xdp(const std::string& interface, FramePool& pool,
   return std::make_unique<AfXdp>(interface, pool, receive_ring, memory, generic);
 }
 
-std::size_t registered_slots_a_port(std::uint32_t receive_ring) { return receive_ring + send_ring; }
+std::size_t registered_slots_a_port(std::uint32_t receive_ring) {
+  return receive_ring + send_ring_for(receive_ring);
+}
 
 }  // namespace nagi::io

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from nagi.campaign.campaign import Selection
 from nagi.campaign.estimate import MORE_DISK, disk_needed, free_disk, seconds_in, time_needed
+from nagi.labs import virtual
 from nagi.scratch import scratch
 from nagi.terminal.console import Json, complain, out_console, write_json, write_line
 from nagi.terminal.options import Inventory, Lab, Only, Out, Quick, Spec, Switch, Variant
@@ -56,6 +57,8 @@ def plan(
         directory = cleanup.enter_context(scratch())
         site = site_of(choice.name, inventory, wanted.points, directory, _never, cleanup)
         selection = wanted.select(site)
+        if site.name == virtual.NAME:  # whether real hosts fit, `nagi run` asks them
+            site.require_fit(selection.available())
         estimate = Estimate.of(selection, site, out or wanted.default_out)
     if json_:
         write_json(_as_data(wanted, selection, site, estimate))

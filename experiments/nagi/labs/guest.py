@@ -30,8 +30,11 @@ OWN, AGENT, LIBRARY, NAGI_LINK, NAGI_SWITCH, NAGI_FPGA = (
 )
 # What a guest's clock says when it boots, seconds since the epoch.
 BOOT_S = 1_000_000_000
-MEMORY_MIB = 1024  # taken as it is used
+MEMORY_MIB = 1024  # of a guest of few nodes; taken as it is used
 NEEDED_MIB = 600  # of them are, of a usual run
+# What a node more takes: its agent, tcpdump, applications, the emulator's port, and TCP's part.
+_NODE_MIB = 16
+_FEW_NODES = 40
 CONSOLE, _INIT = "console.log", "init"
 _LAST_LINES = 4
 
@@ -55,7 +58,13 @@ class Guest:
     /mnt/nagi: name -> file or directory outside. Its first process is a shell with `script`."""
 
     def __init__(
-        self, own: Path, programs: dict[Path, Path], script: str, seed: int, processor: int
+        self,
+        own: Path,
+        programs: dict[Path, Path],
+        script: str,
+        seed: int,
+        processor: int,
+        memory_mib: int = MEMORY_MIB,
     ) -> None:
         self._own = own
         shown = {LIBRARY: guest_kernel.directory(), **programs}
@@ -70,7 +79,7 @@ class Guest:
         self._command = [
             *_FIRST,
             str(LIBRARY / "linux"),
-            *(f"mem={MEMORY_MIB}M", "rootfstype=hostfs", "rootflags=/", "rw", "quiet", "noreboot"),
+            *(f"mem={memory_mib}M", "rootfstype=hostfs", "rootflags=/", "rw", "quiet", "noreboot"),
             *("time-travel=inf-cpu", f"time-travel-start={BOOT_S}000000000", "seccomp=on"),
             *("con=null", "con0=null,fd:1", "con1=null", "panic=-1", "uml_dir=/dev/shm/uml"),
             f"init={OWN / _INIT}",
@@ -119,14 +128,31 @@ def require_able(free_mib: int | None = None) -> None:
 def require_machine(filter_: Path | None = None, free_mib: int | None = None) -> None:
     """Raise InputError if this machine cannot run guests, whatever kernel they have. `filter_`: the
     seccomp filter to try, None: none, where it is yet to come. `free_mib`: as require_able()."""
+    require_sandbox(filter_)
     if shutil.which("taskset") is None:
         raise refuse("the virtual lab needs taskset", "install it: `apt-get install util-linux`")
-    require_sandbox(filter_)
     free = free_memory_mib() if free_mib is None else free_mib
-    if free < NEEDED_MIB:
+    require_memory(NEEDED_MIB, free)
+
+
+def memory_mib(nodes: int) -> int:
+    """Return the memory that a guest with that many nodes has."""
+    return MEMORY_MIB + _NODE_MIB * max(0, nodes - _FEW_NODES)
+
+
+def needed_mib(nodes: int) -> int:
+    """Return how much of this machine's memory a guest with that many nodes takes."""
+    return NEEDED_MIB + _NODE_MIB * max(0, nodes - _FEW_NODES)
+
+
+def require_memory(needed: int, free: int) -> None:
+    """Raise InputError if less memory is free than a guest takes, both in MiB."""
+    if free < needed:
+        nodes = _FEW_NODES + max(0, free - NEEDED_MIB) // _NODE_MIB
+        fewer = f", or plan {nodes} nodes or fewer" if needed > NEEDED_MIB else ""
         raise refuse(
-            f"a guest of the virtual lab takes {NEEDED_MIB} MB of memory, and {free} are free",
-            "end other programs",
+            f"a guest of the virtual lab takes {needed} MB of memory, and {free} are free",
+            f"end other programs{fewer}",
         )
 
 

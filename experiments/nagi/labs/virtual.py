@@ -225,9 +225,9 @@ class VirtualLab:
         if (nagi_fpga := paths.executable("nagi-fpga")).exists():
             programs[guest.NAGI_FPGA] = nagi_fpga
         script = f"exec /usr/bin/python3 -I -S {guest.AGENT} guest {guest.OWN / _JOB}"
-        ended = Guest(own, programs, script, seed, self._processors[cell]).run(
-            limit_s, self._interrupted
-        )
+        memory_mib = guest.memory_mib(len(self._shape.nodes))
+        booted = Guest(own, programs, script, seed, self._processors[cell], memory_mib)
+        ended = booted.run(limit_s, self._interrupted)
         if not ended.in_time:
             return f"the guest was ended after {limit_s:.0f} s; its console: {ended.console}"
         if (own / _ANSWER).exists():
@@ -322,7 +322,16 @@ class VirtualLabs(LabsHere):
 
 def jobs_for(plans: list[RunPlan]) -> int:
     """One guest a processor, if there is memory for them."""
-    return max(1, min(len(guest.processors()), guest.free_memory_mib() // guest.NEEDED_MIB))
+    return max(1, min(len(guest.processors()), guest.free_memory_mib() // _needed_mib(plans)))
+
+
+def require_fit(plans: list[RunPlan]) -> None:
+    """Raise InputError if this machine has not the memory for a guest of the largest plan."""
+    guest.require_memory(_needed_mib(plans), guest.free_memory_mib())
+
+
+def _needed_mib(plans: list[RunPlan]) -> int:
+    return guest.needed_mib(max((len(plan.nodes) for plan in plans), default=0))
 
 
 def availability(scheme: Scheme) -> Availability:

@@ -71,7 +71,7 @@ def virtual_site(interrupted: Callable[[], bool]) -> Site:
         VirtualLabs.name,
         virtual.jobs_for,
         virtual.availability,
-        lambda plans: None,
+        virtual.require_fit,
         lambda directory, _: nullcontext(
             VirtualLabs(directory.lab, directory.records, interrupted)
         ),
