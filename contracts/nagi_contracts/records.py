@@ -420,11 +420,16 @@ class Manifest(Contract):
         """When it was run, in seconds since 1970, for people."""
         return self.began_realtime_s if self.collected_s is None else self.collected_s
 
-    def require_files(self, run: Path) -> None:
-        """Raise InputError if a file of a run's directory is not as it was when it was recorded."""
+    def require_files(self, run: Path, *, only_sizes: bool = False, may_lack: bool = False) -> None:
+        """Raise InputError if a file of a run's directory is not as it was when it was recorded.
+        `only_sizes`: whether to compare just the sizes, which is quick. `may_lack`: whether files
+        may be missing, as captures may of runs whose metrics are there."""
         for name, recorded in self.files.items():
             path = run / name
-            if path.is_file() and sha256_of(path) == recorded.sha256:
+            if may_lack and not path.exists():
+                continue
+            is_as_large = path.is_file() and path.stat().st_size == recorded.bytes
+            if is_as_large and (only_sizes or sha256_of(path) == recorded.sha256):
                 continue
             raise refuse(
                 "it is not what manifest.json says" if path.is_file() else "it is missing",

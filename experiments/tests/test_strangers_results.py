@@ -187,6 +187,27 @@ def test_a_table_without_the_columns_of_results_is_named(results, tmp_path):
     assert done.returncode == 2 and "results.parquet: has no column run_id" in done.stderr
 
 
+@pytest.mark.parametrize("command", [["view", "--no-open"], ["report"], ["analyze"]])
+def test_a_capture_that_was_cut_is_not_shown(results, tmp_path, command):
+    """Metrics that had been computed before stood beside what was left of the capture."""
+    (run,) = (results / "runs").iterdir()
+    capture = run / "server.core.pcap"
+    capture.write_bytes(capture.read_bytes()[: capture.stat().st_size // 2])
+    done = nagi(command[0], str(results), *command[1:], cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"{capture}: it is not what manifest.json says; restore it, or" in done.stderr
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[" * 10_000])
+def test_a_damaged_verdict_is_named(results, tmp_path, content):
+    """The run was said to be missing, while its metrics were shown."""
+    (run,) = (results / "runs").iterdir()
+    (run / "verdict.json").write_text(content)
+    done = nagi("show", str(results), cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"nagi: {run / 'verdict.json'}: ")
+
+
 ATTACK = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\r[red]x[/red][/]"
 
 

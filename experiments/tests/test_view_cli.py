@@ -82,5 +82,5 @@ def test_what_is_no_campaign_is_refused(view, results, tmp_path):
         assert len(done.err.splitlines()) == 1
     (results / "runs" / RUN / "packets.parquet").write_bytes(b"no table")
     done = view(results)
-    assert done.status == 2 and "packets.parquet: cannot read the table" in done.err
+    assert done.status == 2 and "packets.parquet: it is not what manifest.json says" in done.err
     assert not (results / "explorer" / "index.html").exists()

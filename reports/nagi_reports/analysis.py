@@ -118,15 +118,23 @@ def can_analyse(run: Path) -> bool:
 
 
 def find_capture(run: Path, file: str) -> Path | None:
-    """A capture of a run, which may have been compressed; None if it was removed."""
-    for name in (file, file + COMPRESSED):
-        if (run / name).exists():
-            return run / name
-    return None
+    """Return a capture of a run, which may have been compressed; None if it was removed. If it is
+    there in both ways, return the one that manifest.json lists."""
+    found = [name for name in (file, file + COMPRESSED) if (run / name).exists()]
+    if len(found) > 1:
+        listed = Manifest.read(run / "manifest.json").files
+        found.sort(key=lambda name: name not in listed)
+    return run / found[0] if found else None
 
 
 def build_table(out: Path, campaign: Campaign) -> pd.DataFrame:
-    """The table of all runs of a campaign that came to their end; writes results.parquet."""
+    """Return the table of all runs of a campaign that came to their end; write results.parquet.
+    Raises InputError if a run's files are not as large as they were when they were recorded."""
+    for run in campaign.runs:
+        directory = out / "runs" / run.run_id
+        if (directory / METRICS).exists() and (directory / "manifest.json").exists():
+            manifest = Manifest.read(directory / "manifest.json")
+            manifest.require_files(directory, only_sizes=True, may_lack=True)
     table = read_table(out, campaign)
     table.to_parquet(out / "results.parquet", index=False)
     return table

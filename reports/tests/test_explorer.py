@@ -25,6 +25,7 @@ from nagi_reports.explorer import tracks
 from nagi_reports.explorer.campaign import campaign_data, label_of
 from nagi_reports.explorer.run import FlowTracks, RunFiles, flows_of
 from nagi_reports.explorer.tracks import Track, part_edges, parts
+from recorded import record_again
 
 EXAMPLE = SCHEMAS / "example" / "campaign"
 (RUN,) = (path.name for path in (EXAMPLE / "runs").iterdir())
@@ -394,6 +395,7 @@ def test_a_directory_with_something_else_is_left_alone(campaign, tmp_path):
 def test_a_damaged_file_is_named(campaign, file, message):
     path = campaign / "runs" / RUN / file
     path.write_bytes(b"nonsense" * 10)
+    record_again(path.parent)
     with pytest.raises(InputError, match=message) as refused:
         written(campaign)
     assert str(path) in str(refused.value)

@@ -16,6 +16,7 @@ from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.records import Campaign
 from nagi_reports import explorer
 from nagi_reports.explorer import tracks
+from recorded import record_again
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
@@ -58,6 +59,7 @@ def page(tmp_path_factory) -> Path:
                 part["agi"] = part["agi"] / 2
         path.write_text(json.dumps(told))
     (out / "runs" / SECOND / "packets.parquet").unlink()
+    record_again(out / "runs" / SECOND)
     about = Campaign.read(out / "campaign.json")
     (run,) = about.runs
     point = {**run.point, "scheme": NASTY}

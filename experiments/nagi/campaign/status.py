@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from nagi_contracts.records import Campaign, CampaignRun
+from nagi_contracts.records import Campaign, CampaignRun, Verdict
 
 from nagi.campaign.campaign import CampaignDirectory
 from nagi.campaign.collection import VERDICT, attempts, verdict_of
@@ -30,7 +30,10 @@ class RunStatus:
 
     @classmethod
     def read(cls, runs: Path, run: CampaignRun) -> RunStatus:
+        """Return what became of a run. Raises InputError if its verdict is damaged."""
         verdict = verdict_of(runs, run.run_id)
+        if verdict is None and (damaged := runs / run.run_id / VERDICT).exists():
+            verdict = Verdict.read(damaged)  # which raises InputError
         before = attempts(runs, run.run_id)
         if verdict is None:
             return cls(run, "missing", [], before)

@@ -77,6 +77,8 @@ def write_run(directory: Path, run_id: str, target: Path) -> None:
     file.unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
     run = RunFiles(directory)
+    if run.plan and run.manifest is not None:
+        run.manifest.require_files(directory, may_lack=True)
     flows = flows_of(run)
     end_s = run.end_s(flows)
     for number, flow in enumerate(flows):
