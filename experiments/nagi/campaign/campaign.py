@@ -28,11 +28,19 @@ from nagi_contracts.memo import Memo
 from nagi_contracts.plan import RunPlan, SwitchTarget
 from nagi_contracts.records import Build, Campaign, CampaignRun, Verdict
 
-from nagi.campaign.collection import attempts, collect, finished_cell, record_failure, verdict_of
+from nagi.campaign.collection import (
+    attempts,
+    collect,
+    finished_cell,
+    record_failure,
+    remove_collected,
+    verdict_of,
+)
 from nagi.campaign.cost import Cost
 from nagi.labs.errors import Gone, LabError, Unfit
 from nagi.labs.lab import BETWEEN_RUNS, Lab, Labs
 from nagi.labs.shape import Shape
+from nagi.labs.virtual import console_of
 from nagi.plan import fpga, radio, schemes
 from nagi.plan.planner import plan_runs
 from nagi.spec.experiment import Experiment
@@ -346,7 +354,9 @@ class Runner:
         was run.
         """
         directory = self._directory
-        # An earlier nagi may have ended between a run's end and its collection.
+        # An earlier nagi may have ended between a run's end and its collection, or just after that.
+        for plan in self._plans:
+            remove_collected(directory.records, directory.runs, plan)
         self._collect(self._plans)
         shutil.rmtree(directory.records, ignore_errors=True)
         self._observer.done_before([p for p in self._plans if not self._is_pending(p)])
@@ -485,7 +495,9 @@ class Runner:
             for plan in unfinished:
                 left.discard(plan.run_id)
                 why = reasons.get(plan.run_id, reason)
-                self._observer.run_over(plan, record_failure(self._directory.runs, plan, why))
+                console = console_of(self._directory.records, plan)
+                verdict = record_failure(self._directory.runs, plan, why, console)
+                self._observer.run_over(plan, verdict)
         if trouble is None:
             self._require_quiet(chosen)
         finished = {plan.run_id for plan in chosen} - left

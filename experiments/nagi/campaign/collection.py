@@ -41,6 +41,7 @@ from nagi_contracts.switches import (
 )
 
 from nagi.campaign.retention import FRAMES, PACKETS, TRANSMISSIONS
+from nagi.labs.guest import CONSOLE
 from nagi.labs.shape import EMULATOR
 from nagi.records.packets import Records, read_records, to_table
 from nagi.records.scheme_events import SCHEME_EVENTS, read_events
@@ -65,23 +66,35 @@ _COMMAND_LOGS = "command-*.log"  # what programs of the user's own said is a res
 
 
 def finished_cell(records: Path, runs: Path, plan: RunPlan) -> str | None:
-    """The cell in which `plan` was run to its end, if it was, and is to be collected. Records that
-    have been collected already, by a process that ended before it had removed them, are removed.
-    WHOLE: it was run elsewhere, and its directory is there."""
+    """Return the cell that completed `plan` and still holds its records, or None. WHOLE: it was run
+    elsewhere, and its directory is there."""
     if (records / WHOLE / plan.run_id).exists():
         return WHOLE
     for first in records.glob(f"*_{EMULATOR}/{plan.run_id}"):
         cell = first.parent.name.removesuffix(f"_{EMULATOR}")
         sources = _sources(records, plan, cell)
-        begun = {_began(source / _NODE, NodeRecord) for source in sources.values()}
+        begun = {_began(source / _NODE) for source in sources.values()}
         # What agents left of a try that was broken off is no part of this one.
-        if None in begun or len(begun) != 1:
-            continue
-        if begun == {_began(runs / plan.run_id / MANIFEST, Manifest)}:
-            _remove(sources)
-            continue
-        return cell
+        if None not in begun and len(begun) == 1:
+            return cell
     return None
+
+
+def remove_collected(records: Path, runs: Path, plan: RunPlan) -> None:
+    """Remove the records of a run that have been collected, by a process that ended before it had
+    removed them. All that agents recorded is compared: runs in guests begin at the same instant."""
+    try:
+        collected = Manifest.read(runs / plan.run_id / MANIFEST).nodes
+    except InputError:
+        return
+    for first in records.glob(f"*_{EMULATOR}/{plan.run_id}"):
+        sources = _sources(records, plan, first.parent.name.removesuffix(f"_{EMULATOR}"))
+        try:
+            nodes = {node: NodeRecord.read(source / _NODE) for node, source in sources.items()}
+        except InputError:
+            continue
+        if nodes == collected:
+            _remove(sources)
 
 
 # What a run is worth, of what was recorded: as judge() says it. Raises InputError if that makes no
@@ -169,9 +182,13 @@ def _take_over(whole: Path, target: Path) -> Verdict:
     return verdict
 
 
-def record_failure(runs: Path, plan: RunPlan, reason: str) -> Verdict:
-    """A run directory for a run that was begun but is not over: its plan, and why it failed."""
+def record_failure(runs: Path, plan: RunPlan, reason: str, console: Path | None = None) -> Verdict:
+    """Make the directory of a run that was begun but is not over: its plan, why it failed, and the
+    end of its guest's console, if there is one. Return the verdict."""
     partial = _new(runs, plan)
+    if console is not None and console.is_file():
+        (partial / "logs").mkdir()
+        shutil.copyfile(console, partial / "logs" / CONSOLE)
     verdict = failed(plan.run_id, [reason])
     verdict.write(partial / VERDICT)
     _replace(partial, runs / plan.run_id)
@@ -206,10 +223,10 @@ def _sources(records: Path, plan: RunPlan, cell: str) -> dict[str, Path]:
     return {node: records / f"{cell}_{node}" / plan.run_id for node in nodes}
 
 
-def _began(file: Path, kind: type[NodeRecord] | type[Manifest]) -> float | None:
-    """When a run began, by what is recorded of it; None if there is no record, or no whole one."""
+def _began(file: Path) -> float | None:
+    """Return when a run began, by a node's record; None if there is none, or no whole one."""
     try:
-        return kind.read(file).began_realtime_s
+        return NodeRecord.read(file).began_realtime_s
     except InputError:
         return None
 

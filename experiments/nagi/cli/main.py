@@ -47,6 +47,7 @@ _COMMANDS = {
     "bundle": _Command(_RESULTS, "results", "make_bundle"),
     "publish": _Command(_RESULTS, "results", "publish"),
     "verify": _Command(_RESULTS, "results", "verify"),
+    "prune": _Command(_RESULTS, "prune", "prune"),
     "metrics": _Command(_RESULTS, "metrics", "metrics"),
     "doctor": _Command(_LABS, "lab", "doctor"),
     "up": _Command(_LABS, "lab", "up"),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +13,14 @@ import typer
 from nagi_contracts.impairments.queues import QueuePlan, name_disciplines
 from nagi_contracts.media import MediumPlan
 from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
+from nagi_contracts.records import Campaign
 from nagi_contracts.units import Bitrate, Duration, in_bytes, in_time
 from rich.table import Table
 
-from nagi.campaign.campaign import Selection
+from nagi.campaign.campaign import CampaignDirectory, Selection
+from nagi.campaign.collection import verdict_of
 from nagi.campaign.estimate import MORE_DISK, disk_needed, free_disk, seconds_in, time_needed
+from nagi.campaign.stray import describe_stray
 from nagi.labs import virtual
 from nagi.scratch import scratch
 from nagi.terminal.console import Json, complain, out_console, write_json, write_line
@@ -74,6 +78,8 @@ def plan(
             out_console.print()
             out_console.print(_media(selection.plans))
     for line in ("", *estimate.in_words(site.name)):
+        write_line(line)
+    for line in _done_in_words(selection, site, out or wanted.default_out):
         write_line(line)
     for name, found in selection.unavailable.items():
         write_line(f"{name} is not available: {found.reason}; {found.cure}")
@@ -330,6 +336,29 @@ def _as_data(
             for each in selection.plans
         ],
     }
+
+
+def _done_in_words(selection: Selection, site: Site, out: Path) -> list[str]:
+    """Say what of the runs has been done in the campaign's directory, and what is left to do."""
+    directory = CampaignDirectory(out)
+    available = selection.available()
+    verdicts = {plan.run_id: verdict_of(directory.runs, plan.run_id) for plan in available}
+    counts = Counter(verdict.status for verdict in verdicts.values() if verdict is not None)
+    if not counts:
+        return []
+    left = [
+        plan
+        for plan in available
+        if (verdict := verdicts[plan.run_id]) is None or verdict.status == "failed"
+    ]
+    states = ", ".join(f"{counts[state]} {state}" for state in ("valid", "invalid", "failed"))
+    lines = [f"done there: {states}; to run: {len(left)}"]
+    if left:
+        lasts = time_needed(left, site.jobs(left), seconds_in(site.name))
+        lines[0] += f", about {in_time(lasts)}"
+    if directory.campaign.exists():
+        lines.append(describe_stray(directory, Campaign.read(directory.campaign)))
+    return [line for line in lines if line]
 
 
 def _range(minimum: str, maximum: str) -> str:

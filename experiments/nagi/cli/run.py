@@ -61,6 +61,7 @@ from nagi.terminal.selecting import (
     is_root,
     links_lacking,
     problems_with,
+    require_same_experiment,
     require_same_lab,
     say_lab_choice,
     site_of,
@@ -148,6 +149,7 @@ def run(
         require_able()
     with ExitStack() as cleanup:
         cleanup.enter_context(directory.held())
+        require_same_experiment(directory, wanted)
         require_same_lab(directory, choice)
         cluster = None
         if dask is not None:

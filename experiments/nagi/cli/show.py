@@ -20,6 +20,7 @@ from rich.table import Table
 
 from nagi.campaign.collection import MANIFEST, PLAN, VERDICT
 from nagi.campaign.status import CampaignStatus, RunStatus
+from nagi.campaign.stray import describe_stray
 from nagi.terminal.campaigns import existing_campaign
 from nagi.terminal.console import Json, out_console, write_json, write_line
 from nagi.terminal.options import Directory, first_argument
@@ -69,6 +70,8 @@ def show(
         for each in (*text.tables(found), *fared):
             out_console.print()
             out_console.print(each)
+    if stray := describe_stray(held, status.campaign):
+        write_line(f"\n{stray}")
     if report.exists():
         write_line(f"\nreport: {report}")
 

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 from nagi_contracts.errors import refuse
 
 from nagi.labs import guest_kernel
@@ -36,16 +37,21 @@ NEEDED_MIB = 600  # of them are, of a usual run
 _NODE_MIB = 16
 _FEW_NODES = 40
 CONSOLE, _INIT = "console.log", "init"
+HEARTBEAT = "heartbeat"  # what its clock says, since boot: the agent writes it once a second
+STUCK_PROCESSOR_S = 60.0
+_LOOK_EVERY_S = 2.0
 _LAST_LINES = 4
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a guest ended; `console` has the last lines that it wrote there."""
+    """How a guest ended; `console` has the last lines that it wrote there. `stuck_at_s`: what its
+    clock said, since boot, when it was ended because that stood still; None: it was not."""
 
     in_time: bool
     wall_s: float
     console: str
+    stuck_at_s: float | None = None
 
 
 # A sandbox's process 1. bwrap does not wait for one of its own, so that nobody would know what the
@@ -96,10 +102,15 @@ class Guest:
             process = self._sandbox.start(
                 self._command, self._environment, log, processor=self._processor
             )
+        watchdog = _Watchdog(process.pid, self._own / HEARTBEAT)
+        stuck_at_s = None
         try:
             while process.poll() is None and time.monotonic() - started < limit_s:
                 if interrupted():
                     raise Interrupted
+                stuck_at_s = watchdog.look()
+                if stuck_at_s is not None:
+                    break
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(0.05)
             in_time = process.poll() is not None
@@ -110,7 +121,44 @@ class Guest:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        return Ended(in_time, time.monotonic() - started, _last_lines(console))
+        return Ended(in_time, time.monotonic() - started, _last_lines(console), stuck_at_s)
+
+
+class _Watchdog:
+    """Sees whether a guest's clock moves. The agent in the guest notes it once a virtual second; a
+    guest that is at work all the time without that will never end. Processor time counts, not time
+    on the wall: a busy machine makes a guest slow, not stuck."""
+
+    def __init__(self, process: int, heartbeat: Path) -> None:
+        self._process = process
+        self._heartbeat = heartbeat
+        self._seen = ""
+        self._since_s = 0.0
+        self._next = 0.0
+
+    def look(self) -> float | None:
+        """Return what the guest's clock says, seconds since boot, if it is stuck there."""
+        if time.monotonic() < self._next:
+            return None
+        self._next = time.monotonic() + _LOOK_EVERY_S
+        spent_s = _processor_s(self._process)
+        seen = self._heartbeat.read_text() if self._heartbeat.exists() else ""
+        if seen != self._seen:
+            self._seen, self._since_s = seen, spent_s
+        if spent_s - self._since_s < STUCK_PROCESSOR_S:
+            return None
+        return float(seen or 0)
+
+
+def _processor_s(pid: int) -> float:
+    """Return the processor time of a process and all that it has started, seconds."""
+    total = 0.0
+    with suppress(psutil.NoSuchProcess):
+        first = psutil.Process(pid)
+        for process in (first, *first.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                total += sum(process.cpu_times()[:4])  # its own, and of children that have ended
+    return total
 
 
 def require_able(free_mib: int | None = None) -> None:

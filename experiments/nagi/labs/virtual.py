@@ -50,6 +50,7 @@ NAME = "virtual"
 # By the guest's clock, from boot to the first run's begin. It passes in no time.
 _LEAD_S = 30.0
 _CHECK_LIMIT_S = 60.0
+_CONSOLE_BYTES = 256 << 10
 _JOB, _ANSWER, _SPOOL = "job.json", "answer.json", "spool"
 _SECCOMP_CURE = "; permit seccomp(2) and ptrace(2) (containers: --security-opt seccomp=unconfined)"
 _IN_NETNS = "run it with --lab netns"
@@ -186,6 +187,9 @@ class VirtualLab:
                 left.rename(target)
         if said is None:
             said = _problems(own) or None
+        else:
+            _keep_console(own, console_of(self._records, plan))
+            said = f"{said} (all of it: logs/{guest.CONSOLE} of the run)"
         shutil.rmtree(own, ignore_errors=True)
         return said
 
@@ -228,6 +232,16 @@ class VirtualLab:
         memory_mib = guest.memory_mib(len(self._shape.nodes))
         booted = Guest(own, programs, script, seed, self._processors[cell], memory_mib)
         ended = booted.run(limit_s, self._interrupted)
+        if ended.stuck_at_s is not None:
+            at = "before its nodes were there"
+            if ended.stuck_at_s > 0:
+                at = f"{ended.stuck_at_s:.0f} s after it had booted"
+            return (
+                f"the guest was ended, as its clock stood still, {at}, for "
+                f"{guest.STUCK_PROCESSOR_S:.0f} s of processor time: a scheme does not come to an "
+                f"end, or a program looks at the time without sleeping; its console: "
+                f"{ended.console}"
+            )
         if not ended.in_time:
             return f"the guest was ended after {limit_s:.0f} s; its console: {ended.console}"
         if (own / _ANSWER).exists():
@@ -375,6 +389,19 @@ def _own_module(scheme: Scheme) -> Path | None:
     if not sources_beside(scheme.object_file):
         return None
     return guest_kernel.own_module(scheme.object_file, source_of(scheme.own_file))
+
+
+def console_of(records: Path, plan: RunPlan) -> Path:
+    """Return where the console of a run's guest is kept if the guest did not come to its end."""
+    return records / "consoles" / f"{plan.run_id}.log"
+
+
+def _keep_console(own: Path, target: Path) -> None:
+    """Keep the end of a guest's console: a kernel that says one thing for ever says it there."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with (own / guest.CONSOLE).open("rb") as console:
+        console.seek(max(0, (own / guest.CONSOLE).stat().st_size - _CONSOLE_BYTES))
+        target.write_bytes(console.read())
 
 
 def _problems(own: Path) -> str:

@@ -18,6 +18,7 @@ from nagi_reports import analysis, bundle, summary, text
 from nagi.campaign.campaign import CampaignDirectory
 from nagi.campaign.collection import verdict_of
 from nagi.campaign.status import CampaignStatus
+from nagi.campaign.stray import describe_stray
 from nagi.terminal.console import error_console, out_console, write_json, write_line
 
 
@@ -72,6 +73,8 @@ def conclude(directory: CampaignDirectory, campaign: Campaign, json_: bool) -> N
     verdicts = [verdict_of(directory.runs, run.run_id) for run in campaign.runs]
     for line in noise.summarise([verdict for verdict in verdicts if verdict is not None]):
         write_line(line)
+    if stray := describe_stray(directory, campaign):
+        write_line(stray)
     write_line(f"runs, one by one: nagi show {shlex.quote(str(directory.out))}")
     if path is not None:
         write_line(f"report: {path}")

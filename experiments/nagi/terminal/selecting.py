@@ -9,8 +9,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from nagi_contracts.errors import InputError, Problem, refuse
+from nagi_contracts.errors import InputError, Problem, excerpt, refuse
 
 from nagi.campaign.build import current_build
 from nagi.campaign.campaign import (
@@ -133,7 +134,7 @@ def say_lab_choice(choice: LabChoice) -> None:
 
 def require_same_lab(directory: CampaignDirectory, choice: LabChoice) -> None:
     """Raises InputError if there are runs of another lab: one campaign is of one lab."""
-    before = _lab_before(directory)
+    before = _before(directory).get("lab")
     if before in (None, choice.name) or not any(directory.runs.glob("*/verdict.json")):
         return
     again = "-i INVENTORY" if before == physical.NAME else f"--lab {before}"
@@ -145,14 +146,36 @@ def require_same_lab(directory: CampaignDirectory, choice: LabChoice) -> None:
     )
 
 
-def _lab_before(directory: CampaignDirectory) -> str | None:
-    """The lab of the campaign that is there. The campaign may be another version's."""
+def require_same_experiment(directory: CampaignDirectory, wanted: Wanted) -> None:
+    """Raise InputError if the directory has the campaign of another experiment, or of another
+    variant, with runs: its campaign.json and its results would be replaced."""
+    before = _before(directory)
+    experiment, variant = before.get("experiment"), before.get("variant")
+    wants = (wanted.points[0].experiment.name, wanted.variant)
+    if experiment is None or (experiment, variant) == wants:
+        return
+    if not any(directory.runs.glob("*/verdict.json")):
+        return
+    raise refuse(
+        f"the runs in this directory are of {_named(experiment, variant)}, and this would be "
+        f"{_named(*wants)}",
+        "give another directory with --out, or remove this one if you need it no more",
+        file=str(directory.out),
+    )
+
+
+def _named(experiment: object, variant: object) -> str:
+    of_variant = f", variant {excerpt(str(variant))}" if variant else ""
+    return f"experiment {excerpt(str(experiment))}{of_variant}"
+
+
+def _before(directory: CampaignDirectory) -> dict[str, Any]:
+    """Return what campaign.json says, which may be another version's; nothing if it is damaged."""
     try:
         found = json.loads(directory.campaign.read_text())
     except (OSError, ValueError):
-        return None
-    lab = found.get("lab") if isinstance(found, dict) else None
-    return lab if isinstance(lab, str) else None
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def site_of(

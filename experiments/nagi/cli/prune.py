@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `nagi prune`: removes runs that a campaign does not want any more."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from nagi_contracts.errors import refuse
+from nagi_contracts.records import Campaign
+from nagi_contracts.units import count_of, in_bytes
+
+from nagi.campaign.stray import point_of, remove_runs, size_of, stray_runs
+from nagi.terminal.campaigns import existing_campaign
+from nagi.terminal.console import Json, text_console, write_json, write_line
+from nagi.terminal.options import Directory
+
+
+def prune(
+    directory: Directory,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove them without asking")] = False,
+    json_: Json = False,
+) -> None:
+    """List the runs that no point of the campaign wants any more, and remove them."""
+    held = existing_campaign(directory)
+    campaign = Campaign.read(held.campaign)
+    if campaign.only:
+        raise refuse(
+            "the campaign was last run with --only, so which runs it wants is not known",
+            "give `nagi run` without --only first",
+            file=str(held.out),
+        )
+    console = text_console(json_)
+    with held.held():
+        found = stray_runs(held, campaign)
+        size = size_of(found)
+        for run in found:
+            write_line(f"{run.name}  {in_bytes(size_of([run]))}  {point_of(run)}", console)
+        what = f"{count_of(len(found), 'run')}, {in_bytes(size)}"
+        if found and not yes:
+            if not sys.stdin.isatty():
+                raise refuse(f"{what}: nobody can be asked, as this is no terminal", "give --yes")
+            if not typer.confirm(f"remove {what}?", err=True):
+                raise typer.Exit(0)
+        remove_runs(found)
+    if json_:
+        write_json({"removed": [run.name for run in found], "bytes": size})
+    else:
+        write_line(f"removed: {what}" if found else "nothing to remove")
