@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -12,12 +13,29 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _PREFIX = "nagi-scratch-"
+_KEY_BYTES = 32
 
 
 def user_cache(name: str) -> Path:
     """Where this user's `name` is kept from one nagi to the next."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "nagi" / name
+
+
+def user_key(name: str) -> bytes:
+    """Return a secret of this user's, made when it is asked for first; if it cannot be kept, a new
+    one each time."""
+    path = user_cache(name)
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(made, "wb") as file:
+                file.write(secrets.token_bytes(_KEY_BYTES))
+        key = path.read_bytes()
+        if len(key) == _KEY_BYTES:
+            return key
+    return secrets.token_bytes(_KEY_BYTES)
 
 
 @contextmanager

@@ -208,6 +208,34 @@ def test_a_damaged_verdict_is_named(results, tmp_path, content):
     assert done.stderr.startswith(f"nagi: {run / 'verdict.json'}: ")
 
 
+def test_scripts_that_came_with_results_are_not_run(results, tmp_path):
+    """Scripts of runs stayed if their first line was right, which strangers can see to."""
+    assert nagi("view", str(results), "--no-open", cwd=tmp_path).returncode == 0
+    scripts = sorted((results / "explorer" / "runs").rglob("*.js"))
+    assert len(scripts) > 1
+    whole = {path: path.read_bytes() for path in scripts}
+    for path in scripts:
+        heading, line, _ = whole[path].partition(b"\n")
+        path.write_bytes((heading + line if heading.startswith(b"//") else b"") + b"evil();\n")
+        assert nagi("view", str(results), "--no-open", cwd=tmp_path).returncode == 0
+        assert {each: each.read_bytes() for each in scripts} == whole
+    before = scripts[-1].stat().st_mtime_ns
+    assert nagi("view", str(results), "--no-open", cwd=tmp_path).returncode == 0
+    assert scripts[-1].stat().st_mtime_ns == before
+
+
+def test_links_of_a_page_elsewhere_are_not_followed(results, tmp_path):
+    victim, page = tmp_path / "victim", tmp_path / "page"
+    victim.mkdir()
+    (victim / "precious").write_text("precious")
+    assert nagi("view", str(results), "--no-open", "--out", str(page)).returncode == 0
+    shutil.rmtree(page / "runs")
+    (page / "runs").symlink_to(victim)
+    done = nagi("view", str(results), "--no-open", "--out", str(page))
+    assert done.returncode == 2 and "it is a symbolic link" in done.stderr
+    assert (victim / "precious").read_text() == "precious"
+
+
 ATTACK = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\r[red]x[/red][/]"
 
 

@@ -13,6 +13,7 @@ from nagi_contracts.base import refuse_links
 from nagi_contracts.records import Campaign
 from nagi_reports import explorer
 
+from nagi.scratch import user_key
 from nagi.terminal.campaigns import existing_campaign, give_to_user
 from nagi.terminal.console import Json, text_console, write_json, write_line
 from nagi.terminal.options import Directory
@@ -40,9 +41,15 @@ def view(
     refuse_links(held.out)
     campaign = Campaign.read(held.campaign)
     target = out or held.out / explorer.NAME
+    if target.is_dir():
+        refuse_links(target)
     with Progress(text_console(json_), len(campaign.runs)) as progress:
         page = explorer.write_explorer(
-            held.out, campaign, target, lambda: progress.step("writing runs")
+            held.out,
+            campaign,
+            target,
+            lambda: progress.step("writing runs"),
+            user_key("explorer.key"),
         )
     give_to_user(target)
     if json_:

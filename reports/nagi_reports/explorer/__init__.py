@@ -6,13 +6,16 @@ EXPLORER/runs/ID.js     what the page shows of a run, loaded when it is opened
 EXPLORER/runs/ID/F-N.js a part of flow F with every packet, loaded when someone looks closer
 
 They are scripts because a page that was opened from a disk may load scripts, but no other files.
-What is there stays as long as the run's directory has not changed.
+What is there stays as long as the run's directory has not changed, and if this user wrote it: the
+first line has a seal, as the scripts of a stranger's results would run in the page.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
+import secrets
 import shutil
 from collections.abc import Callable
 from importlib.metadata import distribution
@@ -22,7 +25,7 @@ from typing import Any
 from markupsafe import Markup
 from nagi_contracts.base import write_whole
 from nagi_contracts.errors import refuse
-from nagi_contracts.records import Campaign
+from nagi_contracts.records import Campaign, sha256_of
 
 from nagi_reports.explorer.campaign import campaign_data
 from nagi_reports.explorer.run import MAX_FLOWS, RunFiles, flows_of
@@ -35,14 +38,20 @@ PAGE = "index.html"
 _HERE = Path(__file__).parent
 _SCRIPTS = ("codec.js", "campaign.js", "run.js", "main.js")
 _MARK = ".nagi-explorer"  # says that what is beside it may be replaced
-_FORMAT = 1  # of the runs' files: others are written anew
+_FORMAT = 2  # of the runs' files: others are written anew
+_PROCESS_KEY = secrets.token_bytes(32)
 
 
 def write_explorer(
-    out: Path, campaign: Campaign, target: Path, step: Callable[[], None] = lambda: None
+    out: Path,
+    campaign: Campaign,
+    target: Path,
+    step: Callable[[], None] = lambda: None,
+    key: bytes = _PROCESS_KEY,
 ) -> Path:
     """Writes the page of a campaign and the data of its runs to a directory, and returns the page.
-    `step` is called after each run.
+    `step` is called after each run. `key`: the user's, by which files are known that were written
+    before; other files are written anew.
 
     Raises InputError if `target` has something else in it, or a file of the campaign is missing or
     damaged.
@@ -55,7 +64,7 @@ def write_explorer(
     with_data = set()
     for run in campaign.runs:
         if (out / "runs" / run.run_id / "plan.json").exists():
-            write_run(out / "runs" / run.run_id, run.run_id, runs)
+            write_run(out / "runs" / run.run_id, run.run_id, runs, key)
             with_data.add(run.run_id)
         step()
     for left in runs.iterdir():
@@ -66,14 +75,15 @@ def write_explorer(
     return page
 
 
-def write_run(directory: Path, run_id: str, target: Path) -> None:
-    """Writes the files of a run, unless they are there and the run has not changed."""
+def write_run(directory: Path, run_id: str, target: Path, key: bytes) -> None:
+    """Write the files of a run, unless `key`'s user has written them and the run has not changed.
+    Raises InputError if a file of the run is damaged."""
     file, folder = target / f"{run_id}.js", target / run_id
-    heading = f"// nagi explorer {_FORMAT} {_stamp(directory)}\n"
-    if file.exists():
-        with file.open(encoding="utf-8") as written:
-            if written.readline() == heading:
-                return
+    stamp = _stamp(directory)
+    if file.is_file():
+        there, _, rest = file.read_bytes().partition(b"\n")
+        if hmac.compare_digest(there, _heading(stamp, rest, folder, key)):
+            return
     file.unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
     run = RunFiles(directory)
@@ -103,7 +113,19 @@ def write_run(directory: Path, run_id: str, target: Path) -> None:
         "left_out": max(len(run.plan.flows) - MAX_FLOWS, 0),
     }
     # The last one: with it the others are there.
-    write_whole(file, f"{heading}nagi.run({script_json(data)});\n")
+    body = f"nagi.run({script_json(data)});\n"
+    heading = _heading(stamp, body.encode(), folder, key).decode()
+    write_whole(file, f"{heading}\n{body}")
+
+
+def _heading(stamp: str, body: bytes, folder: Path, key: bytes) -> bytes:
+    """Return the first line of a run's script: what it was made of, and a seal of it and of the
+    run's other scripts."""
+    parts = sorted(folder.iterdir()) if folder.is_dir() else []
+    sums = [[path.name, sha256_of(path)] for path in parts]
+    sealed = json.dumps([stamp, hashlib.sha256(body).hexdigest(), sums]).encode()
+    seal = hmac.new(key, sealed, hashlib.sha256).hexdigest()
+    return f"// nagi explorer {_FORMAT} {stamp} {seal}".encode()
 
 
 def html(data: dict[str, Any]) -> str:
