@@ -31,6 +31,7 @@ SHELL := /bin/bash
 PYTHON ?= /usr/bin/python3
 VENV := .venv
 BUILD := build
+IS_ROOT := $(filter 0,$(shell id -u))
 SUDO := $(if $(filter 0,$(shell id -u)),,$(shell command -v sudo))
 OS_RELEASE ?= /etc/os-release
 # Headers of the distribution's own kernel: Debian names them by architecture, Ubuntu and what is made of it do not.
@@ -235,10 +236,11 @@ test-apart:
 	@echo "== testing what keeps to no clock"
 	@$(AS_ROOT) $(PYTEST) $(SIDE_BY_SIDE) -m "not slow and not virtual and not realtime and not radio"
 
-# Runs in virtual time.
+# Runs in virtual time need no rights, and are tried without: root has an ordinary user do it, and tries the sandbox himself, too.
 test-virtual:
-	@echo "== testing in virtual time"
-	@$(AS_ROOT) $(PYTEST) $(SIDE_BY_SIDE) -m "virtual and not slow and not radio"
+	@echo "== testing in virtual time, as an ordinary user"
+	@$(if $(IS_ROOT),tools/as_ordinary_user) $(PYTEST) $(SIDE_BY_SIDE) -m "virtual and not slow and not radio"
+	@$(if $(IS_ROOT),echo "== testing guests of root's"; $(PYTEST) -m virtual experiments/tests/test_virtual_sandbox.py experiments/tests/test_command_files.py)
 
 # Real time itself: first programs between real sockets, which mostly wait, then the netns lab, alone.
 test-realtime:
@@ -414,7 +416,7 @@ lint-quick: $(VENV)/.lint
 	@$(RUN)/lint-imports --no-cache --no-logo
 	@$(RUN)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/gr-nagi/*.cc' 'link-emulator/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h' '*.bpf.c' 'runtime/*.h' 'link-emulator/bench/*.h')
 	@cd ansible && PATH="$(abspath $(RUN)):$$PATH" ansible-lint --offline -q
-	@shellcheck .ci/run && shellcheck -s bash hosts/guest/compile.sh
+	@shellcheck .ci/run tools/as_ordinary_user && shellcheck -s bash hosts/guest/compile.sh
 	@echo "lint-quick: all good"
 
 lint: lint-quick setup sdr
