@@ -91,7 +91,10 @@ def test_the_address_waits_for_its_interface(host, provision, wanted):
     [
         ({"nagi_board": "arty"}, "nagi_board"),
         ({"nagi_board_images": ""}, "has put the bitstream"),
-        ({"nagi_board_images": "/nowhere"}, "there is no /nowhere/colorlight-5a-75b/image.json"),
+        (
+            {"nagi_board_images": "/proc/nowhere"},
+            "there is no /proc/nowhere/colorlight-5a-75b/image.json",
+        ),
         ({"nagi_board_interface": "eth9"}, "there is no interface eth9"),
         ({"nagi_board": "none"}, "no board is to use it"),
         ({"nagi_node": "S", "nagi_links": {"wired": "board0"}}, "this host is no emulator"),

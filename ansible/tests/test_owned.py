@@ -192,8 +192,10 @@ def test_a_file_that_is_refused_is_not_put_in_its_place(owned, place, tmp_path):
     refused = owned(fails=True, role="services", files=[{**file, "validate": ["%s", "--version"]}])
     assert "nagi-link: refused: " in refused["msg"] and "of another release" in refused["msg"]
     assert (place / "bin/nagi-link").read_text() == "#!/bin/sh\nexit 0\n"
-    missing = owned(fails=True, role="services", files=[{**file, "source": "/nowhere/nagi-link"}])
-    assert "/nowhere/nagi-link: No such file" in missing["msg"]
+    missing = owned(
+        fails=True, role="services", files=[{**file, "source": "/proc/nowhere/nagi-link"}]
+    )
+    assert "/proc/nowhere/nagi-link: No such file" in missing["msg"]
     owned(absent=True)
     assert not (place / "bin").exists()
 

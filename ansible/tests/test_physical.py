@@ -343,16 +343,16 @@ TOGETHER = {
     ),
     "ptp": ({"nagi_clock": "ptp"}, "nagi_ptp_interface: nagi_clock is ptp; name the interface"),
     "built": (
-        EMULATOR | {"nagi_link_source": "/nowhere/nagi-link"},
-        "nagi_link_source: /nowhere/nagi-link is not there; run `make` first",
+        EMULATOR | {"nagi_link_source": "/proc/nowhere/nagi-link"},
+        "nagi_link_source: /proc/nowhere/nagi-link is not there; run `make` first",
     ),
     "between": (
         EMULATOR | {"nagi_switch_target": "bmv2"},
         "nagi_switch_target: the emulator cannot be a switch",
     ),
     "shipped": (
-        {"nagi_switch_target": "nagi", "nagi_switch_source": "/nowhere/nagi-switch"},
-        "nagi_switch_source: /nowhere/nagi-switch is not there; run `make` first",
+        {"nagi_switch_target": "nagi", "nagi_switch_source": "/proc/nowhere/nagi-switch"},
+        "nagi_switch_source: /proc/nowhere/nagi-switch is not there; run `make` first",
     ),
     "unsigned": (
         {"nagi_switch_target": "bmv2", "nagi_bmv2_repository": "http://192.0.2.1/bmv2/"},
@@ -363,12 +363,12 @@ TOGETHER = {
         "nagi_switch_pipeline: nothing is to run it; set nagi_switch_target to nagi or bmv2",
     ),
     "compiled": (
-        SWITCH | {"nagi_switch_pipeline": "/nowhere/edge.json"},
-        "nagi_switch_pipeline: there is no file /nowhere/edge.json here",
+        SWITCH | {"nagi_switch_pipeline": "/proc/nowhere/edge.json"},
+        "nagi_switch_pipeline: there is no file /proc/nowhere/edge.json here",
     ),
     "entries": (
-        SWITCH | {"nagi_switch_entries": "/nowhere/entries.jsonl"},
-        "nagi_switch_entries: there is no file /nowhere/entries.jsonl here",
+        SWITCH | {"nagi_switch_entries": "/proc/nowhere/entries.jsonl"},
+        "nagi_switch_entries: there is no file /proc/nowhere/entries.jsonl here",
     ),
     "ports": (
         SWITCH | {"nagi_switch_ports": [{"number": 1, "interface": "eno1"}]},

@@ -69,7 +69,7 @@ def test_what_is_wrong_is_refused_before_ansible_is_run(nagi, tmp_path, monkeypa
 
 def test_the_command_that_is_shown_can_be_copied(monkeypatch):
     command = playbook_command("provision", Path("my lab.yml"), "--limit", "alice,bob")
-    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("PATH", "/proc/nowhere")
     words = shlex.split(shown(command))
     assert words[1:] == ["-i", "my lab.yml", "nagi.testbed.provision", "--limit", "alice,bob"]
     assert os.access(words[0], os.X_OK)

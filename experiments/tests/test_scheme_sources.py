@@ -95,7 +95,7 @@ def test_a_file_whose_name_no_scheme_can_have_is_refused(mine, name):
 
 
 def test_without_a_compiler_it_says_what_to_install(mine, monkeypatch):
-    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("PATH", "/proc/nowhere")
     scheme_sources._compiler.cache_clear()
     change(mine, "keep, 50,", "keep, 61,")
     with pytest.raises(InputError, match=r"there is no clang, .* `apt-get install clang`"):

@@ -285,8 +285,8 @@ def test_programs_are_compiled_anew(
 
 
 def test_there_must_be_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("P4C", "/nowhere/p4c-bm2-ss")
-    with pytest.raises(CompilerError, match="no /nowhere/p4c-bm2-ss here; name it: P4C="):
+    monkeypatch.setenv("P4C", "/proc/nowhere/p4c-bm2-ss")
+    with pytest.raises(CompilerError, match="no /proc/nowhere/p4c-bm2-ss here; name it: P4C="):
         Compiler()
 
 

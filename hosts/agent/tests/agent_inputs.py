@@ -36,7 +36,7 @@ def batch_json(directory: Path, *plans: dict, **changes) -> dict:
         "state": str(directory / "state"),
         "user": "nobody",
         "token": None,
-        "nagi_link": "/nonexistent/nagi-link",
+        "nagi_link": "/proc/nowhere/nagi-link",
         "nagi_switch": None,
         "simple_switch": None,
         "simple_switch_client": None,

@@ -318,7 +318,7 @@ def agent(host, *arguments: str) -> subprocess.CompletedProcess:
 def test_check_names_what_is_missing(host, tmp_path):
     done = agent(host, "check", str(batch_file(tmp_path, node="emulator", is_emulator=True)))
     assert json.loads(done.stdout)["problems"] == [
-        "there is no /nonexistent/nagi-link; build it with `make`"
+        "there is no /proc/nowhere/nagi-link; build it with `make`"
     ]
     done = agent(host, "check", str(batch_file(tmp_path)))
     # The client of the example receives a flow, too; this host does not have its address.

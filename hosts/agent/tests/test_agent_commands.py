@@ -138,7 +138,7 @@ def test_a_program_has_no_rights_and_a_place_of_its_own(host, tmp_path):
         (["sh", "-c", "echo why >&2; exit 3"], "the client of flow app ended with status 3: why"),
         (["sh", "-c", "echo so; kill -SEGV $$"], "the client of flow app was ended by SIGSEGV: so"),
         (["sh", "-c", "exit 0"], {"flow": "app", "ended_s": 1.0, "status": 0}),
-        (["/nonexistent"], "the client of flow app ended with status 127: "),
+        (["/proc/nowhere"], "the client of flow app ended with status 127: "),
     ],
 )
 def test_how_a_client_ends_is_told(host, tmp_path, client, said):
@@ -378,9 +378,10 @@ def test_check_names_programs_that_are_missing(host, tmp_path):
     plain.chmod(0o700)
     (problem,) = check(host, tmp_path, {**command, "client": [str(plain)]})
     assert problem.startswith(f"flow app: {plain} cannot be run by user nobody; let everybody")
-    (problem,) = check(host, tmp_path, {**command, "client": ["/gone/app"]})
+    (problem,) = check(host, tmp_path, {**command, "client": ["/proc/gone/app"]})
     assert problem == (
-        "flow app: /gone/app is not there; install it, or in the virtual lab name it in `files`"
+        "flow app: /proc/gone/app is not there; install it, or in the virtual lab name it in "
+        "`files`"
     )
     (problem,) = check(host, tmp_path, {**command, "client": ["true"]}, user="nemo")
     assert problem.startswith("flow app: there is no user nemo to run true; make it")

@@ -39,12 +39,12 @@ def test_a_switch_that_is_not_named_is_asked_for():
 
 
 def test_what_is_to_be_started_here_must_be_here():
-    here = {"nagi_p4runtime": "/nonexistent/nagi-p4runtime", "modules": None}
+    here = {"nagi_p4runtime": "/proc/nowhere/nagi-p4runtime", "modules": None}
     said = problem_with(batch(p4runtime_here=here))
-    assert said.startswith("there is no /nonexistent/nagi-p4runtime; build it with `make`, or use")
+    assert said.startswith("there is no /proc/nowhere/nagi-p4runtime; build it with `make`, or use")
     here = {"nagi_p4runtime": "/bin/true"}
-    said = problem_with(batch(p4runtime_here=here, nagi_switch="/nonexistent/nagi-switch"))
-    assert said.startswith("there is no /nonexistent/nagi-switch; build it")
+    said = problem_with(batch(p4runtime_here=here, nagi_switch="/proc/nowhere/nagi-switch"))
+    assert said.startswith("there is no /proc/nowhere/nagi-switch; build it")
     assert problem_with(batch(p4runtime_here=here, nagi_switch="/bin/true")) is None
     # bmv2's needs neither.
     assert problem_with(batch(p4runtime_here={"simple_switch_grpc": "/bin/true"})) is None

@@ -154,7 +154,7 @@ def test_a_radio_that_ends_says_who_it_was(tmp_path):
     program = tmp_path / "nagi-sdr"
     program.write_text("#!/bin/sh\necho 'no module named gnuradio' >&2\nexit 2\n")
     program.chmod(0o755)
-    running = Emulator("/nonexistent", str(program), PLAN, ENDS, 0.0, str(tmp_path))
+    running = Emulator("/proc/nowhere", str(program), PLAN, ENDS, 0.0, str(tmp_path))
     with pytest.raises(RuntimeError, match="nagi-sdr ended with status 2: no module named gnuradi"):
         running.wait_until_ready()
 

@@ -93,16 +93,16 @@ def batch(node="N", plan=PLAN_JSON, **changes) -> Batch:
 def test_what_keeps_a_host_from_being_a_switch_is_said_with_its_cure(tmp_path):
     assert problem_with(batch("S")) is None
     assert problem_with(batch(nagi_switch="/bin/true")) is None
-    said = problem_with(batch(nagi_switch="/nonexistent/nagi-switch"))
-    assert said == "there is no /nonexistent/nagi-switch; build it with `make`"
+    said = problem_with(batch(nagi_switch="/proc/nowhere/nagi-switch"))
+    assert said == "there is no /proc/nowhere/nagi-switch; build it with `make`"
     (tmp_path / "nagi-switch").write_text("#!/bin/sh\necho libxdp.so.1: not found >&2; exit 127\n")
     (tmp_path / "nagi-switch").chmod(0o755)
     said = problem_with(batch(nagi_switch=str(tmp_path / "nagi-switch")))
     assert "does not run" in said and "libxdp.so.1: not found; provision this host with" in said
     bmv2 = batch(
-        plan=PLAN_JSON | {"switch_target": "bmv2"}, simple_switch="/nonexistent/simple_switch"
+        plan=PLAN_JSON | {"switch_target": "bmv2"}, simple_switch="/proc/nowhere/simple_switch"
     )
-    assert "there is no /nonexistent/simple_switch; install bmv2" in problem_with(bmv2)
+    assert "there is no /proc/nowhere/simple_switch; install bmv2" in problem_with(bmv2)
     assert edge_node(PLAN, "S") is None and edge_node(PLAN, "N") is NODE
 
 
@@ -194,7 +194,10 @@ STANDING = {
             {"ports": [{"number": 1, "interface": "eth77"}]},
             r"ports\[0\].interface: there is no eth77 here; name one",
         ),
-        ({"pipeline": "/nonexistent.json"}, "pipeline: there is no /nonexistent.json; name p4c's"),
+        (
+            {"pipeline": "/proc/nowhere.json"},
+            "pipeline: there is no /proc/nowhere.json; name p4c's",
+        ),
     ],
 )
 def test_what_a_permanent_bmv2_cannot_be_told_is_refused_by_name(tmp_path, changes, said):

@@ -250,8 +250,8 @@ def test_describes_parameters_without_privileges(tmp_path):
         (["--set", "alpha=2.5"], "alpha=2.5: give alpha="),
         (["--set", "alpha"], "alpha: give alpha="),
         pytest.param(
-            ["--events", "/nonexistent/file"],
-            "/nonexistent/file: cannot write events",
+            ["--events", "/proc/nowhere/file"],
+            "/proc/nowhere/file: cannot write events",
             marks=needs_our_schemes,
         ),
         (["--as", "a name"], '"a name" is no name for a congestion control'),

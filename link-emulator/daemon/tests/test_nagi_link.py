@@ -591,13 +591,13 @@ def test_notices_merged_segments(wire, tmp_path, io):
 def test_refuses_what_it_cannot_do(wire, tmp_path):
     links = [{"name": "l", "id": 0, "a": "e0", "b": "e9", "forward": {}, "backward": {}}]
     assert "no interface e9" in refusal(wire, configuration(tmp_path, links=links))
-    account = "/nonexistent/links.json"
+    account = "/proc/nowhere/links.json"
     assert "cannot write the account" in refusal(wire, configuration(tmp_path, account=account))
     epoch = time.time_ns() + 10**12
     assert "epoch" in refusal(wire, configuration(tmp_path, epoch_realtime_ns=epoch))
     for key in ("packets", "drops"):
-        config = configuration(tmp_path, **{key: "/nonexistent/file"})
-        assert "/nonexistent/file: cannot write it" in refusal(wire, config)
+        config = configuration(tmp_path, **{key: "/proc/nowhere/file"})
+        assert "/proc/nowhere/file: cannot write it" in refusal(wire, config)
     with Emulator(wire, tmp_path):
         other = tmp_path / "other"
         other.mkdir()

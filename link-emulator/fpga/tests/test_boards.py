@@ -155,7 +155,7 @@ def test_what_is_used_is_read() -> None:
 
 def test_a_board_that_is_none_is_refused() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "boards.build", "nope", "--out", "/nonexistent"],
+        [sys.executable, "-m", "boards.build", "nope", "--out", "/proc/nowhere"],
         cwd=FPGA,
         capture_output=True,
         text=True,

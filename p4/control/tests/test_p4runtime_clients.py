@@ -260,7 +260,7 @@ def run_to_end(*options: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--switch", "nagi:/nowhere/s.sock"], "--switch nagi:/nowhere/s.sock: "),
+        (["--switch", "nagi:/proc/nowhere/s.sock"], "--switch nagi:/proc/nowhere/s.sock: "),
         (["--switch", "ovs:1"], "give nagi:PATH"),
         (["--switch", "bmv2:x"], "give nagi:PATH"),
         (["--switch", "nagi:x", "--cpu-interface", "v1"], "--cpu-interface: is for simple_switch"),

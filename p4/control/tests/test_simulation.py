@@ -93,4 +93,4 @@ def test_a_program_or_setting_that_is_no_good_is_refused(tmp_path: Path) -> None
 
 def test_a_switch_that_is_not_there() -> None:
     with pytest.raises(FileNotFoundError):
-        Simulation(BOUNCE, [1], "/nowhere/nagi-switch")
+        Simulation(BOUNCE, [1], "/proc/nowhere/nagi-switch")

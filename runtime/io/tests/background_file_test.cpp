@@ -42,7 +42,7 @@ TEST(BackgroundFile, SaysThatTheDiskIsFull) {
 }
 
 TEST(BackgroundFile, RefusesWhatItCannotMake) {
-  EXPECT_THROW(BackgroundFile("/nonexistent/file"), std::system_error);
+  EXPECT_THROW(BackgroundFile("/proc/nowhere/file"), std::system_error);
 }
 
 }  // namespace

@@ -454,11 +454,11 @@ def test_offloads_come_back(wire, tmp_path):
 def test_files_of_operations_may_be_absent(wire, tmp_path):
     with Running(wire, tmp_path) as switch:
         done = subprocess.run(
-            wire.command("middle", NAGI_SWITCH, "control", switch.socket, "/no/such/file"),
+            wire.command("middle", NAGI_SWITCH, "control", switch.socket, "/proc/no/such/file"),
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 2 and "/no/such/file" in done.stderr
+        assert done.returncode == 2 and "/proc/no/such/file" in done.stderr
         empty = write_lines(tmp_path / "empty.jsonl", [])
         wire.run("middle", NAGI_SWITCH, "control", switch.socket, str(empty))
