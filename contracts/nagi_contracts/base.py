@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import from_json
 
 from nagi_contracts.errors import InputError, refuse
 
@@ -101,6 +103,8 @@ PlainNameOrEmpty = Annotated[str, Field(pattern=f"{PLAIN_NAME}|^$", max_length=2
 # What helps if a file that a run left is damaged.
 RUN_CURE = "restore it, or remove its run's directory and run the campaign again"
 _MAX_DEPTH = 16  # of directories in results
+# An instant of a run: runs take a day at most.
+Instant = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 Whole = Annotated[int, Field(strict=True)]  # true is no number here
 Flag = Annotated[bool, Field(strict=True)]
 
@@ -139,6 +143,20 @@ def refuse_links(directory: Path) -> None:
                     raise refuse("it is a pipe or a device", "remove it", file=entry.path)
 
 
+# Values as they begin, for texts to be searched quickly; texts in them may look the same.
+_MAYBE_HUGE = re.compile(rb"[:\[,]\s*-?(?:NaN|Infinity|[0-9]{21,}|[0-9.]+[eE]\+?[0-9]{2,})")
+_HUGE = 1e30  # far from what any quantity comes to, and from what floats hold
+
+
+def _has_huge_number(value: Any) -> bool:
+    """Return whether there is a number in JSON that is not finite, or far out of bounds."""
+    if isinstance(value, dict):
+        return any(map(_has_huge_number, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_huge_number, value))
+    return isinstance(value, int | float) and not abs(value) <= _HUGE
+
+
 def _waits(path: Path) -> bool:
     """Return whether a path is a pipe or a device, of which a reader may wait forever."""
     try:
@@ -167,7 +185,7 @@ class Contract(BaseModel):
         """Reads a file. Raises InputError if it is missing or does not keep to the contract."""
         content = file_of_run(path)
         try:
-            return cls.model_validate_json(content)
+            read = cls.model_validate_json(content)
         except ValidationError as error:
             errors = error.errors()
             keys = [each["loc"] for each in errors if each["type"] == "extra_forbidden"]
@@ -180,6 +198,13 @@ class Contract(BaseModel):
                 file=str(path),
                 key=".".join(map(str, errors[0]["loc"])),
             ) from None
+        if _MAYBE_HUGE.search(content) and _has_huge_number(from_json(content)):
+            raise refuse(
+                "it has a number that is none, or out of all bounds",
+                f"it was damaged: {cls.damage_cure}",
+                file=str(path),
+            )
+        return read
 
     def write(self, path: Path) -> None:
         """Writes a file whole or not at all."""

@@ -20,6 +20,7 @@ from nagi_contracts.applications import AnyPlan, Traffic
 from nagi_contracts.base import (
     RUN_CURE,
     Contract,
+    Instant,
     PlainName,
     PlainNameOrEmpty,
     is_empty,
@@ -617,17 +618,17 @@ class CapturePlan(Contract):
 class Timeline(Contract):
     """When each phase of the run begins, and when the run must be over."""
 
-    capture_s: float
-    serve_s: float
-    traffic_s: float
-    traffic_end_s: float
-    capture_end_s: float
-    end_s: float
+    capture_s: Instant
+    serve_s: Instant
+    traffic_s: Instant
+    traffic_end_s: Instant
+    capture_end_s: Instant
+    end_s: Instant
 
 
 class Interval(Contract):
-    start_s: float
-    end_s: float
+    start_s: Instant
+    end_s: Instant
 
 
 class ExperimentRef(Contract):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from forked import nagi
 from nagi.terminal.console import PlainConsole, harmless
 from nagi_contracts.base import write_whole
 from nagi_contracts.paths import SCHEMAS
+from recorded import record_again
 from rich.table import Table
 
 EXAMPLE = SCHEMAS / "example" / "campaign"
@@ -234,6 +236,29 @@ def test_links_of_a_page_elsewhere_are_not_followed(results, tmp_path):
     done = nagi("view", str(results), "--no-open", "--out", str(page))
     assert done.returncode == 2 and "it is a symbolic link" in done.stderr
     assert (victim / "precious").read_text() == "precious"
+
+
+@pytest.mark.parametrize("command", [["view", "--no-open"], ["analyze"]])
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("plan.json", '"base_rtt_s": ', '"base_rtt_s": Infinity'),
+        ("plan.json", '"bottleneck_bps": ', '"bottleneck_bps": 1' + "0" * 400),
+        ("plan.json", '"capture_end_s": ', '"capture_end_s": 1e12'),
+        ("plan.json", '"start_s": ', '"start_s": NaN'),
+        ("verdict.json", '"value": ', '"value": 1e999'),
+    ],
+)
+def test_numbers_are_bounded(results, tmp_path, command, file, old, new):
+    """They ended in tracebacks, or in a table of 364 TiB."""
+    (run,) = (results / "runs").iterdir()
+    text = (run / file).read_text()
+    number = re.compile(re.escape(old) + r"[0-9.e+-]+")
+    assert number.search(text)
+    (run / file).write_text(number.sub(new.removesuffix(""), text, count=1))
+    record_again(run)
+    done = nagi(command[0], str(results), *command[1:], cwd=tmp_path)
+    assert done.returncode == 2 and done.stderr.startswith(f"nagi: {run / file}: ")
 
 
 ATTACK = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\r[red]x[/red][/]"

@@ -101,7 +101,7 @@ def _traffic_ns(record: Path) -> int | None:
         return round(float(json.loads(path.read_text())["timeline"]["traffic_s"]) * 1e9)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise _bad(
             path, "no plan of the run beside its record", "give a whole run directory"
         ) from None

@@ -251,7 +251,8 @@ def _of_goodput(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> list[
         missing["goodput"] = _NOT_KEPT.format(end="receiver")
         return []
     timeline = run.plan.timeline
-    width_s = _nice((timeline.traffic_end_s - timeline.traffic_s) / _WINDOWS)
+    traffic_s = timeline.traffic_end_s - timeline.traffic_s
+    width_s = _nice(max(traffic_s / _WINDOWS, run.captured_s / (100 * _WINDOWS), 1e-6))
     width_ns = round(width_s * 1e9)
     start_ns = analysis.instant(run.manifest, timeline.traffic_s, run.clock(flow.receiver))
     found = run.scanned(path, width_ns, start_ns)
