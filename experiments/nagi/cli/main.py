@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import errno
 import inspect
+import io
 import os
 import sys
 from collections.abc import Iterable
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
-from nagi_contracts.errors import InputError
+from nagi_contracts.errors import InputError, refuse
 
 from nagi.labs.errors import Interrupted, LabError
 from nagi.terminal.console import complain
@@ -119,9 +121,40 @@ def _wanted(arguments: list[str]) -> Iterable[str]:
 _NOT_THERE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, errno.ELOOP)
 
 
+# What names places of files of nagi's.
+_PLACES = ("HOME", "TMPDIR", "XDG_CACHE_HOME")
+
+
+def _require_usable_paths() -> None:
+    """Raise InputError if the working directory is gone, or if it, an argument or a place of nagi's
+    files is no text: tables, reports and guests name files by text."""
+    try:
+        here = str(Path.cwd())
+    except FileNotFoundError:
+        raise refuse("the working directory has been removed", "change to another one") from None
+    for text in (here, *sys.argv[1:], *(os.environ.get(name, "") for name in _PLACES)):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise refuse(
+                "its name is not UTF-8",
+                "rename it, or set a locale such as LC_ALL=C.UTF-8 if it is",
+                file=text,
+            ) from None
+
+
+def _print_what_can_be_printed() -> None:
+    """Have characters that the terminal's encoding lacks replaced."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def main() -> None:
     """The entry point: errors become one message and an exit status."""
+    _print_what_can_be_printed()
     try:
+        _require_usable_paths()
         status = make_app(_wanted(sys.argv[1:]))(standalone_mode=False)
     except InputError as error:
         for problem in error.problems:

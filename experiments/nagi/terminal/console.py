@@ -10,6 +10,7 @@ command without it.
 from __future__ import annotations
 
 import json
+import os
 import unicodedata
 from collections.abc import Iterable
 from typing import Annotated, Any
@@ -18,12 +19,16 @@ import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+_WIDTH = 80  # where none is known
+
 
 class PlainConsole(Console):
     """A console that takes no text for markup, and prints no character that would control the
     terminal: texts may come from captures, results and traces of strangers."""
 
     def __init__(self, **settings: Any) -> None:
+        if os.environ.get("COLUMNS") == "0":  # as some terminals say that are none
+            settings.setdefault("width", _WIDTH)
         super().__init__(highlight=False, emoji=False, markup=False, **settings)
 
     def render(
