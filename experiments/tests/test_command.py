@@ -287,7 +287,7 @@ def test_a_working_directory_that_is_gone_is_said(tmp_path, arguments):
 def test_a_path_that_is_no_text_is_refused_before_anything_runs(tmp_path, where):
     """It was a traceback after all runs, as no table could be written there."""
     latin = os.fsencode(tmp_path) + b"/latin\xe9"
-    os.mkdir(latin)
+    Path(os.fsdecode(latin)).mkdir()
     arguments = ["plan", "x.yaml"] if where == "cwd" else ["plan", latin + b"/x.yaml"]
     done = subprocess.run(
         [executable("nagi"), *arguments],
