@@ -64,6 +64,7 @@ _RC: dict[Any, Any] = {
     "xtick.labelsize": 7.5,
     "ytick.labelsize": 7.5,
     "savefig.transparent": True,
+    "text.parse_math": False,  # a name with two $ in it is no formula
     "svg.fonttype": "path",
     "svg.hashsalt": "nagi",  # the same figure is the same file
 }
