@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from doubles import write_shell_double
 from fpga_specs import FPGA
 from nagi_contracts.links import Links
 from nagi_contracts.paths import executable
@@ -33,9 +34,7 @@ def run(
         program = executable("nagi-fpga").resolve()
         prefix = make_prefix(directory / "prefix", without=["nagi-fpga"])
         environment["NAGI_PREFIX"] = str(prefix)
-        double = prefix / "bin" / "nagi-fpga"
-        double.write_text(f"#!/bin/sh\n{script.replace('PROGRAM', str(program))}\n")
-        double.chmod(0o755)
+        write_shell_double(prefix / "bin" / "nagi-fpga", script, program)
     done = subprocess.run(
         [executable("nagi"), "run", str(spec),
          "--lab", lab, "--out", str(out), "--tries", str(tries)],

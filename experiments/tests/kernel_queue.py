@@ -74,7 +74,9 @@ def add_by_default(kind: str) -> None:
 
 def main(job: Path) -> None:
     for kind, target in (("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")):
-        run("mount", "-t", kind, kind, target)
+        # mount(8) has the set-user-ID bit, by which it would become whoever /usr belongs to here.
+        if libc.mount(kind.encode(), target.encode(), kind.encode(), 0, None) != 0:
+            raise OSError(ctypes.get_errno(), f"cannot mount {kind}")
     # No packets of the kernel's own in the queue.
     for which in ("all", "default"):
         Path(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6").write_text("1")

@@ -33,7 +33,8 @@ flows:
     scheme: cubic
     payload: 1208 bytes
     traffic: command
-    client: [python3, {PROBE}, '{{receiver}}', '{{port}}', {", ".join(map(str, SIZES))}]
+    files: [{PROBE}]
+    client: [python3, {PROBE.name}, '{{receiver}}', '{{port}}', {", ".join(map(str, SIZES))}]
 duration: 5 s
 matrix: {{ip: [4, 6]}}
 report: {{x: ip, series: ip}}

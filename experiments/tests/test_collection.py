@@ -20,6 +20,7 @@ from nagi.campaign.collection import (
     finished_cell,
     judge,
     record_failure,
+    remove_collected,
     verdict_of,
 )
 from nagi.records.packets import from_table, write_records
@@ -69,6 +70,7 @@ def runs(tmp_path) -> Path:
 
 def collect_all(records: Path, runs: Path, judge: Judge = judge) -> Verdict | None:
     """What a campaign does with what there is."""
+    remove_collected(records, runs, PLAN)
     cell = finished_cell(records, runs, PLAN)
     if cell is not None:
         collect(records, runs, PLAN, cell, "netns", MANIFEST.build, judge)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from campaign_processes import emulators, has_traffic, processes
+from doubles import write_python_double
 from marks import needs_root
 from nagi_contracts.paths import executable
 from nagi_contracts.records import Verdict
@@ -43,9 +44,8 @@ report: {x: capacity, series: capacity}
 )
 
 # A nagi-link that does something else than its configuration says.
-WRAPPER = """\
-#!{python}
-import json, os, sys
+CHANGED = """\
+import json
 if sys.argv[1] == "run":
     with open(sys.argv[2]) as file:
         config = json.load(file)
@@ -53,7 +53,6 @@ if sys.argv[1] == "run":
     {change}
     with open(sys.argv[2], "w") as file:
         json.dump(config, file)
-os.execv({real!r}, [{real!r}, *sys.argv[1:]])
 """
 
 
@@ -120,10 +119,8 @@ NAGI = [str(executable("nagi"))]
 def with_another_link(tmp_path: Path, change: str) -> list[str]:
     """Runs nagi with another program in the place of nagi-link."""
     prefix = make_prefix(tmp_path / "prefix", without=["nagi-link"])
-    wrapper = prefix / "bin" / "nagi-link"
-    real = str(executable("nagi-link"))
-    wrapper.write_text(WRAPPER.format(python=sys.executable, change=change, real=real))
-    wrapper.chmod(0o755)
+    real = executable("nagi-link").resolve()
+    write_python_double(prefix / "bin" / "nagi-link", CHANGED.format(change=change), real)
     return ["env", f"NAGI_PREFIX={prefix}", *NAGI]
 
 

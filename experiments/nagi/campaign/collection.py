@@ -84,7 +84,7 @@ def remove_collected(records: Path, runs: Path, plan: RunPlan) -> None:
     """Remove the records of a run that have been collected, by a process that ended before it had
     removed them. All that agents recorded is compared: runs in guests begin at the same instant."""
     try:
-        collected = Manifest.read(runs / plan.run_id / MANIFEST).nodes
+        collected = Manifest.read(runs / plan.run_id / MANIFEST)
     except InputError:
         return
     for first in records.glob(f"*_{EMULATOR}/{plan.run_id}"):
@@ -93,7 +93,8 @@ def remove_collected(records: Path, runs: Path, plan: RunPlan) -> None:
             nodes = {node: NodeRecord.read(source / _NODE) for node, source in sources.items()}
         except InputError:
             continue
-        if nodes == collected:
+        began = nodes[EMULATOR].began_realtime_s
+        if (began, nodes) == (collected.began_realtime_s, collected.nodes):
             _remove(sources)
 
 

@@ -37,7 +37,6 @@ NEEDED_MIB = 600  # of them are, of a usual run
 _NODE_MIB = 16
 _FEW_NODES = 40
 CONSOLE, _INIT = "console.log", "init"
-HEARTBEAT = "heartbeat"  # what its clock says, since boot: the agent writes it once a second
 STUCK_PROCESSOR_S = 60.0
 _LOOK_EVERY_S = 2.0
 _LAST_LINES = 4
@@ -45,13 +44,13 @@ _LAST_LINES = 4
 
 @dataclass(frozen=True)
 class Ended:
-    """How a guest ended; `console` has the last lines that it wrote there. `stuck_at_s`: what its
-    clock said, since boot, when it was ended because that stood still; None: it was not."""
+    """How a guest ended; `console` has the last lines that it wrote there. `stuck`: it was ended,
+    as it worked without getting on."""
 
     in_time: bool
     wall_s: float
     console: str
-    stuck_at_s: float | None = None
+    stuck: bool = False
 
 
 # A sandbox's process 1. bwrap does not wait for one of its own, so that nobody would know what the
@@ -102,14 +101,14 @@ class Guest:
             process = self._sandbox.start(
                 self._command, self._environment, log, processor=self._processor
             )
-        watchdog = _Watchdog(process.pid, self._own / HEARTBEAT)
-        stuck_at_s = None
+        watchdog = _Watchdog(process.pid, self._own)
+        stuck = False
         try:
             while process.poll() is None and time.monotonic() - started < limit_s:
                 if interrupted():
                     raise Interrupted
-                stuck_at_s = watchdog.look()
-                if stuck_at_s is not None:
+                stuck = watchdog.is_stuck()
+                if stuck:
                     break
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(0.05)
@@ -121,33 +120,43 @@ class Guest:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        return Ended(in_time, time.monotonic() - started, _last_lines(console), stuck_at_s)
+        return Ended(in_time, time.monotonic() - started, _last_lines(console), stuck)
 
 
 class _Watchdog:
-    """Sees whether a guest's clock moves. The agent in the guest notes it once a virtual second; a
-    guest that is at work all the time without that will never end. Processor time counts, not time
-    on the wall: a busy machine makes a guest slow, not stuck."""
+    """Sees whether a guest gets on: what its nodes record grows all the time.
 
-    def __init__(self, process: int, heartbeat: Path) -> None:
+    A guest that works without that, as its clock stands still while a scheme or a program never
+    sleeps, will never end. Processor time counts, not time on the wall: a busy machine makes a
+    guest slow, not stuck.
+    """
+
+    def __init__(self, process: int, own: Path) -> None:
         self._process = process
-        self._heartbeat = heartbeat
-        self._seen = ""
+        self._own = own
+        self._seen = -1
         self._since_s = 0.0
         self._next = 0.0
 
-    def look(self) -> float | None:
-        """Return what the guest's clock says, seconds since boot, if it is stuck there."""
+    def is_stuck(self) -> bool:
+        """Return whether the guest has worked for STUCK_PROCESSOR_S in vain."""
         if time.monotonic() < self._next:
-            return None
+            return False
         self._next = time.monotonic() + _LOOK_EVERY_S
         spent_s = _processor_s(self._process)
-        seen = self._heartbeat.read_text() if self._heartbeat.exists() else ""
+        seen = _bytes_below(self._own)
         if seen != self._seen:
             self._seen, self._since_s = seen, spent_s
-        if spent_s - self._since_s < STUCK_PROCESSOR_S:
-            return None
-        return float(seen or 0)
+        return spent_s - self._since_s > STUCK_PROCESSOR_S
+
+
+def _bytes_below(directory: Path) -> int:
+    """Return the bytes of all files below a directory to which a guest writes at the same time."""
+    total = 0
+    for path in directory.rglob("*"):
+        with suppress(OSError):  # it has just gone
+            total += path.lstat().st_size
+    return total
 
 
 def _processor_s(pid: int) -> float:

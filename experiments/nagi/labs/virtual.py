@@ -232,15 +232,11 @@ class VirtualLab:
         memory_mib = guest.memory_mib(len(self._shape.nodes))
         booted = Guest(own, programs, script, seed, self._processors[cell], memory_mib)
         ended = booted.run(limit_s, self._interrupted)
-        if ended.stuck_at_s is not None:
-            at = "before its nodes were there"
-            if ended.stuck_at_s > 0:
-                at = f"{ended.stuck_at_s:.0f} s after it had booted"
+        if ended.stuck:
             return (
-                f"the guest was ended, as its clock stood still, {at}, for "
-                f"{guest.STUCK_PROCESSOR_S:.0f} s of processor time: a scheme does not come to an "
-                f"end, or a program looks at the time without sleeping; its console: "
-                f"{ended.console}"
+                f"the guest was ended, as nothing was recorded for {guest.STUCK_PROCESSOR_S:.0f} s "
+                "of processor time: its clock stands still while a scheme does not come to an end, "
+                f"or a program looks at the time without sleeping; its console: {ended.console}"
             )
         if not ended.in_time:
             return f"the guest was ended after {limit_s:.0f} s; its console: {ended.console}"

@@ -13,7 +13,6 @@ import gc
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -41,7 +40,6 @@ _MS_PRIVATE_ALL = 1 << 18 | 1 << 14  # MS_PRIVATE | MS_REC
 _MS_NOSUID_HERE = 1 << 5 | 1 << 12 | 1 << 1  # MS_REMOUNT | MS_BIND | MS_NOSUID
 _POWER_OFF = 0x4321FEDC  # reboot(2)
 _TRACING = "/run/tracing"
-_HEARTBEAT = "heartbeat"
 _EVENTS_KIB = 65536  # what schemes may tell in a run, about 400,000 events
 _TCP_MEMORY = "/proc/sys/net/ipv4/tcp_mem"
 _NO_THRESHOLD = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
@@ -147,33 +145,15 @@ def _serve(job: GuestJob) -> dict[str, list[str]]:
             for veth in job.veths
         ),
     )
-    heartbeat = _start_heartbeat(os.path.join(os.path.dirname(job.answer), _HEARTBEAT))
     for node in nodes:
         node.go()
     problems = {node.name: node.outcome() for node in nodes}
-    os.kill(heartbeat, signal.SIGKILL)
-    os.waitpid(heartbeat, 0)
     for node in nodes:
         node.leave()
     if job.modules:
         for node in nodes:
             _tell(node, opened)
     return {name: found for name, found in problems.items() if found}
-
-
-def _start_heartbeat(path: str) -> int:
-    """Start a process that writes to a file, once a second, what the clock says, in seconds since
-    the guest booted: outside it is seen whether that moves. Return its number."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            while True:
-                with open(path, "w", encoding="ascii") as file:
-                    file.write(f"{time.monotonic():.0f}")
-                time.sleep(1)
-        finally:
-            os._exit(1)
-    return pid
 
 
 def _run(command: list[str], text: str = "") -> None:
