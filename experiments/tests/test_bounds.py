@@ -43,7 +43,11 @@ def _inside(
 
 
 def _queue(key: str, unit: str) -> Callable[[Any], tuple[Settings, Settings]]:
-    return lambda value: ({**RATE, "queue": {key: value}}, {"queue": f"{value} {unit}"})
+    """The rate is the highest, as the planner refuses what takes longer than a day to empty."""
+    return lambda value: (
+        {**RATE, "queue": {key: value}},
+        {"queue": f"{value} {unit}", "rate": "1000 Gb/s"},
+    )
 
 
 def _step_rate(value: int) -> tuple[Settings, Settings]:
@@ -384,6 +388,8 @@ def test_nagi_link_alone(tmp_path, key):
             "queue",
             "a queue of 2000000 bdp is out of range; give 0.000001 to 1000000 bdp",
         ),
+        # 10^12 x 8 bits at 10 Mb/s are 800,000 s.
+        ({"queue": "1e12 B"}, "queue", "the queue takes 222.2 h to empty, and runs wait for it"),
         # 10^6 x 1 Tb/s x 2 h / 8 bits are 8.5 x 10^17 packets.
         (
             {"rate": "1000 Gb/s", "delay": "1 h", "queue": "1000000 bdp"},

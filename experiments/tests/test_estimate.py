@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from nagi.campaign.estimate import (
+    Disk,
     disk_needed,
     free_disk,
     require_disk,
     size_of,
     time_needed,
-    virtual_seconds_of,
 )
+from nagi.campaign.pace import Paces
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.applications.cbr import CbrPlan
@@ -128,30 +129,39 @@ def test_it_is_near_what_was_recorded():
 def test_a_campaign_takes_what_its_runs_keep_and_what_is_under_way(plan):
     size = size_of(plan, Keep())
     # A cell is given 75 s of runs at once, so one of these, which take 200 s and more.
-    assert disk_needed([plan] * 10, Keep(), 2) == 10 * size.kept + 2 * size.raw
-    assert disk_needed([], Keep(), 2) == 0
-    assert time_needed([plan] * 10, 2) == pytest.approx(5 * (plan.timeline.end_s + 0.1))
+    needed = disk_needed([plan] * 10, Keep(), 2, "netns", Paces())
+    assert needed == Disk(kept=10 * size.kept, meanwhile=2 * size.raw)
+    needed = disk_needed([plan] * 10, Keep(), 2, "virtual", Paces())
+    assert needed.at_most == 10 * size.kept + 4 * size.raw
+    assert disk_needed([], Keep(), 2, "netns", Paces()) == Disk()
+    assert time_needed([plan] * 10, 2, "netns") == pytest.approx(5 * (plan.timeline.end_s + 0.1))
 
 
-def test_in_virtual_time_it_is_packets_that_take_time(plan):
+def test_in_virtual_time_it_is_packets_and_nodes_that_take_time(plan):
     def taken(each):
-        return time_needed([each] * 10, 2, virtual_seconds_of)
+        return time_needed([each] * 10, 2, "virtual", Paces())
 
     (flow,) = plan.flows
     half = plan.model_copy(
         update={"flows": [flow.model_copy(update={"bottleneck_bps": flow.bottleneck_bps // 2})]}
     )
     packets = flow.bottleneck_bps / 8 / flow.packet_bytes * (flow.end_s - flow.start_s)
-    fixed = 5 * (1.9 + 0.005 * plan.timeline.end_s)
+    nodes = len(plan.nodes)
+    fixed = 5 * (1.15 + 0.25 * nodes + 0.005 * plan.timeline.end_s) + 3 + 0.13 * nodes
     assert taken(plan) == pytest.approx(fixed + 5 * 5.5e-6 * 4 * packets, rel=1e-4)
     assert taken(half) - fixed == pytest.approx((taken(plan) - fixed) / 2, rel=1e-4)
 
 
-def test_what_does_not_fit_is_refused(plan, tmp_path):
-    needed, out = disk_needed([plan], Keep(), 1), tmp_path / "out"
-    require_disk([plan], Keep(), 1, out, needed)
-    with pytest.raises(InputError, match=rf"{out}: 1 runs need about .* of disk.*--out"):
-        require_disk([plan], Keep(), 1, out, needed - 1)
+def test_one_run_has_one_processor(plan):
+    alone, two = (time_needed([plan] * count, 2, "virtual", Paces()) for count in (1, 2))
+    assert alone == two
+
+
+def test_what_does_not_fit_is_refused(tmp_path):
+    needed, out = Disk(kept=3_000_000, meanwhile=1_000_000), tmp_path / "out"
+    require_disk(3, needed, out, 4_000_000)
+    with pytest.raises(InputError, match=rf"{out}: 3 runs need about 4.0 MB of disk.*--out"):
+        require_disk(3, needed, out, 3_999_999)
 
 
 def test_room_is_looked_for_where_results_will_be(tmp_path):

@@ -35,7 +35,7 @@ def check(path: Path, variant: str | None) -> str:
         for point in points[:: max(1, len(points) // PLANNED)]:
             for plan in plan_runs(point, variant, range(1), memo=memo):
                 plan.with_ids("build", memo)
-                assert disk_needed([plan], point.experiment.keep, 2) > 0
+                assert disk_needed([plan], point.experiment.keep, 2, "virtual").kept > 0
                 assert virtual_seconds_of(plan) > 0
     except InputError as error:
         for problem in error.problems:

@@ -8,10 +8,11 @@ import sys
 
 import pytest
 from nagi.campaign import pace
-from nagi.campaign.estimate import seconds_in, virtual_seconds_of
+from nagi.campaign.estimate import disk_needed, seconds_in, virtual_seconds_of
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.paths import SCHEMAS
+from nagi_contracts.records import Keep
 
 
 @pytest.fixture(autouse=True)
@@ -20,47 +21,82 @@ def kept(tmp_path, monkeypatch):
     return tmp_path / "nagi" / "pace.json"
 
 
-KIND = "hosts"
-
-
 @pytest.fixture(scope="module")
 def plan():
     point, *_ = read_experiment(SCHEMAS / "example" / "experiment.yaml", None)
     return plan_runs(point, None)[0]
 
 
+def learn(plan, estimated_s, took_s):
+    pace.learn(plan, pace.Pace(estimated_s=estimated_s, took_s=took_s))
+
+
+def of_another_experiment(plan, **changes):
+    other = plan.experiment.model_copy(update={"name": "other"})
+    return plan.model_copy(update={"experiment": other, **changes})
+
+
 def test_a_slow_machine_is_slow_next_time(plan):
     assert seconds_in("virtual")(plan) == virtual_seconds_of(plan)
     real = seconds_in("netns")(plan)
-    pace.learn(pace.kind_of(plan), 100, 250)
+    learn(plan, 100, 250)
     assert seconds_in("virtual")(plan) == pytest.approx(2.5 * virtual_seconds_of(plan))
     assert seconds_in("netns")(plan) == real
 
 
-def test_once_known_what_is_as_estimated_changes_nothing():
-    pace.learn(KIND, 100, 250)
+def test_once_known_what_is_as_estimated_changes_nothing(plan):
     for _ in range(20):
-        pace.learn(KIND, 100, 250)
-    assert pace.known().of(KIND).ratio == pytest.approx(2.5)
+        learn(plan, 100, 250)
+    assert pace.known().time_ratio(plan) == pytest.approx(2.5)
 
 
-def test_of_earlier_runs_an_hour_counts():
-    pace.learn(KIND, 3000, 6000)
-    pace.learn(KIND, 600, 600)  # both fit into an hour
-    assert pace.known().of(KIND).ratio == pytest.approx(6600 / 3600)
-    pace.learn(KIND, 3600, 3600)
-    assert pace.known().of(KIND).ratio == pytest.approx(1.0)
+def test_of_earlier_runs_an_hour_counts(plan):
+    learn(plan, 3000, 6000)
+    learn(plan, 600, 600)  # both fit into an hour
+    assert pace.known().time_ratio(plan) == pytest.approx(6600 / 3600)
+    learn(plan, 3600, 3600)
+    assert pace.known().time_ratio(plan) == pytest.approx(1.0)
 
 
 def test_each_kind_of_runs_has_a_pace(plan):
-    over_media = plan.model_copy(update={"media": plan.links})
-    assert (pace.kind_of(plan), pace.kind_of(over_media)) == (KIND, f"{KIND} media")
-    pace.learn(pace.kind_of(over_media), 100, 50)
-    assert pace.known().of(KIND).ratio == 0.5  # nothing else is known
-    pace.learn(KIND, 100, 200)
-    assert pace.known().of(KIND).ratio == 2.0
-    assert pace.known().of(f"{KIND} media").ratio == 0.5
-    assert pace.known().of(f"{KIND} switches").ratio == 250 / 200
+    other = of_another_experiment(plan)
+    over_media = of_another_experiment(plan, media=plan.links)
+    assert (pace.kind_of(other), pace.kind_of(over_media)) == ("hosts", "hosts media")
+    learn(plan.model_copy(update={"media": plan.links}), 100, 50)
+    assert pace.known().time_ratio(other) == 0.5  # nothing else is known
+    learn(plan, 100, 200)
+    assert pace.known().time_ratio(other) == 2.0
+    assert pace.known().time_ratio(over_media) == 0.5
+    over_fpgas = of_another_experiment(
+        plan, flows=[plan.flows[0].model_copy(update={"application": "any"})]
+    )
+    assert pace.known().time_ratio(over_fpgas) == 250 / 200  # all kinds together
+
+
+def test_an_experiment_has_a_pace_of_its_own(plan):
+    learn(plan, 3, 56)
+    learn(of_another_experiment(plan), 300, 300)
+    assert pace.known().time_ratio(plan) == pytest.approx(56 / 3)
+    assert pace.known().time_ratio(of_another_experiment(plan)) == 1.0
+    quick = plan.experiment.model_copy(update={"variant": "quick"})
+    quick = plan.model_copy(update={"experiment": quick})
+    assert pace.known().time_ratio(quick) == pytest.approx(356 / 303)  # as all of its kind
+
+
+def test_disk_is_learned_like_time(plan):
+    before = disk_needed([plan], Keep(), 1, "virtual")
+    pace.learn(plan, pace.Pace(estimated_bytes=864_000_000, kept_bytes=51_000_000))
+    after = disk_needed([plan], Keep(), 1, "virtual")
+    assert after.kept == pytest.approx(before.kept * 51 / 864, abs=1)
+    assert after.at_most == pytest.approx(before.at_most * 51 / 864, abs=2)
+    assert pace.known().time_ratio(plan) == 1.0
+
+
+def test_the_oldest_experiments_are_forgotten(plan, kept):
+    for number in range(103):
+        each = plan.experiment.model_copy(update={"name": f"e{number}"})
+        learn(plan.model_copy(update={"experiment": each}), 10, 20)
+    assert list(pace.known().experiments) == [f"e{number}" for number in range(3, 103)]
 
 
 class Clocks:
@@ -96,21 +132,21 @@ def test_processes_that_were_waited_for_are_ones_own(monkeypatch):
     assert 0 < pace.Share().value() <= 1
 
 
-def test_a_campaign_of_nothing_teaches_nothing(kept):
-    pace.learn(KIND, 0, 0)
-    assert not kept.exists() and pace.known().of(KIND).ratio == 1.0
+def test_a_campaign_of_nothing_teaches_nothing(plan, kept):
+    learn(plan, 0, 0)
+    assert not kept.exists() and pace.known().time_ratio(plan) == 1.0
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"schema_version": 1}', '{"kinds": "no"}'])
-def test_a_damaged_file_is_as_none(kept, text):
+def test_a_damaged_file_is_as_none(plan, kept, text):
     kept.parent.mkdir()
     kept.write_text(text)
-    assert pace.known().of(KIND).ratio == 1.0
-    pace.learn(KIND, 10, 20)
-    assert pace.known().of(KIND).ratio == 2.0
+    assert pace.known().time_ratio(plan) == 1.0
+    learn(plan, 10, 20)
+    assert pace.known().time_ratio(plan) == 2.0
 
 
-def test_where_nothing_can_be_kept_nothing_is(kept):
+def test_where_nothing_can_be_kept_nothing_is(plan, kept):
     kept.parent.write_text("a file is here")
-    pace.learn(KIND, 10, 20)
-    assert pace.known().of(KIND).ratio == 1.0
+    learn(plan, 10, 20)
+    assert pace.known().time_ratio(plan) == 1.0

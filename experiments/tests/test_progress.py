@@ -124,24 +124,34 @@ def test_in_virtual_time_the_time_left_is_estimated_and_learns():
     with told.progress as progress:
         progress.round_starting(plans)
         progress.batch_starting({"cell0": plans[::2], "cell1": plans[1::2]}, lead_s=None)
-        # Runs are to take 10 s each. The first is late, so what follows will be, too; but one run
-        # does not outweigh the estimate.
-        assert told.after(15) == ["running: 0 of 6 runs done, 20 s left"]
-        assert told.after(15) == ["running: 0 of 6 runs done, 20 s left"]
+        # Runs are to take 10 s each. The first is late, so what follows will be, too; the estimate
+        # weighs as much as one run.
+        assert told.after(15) == ["running: 0 of 6 runs done, 22 s left"]
+        assert told.after(15) == ["running: 0 of 6 runs done, 30 s left"]
         for plan in plans[:2]:
             progress.run_over(plan, verdict("valid"))
         told.lines()
-        # They took 60 s in place of 20: with 20 s as estimated, twice as long as they should.
-        assert told.after(15) == ["running: 2 of 6 runs done, 25 s left"]
+        # They took 60 s in place of 20: with a run as estimated, 70 / 30 of what they should.
+        assert told.after(15) == ["running: 2 of 6 runs done, 32 s left"]
         told.now += 10
         progress.run_over(plans[2], verdict("valid"))
         told.lines()
-        # 125 s in place of 40, with the one that has had 40 s by now; another has had 15 s.
-        assert told.after(15) == ["running: 3 of 6 runs done, 9 s left"]
+        # 135 s in place of 50, with the one that has had 40 s by now; another has had 15 s.
+        assert told.after(15) == ["running: 3 of 6 runs done, 13 s left"]
         for plan in plans[3:]:
             progress.run_over(plan, verdict("valid"))
         told.lines()
     assert told.after(100) == ["running: 6 of 6 runs done"]
+
+
+def test_that_it_takes_longer_than_estimated_is_said_once():
+    (plan,) = runs("a")
+    told = Told(1)
+    with told.progress as progress:
+        progress.round_starting([plan])
+        progress.batch_starting({"cell0": [plan]}, lead_s=0.0)
+        assert told.after(100) == ["running: about 1 of 1 run done, longer than estimated"]
+        assert told.after(100) == ["running: about 1 of 1 run done"]
 
 
 def test_metrics_that_are_computed_again_are_counted():

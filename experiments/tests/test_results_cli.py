@@ -9,6 +9,7 @@ import shutil
 
 import pandas as pd
 import pytest
+from nagi.campaign.estimate import Disk
 from nagi.campaign.retention import retain
 from nagi.cli.plan import Estimate
 from nagi_contracts.paths import SCHEMAS
@@ -275,8 +276,8 @@ def test_plan_says_least_and_most(nagi, spec, tmp_path):
     [(1_000, "this does not fit: "), (150_000_000, "this may not fit, if points"), (10**12, "")],
 )
 def test_plan_says_what_does_not_fit(tmp_path, free, said):
-    disk_bytes = (100_000_000, 200_000_000)
-    taken = Estimate(tmp_path, 2, (6, 40), (6, 40), (10.0, 60.0), disk_bytes, free)
+    disk = (Disk(80_000_000, 20_000_000), Disk(180_000_000, 20_000_000))
+    taken = Estimate(tmp_path, 2, (6, 40), (6, 40), (10.0, 60.0), disk, free)
     _, _, *last = taken.in_words("netns")
     assert [line.startswith(said) for line in last] == ([True] if said else [])
 

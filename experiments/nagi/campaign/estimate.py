@@ -21,13 +21,16 @@ Disk, from these assumptions:
   it is one transmission a frame: RTS, CTS, DATA and ACK.
 - A monitor's capture has 160 bytes of a DATA frame, and 52 of another.
 - TCP_INFO takes 25 bytes a sample, everything else 70 kB a run.
-- While runs are under way, the raw records of one batch are there beside what is kept: all that
-  cells are given at once.
+- While runs are under way, raw records are there beside what is kept: in real time those of all
+  runs that cells are given at once; in virtual time those of the runs that are going on and of as
+  many that wait for their metrics.
+What is kept is multiplied by what it came to before (pace.py).
 
 Time: each run takes its timeline; runs side by side divide it. Setting up the lab (some 10 s) and
-computing metrics are not in it. In virtual time a run takes 1.9 s, 5 ms for every second of its
-timeline and 5.5 us for every packet on every link, certificate and metrics included, on the
-processors it was measured with; on others that multiplied by their pace (pace.py).
+computing metrics are not in it. In virtual time a run takes 1.15 s, 0.25 s for every node, 5 ms for
+every second of its timeline and 5.5 us for every packet on every link, certificate and metrics
+included; a campaign takes 3 s and 0.13 s for every node beside its runs. That is of the processors
+it was measured with (stars of 1 to 60 hosts); on others it is multiplied by their pace (pace.py).
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.media import FRAMING_BYTES, MediumPlan
 from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.records import Keep
-from nagi_contracts.units import in_bytes
+from nagi_contracts.units import count_of, in_bytes
 
 from nagi.campaign import pace
 from nagi.campaign.campaign import BATCH_SECONDS
@@ -61,7 +64,8 @@ SAMPLE_BYTES = 25
 OTHER_BYTES = 70_000
 SCHEMES_DIFFER = 1.5
 MONITORED_DATA_BYTES, MONITORED_BYTES = 160, 52
-VIRTUAL_RUN_S, VIRTUAL_SECOND_S, VIRTUAL_CROSSING_S = 1.9, 0.005, 5.5e-6
+VIRTUAL_RUN_S, VIRTUAL_NODE_S, VIRTUAL_SECOND_S, VIRTUAL_CROSSING_S = 1.15, 0.25, 0.005, 5.5e-6
+VIRTUAL_CAMPAIGN_S, VIRTUAL_NODE_SETUP_S = 3.0, 0.13
 MORE_DISK = (
     "give another place with --out, run a part with --only, or keep less with `keep: {captures: "
     "none, packets: drop}` in the experiment"
@@ -118,14 +122,38 @@ def size_of(plan: RunPlan, keep: Keep) -> RunSize:
     )
 
 
-def disk_needed(plans: list[RunPlan], keep: Keep, jobs: int) -> int:
-    """Bytes that `plans` take at most at once, when run `jobs` side by side."""
+@dataclass(frozen=True)
+class Disk:
+    """Bytes that a campaign keeps, and those that it has beside them while runs are under way."""
+
+    kept: int = 0
+    meanwhile: int = 0
+
+    @property
+    def at_most(self) -> int:
+        """The most bytes that are there at once."""
+        return self.kept + self.meanwhile
+
+    def in_words(self) -> str:
+        """Return a phrase to follow "disk: about"."""
+        return f"{in_bytes(self.kept)}, at most {in_bytes(self.at_most)} meanwhile"
+
+
+def disk_needed(
+    plans: list[RunPlan], keep: Keep, jobs: int, lab: str, paces: pace.Paces | None = None
+) -> Disk:
+    """Return what `plans` take of disk, when run `jobs` side by side in a lab, as it is known by
+    `paces` (None: as it is known now)."""
     if not plans:
-        return 0
+        return Disk()
+    paces = paces or pace.known()
+    ratio = paces.disk_ratio(plans[0])
     sizes = [size_of(plan, keep) for plan in plans]
-    at_once = jobs * max(math.ceil(BATCH_SECONDS / seconds_of(plan)) for plan in plans)
-    largest = sorted((size.raw for size in sizes), reverse=True)[:at_once]
-    return sum(size.kept for size in sizes) + sum(largest)
+    a_cell = 2
+    if lab != virtual.NAME:
+        a_cell = max(math.ceil(BATCH_SECONDS / seconds_of(plan)) for plan in plans)
+    largest = sorted((size.raw for size in sizes), reverse=True)[: jobs * a_cell]
+    return Disk(round(sum(size.kept for size in sizes) * ratio), round(sum(largest) * ratio))
 
 
 def seconds_of(plan: RunPlan) -> float:
@@ -134,9 +162,14 @@ def seconds_of(plan: RunPlan) -> float:
 
 
 def virtual_seconds_of(plan: RunPlan) -> float:
-    """How long a run in virtual time takes by the clock on the wall."""
+    """Return how long a run in virtual time takes by the clock on the wall."""
     crossings = _crossings(plan, _all_packets(plan))
-    return VIRTUAL_RUN_S + VIRTUAL_SECOND_S * plan.timeline.end_s + VIRTUAL_CROSSING_S * crossings
+    return (
+        VIRTUAL_RUN_S
+        + VIRTUAL_NODE_S * len(plan.nodes)
+        + VIRTUAL_SECOND_S * plan.timeline.end_s
+        + VIRTUAL_CROSSING_S * crossings
+    )
 
 
 def seconds_in(lab: str, paces: pace.Paces | None = None) -> Callable[[RunPlan], float]:
@@ -145,14 +178,24 @@ def seconds_in(lab: str, paces: pace.Paces | None = None) -> Callable[[RunPlan],
     if lab != virtual.NAME:
         return seconds_of
     paces = paces or pace.known()
-    return lambda plan: virtual_seconds_of(plan) * paces.of(pace.kind_of(plan)).ratio
+    return lambda plan: virtual_seconds_of(plan) * paces.time_ratio(plan)
 
 
 def time_needed(
-    plans: list[RunPlan], jobs: int, lasts: Callable[[RunPlan], float] = seconds_of
+    plans: list[RunPlan], jobs: int, lab: str, paces: pace.Paces | None = None
 ) -> float:
-    """Seconds that `plans` take, `jobs` side by side."""
-    return sum(lasts(plan) for plan in plans) / jobs
+    """Return the seconds that `plans` take in a lab, `jobs` side by side, as it is known by
+    `paces` (None: as it is known now)."""
+    if not plans:
+        return 0.0
+    paces = paces or pace.known()
+    seconds = list(map(seconds_in(lab, paces), plans))
+    runs_s = max(sum(seconds) / jobs, *seconds)
+    if lab != virtual.NAME:
+        return runs_s
+    nodes = max(len(plan.nodes) for plan in plans)
+    around_s = VIRTUAL_CAMPAIGN_S + VIRTUAL_NODE_SETUP_S * nodes
+    return runs_s + around_s * paces.time_ratio(plans[0])
 
 
 def free_disk(out: Path) -> int:
@@ -163,14 +206,12 @@ def free_disk(out: Path) -> int:
     return shutil.disk_usage(there).free
 
 
-def require_disk(plans: list[RunPlan], keep: Keep, jobs: int, out: Path, free: int) -> None:
-    """Raises InputError if what `plans` take is more than the bytes that are `free` where `out`
-    is."""
-    needed = disk_needed(plans, keep, jobs)
-    if needed > free:
+def require_disk(runs: int, needed: Disk, out: Path, free: int) -> None:
+    """Raise InputError if `runs` need more than the bytes that are `free` where `out` is."""
+    if needed.at_most > free:
         raise refuse(
-            f"{len(plans)} runs need about {in_bytes(needed)} of disk, and {in_bytes(free)} are "
-            "free there",
+            f"{count_of(runs, 'run')} need about {in_bytes(needed.at_most)} of disk, and "
+            f"{in_bytes(free)} are free there",
             MORE_DISK,
             file=str(out),
         )

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast this machine does runs in virtual time, beside the estimate (estimate.py).
+"""What runs took of time and disk beside the estimate (estimate.py).
 
-The estimate is of the processors it was measured with. Every campaign tells how long its runs took
-beside it, less what other programs took of the processors meanwhile; what the last hour of runs of
-each kind came to is kept in $XDG_CACHE_HOME/nagi/pace.json, and estimates are multiplied by it.
+Estimates of time are of runs in virtual time, on the processors they were measured with. Every
+campaign tells how long its runs took, less what other programs took of the processors meanwhile,
+and how many bytes are kept of them. What the last hour of runs of each experiment and of each kind
+came to is kept in $XDG_CACHE_HOME/nagi/pace.json, and estimates are multiplied by it.
 """
 
 from __future__ import annotations
 
 import resource
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -22,34 +24,64 @@ from pydantic import Field
 from nagi.scratch import user_cache
 
 _REMEMBERED_S = 3600.0
+_EXPERIMENTS = 100  # that are remembered
 
 
 class Pace(Contract):
-    """What runs of a kind were estimated to take, without any pace, and what they took."""
+    """What runs were estimated to take, without any pace, and what they took."""
 
     estimated_s: float = 0.0
     took_s: float = 0.0
+    estimated_bytes: float = 0.0
+    kept_bytes: float = 0.0
 
-    @property
-    def ratio(self) -> float:
-        """How much longer runs take than estimated; 1: nothing is known."""
-        return self.took_s / self.estimated_s if self.estimated_s > 0 and self.took_s > 0 else 1.0
+    def beside(self, lesson: Pace) -> Pace:
+        """Return this pace with the lesson of a campaign, which makes it forget what is old."""
+        share = min(1.0, max(0.0, _REMEMBERED_S - lesson.estimated_s) / max(self.estimated_s, 1.0))
+        return Pace(
+            estimated_s=self.estimated_s * share + lesson.estimated_s,
+            took_s=self.took_s * share + lesson.took_s,
+            estimated_bytes=self.estimated_bytes * share + lesson.estimated_bytes,
+            kept_bytes=self.kept_bytes * share + lesson.kept_bytes,
+        )
 
 
 class Paces(Contract):
-    """pace.json: what is known of each kind (kind_of)."""
+    """What pace.json holds: a pace for each experiment, and for each kind of runs (kind_of)."""
 
-    schema_version: Literal[2] = 2
+    schema_version: Literal[3] = 3
+    experiments: dict[str, Pace] = Field({})
     kinds: dict[str, Pace] = Field({})
 
-    def of(self, kind: str) -> Pace:
-        """Of a kind that is not known, what all others together came to."""
-        if kind in self.kinds:
-            return self.kinds[kind]
-        return Pace(
-            estimated_s=sum(each.estimated_s for each in self.kinds.values()),
-            took_s=sum(each.took_s for each in self.kinds.values()),
+    def time_ratio(self, plan: RunPlan) -> float:
+        """Return how much longer a run takes than estimated; it is 1 if nothing is known."""
+        return _ratio((each.took_s, each.estimated_s) for each in self._nearest(plan))
+
+    def disk_ratio(self, plan: RunPlan) -> float:
+        """Return how much more is kept of a run than estimated; it is 1 if nothing is known."""
+        return _ratio((each.kept_bytes, each.estimated_bytes) for each in self._nearest(plan))
+
+    def _nearest(self, plan: RunPlan) -> Iterator[Pace]:
+        """Yield the paces of the run's experiment, of its kind, and of all kinds."""
+        yield self.experiments.get(_experiment_of(plan), Pace())
+        yield self.kinds.get(kind_of(plan), Pace())
+        yield Pace(
+            **{
+                key: sum(getattr(each, key) for each in self.kinds.values())
+                for key in Pace.model_fields
+            }
         )
+
+
+def _ratio(known: Iterable[tuple[float, float]]) -> float:
+    """Return the ratio of the first pair that has one."""
+    return next((took / estimated for took, estimated in known if took > 0 < estimated), 1.0)
+
+
+def _experiment_of(plan: RunPlan) -> str:
+    """Return the name of the run's experiment with its variant, whose runs last otherwise."""
+    name, variant = plan.experiment.name, plan.experiment.variant
+    return name if variant is None else f"{name}:{variant}"
 
 
 def kind_of(plan: RunPlan) -> str:
@@ -98,21 +130,20 @@ def known() -> Paces:
         return Paces()
 
 
-def learn(kind: str, estimated_s: float, took_s: float) -> None:
-    """Runs of a kind that were to take `estimated_s`, without any pace, took so long, or would have
-    without other programs (Share). If it cannot be kept, it is not."""
-    if estimated_s <= 0 or took_s <= 0:
+def learn(plan: RunPlan, lesson: Pace) -> None:
+    """Keep what runs like `plan` were to take, without any pace, and took, or would have taken
+    without other programs (Share). What cannot be kept is not."""
+    paces, name, kind = known(), _experiment_of(plan), kind_of(plan)
+    if lesson == Pace():
         return
-    paces = known()
-    before = paces.kinds.get(kind, Pace())
-    share = min(1.0, max(0.0, _REMEMBERED_S - estimated_s) / max(before.estimated_s, 1.0))
-    made = Pace(
-        estimated_s=before.estimated_s * share + estimated_s,
-        took_s=before.took_s * share + took_s,
-    )
+    # The one that has just been run is the last, and the oldest are forgotten.
+    others = [(key, each) for key, each in paces.experiments.items() if key != name]
+    experiments = dict(others[1 - _EXPERIMENTS :])
+    experiments[name] = paces.experiments.get(name, Pace()).beside(lesson)
+    kinds = paces.kinds | {kind: paces.kinds.get(kind, Pace()).beside(lesson)}
     with suppress(OSError):
         _file().parent.mkdir(parents=True, exist_ok=True)
-        Paces(kinds=paces.kinds | {kind: made}).write(_file())
+        Paces(experiments=experiments, kinds=kinds).write(_file())
 
 
 def _file() -> Path:

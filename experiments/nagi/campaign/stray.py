@@ -30,7 +30,7 @@ def stray_runs(directory: CampaignDirectory, campaign: Campaign) -> list[Path]:
     )
 
 
-def size_of(runs: Iterable[Path]) -> int:
+def bytes_of(runs: Iterable[Path]) -> int:
     """Return the bytes of all files of runs."""
     files = (file for run in runs for file in run.rglob("*"))
     return sum(file.lstat().st_size for file in files if not file.is_dir())
@@ -42,7 +42,7 @@ def describe_stray(directory: CampaignDirectory, campaign: Campaign) -> str:
     if not found:
         return ""
     return (
-        f"{count_of(len(found), 'run')} of no point any more, {in_bytes(size_of(found))}: "
+        f"{count_of(len(found), 'run')} of no point any more, {in_bytes(bytes_of(found))}: "
         f"`nagi prune {directory.out}` removes {'it' if len(found) == 1 else 'them'}"
     )
 

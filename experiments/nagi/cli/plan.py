@@ -19,7 +19,14 @@ from rich.table import Table
 
 from nagi.campaign.campaign import CampaignDirectory, Selection
 from nagi.campaign.collection import verdict_of
-from nagi.campaign.estimate import MORE_DISK, disk_needed, free_disk, seconds_in, time_needed
+from nagi.campaign.estimate import (
+    MORE_DISK,
+    Disk,
+    disk_needed,
+    free_disk,
+    seconds_in,
+    time_needed,
+)
 from nagi.campaign.stray import describe_stray
 from nagi.labs import virtual
 from nagi.scratch import scratch
@@ -97,7 +104,7 @@ class Estimate:
     runs: tuple[int, int]
     possible: tuple[int, int]
     seconds: tuple[float, float]
-    disk_bytes: tuple[int, int]
+    disk: tuple[Disk, Disk]
     free_bytes: int
 
     @classmethod
@@ -114,14 +121,17 @@ class Estimate:
                 for _ in range(until.at_most)
             ]
         all_runs = len(selection.plans)
-        jobs, lasts = site.jobs(available), seconds_in(site.name)
+        jobs = site.jobs(available)
         return cls(
             out,
             jobs,
             (all_runs, until.at_most * len(selection.points) if until else all_runs),
             (len(available), len(maximum)),
-            (time_needed(available, jobs, lasts), time_needed(maximum, jobs, lasts)),
-            (disk_needed(available, keep, jobs), disk_needed(maximum, keep, jobs)),
+            (time_needed(available, jobs, site.name), time_needed(maximum, jobs, site.name)),
+            (
+                disk_needed(available, keep, jobs, site.name),
+                disk_needed(maximum, keep, jobs, site.name),
+            ),
             free_disk(out),
         )
 
@@ -130,17 +140,23 @@ class Estimate:
         lines = [
             f"{runs} runs, {possible} of them possible in the {lab} lab; about "
             f"{_range(*map(in_time, self.seconds))} with {self.jobs} side by side",
-            f"disk: about {_range(*map(in_bytes, self.disk_bytes))}; "
+            f"disk: about {_range(*(each.in_words() for each in self.disk))}; "
             f"{in_bytes(self.free_bytes)} are free at {self.out}",
         ]
-        minimum, maximum = self.disk_bytes
+        minimum, maximum = self._disk_at_most()
         if minimum > self.free_bytes:
             lines.append(f"this does not fit: {MORE_DISK}")
         elif maximum > self.free_bytes:
             lines.append(f"this may not fit, if points take many repeats: {MORE_DISK}")
         return lines
 
+    def _disk_at_most(self) -> tuple[int, int]:
+        minimum, maximum = self.disk
+        return minimum.at_most, maximum.at_most
+
     def as_data(self) -> dict[str, Any]:
+        minimum, maximum = self.disk
+
         def both(pair: tuple[float, float]) -> dict[str, float]:
             return {"min": pair[0], "max": pair[1]}
 
@@ -150,7 +166,8 @@ class Estimate:
             "runs": both(self.runs),
             "possible_runs": both(self.possible),
             "time_s": both(self.seconds),
-            "disk_bytes": both(self.disk_bytes),
+            "disk_bytes": both(self._disk_at_most()),
+            "kept_bytes": both((minimum.kept, maximum.kept)),
             "free_bytes": self.free_bytes,
         }
 
@@ -354,7 +371,7 @@ def _done_in_words(selection: Selection, site: Site, out: Path) -> list[str]:
     states = ", ".join(f"{counts[state]} {state}" for state in ("valid", "invalid", "failed"))
     lines = [f"done there: {states}; to run: {len(left)}"]
     if left:
-        lasts = time_needed(left, site.jobs(left), seconds_in(site.name))
+        lasts = time_needed(left, site.jobs(left), site.name)
         lines[0] += f", about {in_time(lasts)}"
     if directory.campaign.exists():
         lines.append(describe_stray(directory, Campaign.read(directory.campaign)))

@@ -11,7 +11,7 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.records import Campaign
 from nagi_contracts.units import count_of, in_bytes
 
-from nagi.campaign.stray import point_of, remove_runs, size_of, stray_runs
+from nagi.campaign.stray import bytes_of, point_of, remove_runs, stray_runs
 from nagi.terminal.campaigns import existing_campaign
 from nagi.terminal.console import Json, text_console, write_json, write_line
 from nagi.terminal.options import Directory
@@ -34,9 +34,9 @@ def prune(
     console = text_console(json_)
     with held.held():
         found = stray_runs(held, campaign)
-        size = size_of(found)
+        size = bytes_of(found)
         for run in found:
-            write_line(f"{run.name}  {in_bytes(size_of([run]))}  {point_of(run)}", console)
+            write_line(f"{run.name}  {in_bytes(bytes_of([run]))}  {point_of(run)}", console)
         what = f"{count_of(len(found), 'run')}, {in_bytes(size)}"
         if found and not yes:
             if not sys.stdin.isatty():

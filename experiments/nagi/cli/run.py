@@ -28,8 +28,16 @@ from nagi.campaign.campaign import (
     TooNoisy,
 )
 from nagi.campaign.collection import attempts, verdict_of
-from nagi.campaign.estimate import disk_needed, free_disk, require_disk, seconds_in, time_needed
+from nagi.campaign.estimate import (
+    disk_needed,
+    free_disk,
+    require_disk,
+    seconds_in,
+    size_of,
+    time_needed,
+)
 from nagi.campaign.one_run import analyse_and_retain
+from nagi.campaign.stray import bytes_of
 from nagi.labs import netns, virtual
 from nagi.labs.errors import Interrupted, LabError
 from nagi.labs.guest import require_able
@@ -165,7 +173,8 @@ def run(
         to_do = [plan for plan in selection.available() if not directory.has(plan)]
         keep = selection.experiment.keep
         at_once = side_by_side if cluster is None else 0  # whose records are on this disk
-        require_disk(to_do, keep, at_once, directory.out, free_disk(directory.out))
+        needed = disk_needed(to_do, keep, at_once, choice.name)
+        require_disk(len(to_do), needed, directory.out, free_disk(directory.out))
         labs = cleanup.enter_context(site.labs(directory, selection))
         launch = _Launch(
             wanted.name,
@@ -254,6 +263,7 @@ class _Launch:
                 observer=progress,
             )
             share = pace.Share()
+            done_before = {plan.run_id for plan in selection.plans if directory.has(plan)}
             try:
                 verdicts = runner.run()
             except (Interrupted, LabError, TooNoisy) as error:
@@ -264,10 +274,7 @@ class _Launch:
                 raise leave from None
             finally:
                 if self.cluster is None:
-                    estimated_s, took_s = progress.beside_estimate()
-                    kind = pace.kind_of(selection.plans[0])  # all are of one
-                    nominal_s = estimated_s / self._paces.of(kind).ratio
-                    pace.learn(kind, nominal_s, took_s * share.value())
+                    self._learn(runner.selection, done_before, progress, share.value())
         conclude(directory, Campaign.read(directory.campaign), self.json_)
         for line in (
             runner.cost.in_words(self.cluster.in_words() if self.cluster is not None else ""),
@@ -278,15 +285,38 @@ class _Launch:
         give_to_user(directory.out)
         return verdicts
 
+    def _learn(
+        self, selection: Selection, done_before: set[str], progress: Progress, share: float
+    ) -> None:
+        """Keep what the campaign's runs took beside the estimate, for the next estimate. `share`:
+        of the processors, that other programs left."""
+        estimated_s, took_s = progress.beside_estimate()
+        made = [
+            plan
+            for plan in selection.plans
+            if plan.run_id not in done_before and self.directory.has(plan)
+        ]
+        estimated = sum(size_of(plan, selection.experiment.keep).kept for plan in made)
+        kept = bytes_of(self.directory.runs / plan.run_id for plan in made)
+        first = selection.plans[0]  # all are of one kind
+        lesson = pace.Pace(
+            estimated_s=estimated_s / self._paces.time_ratio(first),
+            took_s=took_s * share,
+            estimated_bytes=estimated,
+            kept_bytes=kept,
+        )
+        pace.learn(first, lesson)
+
     def _announce(self, selection: Selection) -> None:
         """What is about to be run, where results go, and what it takes."""
         plans, directory = selection.available(), self.directory
         waiting = [plan for plan in plans if not directory.has(plan)]
-        lasts = seconds_in(self.labs.name, self._paces)
         at_once = self.jobs if self.cluster is None else 0
-        needed = disk_needed(waiting, selection.experiment.keep, at_once)
+        keep, lab = selection.experiment.keep, self.labs.name
+        needed = disk_needed(waiting, keep, at_once, lab, self._paces)
         at_least = "at least " if selection.experiment.until else ""
-        time = f"{at_least}about {in_time(time_needed(waiting, self.jobs, lasts))}"
+        time_s = time_needed(waiting, self.jobs, lab, self._paces)
+        time = f"{at_least}about {in_time(time_s)}"
         where = f"{self.jobs} side by side"
         if self.cluster is not None:
             where = f"on {self.cluster.in_words()} of {self.cluster.address}"
@@ -301,7 +331,7 @@ class _Launch:
             lines.append(f"done before: {done}; they are not run again unless they are not valid")
         if waiting:
             lines.append(
-                f"to run: {len(waiting)}; {time}; disk: about {in_bytes(needed)}, "
+                f"to run: {len(waiting)}; {time}; disk: about {needed.in_words()}, "
                 f"{in_bytes(free_disk(directory.out))} free"
             )
         for line in lines:

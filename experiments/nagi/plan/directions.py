@@ -22,6 +22,8 @@ from nagi.plan.request import PlanRequest
 from nagi.plan.shaping import Impossible, of_emulator, of_switch
 from nagi.spec.links import DirectionSettings
 
+MAX_EMPTYING_S = 24 * 3600  # of a full queue
+
 
 class Directions:
     """What each direction of each link does, and which part of it a switch does."""
@@ -135,9 +137,12 @@ class Directions:
         return settings.loss.plan(self._planning(link, direction, "loss"))
 
     def longest_queueing_s(self) -> float:
-        """How long the last packet of any full queue waits, transmissions again included."""
+        """Return how long the last packet of any full queue waits, transmissions again included.
+
+        Raises InputError for a queue that takes longer than a day, as runs wait for it.
+        """
         longest = 0.0
-        for (link, _), direction in self.plans.items():
+        for (link, name), direction in self.plans.items():
             rate = self._request.rate_bps(direction)
             if direction.queue is None or rate is None:
                 continue
@@ -151,5 +156,11 @@ class Directions:
             if direction.arq is not None:
                 drained *= 1 + direction.arq.retries
                 drained += direction.arq.retries * direction.arq.feedback_ns / 1e9
+            if drained > MAX_EMPTYING_S:
+                raise self._request.error(
+                    self._request.place(link, name, "queue"),
+                    f"the queue takes {drained / 3600:.4g} h to empty, and runs wait for it",
+                    f"give less, or a higher rate; {MAX_EMPTYING_S // 3600} h are the most",
+                )
             longest = max(longest, drained)
         return longest

@@ -28,8 +28,9 @@ from nagi.terminal.console import write_line
 _LINE_EVERY_S = 15.0  # how often a campaign that is not on a terminal says it is alive
 _TICK_S = 0.5
 _SHIPPING_S = 2.0
-# In virtual time: what runs are estimated to take weighs like runs that took so long.
+# In virtual time the estimate weighs like a run that is over, or like so many seconds of runs.
 _BELIEVED_S = 20.0
+_LATE = "longer than estimated"
 
 
 @dataclass
@@ -63,7 +64,8 @@ class _Pace:
         """Until runs are over that take so long by the estimate; the first of them are under
         way."""
         underway = self._starts[-min(self._jobs, len(estimated_s)) :]
-        took_s, ran_s = _BELIEVED_S + self.took_s, _BELIEVED_S + self.estimated_s
+        believed_s = min(_BELIEVED_S, estimated_s[0])
+        took_s, ran_s = believed_s + self.took_s, believed_s + self.estimated_s
         late = (took_s + now - underway[0]) / (ran_s + estimated_s[0])  # as that one is by now
         pace = max(took_s / ran_s, late)
         elapsed_s = sum(now - start for start in underway)
@@ -108,6 +110,7 @@ class Progress:
         self._virtual_pace: _Pace | None = None
         self._lasted_s = self._took_s = 0.0  # of batches that are over: estimated, and by the clock
         self._said_at = clock()
+        self._late_said = False
         self._bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -173,7 +176,7 @@ class Progress:
             self._count_as_over(again)
             if again:
                 self._what = self._trying_again()
-                self._print(f"{self._tried_in_words()}; {self._what}, {self._left_in_words()}")
+                self._print(f"{self._tried_in_words()}; {self._what}{self._left_in_a_line()}")
 
     def lab_starting(self, lab: str, cells: int) -> None:
         if self._place is not None:  # it is there already
@@ -253,8 +256,8 @@ class Progress:
             late = self._clock() - self._said_at >= _LINE_EVERY_S
             if late and not self._console.is_terminal:
                 count = f"{done} of {'' if again else self._at_least}{count_of(total, 'run')}"
-                about, after = "about " if unheard else "", f", {left}" if left else ""
-                self._print(f"{what}: {about}{count} done{after}")
+                about = "about " if unheard else ""
+                self._print(f"{what}: {about}{count} done{self._left_in_a_line()}")
 
     def _tick(self) -> None:
         while not self._stopped.wait(_TICK_S):
@@ -277,11 +280,19 @@ class Progress:
         return f"trying {runs} again (attempt {attempt} of {self._tries})"
 
     def _left_in_words(self) -> str:
-        """The time that is left of this round; empty if nothing is known of it."""
+        """Return the time that is left of this round; it is empty if nothing is known of it."""
         if not self._waiting:
             return ""
         left_s = self._seconds_left()
-        return f"{in_time(left_s)} left" if left_s >= 0.5 else "longer than estimated"
+        return f"{in_time(left_s)} left" if left_s >= 0.5 else _LATE
+
+    def _left_in_a_line(self) -> str:
+        """Return a comma and the time that is left; of lines, only the first says it is late."""
+        left = self._left_in_words()
+        if left == _LATE:
+            left = "" if self._late_said else left
+            self._late_said = True
+        return f", {left}" if left else ""
 
     def _seconds_of(self, plan: RunPlan) -> float:
         if plan.run_id not in self._lasting:
