@@ -157,11 +157,14 @@ def _held(text: str) -> IO[bytes]:
 
 
 def _binds(how: str, paths_inside: Mapping[Path, Path]) -> list[str]:
-    return [
-        word
-        for inside, outside in paths_inside.items()
-        for word in (how, str(outside.resolve()), str(inside))
-    ]
+    """Return the arguments that bind paths. Directories on the way, which bubblewrap would make for
+    their owner alone, are open to all inside."""
+    words = []
+    for inside, outside in paths_inside.items():
+        for parent in reversed(inside.parents):
+            words += ["--perms", "0755", "--dir", str(parent)]
+        words += [how, str(outside.resolve()), str(inside)]
+    return words
 
 
 def _can_drop_groups() -> bool:
