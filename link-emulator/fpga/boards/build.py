@@ -310,7 +310,8 @@ def main() -> int:
         )
         return 2
     # An exception, which ends the tool that is at work.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, lambda number, _: sys.exit(128 + number))
     try:
         return build(chosen.board, chosen.out.resolve(), chosen.seeds)
     except BuildError as error:

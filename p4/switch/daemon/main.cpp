@@ -114,7 +114,7 @@ int main(int argc, char** argv) {
     added->add_option("socket", arguments.socket, "its control socket")->required();
     return added;
   };
-  with_config(command("run", "switch until SIGTERM, SIGINT or a stop operation", run));
+  with_config(command("run", "switch until SIGTERM, SIGINT, SIGHUP or a stop operation", run));
   with_config(command("replay", "switch what is in captures, without a clock", replay));
   with_config(
       command("simulate", "switch by requests on standard input, without a clock", simulate));

@@ -246,7 +246,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s TAP_A TAP_B\n", argv[0]);
     return 2;
   }
-  for (const int signal : {SIGTERM, SIGINT}) std::signal(signal, [](int) { is_over = 1; });
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) std::signal(signal, [](int) { is_over = 1; });
   try {
     run(argv[1], argv[2]);
   } catch (const std::exception& error) {

@@ -220,7 +220,7 @@ def main(child: Process | None) -> int:
     parser.add_argument("--version", action="version", version=f"nagi-sdr {VERSION}")
     commands = parser.add_subparsers(dest="command", required=True)
     for name, what in (
-        ("run", "emulate until SIGTERM, SIGINT or a stop command"),
+        ("run", "emulate until SIGTERM, SIGINT, SIGHUP or a stop command"),
         ("check", "read a configuration, say what is wrong, or print it"),
     ):
         commands.add_parser(name, help=what).add_argument("config", help="configuration (JSON)")
