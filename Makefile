@@ -222,12 +222,12 @@ GUEST_ORIGIN := $(if $(IS_UBUNTU),$(MIRROR)$(TREE),apt)
 PYTEST := $(RUN)/python -u -m pytest
 # Where time does not matter: a file's tests in one process, and so with one another's fixtures.
 SIDE_BY_SIDE := -n 2 --dist loadfile
-# The guest kernel's build and the tests that keep to no clock share the processors; then come those in virtual time, then
-# those of real time, alone.
+# The guest kernel's build, tests that keep to no clock and the inputs of the fuzz targets share the processors; then come
+# tests in virtual time, then those of real time, alone.
 test: setup
 	@$(MAKE) --no-print-directory p4runtime-shell
 	@$(if $(GUEST_ORIGIN),,echo "== leaving out the virtual lab: name a Debian archive (MIRROR=URL) or a kernel tree (TREE=DIRECTORY)")
-	@$(MAKE) --no-print-directory -j 2 $(if $(GUEST_ORIGIN),guest-kernel) test-native test-apart
+	@$(MAKE) --no-print-directory -j 2 $(if $(GUEST_ORIGIN),guest-kernel) test-native fuzz-seeds test-apart
 	@$(if $(GUEST_ORIGIN),$(MAKE) --no-print-directory test-virtual)
 	@$(MAKE) --no-print-directory test-realtime
 	@test -x $(RUN)/nagi-sdr || echo "== left out: tests of radios, which need GNU Radio (600 MB): make test-radio"
@@ -409,7 +409,7 @@ fuzz-seeds:
 	@cmake -S . -B $(BUILD)/seeds -G Ninja -DNAGI_FUZZ=SEEDS --log-level=WARNING >/dev/null
 	@echo "== running the inputs of the fuzz targets"
 	@cmake --build $(BUILD)/seeds --target nagi_fuzz_targets
-	@ctest --test-dir $(BUILD)/seeds --output-on-failure -j 2 | tail -n 30; exit $${PIPESTATUS[0]}
+	@ctest --test-dir $(BUILD)/seeds --output-on-failure -j 2 | tail -n 5; exit $${PIPESTATUS[0]}
 
 # Under a minute, and without a compiler.
 lint-quick: $(VENV)/.lint
