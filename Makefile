@@ -438,7 +438,7 @@ $(VENV)/.lint: pyproject.toml $(LOCKS)
 	@touch $@
 
 lock: $(VENV)/.lint
-	@PATH="$(abspath $(RUN)):$$PATH" tools/lock_packages
+	@PATH="$(abspath $(RUN)):$$PATH" tools/lock_packages.py
 
 format: $(VENV)/.lint
 	@$(RUN)/ruff check -q --fix . ; $(RUN)/ruff format -q .

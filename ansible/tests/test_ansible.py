@@ -271,7 +271,7 @@ def test_a_keeper_that_is_gone_is_said(namespaces, tmp_path):
 
 
 def test_a_text_is_a_template_only_if_it_is_said_to_be(tmp_path):
-    """The path of a results directory was one: `--out "{{ lookup('pipe', 'touch pwned') }}"`."""
+    """`--out "{{ lookup('pipe', 'touch pwned') }}"` ran a program: its text was a template."""
     planted = tmp_path / "pwned"
     attack = f"{{{{ lookup('ansible.builtin.pipe', 'touch {planted}') }}}}"
     inventory = {

@@ -41,8 +41,9 @@ _HOST_NAME = "guest"
 
 @dataclass(frozen=True)
 class Sandbox:
-    """What the sandbox shows. `filter`: the file with the seccomp filter, None: all system calls
-    are permitted. `writable`, `readable`: path inside -> path outside."""
+    """Show a program some files of the machine, and nothing else. `filter`: the file with the
+    seccomp filter; None: all system calls are allowed. `writable`, `readable`: path inside -> path
+    outside."""
 
     filter: Path | None = None
     writable: Mapping[Path, Path] = field(default_factory=dict)
@@ -64,7 +65,9 @@ class Sandbox:
         affinity = () if processor is None else ("taskset", "--cpu-list", str(processor))
         with ExitStack() as stack:
             rules = [] if self.filter is None else [stack.enter_context(self.filter.open("rb"))]
-            texts = {name: stack.enter_context(_held(text)) for name, text in _OWN_ETC.items()}
+            texts = {
+                name: stack.enter_context(_memory_file(text)) for name, text in _OWN_ETC.items()
+            }
             descriptors = {name: text.fileno() for name, text in texts.items()}
             filters = [each.fileno() for each in rules]
             sandbox = self._bubblewrap(filters, descriptors, environment)
@@ -148,7 +151,7 @@ def _system() -> list[str]:
     return [*words, "--perms", "0755", "--dir", "/etc", *_binds("--ro-bind", there)]
 
 
-def _held(text: str) -> IO[bytes]:
+def _memory_file(text: str) -> IO[bytes]:
     """Return a file in memory that has `text`, to be read from its beginning."""
     file = os.fdopen(os.memfd_create("etc"), "w+b")
     file.write(text.encode())

@@ -43,7 +43,7 @@ def _inside(
 
 
 def _queue(key: str, unit: str) -> Callable[[Any], tuple[Settings, Settings]]:
-    """The rate is the highest, as the planner refuses what takes longer than a day to empty."""
+    """Set a queue at the highest rate: the planner refuses queues that take over a day to empty."""
     return lambda value: (
         {**RATE, "queue": {key: value}},
         {"queue": f"{value} {unit}", "rate": "1000 Gb/s"},

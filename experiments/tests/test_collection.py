@@ -69,7 +69,7 @@ def runs(tmp_path) -> Path:
 
 
 def collect_all(records: Path, runs: Path, judge: Judge = judge) -> Verdict | None:
-    """What a campaign does with what there is."""
+    """Collect a run as a campaign does."""
     remove_collected(records, runs, PLAN)
     cell = finished_cell(records, runs, PLAN)
     if cell is not None:

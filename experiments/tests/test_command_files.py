@@ -35,7 +35,7 @@ _GET = (
 
 @pytest.fixture
 def spec(tmp_path: Path) -> Path:
-    """An experiment file in whose directory `files` are, one of them a program."""
+    """Write an experiment file, with its `files` beside it, one of them a program."""
     (tmp_path / "www").mkdir()
     (tmp_path / "bin").mkdir()
     (tmp_path / "www" / "page").write_text("forty-two")
@@ -62,7 +62,7 @@ def _refused(spec: Path) -> str:
 
 
 def test_another_content_or_mode_is_another_run(spec):
-    """A link that leads nowhere is a part of the content, and is not followed."""
+    """A symbolic link that leads nowhere is a part of the content, and is not followed."""
     before = _plan(spec)
     assert [file.name for file in before.files()] == ["serve", "www"]
     page = spec.parent / "www" / "page"

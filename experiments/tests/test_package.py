@@ -11,6 +11,7 @@ import sys
 import tomllib
 import zipfile
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -161,9 +162,15 @@ def test_pip_installs_nothing_but_files_whose_hashes_are_locked():
             parts = re.fullmatch(rf"([\w.-]+)==([\w.]+)( ; [^;]+?)?{hashes}", line)
             assert parts, f"{path.name}: {line}"
             locked.setdefault(path.stem, {})[parts[1].lower()] = parts[2]
-    nagis = {name: on for layer in locked if layer != "p4runtime-shell" for name, on in locked[layer].items()}
+    nagis = {
+        name: on
+        for layer in locked
+        if layer != "p4runtime-shell"
+        for name, on in locked[layer].items()
+    }
     project = PYPROJECT["project"]
-    for asked in [*project["dependencies"], *sum(project["optional-dependencies"].values(), [])]:
+    extras = chain.from_iterable(project["optional-dependencies"].values())
+    for asked in [*project["dependencies"], *extras]:
         name, version_asked = re.fullmatch(r"([\w.-]+)(?:\[.*\])?==([\w.]+)", asked).groups()
         assert nagis[re.sub("[-_.]+", "-", name).lower()] == version_asked, "make lock"
 

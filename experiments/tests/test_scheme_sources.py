@@ -128,7 +128,7 @@ def test_names_of_headers_never_reach_a_shell(mine, tmp_path, monkeypatch, name)
 
 @pytest.mark.parametrize("directive", ['#include "{}"', '__asm__(".incbin \\"{}\\"");'])
 def test_a_scheme_cannot_take_in_files_of_its_user(mine, tmp_path, directive):
-    """What it has taken in, it could tell by its events or in its packets."""
+    """A scheme could publish what it includes, by its events or in its packets."""
     planted = tmp_path / "planted"
     planted.write_text("int from_planted;\n")
     change(mine, '#include "glue/hooks.h"', f'#include "glue/hooks.h"\n{directive.format(planted)}')

@@ -36,7 +36,7 @@ def change(file: Path, **values: object) -> None:
 @pytest.mark.parametrize("command", [["view", "--no-open"], ["report"], ["analyze"], ["show"]])
 @pytest.mark.parametrize("run_id", ["/{victim}", "../../victim", "..", ".", "", "a/b"])
 def test_a_run_s_id_leads_nowhere(results, tmp_path, command, run_id):
-    """An absolute one, joined to a path, became what the explorer removed."""
+    """The explorer removed the directory that an absolute run_id named."""
     victim = tmp_path / "victim"
     shutil.copytree(next((EXAMPLE / "runs").iterdir()), victim)
     before = sorted(victim.iterdir())
@@ -53,7 +53,7 @@ def test_a_run_s_id_leads_nowhere(results, tmp_path, command, run_id):
 @pytest.mark.parametrize("key", ["experiment", "variant"])
 @pytest.mark.parametrize("name", ["{where}/victim", "../victim", ".."])
 def test_a_campaign_s_name_leads_nowhere(results, tmp_path, command, key, name):
-    """The bundle was written, and an older one removed, where the experiment's name led."""
+    """`nagi bundle` wrote, and removed an older bundle, where the experiment's name led."""
     victim = tmp_path / "victim.tar.zst"
     victim.write_text("precious")
     (tmp_path / "cwd").mkdir()
@@ -159,7 +159,7 @@ def test_a_damaged_file_is_named_with_the_cure_that_helps(results, tmp_path, fil
     ],
 )
 def test_damage_of_what_was_published_is_named(results, tmp_path, file, content):
-    """Of damaged checksums none was compared, and all was well."""
+    """`nagi verify` compared nothing where checksums were damaged, and said that all was well."""
     published = tmp_path / "published"
     assert nagi("publish", str(results), str(published), cwd=tmp_path).returncode == 0
     assert nagi("verify", str(results), str(published), cwd=tmp_path).returncode == 0
@@ -202,7 +202,7 @@ def test_a_capture_that_was_cut_is_not_shown(results, tmp_path, command):
 
 @pytest.mark.parametrize("content", ["", "{}", "[" * 10_000])
 def test_a_damaged_verdict_is_named(results, tmp_path, content):
-    """The run was said to be missing, while its metrics were shown."""
+    """`nagi show` said that the run was missing, and showed its metrics."""
     (run,) = (results / "runs").iterdir()
     (run / "verdict.json").write_text(content)
     done = nagi("show", str(results), cwd=tmp_path)
@@ -303,7 +303,7 @@ def test_a_name_is_no_formula(results, tmp_path, name):
 
 
 def test_a_page_runs_nothing_that_a_name_has_in_it(results, tmp_path):
-    """A medium's name went into an attribute of report.html as it was."""
+    """report.html had a medium's name in an attribute, unescaped."""
     nasty = "<img src=x onerror=alert(1)>\"'><script>alert(1)</script>"
     change(results / "campaign.json", title=nasty, reference=nasty)
     assert nagi("report", str(results), "--format", "html", cwd=tmp_path).returncode == 0

@@ -44,7 +44,7 @@ def spec_in(directory: Path, client: str = _SENDS, delay: str = "5 ms") -> Path:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
-    """A campaign of another experiment."""
+    """Make a campaign of another experiment."""
     return Path(shutil.copytree(EXAMPLE, tmp_path / "results"))
 
 
@@ -63,7 +63,7 @@ class TestInGuests:
         assert (elsewhere / "campaign.json").read_bytes() == before
 
     def test_a_failed_run_is_run_again_and_what_is_left_is_listed_and_removed(self, tmp_path):
-        """Its second try was taken for the first one's records: guests begin at one instant."""
+        """nagi took the second try's records for the first one's: guests begin at one instant."""
         spec_in(tmp_path, client="[sh, -c, 'exit 3']")
         for _ in range(2):
             done = nagi("run", "edited.yaml", cwd=tmp_path)

@@ -114,7 +114,7 @@ exec /usr/bin/python3 -IS -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321fedc
 
 @pytest.fixture
 def listener(tmp_path: Path) -> Iterator[Path]:
-    """The path of a Unix socket that anybody may connect to."""
+    """Listen at a Unix socket that anybody may connect to, and give its path."""
     path = tmp_path / "planted.sock"
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))

@@ -161,7 +161,7 @@ def _require_programs() -> None:
 
 
 def _build_modules(kernel_build: Path, scratch: Path) -> list[Path]:
-    """The TCP schemes as modules of the kernel with this build directory."""
+    """Build the TCP schemes as modules of the kernel with this build directory."""
     stage_module_sources(sorted(_MODULE_SOURCES.glob("*.c")), scratch)
     done = subprocess.run(
         module_command(kernel_build, scratch),

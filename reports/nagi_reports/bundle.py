@@ -230,8 +230,8 @@ def _unpack(bundle: Path, target: Path) -> dict[str, str]:
 
 
 class _Bounded:
-    """What a bundle unpacks to, as far as it may: a small file can become one that fills the disk,
-    or, in the headers of an archive, the memory."""
+    """Read what a bundle unpacks to, up to a bound: a small file can unpack to one that fills the
+    disk or, by the headers of its archive, the memory."""
 
     def __init__(self, stream: pa.NativeFile, bundle: Path, target: Path) -> None:
         self._stream = stream
@@ -261,7 +261,7 @@ _SPARE_BYTES = 64 << 20  # that stay free on the disk
 
 
 def _inner_name(bundle: Path, member: tarfile.TarInfo) -> str:
-    """The name of a member below the bundle's folder. Raises InputError if it is no plain one."""
+    """Return a member's name below the bundle's folder. Raises InputError if it is no plain one."""
     name = member.name
     parts = PurePosixPath(name).parts if len(name) <= _MAX_NAME and name.isprintable() else ()
     # A sparse file becomes as large as its header says, whatever there is of it in the archive.

@@ -78,8 +78,8 @@ _DIRECT = 10  # more curves than this are told apart by a legend
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Give matplotlib its own defaults and nagi's settings for a while, whatever the user's
-    matplotlibrc says: the same runs give the same figures."""
+    """Give matplotlib its own defaults and nagi's settings while figures are drawn. The user's
+    matplotlibrc has no say: the same runs give the same figures."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(_RC)

@@ -28,8 +28,8 @@ def html_templates(
 
 
 def content_policy(scripts: Iterable[str] = (), *, loads_scripts: bool = False) -> str:
-    """Return a page's Content-Security-Policy: whatever a text of strangers has in it, the page
-    fetches nothing, sends nothing, and runs `scripts` alone, which are in it, and with
+    """Return a page's Content-Security-Policy. With it the page fetches and sends nothing, even if
+    a stranger's text got into it, and runs only `scripts`, which are in the page, and with
     `loads_scripts` those beside it on the disk or the server."""
     digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
     sources = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]

@@ -27,7 +27,7 @@ def run(tmp_path):
 
 
 def test_what_is_not_as_it_was_recorded_is_not_analysed(run):
-    """A capture that was cut in the middle gave a goodput of half, of a valid run."""
+    """A capture cut in the middle gave half of the goodput, and the run was valid."""
     capture = run / "server.core.pcap"
     content = capture.read_bytes()
     capture.write_bytes(content[: len(content) // 2])

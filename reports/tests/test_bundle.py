@@ -266,7 +266,7 @@ def test_parts_are_named_by_their_repeats(repeats, name):
 
 @pytest.mark.parametrize("header", [False, True])
 def test_a_bundle_that_unpacks_to_far_more_than_it_is_stops_early(tmp_path, header):
-    """A file of zeros, or a header of an archive that is read into memory at once."""
+    """A file of zeros filled the disk; a header of an archive is read into memory at once."""
     out = tmp_path / "out"
     path = tmp_path / "bomb.tar.zst"
     member = tarfile.TarInfo("campaign/campaign.json")

@@ -28,7 +28,7 @@ _EXPERIMENTS = 100  # that are remembered
 
 
 class Pace(Contract):
-    """What runs were estimated to take, without any pace, and what they took."""
+    """Compare the sums of what runs were estimated to take, by the formula alone, and took."""
 
     estimated_s: float = 0.0
     took_s: float = 0.0
@@ -47,7 +47,7 @@ class Pace(Contract):
 
 
 class Paces(Contract):
-    """What pace.json holds: a pace for each experiment, and for each kind of runs (kind_of)."""
+    """Hold the content of pace.json: a pace for each experiment and each kind of runs (kind_of)."""
 
     schema_version: Literal[3] = 3
     experiments: dict[str, Pace] = Field({})
@@ -131,8 +131,8 @@ def known() -> Paces:
 
 
 def learn(plan: RunPlan, lesson: Pace) -> None:
-    """Keep what runs like `plan` were to take, without any pace, and took, or would have taken
-    without other programs (Share). What cannot be kept is not."""
+    """Write what runs like `plan` took, without the share of other programs (Share), and what the
+    formula alone had said. A file that cannot be written is left as it is."""
     paces, name, kind = known(), _experiment_of(plan), kind_of(plan)
     if lesson == Pace():
         return

@@ -151,7 +151,7 @@ def _print_what_can_be_printed() -> None:
 
 
 def main() -> None:
-    """The entry point: errors become one message and an exit status."""
+    """Run the command line; print an error as one message and exit with its status."""
     _print_what_can_be_printed()
     try:
         _require_usable_paths()

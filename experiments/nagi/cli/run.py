@@ -288,8 +288,8 @@ class _Launch:
     def _learn(
         self, selection: Selection, done_before: set[str], progress: Progress, share: float
     ) -> None:
-        """Keep what the campaign's runs took beside the estimate, for the next estimate. `share`:
-        of the processors, that other programs left."""
+        """Write what the campaign's runs took beside their estimate, for the next estimate.
+        `share`: the share of the processors that other programs left."""
         estimated_s, took_s = progress.beside_estimate()
         made = [
             plan

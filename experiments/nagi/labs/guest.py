@@ -44,8 +44,8 @@ _LAST_LINES = 4
 
 @dataclass(frozen=True)
 class Ended:
-    """How a guest ended; `console` has the last lines that it wrote there. `stuck`: it was ended,
-    as it worked without getting on."""
+    """Say how a guest ended. `console` has the last lines of its console. `stuck`: the watchdog
+    ended it, because it used processors while its clock stood still."""
 
     in_time: bool
     wall_s: float
@@ -139,7 +139,7 @@ class _Watchdog:
         self._next = 0.0
 
     def is_stuck(self) -> bool:
-        """Return whether the guest has worked for STUCK_PROCESSOR_S in vain."""
+        """Return whether STUCK_PROCESSOR_S of processors passed while the clock stood still."""
         if time.monotonic() < self._next:
             return False
         self._next = time.monotonic() + _LOOK_EVERY_S
@@ -183,8 +183,8 @@ def require_able(free_mib: int | None = None) -> None:
 
 
 def require_machine(filter_: Path | None = None, free_mib: int | None = None) -> None:
-    """Raise InputError if this machine cannot run guests, whatever kernel they have. `filter_`: the
-    seccomp filter to try, None: none, where it is yet to come. `free_mib`: as require_able()."""
+    """Raise InputError if this machine cannot run guests of any kernel. `filter_`: the seccomp
+    filter to try; None: none, before it is built. `free_mib`: as require_able()."""
     require_sandbox(filter_)
     if shutil.which("taskset") is None:
         raise refuse("the virtual lab needs taskset", "install it: `apt-get install util-linux`")

@@ -107,10 +107,9 @@ def _compiled(source: Path, _state: tuple[tuple[str, int], ...]) -> Path:
 def compile_in_sandbox(
     command: list[str], *, writable: Mapping[Path, Path], readable: Mapping[Path, Path]
 ) -> subprocess.CompletedProcess[str]:
-    """Run a compiler over a scheme that may be a stranger's: what it includes, by whatever path and
-    directive, it finds among the given files (path inside -> path outside) and the system's alone.
-    Its messages are in English, and are all in `stdout`. Raises InputError if there is no sandbox
-    or no such compiler."""
+    """Run a compiler over a scheme that may be a stranger's. It can read the given files (path
+    inside -> path outside) and the system's, no others. Its messages are in English, all of them
+    in `stdout`. Raises InputError if there is no sandbox or no such compiler."""
     program = shutil.which(command[0])
     if program is None:
         raise refuse(

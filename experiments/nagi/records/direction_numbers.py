@@ -40,8 +40,8 @@ def count_of_directions(plan: RunPlan) -> int:
 def are_receivers(
     numbers: npt.NDArray[Any], stations: npt.NDArray[np.int64], plan: RunPlan
 ) -> npt.NDArray[np.bool_]:
-    """Whether the media whose stations `numbers` are have stations with those places (-1: none);
-    links have none. `numbers` are below count_of_directions()."""
+    """Return where the medium of station `numbers` has a station with the place in `stations`, or
+    `stations` is -1 (nobody). Links have no stations. `numbers` are below count_of_directions()."""
     counts = np.zeros(count_of_directions(plan), np.int64)
     number = 2 * len(plan.links)
     for medium in plan.media:

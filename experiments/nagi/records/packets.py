@@ -109,7 +109,7 @@ def to_table(records: Records, plan: RunPlan) -> pd.DataFrame:
 
 
 def _next_hops(records: Records) -> npt.NDArray[np.int64]:
-    """The place of each packet's next station in its medium; -1: none."""
+    """Return the place of each packet's next station in its medium; -1: none."""
     hops = records["next_hop"].astype(np.int64)
     return np.where(hops < NOBODY, hops - 1, -1)
 

@@ -157,14 +157,14 @@ def require_same_experiment(directory: CampaignDirectory, wanted: Wanted) -> Non
     if not any(directory.runs.glob("*/verdict.json")):
         return
     raise refuse(
-        f"the runs in this directory are of {_named(experiment, variant)}, and this would be "
-        f"{_named(*wants)}",
+        f"the runs in this directory are of {_describe(experiment, variant)}, and this would be "
+        f"{_describe(*wants)}",
         "give another directory with --out, or remove this one if you need it no more",
         file=str(directory.out),
     )
 
 
-def _named(experiment: object, variant: object) -> str:
+def _describe(experiment: object, variant: object) -> str:
     of_variant = f", variant {excerpt(str(variant))}" if variant else ""
     return f"experiment {excerpt(str(experiment))}{of_variant}"
 

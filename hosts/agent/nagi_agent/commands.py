@@ -116,8 +116,8 @@ def status_in_words(status: int) -> str:
 
 
 def missing(command: list[str], user: str) -> Optional[str]:
-    """Why `user` cannot run a command here, and what would help; None if it can, or if the program
-    is one of the command's own files, of which the plan's maker has seen that everybody can."""
+    """Return why `user` cannot run a command here, with the cure; None if he can. The planner has
+    checked that everybody can run a program of the command's own `files`."""
     program = command[0]
     if program.startswith("./"):
         return None

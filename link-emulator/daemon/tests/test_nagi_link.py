@@ -620,7 +620,7 @@ def test_a_closed_terminal_ends_it_in_order(wire, tmp_path, how):
 
 
 def test_goes_on_when_nobody_reads_its_log(wire, tmp_path):
-    """Its standard output and error are a pipe whose reader is gone."""
+    """SIGPIPE killed it: its standard output and error are a pipe whose reader is gone."""
     program = f"{NAGI_LINK} run {configuration(tmp_path)} 2>&1 | head -n 1"
     shell = wire.start("middle", "bash", "-c", program)
     while "ready" not in shell.stdout.readline():

@@ -13,7 +13,7 @@ GOOD = bytes.fromhex("4e6f104400000000000f0200000000070000002a0000002b")
 
 
 def is_answer(datagram: bytes) -> bool:
-    """Whether `answer` takes a datagram; it raises ValueError alone."""
+    """Return whether `answer` takes a datagram; nothing but ValueError may come out of it."""
     try:
         number, words = answer(datagram)
     except ValueError:

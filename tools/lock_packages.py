@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -62,7 +63,10 @@ def resolve(source: list[str], pins: list[str]) -> dict[str, str]:
 
 
 def main() -> None:
-    asked = [*PROJECT["dependencies"], *sum(PROJECT["optional-dependencies"].values(), [])]
+    asked = [
+        *PROJECT["dependencies"],
+        *chain.from_iterable(PROJECT["optional-dependencies"].values()),
+    ]
     pins = pins_in([LOCKS / f"{layer}.txt" for layer in LAYERS], asked)
     locked: dict[str, dict[str, str]] = {}
     for layer, (extra, before) in LAYERS.items():
