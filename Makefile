@@ -107,7 +107,7 @@ packages:
 	fi
 
 # Python compiles what it imports, when it does: most of what these packages bring is never imported.
-PIP := $(RUN)/pip install -q --disable-pip-version-check --progress-bar off --no-compile
+PIP := $(RUN)/pip install -qq --disable-pip-version-check --progress-bar off --no-compile
 # Nothing but the locked versions, in files whose hashes are locked, too.
 LOCKED := $(PIP) --no-deps --require-hashes
 locked = $(1:%=-r requirements/%.txt)
@@ -350,7 +350,7 @@ p4runtime-shell: $(SHELL_VENV)/.installed
 $(SHELL_VENV)/.installed: requirements/p4runtime-shell.txt
 	@echo "== installing p4runtime-shell into $(SHELL_VENV)"
 	@test -x $(SHELL_VENV)/bin/python || $(PYTHON) -m venv $(SHELL_VENV)
-	@$(SHELL_VENV)/bin/pip install -q --disable-pip-version-check --progress-bar off --require-hashes -r $<
+	@$(SHELL_VENV)/bin/pip install -qq --disable-pip-version-check --progress-bar off --require-hashes -r $<
 	@touch $@
 
 # p4c is beside nagi, not a part of it: P4C names p4c-bm2-ss where it is not on PATH. PROGRAM="p4/edge.p4" compiles that one
