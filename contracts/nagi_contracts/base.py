@@ -105,6 +105,8 @@ RUN_CURE = "restore it, or remove its run's directory and run the campaign again
 _MAX_DEPTH = 16  # of directories in results
 # An instant of a run: runs take a day at most.
 Instant = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
+# Seconds since the epoch, in years that calendars have.
+Date = Annotated[float, Field(ge=0, lt=253_402_300_800, allow_inf_nan=False)]
 Whole = Annotated[int, Field(strict=True)]  # true is no number here
 Flag = Annotated[bool, Field(strict=True)]
 
@@ -121,8 +123,7 @@ def write_whole(path: Path, text: str) -> None:
 def refuse_links(directory: Path) -> None:
     """Raise InputError if a directory of results, which may be a stranger's, has a symbolic link in
     it: what is written there would land where the link leads. The directory's own path may be one.
-    Raise InputError also for pipes and devices, and for more directories in each other than results
-    have.
+    Raise InputError also for pipes and devices, and for directories nested deeper than results are.
     """
     left = [(str(directory), 0)]
     while left:
@@ -139,11 +140,13 @@ def refuse_links(directory: Path) -> None:
                     )
                 if entry.is_dir(follow_symlinks=False):
                     left.append((entry.path, depth + 1))
-                elif not entry.is_file(follow_symlinks=False) and _waits(Path(entry.path)):
+                elif not entry.is_file(follow_symlinks=False) and is_pipe_or_device(
+                    Path(entry.path)
+                ):
                     raise refuse("it is a pipe or a device", "remove it", file=entry.path)
 
 
-# Values as they begin, for texts to be searched quickly; texts in them may look the same.
+# A quick search for numbers that may be too large; texts can match as well.
 _MAYBE_HUGE = re.compile(rb"[:\[,]\s*-?(?:NaN|Infinity|[0-9]{21,}|[0-9.]+[eE]\+?[0-9]{2,})")
 _HUGE = 1e30  # far from what any quantity comes to, and from what floats hold
 
@@ -157,7 +160,7 @@ def _has_huge_number(value: Any) -> bool:
     return isinstance(value, int | float) and not abs(value) <= _HUGE
 
 
-def _waits(path: Path) -> bool:
+def is_pipe_or_device(path: Path) -> bool:
     """Return whether a path is a pipe or a device, of which a reader may wait forever."""
     try:
         mode = path.lstat().st_mode
@@ -185,7 +188,7 @@ class Contract(BaseModel):
         """Reads a file. Raises InputError if it is missing or does not keep to the contract."""
         content = file_of_run(path)
         try:
-            read = cls.model_validate_json(content)
+            read = cls.model_validate_json(content, strict=True)  # a text is no number
         except ValidationError as error:
             errors = error.errors()
             keys = [each["loc"] for each in errors if each["type"] == "extra_forbidden"]
@@ -200,7 +203,7 @@ class Contract(BaseModel):
             ) from None
         if _MAYBE_HUGE.search(content) and _has_huge_number(from_json(content)):
             raise refuse(
-                "it has a number that is none, or out of all bounds",
+                "it has a number that is not finite, or larger than 1e30",
                 f"it was damaged: {cls.damage_cure}",
                 file=str(path),
             )

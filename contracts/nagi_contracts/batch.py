@@ -108,7 +108,7 @@ class Batch(Contract):
     files: dict[str, str] = Field(
         {},
         exclude_if=is_empty,
-        description="where the agent's host has the files of commands: SHA-256 in plans -> path",
+        description="where the agent's host has the files of commands: SHA-256/NAME -> path",
     )
     runs: list[ScheduledRun]
     collected: list[str] = Field(

@@ -499,6 +499,11 @@ class CommandFile(FromFile):
     name: str
     sha256: str = Field(description="of its content: a file's, or all names, modes and contents")
 
+    @property
+    def key(self) -> str:
+        """Return what stands for it in a batch: files of one content may have several names."""
+        return f"{self.sha256}/{self.name}"
+
 
 class CommandPlan(Contract):
     """The user's own applications that make a flow, as command lines without a shell."""

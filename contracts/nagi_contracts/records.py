@@ -31,11 +31,12 @@ import hashlib
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, model_validator
 
 from nagi_contracts.base import (
     RUN_CURE,
     Contract,
+    Date,
     PlainName,
     PlainNameOrEmpty,
     is_default,
@@ -299,7 +300,7 @@ class NodeRecord(Contract):
     node: str
     status: Literal["ok", "failed"]
     error: str | None
-    began_realtime_s: float
+    began_realtime_s: Date
     in_time: bool = Field(
         True, exclude_if=is_true, description="whether it was ready when the run was to begin"
     )
@@ -400,8 +401,8 @@ class Manifest(Contract):
     lab: str
     cell: str
     build: Build
-    began_realtime_s: float = Field(description="by the emulator's clock; a guest's has no date")
-    collected_s: float | None = Field(
+    began_realtime_s: Date = Field(description="by the emulator's clock; a guest's has no date")
+    collected_s: Date | None = Field(
         None,
         exclude_if=is_none,
         description="when its records were collected: seconds since 1970 by the clock of the "
@@ -420,13 +421,15 @@ class Manifest(Contract):
         """When it was run, in seconds since 1970, for people."""
         return self.began_realtime_s if self.collected_s is None else self.collected_s
 
-    def require_files(self, run: Path, *, only_sizes: bool = False, may_lack: bool = False) -> None:
+    def require_files(
+        self, run: Path, *, only_sizes: bool = False, allow_missing: bool = False
+    ) -> None:
         """Raise InputError if a file of a run's directory is not as it was when it was recorded.
-        `only_sizes`: whether to compare just the sizes, which is quick. `may_lack`: whether files
-        may be missing, as captures may of runs whose metrics are there."""
+        `only_sizes`: compare just the sizes, which is quick. `allow_missing`: accept missing files,
+        such as captures of runs whose metrics are there."""
         for name, recorded in self.files.items():
             path = run / name
-            if may_lack and not path.exists():
+            if allow_missing and not path.exists():
                 continue
             is_as_large = path.is_file() and path.stat().st_size == recorded.bytes
             if is_as_large and (only_sizes or sha256_of(path) == recorded.sha256):
@@ -623,12 +626,13 @@ class Campaign(Contract):
     )
     statements: list[Statement] = Field([], description="what the report holds the results against")
 
-    @field_validator("only")
-    @classmethod
-    def _refuse_repeats_without_number(cls, only: dict[str, list[str]]) -> dict[str, list[str]]:
-        if not all(value.isascii() and value.isdecimal() for value in only.get("repeat", [])):
-            raise ValueError("a repeat is not a number")
-        return only
+    @model_validator(mode="after")
+    def _refuse_repeats_without_number(self) -> Self:
+        is_axis = any("repeat" in run.point for run in self.runs)
+        repeats = [] if is_axis else self.only.get("repeat", [])
+        if not all(value.isascii() and value.isdecimal() for value in repeats):
+            raise ValueError("only: values of `repeat` must be whole numbers")
+        return self
 
     def command(self, spec: str) -> list[str]:
         """The command line that makes the same runs, of the experiment in a file."""

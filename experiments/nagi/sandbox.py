@@ -41,9 +41,10 @@ _HOST_NAME = "guest"
 
 @dataclass(frozen=True)
 class Sandbox:
-    """Show a program some files of the machine, and nothing else. `filter`: the file with the
-    seccomp filter; None: all system calls are allowed. `writable`, `readable`: path inside -> path
-    outside."""
+    """A sandbox that shows a program some files of the machine, and nothing else.
+
+    `filter`: the file with the seccomp filter; None: all system calls are allowed. `writable`,
+    `readable`: path inside -> path outside."""
 
     filter: Path | None = None
     writable: Mapping[Path, Path] = field(default_factory=dict)

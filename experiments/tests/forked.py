@@ -4,6 +4,7 @@ second or two, and some tests run it sixty times."""
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import subprocess
@@ -32,7 +33,7 @@ def nagi(
         child = os.fork()
         if child == 0:
             _run(list(arguments), cwd, user, environment or {}, out, err)
-        status = _status(child)
+        status = _status(child, err)
         out.seek(0)
         err.seek(0)
         return subprocess.CompletedProcess(arguments, status, out.read(), err.read())
@@ -50,6 +51,7 @@ def _run(
     try:
         os.dup2(out.fileno(), 1)
         os.dup2(err.fileno(), 2)
+        faulthandler.dump_traceback_later(_TIMEOUT_S - 2, file=2)
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
@@ -75,8 +77,9 @@ def _run(
         os._exit(status)
 
 
-def _status(child: int) -> int:
-    """Its exit status, as subprocess gives it."""
+def _status(child: int, err: TextIO) -> int:
+    """Return its exit status, as subprocess gives it. Raises AssertionError with where it was, if
+    it takes too long."""
     until = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < until:
         ended, how = os.waitpid(child, os.WNOHANG)
@@ -85,4 +88,5 @@ def _status(child: int) -> int:
         time.sleep(0.01)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    raise AssertionError(f"nagi was not done after {_TIMEOUT_S:g} s")
+    err.seek(0)
+    raise AssertionError(f"nagi was not done after {_TIMEOUT_S:g} s: {err.read()}")

@@ -103,6 +103,20 @@ def test_files_and_programs_have_to_fit(spec, old, new, complaint):
     assert complaint in _refused(spec)
 
 
+def test_a_link_has_its_own_name(spec):
+    (spec.parent / "bin" / "serve").rename(spec.parent / "bin" / "serve-1.2")
+    (spec.parent / "bin" / "serve").symlink_to("serve-1.2")
+    assert [file.name for file in _plan(spec).files()] == ["serve", "www"]
+    (spec.parent / "bin" / "serve").unlink()
+    (spec.parent / "bin" / "serve").symlink_to("serve")
+    assert "files.0: there is no file" in _refused(spec)
+
+
+def test_a_program_is_among_the_files(spec):
+    spec.write_text(spec.read_text().replace("./serve", "./www/../../bin/serve"))
+    assert "leads out of `files`" in _refused(spec)
+
+
 def test_other_machines_are_not_sent_files(spec):
     with pytest.raises(InputError, match="flow bulk has `files`, which are not sent to other"):
         require_same_machine([_plan(spec)])
@@ -111,7 +125,16 @@ def test_other_machines_are_not_sent_files(spec):
 @pytest.mark.virtual
 @in_virtual_time[1]
 def test_applications_find_their_files_and_nothing_else(spec, tmp_path):
-    (tmp_path / "bin" / "serve").write_text(f'#!/bin/sh\ntest -e "{spec}" && exit 3\n{_SERVE[10:]}')
+    """Two of one content, too, and one by a link."""
+    for name in ("one.conf", "two.conf"):
+        (tmp_path / name).touch(mode=0o644)
+    (tmp_path / "bin" / "serve-1.2").write_text(
+        f'#!/bin/sh\ntest -e "{spec}" && exit 3\ncat one.conf two.conf || exit 4\n{_SERVE[10:]}'
+    )
+    (tmp_path / "bin" / "serve-1.2").chmod(0o755)
+    (tmp_path / "bin" / "serve").unlink()
+    (tmp_path / "bin" / "serve").symlink_to("serve-1.2")
+    spec.write_text(spec.read_text().replace("serve, www", "serve, www, one.conf, two.conf"))
     run(spec, tmp_path / "out")
     (done,) = runs_of(tmp_path / "out").values()
     assert "forty-two" in (done / "command-server.bulk.log").read_text()

@@ -171,6 +171,8 @@ def test_pip_installs_nothing_but_files_whose_hashes_are_locked():
     project = PYPROJECT["project"]
     extras = chain.from_iterable(project["optional-dependencies"].values())
     for asked in [*project["dependencies"], *extras]:
+        if asked.startswith("nagi["):  # the packages of another extra
+            continue
         name, version_asked = re.fullmatch(r"([\w.-]+)(?:\[.*\])?==([\w.]+)", asked).groups()
         assert nagis[re.sub("[-_.]+", "-", name).lower()] == version_asked, "make lock"
 

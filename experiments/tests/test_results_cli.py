@@ -181,7 +181,7 @@ def test_what_cannot_be_compared_is_refused(refused, nagi, tmp_path):
     table = pd.read_parquet(one / "results.parquet").drop(columns="rtt_mean_s")
     table.to_parquet(one / "results.parquet")
     said = refused("compare", one, other_seed, "--metric", "rtt_mean_s")
-    assert f"compute it with `nagi analyze {one}`" in said
+    assert f"make it again with `nagi analyze {one}`" in said
     (one / "results.parquet").write_bytes(b"PAR1")
     assert "cannot read the table" in refused("compare", one, other)
 

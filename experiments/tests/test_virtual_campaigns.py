@@ -76,7 +76,7 @@ class TestInGuests:
         assert "done there: 1 valid, 0 invalid, 0 failed; to run: 0\n" in done.stdout
         shown = nagi("show", "results/edited", cwd=tmp_path).stdout
         for said in (done.stdout, shown):
-            assert "1 run of no point any more, " in said and "nagi prune " in said
+            assert "1 run that this campaign no longer lists, " in said and "nagi prune " in said
         before = {run.name for run in (tmp_path / "results" / "edited" / "runs").iterdir()}
         assert nagi("prune", "results/edited", cwd=tmp_path).returncode == 2  # nobody to ask
         done = nagi("prune", "results/edited", "--yes", cwd=tmp_path)

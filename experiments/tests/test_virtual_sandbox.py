@@ -186,6 +186,26 @@ def test_a_module_of_the_guest_kernel_reaches_nothing_of_this_machine(
     assert {name: found[name] for name in forbidden if found[name] != -errno.ENOSYS} == {}
 
 
+def test_what_a_module_leaves_for_the_reader_of_records_is_removed(tmp_path: Path) -> None:
+    """nagi copied the file to which a link in the place of a record leads into the run."""
+    planted = tmp_path / "secret"
+    planted.write_text("the user's own")
+    own = tmp_path / "own"
+    console = guest.OWN / guest.CONSOLE
+    attempts = [
+        f'    TRY("a link", 88, (long)"{planted}", (long)"{guest.OWN}/x.jsonl", 0, 0, 0);',
+        f'    TRY("a directory", 88, (long)"/", (long)"{guest.OWN}/spool", 0, 0, 0);',
+        f'    TRY("a pipe", 133, (long)"{guest.OWN}/pipe", 010666, 0, 0, 0);',
+        f'    TRY("no console", 87, (long)"{console}", 0, 0, 0, 0);',
+        f'    TRY("a console", 88, (long)"{planted}", (long)"{console}", 0, 0, 0);',
+    ]
+    found = _results(attempts, tmp_path)
+    assert set(found.values()) == {0}, "the module could do it"
+    assert not any(path.is_symlink() for path in own.rglob("*"))
+    assert sorted(path.name for path in own.iterdir()) == [guest.CONSOLE, "init"]
+    assert planted.read_text() == "the user's own"
+
+
 def test_a_guest_sees_what_the_manual_lists(tmp_path: Path) -> None:
     """docs/virtual-lab.md: files of this machine, its own names and numbers in the rest of /etc."""
     own = tmp_path / "own"

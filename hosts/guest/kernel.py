@@ -29,7 +29,7 @@ from typing import Any
 
 # What it was tried with. Backports drop packages; then the newest one there is does.
 PACKAGE = "linux-source-7.2"
-OLDEST = (6, 16)  # from here on system calls go by seccomp, not by ptrace
+OLDEST = (6, 17)  # has DualPI2; from 6.16 on system calls go by seccomp, not by ptrace
 SUITE = "trixie-backports"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 FILE = "kernel.json"  # what a kernel is; nagi's GuestKernel says what is in there

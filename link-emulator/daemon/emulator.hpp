@@ -46,7 +46,10 @@ class Emulator final : public runtime::Service {
   }
   [[nodiscard]] bool stopped() const override { return controller_.stopped(); }
 
-  void set_privileges(const runtime::Privileges& privileges) override { privileges_ = privileges; }
+  void begin(const runtime::Privileges& privileges) override {
+    privileges_ = privileges;
+    recorder_.start();
+  }
   void finish() override;
   /// As links.json has it.
   [[nodiscard]] nlohmann::json account(bool complete) override;

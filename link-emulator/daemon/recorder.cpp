@@ -70,6 +70,13 @@ std::unique_ptr<io::PcapngFile> make_drop_file(const Config& config) {
 
 }  // namespace
 
+void Recorder::start() {
+  for (io::BackgroundFile* file : {packets_.get(), transmissions_.get()}) {
+    if (file != nullptr) file->start();
+  }
+  if (drops_) drops_->file().start();
+}
+
 Recorder::Recorder(const Config& config)
     : packets_path_(config.packets),
       transmissions_path_(config.transmissions),

@@ -43,6 +43,8 @@ class Recorder {
   /// A frame on a medium ended. `station`: the number of its sender; `index`: of the packet.
   void record_frame(std::uint8_t station, const model::AirFrame& frame, std::uint32_t index);
 
+  /// Starts the threads that write, with the rights that the caller has now.
+  void start();
   /// Writes what is left. Notes what was lost.
   void close(runtime::Notices& notices);
   /// Records that the disk could not take.

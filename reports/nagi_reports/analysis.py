@@ -134,7 +134,7 @@ def build_table(out: Path, campaign: Campaign) -> pd.DataFrame:
         directory = out / "runs" / run.run_id
         if (directory / METRICS).exists() and (directory / "manifest.json").exists():
             manifest = Manifest.read(directory / "manifest.json")
-            manifest.require_files(directory, only_sizes=True, may_lack=True)
+            manifest.require_files(directory, only_sizes=True, allow_missing=True)
     table = read_table(out, campaign)
     table.to_parquet(out / "results.parquet", index=False)
     return table

@@ -97,7 +97,8 @@ def bundle_name(campaign: Campaign) -> str:
 
 
 def _chosen_repeats(campaign: Campaign) -> str:
-    chosen = sorted({int(each) for each in campaign.only.get("repeat", [])})
+    is_axis = any("repeat" in run.point for run in campaign.runs)
+    chosen = sorted({int(each) for each in campaign.only.get("repeat", [])}) if not is_axis else []
     if not chosen:
         return ""
     if len(chosen) > 1 and chosen == list(range(chosen[0], chosen[-1] + 1)):
@@ -223,15 +224,15 @@ def _unpack(bundle: Path, target: Path) -> dict[str, str]:
                         digest.update(chunk)
                         file.write(chunk)
                 sums[name] = digest.hexdigest()
-    except (OSError, EOFError, tarfile.TarError) as error:
+    except (OSError, EOFError, ValueError, tarfile.TarError) as error:  # ValueError: of a header
         what = " ".join(str(getattr(error, "strerror", None) or error).split())
         raise refuse(f"cannot be read past {at}: {what}", _CURE, file=str(bundle)) from None
     return sums
 
 
 class _Bounded:
-    """Read what a bundle unpacks to, up to a bound: a small file can unpack to one that fills the
-    disk or, by the headers of its archive, the memory."""
+    """A stream that refuses to unpack more than a bound: a small file can unpack to one that fills
+    the disk or, by the headers of its archive, the memory."""
 
     def __init__(self, stream: pa.NativeFile, bundle: Path, target: Path) -> None:
         self._stream = stream

@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 import math
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from nagi_contracts.base import refuse_links
 from nagi_contracts.errors import refuse
 from nagi_contracts.results import metrics_of_results
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from nagi_reports.parquet import read_parquet
+from nagi_reports.parquet import read_parquet, require_kinds
 from nagi_reports.statistics import CONFIDENCE, Comparison, Mean, compare
 
 
@@ -100,6 +102,7 @@ def _compare(first: Side, second: Side, metric: str, key: list[str]) -> Comparis
 
 
 def _results(campaign: Path, metric: str) -> pd.DataFrame:
+    refuse_links(campaign)
     path = campaign / "results.parquet"
     if not path.exists():
         raise refuse(
@@ -107,15 +110,11 @@ def _results(campaign: Path, metric: str) -> pd.DataFrame:
             "give the --out of `nagi run`; if it was stopped, `nagi analyze` makes them",
             file=str(campaign),
         )
-    table = read_parquet(path, cure=f"make it again with `nagi analyze {campaign}`")
-    needed = ("run_id", "point_id", "seed", "status", "lab", "build", metric)
-    missing = next((name for name in needed if name not in table.columns), None)
-    if missing is not None:
-        raise refuse(
-            f"has no column {missing}: it is of an earlier version",
-            f"compute it with `nagi analyze {campaign}`",
-            file=str(path),
-        )
+    cure = f"make it again with `nagi analyze {shlex.quote(str(campaign))}`"
+    table = read_parquet(path, cure=cure)
+    texts = dict.fromkeys(("run_id", "point_id", "status", "lab", "build"), "text")
+    points = {name: "text" for name in table.columns if name.startswith("point.")}
+    require_kinds(table, {**texts, **points, "seed": "number", metric: "number"}, path, cure)
     return table
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 from nagi_contracts.base import RENAMED, refuse_old_name
 from nagi_contracts.errors import excerpt, refuse
 
-# Rows that all are the same take next to nothing in a file; rows of runs have times that differ.
+# Identical rows compress to almost nothing; real rows differ in their times.
 _ALWAYS_ROWS = 1_000_000
 _MAX_ROWS_PER_BYTE = 20
 
@@ -38,3 +39,20 @@ def read_parquet(
             cure or f"restore the file, or remove {path.parent} and run the campaign again",
             file=str(path),
         ) from None
+
+
+def require_kinds(table: pd.DataFrame, kinds: Mapping[str, str], path: Path, cure: str) -> None:
+    """Raise InputError if a column of a table that may be a stranger's is missing or is not of its
+    kind, "text" or "number". Numbers may be missing in rows, texts may not."""
+    for name, kind in kinds.items():
+        if name not in table.columns:
+            raise refuse(
+                f"it has no column {name}: is it of an earlier version?", cure, file=str(path)
+            )
+        column = table[name]
+        if kind == "text":
+            fits = all(isinstance(value, str) for value in column)
+        else:
+            fits = pd.api.types.is_numeric_dtype(column) and column.dtype != bool
+        if not fits:
+            raise refuse(f"its column {name} has values that are no {kind}", cure, file=str(path))

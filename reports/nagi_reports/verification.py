@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from nagi_contracts.base import refuse_links
 from nagi_contracts.errors import refuse
 from nagi_contracts.records import Campaign, CampaignRun, sha256_of
 from nagi_contracts.results import ResultRow
 
 from nagi_reports import analysis, bundle
-from nagi_reports.parquet import read_parquet
+from nagi_reports.parquet import read_parquet, require_kinds
 from nagi_reports.publication import FILE, Publication, programs
 
 # Parts of a build that move a run in virtual time.
@@ -60,6 +61,7 @@ class Verification:
 def verify(directory: Path, campaign: Campaign, published: Path) -> Verification:
     """Holds runs to what was published of them. Raises InputError if `published` is no publication
     of this experiment, or has none of the runs."""
+    refuse_links(published)
     made = _publication(campaign, published)
     theirs = {_key(run): run for run in Campaign.read(published / "campaign.json").runs}
     sums = _published_sums(published)
@@ -94,9 +96,7 @@ def verify(directory: Path, campaign: Campaign, published: Path) -> Verification
 def _published_table(published: Path) -> pd.DataFrame:
     path = published / "results.parquet"
     table = read_parquet(path, cure=_CURE)
-    for name in ("run_id", "flow", "status"):
-        if name not in table.columns:
-            raise refuse(f"it has no column {name}", _CURE, file=str(path))
+    require_kinds(table, dict.fromkeys(("run_id", "flow", "status"), "text"), path, _CURE)
     return table
 
 

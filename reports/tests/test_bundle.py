@@ -264,6 +264,26 @@ def test_parts_are_named_by_their_repeats(repeats, name):
     assert bundle_name(part) == f"example-short-{name}"
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"GNU.sparse.map": "abc"},
+        {"GNU.sparse.size": "x"},
+        {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"},
+    ],
+)
+def test_a_header_that_makes_no_sense_is_refused(tmp_path, headers):
+    path = tmp_path / "odd.tar.zst"
+    member = tarfile.TarInfo("campaign/campaign.json")
+    member.size = 512
+    member.pax_headers = headers
+    with pa.CompressedOutputStream(str(path), "zstd") as stream:
+        stream.write(member.tobuf(tarfile.PAX_FORMAT) + bytes(512) + bytes(1024))
+    with pytest.raises(InputError, match=r"cannot be read past|is not a file of a campaign"):
+        read_bundle(path, tmp_path / "out")
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
 @pytest.mark.parametrize("header", [False, True])
 def test_a_bundle_that_unpacks_to_far_more_than_it_is_stops_early(tmp_path, header):
     """A file of zeros filled the disk; a header of an archive is read into memory at once."""

@@ -2,6 +2,7 @@
 #include "io/background_file.hpp"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,12 +16,25 @@ constexpr std::size_t chunk_bytes = 256 * 1024;
 constexpr std::size_t max_behind = 128;  // chunks: 32 MiB
 }  // namespace
 
+Scheduling::Scheduling() : policy_(sched_getscheduler(0)) {
+  sched_getparam(0, &parameters_);
+  sched_getaffinity(0, sizeof processors_, &processors_);
+}
+
+void Scheduling::apply() const {
+  sched_setscheduler(0, policy_, &parameters_);
+  sched_setaffinity(0, sizeof processors_, &processors_);
+}
+
 BackgroundFile::BackgroundFile(const std::string& path, WhenBehind when_behind)
     : file_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)),
       when_behind_(when_behind) {
   if (file_.get() < 0) throw_errno("cannot write " + path);
   filling_.reserve(chunk_bytes);
-  writer_ = std::thread(&BackgroundFile::write_chunks, this);
+}
+
+void BackgroundFile::start() {
+  if (!writer_.joinable()) writer_ = std::thread(&BackgroundFile::write_chunks, this);
 }
 
 BackgroundFile::~BackgroundFile() { close(); }
@@ -35,6 +49,7 @@ void BackgroundFile::append(std::span<const std::byte> bytes) {
 }
 
 void BackgroundFile::hand_over() {
+  start();
   std::unique_lock lock(mutex_);
   if (when_behind_ == WhenBehind::wait) {
     changed_.wait(lock, [this] { return behind_ < max_behind || !trouble_.empty(); });
@@ -53,7 +68,9 @@ void BackgroundFile::hand_over() {
 }
 
 std::string BackgroundFile::close() {
-  if (writer_.joinable()) {
+  if (!closed_) {
+    closed_ = true;
+    start();
     {
       const std::lock_guard lock(mutex_);
       full_.push_back(std::move(filling_));
@@ -67,6 +84,7 @@ std::string BackgroundFile::close() {
 }
 
 void BackgroundFile::write_chunks() {
+  scheduling_.apply();
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return !full_.empty() || closing_; });

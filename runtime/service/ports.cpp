@@ -24,23 +24,28 @@ constexpr std::size_t max_in_flight = 65536;  // 134 MB
 
 /// How many frames a port holds while this process does not run: those of 50 ms at the highest rate
 /// asked for, as long as the kernel may give the processor to others, and bursts. Each takes 2 KB
-/// of memory that is pinned whether frames come or not, so the ports share what there may be: a
-/// link of a few takes 21 MB, one of many 1.3 MB. Where time stands still while this process runs,
-/// only bursts wait.
+/// of memory that is pinned whether frames come or not, so more than eight ports share what there
+/// may be: a link of a few takes 21 MB, one of many 1.3 MB. In virtual time only bursts wait.
 std::uint32_t receive_ring(const Expected& expected, std::size_t ports, bool virtual_time) {
-  constexpr std::uint64_t of_few = 4096;  // 160 ms of 25,000 packets/s
-  constexpr std::uint64_t of_some = 1024;
-  constexpr std::uint64_t of_many = 256;
+  constexpr std::uint64_t burst_of_few = 4096;  // 160 ms of 25,000 packets/s
+  constexpr std::uint64_t burst_of_some = 1024;
+  constexpr std::uint64_t burst_of_many = 256;
   constexpr std::uint64_t without_rate = 8192;
   constexpr std::uint64_t maximum = 32768;
-  constexpr std::uint64_t all = 1 << 17;  // of all ports: 268 MB
-  const std::uint64_t bursts = ports <= 8 ? of_few : ports <= 16 ? of_some : of_many;
+  constexpr std::uint64_t all_ports = 1 << 17;  // of all ports: 268 MB
+  const std::uint64_t bursts = ports <= 8    ? burst_of_few
+                               : ports <= 16 ? burst_of_some
+                                             : burst_of_many;
   std::uint64_t frames = bursts;
   for (const auto& rate : expected.rates) {
     frames = std::max(frames, rate ? rate->bits_per_second / 20 / usual_frame_bits : without_rate);
   }
-  if (ports > 8) frames = virtual_time ? bursts : std::min(frames, std::max(bursts, all / ports));
-  return static_cast<std::uint32_t>(std::bit_ceil(std::min(frames, maximum)));
+  frames = std::bit_ceil(std::min(frames, maximum));
+  if (ports > 8) {
+    frames = virtual_time ? bursts
+                          : std::min(frames, std::max(bursts, std::bit_floor(all_ports / ports)));
+  }
+  return static_cast<std::uint32_t>(frames);
 }
 
 std::size_t slot_bytes(const std::vector<std::string>& interfaces) {

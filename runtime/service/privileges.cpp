@@ -13,11 +13,13 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
 
+#include "io/input_error.hpp"
 #include "io/stop_signals.hpp"
 #include "model/text.hpp"
 
@@ -73,13 +75,12 @@ std::string kernel_release() {
   return names.release;
 }
 
-std::string trouble_with_user(const std::string& user) {
-  if (getpwnam(user.c_str()) == nullptr) return "there is no user " + model::shortened(user);
-  if (geteuid() != 0) return "only root becomes another user";
-  return {};
+void require_root_for(const std::string& user) {
+  if (user.empty() || geteuid() == 0) return;
+  throw InputError("user: only root becomes another user; start this as root, or leave it out");
 }
 
-void drop_privileges(const std::string& user) {
+void drop_privileges(const std::string& user, Privileges& privileges) {
   capng_get_caps_process();
   const auto had = [](unsigned capability) {
     return capng_have_capability(CAPNG_PERMITTED, capability) != 0;
@@ -94,19 +95,23 @@ void drop_privileges(const std::string& user) {
   if (user.empty()) {
     if (capng_apply(CAPNG_SELECT_CAPS) != 0) spdlog::warn("could not give up all capabilities");
   } else {
-    // Threads that there are already lose CAP_IPC_LOCK with root, and what they map is locked, too.
+    // Threads that there are already lose CAP_IPC_LOCK with root, but mlockall() also locks what
+    // they map later: lift the limit.
     const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
     if (setrlimit(RLIMIT_MEMLOCK, &unlimited) != 0 && munlockall() == 0) {
+      privileges.memory_locked = false;
       spdlog::warn("its memory is not locked any more: {}; run it with CAP_SYS_RESOURCE",
                    std::strerror(errno));
     }
+    const pid_t parent = getppid();
     const passwd* account = getpwnam(user.c_str());
     if (account == nullptr ||
         capng_change_id(static_cast<int>(account->pw_uid), static_cast<int>(account->pw_gid),
                         CAPNG_DROP_SUPP_GRP) != 0) {
       throw std::runtime_error("could not become user " + model::shortened(user));
     }
-    io::die_with_parent();  // who becomes another user is no longer asked to
+    io::die_with_parent();                    // a change of user forgets that
+    if (getppid() != parent) raise(SIGTERM);  // it has died in between
   }
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }

@@ -26,13 +26,14 @@ std::string kernel_release();
 /// to do about it.
 Privileges take_privileges(std::optional<int> cpu);
 
-/// Returns why this process cannot become `user` later; empty if it can.
-std::string trouble_with_user(const std::string& user);
+/// Throws InputError if a `user` is given and this process cannot become another one.
+void require_root_for(const std::string& user);
 
 /// Becomes `user`, if one is given, without supplementary groups. Keeps CAP_NET_ADMIN (to put
-/// offloads back) and CAP_IPC_LOCK (or locked memory has a limit), and nothing else, for good. What
-/// was made before, such as the control socket, still belongs to who started this process, and is
-/// for him to remove. Throws std::runtime_error if it does not become `user`.
-void drop_privileges(const std::string& user);
+/// offloads back) and CAP_IPC_LOCK (or locked memory has a limit), and nothing else, for good, of
+/// this thread: others are to be started later. Files made before, such as the control socket, keep
+/// their owner; the process that started this one removes them. Changes `privileges` if memory
+/// cannot stay locked. Throws std::runtime_error if it does not become `user`.
+void drop_privileges(const std::string& user, Privileges& privileges);
 
 }  // namespace nagi::runtime

@@ -45,7 +45,7 @@ class AccountFile {
   io::Descriptor file_;
 };
 
-/// Has the service know what became of an interface. Returns why it cannot go on; empty if it can.
+/// Handles what became of an interface. Returns why the service cannot go on; empty if it can.
 std::string follow(const io::LinkChange& change, Service& service, Watch& watch) {
   const std::string name = "interface " + change.interface;
   switch (change.event) {
@@ -84,6 +84,7 @@ Signals::Signals() : stop_(io::stop_signals()) { io::die_with_parent(); }
 
 void run_service(Service& service, const ServiceSettings& settings, const Signals& signals,
                  const std::string& what, std::size_t longest_request) {
+  require_root_for(settings.user);
   std::optional<AccountFile> account;
   if (!settings.account.empty()) account.emplace(settings.account);
   std::optional<ControlServer> control;
@@ -92,8 +93,9 @@ void run_service(Service& service, const ServiceSettings& settings, const Signal
         settings.control_socket, [&](const json& request) { return service.answer(request); },
         longest_request, service.long_handler());
   }
-  service.set_privileges(take_privileges(settings.cpu));
-  drop_privileges(settings.user);
+  Privileges privileges = take_privileges(settings.cpu);
+  drop_privileges(settings.user, privileges);
+  service.begin(privileges);
 
   Watch watch(service);
   watch.add(signals.descriptor(), [&watch] { watch.end(); });
@@ -107,12 +109,14 @@ void run_service(Service& service, const ServiceSettings& settings, const Signal
   std::optional<io::LinkMonitor> monitor;
   if (!settings.virtual_time) {  // nobody unplugs anything in a guest
     monitor.emplace(service.interfaces());
-    watch.add(monitor->descriptor(), [&] {
+    const auto follow_all = [&] {
       for (const io::LinkChange& change : monitor->read()) {
-        gone = follow(change, service, watch);
-        if (!gone.empty()) watch.end();
+        if (gone.empty()) gone = follow(change, service, watch);
       }
-    });
+      if (!gone.empty()) watch.end();
+    };
+    watch.add(monitor->descriptor(), follow_all);
+    follow_all();  // one may be down already
   }
   if (account) account->write(service.account(false));
   spdlog::info("ready: {}", what);

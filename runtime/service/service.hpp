@@ -64,8 +64,9 @@ class Service : public model::Interface {
   /// Whether answer() was asked to stop.
   [[nodiscard]] virtual bool stopped() const = 0;
 
-  /// Notes, for the account, how this process is run.
-  virtual void set_privileges(const Privileges& privileges) = 0;
+  /// The rights that are not needed any more are given up: notes, for the account, how this process
+  /// is run, and starts its threads, each of which has rights of its own.
+  virtual void begin(const Privileges& privileges) = 0;
   /// It is over: completes the files.
   virtual void finish() = 0;
   /// What happened so far.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/settings.hpp"
 
+#include <pwd.h>
 #include <sched.h>
 
 #include <limits>
 
-#include "service/privileges.hpp"
+#include "model/text.hpp"
 
 namespace nagi::runtime {
 
@@ -64,8 +65,9 @@ void read_settings(const ObjectReader& reader, const std::string& program,
   if (reader.has("cpu")) settings.cpu = static_cast<int>(reader.whole("cpu", 0, CPU_SETSIZE - 1));
   if (reader.has("user")) {
     settings.user = reader.text("user");
-    if (const std::string trouble = trouble_with_user(settings.user); !trouble.empty()) {
-      throw ConfigError(reader.at("user"), trouble, R"("nobody", or leave it out)");
+    if (getpwnam(settings.user.c_str()) == nullptr) {
+      throw ConfigError(reader.at("user"), "there is no user " + model::shortened(settings.user),
+                        R"("nobody", or leave it out)");
     }
   }
   for (const auto& [key, path] :

@@ -270,6 +270,11 @@ class CampaignDirectory:
         """Whether a run has been done, whatever became of it."""
         return (self.runs / plan.run_id).exists()
 
+    def is_to_do(self, plan: RunPlan) -> bool:
+        """Return whether a run has not been done, or has failed and will be tried again."""
+        verdict = verdict_of(self.runs, plan.run_id)
+        return verdict is None or verdict.status == "failed"
+
     def describe(self, selection: Selection, lab: str, left_out: dict[str, str]) -> Campaign:
         """Writes campaign.json."""
         experiment = selection.experiment

@@ -190,6 +190,7 @@ def record_failure(runs: Path, plan: RunPlan, reason: str, console: Path | None 
     if console is not None and console.is_file():
         (partial / "logs").mkdir()
         shutil.copyfile(console, partial / "logs" / CONSOLE)
+        reason += f" (more of it: logs/{CONSOLE} of the run)"
     verdict = failed(plan.run_id, [reason])
     verdict.write(partial / VERDICT)
     _replace(partial, runs / plan.run_id)

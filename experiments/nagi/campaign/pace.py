@@ -28,16 +28,18 @@ _EXPERIMENTS = 100  # that are remembered
 
 
 class Pace(Contract):
-    """Compare the sums of what runs were estimated to take, by the formula alone, and took."""
+    """Sums of what runs were estimated to take, by the formula alone, and of what they took."""
 
     estimated_s: float = 0.0
     took_s: float = 0.0
     estimated_bytes: float = 0.0
     kept_bytes: float = 0.0
 
-    def beside(self, lesson: Pace) -> Pace:
+    def merged(self, lesson: Pace) -> Pace:
         """Return this pace with the lesson of a campaign, which makes it forget what is old."""
         share = min(1.0, max(0.0, _REMEMBERED_S - lesson.estimated_s) / max(self.estimated_s, 1.0))
+        if not lesson.estimated_s:  # of real time, which is known beforehand
+            share = 0.5
         return Pace(
             estimated_s=self.estimated_s * share + lesson.estimated_s,
             took_s=self.took_s * share + lesson.took_s,
@@ -47,7 +49,7 @@ class Pace(Contract):
 
 
 class Paces(Contract):
-    """Hold the content of pace.json: a pace for each experiment and each kind of runs (kind_of)."""
+    """The content of pace.json: a pace for each experiment and each kind of runs (kind_of)."""
 
     schema_version: Literal[3] = 3
     experiments: dict[str, Pace] = Field({})
@@ -139,8 +141,8 @@ def learn(plan: RunPlan, lesson: Pace) -> None:
     # The one that has just been run is the last, and the oldest are forgotten.
     others = [(key, each) for key, each in paces.experiments.items() if key != name]
     experiments = dict(others[1 - _EXPERIMENTS :])
-    experiments[name] = paces.experiments.get(name, Pace()).beside(lesson)
-    kinds = paces.kinds | {kind: paces.kinds.get(kind, Pace()).beside(lesson)}
+    experiments[name] = paces.experiments.get(name, Pace()).merged(lesson)
+    kinds = paces.kinds | {kind: paces.kinds.get(kind, Pace()).merged(lesson)}
     with suppress(OSError):
         _file().parent.mkdir(parents=True, exist_ok=True)
         Paces(experiments=experiments, kinds=kinds).write(_file())

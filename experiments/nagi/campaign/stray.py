@@ -1,26 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs in a campaign's directory that the campaign does not want any more, as its experiment was
-edited, or nagi is another build since."""
+"""Runs in a campaign's directory that the campaign does not list any more, because its experiment
+was edited or nagi was rebuilt."""
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from nagi_contracts.errors import InputError
+from nagi_contracts.errors import InputError, refuse
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign
 from nagi_contracts.units import count_of, in_bytes
 
 from nagi.campaign.campaign import CampaignDirectory
 from nagi.campaign.collection import PLAN
+from nagi.disk import bytes_below
 
 
 def stray_runs(directory: CampaignDirectory, campaign: Campaign) -> list[Path]:
-    """Return the directories of runs, attempts included, that are none of the campaign's. Of a
-    campaign that was narrowed by --only it is not known, so there are none."""
-    if campaign.only or not directory.runs.is_dir():
+    """Return the directories of runs, attempts included, that are none of the campaign's.
+
+    A campaign that was narrowed, by --only or by what was unavailable, does not list all that it
+    wants: of it, none are."""
+    if campaign.only or campaign.left_out or not directory.runs.is_dir():
         return []
     wanted = {run.run_id for run in campaign.runs}
     return sorted(
@@ -32,8 +36,7 @@ def stray_runs(directory: CampaignDirectory, campaign: Campaign) -> list[Path]:
 
 def bytes_of(runs: Iterable[Path]) -> int:
     """Return the bytes of all files of runs."""
-    files = (file for run in runs for file in run.rglob("*"))
-    return sum(file.lstat().st_size for file in files if not file.is_dir())
+    return sum(map(bytes_below, runs))
 
 
 def describe_stray(directory: CampaignDirectory, campaign: Campaign) -> str:
@@ -42,8 +45,9 @@ def describe_stray(directory: CampaignDirectory, campaign: Campaign) -> str:
     if not found:
         return ""
     return (
-        f"{count_of(len(found), 'run')} of no point any more, {in_bytes(bytes_of(found))}: "
-        f"`nagi prune {directory.out}` removes {'it' if len(found) == 1 else 'them'}"
+        f"{count_of(len(found), 'run')} that this campaign no longer lists, "
+        f"{in_bytes(bytes_of(found))}: `nagi prune {shlex.quote(str(directory.out))}` removes "
+        f"{'it' if len(found) == 1 else 'them'}"
     )
 
 
@@ -57,6 +61,18 @@ def point_of(run: Path) -> str:
 
 
 def remove_runs(runs: Iterable[Path]) -> None:
-    """Remove the directories of runs. One that is gone already is none to remove."""
+    """Remove the directories of runs; one that is gone already is no error.
+
+    Raises InputError for what cannot be removed, such as runs of another user.
+    """
     for run in runs:
-        shutil.rmtree(run, ignore_errors=True)
+        try:
+            shutil.rmtree(run)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise refuse(
+                f"cannot remove it: {error.strerror}",
+                "remove it as the user whose it is",
+                file=str(error.filename or run),
+            ) from None

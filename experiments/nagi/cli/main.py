@@ -118,7 +118,15 @@ def _wanted(arguments: list[str]) -> Iterable[str]:
 
 
 # What the place of a file has to do with, not the program.
-_NOT_THERE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, errno.ELOOP)
+_NOT_THERE = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.EISDIR,
+    errno.ENOTDIR,
+    errno.ELOOP,
+    errno.EEXIST,
+)
 
 
 # What names places of files of nagi's.

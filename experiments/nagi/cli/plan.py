@@ -356,18 +356,14 @@ def _as_data(
 
 
 def _done_in_words(selection: Selection, site: Site, out: Path) -> list[str]:
-    """Say what of the runs has been done in the campaign's directory, and what is left to do."""
+    """Describe how many runs are done in the campaign's directory, and how many are left."""
     directory = CampaignDirectory(out)
     available = selection.available()
     verdicts = {plan.run_id: verdict_of(directory.runs, plan.run_id) for plan in available}
     counts = Counter(verdict.status for verdict in verdicts.values() if verdict is not None)
     if not counts:
         return []
-    left = [
-        plan
-        for plan in available
-        if (verdict := verdicts[plan.run_id]) is None or verdict.status == "failed"
-    ]
+    left = [plan for plan in available if directory.is_to_do(plan)]
     states = ", ".join(f"{counts[state]} {state}" for state in ("valid", "invalid", "failed"))
     lines = [f"done there: {states}; to run: {len(left)}"]
     if left:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `nagi prune`: removes runs that a campaign does not want any more."""
+"""The command `nagi prune`: removes runs that a campaign no longer lists."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ def prune(
     yes: Annotated[bool, typer.Option("--yes", help="Remove them without asking")] = False,
     json_: Json = False,
 ) -> None:
-    """List the runs that no point of the campaign wants any more, and remove them."""
+    """List the runs that the campaign no longer lists, and remove them."""
     held = existing_campaign(directory)
     campaign = Campaign.read(held.campaign)
-    if campaign.only:
+    if campaign.only or campaign.left_out:
+        narrowed = "--only" if campaign.only else "--skip-unavailable"
         raise refuse(
-            "the campaign was last run with --only, so which runs it wants is not known",
-            "give `nagi run` without --only first",
+            f"the campaign was last run with {narrowed}, so it does not list all runs that it has",
+            f"give `nagi run` without {narrowed} first",
             file=str(held.out),
         )
     console = text_console(json_)
@@ -40,9 +41,9 @@ def prune(
         what = f"{count_of(len(found), 'run')}, {in_bytes(size)}"
         if found and not yes:
             if not sys.stdin.isatty():
-                raise refuse(f"{what}: nobody can be asked, as this is no terminal", "give --yes")
+                raise refuse(f"remove {what}? Standard input is no terminal", "give --yes")
             if not typer.confirm(f"remove {what}?", err=True):
-                raise typer.Exit(0)
+                found, size = [], 0
         remove_runs(found)
     if json_:
         write_json({"removed": [run.name for run in found], "bytes": size})

@@ -170,7 +170,7 @@ def run(
         left_out = leave_out(selection, skip_unavailable)
         site.require_fit(selection.available())
         side_by_side = jobs or site.jobs(selection.available())
-        to_do = [plan for plan in selection.available() if not directory.has(plan)]
+        to_do = [plan for plan in selection.available() if directory.is_to_do(plan)]
         keep = selection.experiment.keep
         at_once = side_by_side if cluster is None else 0  # whose records are on this disk
         needed = disk_needed(to_do, keep, at_once, choice.name)
@@ -263,7 +263,7 @@ class _Launch:
                 observer=progress,
             )
             share = pace.Share()
-            done_before = {plan.run_id for plan in selection.plans if directory.has(plan)}
+            done_before = {p.run_id for p in selection.plans if not directory.is_to_do(p)}
             try:
                 verdicts = runner.run()
             except (Interrupted, LabError, TooNoisy) as error:
@@ -294,7 +294,7 @@ class _Launch:
         made = [
             plan
             for plan in selection.plans
-            if plan.run_id not in done_before and self.directory.has(plan)
+            if plan.run_id not in done_before and not self.directory.is_to_do(plan)
         ]
         estimated = sum(size_of(plan, selection.experiment.keep).kept for plan in made)
         kept = bytes_of(self.directory.runs / plan.run_id for plan in made)
@@ -310,7 +310,7 @@ class _Launch:
     def _announce(self, selection: Selection) -> None:
         """What is about to be run, where results go, and what it takes."""
         plans, directory = selection.available(), self.directory
-        waiting = [plan for plan in plans if not directory.has(plan)]
+        waiting = [plan for plan in plans if directory.is_to_do(plan)]
         at_once = self.jobs if self.cluster is None else 0
         keep, lab = selection.experiment.keep, self.labs.name
         needed = disk_needed(waiting, keep, at_once, lab, self._paces)

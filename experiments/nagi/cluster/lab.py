@@ -16,10 +16,9 @@ from nagi.campaign.collection import WHOLE
 from nagi.cluster import tasks
 from nagi.cluster.content import files_of, packed, sums_of, unpack, unpack_into
 from nagi.cluster.pool import Cluster, Guests, Task
-from nagi.labs import guest_kernel, virtual
+from nagi.labs import guest, guest_kernel, virtual
 from nagi.labs.errors import LabError
 from nagi.labs.shape import Shape
-from nagi.sandbox import FILTER
 
 
 def guests_for(plans: list[RunPlan]) -> Guests:
@@ -30,10 +29,11 @@ def guests_for(plans: list[RunPlan]) -> Guests:
 
 
 def _library() -> list[Path]:
-    """Kernel, modules of ours and preloaded libraries."""
+    """Return kernel, modules of ours, preloaded libraries and filter. Raises InputError without a
+    filter."""
     directory = guest_kernel.directory()
-    patterns = ("linux", "*.ko", "*.so", FILTER)
-    return [file for pattern in patterns for file in directory.glob(pattern)]
+    files = [file for pattern in ("linux", "*.ko", "*.so") for file in directory.glob(pattern)]
+    return [*files, guest.required_filter()]
 
 
 class ClusterLab:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import time
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from pathlib import Path
 import psutil
 from nagi_contracts.errors import refuse
 
+from nagi.disk import bytes_below
 from nagi.labs import guest_kernel
 from nagi.labs.errors import Interrupted
 from nagi.sandbox import FILTER, Sandbox, require_sandbox
@@ -39,18 +41,22 @@ _FEW_NODES = 40
 CONSOLE, _INIT = "console.log", "init"
 STUCK_PROCESSOR_S = 60.0
 _LOOK_EVERY_S = 2.0
-_LAST_LINES = 4
+_LAST_LINES, _LAST_BYTES = 4, 2000
+_CONSOLE_BYTES = 256 * 1024  # that are kept, from the end
 
 
 @dataclass(frozen=True)
 class Ended:
-    """Say how a guest ended. `console` has the last lines of its console. `stuck`: the watchdog
-    ended it, because it used processors while its clock stood still."""
+    """The end of a guest.
+
+    `console`: its last lines; CONSOLE has more of them. `stuck`: the watchdog ended it. `planted`:
+    what it left that is neither a file nor a directory, and has been removed."""
 
     in_time: bool
     wall_s: float
     console: str
     stuck: bool = False
+    planted: tuple[str, ...] = ()
 
 
 # A sandbox's process 1. bwrap does not wait for one of its own, so that nobody would know what the
@@ -96,39 +102,45 @@ class Guest:
     def run(self, limit_s: float, interrupted: Callable[[], bool]) -> Ended:
         """Boots it and waits for its end, or ends it after `limit_s`. Raises Interrupted."""
         started = time.monotonic()
-        console = self._own / CONSOLE
-        with console.open("wb") as log:
+        # The console is read from this descriptor: the guest may put something else in its place.
+        with (self._own / CONSOLE).open("w+b") as log:
             process = self._sandbox.start(
                 self._command, self._environment, log, processor=self._processor
             )
-        watchdog = _Watchdog(process.pid, self._own)
-        stuck = False
-        try:
-            while process.poll() is None and time.monotonic() - started < limit_s:
-                if interrupted():
-                    raise Interrupted
-                stuck = watchdog.is_stuck()
-                if stuck:
-                    break
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(0.05)
-            in_time = process.poll() is not None
-        finally:
-            # Its end is that of the sandbox, and so of everything in it. Just after the start, the
-            # sandbox's first process may not yet have asked to die with its parent: it is in the
-            # same group.
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        return Ended(in_time, time.monotonic() - started, _last_lines(console), stuck)
+            watchdog = _Watchdog(process.pid, self._own)
+            stuck = False
+            try:
+                while process.poll() is None and time.monotonic() - started < limit_s:
+                    if interrupted():
+                        raise Interrupted
+                    stuck = watchdog.is_stuck()
+                    if stuck:
+                        break
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(0.05)
+                in_time = process.poll() is not None
+            finally:
+                # Its end is that of the sandbox, and so of everything in it. Just after the start,
+                # the sandbox's first process may not yet have asked to die with its parent: it is
+                # in the same group.
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            wall_s = time.monotonic() - started
+            log.seek(max(0, log.seek(0, os.SEEK_END) - _CONSOLE_BYTES))
+            console = log.read()
+        planted = _remove_all_but_files(self._own)
+        (self._own / CONSOLE).unlink(missing_ok=True)
+        (self._own / CONSOLE).write_bytes(console)
+        return Ended(in_time, wall_s, _last_lines(console), stuck, planted)
 
 
 class _Watchdog:
-    """Sees whether a guest gets on: what its nodes record grows all the time.
+    """A watchdog that ends guests which compute without recording anything.
 
-    A guest that works without that, as its clock stands still while a scheme or a program never
-    sleeps, will never end. Processor time counts, not time on the wall: a busy machine makes a
-    guest slow, not stuck.
+    The clock of such a guest stands still, because a scheme or a program in it never sleeps, and it
+    will never end. Its console is no record: a kernel says one thing for ever. Processor time
+    counts, not time on the wall: a busy machine makes a guest slow, not stuck.
     """
 
     def __init__(self, process: int, own: Path) -> None:
@@ -139,24 +151,38 @@ class _Watchdog:
         self._next = 0.0
 
     def is_stuck(self) -> bool:
-        """Return whether STUCK_PROCESSOR_S of processors passed while the clock stood still."""
+        """Return whether STUCK_PROCESSOR_S of processor time brought no record."""
         if time.monotonic() < self._next:
             return False
         self._next = time.monotonic() + _LOOK_EVERY_S
         spent_s = _processor_s(self._process)
-        seen = _bytes_below(self._own)
+        seen = bytes_below(self._own, without=CONSOLE)
         if seen != self._seen:
             self._seen, self._since_s = seen, spent_s
         return spent_s - self._since_s > STUCK_PROCESSOR_S
 
 
-def _bytes_below(directory: Path) -> int:
-    """Return the bytes of all files below a directory to which a guest writes at the same time."""
-    total = 0
-    for path in directory.rglob("*"):
-        with suppress(OSError):  # it has just gone
-            total += path.lstat().st_size
-    return total
+def _remove_all_but_files(own: Path) -> tuple[str, ...]:
+    """Remove what a guest left in its directory but files and directories, and return its names.
+
+    A scheme in the guest can make symbolic links, which would lead whoever reads its records to
+    files of the user, and pipes, which would have him wait. All that is left can be read. Sockets
+    are not named: programs that are ended by force leave theirs.
+    """
+    removed = []
+    for directory, names, files in os.walk(own):
+        for name in (*names, *files):
+            path = Path(directory, name)
+            mode = path.lstat().st_mode
+            if stat.S_ISDIR(mode):
+                path.chmod(0o755)
+            elif stat.S_ISREG(mode):
+                path.chmod(mode | 0o600)
+            else:
+                path.unlink()
+                if not stat.S_ISSOCK(mode):
+                    removed.append(str(path.relative_to(own)))
+    return tuple(removed)
 
 
 def _processor_s(pid: int) -> float:
@@ -174,12 +200,18 @@ def require_able(free_mib: int | None = None) -> None:
     """Raises InputError if this machine cannot run guests, with what would help. `free_mib`: of
     memory; None: what there is."""
     guest_kernel.require_installed()
-    if not (guest_kernel.directory() / FILTER).exists():
+    require_machine(required_filter(), free_mib)
+
+
+def required_filter() -> Path:
+    """Return the file with the seccomp filter of guests. Raises InputError if there is none."""
+    found = guest_kernel.directory() / FILTER
+    if not found.exists():
         raise refuse(
-            f"the virtual lab's sandbox has no filter {guest_kernel.directory() / FILTER}",
+            f"the virtual lab's sandbox has no filter {found}",
             "build it: `make virtual-lab`, or install nagi again",
         )
-    require_machine(guest_kernel.directory() / FILTER, free_mib)
+    return found
 
 
 def require_machine(filter_: Path | None = None, free_mib: int | None = None) -> None:
@@ -226,6 +258,6 @@ def free_memory_mib() -> int:
     return 0
 
 
-def _last_lines(console: Path) -> str:
-    lines = console.read_text(errors="replace").splitlines()
+def _last_lines(console: bytes) -> str:
+    lines = console[-_LAST_BYTES:].decode(errors="replace").splitlines()
     return " / ".join(line.strip() for line in lines[-_LAST_LINES:] if line.strip())

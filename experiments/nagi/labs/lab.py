@@ -102,7 +102,7 @@ class Place:
             p4runtime_here=self.switch and self.switch.p4runtime,
             runs=runs,
             collected=collected,
-            files={file.sha256: str(file.source) for run in runs for file in run.plan.files()},
+            files={file.key: str(file.source) for run in runs for file in run.plan.files()},
         )
 
 

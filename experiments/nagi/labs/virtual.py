@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from nagi_contracts import paths
-from nagi_contracts.errors import InputError
+from nagi_contracts.errors import InputError, excerpt
 from nagi_contracts.guest import (
     Action,
     GuestAnswer,
@@ -50,7 +50,6 @@ NAME = "virtual"
 # By the guest's clock, from boot to the first run's begin. It passes in no time.
 _LEAD_S = 30.0
 _CHECK_LIMIT_S = 60.0
-_CONSOLE_BYTES = 256 << 10
 _JOB, _ANSWER, _SPOOL = "job.json", "answer.json", "spool"
 _SECCOMP_CURE = "; permit seccomp(2) and ptrace(2) (containers: --security-opt seccomp=unconfined)"
 _IN_NETNS = "run it with --lab netns"
@@ -189,7 +188,6 @@ class VirtualLab:
             said = _problems(own) or None
         else:
             _keep_console(own, console_of(self._records, plan))
-            said = f"{said} (all of it: logs/{guest.CONSOLE} of the run)"
         shutil.rmtree(own, ignore_errors=True)
         return said
 
@@ -222,7 +220,7 @@ class VirtualLab:
             guest.NAGI_LINK: paths.executable("nagi-link"),
             **modules,
             **shown_programs(plans),
-            **{_seen_at(file): file.source for plan in plans for file in plan.files()},
+            **{path_in_guest(file): file.source for plan in plans for file in plan.files()},
         }
         if self._shape.switches:
             programs[guest.NAGI_SWITCH] = paths.executable("nagi-switch")
@@ -232,11 +230,14 @@ class VirtualLab:
         memory_mib = guest.memory_mib(len(self._shape.nodes))
         booted = Guest(own, programs, script, seed, self._processors[cell], memory_mib)
         ended = booted.run(limit_s, self._interrupted)
+        if ended.planted:
+            names = ", ".join(map(excerpt, ended.planted[:3]))
+            return f"a program in the guest left what is no file in place of records: {names}"
         if ended.stuck:
             return (
                 f"the guest was ended, as nothing was recorded for {guest.STUCK_PROCESSOR_S:.0f} s "
-                "of processor time: its clock stands still while a scheme does not come to an end, "
-                f"or a program looks at the time without sleeping; its console: {ended.console}"
+                "of processor time: its clock stands still while a scheme or a program computes "
+                f"without an end; its console: {ended.console}"
             )
         if not ended.in_time:
             return f"the guest was ended after {limit_s:.0f} s; its console: {ended.console}"
@@ -251,7 +252,9 @@ class VirtualLab:
         virtual = {
             "virtual": True,
             "server_preload": f"{guest.LIBRARY}/seldom_reads.so",
-            "files": {file.sha256: str(_seen_at(file)) for plan in plans for file in plan.files()},
+            "files": {
+                file.key: str(path_in_guest(file)) for plan in plans for file in plan.files()
+            },
         }
         places = netns_places(
             self._shape,
@@ -393,11 +396,9 @@ def console_of(records: Path, plan: RunPlan) -> Path:
 
 
 def _keep_console(own: Path, target: Path) -> None:
-    """Keep the end of a guest's console: a kernel that says one thing for ever says it there."""
+    """Keep the end of a guest's console."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    with (own / guest.CONSOLE).open("rb") as console:
-        console.seek(max(0, (own / guest.CONSOLE).stat().st_size - _CONSOLE_BYTES))
-        target.write_bytes(console.read())
+    shutil.copyfile(own / guest.CONSOLE, target)
 
 
 def _problems(own: Path) -> str:
@@ -412,7 +413,7 @@ def _of_own(name: str) -> Path:
     return guest.LIBRARY.parent / "schemes" / name
 
 
-def _seen_at(file: CommandFile) -> Path:
+def path_in_guest(file: CommandFile) -> Path:
     """Return where a guest sees a file of commands."""
     return guest.INSIDE / "files" / file.sha256[:16] / file.name
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -27,19 +28,19 @@ def plan_files(request: PlanRequest, place: Place, names: list[str]) -> list[Com
     found: dict[str, CommandFile] = {}
     for number, name in enumerate(names):
         here = (*place, number)
-        path = request.document.beside(name).resolve()
+        # A symbolic link has its own name, and the content of what it leads to.
+        last = Path(os.path.normpath(request.document.beside(name))).name
         try:
+            path = request.document.beside(name).resolve()
             is_there = path.is_file() or path.is_dir()
-        except OSError:  # a name that no file can have
+        except (OSError, RuntimeError):  # a name that no file can have; a link to itself
             is_there = False
         if not is_there:
             raise request.no_file(here, name)
-        if path.name in found or not path.name:
-            what = f"a second {shown(path.name)}" if path.name else f"{shown(name)} has no name"
+        if last in found or not last:
+            what = f"a second {shown(last)}" if last else f"{shown(name)} has no name"
             raise request.error(here, what, "give each file a last name of its own")
-        found[path.name] = CommandFile(
-            name=path.name, sha256=_content_of(request, here, path)
-        ).of_file(path)
+        found[last] = CommandFile(name=last, sha256=_content_of(request, here, path)).of_file(path)
     return list(found.values())
 
 
@@ -50,7 +51,13 @@ def require_own_program(
     if not command[0].startswith(OWN):
         return
     first, _, rest = command[0].removeprefix(OWN).partition("/")
-    (own,) = (file.source for file in files if file.name == first)
+    own = next((file.source for file in files if file.name == first), None)
+    if own is None or ".." in Path(rest).parts:
+        raise request.error(
+            (*place, 0),
+            f"{shown(command[0])} leads out of `files`",
+            "name what is there in `files`, and the program by it",
+        )
     program = own / rest
     if not program.is_file() or not program.stat().st_mode & stat.S_IXOTH:
         raise request.error(

@@ -116,13 +116,16 @@ def compile_in_sandbox(
             f"there is no {command[0]}, which compiles schemes",
             f"install it: `apt-get install {command[0]}`",
         )
-    if not Path(program).resolve().is_relative_to("/usr"):
+    if not Path(program).is_relative_to("/usr"):
+        program = str(Path(program).resolve())
+    if not Path(program).is_relative_to("/usr"):
         raise refuse(
             f"{command[0]} is {program}, which the compilers' sandbox does not show",
             "install the distribution's, or set PATH so that it comes first",
         )
     environment = {"LC_ALL": "C", "TMPDIR": "/dev/shm"}
-    return Sandbox(writable=writable, readable=readable).run(command, environment)
+    sandbox = Sandbox(writable=writable, readable=readable)
+    return sandbox.run([program, *command[1:]], environment)
 
 
 def problems_in(messages: str, source: Path) -> list[Problem]:
@@ -151,4 +154,8 @@ def _digest(files: list[Path]) -> str:
 
 @cache
 def _compiler() -> str:
-    return compile_in_sandbox(["clang", "--version"], writable={}, readable={}).stdout
+    done = compile_in_sandbox(["clang", "--version"], writable={}, readable={})
+    if done.returncode != 0:
+        said = excerpt(" / ".join(done.stdout.strip().splitlines()[:3]))
+        raise refuse(f"clang does not work: {said}", "install it: `apt-get install clang`")
+    return done.stdout

@@ -134,7 +134,7 @@ def say_lab_choice(choice: LabChoice) -> None:
 
 def require_same_lab(directory: CampaignDirectory, choice: LabChoice) -> None:
     """Raises InputError if there are runs of another lab: one campaign is of one lab."""
-    before = _before(directory).get("lab")
+    before = _campaign_json(directory).get("lab")
     if before in (None, choice.name) or not any(directory.runs.glob("*/verdict.json")):
         return
     again = "-i INVENTORY" if before == physical.NAME else f"--lab {before}"
@@ -149,8 +149,9 @@ def require_same_lab(directory: CampaignDirectory, choice: LabChoice) -> None:
 def require_same_experiment(directory: CampaignDirectory, wanted: Wanted) -> None:
     """Raise InputError if the directory has the campaign of another experiment, or of another
     variant, with runs: its campaign.json and its results would be replaced."""
-    before = _before(directory)
-    experiment, variant = before.get("experiment"), before.get("variant")
+    before = _campaign_json(directory)
+    # Until 0.1 a variant was a form.
+    experiment, variant = before.get("experiment"), before.get("variant", before.get("form"))
     wants = (wanted.points[0].experiment.name, wanted.variant)
     if experiment is None or (experiment, variant) == wants:
         return
@@ -169,11 +170,11 @@ def _describe(experiment: object, variant: object) -> str:
     return f"experiment {excerpt(str(experiment))}{of_variant}"
 
 
-def _before(directory: CampaignDirectory) -> dict[str, Any]:
+def _campaign_json(directory: CampaignDirectory) -> dict[str, Any]:
     """Return what campaign.json says, which may be another version's; nothing if it is damaged."""
     try:
         found = json.loads(directory.campaign.read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -31,8 +31,8 @@ _ENTER = """\
 mount -t tmpfs -o "mode=0700,uid=$1,gid=$2" nagi "$3" && cd "$3" && unset OLDPWD || exit
 left=$4; shift 4
 while test "$left" -gt 0; do
-    if test -d "$1"; then mkdir "${1##*/}"; else : >"${1##*/}"; fi &&
-    mount -o bind,ro "$1" "${1##*/}" || exit; shift; left=$((left - 1))
+    if test -d "$2"; then mkdir "./$1"; else : >"./$1"; fi &&
+    mount -o bind,ro "$2" "./$1" || exit; shift 2; left=$((left - 1))
 done
 exec "$@"
 """
@@ -51,34 +51,40 @@ def contained(
     user: str,
     bring: Optional[Sequence[str]] = None,
     work: str = WORK,
-    files: Sequence[str] = (),
+    files: Optional[Mapping[str, str]] = None,
 ) -> list[str]:
-    """Return the command line that runs `command` so. `bring`: a directory whose files it is to
-    find in its own, and paths of its host's Unix sockets that it is to find there, too; `work`:
-    where it sees its own directory; `files`: paths of files and directories that it is to find
-    there, too, read-only, by their last names."""
+    """Return the command line that runs `command` as `user`, kept apart.
+
+    `bring`: a directory whose files it is to find in its own, and paths of its host's Unix sockets
+    that it is to find there, too. `work`: where it sees its own directory. `files`: files and
+    directories that it is to find there, too, read-only: name there -> path.
+    """
+    named = [word for pair in (files or {}).items() for word in pair]
     account = pwd.getpwnam(user)
     os.makedirs(work, mode=0o755, exist_ok=True)
     identity = [str(account.pw_uid), str(account.pw_gid)]
     return [
         *("unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--"),
-        *("sh", "-c", _ENTER, "sh", *identity, work, str(len(files)), *files),
+        *("sh", "-c", _ENTER, "sh", *identity, work, str(len(named) // 2), *named),
         *(("sh", "-c", _BRING, "sh", str(len(bring) - 1), *bring) if bring else ()),
         *unprivileged(user),
         *("sh", "-c", _WAIT, "sh", *command),
     ]
 
 
-def files_of(command: CommandPlan, paths: Mapping[str, str]) -> list[str]:
-    """Return the paths of a command's files. `paths`: where this host has them, by their SHA-256.
+def files_of(command: CommandPlan, paths: Mapping[str, str]) -> dict[str, str]:
+    """Return a command's files, name -> path. `paths`: the batch's, where this host has them.
 
     Raises:
         RuntimeError: this host has not been given one.
     """
+    found = {}
     for file in command.files:
-        if file.sha256 not in paths:
+        path = paths.get(f"{file.sha256}/{file.name}")
+        if path is None:
             raise RuntimeError(f"`files` has {file.name}, which this host has not been given")
-    return [paths[file.sha256] for file in command.files]
+        found[file.name] = path
+    return found
 
 
 def end_all(process: subprocess.Popen[bytes], timeout_s: float) -> None:

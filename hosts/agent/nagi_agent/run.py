@@ -377,4 +377,5 @@ def stop_on_signals() -> None:
         raise Stopped
 
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(each, stop)
+        if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN:  # nohup(1)
+            signal.signal(each, stop)

@@ -63,7 +63,7 @@ def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Words]:
         return Etherbone("127.0.0.1", port=endpoint.port, local_port=0, timeout_s=0.05, tries=2)
 
     monkeypatch.setattr(loading, "transport_to", transport)
-    monkeypatch.setattr(loading, "_lock_directory", lambda: str(tmp_path))
+    monkeypatch.setattr(loading, "LOCK_PREFIX", f"nagi-test-{os.getpid()}-")
     monkeypatch.setattr(loading, "STARTS_S", 0.2)
     monkeypatch.setattr(loading.shutil, "which", lambda name: None)
     yield words

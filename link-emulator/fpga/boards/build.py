@@ -311,7 +311,8 @@ def main() -> int:
         return 2
     # An exception, which ends the tool that is at work.
     for each in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, lambda number, _: sys.exit(128 + number))
+        if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN:  # nohup(1)
+            signal.signal(each, lambda number, _: sys.exit(128 + number))
     try:
         return build(chosen.board, chosen.out.resolve(), chosen.seeds)
     except BuildError as error:

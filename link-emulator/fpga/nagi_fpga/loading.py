@@ -4,13 +4,12 @@ wrong if it cannot be used. One at a time: a lock is held while a board is in us
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
-import re
 import shutil
-import stat
+import socket
+import struct
 import subprocess
 import time
 from typing import NamedTuple, Optional
@@ -24,6 +23,7 @@ from nagi_fpga.uart import Uart
 LOADER = "openFPGALoader"
 LOAD_TIMEOUT_S = 120.0
 STARTS_S = 5.0  # until a board that was loaded answers: its ports' links come up again
+LOCK_PREFIX = "nagi-board-"
 _GIGABIT = 1_000_000_000
 
 
@@ -72,57 +72,43 @@ def image_of(kind: str, directory: str) -> Image:
 
 
 class Lock:
-    """A lock that is held while a board is in use. It is in a directory that nobody else can write
-    to, so nobody can put a link there, or take the lock of another user. Raises BoardError if
-    another process of this user has it."""
+    """A lock that is held while a board is in use, by whichever user of this host.
 
-    def __init__(self, place: Place, directory: Optional[str] = None) -> None:
-        name = re.sub(r"[^\w.-]", "_", place.name)
-        path = os.path.join(directory or _lock_directory(), f"nagi-board-{name}.lock")
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    It is a Unix socket with a name in the kernel alone (unix(7), abstract): there is no file that
+    somebody could have put there, and it goes with its process. Raises BoardError if another
+    process has it.
+    """
+
+    def __init__(self, place: Place) -> None:
+        address = f"\0{LOCK_PREFIX}{place.name}"[:100]
+        self._socket = socket.socket(socket.AF_UNIX)
         try:
-            self._file = os.open(path, flags, 0o600)
+            self._socket.bind(address)
         except OSError as error:
-            cure = "remove it"
-            raise BoardError("board", f"{path}: no lock: {error.strerror}", cure) from error
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = os.pread(self._file, 20, 0).decode(errors="replace").strip()
-            os.close(self._file)
+            holder = _holder(address)
+            self._socket.close()
             raise BoardError(
                 "board",
                 f"the board at {place.name} is in use by process {holder or 'unknown'}",
                 "wait until it ends, or end it",
             ) from error
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, str(os.getpid()).encode(), 0)
+        self._socket.listen()
 
     def release(self) -> None:
-        os.close(self._file)
+        self._socket.close()
 
 
-def _lock_directory() -> str:
-    """Return a directory of this user's own for locks: of root's, of the login's, or of his home.
-
-    Raises:
-        BoardError: it belongs to somebody else, or others can write to it.
-    """
-    if os.geteuid() == 0:
-        directory = "/run/nagi-boards"
-    else:
-        base = os.environ.get("XDG_RUNTIME_DIR") or os.path.expanduser("~/.cache")
-        directory = os.path.join(base, "nagi", "boards")
-    try:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-        found = os.lstat(directory)
-    except OSError as error:
-        raise BoardError(
-            "board", f"{directory}: no place for locks: {error.strerror}", "make it"
-        ) from error
-    if found.st_uid != os.geteuid() or not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o022:
-        raise BoardError("board", f"{directory} is not this user's own directory", "remove it")
-    return directory
+def _holder(address: str) -> Optional[int]:
+    """Return the number of the process that has a lock; None if it does not say."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(1.0)
+        try:
+            client.connect(address)
+            told = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        except OSError:
+            return None
+    process: int = struct.unpack("3i", told)[0]
+    return process
 
 
 def transport_to(place: Place) -> Transport:

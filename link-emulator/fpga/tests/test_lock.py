@@ -1,42 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lock of a board: where other users could put links, a link would have been followed."""
+"""The lock of a board, which one process of a host has, of whichever user."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
+import subprocess
+import sys
 
 import pytest
-from nagi_fpga import loading
 from nagi_fpga.loading import BoardError, Lock, Place
 
-
-def place() -> Place:
-    return Place("colorlight-i9", address="192.168.1.50")
-
-
-def test_a_link_in_the_place_of_a_lock_is_not_followed(tmp_path):
-    victim = tmp_path / "victim"
-    victim.write_text("precious")
-    lock = Lock(place(), str(tmp_path))
-    (name,) = (file.name for file in tmp_path.iterdir() if file.name != "victim")
-    lock.release()
-    (tmp_path / name).unlink()
-    (tmp_path / name).symlink_to(victim)
-    with pytest.raises(BoardError, match="no lock: Too many levels"):
-        Lock(place(), str(tmp_path))
-    assert victim.read_text() == "precious"
+PLACE = Place("colorlight-i9", address=f"192.0.2.{os.getpid() % 250}")
+TRY = f"""
+from nagi_fpga.loading import BoardError, Lock, Place
+try:
+    Lock(Place("colorlight-i9", address="{PLACE.address}"))
+except BoardError as error:
+    print(error)
+"""
 
 
-def test_locks_are_in_a_directory_of_ones_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() or 12345)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    if os.getuid() == 0:  # it is another's, then
-        with pytest.raises(BoardError, match="is not this user's own directory"):
-            loading._lock_directory()
-        os.chown(tmp_path / "nagi" / "boards", 12345, -1)
-    directory = loading._lock_directory()
-    assert Path(directory).stat().st_mode & 0o777 == 0o700
-    Path(directory).chmod(0o777)
-    with pytest.raises(BoardError, match="is not this user's own directory"):
-        loading._lock_directory()
+def other_process(**options: object) -> str:
+    command = [sys.executable, "-c", TRY]
+    return subprocess.run(command, capture_output=True, text=True, check=True, **options).stdout
+
+
+def test_one_process_at_a_time_has_a_board():
+    lock = Lock(PLACE)
+    try:
+        assert f"is in use by process {os.getpid()}" in other_process()
+    finally:
+        lock.release()
+    assert other_process() == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_another_user_s_process_does_not_have_it_too():
+    lock = Lock(PLACE)
+    try:
+        python_path = os.pathsep.join(path for path in sys.path if path)
+        done = other_process(user="nobody", env={"PYTHONPATH": python_path})
+        assert f"is in use by process {os.getpid()}" in done
+    finally:
+        lock.release()
+
+
+def test_it_goes_with_its_process():
+    code = TRY + "\nimport os; os._exit(0)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    Lock(PLACE).release()
+    with pytest.raises(BoardError, match="in use"):
+        first = Lock(PLACE)
+        try:
+            Lock(PLACE)
+        finally:
+            first.release()

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import ipaddress
 import logging
+import os
 import signal
 import sys
 import threading
 from pathlib import Path
 
-import grpc
 from google.protobuf import text_format
 from nagi_p4.nagi_switch import NagiSwitch
 from nagi_p4.operations import Refused
@@ -22,7 +23,7 @@ from nagi_p4runtime.device import Device
 from nagi_p4runtime.errors import P4Error
 from nagi_p4runtime.privileges import CAP_NET_RAW, give_up_capabilities
 from nagi_p4runtime.protos import p4i
-from nagi_p4runtime.server import Server, Service
+from nagi_p4runtime.server import Certificates, Server, Service
 
 _log = logging.getLogger("nagi-p4runtime")
 
@@ -121,14 +122,15 @@ def _bytes_of(path: Path, option: str) -> bytes:
         raise BadInput(f"{option} {path}: {error.strerror}") from None
 
 
-def _credentials(options: argparse.Namespace) -> grpc.ServerCredentials | None:
+def _certificates(options: argparse.Namespace) -> Certificates | None:
+    """Return what TLS needs, read from its files. gRPC starts threads when it is given them."""
     if options.tls_cert is None and options.tls_key is None and options.tls_ca is None:
         return None
     if options.tls_cert is None or options.tls_key is None:
         raise BadInput("TLS needs --tls-cert and --tls-key; give both")
     pair = (_bytes_of(options.tls_key, "--tls-key"), _bytes_of(options.tls_cert, "--tls-cert"))
     ca = None if options.tls_ca is None else _bytes_of(options.tls_ca, "--tls-ca")
-    return grpc.ssl_server_credentials([pair], ca, require_client_auth=ca is not None)
+    return Certificates(*pair, ca)
 
 
 def _is_local(listen: str) -> bool:
@@ -142,12 +144,12 @@ def _is_local(listen: str) -> bool:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    credentials = _credentials(options)
+    certificates = _certificates(options)
     if options.device_id < 1:
         raise BadInput(f"--device-id {options.device_id}: give 1 or more")
     if ":" not in options.listen:
         raise BadInput(f"--listen {options.listen}: give unix:PATH or HOST:PORT")
-    if credentials is None and not _is_local(options.listen):
+    if certificates is None and not _is_local(options.listen):
         _log.warning("%s: anybody who reaches it controls the switch; use TLS", options.listen)
     try:
         switch, events = _open_switch(options, False), _open_switch(options, True)
@@ -159,7 +161,9 @@ def _serve(options: argparse.Namespace) -> int:
                 raise BadInput(f"{options.p4info}: {error.message}") from None
     except (OSError, Refused) as error:
         raise BadInput(f"--switch {options.switch}: {error}") from None
-    # All files have been read, and there is no thread yet. Packets of bmv2's CPU port need a right.
+    # All files have been read, gRPC's own, too, which root may find where others may not; and there
+    # is no thread yet: each has rights of its own. Packets of bmv2's CPU port need one.
+    importlib.import_module("grpc._server")
     give_up_capabilities([CAP_NET_RAW] if options.cpu_interface is not None else [])
     ended = threading.Event()
     problem: list[OSError] = []
@@ -170,8 +174,14 @@ def _serve(options: argparse.Namespace) -> int:
 
     service = Service(options.device_id, device, switch, events, gone)
     try:
-        server = Server(service, options.listen, credentials)
+        server = Server(service, options.listen, certificates)
     except OSError as error:
+        directory = Path(options.listen.removeprefix("unix:")).parent
+        if options.listen.startswith("unix:") and not os.access(directory, os.W_OK | os.X_OK):
+            raise BadInput(
+                f"--listen {options.listen}: {directory} is not this user's; root gives up its "
+                "rights before: give a directory of its own, such as /run, or 127.0.0.1:9559"
+            ) from None
         raise BadInput(f"--listen {error}") from None
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup(1)

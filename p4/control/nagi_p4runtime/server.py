@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import grpc
 from nagi_p4.switch import Switch
@@ -263,12 +263,20 @@ def _handlers(service: Service) -> grpc.GenericRpcHandler:
     )
 
 
+class Certificates(NamedTuple):
+    """PEM texts of TLS. `authority`: that signs clients' certificates; None: they need none."""
+
+    key: bytes
+    certificate: bytes
+    authority: bytes | None
+
+
 class Server:
     """Listens at `listen`: "unix:PATH", whose owner alone may connect, or "HOST:PORT". Raises
     OSError if that is not possible."""
 
     def __init__(
-        self, service: Service, listen: str, credentials: grpc.ServerCredentials | None = None
+        self, service: Service, listen: str, certificates: Certificates | None = None
     ) -> None:
         self._server = grpc.server(
             ThreadPoolExecutor(_THREADS, thread_name_prefix="rpc"), options=_OPTIONS
@@ -276,9 +284,13 @@ class Server:
         self._server.add_generic_rpc_handlers((_handlers(service),))
         umask = os.umask(0o177)
         try:
-            if credentials is None:
+            if certificates is None:
                 self.port = self._server.add_insecure_port(listen)
             else:
+                key, certificate, authority = certificates
+                credentials = grpc.ssl_server_credentials(
+                    [(key, certificate)], authority, require_client_auth=authority is not None
+                )
                 self.port = self._server.add_secure_port(listen, credentials)
         except RuntimeError:
             self.port = 0

@@ -209,6 +209,9 @@ def test_with_tls_clients_without_a_certificate_are_refused(switch, tmp_path):
         options += [f"--tls-{option}", str(tmp_path / name)]
     with Running("--switch", f"nagi:{switch}", "--listen", "127.0.0.1:0", *options) as server:
         where = server.said.split()[-1]
+        for task in Path(f"/proc/{server.process.pid}/task").iterdir():
+            status = (task / "status").read_text()
+            assert "CapPrm:\t0000000000000000\n" in status and "NoNewPrivs:\t1\n" in status
         pair = (files["client.key"], files["client.crt"])
         good = grpc.ssl_channel_credentials(files["ca.crt"], *pair)
         with grpc.secure_channel(where, good) as channel:

@@ -45,7 +45,10 @@ class LiveSwitch final : public runtime::Service {
     return [this] { return std::make_unique<LongBatch>(controller_); };
   }
   [[nodiscard]] bool stopped() const override { return controller_.stopped(); }
-  void set_privileges(const runtime::Privileges& privileges) override { privileges_ = privileges; }
+  void begin(const runtime::Privileges& privileges) override {
+    privileges_ = privileges;
+    logs_.start();
+  }
   void finish() override;
   [[nodiscard]] nlohmann::json account(bool complete) override;
 

@@ -36,6 +36,10 @@ Logs::Logs(const SwitchConfig& config, std::int64_t epoch_realtime_ns, io::WhenB
   }
 }
 
+void Logs::start() {
+  for (const File& each : files()) each.file->start();
+}
+
 void Logs::append(io::BackgroundFile& file, const json& line) {
   const std::string text = line.dump() + "\n";
   file.append(std::as_bytes(std::span(text)));

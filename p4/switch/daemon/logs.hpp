@@ -50,6 +50,8 @@ class Logs {
   /// Those since the last call, for the controller.
   nlohmann::json digests_for_controller();
 
+  /// Starts the threads that write, with the rights that the caller has now.
+  void start();
   /// Completes the files. Returns what was lost, a sentence a file.
   std::vector<std::string> close();
   /// Records that the disk could not take.

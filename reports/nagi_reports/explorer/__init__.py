@@ -69,7 +69,7 @@ def write_explorer(
         step()
     for left in runs.iterdir():
         if left.name.removesuffix(".js") not in with_data:
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
+            _remove(left)
     page = target / PAGE
     write_whole(page, html(campaign_data(out, campaign, with_data)))
     return page
@@ -84,11 +84,11 @@ def write_run(directory: Path, run_id: str, target: Path, key: bytes) -> None:
         there, _, rest = file.read_bytes().partition(b"\n")
         if hmac.compare_digest(there, _heading(stamp, rest, folder, key)):
             return
-    file.unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
+    _remove(file)
+    _remove(folder)
     run = RunFiles(directory)
-    if run.plan and run.manifest is not None:
-        run.manifest.require_files(directory, may_lack=True)
+    if run.plan and run.manifest is not None:  # a plan that is damaged says so itself
+        run.manifest.require_files(directory, allow_missing=True)
     flows = flows_of(run)
     end_s = run.end_s(flows)
     for number, flow in enumerate(flows):
@@ -118,11 +118,19 @@ def write_run(directory: Path, run_id: str, target: Path, key: bytes) -> None:
     write_whole(file, f"{heading}\n{body}")
 
 
+def _remove(path: Path) -> None:
+    """Remove a file or a directory, if it is there."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def _heading(stamp: str, body: bytes, folder: Path, key: bytes) -> bytes:
     """Return the first line of a run's script: what it was made of, and a seal of it and of the
     run's other scripts."""
     parts = sorted(folder.iterdir()) if folder.is_dir() else []
-    sums = [[path.name, sha256_of(path)] for path in parts]
+    sums = [[path.name, sha256_of(path) if path.is_file() else ""] for path in parts]
     sealed = json.dumps([stamp, hashlib.sha256(body).hexdigest(), sums]).encode()
     seal = hmac.new(key, sealed, hashlib.sha256).hexdigest()
     return f"// nagi explorer {_FORMAT} {stamp} {seal}".encode()

@@ -213,7 +213,8 @@ def main(arguments: argparse.Namespace, say: Callable[[str], None]) -> int:
         except OSError as error:
             raise TableError(f"{arguments.table}: cannot write it: {error.strerror}") from error
         for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.default_int_handler)
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup(1)
+                signal.signal(number, signal.default_int_handler)
         try:
             calibrate(table, lambda: table.write(arguments.table), say, channel)
         except KeyboardInterrupt:
