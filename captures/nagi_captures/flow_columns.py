@@ -33,11 +33,16 @@ FLOW_COLUMNS: dict[str, str] = {
     "first_ns": "time of the first packet; 0 if there is none",
     "last_ns": "time of the last packet; 0 if there is none",
     "first_data_ns": "time of the first packet with payload; 0 if there is none",
-    "last_data_ns": "time of the last packet with payload; 0 if there is none",
+    "last_data_ns": "time of the last packet with payload that had not been acknowledged before; 0 "
+    "if there is none",
+    "ip_bytes_to_data": "bytes of IP packets up to that one, headers included",
+    "uncaptured_bytes": "payload bytes that the other side acknowledged and no packet has: the "
+    "capture missed them",
     "packets": "",
     "ip_bytes": "bytes of IP packets, headers included",
-    "payload_bytes": "bytes of TCP or UDP payload, repeated ones included",
-    "data_packets": "packets with payload",
+    "payload_bytes": "bytes of TCP or UDP payload, repeated ones included, those of keep-alives, "
+    "window probes and RSTs not",
+    "data_packets": "packets with such payload",
     "first_time_bytes": "payload bytes in no packet before (of this direction, in this capture)",
     "retransmitted_packets": "packets with payload all or part of which had been seen before, "
     "keep-alives and window probes not included",
@@ -61,10 +66,12 @@ FLOW_COLUMNS: dict[str, str] = {
     "section 3.8.4)",
     "zero_window_packets": "packets advertising a window of 0, RST not included",
     "window_probes": "1 byte beyond, or 0 or 1 bytes from one below the next to send, while the "
-    "other side's window is 0 (RFC 9293 section 3.8.6.1)",
-    "captured_twice": "packets equal to one of the same direction up to 1 ms before (0.1 ms, and "
-    "only with payload, where the IP identification is 0): the capture has traffic twice, which "
-    "makes retransmissions and duplicate ACKs of it",
+    "other side's window is 0 (RFC 9293 section 3.8.6.1). The byte beyond counts as data once it "
+    "is acknowledged",
+    "captured_twice": "copies of packets captured before, at another place or as frames that the "
+    "link layer sent again; no other column has them. A copy agrees in all of IP and TCP, within "
+    "4 s, if the sender counts identifications or hops are fewer; else within 0.2 s if it is a SYN "
+    "or its frame says so (802.11: Retry), and with payload within 0.1 ms",
     "mss": "option of the SYN, bytes; -1 if not seen",
     "window_scale": "option of the SYN, bits; -1 if not seen",
     "sack_permitted": "option of the SYN (bool)",
@@ -85,7 +92,8 @@ FLOW_COLUMNS: dict[str, str] = {
     "in_flight_mean_bytes": "mean over data packets of the bytes sent beyond the highest "
     "acknowledgement, that packet's included",
     "in_flight_max_bytes": "",
-    "window_min_bytes": "smallest window this side advertised (scaled; SYN and RST not included)",
+    "window_min_bytes": "smallest window this side advertised (scaled; SYN and RST not included); "
+    "not known without the SYNs, which say how it is scaled",
     "window_mean_bytes": "mean over packets",
     "window_max_bytes": "",
 }
@@ -94,8 +102,11 @@ FLOW_COLUMNS: dict[str, str] = {
 # rtt_sequence: from a segment to the first acknowledgement of its last byte, one sample an
 # acknowledgement, of the newest segment that it covers; none from what was retransmitted, nor from
 # segments above it that were sent before (Karn's rule; their acknowledgement waited for it).
-# rtt_timestamps: from the first packet with a TSval to the first packet echoing it, one sample a
-# TSval that a segment carried (RFC 7323 section 4).
+# rtt_timestamps: from the lowest segment with a TSval to the first packet that echoes it and
+# acknowledges that segment, one sample a TSval (RFC 7323 section 4.1); none if bytes were sent
+# twice with the same TSval.
+# Neither is known of a connection with copies of packets more than 1 ms apart: they are from
+# several places.
 # Both are what is between place of capture and the receiver of this direction's data, and back.
 # captured_at: of the times from the place of capture to either end and back, the smaller of the
 # handshake's (SYN to SYN-ACK, SYN-ACK to ACK) and the smallest RTT by sequence. `source`: less than

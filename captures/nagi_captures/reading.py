@@ -49,6 +49,8 @@ class Totals:
     last_ns: int
     packets_back: int  # packets with a time before that of the packet in front of them
     max_back_ns: int  # by how much at most
+    frames_of_several: int  # frames with packets beyond the first, which are not read (A-MSDU)
+    packets_without_time: int  # pcapng's simple packets: they have that of the packet before them
     damage: str | None  # one sentence (with file and byte), if the file is damaged
     unused: dict[str, int]  # packets that are in no flow, by reason
     # packets by what they are: TCP, UDP, ARP, PPPoE discovery ...; most first

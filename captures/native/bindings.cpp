@@ -332,6 +332,7 @@ struct Found {
   Options measured;
   std::int64_t origin_ns = 0;
   std::string damage;
+  std::int64_t frames_of_several = 0;
 };
 
 /// Without the interpreter.
@@ -342,6 +343,7 @@ void scan_file(const std::string& name, const Asked& all, Found& found) {
   while (scan_some(file, decoder, engine, found.totals, packets_between_signals)) let_signals_in();
   engine.finish();
   found.damage = file.damage();
+  found.frames_of_several = decoder.frames_of_several();
   found.measured = engine.options();
   found.origin_ns = engine.origin_ns();
 }
@@ -355,12 +357,14 @@ nb::dict totals_of(const Found& found) {
   result["last_ns"] = totals.packets == 0 ? 0 : totals.last_ns;
   result["packets_back"] = totals.packets_back;
   result["max_back_ns"] = totals.max_back_ns;
+  result["packets_without_time"] = totals.packets_without_time;
   const auto bound = [](std::int64_t time_ns, std::int64_t open) -> nb::object {
     return time_ns == open ? nb::none() : nb::cast(time_ns);
   };
   result["start_ns"] = bound(found.measured.start_ns, Options{}.start_ns);
   result["end_ns"] = bound(found.measured.end_ns, Options{}.end_ns);
   result["damage"] = found.damage;
+  result["frames_of_several"] = found.frames_of_several;
   nb::dict unused;
   for (std::size_t reason = 1; reason < unused_reasons; ++reason) {
     if (totals.unused[reason] != 0) unused[unused_names[reason]] = totals.unused[reason];

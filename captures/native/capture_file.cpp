@@ -258,7 +258,10 @@ bool CaptureFile::read_packet(std::uint32_t type, std::uint32_t length, Record& 
     return spoilt("is in a block whose two lengths differ");
   }
   // A simple packet has no time: that of the packet before it.
-  if (type != simple_packet_block) last_time_ns_ = nanoseconds(interface, units);
+  record.has_time = type != simple_packet_block;
+  if (record.has_time) last_time_ns_ = nanoseconds(interface, units);
+  record.failed_check = type == packet_block && looked_at == length &&
+                        failed_check(head + header + padded(captured), head + length - 4);
   record.time_ns = last_time_ns_;
   record.captured = captured;
   record.data = head + header;
@@ -271,6 +274,22 @@ bool CaptureFile::read_packet(std::uint32_t type, std::uint32_t length, Record& 
   ++records_;
   found = true;
   return true;
+}
+
+/// Do the options of a packet say that its frame failed the check of the link layer?
+bool CaptureFile::failed_check(const std::uint8_t* at, const std::uint8_t* end) const {
+  constexpr std::uint16_t option_flags = 2;
+  constexpr std::uint32_t wrong_check = 1U << 24;
+  while (end - at >= 4) {
+    const std::uint16_t code = half(at);
+    const std::uint16_t bytes = half(at + 2);
+    at += 4;
+    if (code == 0 || end - at < bytes) return false;
+    if (code == option_flags && bytes == 4) return (word(at) & wrong_check) != 0;
+    if (end - at < static_cast<std::ptrdiff_t>(padded(bytes))) return false;
+    at += padded(bytes);
+  }
+  return false;
 }
 
 std::int64_t CaptureFile::nanoseconds(const Interface& interface, std::uint64_t units) {

@@ -25,6 +25,8 @@ struct Record {
   std::uint32_t captured = 0;          // bytes at `data`
   std::uint32_t length = 0;            // bytes on the wire
   std::uint32_t link_type = 0;         // LINKTYPE_ value
+  bool has_time = true;
+  bool failed_check = false;  // who captured it says that its FCS is wrong
 };
 
 class CaptureFile {
@@ -60,6 +62,7 @@ class CaptureFile {
   bool read_section();
   bool read_interface(std::uint32_t length);
   bool read_packet(std::uint32_t type, std::uint32_t length, Record& record, bool& found);
+  [[nodiscard]] bool failed_check(const std::uint8_t* at, const std::uint8_t* end) const;
   static std::int64_t nanoseconds(const Interface& interface, std::uint64_t units);
   bool cut_off(const char* where);
   bool spoilt(const std::string& what);

@@ -98,6 +98,7 @@ inline Unused tcp(const std::uint8_t* at, const std::uint8_t* end, std::uint32_t
   packet.mss = 0;
   packet.window_scale = -1;
   packet.sack_permitted = false;
+  packet.options_cut = at + header > end;
   if (header == 32 && end - at >= 32 && word(at + 20) == 0x0101080a) [[likely]] {
     packet.has_timestamps = true;
     packet.tsval = word(at + 24);
@@ -119,7 +120,11 @@ inline Unused udp(const std::uint8_t* at, const std::uint8_t* end, std::uint32_t
   const std::int64_t time_ns = packet.time_ns;
   const std::uint32_t ip_bytes = packet.ip_bytes;
   const std::uint16_t identification = packet.identification;
+  const std::uint8_t hops = packet.hops;
+  const bool resent_frame = packet.resent_frame;
   packet = Packet{};
+  packet.hops = hops;
+  packet.resent_frame = resent_frame;
   packet.endpoints = endpoints;
   packet.time_ns = time_ns;
   packet.ip_bytes = ip_bytes;
@@ -172,7 +177,12 @@ class Decoder {
     const std::uint32_t length =
         std::min(longest, record.length < record.captured ? record.captured : record.length);
     packet.time_ns = record.time_ns;
+    packet.resent_frame = false;
     depth_ = 0;
+    if (record.failed_check) [[unlikely]] {
+      what_ = {What::Kind::link_type, record.link_type};
+      return Unused::failed_check;
+    }
     const Piece frame{record.data, record.data + record.captured, length};
     if (record.link_type == 1 && record.captured >= 14 &&
         decoding::half(record.data + 12) == decoding::type_ipv4) [[likely]] {
@@ -181,6 +191,8 @@ class Decoder {
     what_ = {What::Kind::link_type, record.link_type};
     return link(record.link_type, frame, packet);
   }
+  /// Frames with packets beyond the first, which are not read (802.11: A-MSDU).
+  [[nodiscard]] std::int64_t frames_of_several() const { return frames_of_several_; }
   /// What the packet was that decode() did not take.
   [[nodiscard]] const What& what() const { return what_; }
 
@@ -212,6 +224,7 @@ class Decoder {
   Unused ip(Piece piece, Packet& packet);
   Unused wifi(Piece piece, bool padded, Packet& packet);
   Unused radiotap(Piece piece, Packet& packet);
+  Unused ppi(Piece piece, Packet& packet);
   Unused nflog(Piece piece, Packet& packet);
   Unused is(What::Kind kind, std::uint32_t number, Unused why = Unused::not_ip) {
     what_ = {kind, number};
@@ -255,6 +268,7 @@ class Decoder {
     if (!piece.has(header)) return is(What::Kind::ether_type, type_ipv4, Unused::cut_short);
     packet.ip_bytes = bytes;
     packet.identification = half(at + 4);
+    packet.hops = at[8];
     std::uint32_t address = 0;
     std::memcpy(&address, at + 12, 4);
     packet.endpoints.source = {address, 0};
@@ -272,6 +286,7 @@ class Decoder {
 
   bool tunnels_ = false;
   int depth_ = 0;
+  std::int64_t frames_of_several_ = 0;
   What what_;
   std::vector<Fragmented> fragmented_;
   std::size_t oldest_fragmented_ = 0;

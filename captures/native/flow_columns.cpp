@@ -69,6 +69,8 @@ constexpr auto columns = std::to_array<Column>({
     {"last_ns", Kind::whole, number<&Direction::last_ns>},
     {"first_data_ns", Kind::whole, number<&Direction::first_data_ns>},
     {"last_data_ns", Kind::whole, number<&Direction::last_data_ns>},
+    {"ip_bytes_to_data", Kind::whole, number<&Direction::ip_bytes_to_data>},
+    {"uncaptured_bytes", Kind::whole, number<&Direction::uncaptured_bytes>},
     {"packets", Kind::whole, all<&Counts::packets>},
     {"ip_bytes", Kind::whole, all<&Counts::ip_bytes>},
     {"payload_bytes", Kind::whole, all<&Counts::payload_bytes>},

@@ -105,6 +105,42 @@ Counts Direction::inside() const {
   return less;
 }
 
+/// Begins with the number of a SYN, whatever has been seen before it.
+void Direction::renumber(std::uint32_t first) {
+  base_ = first;
+  has_base_ = started_ = true;
+  next_ = low_ = 0;
+  acked_ = unknown;
+  holes_.clear();
+  while (!outstanding_.empty()) outstanding_.pop();
+  mss = -1;
+  window_scale = -1;
+  sack_permitted = false;
+}
+
+/// Takes note of a packet with payload. `outstanding`: its bytes have not been acknowledged.
+void Direction::add_data(std::int64_t time_ns, bool outstanding) {
+  if (counts.data_packets == 0) first_data_ns = last_data_ns = time_ns;
+  first_data_ns = std::min(first_data_ns, time_ns);
+  if (outstanding) {
+    last_data_ns = std::max(last_data_ns, time_ns);
+    ip_bytes_to_data = counts.ip_bytes;
+  }
+  ++counts.data_packets;
+}
+
+std::int64_t Direction::acknowledged_unseen() const {
+  if (acked_ == unknown || !started_) return 0;
+  // An acknowledgement far beyond is none of this connection's; a FIN takes a number, too.
+  constexpr std::int64_t believable = 1 << 30;
+  const std::int64_t beyond = acked_ - next_ - (fin_seen_ ? 0 : 1);
+  std::int64_t bytes = beyond > 0 && beyond < believable ? beyond : 0;
+  for (const Hole& hole : holes_) {
+    if (hole.begin < acked_) bytes += std::min(hole.end, acked_) - hole.begin;
+  }
+  return bytes;
+}
+
 Place Connection::captured_at(unsigned direction) const {
   constexpr double at_an_end = 0.1;              // of the round trip
   constexpr double shortest_round_trip = 200e3;  // ns; in less there is no telling
@@ -153,8 +189,15 @@ void Engine::leave(Connection& connection) {
   for (const auto& direction : connection.directions) {
     if (direction) {
       outstanding_ -= direction->outstanding_.capacity() + direction->stamps_.capacity();
+      direction->uncaptured_bytes = direction->acknowledged_unseen();
+      if (connection.copied_apart) {
+        direction->rtt_sequence.reset();
+        direction->rtt_timestamps.reset();
+        for (SeriesRow& each : direction->series) each.rtt_count = each.rtt_most = 0;
+      }
     }
   }
+  if (connection.copied_apart) connection.handshake.reset();
   if (left_) left_(connection);
 }
 
@@ -170,14 +213,19 @@ void Engine::begin(std::int64_t time_ns) {
   has_origin_ = true;
 }
 
-/// Was the same packet captured a moment before? Packets are the same if they agree in direction of
-/// a connection, identification, sequence and acknowledgement, flags, payload and checksum. Where
-/// nobody counts identifications, repeated acknowledgements look the same: only packets with
-/// payload tell, and a shorter moment.
-bool Engine::captured_before(const Packet& packet, const Seen& seen) {
-  constexpr std::int64_t moment_ns = 1'000'000;
-  constexpr std::int64_t short_moment_ns = 100'000;
-  if (packet.identification == 0 && packet.payload == 0) return false;
+/// Has the same packet been captured before: at another place on its way, or as a frame that the
+/// link layer sent again? Packets are the same if they agree in direction of a connection,
+/// identification, sequence and acknowledgement, flags, payload and checksum. TCP's retransmissions
+/// and repeated acknowledgements may do so, too, unless their sender counts identifications (IPv6
+/// has none, and a sender may leave them at 0 or at one number). Without, a router's copy has fewer
+/// hops left, a frame that was sent again says so, SYNs are not retransmitted so soon, and data not
+/// within a moment.
+bool Engine::is_copy(const Packet& packet, const Seen& seen, Connection& connection,
+                     Direction& mine) {
+  constexpr std::int64_t longest_way_ns = 4'000'000'000;
+  constexpr std::int64_t shortest_rto_ns = 200'000'000;
+  constexpr std::int64_t apart_ns = 1'000'000;
+  constexpr std::int64_t moment_ns = 100'000;
   const auto mix = [](std::uint64_t state, std::uint64_t value) {
     state = (state ^ value) * 0x9e3779b97f4a7c15;
     return state ^ (state >> 32);
@@ -187,12 +235,41 @@ bool Engine::captured_before(const Packet& packet, const Seen& seen) {
   print =
       mix(print, std::uint64_t{packet.identification} << 48 | std::uint64_t{packet.checksum} << 32 |
                      std::uint64_t{packet.flags} << 24 | (packet.payload & 0xffffff));
-  Print& last = prints_[print % prints];
-  const std::int64_t since = packet.time_ns - last.time_ns;
-  const bool same = last.value == print && since >= 0 &&
-                    since <= (packet.identification != 0 ? moment_ns : short_moment_ns);
-  last = {print, packet.time_ns};
-  return same;
+  // A bucket is a line of the cache. The oldest print in it goes.
+  Print* const bucket = &prints_[(print >> 8 & (prints / bucket_prints - 1)) * bucket_prints];
+  Print* last = bucket;
+  bool same = false;
+  for (Print* each = bucket; each != bucket + bucket_prints; ++each) {
+    if ((each->value ^ print) >> 8 == 0) [[unlikely]] {
+      last = each;
+      same = true;
+      break;
+    }
+    if (each->time_ns < last->time_ns) last = each;
+  }
+  const Print now{(print & ~std::uint64_t{0xff}) | packet.hops, packet.time_ns};
+  const std::int64_t since = same ? packet.time_ns - last->time_ns : -1;
+  if (since < 0 || since > longest_way_ns) [[likely]] {
+    *last = now;
+    if (packet.identification != mine.last_identification_) {
+      mine.last_identification_ = packet.identification;
+      if (mine.counts.packets != 0) ++mine.identifications_;
+    }
+    return false;
+  }
+  const unsigned last_hops = last->value & 0xff;
+  const bool counted = packet.identification != 0 && mine.identifications_ != 0 &&
+                       2 * std::int64_t{mine.identifications_} >= mine.counts.packets;
+  const bool soon = since < shortest_rto_ns;
+  const bool copy = counted || packet.hops < last_hops || (packet.resent_frame && soon) ||
+                    ((packet.flags & flag_syn) != 0 && soon) ||
+                    (packet.payload != 0 && since <= moment_ns);
+  if (!copy) {
+    *last = now;
+  } else if (since > apart_ns && !packet.resent_frame) {
+    connection.copied_apart = true;
+  }
+  return copy;
 }
 
 Seen Engine::add(const Packet& packet) {
@@ -210,6 +287,11 @@ Seen Engine::add(const Packet& packet) {
     place = std::make_unique<Direction>();
   }
   Direction& mine = *place;
+  if (is_copy(packet, seen, connection, mine)) [[unlikely]] {
+    ++mine.captured_twice;
+    seen.copy = true;
+    return seen;
+  }
   const bool inside = now >= options_.start_ns && now < options_.end_ns;
   Counts& counts = mine.counts;
   Counts before;
@@ -222,20 +304,11 @@ Seen Engine::add(const Packet& packet) {
   }
   ++counts.packets;
   counts.ip_bytes += packet.ip_bytes;
-  if (packet.payload != 0) {
-    if (counts.data_packets == 0) {
-      mine.first_data_ns = mine.last_data_ns = now;
-    } else {
-      mine.first_data_ns = std::min(mine.first_data_ns, now);
-      mine.last_data_ns = std::max(mine.last_data_ns, now);
-    }
-    ++counts.data_packets;
-    counts.payload_bytes += packet.payload;
-  }
-  if (captured_before(packet, seen)) ++mine.captured_twice;
   if (packet.endpoints.protocol() == protocol_tcp) [[likely]] {
     add_tcp(packet, connection, number, inside, seen);
   } else {
+    if (packet.payload != 0) mine.add_data(now, true);
+    counts.payload_bytes += packet.payload;
     seen.new_bytes = packet.payload;
     counts.first_time_bytes += packet.payload;
     if (SeriesRow* at = row(mine, now)) {
@@ -248,6 +321,61 @@ Seen Engine::add(const Packet& packet) {
     mine.outside->add_difference(before, counts);
   }
   return seen;
+}
+
+/// A byte that was sent to a closed window, and has been acknowledged.
+void Engine::accept_probe(Direction& direction, bool inside) {
+  const std::int64_t byte = std::exchange(direction.probe_, Direction::unknown);
+  const Counts before = direction.counts;
+  if (direction.has_seen(byte + 1) || direction.see(byte, byte + 1) == 0) return;
+  direction.add_data(direction.probe_ns_, true);
+  ++direction.counts.payload_bytes;
+  ++direction.counts.first_time_bytes;
+  if (inside) return;
+  if (!direction.outside) direction.outside = std::make_unique<Counts>();
+  direction.outside->add_difference(before, direction.counts);
+}
+
+/// Takes a SYN-ACK with another number than its direction's. Returns whether it is but one of
+/// several answers to the SYN, of which nothing else is known yet.
+bool Engine::answers_again(const Packet& packet, Connection& connection, unsigned number,
+                           Direction& mine, Direction& other) {
+  constexpr std::size_t most = 8;
+  const bool settled = mine.acked_ != Direction::unknown || mine.counts.data_packets != 0;
+  if (!mine.sent_syn_ack_) {
+    // What came before, such as a challenge ACK (RFC 5961), was another connection's.
+    if (mine.counts.data_packets != 0) return false;
+    mine.renumber(packet.sequence);
+    other.acked_ = Direction::unknown;
+    connection.numbers[number].next = packet.sequence + 1;
+    return false;
+  }
+  ++mine.syn_packets;
+  if (connection.handshake && !connection.complete_handshake) {
+    connection.handshake->syn_ack_again = true;
+  }
+  if (settled) return true;
+  if (!mine.rivals_) mine.rivals_ = std::make_unique<std::vector<Packet>>();
+  if (mine.rivals_->size() < most) mine.rivals_->push_back(packet);
+  return true;
+}
+
+/// Tells which of several SYN-ACKs holds, by the number after it.
+void Engine::settle(std::uint32_t after_syn, Connection& connection, unsigned number,
+                    Direction& mine, Direction& other) {
+  const auto rivals = std::move(mine.rivals_);
+  if (after_syn == mine.base_ + 1) return;
+  for (const Packet& rival : *rivals) {
+    if (after_syn != rival.sequence + 1) continue;
+    mine.renumber(rival.sequence);
+    connection.numbers[number].first = rival.sequence;
+    connection.numbers[number].next = rival.sequence + 1;
+    --mine.syn_packets;  // open() counts it
+    open(rival, connection, number, mine, other);
+    mine.see(0, 1);
+    return;
+  }
+  mine.rivals_ = std::make_unique<std::vector<Packet>>(*rivals);
 }
 
 inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsigned number,
@@ -270,7 +398,6 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
       seen.acknowledgement = other.unwrap(packet.acknowledgement);
     }
     seen.window = packet.window;
-    if (SeriesRow* at = row(mine, now)) at->payload_bytes += packet.payload;
     return;
   }
   if (!mine.started_) [[unlikely]] {
@@ -283,6 +410,14 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
     mine.has_base_ = mine.started_ = true;
     mine.next_ = mine.low_ = 0;
   }
+  if (mine.rivals_ && (flags & flag_syn) == 0) [[unlikely]] {
+    settle(packet.sequence, connection, number, mine, other);
+  }
+  if ((flags & (flag_syn | flag_ack)) == (flag_syn | flag_ack) && packet.sequence != mine.base_ &&
+      answers_again(packet, connection, number, mine, other)) [[unlikely]] {
+    seen.window = packet.window;
+    return;
+  }
   const std::int64_t begin = mine.unwrap(packet.sequence);
   seen.sequence = begin;
   const bool special = (flags & (flag_syn | flag_fin)) != 0;
@@ -293,17 +428,21 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
   SeriesRow* const at = row(mine, now);
   bool probing = false;
   bool segment = special;
-  if (packet.payload <= 1 && begin == mine.next_ - 1 && !special) [[unlikely]] {
+  if (packet.payload <= 1 && !special && (begin == mine.next_ - 1 || begin == mine.next_))
+      [[unlikely]] {
     // A probe: of a closed window, or whether the other side is still there.
     const bool closed = other.last_window_ == 0;
     const bool all_acknowledged =
         mine.acked_ == Direction::unknown ? packet.payload == 0 : mine.acked_ >= mine.next_;
-    seen.probe = probing = closed || all_acknowledged;
+    const bool old = begin < mine.next_;
+    seen.probe = probing = old ? closed || all_acknowledged : closed && packet.payload == 1;
     if (probing) ++(closed ? mine.window_probes : mine.keep_alives);
+    if (probing && !old) {
+      mine.probe_ = begin;
+      mine.probe_ns_ = now;
+    }
   }
-  if (probing) [[unlikely]] {
-    if (at != nullptr) at->payload_bytes += packet.payload;
-  } else if (packet.payload != 0 || special) {
+  if (!probing && (packet.payload != 0 || special)) {
     segment = true;
     bool repeated = false;
     bool fills = false;
@@ -314,9 +453,10 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
     const std::int64_t from = begin + ((flags & flag_syn) != 0 ? 1 : 0);
     const std::int64_t to = from + packet.payload;
     const std::int64_t next = mine.next_;
-    if (packet.payload == 1 && from == next && other.last_window_ == 0) ++mine.window_probes;
     if (packet.payload != 0) [[likely]] {
       const std::int64_t fresh = mine.see(from, to);
+      mine.add_data(now, fresh != 0 || to > mine.acked_);
+      counts.payload_bytes += packet.payload;
       seen.new_bytes = static_cast<std::uint32_t>(fresh);
       counts.first_time_bytes += fresh;
       if (from < next) [[unlikely]] {
@@ -339,6 +479,7 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
     }
     if ((flags & flag_fin) != 0) [[unlikely]] {
       ++mine.fin_packets;
+      mine.fin_seen_ = true;
       if (to < mine.next_) {
         repeated = true;
       } else {
@@ -367,6 +508,9 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
   }
 
   if ((flags & flag_ack) != 0) [[likely]] {
+    if (other.rivals_) [[unlikely]] {
+      settle(packet.acknowledgement, connection, 1 - number, other, mine);
+    }
     acknowledge(packet, mine, other, inside, probing || segment, seen);
     if (!connection.complete_handshake && mine.sent_syn_ && other.sent_syn_ack_ &&
         (flags & flag_syn) == 0 && seen.acknowledgement >= 1) [[unlikely]] {
@@ -383,10 +527,14 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
     }
   }
   if ((flags & flag_syn) == 0) [[likely]] {
+    // Without both SYNs, or one that has no scale, nobody knows what a window is scaled by.
+    const bool scale_known =
+        (mine.has_whole_syn_ && mine.window_scale < 0) ||
+        (other.has_whole_syn_ && (other.window_scale < 0 || mine.has_whole_syn_));
     seen.window = static_cast<std::int64_t>(packet.window) << mine.shift_;
     mine.last_window_ = packet.window;
     if (packet.window == 0) ++mine.zero_window_packets;
-    if (inside) mine.window.add(seen.window);
+    if (inside && scale_known) mine.window.add(seen.window);
     if (at != nullptr) at->window = seen.window;
   } else {
     seen.window = packet.window;
@@ -411,6 +559,7 @@ void Engine::open(const Packet& packet, Connection& connection, unsigned number,
   }
   ((packet.flags & flag_ack) != 0 ? mine.sent_syn_ack_ : mine.sent_syn_) = true;
   mine.low_ = Direction::unknown;  // there is nothing before a SYN
+  mine.has_whole_syn_ = !packet.options_cut;
   if (packet.mss != 0) mine.mss = packet.mss;
   if (packet.window_scale >= 0) mine.window_scale = packet.window_scale;
   mine.sack_permitted = mine.sack_permitted || packet.sack_permitted;
@@ -432,6 +581,9 @@ inline void Engine::acknowledge(const Packet& packet, Direction& mine, Direction
   seen.acknowledgement = number;
   if (number > other.acked_) {
     other.acked_ = number;
+    if (other.probe_ != Direction::unknown && number > other.probe_) [[unlikely]] {
+      accept_probe(other, inside);
+    }
     if (!other.started_) other.next_ = number;
     const Direction::Segment* newest = nullptr;
     while (!other.outstanding_.empty() && other.outstanding_.front().end <= number) {
@@ -460,26 +612,36 @@ inline void Engine::acknowledge(const Packet& packet, Direction& mine, Direction
 inline void Engine::stamp(const Packet& packet, Direction& mine, Direction& other, bool segment,
                           bool inside, Seen& seen) {
   const std::int64_t now = packet.time_ns;
-  if (!mine.timestamps || static_cast<std::int32_t>(packet.tsval - mine.last_stamp_) > 0) {
-    mine.timestamps = true;
-    mine.last_stamp_ = packet.tsval;
-    mine.last_stamp_ns_ = now;
-    mine.stamp_waits_ = false;
+  mine.timestamps = true;
+  if (segment) {
+    const std::int64_t begin = seen.sequence;
+    const int extra =
+        ((packet.flags & flag_syn) != 0 ? 1 : 0) + ((packet.flags & flag_fin) != 0 ? 1 : 0);
+    const std::int64_t end = begin + packet.payload + extra;
+    if (!mine.has_stamp_ || static_cast<std::int32_t>(packet.tsval - mine.last_stamp_) > 0) {
+      mine.has_stamp_ = true;
+      mine.last_stamp_ = packet.tsval;
+      remember(mine.stamps_, {now, begin, end, end, packet.tsval}, other.counts.packets != 0);
+    } else if (!mine.stamps_.empty() && mine.stamps_.back().value == packet.tsval) {
+      Direction::Stamp& last = mine.stamps_.back();
+      if (begin >= last.top) {
+        last.top = end;
+      } else if (end <= last.begin && last.time_ns != Direction::unknown) {
+        last = {now, begin, end, last.top, packet.tsval};
+      } else {
+        last.time_ns = Direction::unknown;
+      }
+    }
   }
-  if (segment && !mine.stamp_waits_ && packet.tsval == mine.last_stamp_) {
-    remember(mine.stamps_, {mine.last_stamp_ns_, packet.tsval}, other.counts.packets != 0);
-    mine.stamp_waits_ = true;
-  }
-  if ((packet.flags & flag_ack) == 0 || packet.tsecr == mine.last_echo_) return;
-  mine.last_echo_ = packet.tsecr;
+  if ((packet.flags & flag_ack) == 0) return;
   while (!other.stamps_.empty()) {
     const Direction::Stamp first = other.stamps_.front();
     const auto older = static_cast<std::int32_t>(packet.tsecr - first.value);
-    if (older < 0) break;
+    if (older < 0 || (older == 0 && seen.acknowledgement < first.end)) break;
     other.stamps_.pop();
     if (older > 0) continue;
     const std::int64_t rtt = now - first.time_ns;
-    if (rtt < 0) break;
+    if (first.time_ns == Direction::unknown || rtt < 0) break;
     seen.rtt_timestamps_ns = rtt;
     if (inside) add_sample(other.rtt_timestamps, rtt);
     if (options_.interval_ns != 0) {
@@ -548,6 +710,9 @@ bool scan_some(CaptureFile& file, Decoder& decoder, Engine& engine, Totals& tota
       totals.max_back_ns = std::max(totals.max_back_ns, totals.previous_ns - record.time_ns);
     }
     totals.previous_ns = record.time_ns;
+    if (!record.has_time) [[unlikely]] {
+      ++totals.packets_without_time;
+    }
     const Unused unused = decoder.decode(record, packet);
     if (unused == Unused::none) [[likely]] {
       ++(packet.endpoints.protocol() == protocol_tcp ? totals.tcp : totals.udp);

@@ -9,7 +9,8 @@
 // packet is a hole, too, unless that packet was the SYN. A packet with payload is
 //   - a window probe or keep-alive if it has one byte from one below the highest, and the other
 //     side's window is 0, or it has acknowledged everything (RFC 9293, 3.8.6.1 and 3.8.4; these
-//     also come with no payload, which is how Linux sends them);
+//     also come with no payload, which is how Linux sends them), or one new byte while the other
+//     side's window is 0. Such a byte counts once it is acknowledged: it may be refused;
 //   - a retransmission if some of its bytes have been seen before;
 //   - out of order if it begins below the highest number seen and none of its bytes have been seen
 //     (RFC 4737): reordered on its way to the place of capture, or retransmitted after the first
@@ -22,13 +23,20 @@
 //     acknowledged gives none, nor do segments above it that were sent before: the acknowledgement
 //     they get may be of the copy (Karn's rule), or have waited for it. The same holds for segments
 //     above a hole that is filled, while what fills it, seen once, gives a sample.
-//   - by timestamps (RFC 7323): from the first packet with a TSval to the first packet echoing it,
-//     a sample a TSval, if a segment has carried it (anything that must be acknowledged).
+//   - by timestamps (RFC 7323): from the lowest segment with a TSval to the first packet that
+//   echoes
+//     it and acknowledges this segment, a sample a TSval; none if bytes were sent twice with it.
 // SYN and FIN take sequence numbers and are segments in this sense. Nothing is taken from an RST
 // but that it was there: its numbers need not make sense.
 //
 // An acknowledgement gives no sample either if the byte it acknowledges last was not captured: who
 // knows when that was sent.
+//
+// Copies of a packet, from another place on its way or sent again by the link layer, are counted as
+// copies and nowhere else: Engine::is_copy().
+//
+// A SYN may be answered by SYN-ACKs with several numbers (load balancers, proxies). What the first
+// acknowledgement or segment after them agrees with holds (settle()).
 //
 // What begins and what ends a connection is in tracking.hpp. A connection that leaves becomes a row
 // (flow_columns.hpp).
@@ -108,7 +116,9 @@ struct Direction {
   std::int64_t first_ns = 0;
   std::int64_t last_ns = 0;
   std::int64_t first_data_ns = 0;
-  std::int64_t last_data_ns = 0;
+  std::int64_t last_data_ns = 0;      // without what was acknowledged before
+  std::int64_t ip_bytes_to_data = 0;  // in packets up to that one
+  std::int64_t uncaptured_bytes = 0;  // acknowledged, but in no packet
   std::uint32_t duplicate_acks = 0;
   std::uint32_t sack_packets = 0;
   std::uint32_t sack_blocks = 0;
@@ -130,6 +140,8 @@ struct Direction {
   std::vector<SeriesRow> series;
 
   [[nodiscard]] Counts inside() const;
+  /// Bytes that the other side acknowledged, but no packet had.
+  [[nodiscard]] std::int64_t acknowledged_unseen() const;
 
  private:
   friend class Engine;
@@ -143,7 +155,10 @@ struct Direction {
     std::int64_t time_ns = 0;  // unknown: what is acknowledged up to here gives no sample
   };
   struct Stamp {
-    std::int64_t time_ns = 0;
+    std::int64_t time_ns = 0;  // of the lowest segment; unknown: something was sent twice
+    std::int64_t begin = 0;    // of that segment
+    std::int64_t end = 0;
+    std::int64_t top = 0;  // above all segments with this value
     std::uint32_t value = 0;
   };
   static constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::min();
@@ -151,6 +166,8 @@ struct Direction {
   [[nodiscard]] std::int64_t unwrap(std::uint32_t number) const {
     return next_ + static_cast<std::int32_t>(number - (base_ + static_cast<std::uint32_t>(next_)));
   }
+  void renumber(std::uint32_t first);
+  void add_data(std::int64_t time_ns, bool outstanding);
   std::int64_t see(std::int64_t begin, std::int64_t end);
   std::int64_t fill(std::int64_t begin, std::int64_t end);
   void add_hole(std::size_t place, Hole hole);
@@ -161,13 +178,18 @@ struct Direction {
   bool started_ = false;           // from a packet of this direction
   bool sent_syn_ = false;          // without ACK
   bool sent_syn_ack_ = false;      //
-  bool stamp_waits_ = false;       // last_stamp_ is among stamps_
+  bool fin_seen_ = false;          //
   std::uint8_t shift_ = 0;         // of the windows it advertises
   std::int32_t last_window_ = -1;  // as in the header
-  std::uint32_t last_stamp_ = 0;
-  std::int64_t last_stamp_ns_ = 0;
-  std::uint32_t last_echo_ = 0;
-  std::int64_t next_ = 0;         // one above the highest number seen
+  std::uint32_t last_stamp_ = 0;   // of a segment
+  bool has_stamp_ = false;
+  bool has_whole_syn_ = false;  // a SYN whose options are whole
+  std::uint16_t last_identification_ = 0;
+  std::uint32_t identifications_ = 0;  // how often it was another than before
+  std::int64_t probe_ = unknown;       // a new byte sent to a closed window
+  std::int64_t probe_ns_ = 0;
+  std::unique_ptr<std::vector<Packet>> rivals_;  // SYN-ACKs with other numbers; null: none
+  std::int64_t next_ = 0;                        // one above the highest number seen
   std::int64_t low_ = 0;          // nothing below has been seen, nor is known to be absent
   std::int64_t acked_ = unknown;  // the highest acknowledgement by the other side
   std::vector<Hole> holes_;       // ascending, between low_ and next_
@@ -202,6 +224,7 @@ struct Connection : Tracked {
   std::array<std::unique_ptr<Direction>, 2> directions;  // null: no packet, and nothing known
   std::unique_ptr<Handshake> handshake;                  // null: no SYN
   bool complete_handshake = false;
+  bool copied_apart = false;  // packets were captured at several places: times do not fit together
 
   /// Estimated from round-trip times there and back: of the handshake and of data.
   [[nodiscard]] Place captured_at(unsigned direction) const;
@@ -215,6 +238,7 @@ struct Seen {
   bool out_of_order = false;
   bool probe = false;  // keep-alive or window probe
   bool duplicate_ack = false;
+  bool copy = false;  // of a packet captured before; nothing else is known of it
   std::uint32_t new_bytes = 0;
   std::int64_t sequence = 0;
   std::int64_t acknowledgement = -1;
@@ -256,11 +280,17 @@ class Engine {
     std::uint64_t value = 0;
     std::int64_t time_ns = 0;
   };
-  static constexpr std::size_t prints = 1024;
+  static constexpr std::size_t bucket_prints = 4;
+  static constexpr std::size_t prints = 1 << 16;  // 1 MiB
 
   void begin(std::int64_t time_ns);
   void leave(Connection& connection);
-  bool captured_before(const Packet& packet, const Seen& seen);
+  bool is_copy(const Packet& packet, const Seen& seen, Connection& connection, Direction& mine);
+  static bool answers_again(const Packet& packet, Connection& connection, unsigned number,
+                            Direction& mine, Direction& other);
+  static void settle(std::uint32_t after_syn, Connection& connection, unsigned number,
+                     Direction& mine, Direction& other);
+  void accept_probe(Direction& direction, bool inside);
   void add_tcp(const Packet& packet, Connection& connection, unsigned number, bool inside,
                Seen& seen);
   static void open(const Packet& packet, Connection& connection, unsigned number, Direction& mine,
@@ -281,7 +311,7 @@ class Engine {
   std::size_t outstanding_ = 0;  // room in all rings
   bool has_origin_ = false;
   std::int64_t origin_ns_ = 0;
-  std::array<Print, prints> prints_;  // of the last packets
+  std::vector<Print> prints_{prints};  // of the last packets
 };
 
 /// What a capture holds beside its connections.
@@ -294,6 +324,7 @@ struct Totals {
   std::int64_t packets_back = 0;
   std::int64_t max_back_ns = 0;
   std::int64_t previous_ns = std::numeric_limits<std::int64_t>::min();
+  std::int64_t packets_without_time = 0;
   std::array<std::int64_t, unused_reasons> unused{};
   std::int64_t tcp = 0;
   std::int64_t udp = 0;

@@ -67,12 +67,8 @@ Unused Decoder::link(std::uint32_t link_type, Piece frame, Packet& packet) {
     case 163:  // AVS
       if (!frame.has(8)) return Unused::cut_short;
       return behind(word(frame.at + 4), [&] { return wifi(frame, false, packet); });
-    case 192: {  // PPI
-      if (!frame.has(8)) return Unused::cut_short;
-      const std::uint32_t inner = little_half(frame.at + 4);
-      if (inner == 192 || ++depth_ > max_depth) return Unused::bad_header;
-      return behind(little_half(frame.at + 2), [&] { return link(inner, frame, packet); });
-    }
+    case 192:
+      return ppi(frame, packet);
     case 113: {
       if (!frame.has(16)) return Unused::cut_short;
       const std::uint16_t type = half(frame.at + 14);
@@ -221,9 +217,33 @@ Unused Decoder::radiotap(Piece piece, Packet& packet) {
   at += 4;
   const std::uint8_t present = piece.at[4];
   if ((present & 1) != 0) at = (at + 7) / 8 * 8 + 8;
-  const bool padded = (present & 2) != 0 && at < length && (piece.at[at] & 0x20) != 0;
+  const std::uint8_t flags = (present & 2) != 0 && at < length ? piece.at[at] : 0;
+  if ((flags & 0x40) != 0) return is(What::Kind::wifi, 2, Unused::failed_check);
   piece.skip(length);
-  return wifi(piece, padded, packet);
+  return wifi(piece, (flags & 0x20) != 0, packet);
+}
+
+/// Per-Packet Information: fields of a type and a length, then a frame of any link type.
+Unused Decoder::ppi(Piece piece, Packet& packet) {
+  constexpr std::uint32_t common_802_11 = 2;
+  if (!piece.has(8)) return Unused::cut_short;
+  const std::uint32_t length = little_half(piece.at + 2);
+  const std::uint32_t inner = little_half(piece.at + 4);
+  if (inner == 192 || length < 8 || ++depth_ > max_depth) return Unused::bad_header;
+  if (!piece.has(length)) return Unused::cut_short;
+  for (std::uint32_t at = 8; at + 4 <= length;) {
+    const std::uint32_t type = little_half(piece.at + at);
+    const std::uint32_t bytes = little_half(piece.at + at + 2);
+    at += 4;
+    // Behind a time of 8 bytes, flags: the check failed, the physical layer failed.
+    if (type == common_802_11 && bytes >= 10 && at + 10 <= length &&
+        (little_half(piece.at + at + 8) & 0xc) != 0) {
+      return is(What::Kind::wifi, 2, Unused::failed_check);
+    }
+    at += bytes;
+  }
+  piece.skip(length);
+  return link(inner, piece, packet);
 }
 
 /// IEEE 802.11. Of several packets in one frame (A-MSDU) the first is read.
@@ -249,6 +269,9 @@ Unused Decoder::wifi(Piece piece, bool padded, Packet& packet) {
   if (several) header += 14;
   if (!piece.has(header)) return is(What::Kind::wifi, type, Unused::cut_short);
   piece.skip(header);
+  packet.resent_frame = (flags & 0x08) != 0;
+  // Before each packet are two addresses and its length, behind it what makes that a multiple of 4.
+  if (several && (half(piece.at - 2) + 14U + 3) / 4 * 4 < piece.length + 14) ++frames_of_several_;
   return llc(piece, packet);
 }
 

@@ -17,8 +17,9 @@ enum class Unused : std::uint8_t {
   fragment,
   cut_short,
   bad_header,
+  failed_check,
 };
-constexpr std::size_t unused_reasons = 7;
+constexpr std::size_t unused_reasons = 8;
 constexpr std::array<const char*, unused_reasons> unused_names = {
     "",
     "link type is not read",
@@ -27,6 +28,7 @@ constexpr std::array<const char*, unused_reasons> unused_names = {
     "later fragment",
     "captured too short",
     "bad header",
+    "failed the check of its frame (FCS)",
 };
 
 constexpr std::uint8_t flag_fin = 1;
@@ -89,8 +91,11 @@ struct Packet {
   std::uint8_t sack_blocks = 0;   // as the option's length says
   std::uint8_t sack_edges = 0;    // of these, begins and ends in `sack`
   std::int8_t window_scale = -1;  // -1: not there
+  std::uint8_t hops = 0;          // TTL or hop limit
   bool has_timestamps = false;
   bool sack_permitted = false;
+  bool options_cut = false;             // some of TCP's options were not captured
+  bool resent_frame = false;            // the link layer sent it before (802.11: Retry)
   std::array<std::uint32_t, 8> sack{};  // begin, end, begin, end ...
 
   /// By what nagi-link's record knows it: runtime/io/ip_header.hpp.

@@ -14,7 +14,7 @@ void add_sample(Trace::Samples& to, std::int64_t time_ns, std::int64_t value) {
 }  // namespace
 
 void Tracer::add(const Packet& packet, const Seen& seen) {
-  if (seen.connection != connection_) return;
+  if (seen.connection != connection_ || seen.copy) return;
   if (seen.direction == direction_) {
     add_segment(packet, seen);
   } else {

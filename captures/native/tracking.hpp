@@ -4,7 +4,8 @@
 // these are used again by TCP's sequence numbers.
 //
 // A SYN, with ACK or without, begins a new connection unless it has the number of the SYN that its
-// direction sent, or just precedes the first number of a direction captured from its middle. The
+// direction sent, or just precedes the first number of a direction captured from its middle, or is
+// a SYN-ACK that acknowledges the SYN of the present connection. The
 // connection before stays at hand: a packet whose numbers are far from the new one's and near to
 // its own is still counted there. Any other packet belongs to the connection that began last.
 //
@@ -152,8 +153,10 @@ class Tracker {
   static bool begins_another(const Packet& packet, const T& connection, unsigned direction) {
     const Numbers& mine = connection.numbers[direction];
     const Numbers& other = connection.numbers[1 - direction];
+    const bool answer = (packet.flags & flag_ack) != 0;
+    if (answer && other.syn && packet.acknowledgement == other.first + 1) return false;
     if (mine.started) return packet.sequence != (mine.syn ? mine.first : mine.first - 1);
-    if ((packet.flags & flag_ack) == 0) {
+    if (!answer) {
       if (connection.closed) return true;
     } else if (other.syn) {
       return false;
@@ -182,7 +185,8 @@ class Tracker {
     Numbers& other = connection.numbers[1 - direction];
     const std::uint8_t flags = packet.flags;
     if ((flags & flag_rst) != 0) [[unlikely]] {
-      close(connection);
+      // Nobody heeds one whose number is far from what is expected (RFC 5961, section 3).
+      if (!mine.started || is_near(packet.sequence, mine.next)) close(connection);
       return;
     }
     std::uint32_t end = packet.sequence + packet.payload;
@@ -190,8 +194,10 @@ class Tracker {
       mine.started = true;
       mine.first = mine.next = packet.sequence;
     }
+    bool rival = false;  // one of several answers to a SYN
     if ((flags & (flag_syn | flag_fin)) != 0) [[unlikely]] {
       end += ((flags & flag_syn) != 0 ? 1 : 0) + ((flags & flag_fin) != 0 ? 1 : 0);
+      rival = (flags & flag_syn) != 0 && mine.syn && packet.sequence != mine.first;
       if ((flags & flag_syn) != 0 && !mine.syn) {
         mine.syn = true;
         mine.first = packet.sequence;
@@ -201,7 +207,7 @@ class Tracker {
         mine.fin = end;
       }
     }
-    if (static_cast<std::int32_t>(end - mine.next) > 0) mine.next = end;
+    if (!rival && static_cast<std::int32_t>(end - mine.next) > 0) mine.next = end;
     if ((flags & flag_ack) == 0) return;
     if (!other.is_acked) [[unlikely]] {
       other.is_acked = true;

@@ -21,6 +21,7 @@ Unused Decoder::ipv6(Piece piece, Packet& packet) {
   }
   packet.ip_bytes = bytes + 40;
   packet.identification = 0;
+  packet.hops = piece.at[7];
   std::memcpy(packet.endpoints.source.data(), piece.at + 8, 16);
   std::memcpy(packet.endpoints.destination.data(), piece.at + 24, 16);
   std::uint8_t next = piece.at[6];

@@ -99,6 +99,7 @@ def test_conversations(tmp_path, made, data_):
                     sent.payload,
                     back=sent.back,
                     flags=sent.flags,
+                    ident=len(frames) + 1,  # none is a copy of another
                     ack=other + 1 if "A" in sent.flags else 0,
                 )
             )

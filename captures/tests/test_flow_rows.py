@@ -69,7 +69,7 @@ def test_counts_add_up_and_means_are_over_all_samples(tmp_path):
     assert math.isnan(row.rtt_sequence_p99_ns) and math.isnan(row.in_flight_max_bytes)
     back = scanned(flows, flow_of(), data=False)
     assert back.first_time_bytes == 0 and back.packets == 40
-    assert back.window_mean_bytes == pytest.approx((30 * 40000 + 10 * 40001) / 40)
+    assert math.isnan(back.window_mean_bytes)  # without SYNs, nobody knows the scale
 
 
 def test_one_connection_is_told_as_it_is(tmp_path):

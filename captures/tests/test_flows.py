@@ -132,12 +132,16 @@ def test_keep_alives_and_window_probes(tmp_path):
             data(100, 1),
             ack(101, window=0),
             data(100, 0),
+            data(101, 1),  # refused
+            ack(101, window=0),
             data(101, 1),
+            ack(102),
         ],
     )
     flow, back = the_flow(path), the_flow(path, 1)
-    assert (flow.keep_alives, flow.window_probes) == (2, 2)
+    assert (flow.keep_alives, flow.window_probes) == (2, 3)
     assert (flow.retransmitted_packets, flow.first_time_bytes) == (0, 101)
+    assert (flow.data_packets, flow.payload_bytes) == (2, 101)
     assert back.zero_window_packets == 1
 
 
@@ -259,7 +263,7 @@ PACKETS = st.lists(
         ),
         st.booleans(),
         st.integers(0, 300),
-        st.integers(0, 50),
+        st.integers(0, 50).filter(lambda payload: payload != 1),  # a probe is no payload
         st.integers(0, 300),
         st.sampled_from(["A", "A", "A", "PA", "S", "SA", "FA", "R", "RA", ""]),
         st.sampled_from([0, 10, 1000]),
@@ -272,6 +276,8 @@ PACKETS = st.lists(
 @given(made=PACKETS, times=st.lists(st.integers(0, 10**10), min_size=40, max_size=40))
 @TOLERANT
 def test_totals_of_packets_and_of_the_scan_are_the_same(tmp_path, made, times):
+    for number, packet in enumerate(made, 1):
+        packet[IP].id = number  # none is a copy of another
     path = pcap(tmp_path / "x", made, times)
     found = scan(path, start_ns=10**9, end_ns=5 * 10**9, interval_ns=10**8)
     tables = list(packets(path, rows=7))
@@ -285,7 +291,11 @@ def test_totals_of_packets_and_of_the_scan_are_the_same(tmp_path, made, times):
         ("_inside", table[table.time_ns.between(10**9, 5 * 10**9 - 1)]),
     ):
         sums = (
-            rows.assign(flow=flow[rows.index], packets=1)
+            rows.assign(
+                flow=flow[rows.index],
+                packets=1,
+                payload=rows.payload.where((rows.flags & 4) == 0, 0),  # an RST has no data
+            )
             .groupby("flow")[["packets", "payload", "ip_bytes", "new_bytes", "retransmission"]]
             .sum()
             .reindex(range(len(found.flows)), fill_value=0)

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from made_captures import MAC, ack, data, handshake, pcap
+from made_captures import MAC, ack, data, handshake, pcap, pcapng
 from nagi.cli.main import make_app
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import SCHEMAS, executable
@@ -191,6 +191,30 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_shown(tmp_path):
     assert "arp.pcap: there is no TCP or UDP packet in it; its packets: 1 ARP" in said
     said = metrics(tmp_path / "gone.pcap", status=2)
     assert "gone.pcap: " in said
+
+
+# What tcpdump says of the same files, in its own words.
+DAMAGED = {
+    "first-record": (b"\xff" * 100, "damaged: packet 1 claims 4294967295 bytes, at byte 24"),
+    "first-header": (b"\0" * 6, "cut off inside the header of packet 1, at byte 24"),
+    "after-arp": (None, "damaged: packet 2 claims 4294967295 bytes"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_damage_before_any_connection_is_said(tmp_path, kind):
+    rest, complaint = DAMAGED[kind]
+    path = pcap(tmp_path / "damaged.pcap", [] if rest else [Ether() / ARP()])
+    path.write_bytes(path.read_bytes() + (rest or b"\xff" * 100))
+    assert complaint in metrics(path, status=2)
+
+
+def test_a_damaged_pcapng_without_any_connection_is_said(tmp_path):
+    path = pcapng(tmp_path / "damaged.pcapng", [(1, Ether() / ARP())])
+    content = path.read_bytes()
+    interface = content[28:52]
+    path.write_bytes(content.replace(interface, b""))
+    assert "packet 1 is of interface 0, which is not described" in metrics(path, status=2)
 
 
 def test_the_command_does_without_pandas():

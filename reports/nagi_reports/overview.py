@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 Network = IPv4Network | IPv6Network
+# Below this share of bytes that were captured, goodput is not that of the connection.
+MIN_COVERAGE = 0.99
 Row = dict[str, Any]
 
 # Columns that are made of those of the capture.
@@ -32,8 +34,11 @@ DERIVED: dict[str, str] = {
     "interval_s": "the measurement interval: as given, or from the connection's first packet to "
     "this direction's last byte of payload, s",
     "goodput_bps": "achieved goodput (AG): unique payload bytes in the interval x 8 / interval, "
-    "bit/s (RFC 2647); where the capture was made at the source, bytes sent instead of delivered",
-    "throughput_bps": "IP bytes in the interval x 8 / interval, bit/s (RFC 5166)",
+    "bit/s (RFC 2647); where the capture was made at the source, bytes sent instead of delivered; "
+    "not known with a coverage below 99 %",
+    "throughput_bps": "IP bytes in the interval x 8 / interval, bit/s (RFC 5166); not known with a "
+    "coverage below 99 %",
+    "coverage": "share of the payload bytes that were captured, of those captured or acknowledged",
     "retransmission_rate": "share of the data packets that repeat payload (RFC 4898)",
     "agi": "achieved goodput index: AG / bottleneck rate",
     "agi_ceiling": "largest AGI that headers permit",
@@ -46,8 +51,9 @@ DERIVED |= {f"rtt_{name}_s": "RTT by timestamps where there are samples, else by
 # What a table on the terminal needs.
 SHOWN_COLUMNS = (
     "connection", "direction", "protocol", "source", "source_port", "destination",
-    "destination_port", "first_ns", "last_ns", "last_data_ns", "packets", "data_packets",
-    "packets_inside", "ip_bytes_inside", "payload_bytes", "first_time_bytes",
+    "destination_port", "first_ns", "last_ns", "last_data_ns", "ip_bytes_to_data",
+    "uncaptured_bytes", "packets", "data_packets", "packets_inside", "ip_bytes_inside",
+    "payload_bytes", "payload_bytes_inside", "first_time_bytes",
     "first_time_bytes_inside", "data_packets_inside", "retransmitted_packets_inside",
     "out_of_order_packets_inside", "duplicate_acks", "sack_blocks", "zero_window_packets",
     "captured_twice", "mss", "window_scale", "timestamps", "handshake_rtt_ns", "captured_at",
@@ -108,12 +114,20 @@ class Overview:
         begin = start_ns if totals.start_ns is None else totals.start_ns
         end = mine["last_data_ns"] if totals.end_ns is None else totals.end_ns
         seconds = (end - begin) / 1e9
-        goodput = _ratio(8 * mine["first_time_bytes_inside"], seconds)
+        if totals.packets_without_time:
+            seconds = 0.0  # nobody knows
+        measured = totals.start_ns is not None
+        ip_bytes = mine["ip_bytes_inside" if measured else "ip_bytes_to_data"]
+        seen = mine["first_time_bytes"]
+        coverage = _ratio(seen, seen + mine["uncaptured_bytes"])
+        is_whole = coverage is None or coverage >= MIN_COVERAGE
+        goodput = _ratio(8 * mine["first_time_bytes_inside"], seconds if is_whole else 0.0)
         found: Row = {
             "start_s": (start_ns - totals.first_ns) / 1e9,
             "interval_s": seconds if seconds > 0 else None,
             "goodput_bps": goodput,
-            "throughput_bps": _ratio(8 * mine["ip_bytes_inside"], seconds),
+            "throughput_bps": _ratio(8 * ip_bytes, seconds if is_whole else 0.0),
+            "coverage": coverage,
             "retransmission_rate": _ratio(
                 mine["retransmitted_packets_inside"], mine["data_packets_inside"]
             ),
@@ -123,12 +137,22 @@ class Overview:
         kind = "timestamps" if mine["rtt_timestamps_count"] else "sequence"
         for name in _RTT[1:]:
             value = mine[f"rtt_{kind}_{name}_ns"]
-            found[f"rtt_{name}_s"] = None if value is None else value / 1e9
+            is_known = value is not None and not totals.packets_without_time
+            found[f"rtt_{name}_s"] = value / 1e9 if is_known else None
         return found
 
     def warnings(self) -> list[str]:
         twice = sum(row["captured_twice"] for both in self.connections for row in both)
-        return warnings(self.name, self.totals, twice)
+        lines = warnings(self.name, self.totals, twice)
+        for row in self.rows("tcp"):
+            if row["coverage"] is not None and row["coverage"] < MIN_COVERAGE:
+                lines.append(
+                    f"{self.name}: of connection {row['connection']}, "
+                    f"{row['uncaptured_bytes']:,} bytes were acknowledged that the capture does "
+                    f"not have ({row['coverage']:.1%} covered): it missed packets, so goodput is "
+                    "not known; capture with a larger buffer (tcpdump -B), or at a quieter host"
+                )
+        return lines
 
     def notices(self) -> list[str]:
         """What makes the numbers doubtful, and what was left out."""
@@ -220,17 +244,28 @@ def write_csv(overviews: Sequence[Overview], file: IO[str]) -> None:
 
 
 def warnings(name: str, found: Totals, captured_twice: int) -> list[str]:
-    """What makes a capture's numbers doubtful: times that go back, packets captured twice."""
+    """Return what makes a capture's numbers doubtful: times that go back or are missing, copies."""
     lines = []
     if found.packets_back:
         lines.append(
             f"{name}: {found.packets_back} packets have times before that of the packet in front "
             f"of them, by up to {found.max_back_ns / 1e6:.6g} ms"
         )
+    if found.frames_of_several:
+        lines.append(
+            f"{name}: of {found.frames_of_several:,} frames with several packets (A-MSDU) only the "
+            "first was read; capture where IP is, or without aggregation"
+        )
+    if found.packets_without_time:
+        lines.append(
+            f"{name}: {found.packets_without_time:,} packets have no time, so no rate and no RTT "
+            "is known; capture anew, in blocks that have one (pcapng: enhanced packets)"
+        )
     if captured_twice:
         lines.append(
-            f"{name}: {captured_twice} packets were captured twice, and count as retransmissions "
-            "or duplicate ACKs; capture on one interface, or take them out: editcap -d"
+            f"{name}: {captured_twice:,} packets are copies of others, captured at several places "
+            "or sent again by the link layer; they are left out, and RTT, too, where they are more "
+            "than 1 ms apart: capture on one interface"
         )
     return lines
 
@@ -248,6 +283,14 @@ def endpoint(address: str, port: int) -> str:
 
 
 def _require_connections(path: Path | str, found: Totals, count: int) -> None:
+    if not count and found.damage:
+        raise refuse(
+            found.damage.removeprefix(f"{name_of(path)}: ")
+            + f"; no TCP or UDP packet is before that{contents(found)}",
+            "get the file again from where it was captured; dumpcap and tcpdump end it whole at "
+            "SIGINT and SIGTERM",
+            file=name_of(path),
+        )
     if not count:
         raise refuse(
             f"there is no TCP or UDP packet in it{contents(found)}",

@@ -214,7 +214,7 @@ def test_doubtful_captures_are_said(tmp_path):
     said = notices(found)
     back = replace(read(capture), packets_back=3, max_back_ns=8 * MS)
     assert any("3 packets have times before" in line for line in warnings("x", back, 0))
-    assert any("2 packets were captured twice" in line for line in said)
+    assert any("2 packets are copies of others" in line for line in said)
     arp = write(tmp_path / "arp.pcap", [(0, bytes(12) + b"\x08\x06" + bytes(28))])
     with pytest.raises(InputError, match="with payload in it; its packets: 1 ARP"):
         measure(arp, None, bottleneck_bps=None, from_ns=None, to_ns=None)

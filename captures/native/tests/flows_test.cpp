@@ -183,23 +183,25 @@ TEST_F(Flows, RttBySequenceNotFromRetransmissions) {
 }
 
 TEST_F(Flows, RttByTimestamps) {
+  // `number`: of the first byte; of packets back, what they acknowledge.
   const auto stamped = [&](std::int64_t at, bool is_back, std::uint32_t tsval, std::uint32_t tsecr,
-                           std::uint32_t sequence, std::uint32_t payload) {
-    give({.sequence = sequence,
-          .acknowledgement = 1,
+                           std::uint32_t number, std::uint32_t payload) {
+    give({.sequence = is_back ? 1 : number,
+          .acknowledgement = is_back ? number : 1,
           .payload = payload,
           .back = is_back,
           .options = stamps(tsval, tsecr)},
          at * ms);
   };
-  stamped(0, false, 0xffffffff, 5, 1, 100);
-  stamped(1, false, 0xffffffff, 5, 101, 100);  // the same again
-  stamped(2, false, 0, 5, 201, 100);           // wrapped
-  stamped(3, false, 1, 5, 301, 0);             // needs no acknowledgement
-  stamped(40, true, 70, 0xffffffff, 1, 0);
-  stamped(41, true, 71, 0xffffffff, 1, 0);  // echoed before
-  stamped(52, true, 72, 0, 1, 0);
-  stamped(60, true, 73, 1, 1, 0);
+  stamped(0, false, 0xffffffff, 1, 1, 100);
+  stamped(1, false, 0xffffffff, 1, 101, 100);  // the same again
+  stamped(2, false, 0, 1, 201, 100);           // wrapped
+  stamped(3, false, 1, 1, 301, 0);             // needs no acknowledgement
+  stamped(30, true, 69, 0xffffffff, 1, 0);     // acknowledges nothing, as when it waits for data
+  stamped(40, true, 70, 0xffffffff, 101, 0);
+  stamped(41, true, 71, 0xffffffff, 201, 0);  // echoed before
+  stamped(52, true, 72, 0, 301, 0);
+  stamped(60, true, 73, 1, 301, 0);
   EXPECT_EQ(by_timestamps().count(), 2);
   EXPECT_EQ(by_timestamps().least(), 40 * ms);
   EXPECT_EQ(by_timestamps().most(), 50 * ms);
@@ -258,7 +260,24 @@ TEST_F(Flows, ProbesOfAClosedWindow) {
   EXPECT_EQ(forth().window_probes, 3);
   EXPECT_EQ(forth().keep_alives, 0);
   EXPECT_EQ(all(forth()).retransmitted_packets, 0);
-  EXPECT_EQ(all(forth()).first_time_bytes, 101);
+  EXPECT_EQ(all(forth()).first_time_bytes, 100);  // the byte may be refused
+  EXPECT_EQ(all(forth()).data_packets, 1);
+  ack(102);
+  EXPECT_EQ(all(forth()).first_time_bytes, 101);  // and was not
+  EXPECT_EQ(all(forth()).data_packets, 2);
+}
+
+TEST_F(Flows, AByteThatAClosedWindowRefusedIsNoRetransmissionLater) {
+  handshake();
+  data(1);
+  give({.sequence = 1, .acknowledgement = 101, .window = 0, .back = true});
+  data(101, 1);
+  give({.sequence = 1, .acknowledgement = 101, .window = 0, .back = true});
+  ack(101);  // the window is open again
+  data(101, 100);
+  ack(201);
+  EXPECT_EQ(all(forth()).retransmitted_packets, 0);
+  EXPECT_EQ(all(forth()).first_time_bytes, 200);
 }
 
 TEST_F(Flows, ResetsTeachNothing) {
@@ -290,7 +309,7 @@ TEST_F(Flows, FinTakesANumber) {
 TEST_F(Flows, SamePortsAgainAreAnotherConnection) {
   handshake(1000);
   data(1001);
-  give({.sequence = 1000, .flags = flag_syn});  // the first SYN once more
+  give({.sequence = 1000, .flags = flag_syn}, now += 1000 * ms);  // the first SYN once more
   EXPECT_EQ(engine.count(), 1);
   handshake(500'000);
   data(500'001);
@@ -306,24 +325,59 @@ TEST_F(Flows, ASynOvertakenByItsDataOpensNothing) {
   EXPECT_EQ(engine.count(), 1);
 }
 
-TEST_F(Flows, ASynOfAnotherNumberIsAnotherConnection) {
-  // Several SYN-ACKs for one SYN, each with a number of its own: the second's connection is new,
-  // and what follows belongs to the one that it agrees with.
-  give({.sequence = 1000, .flags = flag_syn});
-  const auto answer = [&](std::uint32_t number) {
-    return give(
-        {.sequence = number, .acknowledgement = 1001, .flags = flag_syn | flag_ack, .back = true});
-  };
-  EXPECT_EQ(answer(500'000'000).connection, 0);
-  EXPECT_EQ(answer(3'000'000'000).connection, 1);
-  EXPECT_EQ(answer(3'000'000'000).connection, 1);  // repeated
-  EXPECT_EQ(answer(500'000'000).connection, 0);    // repeated, of the one before
-  EXPECT_EQ(give({.sequence = 1001, .acknowledgement = 500'000'001, .payload = 9}).connection, 0);
-  const Seen seen =
-      give({.sequence = 500'000'001, .acknowledgement = 1010, .payload = 70, .back = true});
-  EXPECT_EQ(seen.connection, 0);
-  EXPECT_EQ(seen.new_bytes, 70);
-  EXPECT_EQ(all(back(1)).first_time_bytes, 0);
+TEST_F(Flows, WhatIsAcknowledgedTellsWhichOfSeveralSynAcksHolds) {
+  // RFC 9293: the number of whoever answers the SYN is what the other side acknowledges.
+  for (const std::uint32_t number : {500'000'000U, 510'000'000U, 490'000'000U, 3'000'000'000U}) {
+    engine.~Engine();
+    new (&engine) Engine(Options{});
+    give({.sequence = 1000, .flags = flag_syn, .options = {3, 3, 2, 1, 2, 4, 5, 0xb4}});
+    for (const std::uint32_t each : {500'000'000U, number, number}) {
+      const bool holds = each == number;
+      give({.sequence = each,
+            .acknowledgement = 1001,
+            .flags = flag_syn | flag_ack,
+            .back = true,
+            .options = holds ? Bytes{3, 3, 4, 1} : Bytes{}});
+    }
+    give({.sequence = 1001, .acknowledgement = number + 1, .payload = 9});
+    EXPECT_EQ(engine.count(), 1);
+    const Seen seen =
+        give({.sequence = number + 1, .acknowledgement = 1010, .payload = 70, .back = true});
+    EXPECT_EQ(seen.sequence, 1);
+    EXPECT_EQ(seen.new_bytes, 70);
+    EXPECT_EQ(back().window_scale, 4);
+    EXPECT_TRUE(engine.connection(0)->complete_handshake);
+    give({.sequence = 600'000'000,  // a late one of somebody else's
+          .acknowledgement = 1001,
+          .flags = flag_syn | flag_ack,
+          .back = true});
+    give({.sequence = number + 71, .acknowledgement = 1010, .payload = 70, .back = true});
+    EXPECT_EQ(all(back()).first_time_bytes, 140);
+    EXPECT_EQ(all(back()).retransmitted_packets, 0);
+  }
+}
+
+TEST_F(Flows, AChallengeAckOfAnotherConnectionTeachesNothing) {
+  // RFC 5961: who has the ports open from before answers a SYN so; a reset closes that, and the
+  // same SYN opens the new one.
+  give({.sequence = 1000, .flags = flag_syn, .options = {3, 3, 2, 1, 2, 4, 5, 0xb4}});
+  give({.sequence = 77, .acknowledgement = 3'000'000'000, .back = true});
+  give({.sequence = 3'000'000'000, .flags = flag_rst});
+  give({.sequence = 1000, .flags = flag_syn, .options = {3, 3, 2, 1, 2, 4, 5, 0xb4}},
+       now += 1000 * ms);
+  give({.sequence = 900'000'000,
+        .acknowledgement = 1001,
+        .flags = flag_syn | flag_ack,
+        .back = true,
+        .options = {3, 3, 4, 1}});
+  give({.sequence = 1001, .acknowledgement = 900'000'001, .payload = 9});
+  give({.sequence = 900'000'001, .acknowledgement = 1010, .payload = 70, .back = true});
+  EXPECT_EQ(engine.count(), 1);
+  EXPECT_EQ(forth().mss, 1460);
+  EXPECT_EQ(forth().window_scale, 2);
+  EXPECT_EQ(all(back()).first_time_bytes, 70);
+  EXPECT_EQ(all(forth()).first_time_bytes, 9);
+  EXPECT_EQ(all(forth()).retransmitted_packets, 0);
 }
 
 TEST_F(Flows, ASynOfAnotherNumberWhereOneDirectionWasCaptured) {

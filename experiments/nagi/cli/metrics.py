@@ -263,8 +263,9 @@ def _show(found: Overview, is_named: bool) -> None:
     if is_named:
         write_line(f"{found.name}:")
     tables = []
+    is_part = found.totals.start_ns is not None or found.totals.end_ns is not None
     if rows := list(found.rows("tcp")):
-        tables += [_payload_table(rows), _packet_table(rows), _path_table(rows)]
+        tables += [_payload_table(rows), _packet_table(rows, is_part), _path_table(rows)]
     if udp := list(found.rows("udp")):
         tables.append(_udp_table(udp))
     for table in tables:
@@ -324,7 +325,11 @@ def _payload_table(rows: list[dict[str, Any]]) -> Table:
     for row in rows:
         has_payload = row["first_time_bytes"] > 0
         cells = [_number(row["start_s"])]
-        for name, scale in (("interval_s", 1), ("first_time_bytes", 1e-6), ("goodput_bps", 1e-6)):
+        for name, scale in (
+            ("interval_s", 1),
+            ("first_time_bytes_inside", 1e-6),
+            ("goodput_bps", 1e-6),
+        ):
             cells.append(_number(row[name] if has_payload else None, scale))
         if _is_of_sender(row):
             cells[-1] += "*"
@@ -336,20 +341,26 @@ def _payload_table(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _packet_table(rows: list[dict[str, Any]]) -> Table:
+def _packet_table(rows: list[dict[str, Any]], is_part: bool) -> Table:
+    """`is_part`: what is measured is a part of the capture (--from, --to)."""
     shown = {
-        "data": "data_packets",
+        "data": "data_packets_inside",
         "retr.": "retransmitted_packets_inside",
         "reordered": "out_of_order_packets_inside",
-        "dup. ACKs": "duplicate_acks",
-        "SACKs": "sack_blocks",
-        "zero win.": "zero_window_packets",
     }
+    # Of the whole capture, so not beside what is of a part of it.
+    if not is_part:
+        shown |= {
+            "dup. ACKs": "duplicate_acks",
+            "SACKs": "sack_blocks",
+            "zero win.": "zero_window_packets",
+        }
     table = _table("Packets", "#", "all", *shown, "retr. %")
     for row in rows:
         rate = row["retransmission_rate"]
         counts = [_count(row[name]) for name in shown.values()]
-        table.add_row(_label(row), _count(row["packets"]), *counts, _number(rate or None, 100))
+        packets = _count(row["packets_inside"])
+        table.add_row(_label(row), packets, *counts, _number(rate or None, 100))
     return table
 
 
@@ -376,8 +387,8 @@ def _udp_table(rows: list[dict[str, Any]]) -> Table:
             _label(row),
             *_ends(row),
             _number(row["start_s"]),
-            _count(row["packets"]),
-            _number(row["payload_bytes"], 1e-6),
+            _count(row["packets_inside"]),
+            _number(row["payload_bytes_inside"], 1e-6),
             _number(row["goodput_bps"], 1e-6),
         )
     return table

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures of which wrong figures were given, often without a word; right ones are arithmetic."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_captures import MS, ack, data, handshake, pcap, the_flow
+from nagi_captures.capture import scan
+from nagi_captures.reading import read
+from scapy.layers.inet import IP, TCP
+from scapy.packet import Packet
+
+SEGMENTS = 100
+_BYTES = 1000
+
+
+def transfer(packet: int = 10 * MS, reply: int = 20 * MS) -> list[tuple[int, Packet]]:
+    """A handshake and SEGMENTS of 1,000 bytes, one each `packet`, acknowledged `reply` later, with
+    identifications that both ends count."""
+    opening = handshake(options=[("MSS", 1460), ("WScale", 7)])
+    sent = [(number * MS, each) for number, each in enumerate(opening)]
+    for number in range(SEGMENTS):
+        at = 10 * MS + number * packet
+        sent.append((at, data(1 + number * _BYTES, _BYTES)))
+        sent.append((at + reply, ack(1 + (number + 1) * _BYTES)))
+    sent.sort(key=lambda each: each[0])
+    for number, (_, each) in enumerate(sent):
+        each[IP].id = 1000 + number
+    return sent
+
+
+def payload(packet: Packet) -> bytes:
+    return bytes(packet[TCP].payload)
+
+
+def capture(path: Path, sent: list[tuple[int, Packet]]) -> Path:
+    sent = sorted(sent, key=lambda each: each[0])
+    return pcap(path, [packet for _, packet in sent], [at for at, _ in sent])
+
+
+@pytest.mark.parametrize("hops", [64, 63])
+@pytest.mark.parametrize("apart", [MS // 100, 20 * MS])
+def test_what_is_captured_at_two_places_is_counted_once(tmp_path, apart, hops):
+    """Half of it was called retransmitted, unless the places were less than 1 ms apart."""
+    both = []
+    for at, packet in transfer():
+        copy = packet.copy()
+        copy[IP].ttl = hops
+        both += [(at, packet), (at + apart, copy)]
+    flow, back = (the_flow(capture(tmp_path / "x", both), number) for number in (0, 1))
+    assert (flow.data_packets, flow.retransmitted_packets) == (SEGMENTS, 0)
+    assert flow.first_time_bytes == SEGMENTS * _BYTES
+    assert (flow.captured_twice, back.captured_twice) == (SEGMENTS + 2, SEGMENTS + 1)
+    assert back.duplicate_acks == 0
+    if apart > MS:  # the first place of one direction is the second one of the other
+        assert np.isnan(flow.rtt_sequence_mean_ns) and np.isnan(flow.handshake_rtt_ns)
+    else:
+        assert flow.rtt_sequence_max_ns == 20 * MS
+
+
+def test_a_retransmission_is_no_copy(tmp_path):
+    """It has another identification, or its sender has one for all."""
+    sent = transfer()
+    at, again = sent[10][0] + 300 * MS, sent[10][1].copy()
+    assert payload(again)
+    again[IP].id = 7
+    assert the_flow(capture(tmp_path / "x", [*sent, (at, again)])).retransmitted_packets == 1
+    for _, packet in sent:
+        packet[IP].id = 7
+    assert the_flow(capture(tmp_path / "y", [*sent, (at, again)])).retransmitted_packets == 1
+
+
+@pytest.mark.parametrize("below", [True, False])
+def test_keep_alives_and_probes_are_no_data(tmp_path, below):
+    """One byte two hours later made a goodput of a thousandth. Windows sends such keep-alives; BSD
+    and lwIP probe a closed window by a new byte."""
+    sent = transfer()
+    end = max(at for at, _ in sent)
+    window = 1000 if below else 0
+    top = 1 + SEGMENTS * _BYTES
+    late = [(end + MS, ack(top, window=window, ident=1)), (end + 2 * MS, ack(top, window=window))]
+    late += [(end + n * 10**12, data(top - below, 1, ident=n)) for n in (1, 2, 3)]
+    flow = the_flow(capture(tmp_path / "x", [*sent, *late]))
+    assert (flow.data_packets, flow.payload_bytes) == (SEGMENTS, SEGMENTS * _BYTES)
+    assert flow.last_data_ns == 10 * MS + (SEGMENTS - 1) * 10 * MS
+    assert (flow.keep_alives, flow.window_probes) == ((3, 0) if below else (0, 3))
+
+
+def test_a_late_duplicate_lengthens_nothing(tmp_path):
+    sent = transfer()
+    end = max(at for at, _ in sent)
+    late = data(1, _BYTES, ident=7)
+    flow = the_flow(capture(tmp_path / "x", [*sent, (end + 10**12, late)]))
+    assert flow.last_data_ns == 10 * MS + (SEGMENTS - 1) * 10 * MS
+    assert flow.retransmitted_packets == 1
+
+
+def test_bytes_that_were_acknowledged_and_not_captured_are_told(tmp_path):
+    """A capture that misses packets understated the goodput, and called it loss."""
+    sent = transfer()
+    missed = [each for number, each in enumerate(sent) if number % 6 or not payload(each[1])]
+    found = the_flow(capture(tmp_path / "x", missed))
+    whole = the_flow(capture(tmp_path / "y", sent))
+    assert whole.uncaptured_bytes == 0
+    assert found.first_time_bytes + found.uncaptured_bytes == SEGMENTS * _BYTES
+    assert found.uncaptured_bytes == (len(sent) - len(missed)) * _BYTES > 0
+
+
+def test_frames_that_failed_their_check_were_received_by_nobody(tmp_path):
+    """radiotap says so in a flag; pcapng in one of the packet's options."""
+    radiotap = struct.pack("<BBHIB", 0, 0, 9, 1 << 1, 0)
+    failed = struct.pack("<BBHIB", 0, 0, 9, 1 << 1, 0x40)
+    wifi = bytes.fromhex("0802") + bytes(22) + bytes.fromhex("aaaa030000000800")
+    frames = []
+    for number, (at, packet) in enumerate(transfer()):
+        content = wifi + bytes(packet[IP])
+        if payload(packet) and number % 5 == 0:
+            frames.append((at, failed + content))
+        frames.append((at + 1, radiotap + content))
+    path = pcap(tmp_path / "x", [f for _, f in frames], [at for at, _ in frames], link_type=127)
+    found = scan(path)
+    assert found.unused["failed the check of its frame (FCS)"] == len(frames) - len(transfer())
+    assert found.flows.iloc[0].retransmitted_packets == 0
+    assert found.flows.iloc[0].captured_twice == 0
+
+
+def test_an_802_11_frame_that_is_sent_again_is_counted_once(tmp_path):
+    """69 % of a transfer over 802.11 were called TCP's retransmissions."""
+    radiotap = struct.pack("<BBHIB", 0, 0, 9, 1 << 1, 0)
+    frames = []
+    for at, packet in transfer():
+        packet[IP].id = 0  # as many phones do; then it is the frame that says so
+        for again in range(3):
+            wifi = bytes([0x08, 0x0A if again else 0x02]) + bytes(22)
+            llc = bytes.fromhex("aaaa030000000800")
+            frames.append((at + again * 2 * MS, radiotap + wifi + llc + bytes(packet[IP])))
+    frames.sort(key=lambda each: each[0])
+    path = pcap(tmp_path / "x", [f for _, f in frames], [at for at, _ in frames], link_type=127)
+    flow = scan(path).flows.iloc[0]
+    assert (flow.data_packets, flow.retransmitted_packets) == (SEGMENTS, 0)
+    assert flow.captured_twice == 2 * (SEGMENTS + 2)
+    assert flow.rtt_sequence_max_ns == 20 * MS
+
+
+def test_windows_are_not_known_where_options_were_cut_off(tmp_path):
+    """They were shown as if there were no scale."""
+    sent = transfer()
+    whole = capture(tmp_path / "x", sent)
+    assert the_flow(whole).window_max_bytes == 1000 << 7
+    cut = pcap(tmp_path / "y", [p for _, p in sent], [at for at, _ in sent], snap=14 + 20 + 24)
+    flow = the_flow(cut)
+    assert flow.first_time_bytes == SEGMENTS * _BYTES
+    assert np.isnan(flow.window_max_bytes)
+
+
+def test_packets_without_times_are_counted(tmp_path):
+    """pcapng's simple packets: a goodput was made of the times of others."""
+
+    def block(kind: int, body: bytes) -> bytes:
+        body += bytes(-len(body) % 4)
+        length = struct.pack("<I", len(body) + 12)
+        return struct.pack("<I", kind) + length + body + length
+
+    content = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+    content += block(1, struct.pack("<HHI", 1, 0, 0))
+    for _, packet in transfer():
+        content += block(3, struct.pack("<I", len(packet)) + bytes(packet))
+    (tmp_path / "x.pcapng").write_bytes(content)
+    assert read(tmp_path / "x.pcapng").packets_without_time == len(transfer())
+
+
+@pytest.mark.parametrize("tick_ms", [1, 100, 500])
+def test_a_coarse_clock_makes_no_longer_round_trip(tmp_path, tick_ms):
+    """A pure acknowledgement is not answered; what follows with its TSval is, after 20 ms."""
+    sent = [(number * MS, each) for number, each in enumerate(handshake())]
+    at = 100 * MS
+    for number in range(50):
+        for when, payload in ((at, 0), (at + 80 * MS, 100)):
+            stamp = [("Timestamp", (when // MS // tick_ms, number))]
+            sent.append((when, data(1 + number * 100, payload, ident=len(sent), options=stamp)))
+        echo = [("Timestamp", (number + 1, (at + 80 * MS) // MS // tick_ms))]
+        sent.append((at + 100 * MS, ack(101 + number * 100, options=echo, ident=len(sent))))
+        at += 110 * MS
+    flow = the_flow(capture(tmp_path / "x", sent))
+    assert flow.rtt_timestamps_count >= 5
+    assert flow.rtt_timestamps_min_ns == flow.rtt_timestamps_max_ns == 20 * MS
+
+
+def test_throughput_is_of_the_time_it_is_divided_by(tmp_path):
+    """A direction that sends one request and then acknowledges had 68 Mb/s for 0.09."""
+    request = [(3 * MS, data(1, 100, ident=9))]
+    answers = [
+        (
+            23 * MS + number * MS,
+            data(1 + number * 1000, 1000, back=True, ack=101, ident=number + 10),
+        )
+        for number in range(1000)
+    ]
+    thanks = [(at + 1, data(101, 0, ack=packet.seq + 1000, ident=n)) for n, (at, packet) in
+              enumerate(answers, 100)]  # fmt: skip
+    opening = [(number * MS, each) for number, each in enumerate(handshake())]
+    flow = the_flow(capture(tmp_path / "x", [*opening, *request, *answers, *thanks]))
+    assert flow.ip_bytes_to_data == 40 + 40 + 140  # SYN, ACK, request
+    assert flow.ip_bytes == flow.ip_bytes_to_data + 40 * 1000
