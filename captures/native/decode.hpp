@@ -132,6 +132,15 @@ inline Unused udp(const std::uint8_t* at, const std::uint8_t* end, std::uint32_t
   set_ports(at, protocol_udp, version, packet);
   packet.checksum = half(at + 6);
   packet.payload = (length == 0 ? bytes : length) - 8;
+  // Nothing else tells datagrams of one length apart: IPv6 has no identification, and a socket that
+  // is not connected leaves IPv4's at 0.
+  constexpr std::uint32_t looked_at = 16;
+  const std::uint32_t content = std::min(packet.payload, looked_at);
+  if (packet.identification == 0 && end - at >= static_cast<std::ptrdiff_t>(8 + content)) {
+    for (std::uint32_t i = 0; i < content; ++i) {
+      packet.content = (packet.content ^ at[8 + i]) * 0x01000193;  // FNV-1a
+    }
+  }
   return Unused::none;
 }
 

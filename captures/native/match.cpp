@@ -67,8 +67,13 @@ constexpr std::size_t udp_waiting_most = 1 << 15;  // half of what an identifica
 
 }  // namespace
 
-void Matcher::Input::step(const ClockCurve& clock) {
+void Matcher::Input::step(const ClockCurve& clock, const Sizes& sizes) {
   Record record;
+  if (cut_at != 0) {
+    packet = rest;
+    cut();
+    return;
+  }
   has_packet = false;
   while (!has_packet && file->next(record)) {
     file_ns = record.time_ns;
@@ -77,6 +82,60 @@ void Matcher::Input::step(const ClockCurve& clock) {
     last_ns = std::max(last_ns, record.time_ns);
     has_packet = decoder.decode(record, packet) == Unused::none;
   }
+  if (sizes.empty() || !has_packet || packet.endpoints.protocol() != protocol_tcp) return;
+  const auto found = sizes.find(packet.endpoints);
+  if (found == sizes.end()) return;
+  cut_at = found->second;
+  cut();
+}
+
+/// Keeps of a segment what a card makes its first one; the rest comes next.
+void Matcher::Input::cut() {
+  constexpr std::uint8_t of_last = flag_fin | flag_psh;
+  constexpr std::uint8_t of_first = flag_cwr;
+  if (packet.payload <= cut_at) {
+    cut_at = 0;
+    return;
+  }
+  rest = packet;
+  rest.sequence += cut_at;
+  rest.payload -= cut_at;
+  rest.flags = static_cast<std::uint8_t>(rest.flags & ~of_first);
+  if (rest.identification != 0) ++rest.identification;
+  packet.payload = cut_at;
+  packet.flags = static_cast<std::uint8_t>(packet.flags & ~of_last);
+}
+
+/// Finds out, after the first pass, to which length large segments are to be cut. Returns whether
+/// there are any.
+bool Matcher::find_sizes() {
+  constexpr std::uint32_t timestamps = 12;
+  constexpr std::uint32_t shortest_mss = 500;  // that is believed without seeing it
+  struct Lengths {
+    std::array<std::uint32_t, 2> longest{};
+    std::uint32_t mss = 0;
+  };
+  std::unordered_map<Endpoints, Lengths, HashOfEndpoints> found;
+  for (unsigned side = 0; side < 2; ++side) {
+    for (const Local& each : locals_[side]) {
+      for (unsigned direction = 0; direction < 2; ++direction) {
+        if (each.longest[direction] == 0) continue;
+        Lengths& lengths = found[each.endpoints[direction]];
+        lengths.longest[side] = std::max(lengths.longest[side], each.longest[direction]);
+        lengths.mss = std::max(lengths.mss, each.mss[1 - direction]);
+      }
+    }
+  }
+  for (const auto& [endpoints, lengths] : found) {
+    const auto [least, most] = std::minmax(lengths.longest[0], lengths.longest[1]);
+    // Without the MSS, one capture has to have segments of a likely length.
+    const bool is_large =
+        lengths.mss != 0 ? most > lengths.mss : least >= shortest_mss && most >= 2 * least;
+    if (least == 0 || !is_large) continue;
+    const bool both = lengths.mss != 0 && least > lengths.mss;
+    sizes_[endpoints] = both ? lengths.mss - timestamps : least;
+  }
+  return !sizes_.empty();
 }
 
 Matcher::Matcher(Open open, const MatchOptions& options)
@@ -106,6 +165,10 @@ bool Matcher::work(std::int64_t packets) {
       pass_ = 3;
       return false;
     }
+    if (sizes_.empty() && find_sizes()) {
+      begin_again();
+      return true;
+    }
     end_first_pass();
     pass_ = 2;
     begin_pass();
@@ -122,8 +185,9 @@ void Matcher::estimate_difference() {
     Input input;
     input.file = open_(static_cast<int>(side));
     const ClockCurve& clock = options_.clocks[side];
-    input.step(clock);
-    for (std::int64_t i = 0; i < looked_at_first && input.has_packet; ++i, input.step(clock)) {
+    input.step(clock, sizes_);
+    for (std::int64_t i = 0; i < looked_at_first && input.has_packet;
+         ++i, input.step(clock, sizes_)) {
       const std::uint64_t key = key_of(input.packet, 0);
       if (side == 0) {
         sent.emplace(key, input.packet.time_ns);
@@ -144,7 +208,7 @@ void Matcher::begin_pass() {
   for (unsigned side = 0; side < 2; ++side) {
     inputs_[side] = Input{};
     inputs_[side].file = open_(static_cast<int>(side));
-    inputs_[side].step(options_.clocks[side]);
+    inputs_[side].step(options_.clocks[side], sizes_);
     trackers_[side] = std::make_unique<Connections>(Nothing{});
   }
 }
@@ -191,7 +255,7 @@ std::uint64_t Matcher::key_of(const Packet& packet, unsigned side) {
   key = mix(key, std::uint64_t{packet.payload} << 40 | std::uint64_t{packet.identification} << 24 |
                      std::uint64_t{packet.window} << 8 |
                      static_cast<std::uint8_t>(packet.flags & ~ecn_flags));
-  key = mix(key, 0);
+  key = mix(key, packet.content);
   return key;
 }
 
@@ -203,6 +267,13 @@ void Matcher::take(unsigned side) {
   whose.number = connection.number;
   if (locals_[side].size() <= whose.number) locals_[side].resize(whose.number + 1);
   input.taken_ns = std::max(input.taken_ns, packet.time_ns);
+  if (packet.payload != 0 && pass_ == 1 && packet.endpoints.protocol() == protocol_tcp) {
+    Local& mine = local(whose);
+    mine.endpoints[whose.direction] = packet.endpoints;
+    std::uint32_t& longest = mine.longest[whose.direction];
+    longest = std::max(longest, packet.payload);
+  }
+  if (packet.mss != 0) local(whose).mss[whose.direction] = packet.mss;
   const std::size_t slot = slot_of(key_of(packet, 1 - side));
   if (slots_[slot].entry >= 0) {
     Entry& other = entries_[static_cast<std::size_t>(remove_first(slot))];
@@ -234,7 +305,7 @@ void Matcher::take(unsigned side) {
   // Identifications of UDP packets come again.
   const bool udp = packet.endpoints.protocol() == protocol_udp;
   settle(whose, udp ? udp_waiting_most : max_waiting, false);
-  input.step(options_.clocks[side]);
+  input.step(options_.clocks[side], sizes_);
 }
 
 /// Takes connections of the two captures, which have a packet with these endpoints in common, for
@@ -262,6 +333,20 @@ MatchedDirection* Matcher::matched(const Whose& whose) {
   if (mine.matched < 0) return nullptr;
   MatchedConnection& connection = matched_[static_cast<std::size_t>(mine.matched)];
   return &connection.directions[mine.turned ? 1 - whose.direction : whose.direction];
+}
+
+/// Forgets the first pass.
+void Matcher::begin_again() {
+  locals_ = {};
+  matched_.clear();
+  entries_.clear();
+  free_ = -1;
+  waiting_ = 0;
+  slots_.assign(1024, {});
+  used_ = 0;
+  pairs_first_ns_ = std::numeric_limits<std::int64_t>::max();
+  pairs_last_ns_ = std::numeric_limits<std::int64_t>::min();
+  begin_pass();
 }
 
 /// A pair of packets, whichever came first.

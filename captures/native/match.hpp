@@ -3,8 +3,14 @@
 // Two captures of one path: each packet of one is looked for in the other.
 //
 // Packets are the same if they agree in addresses, ports, TCP sequence and acknowledgement numbers,
-// flags (but for ECN's), window, timestamps, length of payload, and IPv4 identification (in IPv6
-// there is none). Several that agree in all of it are matched in their order.
+// flags (but for ECN's), window, timestamps, length of payload, and IPv4 identification, or where
+// UDP has none (as in IPv6) the first bytes of the payload. Several that agree in all of it are
+// matched in their order.
+//
+// Network cards cut large segments, or join small ones, on the other side of the place of capture
+// (TSO, GSO, GRO, LRO). A segment that is longer than the longest one the other capture has of the
+// same direction is cut to that length before it is looked for, as a card would. If both captures
+// have them, the MSS says how long they are.
 //
 // Both files are read side by side, by their times and the difference of their clocks. That is
 // found from packets near their beginnings that both have; if there are none, clocks are taken for
@@ -36,6 +42,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "native/capture_file.hpp"
@@ -160,16 +167,27 @@ class Matcher {
   [[nodiscard]] std::int64_t span_ns() const { return pairs_last_ns_ - pairs_first_ns_; }
 
  private:
+  struct HashOfEndpoints {
+    std::size_t operator()(const Endpoints& ends) const {
+      return (ends.source[0] ^ ends.source[1]) * 0x9e3779b97f4a7c15 ^
+             (ends.destination[0] ^ ends.destination[1]) * 0xbf58476d1ce4e5b9 ^ ends.rest;
+    }
+  };
+  /// A direction of a connection -> the bytes of payload to which its large segments are cut.
+  using Sizes = std::unordered_map<Endpoints, std::uint32_t, HashOfEndpoints>;
   struct Input {
     std::unique_ptr<CaptureFile> file;
     Decoder decoder;
     Packet packet;
+    Packet rest;               // of a large segment
+    std::uint32_t cut_at = 0;  // bytes of payload; 0: there is no rest
     std::int64_t file_ns = 0;  // the packet's time by the file
     bool has_packet = false;
     std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
     std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
     std::int64_t taken_ns = std::numeric_limits<std::int64_t>::min();  // latest packet taken
-    void step(const ClockCurve& clock);
+    void step(const ClockCurve& clock, const Sizes& sizes);
+    void cut();
   };
   struct Nothing {
     void operator()(const Tracked& /*gone*/) const {}
@@ -180,6 +198,9 @@ class Matcher {
     std::array<Ring<std::int32_t>, 2> waiting;  // entries by direction, in the capture's order
     std::int32_t matched = -1;                  // place in matched_
     bool turned = false;                        // its direction 0 is direction 1 there
+    std::array<Endpoints, 2> endpoints;         // by direction, as the next
+    std::array<std::uint32_t, 2> longest{};     // bytes of payload of a packet
+    std::array<std::uint32_t, 2> mss{};         // 0: not seen
   };
   /// A direction of a connection of one capture.
   struct Whose {
@@ -207,6 +228,8 @@ class Matcher {
   static unsigned origin(const MatchedDirection& direction) { return direction.forward ? 0 : 1; }
   void estimate_difference();
   void begin_pass();
+  bool find_sizes();
+  void begin_again();
   void end_first_pass();
   void take(unsigned side);
   Local& local(const Whose& whose) { return locals_[whose.side][whose.number]; }
@@ -227,6 +250,7 @@ class Matcher {
   MatchOptions options_;
   int pass_ = 0;  // 0: to begin, 1 and 2: reading, 3: done
   std::array<Input, 2> inputs_;
+  Sizes sizes_;
   std::array<std::string, 2> damage_;
   std::int64_t first_difference_ns_ = 0;  // time at `received` - time at `sent`, roughly
   std::int64_t difference_ns_ = 0;        // the same, followed

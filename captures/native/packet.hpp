@@ -34,7 +34,9 @@ constexpr std::array<const char*, unused_reasons> unused_names = {
 constexpr std::uint8_t flag_fin = 1;
 constexpr std::uint8_t flag_syn = 2;
 constexpr std::uint8_t flag_rst = 4;
+constexpr std::uint8_t flag_psh = 8;
 constexpr std::uint8_t flag_ack = 16;
+constexpr std::uint8_t flag_cwr = 128;
 
 constexpr std::uint8_t protocol_tcp = 6;
 constexpr std::uint8_t protocol_udp = 17;
@@ -83,6 +85,7 @@ struct Packet {
   std::uint32_t acknowledgement = 0;
   std::uint32_t tsval = 0;
   std::uint32_t tsecr = 0;
+  std::uint32_t content = 0;  // of UDP without identification: of the first bytes of its payload
   std::uint16_t window = 0;
   std::uint16_t identification = 0;
   std::uint16_t checksum = 0;

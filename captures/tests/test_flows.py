@@ -142,7 +142,7 @@ def test_keep_alives_and_window_probes(tmp_path):
     assert (flow.keep_alives, flow.window_probes) == (2, 3)
     assert (flow.retransmitted_packets, flow.first_time_bytes) == (0, 101)
     assert (flow.data_packets, flow.payload_bytes) == (2, 101)
-    assert back.zero_window_packets == 1
+    assert back.zero_window_packets == 2
 
 
 def test_from_the_middle_of_a_stream(tmp_path):
@@ -294,7 +294,7 @@ def test_totals_of_packets_and_of_the_scan_are_the_same(tmp_path, made, times):
             rows.assign(
                 flow=flow[rows.index],
                 packets=1,
-                payload=rows.payload.where((rows.flags & 4) == 0, 0),  # an RST has no data
+                payload=rows.payload.where((rows["flags"] & 4) == 0, 0),  # an RST has no data
             )
             .groupby("flow")[["packets", "payload", "ip_bytes", "new_bytes", "retransmission"]]
             .sum()

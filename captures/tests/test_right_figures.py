@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_captures import MS, ack, data, handshake, pcap, the_flow
-from nagi_captures.capture import scan
+from made_captures import MAC, MS, ack, data, handshake, pcap, the_flow
+from nagi_captures.capture import match, scan
 from nagi_captures.reading import read
-from scapy.layers.inet import IP, TCP
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.inet6 import IPv6
 from scapy.packet import Packet
 
 SEGMENTS = 100
@@ -206,3 +207,48 @@ def test_throughput_is_of_the_time_it_is_divided_by(tmp_path):
     flow = the_flow(capture(tmp_path / "x", [*opening, *request, *answers, *thanks]))
     assert flow.ip_bytes_to_data == 40 + 40 + 140  # SYN, ACK, request
     assert flow.ip_bytes == flow.ip_bytes_to_data + 40 * 1000
+
+
+@pytest.mark.parametrize("identification", [None, 0])
+def test_datagrams_without_identification_are_told_apart(tmp_path, identification):
+    """Those of one length were matched in their order, past lost ones: delays were 30-fold."""
+    sent, received = [], []
+    for number in range(200):
+        ip = IPv6(src="fd00::1", dst="fd00::2")
+        if identification is not None:
+            ip = IP(src="10.0.0.1", dst="10.0.0.2", id=identification)
+        packet = MAC / ip / UDP(sport=4000, dport=5001) / (struct.pack(">I", number) + bytes(500))
+        sent.append((number * 10 * MS, packet))
+        if number % 10 != 3:
+            received.append((number * 10 * MS + 20 * MS, packet))
+    (flow,) = (
+        match(capture(tmp_path / "s", sent), capture(tmp_path / "r", received))
+        .flows.query("sent > 0")
+        .itertuples()
+    )
+    assert (flow.sent, flow.lost) == (200, 20)
+    assert flow.delay_mean_ns == flow.delay_min_ns == 20 * MS
+
+
+@pytest.mark.parametrize("joined_at", ["sender", "receiver", "both"])
+def test_segments_that_cards_cut_or_join_are_the_same_bytes(tmp_path, joined_at):
+    """TSO at the sender made a transfer without loss one that lost two thirds."""
+    opening = handshake(options=[("MSS", 1460)])
+    times = {"sender": (0, 40 * MS, 41 * MS), "receiver": (20 * MS, 21 * MS, 61 * MS)}
+    ends: dict[str, list[tuple[int, Packet]]] = {}
+    for end, per_packet in (("sender", 3), ("receiver", 2)):
+        joined = per_packet if joined_at in (end, "both") else 1
+        delay = 0 if end == "sender" else 20 * MS
+        ends[end] = list(zip(times[end], opening, strict=True))
+        for first in range(0, 120, joined):
+            if first == 60 and end == "receiver":
+                continue  # lost
+            payload_bytes = 1448 * joined
+            packet = data(1 + 1448 * first, payload_bytes, ident=100 + first)
+            ends[end].append((100 * MS + first * MS + delay, packet))
+    found = match(
+        capture(tmp_path / "s", ends["sender"]), capture(tmp_path / "r", ends["receiver"])
+    )
+    flow = found.flows.sort_values("sent").iloc[-1]
+    assert flow.data_sent == 120
+    assert flow.data_lost == (2 if joined_at in ("receiver", "both") else 1)
