@@ -92,7 +92,7 @@ def spec_of(tmp_path, flows: str, axis: str):
 def test_applications_from_experiment_to_metrics(tmp_path):
     out = tmp_path / "out"
     said = run(spec_of(tmp_path, APPLICATIONS, "{axis: [cubic]}"), out)
-    assert "1 runs: 1 valid, 0 invalid, 0 failed" in said
+    assert "1 run: 1 valid, 0 invalid, 0 failed" in said
     (directory,) = kept(out)
     records = {record.flow: record for record in Flows.read(directory / "flows.json").flows}
     web, many, datagrams = (records[name] for name in ("web", "many", "datagrams"))

@@ -193,7 +193,7 @@ def test_analyze_computes_the_same_again(nagi, campaign):
     (campaign / "results.parquet").unlink()
     done = nagi("analyze", campaign)
     assert done.status == 0
-    assert "1 runs: 1 valid, 0 invalid, 0 failed" in done.out
+    assert "1 run: 1 valid, 0 invalid, 0 failed" in done.out
     after = (run / "metrics.json").read_bytes(), (campaign / "results.parquet").read_bytes()
     assert after == before
 

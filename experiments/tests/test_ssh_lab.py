@@ -116,7 +116,7 @@ def test_a_host_can_be_a_switch(ssh_hosts):
     choice = ["--only", "capacity=4 Mb/s", "--only", "scheme=newreno", "--tries", "8"]
     process = ssh_hosts.start("run", path, "-i", ssh_hosts.inventory, "--out", out, *choice)
     said, _ = process.communicate(timeout=400)
-    assert process.returncode == 0 and "1 runs: 1 valid" in said, said
+    assert process.returncode == 0 and "1 run: 1 valid" in said, said
     (directory,) = [each for each in (out / "runs").iterdir() if ".invalid-" not in each.name]
     (switch,) = Switches.read(directory / "switches.json").switches
     assert switch.target == "nagi" and switch.ports[1].counters.sent > 0
@@ -137,7 +137,7 @@ def test_a_host_s_switch_runs_a_program_of_one_s_own_with_its_controller(ssh_hos
     choice = ["--only", "capacity=4 Mb/s", "--only", "scheme=cubic", "--tries", "8"]
     process = ssh_hosts.start("run", path, "-i", ssh_hosts.inventory, "--out", out, *choice)
     said, _ = process.communicate(timeout=400)
-    assert process.returncode == 0 and "1 runs: 1 valid" in said, said
+    assert process.returncode == 0 and "1 run: 1 valid" in said, said
     (directory,) = [each for each in (out / "runs").iterdir() if ".invalid-" not in each.name]
     assert "N: 2 routes\n198.18.1.2/32: " in (directory / "N.controller.log").read_text()
     leaves_nothing(ssh_hosts, before)
@@ -204,7 +204,7 @@ def test_a_host_s_switch_is_reached_by_p4runtime(brought):
         )
         said, _ = process.communicate(timeout=400)
         log = hosts.enter("bob", "cat", "/run/log")
-        assert process.returncode == 0 and "1 runs: 1 valid" in said, said + log
+        assert process.returncode == 0 and "1 run: 1 valid" in said, said + log
         (directory,) = [each for each in (out / "runs").iterdir() if ".invalid-" not in each.name]
         (switch,) = Switches.read(directory / "switches.json").switches
         assert switch.version == "the switch at 127.0.0.1:9559"

@@ -20,7 +20,7 @@ def executed(directory: Path, traffic: str, **settings: str) -> Path:
     """The directory of the only run, which is valid."""
     spec, out = written(directory, traffic, **settings), directory / "out"
     said = run(spec, out)
-    assert "1 runs: 1 valid" in said
+    assert "1 run: 1 valid" in said
     (only,) = Campaign.read(out / "campaign.json").runs
     return out / "runs" / only.run_id
 
@@ -109,7 +109,7 @@ def test_paced_udp_sends_what_the_path_carries(tmp_path, loss):
     spec, out = written(tmp_path, "bulk", rate="2 Mb/s", loss=loss), tmp_path / "out"
     text = spec.read_text().replace("[cubic]", "[paced-udp]")
     spec.write_text(text.replace("duration:", "warmup: 5 s\nduration:"))
-    assert "1 runs: 1 valid" in run(spec, out)
+    assert "1 run: 1 valid" in run(spec, out)
     (only,) = Campaign.read(out / "campaign.json").runs
     ends, row = ends_of(out / "runs" / only.run_id)
     lost = ends.client.packets_sent - ends.server.packets_received

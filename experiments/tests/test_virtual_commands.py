@@ -68,13 +68,13 @@ def test_names_may_be_words_of_ip(tmp_path):
     text = spec.read_text().replace("bottleneck", "link").replace("sender", "dev")
     spec.write_text(text.replace("duration: 10 s", "duration: 3 s").replace("receiver", "type"))
     said, _ = nagi(tmp_path, "run", "words.yaml", "--only", "scheme=cubic")
-    assert "1 runs: 1 valid" in said
+    assert "1 run: 1 valid" in said
 
 
 def test_everything_a_link_can_do_is_done_and_certified(tmp_path):
     out = tmp_path / "out"
     said, _ = nagi(tmp_path, "run", "impairments", "--variant", "short", "--out", str(out))
-    assert "1 runs: 1 valid, 0 invalid, 0 failed" in said
+    assert "1 run: 1 valid, 0 invalid, 0 failed" in said
     (directory,) = (out / "runs").iterdir()
     packets = pd.read_parquet(directory / "packets.parquet")
     there = packets[(packets["link"] == "satellite") & (packets["direction"] == "forward")]

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from nagi_contracts.plan import RunPlan
+from nagi_contracts.units import count_of
 
 from nagi.labs.lab import BETWEEN_RUNS
 
@@ -72,6 +73,6 @@ class Cost:
                 f"beyond that {results:.2f} s a run for certificates and metrics"
             )
         return (
-            f"beyond the timelines of {self.runs} runs: {labs:.2f} s a run for orchestration, "
-            f"{results:.2f} s a run for certificates and metrics"
+            f"beyond the timelines of {count_of(self.runs, 'run')}: {labs:.2f} s a run for "
+            f"orchestration, {results:.2f} s a run for certificates and metrics"
         )

@@ -138,8 +138,8 @@ class Estimate:
     def in_words(self, lab: str) -> list[str]:
         runs, possible = _range(*map(str, self.runs)), _range(*map(str, self.possible))
         lines = [
-            f"{runs} runs, {possible} of them possible in the {lab} lab; about "
-            f"{_range(*map(in_time, self.seconds))} with {self.jobs} side by side",
+            f"{runs} {'run' if runs == '1' else 'runs'}, {possible} of them possible in the {lab} "
+            f"lab; about {_range(*map(in_time, self.seconds))} with {self.jobs} side by side",
             f"disk: about {_range(*(each.in_words() for each in self.disk))}; "
             f"{in_bytes(self.free_bytes)} are free at {self.out}",
         ]

@@ -13,6 +13,7 @@ from pathlib import Path
 from nagi_contracts import noise
 from nagi_contracts.errors import refuse
 from nagi_contracts.records import Campaign
+from nagi_contracts.units import count_of
 from nagi_reports import analysis, bundle, summary, text
 
 from nagi.campaign.campaign import CampaignDirectory
@@ -68,7 +69,8 @@ def conclude(directory: CampaignDirectory, campaign: Campaign, json_: bool) -> N
         out_console.print()
         out_console.print(each)
     write_line(
-        f"\n{found.runs} runs: {found.valid} valid, {found.invalid} invalid, {found.failed} failed"
+        f"\n{count_of(found.runs, 'run')}: {found.valid} valid, {found.invalid} invalid, "
+        f"{found.failed} failed"
     )
     verdicts = [verdict_of(directory.runs, run.run_id) for run in campaign.runs]
     for line in noise.summarise([verdict for verdict in verdicts if verdict is not None]):
