@@ -4,6 +4,10 @@
 // classic one. A PI2 controller gives a base probability p every `update`: classic packets are
 // dropped or marked with p^2, the others marked with k p, or more by how long they waited. Weighted
 // round robin keeps the classic queue from starving, as in Linux.
+//
+// Two things are Linux's where the RFC's pseudocode is poor. k p is bounded by 1: beyond, its count
+// grows without an end in overload, and takes packets that p^2 is to drop. And nothing is dropped
+// or marked by the controller while less waits than two full-size packets, or a slow link idles.
 #pragma once
 
 #include <algorithm>
@@ -108,7 +112,9 @@ class DualPi2::Model final : public Queue {
     double sum_ = 0;
   };
 
-  [[nodiscard]] double coupled() const { return config_.coupling * base_; }
+  /// Whether so little waits behind a packet that it is neither dropped nor marked.
+  [[nodiscard]] bool is_short() const { return bytes().count < 2 * config_.packet.count; }
+  [[nodiscard]] double coupled() const { return std::min(config_.coupling * base_, 1.0); }
   [[nodiscard]] double classic() const { return base_ * base_; }
 
   /// Marking by how long a packet waited, if more wait behind it.
@@ -120,6 +126,10 @@ class DualPi2::Model final : public Queue {
   }
 
   bool passes_low_latency(Packet& packet, Duration sojourn, QueueEvents& events) {
+    if (is_short()) {
+      if (recurs_low_latency_.happens(native(sojourn))) try_to_mark(packet, events);
+      return true;
+    }
     if (coupled() < 1) {
       const double likelihood = std::max(native(sojourn), coupled());
       if (recurs_low_latency_.happens(likelihood)) try_to_mark(packet, events);
@@ -127,12 +137,12 @@ class DualPi2::Model final : public Queue {
     }
     // Overload: both queues drop.
     if (recurs_low_latency_.happens(classic())) return false;
-    if (recurs_low_latency_.happens(coupled())) try_to_mark(packet, events);
+    try_to_mark(packet, events);
     return true;
   }
 
   bool passes_classic(Packet& packet, QueueEvents& events) {
-    if (!recurs_classic_.happens(classic())) return true;
+    if (is_short() || !recurs_classic_.happens(classic())) return true;
     const double max_marking = std::min(1 / (config_.coupling * config_.coupling), 1.0);
     return classic() < max_marking && try_to_mark(packet, events);
   }

@@ -364,7 +364,8 @@ class Pie:
 
 @dataclass
 class DualPi2:
-    """RFC 9332, appendix A.2; the scheduler is weighted round robin by credit, as in Linux."""
+    """RFC 9332, appendix A.2; as in Linux, the scheduler is weighted round robin by credit, k p is
+    bounded by 1, and nothing is dropped while less waits than two packets of full size."""
 
     limit: int
     target: int
@@ -422,6 +423,11 @@ class DualPi2:
             return True
         return False
 
+    def is_short(self) -> bool:
+        return sum(packet.size for queue in (self.lq, self.cq) for packet in queue) < (
+            2 * self.packet
+        )
+
     def laqm(self, qdelay: int) -> float:
         if not self.lq or qdelay <= self.min_threshold:
             return 0.0
@@ -429,26 +435,28 @@ class DualPi2:
 
     def dequeue(self, now: int) -> Packet | None:
         self.dualpi2_update(now)
-        p_cl, p_c = self.k * self.p, self.p * self.p
+        p_cl, p_c = min(1.0, self.k * self.p), self.p * self.p
         while self.lq or self.cq:
             if self.lq and (not self.cq or self.credit <= 0):
                 packet = self.lq.popleft()
                 if self.cq:
                     self.credit += self.classic_weight * packet.size
-                if p_cl < 1:
+                if self.is_short():
+                    if self.recur_l(self.laqm(now - packet.at)):
+                        packet.mark()
+                elif p_cl < 1:
                     if self.recur_l(max(self.laqm(now - packet.at), p_cl)):
                         packet.mark()
                 else:
                     if self.recur_l(p_c):
                         packet.drop(AQM_DROP, now)
                         continue
-                    if self.recur_l(p_cl):
-                        packet.mark()
+                    packet.mark()
             else:
                 packet = self.cq.popleft()
                 if self.lq:
                     self.credit += (self.classic_weight - 1) * packet.size
-                if self.recur_c(p_c):
+                if not self.is_short() and self.recur_c(p_c):
                     if packet.ecn == NOT_ECT or p_c >= min(1 / self.k**2, 1):
                         packet.drop(AQM_DROP, now)
                         continue
