@@ -40,6 +40,7 @@ class MarkovLoss::Model final : public LossModel {
   }
 
   bool loses(std::uint64_t index, const Transmission& transmission) override {
+    skip_to(transmission.start);
     while (changes_at_ <= transmission.start) {
       channel_.change();
       draw_sojourn();
@@ -48,6 +49,18 @@ class MarkovLoss::Model final : public LossModel {
   }
 
  private:
+  /// Passes over a time in which nothing was sent for very many changes: the state then is drawn by
+  /// its share of time, and how long it goes on has no memory.
+  void skip_to(Instant at) {
+    constexpr std::int64_t very_many = 1'000'000;
+    const Duration both = good_sojourn_ + bad_sojourn_;
+    if (changes_at_ > at || (at - changes_at_) / both <= very_many) return;
+    const double share =
+        static_cast<double>(bad_sojourn_.count()) / static_cast<double>(both.count());
+    if (channel_.is_bad() != Chance(share).happens(sojourns_.draw(draw_++))) channel_.change();
+    changes_at_ = at;
+    draw_sojourn();
+  }
   void draw_sojourn() {
     const Duration mean = channel_.is_bad() ? bad_sojourn_ : good_sojourn_;
     changes_at_ +=

@@ -162,7 +162,15 @@ class DualPi2::Model final : public Queue {
   }
 
   void update_until(Instant at) {
-    for (; next_update_ <= at; next_update_ += config_.update) update_probability(next_update_);
+    for (; next_update_ <= at; next_update_ += config_.update) {
+      if (is_at_rest()) next_update_ += (at - next_update_) / config_.update * config_.update;
+      update_probability(next_update_);
+    }
+  }
+  /// Whether updates change nothing until a packet comes.
+  [[nodiscard]] bool is_at_rest() const {
+    return packets() == 0 && delay_before_ == Duration::zero() &&
+           (base_ == 0 || config_.alpha == 0);
   }
   void update_probability(Instant at) {
     const auto waited = [at](const Fifo& fifo) {

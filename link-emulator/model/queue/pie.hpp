@@ -87,7 +87,15 @@ class Pie::Model final : public SingleQueue {
   }
 
   void update_until(Instant at) {
-    for (; next_update_ <= at; next_update_ += config_.update) update_probability();
+    for (; next_update_ <= at; next_update_ += config_.update) {
+      if (is_at_rest()) next_update_ += (at - next_update_) / config_.update * config_.update;
+      update_probability();
+    }
+  }
+  /// Whether updates change nothing until a packet comes.
+  [[nodiscard]] bool is_at_rest() const {
+    return packets() == 0 && delay_ == Duration::zero() && delay_before_ == Duration::zero() &&
+           probability_ == 0 && accumulated_ == 0 && burst_allowance_ == config_.max_burst;
   }
 
   void update_probability() {

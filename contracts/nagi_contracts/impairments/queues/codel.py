@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from nagi_contracts.base import is_false
+from nagi_contracts.errors import BadValue
 from nagi_contracts.impairments.queues.base import (
     DISCIPLINE,
     EcnSettings,
@@ -36,12 +37,22 @@ class CoDelPlan(CoDelPlanBase):
 
 
 class CoDelSettings(EcnSettings):
-    """Of what has CoDel in it."""
+    """What the disciplines with CoDel share."""
 
     target: AqmTarget = Field(AqmTarget(5 * 10**6), description="acceptable sojourn time")
     interval: AqmInterval = Field(
         AqmInterval(100 * 10**6), description="about the round-trip time of the slowest flows"
     )
+
+    @model_validator(mode="after")
+    def _check_target(self) -> Self:
+        if self.target.value > self.interval.value:
+            raise BadValue(
+                f"`target: {self.target}` above `interval: {self.interval}`",
+                "write a target of 5 to 10 % of the interval (RFC 8289, section 4.3)",
+                "target",
+            )
+        return self
 
 
 class CoDel(CoDelSettings):
