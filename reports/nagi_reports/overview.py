@@ -300,11 +300,12 @@ def _require_connections(path: Path | str, found: Totals, count: int) -> None:
 
 
 def _closed(flows: Flows) -> Flows:
-    """With both ends of the measurement interval."""
+    """With both ends of the measurement interval, which ends with the capture at the latest."""
+    last_ns = flows.last_ns + 1
     return replace(
         flows,
         start_ns=flows.first_ns if flows.start_ns is None else flows.start_ns,
-        end_ns=flows.last_ns + 1 if flows.end_ns is None else flows.end_ns,
+        end_ns=last_ns if flows.end_ns is None else min(flows.end_ns, last_ns),
     )
 
 

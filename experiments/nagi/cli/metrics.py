@@ -140,6 +140,9 @@ def metrics(
         write_json({"files": [overview.as_json(each) for each in found]})
     elif csv:
         overview.write_csv(found, sys.stdout)
+        for each in found:
+            for line in each.notices():
+                complain(line)
     else:
         for each in found:
             _show(each, len(files) > 1)
@@ -279,6 +282,13 @@ def _show(found: Overview, is_named: bool) -> None:
         write_line(
             "* captured at the sender: AG is what was sent, not what arrived; give the receiver's "
             "capture for that"
+        )
+    if is_part:
+        first, totals = found.totals.first_ns, found.totals
+        begin, end = ((at or first) - first for at in (totals.start_ns, totals.end_ns))
+        write_line(
+            f"measured: from {begin / 1e9:.6g} s to {end / 1e9:.6g} s after the capture's first "
+            "packet; start, handshake and options are of the connection"
         )
     for line in found.notices():
         write_line(line)

@@ -38,14 +38,15 @@ def prune(
         size = bytes_of(found)
         for run in found:
             write_line(f"{run.name}  {in_bytes(bytes_of([run]))}  {point_of(run)}", console)
+        nothing = "nothing to remove"
         what = f"{count_of(len(found), 'run')}, {in_bytes(size)}"
         if found and not yes:
             if not sys.stdin.isatty():
                 raise refuse(f"remove {what}? Standard input is no terminal", "give --yes")
             if not typer.confirm(f"remove {what}?", err=True):
-                found, size = [], 0
+                found, size, nothing = [], 0, "nothing removed"
         remove_runs(found)
     if json_:
         write_json({"removed": [run.name for run in found], "bytes": size})
     else:
-        write_line(f"removed: {what}" if found else "nothing to remove")
+        write_line(f"removed: {what}" if found else nothing)

@@ -60,7 +60,11 @@ def conclude(directory: CampaignDirectory, campaign: Campaign, json_: bool) -> N
 
     table = analysis.build_table(directory.out, campaign)
     found = summary.summarise(campaign, table)
-    path = report.write_report(directory.out, campaign, table) if found.valid else None
+    path = None
+    if found.valid:
+        path = report.write_report(directory.out, campaign, table)
+        if (directory.out / "report.html").exists():  # it would be of other runs
+            report.write_report(directory.out, campaign, table, "html")
     if json_:
         status = CampaignStatus.read(directory, campaign)
         write_json({**status.as_data(), **text.as_data(found), "report": path and str(path)})
@@ -77,7 +81,7 @@ def conclude(directory: CampaignDirectory, campaign: Campaign, json_: bool) -> N
         write_line(line)
     if stray := describe_stray(directory, campaign):
         write_line(stray)
-    write_line(f"runs, one by one: nagi show {shlex.quote(str(directory.out))}")
+    write_line(f"runs, one by one: nagi show {shlex.quote(str(directory.out))} --all")
     if path is not None:
         write_line(f"report: {path}")
 
