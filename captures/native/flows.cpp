@@ -331,6 +331,10 @@ void Engine::accept_probe(Direction& direction, bool inside) {
   direction.add_data(direction.probe_ns_, true);
   ++direction.counts.payload_bytes;
   ++direction.counts.first_time_bytes;
+  if (SeriesRow* at = row(direction, direction.probe_ns_)) {
+    ++at->payload_bytes;
+    ++at->first_time_bytes;
+  }
   if (inside) return;
   if (!direction.outside) direction.outside = std::make_unique<Counts>();
   direction.outside->add_difference(before, direction.counts);

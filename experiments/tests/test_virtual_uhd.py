@@ -73,7 +73,9 @@ PYTHONPATH={PREFIX}/lib/python3/dist-packages /usr/bin/python3 -B {QA} >{OWN}/sa
 echo $? >{OWN}/status
 sync
 """
-    ended = Guest(tmp_path, {}, script, 1, processors()[0]).run(600, lambda: False)
+    # A guest sees nothing of the checkout.
+    shown = {path: path for path in (QA, PREFIX)}
+    ended = Guest(tmp_path, shown, script, 1, processors()[0]).run(600, lambda: False)
     said = (tmp_path / "said").read_text()
     assert ended.in_time, f"{said}\n{ended.console}"
     assert (tmp_path / "status").read_text() == "0\n", said

@@ -27,7 +27,7 @@ void scan(const std::uint8_t* data, std::size_t size) {
     for (const auto& place : connection.directions) {
       if (!place) continue;
       const Direction& direction = *place;
-      packets += direction.counts.packets;
+      packets += direction.counts.packets + direction.captured_twice;
       for (const Counts& counts : {direction.counts, direction.inside()}) {
         hold(counts.first_time_bytes >= 0);
         hold(counts.first_time_bytes <= counts.payload_bytes);

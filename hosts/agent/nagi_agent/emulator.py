@@ -4,6 +4,7 @@ told the same and leaves the same files; beside it nagi-fpga where links are an 
 
 from __future__ import annotations
 
+import os
 import shutil
 from contextlib import ExitStack
 from typing import Any, Optional
@@ -146,6 +147,10 @@ class Emulator(Daemon):
             if nagi_sdr is None:
                 raise RuntimeError("a link is a radio, and the batch names no nagi-sdr")
             program = nagi_sdr
+            if virtual:
+                # A guest's files belong to the user who started it; nagi-sdr, which gives up the
+                # rights of the guest's root, writes beside them.
+                os.chmod(directory, 0o777)
         self._cores: list[SimulatedCore] = []
         with ExitStack() as undo:
             sockets = {}
