@@ -77,7 +77,7 @@ class Controller:
         enter = ["nsenter", "--target", str(self._firsts[NAMESPACE]), *inside, "--"]
         if not self._root and not root:
             user = [f"--reuid={USER_ID}", f"--regid={USER_ID}", "--clear-groups"]
-            enter += ["setpriv", *user, "--inh-caps=-all", "--"]
+            enter += ["setpriv", *user, "--inh-caps=-all", "--", "env", f"HOME={self.home}"]
         return [*enter, "env", "-C", str(self.home), *map(str, command)]
 
     def start(

@@ -74,7 +74,7 @@ echo $? >{OWN}/status
 sync
 """
     # A guest sees nothing of the checkout.
-    shown = {path: path for path in (QA, PREFIX)}
+    shown = {path: path for path in (QA.parent, PREFIX)}
     ended = Guest(tmp_path, shown, script, 1, processors()[0]).run(600, lambda: False)
     said = (tmp_path / "said").read_text()
     assert ended.in_time, f"{said}\n{ended.console}"

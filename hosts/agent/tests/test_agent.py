@@ -106,7 +106,7 @@ def test_settings_hold_during_the_run_and_are_put_back(host, tmp_path):
             tmp_path,
             """
             with settings:
-                print(open("/proc/sys/net/ipv4/tcp_sack").read().strip())
+                print(open("/proc/sys/net/ipv4/tcp_sack").read().strip(), flush=True)
                 os.system("ip route show 10.2.0.1")
             """,
         ),
