@@ -187,8 +187,8 @@ class Client:
 
 class Started:
     """What is the switch of a node in a lab on one machine: started in `directory`, by what there
-    is. `settings`: nagi-switch's configuration; `ports`: (number, interface); `alone`: as bmv2's.
-    Raises RuntimeError."""
+    is. `settings`: nagi-switch's configuration; `ports`: (number, interface); `alone`: as bmv2's;
+    `user`: as whom nagi-switch goes on, if root starts it. Raises RuntimeError."""
 
     def __init__(
         self,
@@ -199,6 +199,7 @@ class Started:
         directory: str,
         *,
         alone: bool,
+        user: Optional[str] = None,
     ) -> None:
         bmv2.bring_loopback_up()
         self._daemon: Optional[Daemon] = None
@@ -224,7 +225,7 @@ class Started:
             version = host.version_of(nagi_switch, "--version")
             self.version = f"nagi-switch {version.split()[-1]} behind {_SERVER}"
             self._name = _SERVER
-            self._daemon = Daemon("nagi-switch", nagi_switch, settings, directory)
+            self._daemon = Daemon("nagi-switch", nagi_switch, settings, directory, user=user)
             try:
                 self._daemon.wait_until_ready()
             except BaseException:

@@ -439,7 +439,13 @@ class RunningP4RuntimeSwitch(RunningSwitch):
             settings = {k: v for k, v in settings.items() if k not in ("digests", "drops")}
             ports = [(each.number, job.interfaces[each.link]) for each in switch_of(node).ports]
             self._started = p4runtime.Started(
-                programs, job.nagi_switch, settings, ports, directory, alone=job.virtual
+                programs,
+                job.nagi_switch,
+                settings,
+                ports,
+                directory,
+                alone=job.virtual,
+                user=job.daemon_user,
             )
             self._version = self._started.version
         self._client = p4runtime.Client(address, device_id, modules)
