@@ -99,6 +99,7 @@ inline Unused tcp(const std::uint8_t* at, const std::uint8_t* end, std::uint32_t
   packet.window_scale = -1;
   packet.sack_permitted = false;
   packet.options_cut = at + header > end;
+  packet.content = 0;
   if (header == 32 && end - at >= 32 && word(at + 20) == 0x0101080a) [[likely]] {
     packet.has_timestamps = true;
     packet.tsval = word(at + 24);
@@ -116,19 +117,14 @@ inline Unused udp(const std::uint8_t* at, const std::uint8_t* end, std::uint32_t
   if (end - at < 8) return Unused::cut_short;
   const std::uint32_t length = half(at + 4);
   if (length != 0 && (length < 8 || length > bytes)) return Unused::bad_header;
-  const Endpoints endpoints = packet.endpoints;
-  const std::int64_t time_ns = packet.time_ns;
-  const std::uint32_t ip_bytes = packet.ip_bytes;
-  const std::uint16_t identification = packet.identification;
-  const std::uint8_t hops = packet.hops;
-  const bool resent_frame = packet.resent_frame;
-  packet = Packet{};
-  packet.hops = hops;
-  packet.resent_frame = resent_frame;
-  packet.endpoints = endpoints;
-  packet.time_ns = time_ns;
-  packet.ip_bytes = ip_bytes;
-  packet.identification = identification;
+  Packet fresh;  // with what IP and the link layer say
+  fresh.endpoints = packet.endpoints;
+  fresh.time_ns = packet.time_ns;
+  fresh.ip_bytes = packet.ip_bytes;
+  fresh.identification = packet.identification;
+  fresh.hops = packet.hops;
+  fresh.resent_frame = packet.resent_frame;
+  packet = fresh;
   set_ports(at, protocol_udp, version, packet);
   packet.checksum = half(at + 6);
   packet.payload = (length == 0 ? bytes : length) - 8;

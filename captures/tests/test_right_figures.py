@@ -252,3 +252,14 @@ def test_segments_that_cards_cut_or_join_are_the_same_bytes(tmp_path, joined_at)
     flow = found.flows.sort_values("sent").iloc[-1]
     assert flow.data_sent == 120
     assert flow.data_lost == (2 if joined_at in ("receiver", "both") else 1)
+
+
+def test_datagrams_between_segments_do_not_change_how_segments_look(tmp_path):
+    """A segment behind a datagram without identification was looked for as another one."""
+    sent = transfer()
+    received = [(at + 5 * MS, packet) for at, packet in sent]
+    datagram = MAC / IPv6(src="fd00::1", dst="fd00::2") / UDP(sport=1, dport=2) / b"some other data"
+    others = [(at + 5 * MS + 1, datagram) for at, _ in sent[::3]]
+    found = match(capture(tmp_path / "s", sent), capture(tmp_path / "r", [*received, *others]))
+    assert found.flows.data_sent.max() == SEGMENTS
+    assert found.flows.lost.sum() == 0
