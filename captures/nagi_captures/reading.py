@@ -8,7 +8,7 @@ other threads while they read; on_all_processors() reads several files at once.
 Memory while reading: 0.8 kB for a connection that is a SYN only, up to 2.5 kB for one with data in
 both directions, until it is closed and 60 s have passed in the capture; then 0.1 to 0.3 kB.
 Besides, until a connection leaves, 1 to 10 kB a direction with more than 16 RTT samples, and 64 KiB
-at most for holes in its sequence numbers; over all connections 16 MiB at most for segments that
+at most for holes in its sequence numbers; over all connections 40 MiB at most for segments that
 wait for their acknowledgements. Arrays take 8 bytes a value: ask for the columns you need where
 there are millions of connections. Measured: 1,000,000 SYNs 793 MiB, 112,000 connections of 12
 packets 97 MiB.

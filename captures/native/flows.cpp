@@ -119,7 +119,7 @@ void Direction::renumber(std::uint32_t first) {
 }
 
 /// Takes note of a packet with payload. `outstanding`: its bytes have not been acknowledged.
-void Direction::add_data(std::int64_t time_ns, bool outstanding) {
+void Direction::add_data(std::int64_t time_ns, std::uint32_t payload, bool outstanding) {
   if (counts.data_packets == 0) first_data_ns = last_data_ns = time_ns;
   first_data_ns = std::min(first_data_ns, time_ns);
   if (outstanding) {
@@ -127,9 +127,16 @@ void Direction::add_data(std::int64_t time_ns, bool outstanding) {
     ip_bytes_to_data = counts.ip_bytes;
   }
   ++counts.data_packets;
+  counts.payload_bytes += payload;
 }
 
-std::int64_t Direction::acknowledged_unseen() const {
+/// What was counted since `before` is outside of what is measured.
+void Direction::leave_out(const Counts& before) {
+  if (!outside) outside = std::make_unique<Counts>();
+  outside->add_difference(before, counts);
+}
+
+std::int64_t Direction::uncaptured_bytes() const {
   if (acked_ == unknown || !started_) return 0;
   // An acknowledgement far beyond is none of this connection's; a FIN takes a number, too.
   constexpr std::int64_t believable = 1 << 30;
@@ -189,7 +196,6 @@ void Engine::leave(Connection& connection) {
   for (const auto& direction : connection.directions) {
     if (direction) {
       outstanding_ -= direction->outstanding_.capacity() + direction->stamps_.capacity();
-      direction->uncaptured_bytes = direction->acknowledged_unseen();
       if (connection.copied_apart) {
         direction->rtt_sequence.reset();
         direction->rtt_timestamps.reset();
@@ -307,8 +313,7 @@ Seen Engine::add(const Packet& packet) {
   if (packet.endpoints.protocol() == protocol_tcp) [[likely]] {
     add_tcp(packet, connection, number, inside, seen);
   } else {
-    if (packet.payload != 0) mine.add_data(now, true);
-    counts.payload_bytes += packet.payload;
+    if (packet.payload != 0) mine.add_data(now, packet.payload, true);
     seen.new_bytes = packet.payload;
     counts.first_time_bytes += packet.payload;
     if (SeriesRow* at = row(mine, now)) {
@@ -316,10 +321,7 @@ Seen Engine::add(const Packet& packet) {
       at->first_time_bytes += packet.payload;
     }
   }
-  if (!inside) {
-    if (!mine.outside) mine.outside = std::make_unique<Counts>();
-    mine.outside->add_difference(before, counts);
-  }
+  if (!inside) mine.leave_out(before);
   return seen;
 }
 
@@ -328,16 +330,13 @@ void Engine::accept_probe(Direction& direction, bool inside) {
   const std::int64_t byte = std::exchange(direction.probe_, Direction::unknown);
   const Counts before = direction.counts;
   if (direction.has_seen(byte + 1) || direction.see(byte, byte + 1) == 0) return;
-  direction.add_data(direction.probe_ns_, true);
-  ++direction.counts.payload_bytes;
+  direction.add_data(direction.probe_ns_, 1, true);
   ++direction.counts.first_time_bytes;
   if (SeriesRow* at = row(direction, direction.probe_ns_)) {
     ++at->payload_bytes;
     ++at->first_time_bytes;
   }
-  if (inside) return;
-  if (!direction.outside) direction.outside = std::make_unique<Counts>();
-  direction.outside->add_difference(before, direction.counts);
+  if (!inside) direction.leave_out(before);
 }
 
 /// Takes a SYN-ACK with another number than its direction's. Returns whether it is but one of
@@ -345,7 +344,6 @@ void Engine::accept_probe(Direction& direction, bool inside) {
 bool Engine::answers_again(const Packet& packet, Connection& connection, unsigned number,
                            Direction& mine, Direction& other) {
   constexpr std::size_t most = 8;
-  const bool settled = mine.acked_ != Direction::unknown || mine.counts.data_packets != 0;
   if (!mine.sent_syn_ack_) {
     // What came before, such as a challenge ACK (RFC 5961), was another connection's.
     if (mine.counts.data_packets != 0) return false;
@@ -358,7 +356,7 @@ bool Engine::answers_again(const Packet& packet, Connection& connection, unsigne
   if (connection.handshake && !connection.complete_handshake) {
     connection.handshake->syn_ack_again = true;
   }
-  if (settled) return true;
+  if (mine.acked_ != Direction::unknown || mine.counts.data_packets != 0) return true;  // settled
   if (!mine.rivals_) mine.rivals_ = std::make_unique<std::vector<Packet>>();
   if (mine.rivals_->size() < most) mine.rivals_->push_back(packet);
   return true;
@@ -367,19 +365,19 @@ bool Engine::answers_again(const Packet& packet, Connection& connection, unsigne
 /// Tells which of several SYN-ACKs holds, by the number after it.
 void Engine::settle(std::uint32_t after_syn, Connection& connection, unsigned number,
                     Direction& mine, Direction& other) {
-  const auto rivals = std::move(mine.rivals_);
-  if (after_syn == mine.base_ + 1) return;
-  for (const Packet& rival : *rivals) {
-    if (after_syn != rival.sequence + 1) continue;
-    mine.renumber(rival.sequence);
-    connection.numbers[number].first = rival.sequence;
-    connection.numbers[number].next = rival.sequence + 1;
+  const auto holds = [=](const Packet& each) { return after_syn == each.sequence + 1; };
+  const auto rival = std::find_if(mine.rivals_->begin(), mine.rivals_->end(), holds);
+  if (rival != mine.rivals_->end()) {
+    mine.renumber(rival->sequence);
+    connection.numbers[number].first = rival->sequence;
+    connection.numbers[number].next = rival->sequence + 1;
     --mine.syn_packets;  // open() counts it
-    open(rival, connection, number, mine, other);
+    open(*rival, connection, number, mine, other);
     mine.see(0, 1);
-    return;
+  } else if (after_syn != mine.base_ + 1) {
+    return;  // it agrees with none
   }
-  mine.rivals_ = std::make_unique<std::vector<Packet>>(*rivals);
+  mine.rivals_.reset();
 }
 
 inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsigned number,
@@ -459,8 +457,7 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
     const std::int64_t next = mine.next_;
     if (packet.payload != 0) [[likely]] {
       const std::int64_t fresh = mine.see(from, to);
-      mine.add_data(now, fresh != 0 || to > mine.acked_);
-      counts.payload_bytes += packet.payload;
+      mine.add_data(now, packet.payload, fresh != 0 || to > mine.acked_);
       seen.new_bytes = static_cast<std::uint32_t>(fresh);
       counts.first_time_bytes += fresh;
       if (from < next) [[unlikely]] {
@@ -619,9 +616,7 @@ inline void Engine::stamp(const Packet& packet, Direction& mine, Direction& othe
   mine.timestamps = true;
   if (segment) {
     const std::int64_t begin = seen.sequence;
-    const int extra =
-        ((packet.flags & flag_syn) != 0 ? 1 : 0) + ((packet.flags & flag_fin) != 0 ? 1 : 0);
-    const std::int64_t end = begin + packet.payload + extra;
+    const std::int64_t end = begin + packet.sequence_length();
     if (!mine.has_stamp_ || static_cast<std::int32_t>(packet.tsval - mine.last_stamp_) > 0) {
       mine.has_stamp_ = true;
       mine.last_stamp_ = packet.tsval;

@@ -24,8 +24,8 @@
 //     they get may be of the copy (Karn's rule), or have waited for it. The same holds for segments
 //     above a hole that is filled, while what fills it, seen once, gives a sample.
 //   - by timestamps (RFC 7323): from the lowest segment with a TSval to the first packet that
-//   echoes
-//     it and acknowledges this segment, a sample a TSval; none if bytes were sent twice with it.
+//     echoes it and acknowledges this segment, a sample a TSval; none if bytes were sent twice with
+//     it.
 // SYN and FIN take sequence numbers and are segments in this sense. Nothing is taken from an RST
 // but that it was there: its numbers need not make sense.
 //
@@ -118,7 +118,6 @@ struct Direction {
   std::int64_t first_data_ns = 0;
   std::int64_t last_data_ns = 0;      // without what was acknowledged before
   std::int64_t ip_bytes_to_data = 0;  // in packets up to that one
-  std::int64_t uncaptured_bytes = 0;  // acknowledged, but in no packet
   std::uint32_t duplicate_acks = 0;
   std::uint32_t sack_packets = 0;
   std::uint32_t sack_blocks = 0;
@@ -141,7 +140,7 @@ struct Direction {
 
   [[nodiscard]] Counts inside() const;
   /// Bytes that the other side acknowledged, but no packet had.
-  [[nodiscard]] std::int64_t acknowledged_unseen() const;
+  [[nodiscard]] std::int64_t uncaptured_bytes() const;
 
  private:
   friend class Engine;
@@ -167,7 +166,8 @@ struct Direction {
     return next_ + static_cast<std::int32_t>(number - (base_ + static_cast<std::uint32_t>(next_)));
   }
   void renumber(std::uint32_t first);
-  void add_data(std::int64_t time_ns, bool outstanding);
+  void add_data(std::int64_t time_ns, std::uint32_t payload, bool outstanding);
+  void leave_out(const Counts& before);
   std::int64_t see(std::int64_t begin, std::int64_t end);
   std::int64_t fill(std::int64_t begin, std::int64_t end);
   void add_hole(std::size_t place, Hole hole);
@@ -178,7 +178,7 @@ struct Direction {
   bool started_ = false;           // from a packet of this direction
   bool sent_syn_ = false;          // without ACK
   bool sent_syn_ack_ = false;      //
-  bool fin_seen_ = false;          //
+  bool fin_seen_ = false;          // its number is among next_
   std::uint8_t shift_ = 0;         // of the windows it advertises
   std::int32_t last_window_ = -1;  // as in the header
   std::uint32_t last_stamp_ = 0;   // of a segment

@@ -168,10 +168,7 @@ class Matcher {
 
  private:
   struct HashOfEndpoints {
-    std::size_t operator()(const Endpoints& ends) const {
-      return (ends.source[0] ^ ends.source[1]) * 0x9e3779b97f4a7c15 ^
-             (ends.destination[0] ^ ends.destination[1]) * 0xbf58476d1ce4e5b9 ^ ends.rest;
-    }
+    std::size_t operator()(const Endpoints& ends) const { return hash_of(ends); }
   };
   /// A direction of a connection -> the bytes of payload to which its large segments are cut.
   using Sizes = std::unordered_map<Endpoints, std::uint32_t, HashOfEndpoints>;

@@ -101,6 +101,10 @@ struct Packet {
   bool resent_frame = false;            // the link layer sent it before (802.11: Retry)
   std::array<std::uint32_t, 8> sack{};  // begin, end, begin, end ...
 
+  /// Numbers of the sequence that it takes: SEG.LEN of RFC 9293, section 3.4.
+  [[nodiscard]] std::uint32_t sequence_length() const {
+    return payload + ((flags & flag_syn) != 0 ? 1 : 0) + ((flags & flag_fin) != 0 ? 1 : 0);
+  }
   /// By what nagi-link's record knows it: runtime/io/ip_header.hpp.
   [[nodiscard]] std::uint32_t identity() const {
     const bool has_numbers = endpoints.version() == 6 && endpoints.protocol() == protocol_tcp;

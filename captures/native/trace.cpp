@@ -29,12 +29,10 @@ void Tracer::add_segment(const Packet& packet, const Seen& seen) {
   if (seen.retransmission) kind = SegmentKind::retransmission;
   if (seen.out_of_order) kind = SegmentKind::out_of_order;
   if (seen.probe) kind = SegmentKind::probe;
-  const int extra =
-      ((packet.flags & flag_syn) != 0 ? 1 : 0) + ((packet.flags & flag_fin) != 0 ? 1 : 0);
   Trace::Segments& to = trace_.segments;
   to.time_ns.push_back(packet.time_ns);
   to.begin.push_back(seen.sequence);
-  to.end.push_back(seen.sequence + packet.payload + extra);
+  to.end.push_back(seen.sequence + packet.sequence_length());
   to.kind.push_back(static_cast<std::uint8_t>(kind));
   to.flags.push_back(packet.flags);
   add_sample(trace_.in_flight, packet.time_ns, seen.in_flight);

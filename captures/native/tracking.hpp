@@ -5,9 +5,9 @@
 //
 // A SYN, with ACK or without, begins a new connection unless it has the number of the SYN that its
 // direction sent, or just precedes the first number of a direction captured from its middle, or is
-// a SYN-ACK that acknowledges the SYN of the present connection. The
-// connection before stays at hand: a packet whose numbers are far from the new one's and near to
-// its own is still counted there. Any other packet belongs to the connection that began last.
+// a SYN-ACK that acknowledges the SYN of the present connection. The connection before stays at
+// hand: a packet whose numbers are far from the new one's and near to its own is still counted
+// there. Any other packet belongs to the connection that began last.
 //
 // A connection is closed by an RST, or by two FINs that are acknowledged. `linger_ns` after its
 // last packet a closed connection leaves: its memory is free, and whatever comes then with its
@@ -43,6 +43,18 @@ struct Numbers {
   bool has_fin = false;
   bool fin_acked = false;
 };
+
+/// The same for both directions.
+inline std::size_t hash_of(const Endpoints& endpoints) {
+  const auto mix = [](const std::array<std::uint64_t, 2>& address, std::uint16_t port) {
+    std::uint64_t value = (address[0] ^ (std::uint64_t{port} << 40)) * 0x9e3779b97f4a7c15;
+    value = ((value ^ (value >> 29)) + address[1]) * 0xbf58476d1ce4e5b9;
+    return value ^ (value >> 32);
+  };
+  const std::uint64_t sum = mix(endpoints.source, endpoints.source_port()) +
+                            mix(endpoints.destination, endpoints.destination_port());
+  return ((sum + endpoints.protocol()) * 0x94d049bb133111eb) >> 20;
+}
 
 struct Tracked {
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
@@ -279,21 +291,10 @@ class Tracker {
 
   // ---------------------------------------------------------------------------------- hash table
 
-  /// The same for both directions.
-  static std::size_t hash(const Endpoints& endpoints) {
-    const auto mix = [](const std::array<std::uint64_t, 2>& address, std::uint16_t port) {
-      std::uint64_t value = (address[0] ^ (std::uint64_t{port} << 40)) * 0x9e3779b97f4a7c15;
-      value = ((value ^ (value >> 29)) + address[1]) * 0xbf58476d1ce4e5b9;
-      return value ^ (value >> 32);
-    };
-    const std::uint64_t sum = mix(endpoints.source, endpoints.source_port()) +
-                              mix(endpoints.destination, endpoints.destination_port());
-    return ((sum + endpoints.protocol()) * 0x94d049bb133111eb) >> 20;
-  }
   /// Where the endpoints are, or where they would be.
   [[nodiscard]] std::size_t slot_of(const Endpoints& endpoints) const {
     const std::size_t mask = table_.size() - 1;
-    std::size_t slot = hash(endpoints) & mask;
+    std::size_t slot = hash_of(endpoints) & mask;
     while (table_[slot] != 0) {
       const T& connection = places_[table_[slot] - 1];
       if (connection.endpoints == endpoints || connection.endpoints.is_turned(endpoints)) break;
@@ -313,7 +314,7 @@ class Tracker {
     std::size_t hole = slot_of(connection.endpoints);
     // What stands further on because this slot was taken moves up.
     for (std::size_t at = (hole + 1) & mask; table_[at] != 0; at = (at + 1) & mask) {
-      const std::size_t home = hash(places_[table_[at] - 1].endpoints) & mask;
+      const std::size_t home = hash_of(places_[table_[at] - 1].endpoints) & mask;
       if (((at - home) & mask) >= ((at - hole) & mask)) {
         table_[hole] = table_[at];
         hole = at;

@@ -140,9 +140,7 @@ def refuse_links(directory: Path) -> None:
                     )
                 if entry.is_dir(follow_symlinks=False):
                     left.append((entry.path, depth + 1))
-                elif not entry.is_file(follow_symlinks=False) and is_pipe_or_device(
-                    Path(entry.path)
-                ):
+                elif _is_pipe_or_device(entry):
                     raise refuse("it is a pipe or a device", "remove it", file=entry.path)
 
 
@@ -160,10 +158,10 @@ def _has_huge_number(value: Any) -> bool:
     return isinstance(value, int | float) and not abs(value) <= _HUGE
 
 
-def is_pipe_or_device(path: Path) -> bool:
-    """Return whether a path is a pipe or a device, of which a reader may wait forever."""
+def _is_pipe_or_device(entry: os.DirEntry[str]) -> bool:
+    """Return whether it is a pipe or a device, of which a reader may wait forever."""
     try:
-        mode = path.lstat().st_mode
+        mode = entry.stat(follow_symlinks=False).st_mode
     except FileNotFoundError:
         return False
     return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISBLK(mode)

@@ -628,11 +628,22 @@ class Campaign(Contract):
 
     @model_validator(mode="after")
     def _refuse_repeats_without_number(self) -> Self:
-        is_axis = any("repeat" in run.point for run in self.runs)
-        repeats = [] if is_axis else self.only.get("repeat", [])
-        if not all(value.isascii() and value.isdecimal() for value in repeats):
+        if not all(each.isascii() and each.isdecimal() for each in self.chosen_repeats):
             raise ValueError("only: values of `repeat` must be whole numbers")
         return self
+
+    @property
+    def chosen_repeats(self) -> list[str]:
+        """Return the repeats that --only chose, counted from 1; an axis of that name has none."""
+        is_axis = any("repeat" in run.point for run in self.runs)
+        return [] if is_axis else self.only.get("repeat", [])
+
+    @property
+    def narrowed_by(self) -> str:
+        """Return the option by which the campaign lists less than it may have; empty: none."""
+        if self.only:
+            return "--only"
+        return "--skip-unavailable" if self.left_out else ""
 
     def command(self, spec: str) -> list[str]:
         """The command line that makes the same runs, of the experiment in a file."""

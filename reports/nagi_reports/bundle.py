@@ -97,8 +97,7 @@ def bundle_name(campaign: Campaign) -> str:
 
 
 def _chosen_repeats(campaign: Campaign) -> str:
-    is_axis = any("repeat" in run.point for run in campaign.runs)
-    chosen = sorted({int(each) for each in campaign.only.get("repeat", [])}) if not is_axis else []
+    chosen = sorted(set(map(int, campaign.chosen_repeats)))
     if not chosen:
         return ""
     if len(chosen) > 1 and chosen == list(range(chosen[0], chosen[-1] + 1)):

@@ -118,8 +118,7 @@ class Overview:
             seconds = 0.0  # nobody knows
         measured = totals.start_ns is not None
         ip_bytes = mine["ip_bytes_inside" if measured else "ip_bytes_to_data"]
-        seen = mine["first_time_bytes"]
-        coverage = _ratio(seen, seen + mine["uncaptured_bytes"])
+        coverage = _coverage(mine)
         is_whole = coverage is None or coverage >= MIN_COVERAGE
         goodput = _ratio(8 * mine["first_time_bytes_inside"], seconds if is_whole else 0.0)
         found: Row = {
@@ -144,13 +143,14 @@ class Overview:
     def warnings(self) -> list[str]:
         twice = sum(row["captured_twice"] for both in self.connections for row in both)
         lines = warnings(self.name, self.totals, twice)
-        for row in self.rows("tcp"):
-            if row["coverage"] is not None and row["coverage"] < MIN_COVERAGE:
+        for row in (row for both in self.connections for row in both):
+            coverage = _coverage(row)
+            if coverage is not None and coverage < MIN_COVERAGE:
                 lines.append(
                     f"{self.name}: of connection {row['connection']}, "
                     f"{row['uncaptured_bytes']:,} bytes were acknowledged that the capture does "
-                    f"not have ({row['coverage']:.1%} covered): it missed packets, so goodput is "
-                    "not known; capture with a larger buffer (tcpdump -B), or at a quieter host"
+                    f"not have ({coverage:.1%} covered): it missed packets, so goodput is not "
+                    "known; capture with a larger buffer (tcpdump -B), or at a quieter host"
                 )
         return lines
 
@@ -270,6 +270,12 @@ def warnings(name: str, found: Totals, captured_twice: int) -> list[str]:
     return lines
 
 
+def _coverage(row: Row) -> float | None:
+    """Return the share of a direction's acknowledged bytes that were captured; None without any."""
+    seen: int = row["first_time_bytes"]
+    return _ratio(seen, seen + row["uncaptured_bytes"])
+
+
 def contents(found: Totals) -> str:
     """What a capture has instead, for a message."""
     if not found.contents:
@@ -285,11 +291,10 @@ def endpoint(address: str, port: int) -> str:
 def _require_connections(path: Path | str, found: Totals, count: int) -> None:
     if not count and found.damage:
         raise refuse(
-            found.damage.removeprefix(f"{name_of(path)}: ")
-            + f"; no TCP or UDP packet is before that{contents(found)}",
+            # It names the file.
+            f"{found.damage}; no TCP or UDP packet is before that{contents(found)}",
             "get the file again from where it was captured; dumpcap and tcpdump end it whole at "
             "SIGINT and SIGTERM",
-            file=name_of(path),
         )
     if not count:
         raise refuse(

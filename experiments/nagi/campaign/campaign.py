@@ -32,6 +32,7 @@ from nagi.campaign.collection import (
     attempts,
     collect,
     finished_cell,
+    is_to_do,
     record_failure,
     remove_collected,
     verdict_of,
@@ -272,8 +273,7 @@ class CampaignDirectory:
 
     def is_to_do(self, plan: RunPlan) -> bool:
         """Return whether a run has not been done, or has failed and will be tried again."""
-        verdict = verdict_of(self.runs, plan.run_id)
-        return verdict is None or verdict.status == "failed"
+        return is_to_do(verdict_of(self.runs, plan.run_id))
 
     def describe(self, selection: Selection, lab: str, left_out: dict[str, str]) -> Campaign:
         """Writes campaign.json."""

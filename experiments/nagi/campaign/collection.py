@@ -211,6 +211,11 @@ def _replace(new: Path, old: Path) -> None:
     new.rename(old)
 
 
+def is_to_do(verdict: Verdict | None) -> bool:
+    """Return whether a run with this verdict (None: no verdict) is to be done, or done again."""
+    return verdict is None or verdict.status == "failed"
+
+
 def verdict_of(runs: Path, run_id: str) -> Verdict | None:
     """The verdict on a run, if it has been run."""
     try:

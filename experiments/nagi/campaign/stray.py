@@ -24,7 +24,7 @@ def stray_runs(directory: CampaignDirectory, campaign: Campaign) -> list[Path]:
 
     A campaign that was narrowed, by --only or by what was unavailable, does not list all that it
     wants: of it, none are."""
-    if campaign.only or campaign.left_out or not directory.runs.is_dir():
+    if campaign.narrowed_by or not directory.runs.is_dir():
         return []
     wanted = {run.run_id for run in campaign.runs}
     return sorted(

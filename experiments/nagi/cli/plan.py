@@ -18,7 +18,7 @@ from nagi_contracts.units import Bitrate, Duration, in_bytes, in_time
 from rich.table import Table
 
 from nagi.campaign.campaign import CampaignDirectory, Selection
-from nagi.campaign.collection import verdict_of
+from nagi.campaign.collection import is_to_do, verdict_of
 from nagi.campaign.estimate import (
     MORE_DISK,
     Disk,
@@ -363,7 +363,7 @@ def _done_in_words(selection: Selection, site: Site, out: Path) -> list[str]:
     counts = Counter(verdict.status for verdict in verdicts.values() if verdict is not None)
     if not counts:
         return []
-    left = [plan for plan in available if directory.is_to_do(plan)]
+    left = [plan for plan in available if is_to_do(verdicts[plan.run_id])]
     states = ", ".join(f"{counts[state]} {state}" for state in ("valid", "invalid", "failed"))
     lines = [f"done there: {states}; to run: {len(left)}"]
     if left:

@@ -25,8 +25,7 @@ def prune(
     """List the runs that the campaign no longer lists, and remove them."""
     held = existing_campaign(directory)
     campaign = Campaign.read(held.campaign)
-    if campaign.only or campaign.left_out:
-        narrowed = "--only" if campaign.only else "--skip-unavailable"
+    if narrowed := campaign.narrowed_by:
         raise refuse(
             f"the campaign was last run with {narrowed}, so it does not list all runs that it has",
             f"give `nagi run` without {narrowed} first",

@@ -228,7 +228,8 @@ class _Launch:
         directory = self.directory
         selection = repeats.add_repeats(selection, directory.runs)
         campaign = directory.describe(selection, self.labs.name, self.left_out)
-        self._announce(selection)
+        done_before = {p.run_id for p in selection.plans if not directory.is_to_do(p)}
+        self._announce(selection, done_before)
 
         def grow(selection: Selection) -> Selection:
             larger = repeats.add_repeats(selection, directory.runs)
@@ -263,7 +264,6 @@ class _Launch:
                 observer=progress,
             )
             share = pace.Share()
-            done_before = {p.run_id for p in selection.plans if not directory.is_to_do(p)}
             try:
                 verdicts = runner.run()
             except (Interrupted, LabError, TooNoisy) as error:
@@ -307,10 +307,10 @@ class _Launch:
         )
         pace.learn(first, lesson)
 
-    def _announce(self, selection: Selection) -> None:
-        """What is about to be run, where results go, and what it takes."""
+    def _announce(self, selection: Selection, done_before: set[str]) -> None:
+        """Say what is about to be run, where results go, and what it takes."""
         plans, directory = selection.available(), self.directory
-        waiting = [plan for plan in plans if directory.is_to_do(plan)]
+        waiting = [plan for plan in plans if plan.run_id not in done_before]
         at_once = self.jobs if self.cluster is None else 0
         keep, lab = selection.experiment.keep, self.labs.name
         needed = disk_needed(waiting, keep, at_once, lab, self._paces)
