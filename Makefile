@@ -107,11 +107,13 @@ packages:
 	fi
 
 # Python compiles what it imports, when it does: most of what these packages bring is never imported.
-PIP := $(RUN)/pip install -qq --disable-pip-version-check --progress-bar off --no-compile
+PIP_INSTALL := pip install -qq --disable-pip-version-check --progress-bar off
+PIP := $(RUN)/$(PIP_INSTALL) --no-compile
 # Nothing but the locked versions, in files whose hashes are locked, too.
 LOCKED := $(PIP) --no-deps --require-hashes
 locked = $(1:%=-r requirements/%.txt)
 LOCKS := $(wildcard requirements/*.txt)
+TEST_LOCKS := fpga-simulation fpga-gateware test
 python: $(VENV)/.installed
 $(VENV)/.installed: pyproject.toml $(LOCKS)
 	@echo "== installing Python packages into $(VENV) (a minute)"
@@ -122,7 +124,7 @@ $(VENV)/.installed: pyproject.toml $(LOCKS)
 
 python-test: $(VENV)/.installed-test
 $(VENV)/.installed-test: $(VENV)/.installed
-	@$(LOCKED) $(call locked,fpga-simulation fpga-gateware test)
+	@$(LOCKED) $(call locked,$(TEST_LOCKS))
 	@touch $@
 
 native: packages
@@ -350,7 +352,7 @@ p4runtime-shell: $(SHELL_VENV)/.installed
 $(SHELL_VENV)/.installed: requirements/p4runtime-shell.txt
 	@echo "== installing p4runtime-shell into $(SHELL_VENV)"
 	@test -x $(SHELL_VENV)/bin/python || $(PYTHON) -m venv $(SHELL_VENV)
-	@$(SHELL_VENV)/bin/pip install -qq --disable-pip-version-check --progress-bar off --require-hashes -r $<
+	@$(SHELL_VENV)/bin/$(PIP_INSTALL) --require-hashes -r $<
 	@touch $@
 
 # p4c is beside nagi, not a part of it: P4C names p4c-bm2-ss where it is not on PATH. PROGRAM="p4/edge.p4" compiles that one
@@ -434,7 +436,7 @@ $(VENV)/.lint: pyproject.toml $(LOCKS)
 	@$(MAKE) --no-print-directory packages PACKAGES="$(RUN_PACKAGES) shellcheck"
 	@$(MAKE) --no-print-directory python
 	@echo "== installing what lint needs"
-	@$(LOCKED) $(call locked,fpga-simulation fpga-gateware test lint)
+	@$(LOCKED) $(call locked,$(TEST_LOCKS) lint)
 	@touch $@
 
 lock: $(VENV)/.lint
@@ -451,7 +453,7 @@ docs: $(VENV)/.docs
 	@echo "the manuals: $(BUILD)/site/index.html; with their search: $(RUN)/python -m http.server -d $(BUILD)/site"
 
 $(VENV)/.docs: $(VENV)/.installed | setup
-	@$(LOCKED) $(call locked,fpga-simulation fpga-gateware test docs)
+	@$(LOCKED) $(call locked,$(TEST_LOCKS) docs)
 	@touch $@
 
 # Tests build the site, too.

@@ -20,8 +20,8 @@ _BYTES = 1000
 
 
 def transfer(packet: int = 10 * MS, reply: int = 20 * MS) -> list[tuple[int, Packet]]:
-    """A handshake and SEGMENTS of 1,000 bytes, one each `packet`, acknowledged `reply` later, with
-    identifications that both ends count."""
+    """Make a handshake and SEGMENTS of 1,000 bytes: one every `packet` ns, each acknowledged
+    `reply` ns later. Both ends count identifications."""
     opening = handshake(options=[("MSS", 1460), ("WScale", 7)])
     sent = [(number * MS, each) for number, each in enumerate(opening)]
     for number in range(SEGMENTS):
@@ -101,7 +101,7 @@ def test_a_late_duplicate_lengthens_nothing(tmp_path):
 
 
 def test_bytes_that_were_acknowledged_and_not_captured_are_told(tmp_path):
-    """A capture that misses packets understated the goodput, and called it loss."""
+    """nagi understated the goodput of captures that miss packets, and called it loss."""
     sent = transfer()
     missed = [each for number, each in enumerate(sent) if number % 6 or not payload(each[1])]
     found = the_flow(capture(tmp_path / "x", missed))
@@ -176,7 +176,8 @@ def test_packets_without_times_are_counted(tmp_path):
 
 @pytest.mark.parametrize("tick_ms", [1, 100, 500])
 def test_a_coarse_clock_makes_no_longer_round_trip(tmp_path, tick_ms):
-    """A pure acknowledgement is not answered; what follows with its TSval is, after 20 ms."""
+    """The other end answers no pure acknowledgement. It answers the segment that follows with the
+    same TSval, after 20 ms."""
     sent = [(number * MS, each) for number, each in enumerate(handshake())]
     at = 100 * MS
     for number in range(50):
@@ -192,7 +193,7 @@ def test_a_coarse_clock_makes_no_longer_round_trip(tmp_path, tick_ms):
 
 
 def test_throughput_is_of_the_time_it_is_divided_by(tmp_path):
-    """A direction that sends one request and then acknowledges had 68 Mb/s for 0.09."""
+    """nagi gave 68 Mb/s for 0.09 to a direction that sends one request and then acknowledges."""
     request = [(3 * MS, data(1, 100, ident=9))]
     answers = [
         (
@@ -211,7 +212,7 @@ def test_throughput_is_of_the_time_it_is_divided_by(tmp_path):
 
 @pytest.mark.parametrize("identification", [None, 0])
 def test_datagrams_without_identification_are_told_apart(tmp_path, identification):
-    """Those of one length were matched in their order, past lost ones: delays were 30-fold."""
+    """nagi matched datagrams of one length in their order, past lost ones: delays were 30-fold."""
     sent, received = [], []
     for number in range(200):
         ip = IPv6(src="fd00::1", dst="fd00::2")

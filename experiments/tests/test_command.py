@@ -302,7 +302,7 @@ def test_a_path_that_is_no_text_is_refused_before_anything_runs(tmp_path, where)
 
 @pytest.mark.parametrize("columns", ["0", "1", "7"])
 def test_a_terminal_may_have_any_width_and_encoding(columns):
-    """A terminal of 0 columns got no output; one of ASCII alone got a traceback."""
+    """nagi printed nothing to a terminal of 0 columns, and a traceback to one of ASCII alone."""
     environment = os.environ | {
         "COLUMNS": columns, "LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii",
     }  # fmt: skip

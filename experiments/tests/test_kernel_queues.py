@@ -50,7 +50,8 @@ def of_kernel(arrivals: Arrivals, qdisc: list[str], directory: Path, rate: int =
 def of_model(
     arrivals: Arrivals, queue: dict[str, Any], directory: Path, rate: int = RATE
 ) -> np.ndarray:
-    """What becomes of the packets on a link with this queue, in the order of their numbers."""
+    """Return what becomes of the packets on a link with this queue, in the order of their
+    numbers."""
     settings = {"rate_bps": rate, "queue": {"full_packet_bytes": FULL, **queue}}
     found = replay_packets(packets_of(arrivals), settings, 1, directory)
     return found[np.argsort(found["index"])]
@@ -151,11 +152,8 @@ def test_pie_controls_the_delay_as_the_kernel_s_does(tmp_path: Path) -> None:
 def test_dualpi2_keeps_both_delays_as_the_kernel_s_does(tmp_path: Path) -> None:
     """Classic packets (not ECT) beside ECT(1). The kernel draws at random where the RFC's
     pseudocode counts, and marks above a step where that has a ramp."""
-    classic, low_latency = overload(40, [0.8]), overload(40, [0.3], ecn=1, seed=2)
-    arrivals = sorted([*classic, *((at, size, 2, ecn) for at, size, _, ecn in low_latency)])
-    kernel = of_kernel(arrivals, ["dualpi2"], tmp_path)
-    step = {"min_threshold_ns": MS, "range_ns": 1000}
-    model = of_model(arrivals, {"discipline": "dualpi2", "packets": 10000, **step}, tmp_path)
+    arrivals = beside_each_other(40, 0.8, 0.3)
+    kernel, model = by_dualpi2(arrivals, tmp_path)
     at, ecn = (np.array([packet[i] for packet in arrivals]) for i in (0, 3))
     late, kept = at > 20 * 10**9, fates(model) == DELIVERED
     for field in (0, 1):
@@ -171,19 +169,27 @@ def test_dualpi2_keeps_both_delays_as_the_kernel_s_does(tmp_path: Path) -> None:
     assert len(chosen(model, 1)) == pytest.approx(marks, rel=0.2)
 
 
-def beside_each_other(seconds: float, load: float, rate: int = RATE) -> Arrivals:
-    """Classic packets and ECT(1), of one load each."""
-    low_latency = overload(seconds, [load], ecn=1, seed=2, rate=rate)
-    both = [*overload(seconds, [load], rate=rate), *((at, n, 2, e) for at, n, _, e in low_latency)]
-    return sorted(both)
+def beside_each_other(
+    seconds: float, classic_load: float, low_latency_load: float, rate: int = RATE
+) -> Arrivals:
+    """Make classic packets and ECT(1), of these loads."""
+    low_latency = overload(seconds, [low_latency_load], ecn=1, seed=2, rate=rate)
+    both = overload(seconds, [classic_load], rate=rate)
+    return sorted([*both, *((at, size, 2, ecn) for at, size, _, ecn in low_latency)])
+
+
+def by_dualpi2(arrivals: Arrivals, directory: Path, rate: int = RATE) -> tuple[Kernel, np.ndarray]:
+    """Send packets through the kernel's DualPI2 and the model's, with the kernel's step."""
+    kernel = of_kernel(arrivals, ["dualpi2"], directory, rate)
+    step = {"min_threshold_ns": MS, "range_ns": 1000}
+    queue = {"discipline": "dualpi2", "packets": 10000, **step}
+    return kernel, of_model(arrivals, queue, directory, rate)
 
 
 def test_dualpi2_in_overload_drops_of_both_queues_what_the_kernel_s_does(tmp_path: Path) -> None:
-    """The model dropped 67 % of the packets of low latency, and 53 % of the classic ones."""
-    arrivals = beside_each_other(40, 1.1)
-    kernel = of_kernel(arrivals, ["dualpi2"], tmp_path)
-    step = {"min_threshold_ns": MS, "range_ns": 1000}
-    model = of_model(arrivals, {"discipline": "dualpi2", "packets": 10000, **step}, tmp_path)
+    """By the RFC's pseudocode, 67 % of low latency's packets were dropped, 53 % of classic ones."""
+    arrivals = beside_each_other(40, 1.1, 1.1)
+    kernel, model = by_dualpi2(arrivals, tmp_path)
     at, ecn = (np.array([packet[i] for packet in arrivals]) for i in (0, 3))
     late, ours = at > 20 * 10**9, fates(model) == DELIVERED
     theirs = np.isin(np.arange(len(arrivals)), list(kernel.arrived))
@@ -194,12 +200,9 @@ def test_dualpi2_in_overload_drops_of_both_queues_what_the_kernel_s_does(tmp_pat
 
 @pytest.mark.parametrize("rate", [64_000, 256_000])
 def test_dualpi2_fills_a_slow_link_as_the_kernel_s_does(tmp_path: Path, rate: int) -> None:
-    """The model used 67 % of 64 kb/s at a load of 1.5, as it dropped the only packet there was."""
-    arrivals = beside_each_other(120, 0.75, rate)
-    kernel = of_kernel(arrivals, ["dualpi2"], tmp_path, rate)
-    step = {"min_threshold_ns": MS, "range_ns": 1000}
-    queue = {"discipline": "dualpi2", "packets": 10000, **step}
-    model = of_model(arrivals, queue, tmp_path, rate)
+    """The model dropped the only packet there was, and used 67 % of 64 kb/s at a load of 1.5."""
+    arrivals = beside_each_other(120, 0.75, 0.75, rate)
+    kernel, model = by_dualpi2(arrivals, tmp_path, rate)
     carried = (fates(model) == DELIVERED).sum()
     assert carried == pytest.approx(len(kernel.arrived), rel=0.05)
     assert carried * FULL * 8 > 0.9 * 120 * rate

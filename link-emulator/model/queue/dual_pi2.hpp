@@ -162,10 +162,9 @@ class DualPi2::Model final : public Queue {
   }
 
   void update_until(Instant at) {
-    for (; next_update_ <= at; next_update_ += config_.update) {
-      if (is_at_rest()) next_update_ += (at - next_update_) / config_.update * config_.update;
-      update_probability(next_update_);
-    }
+    run_updates(
+        next_update_, config_.update, at, [this] { return is_at_rest(); },
+        [this] { update_probability(next_update_); });
   }
   /// Whether updates change nothing until a packet comes.
   [[nodiscard]] bool is_at_rest() const {

@@ -18,4 +18,14 @@ double pi_change(const Config& config, Duration delay, Duration before) {
   return config.alpha * seconds(delay - config.target) + config.beta * seconds(delay - before);
 }
 
+/// Runs the updates that are due until `at`, every `period` from `next` on. While `is_at_rest`, an
+/// update changes nothing: of these the last one alone is run, however long the silence was.
+template <class IsAtRest, class Update>
+void run_updates(Instant& next, Duration period, Instant at, IsAtRest is_at_rest, Update update) {
+  for (; next <= at; next += period) {
+    if (is_at_rest()) next += (at - next) / period * period;
+    update();
+  }
+}
+
 }  // namespace nagi::model

@@ -87,10 +87,9 @@ class Pie::Model final : public SingleQueue {
   }
 
   void update_until(Instant at) {
-    for (; next_update_ <= at; next_update_ += config_.update) {
-      if (is_at_rest()) next_update_ += (at - next_update_) / config_.update * config_.update;
-      update_probability();
-    }
+    run_updates(
+        next_update_, config_.update, at, [this] { return is_at_rest(); },
+        [this] { update_probability(); });
   }
   /// Whether updates change nothing until a packet comes.
   [[nodiscard]] bool is_at_rest() const {

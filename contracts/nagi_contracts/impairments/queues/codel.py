@@ -37,7 +37,7 @@ class CoDelPlan(CoDelPlanBase):
 
 
 class CoDelSettings(EcnSettings):
-    """What the disciplines with CoDel share."""
+    """Settings of all disciplines with CoDel."""
 
     target: AqmTarget = Field(AqmTarget(5 * 10**6), description="acceptable sojourn time")
     interval: AqmInterval = Field(
