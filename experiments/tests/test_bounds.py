@@ -82,13 +82,16 @@ def _threshold(key: str, unit: str) -> Callable[[Any], tuple[Settings, Settings]
 
 
 def _discipline(
-    name: str, key: str, own_key: str, own: str
+    name: str, key: str, own_key: str, own: str, others: dict[str, tuple[str, int]] | None = None
 ) -> Callable[[Any], tuple[Settings, Settings]]:
+    """`others`: a key of nagi-link's -> the planner's, and a number of nanoseconds for both."""
+    others = others or {}
     return _inside(
         "queue",
-        {"discipline": name, "packets": 5, key: ...},
+        {"discipline": name, "packets": 5, key: ...} | {k: ns for k, (_, ns) in others.items()},
         "queue",
-        {"discipline": name, "limit": "5 packets", own_key: own},
+        {"discipline": name, "limit": "5 packets", own_key: own}
+        | {theirs: f"{ns} ns" for theirs, ns in others.values()},
     )
 
 
@@ -144,8 +147,12 @@ PLACES: dict[str, Callable[[Any], tuple[Settings, Settings]]] = {
         "jitter",
         {"distribution": "normal", "deviation": "5 ns", "correlation": "{!r}"},
     ),
-    "aqm_target_ns": _discipline("codel", "target_ns", "target", "{} ns"),
-    "aqm_interval_ns": _discipline("codel", "interval_ns", "interval", "{} ns"),
+    "aqm_target_ns": _discipline(
+        "codel", "target_ns", "target", "{} ns", {"interval_ns": ("interval", 60 * 10**9)}
+    ),
+    "aqm_interval_ns": _discipline(
+        "codel", "interval_ns", "interval", "{} ns", {"target_ns": ("target", 1000)}
+    ),
     "aqm_update_ns": _discipline("pie", "update_ns", "update", "{} ns"),
     "aqm_gain_hz": _discipline("pie", "alpha_hz", "alpha", "{!r} Hz"),
     "aqm_coupling": lambda value: (
@@ -362,6 +369,15 @@ def test_nagi_link_and_the_planner_give_the_same_answer(tmp_path, key):
         for problem in ours.problems:
             assert problem.file and problem.what and problem.cure
             assert problem.key.startswith("links.wired") and problem.line > 0
+
+
+@pytest.mark.parametrize("discipline", ["codel", "fq_codel"])
+@pytest.mark.parametrize(("target_ns", "possible"), [(10**8, True), (10**8 + 1, False)])
+def test_a_target_of_codel_is_not_above_its_interval(tmp_path, discipline, target_ns, possible):
+    """The interval is 100 ms where nothing is said (RFC 8289, section 4.3)."""
+    direction, link = _discipline(discipline, "target_ns", "target", "{} ns")(target_ns)
+    assert (answer_of_nagi_link(direction, tmp_path) is None) == possible
+    assert (answer_of_planner(link, tmp_path) is None) == possible
 
 
 @pytest.mark.parametrize("key", OF_NAGI_LINK_ALONE)

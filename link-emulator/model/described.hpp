@@ -64,6 +64,15 @@ struct StepsField {
   Bound<double> bound;
 };
 
+/// That one member is not above another; it has no key of its own.
+template <class Config, class Value>
+struct NotAbove {
+  std::string_view key;
+  Value Config::* member;
+  std::string_view most_key;
+  Value Config::* most;
+};
+
 template <class Config, class Value, class Number>
 constexpr NumberField<Config, Value, Number> required(std::string_view key, Value Config::* member,
                                                       Bound<Number> bound) {

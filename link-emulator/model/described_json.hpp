@@ -187,6 +187,20 @@ void write(const StepsField<Config>& field, const Config& config, nlohmann::json
   out.update(steps_to_json(config.*field.member));
 }
 
+template <class Config, class Value>
+void add_keys(const NotAbove<Config, Value>& /*field*/, std::vector<std::string_view>& /*keys*/) {}
+template <class Config, class Value>
+void read(const NotAbove<Config, Value>& field, const ObjectReader& reader, Config& config) {
+  if (config.*field.member <= config.*field.most) return;
+  const std::string key(field.key);
+  const std::string most_key(field.most_key);
+  throw ConfigError(reader.at(reader.has(key) ? key : most_key),
+                    "\"" + key + "\" is above \"" + most_key + "\"", "give less, or more there");
+}
+template <class Config, class Value>
+void write(const NotAbove<Config, Value>& /*field*/, const Config& /*config*/,
+           nlohmann::json& /*out*/) {}
+
 /// Reads an object that has the fields of `Config`, and may have `others` beside them.
 template <class Config>
 Config read_described(ObjectReader& reader, std::vector<std::string_view> others = {}) {

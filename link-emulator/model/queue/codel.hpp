@@ -19,6 +19,7 @@ struct CoDel {
   static constexpr auto fields() {
     return std::tuple(optional("target_ns", &CoDel::target, bounds::aqm_target_ns),
                       optional("interval_ns", &CoDel::interval, bounds::aqm_interval_ns),
+                      NotAbove{"target_ns", &CoDel::target, "interval_ns", &CoDel::interval},
                       FlagField<CoDel>{"ecn", &CoDel::ecn},
                       optional("full_packet_bytes", &CoDel::packet, bounds::packet_bytes));
   }

@@ -26,6 +26,7 @@ struct FqCoDel {
     using Self = FqCoDel;
     return std::tuple(optional("target_ns", &Self::target, bounds::aqm_target_ns),
                       optional("interval_ns", &Self::interval, bounds::aqm_interval_ns),
+                      NotAbove{"target_ns", &Self::target, "interval_ns", &Self::interval},
                       FlagField<Self>{"ecn", &Self::ecn},
                       optional("full_packet_bytes", &Self::packet, bounds::packet_bytes),
                       optional("quantum_bytes", &Self::quantum, bounds::packet_bytes),
