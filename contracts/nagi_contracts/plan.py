@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self, get_args
@@ -17,6 +16,7 @@ from typing import Annotated, ClassVar, Literal, Self, get_args
 from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, model_serializer
 
 from nagi_contracts.applications import AnyPlan, Traffic
+from nagi_contracts.applications.base import UDP_HEADER
 from nagi_contracts.base import (
     RUN_CURE,
     Contract,
@@ -39,6 +39,7 @@ from nagi_contracts.impairments.queues import QueuePlan
 from nagi_contracts.impairments.snr import SnrTracePlan
 from nagi_contracts.media import FRAMING_BYTES, MediumPlan
 from nagi_contracts.memo import Memo
+from nagi_contracts.traces import OpportunityTrace, StepTrace
 
 DirectionName = Literal["forward", "backward"]
 DIRECTIONS: tuple[DirectionName, DirectionName] = get_args(DirectionName)
@@ -46,48 +47,6 @@ OTHER_DIRECTION: dict[DirectionName, DirectionName] = {"forward": "backward", "b
 SwitchTarget = Literal["nagi", "bmv2", "p4runtime"]
 ETHERNET_MTU = 1500  # IP bytes of a packet at most, where a link has no MTU of its own
 NUMBER_MARK = "."  # between the name and the number of flows that a `count` made
-
-
-class StepTrace(Contract):
-    """A piecewise-constant value: a rate in bit/s (0: an outage) or a delay in nanoseconds.
-    Instants count from the start of the run."""
-
-    steps: list[tuple[int, int]] = Field(
-        description="(instant in ns, value from then on); the first at 0, strictly increasing"
-    )
-    period_ns: int = Field(description="after which the trace repeats; later than every instant")
-
-    @property
-    def exact_mean(self) -> Fraction:
-        """The value's mean over time."""
-        ends = [at for at, _ in self.steps[1:]] + [self.period_ns]
-        total = sum(value * (end - at) for (at, value), end in zip(self.steps, ends, strict=True))
-        return Fraction(total, self.period_ns)
-
-    @property
-    def mean(self) -> int:
-        """The same, rounded."""
-        return round(self.exact_mean)
-
-
-class OpportunityTrace(Contract):
-    """mahimahi's trace of a rate: at each instant that many bytes may leave. Instants count from
-    the start of the run."""
-
-    opportunities_ns: list[int] = Field(description="nondecreasing, from 0 to the period")
-    bytes: int = Field(description="that may leave at each instant")
-    period_ns: int = Field(description="after which the trace repeats")
-
-    @property
-    def exact_mean(self) -> Fraction:
-        """The rate's mean over time in bit/s."""
-        bits = self.bytes * 8 * len(self.opportunities_ns)
-        return Fraction(bits * 10**9, self.period_ns)
-
-    @property
-    def mean(self) -> int:
-        """The same, rounded."""
-        return round(self.exact_mean)
 
 
 class ArqPlan(Contract):
@@ -582,6 +541,12 @@ class FlowPlan(Contract):
         "over a medium with an undisturbed exchange of a full-size packet there and of an ACK "
         "without options back"
     )
+
+    @property
+    def max_datagram_bytes(self) -> int:
+        """Payload of the largest UDP datagram that is not fragmented."""
+        ip_header = 40 if ":" in self.sender_address else 20
+        return self.packet_bytes - ip_header - UDP_HEADER
 
     def path_back(self) -> list[LinkDirection]:
         """From receiver to sender."""

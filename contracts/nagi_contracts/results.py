@@ -28,7 +28,10 @@ class ResultRow(Contract):
     background: bool = Field(False, description="cross traffic: in no mean")
     scheme: str
     congestion_control: str
-    bottleneck_bps: int = Field(description="smallest configured rate on the path, bit/s")
+    bottleneck_bps: int = Field(
+        description="smallest configured rate on the path; of a trace of rates the mean over what "
+        "could reach the receiver in the measurement interval, bit/s"
+    )
     base_rtt_s: float = Field(description="propagation there and back, s")
     measured_s: float = Field(
         description="length of the measurement interval, of a transfer that was completed before "
@@ -62,14 +65,18 @@ class ResultRow(Contract):
     rtt_p95_s: float | None = Field(None, description="95th percentile of the same, s")
     rtt_p99_s: float | None = Field(None, description="99th percentile of the same, s")
     buffer_delay: float | None = Field(
-        None, description="(mean RTT - base RTT) / base RTT (RFC 6349)"
+        None,
+        description="(mean RTT - base RTT) / base RTT (RFC 6349); null where a trace changes the "
+        "path's delay",
     )
     one_way_delay_mean_s: float | None = Field(
         None, description="from the sender's capture to the receiver's, mean, s (RFC 7679)"
     )
     one_way_delay_p99_s: float | None = Field(None, description="99th percentile of the same, s")
     queueing_delay_mean_s: float | None = Field(
-        None, description="one-way delay less the flow's smallest, mean, s"
+        None,
+        description="one-way delay less the flow's smallest, mean, s; null where a trace changes "
+        "the path's delay",
     )
     queueing_delay_p99_s: float | None = Field(None, description="99th percentile of the same, s")
     loss_rate: float | None = Field(

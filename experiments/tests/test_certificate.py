@@ -233,6 +233,13 @@ def _slower_server(case):
     case.records["late_ns"][mine] = case.records["left_ns"][mine] // 500
 
 
+def _more_than_possible(case):
+    """Of each packet only a payload of 1 byte would be possible, by the plan."""
+    up, down = case.plan.flows
+    up = up.model_copy(update={"payload_bytes": 1})
+    case.plan = case.plan.model_copy(update={"flows": [up, down]})
+
+
 @pytest.mark.parametrize(
     ("sabotage", "check", "subject"),
     [
@@ -243,6 +250,7 @@ def _slower_server(case):
         (_sometimes_slower_links, "capture_transit_p99", ""),
         (_one_packet_astray, "capture_transit_max", ""),
         (_unknown_packets, "capture_unmatched", ""),
+        (_more_than_possible, "goodput_surplus", "up"),
         (_slower_server, "rate_error", "radio forward, as handed to the kernel"),
         (_biased_loss, "replay_differences", "radio forward"),
         (_changed, "changes", "radio forward"),

@@ -14,7 +14,8 @@ from nagi.cli.main import make_app
 from nagi.spec.traces import read_trace
 from nagi_contracts.errors import InputError
 from nagi_contracts.impairments.losses.trace import TraceLossPlan
-from nagi_contracts.plan import DirectionPlan, OpportunityTrace, StepTrace
+from nagi_contracts.plan import DirectionPlan
+from nagi_contracts.traces import OpportunityTrace, StepTrace
 from typer.testing import CliRunner
 
 MS = 10**6

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,9 +18,10 @@ from nagi_captures.drops import read_drops
 from nagi_captures.flow_rows import is_of, matched, scanned
 from nagi_contracts.applications import ApplicationEnds, Applications
 from nagi_contracts.applications.transfer import TransferClient
+from nagi_contracts.capacity import bottleneck_bps
 from nagi_contracts.errors import refuse
 from nagi_contracts.links import Links
-from nagi_contracts.plan import FlowPlan, RunPlan
+from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.records import COMPRESSED, Campaign, HostClock, Manifest, Verdict
 from nagi_contracts.results import Metrics, ResultRow, metrics_of_results
 from nagi_contracts.switches import Switches, drops_file
@@ -292,17 +294,20 @@ def _of_flow(recorded: Recorded, flow: FlowPlan) -> dict[str, Any]:
     overflows, losses, transmitted = _drops(flow, recorded)
     goodput, seconds = recorded.goodput_bps(flow), recorded.seconds(flow)
     throughput = throughput_bps(received.ip_bytes_inside if received else 0, seconds)
+    bottleneck = bottleneck_bps(
+        recorded.plan, flow, recorded.plan.measure.start_s, recorded.end_s(flow)
+    )
     values = {
         "flow": flow.name,
         "background": flow.background,
         "scheme": flow.scheme,
         "congestion_control": flow.congestion_control,
-        "bottleneck_bps": flow.bottleneck_bps,
+        "bottleneck_bps": bottleneck,
         "base_rtt_s": flow.base_rtt_s,
         "measured_s": seconds,
         "goodput_bps": goodput,
-        "agi": agi(goodput, flow.bottleneck_bps),
-        "agi_ceiling": agi_ceiling(flow.payload_bytes, flow.packet_bytes),
+        "agi": agi(goodput, bottleneck),
+        "agi_ceiling": agi_ceiling(_most_payload(recorded, flow), flow.packet_bytes),
         "segments_sent": sent.data_packets if sent else 0,
         "segments_retransmitted": sent.retransmitted_packets if sent else 0,
         "queue_overflows": overflows,
@@ -331,16 +336,30 @@ def _of_flow(recorded: Recorded, flow: FlowPlan) -> dict[str, Any]:
     return {name: known(value) for name, value in values.items()}
 
 
+def _most_payload(recorded: Recorded, flow: FlowPlan) -> int:
+    """Return the payload of a flow's full-size packet, in bytes: of a command's that sent
+    datagrams, theirs, whose header is smaller than a segment's."""
+    flows = recorded.scans[receiving(flow)].flows
+    protocols = set(flows["protocol"][is_of(flows, flow)])
+    if flow.traffic == "command" and "udp" in protocols:
+        return flow.max_datagram_bytes
+    return flow.payload_bytes
+
+
 def _at_sender(recorded: Recorded, flow: FlowPlan, sent: Any) -> dict[str, Any]:
     back = scanned(recorded.scans[sending(flow)].flows, flow, data=False)
     rtt = rtt_seconds(sent)
     mean = rtt["rtt_mean_s"]
+    there_and_back = [*flow.path, *flow.path_back()]
+    known_base = not _has_delay_trace(recorded.plan, there_and_back)
     return {
         "tcp_efficiency": tcp_efficiency(
             sent.payload_bytes_inside, sent.retransmitted_bytes_inside
         ),
         **{f"rtt_{name}_s": rtt[f"rtt_{name}_s"] for name in _RTT},
-        "buffer_delay": None if mean is None else buffer_delay(mean, flow.base_rtt_s),
+        "buffer_delay": buffer_delay(mean, flow.base_rtt_s)
+        if mean is not None and known_base
+        else None,
         "in_flight_mean_bytes": sent.in_flight_mean_bytes,
         "in_flight_max_bytes": sent.in_flight_max_bytes,
         "receive_window_mean_bytes": back.window_mean_bytes,
@@ -368,17 +387,25 @@ def _between(recorded: Recorded, flow: FlowPlan) -> dict[str, Any]:
     row = matched(found.flows, flow)
     if row is None:
         return {}
+    queueing = {
+        "queueing_delay_mean_s": row.queueing_mean_ns / 1e9,
+        "queueing_delay_p99_s": row.queueing_p99_ns / 1e9,
+    }
     return {
         "one_way_delay_mean_s": row.delay_mean_ns / 1e9,
         "one_way_delay_p99_s": row.delay_p99_ns / 1e9,
-        "queueing_delay_mean_s": row.queueing_mean_ns / 1e9,
-        "queueing_delay_p99_s": row.queueing_p99_ns / 1e9,
+        **({} if _has_delay_trace(recorded.plan, flow.path) else queueing),
         "loss_rate": loss_rate(row.data_lost, row.data_sent),
         "loss_bursts": row.bursts,
         "loss_burst_packets": row.burst_packets,
         "loss_burst_density": row.burst_density,
         "loss_gap_density": row.gap_density,
     }
+
+
+def _has_delay_trace(plan: RunPlan, path: Sequence[LinkDirection]) -> bool:
+    """Whether the propagation delay of a path changes, so that delays do not tell who waited."""
+    return any(plan.channel(direction).delay_trace is not None for direction in path)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,8 @@ def agi(goodput: float, bottleneck: float) -> float:
     """Achieved goodput index a = g / b, both in bit/s. [AG] equation 1.
 
     Achieved goodput is the pair AG = (g, b): what was delivered, and the objective, b, the smallest
-    configured rate on the flow's path; of a rate trace its mean over time. [AG] section 3.1.
+    configured rate on the flow's path; of a rate trace the mean over what could reach the receiver
+    in the same interval (nagi_contracts.capacity). [AG] section 3.1.
     """
     return _ratio(goodput, bottleneck)
 

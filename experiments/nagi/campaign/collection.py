@@ -51,7 +51,7 @@ from nagi.records.switch_records import DROPS as SWITCH_DROPS
 from nagi.records.switch_records import read_account, read_samples
 from nagi.records.transmissions import Transmissions, frames_table, read_transmissions
 from nagi.records.transmissions import to_table as transmissions_table
-from nagi.verdict.certificate import certify, failed
+from nagi.verdict.certificate import certify, failed, most_late_ns
 from nagi.verdict.evidence import RADIOS, gather
 
 PLAN, MANIFEST, VERDICT = "plan.json", "manifest.json", "verdict.json"
@@ -125,7 +125,16 @@ def judge(
 ) -> Verdict:
     """The certificate's verdict."""
     began = nodes[EMULATOR].began_realtime_s
-    evidence = gather(plan, began, records, target, own_clocks(nodes), switches, transmissions)
+    evidence = gather(
+        plan,
+        began,
+        records,
+        target,
+        own_clocks(nodes),
+        switches,
+        transmissions,
+        late_ns=most_late_ns(links.virtual_time),
+    )
     return certify(plan, links, nodes.values(), evidence, switches)
 
 

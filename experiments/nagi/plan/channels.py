@@ -11,9 +11,8 @@ from nagi_contracts.plan import (
     DirectionName,
     DirectionPlan,
     LinkDirection,
-    OpportunityTrace,
-    StepTrace,
 )
+from nagi_contracts.traces import OpportunityTrace, StepTrace
 
 from nagi.plan.media import MediaTimes
 from nagi.plan.radio_links import RadioLinks

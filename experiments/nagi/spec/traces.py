@@ -38,7 +38,7 @@ from nagi_contracts.errors import BadValue, InputError, excerpt, in_two, refuse,
 from nagi_contracts.impairments.losses.trace import TraceLossPlan
 from nagi_contracts.impairments.snr import SnrTracePlan
 from nagi_contracts.impairments.steps import LATEST, problem_with_instant
-from nagi_contracts.plan import OpportunityTrace, StepTrace
+from nagi_contracts.traces import OpportunityTrace, StepTrace
 from nagi_contracts.units import Bitrate, Delay, Duration, Level, StepRate, in_bytes
 from pydantic import Field
 

@@ -61,6 +61,9 @@ LIMITS: dict[str, Limit] = {
     "rate_error": Limit(
         0.1, "%", "rate while packets wait against the rate asked for", timing=True, virtual=0.01
     ),
+    "goodput_surplus": Limit(
+        0, "bytes", "payload received beyond what the path can carry, so that AGI is impossible"
+    ),
     "replay_differences": Limit(
         0, "packets", "packets that did not fare as the model says of the recorded arrivals"
     ),
@@ -184,6 +187,13 @@ def limits_of(plan: RunPlan) -> dict[str, Limit]:
     if plan.radio_devices():
         limits = limits | DEVICE_LIMITS
     return limits | RADIO_LIMITS if plan.radios() else limits
+
+
+def most_late_ns(virtual_time: bool) -> int:
+    """Return by how much captures of valid runs may have packets later than links were to deliver
+    them: late at the emulator, and between it and the capture."""
+    limits = (LIMITS["transit_error_max"], LIMITS["capture_transit_max"])
+    return round(sum(limit.of(virtual_time) for limit in limits) * 1e6)
 
 
 def certify(

@@ -24,7 +24,7 @@ from nagi_captures.capture import FRAGMENT, packets, scan
 from nagi_captures.clocks import Passages, ahead_ns, drift_ppm, estimate
 from nagi_captures.flow_rows import is_of
 from nagi_captures.identities import Nanoseconds, look_up, unique_keys
-from nagi_contracts.applications.base import UDP_HEADER
+from nagi_contracts.capacity import most_payload
 from nagi_contracts.errors import refuse
 from nagi_contracts.impairments.losses.bernoulli import BernoulliLossPlan
 from nagi_contracts.plan import (
@@ -96,10 +96,13 @@ def gather(
     own_clocks: Collection[str] = (),
     switches: Switches | None = None,
     transmissions: Transmissions | None = None,
+    *,
+    late_ns: int = 0,
 ) -> Evidence:
     """Weighs the record of packets of a run against the plan, and against the captures in `run`.
     `own_clocks`: nodes that do not share the emulator's clock; `switches`: what switches say, if
-    there are any; `transmissions`: the record of them, if links are radios or have ARQ.
+    there are any; `transmissions`: the record of them, if links are radios or have ARQ; `late_ns`:
+    by how much captures may have packets later than the links were to deliver them.
 
     Raises InputError if record or captures make no sense.
     """
@@ -127,6 +130,12 @@ def gather(
         "capture_transit_p99": [],
         "capture_transit_max": [],
         "rate_error": [],
+        "goodput_surplus": [
+            (surplus, flow.name)
+            for flow in plan.flows
+            if flow.receiver not in lost
+            and (surplus := _goodput_surplus(plan, flow, captures, late_ns)) is not None
+        ],
         **host_response.measure(
             plan,
             {
@@ -198,6 +207,8 @@ def gather(
     if not lost:
         why = "no packet of both captures can be told from others, as of UDP without an IP ID"
     between = [name for name in values if name.startswith("capture_transit")]
+    if not values["goodput_surplus"]:
+        unknown["goodput_surplus"] = "paths hold packets up, and release several at once"
     unknown |= {name: why for name in between if lost or not values[name]}
     if not any(flow.traffic == "bulk" for flow in plan.flows):
         unknown |= dict.fromkeys(host_response.CHECKS, "programs say when data are sent and read")
@@ -295,15 +306,9 @@ def _check_commands(plan: RunPlan, captures: dict[tuple[str, str], _Captured]) -
             raise refuse(
                 f"{fragments} fragments of IP packets between {flow.sender} and {flow.receiver}, "
                 "which are in no flow",
-                f"have programs there send datagrams of at most {_max_datagram(flow)} "
+                f"have programs there send datagrams of at most {flow.max_datagram_bytes} "
                 "bytes, or give the flow a larger `payload:`",
             )
-
-
-def _max_datagram(flow: FlowPlan) -> int:
-    """Payload of the largest datagram that is not fragmented, bytes."""
-    ip_header = 40 if ":" in flow.sender_address else 20
-    return flow.packet_bytes - ip_header - UDP_HEADER
 
 
 @dataclass(frozen=True)
@@ -313,6 +318,7 @@ class _Captured:
     time_ns: Nanoseconds  # since the run began
     row: Nanoseconds  # in flows
     identity: Nanoseconds
+    new_bytes: npt.NDArray[np.int64]  # payload that no packet had before
     flows: pd.DataFrame  # a row a direction of a connection: capture.FLOW_COLUMNS
     fragments: int
 
@@ -399,20 +405,40 @@ def _crossings(
         )
 
 
+def _goodput_surplus(
+    plan: RunPlan, flow: FlowPlan, captures: dict[tuple[str, str], _Captured], late_ns: int
+) -> float | None:
+    """Return the payload that a flow's receiver got beyond what its path can carry in the time
+    measured, in bytes; None if packets are held up on the path, for then nobody knows."""
+    capture = captures[flow.receiver, flow.path[-1].link]
+    start_ns, end_ns = round(plan.measure.start_s * 1e9), round(plan.measure.end_s * 1e9)
+    mine = np.isin(capture.row, np.flatnonzero(is_of(capture.flows, flow)))
+    mine &= (capture.time_ns >= start_ns) & (capture.time_ns < end_ns) & (capture.new_bytes > 0)
+    if not mine.any():
+        return 0.0
+    last_ns = int(capture.time_ns[mine].max()) + 1
+    carried = most_payload(plan, flow, start_ns - late_ns, last_ns + late_ns)
+    if carried is None:
+        return None
+    return max(0.0, float(capture.new_bytes[mine].sum() - carried))
+
+
 def _read(capture: Path, epoch_ns: int) -> _Captured:
     """The packets of a capture, of a run that began at `epoch_ns`. Raises InputError if it is
     none."""
     none = np.zeros(0, np.int64)
-    times, rows, identities = [none], [none], [none]
+    times, rows, identities, new_bytes = [none], [none], [none], [none]
     for table in packets(capture):
         times.append(table["time_ns"].to_numpy() - epoch_ns)
         rows.append(table["connection"].to_numpy(np.int64) * 2 + table["direction"].to_numpy())
         identities.append(table["identity"].to_numpy(np.int64))
+        new_bytes.append(table["new_bytes"].to_numpy(np.int64))
     whole = scan(capture)
     return _Captured(
         time_ns=np.concatenate(times),
         row=np.concatenate(rows),
         identity=np.concatenate(identities),
+        new_bytes=np.concatenate(new_bytes),
         flows=whole.flows,
         fragments=whole.unused.get(FRAGMENT, 0),
     )
