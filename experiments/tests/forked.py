@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command in a process of its own that need not load it: a fork of this one. Loading it takes a
-second or two, and some tests run it sixty times."""
+"""The command in a process of its own that need not load it, which takes a second or two, where
+some tests run it sixty times: a fork of a process that has loaded it and does nothing else.
+
+That is this file, run as a program. A fork of pytest itself would have what pytest's other threads
+were at: locks that nobody unlocks, and libraries that cannot stand it (gRPC).
+"""
 
 from __future__ import annotations
 
 import faulthandler
+import importlib
+import json
 import os
 import signal
 import subprocess
@@ -12,11 +18,9 @@ import sys
 import tempfile
 import time
 import traceback
+from functools import cache
 from pathlib import Path
-from typing import NoReturn, TextIO
-
-from nagi.cli.main import main
-from nagi.terminal.console import error_console, out_console
+from typing import Any, NoReturn
 
 _TIMEOUT_S = 60.0
 _COLUMNS = 200
@@ -27,45 +31,70 @@ def nagi(
     cwd: Path | None = None,
     user: int | None = None,
     environment: dict[str, str] | None = None,
+    constants: dict[str, float] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs `nagi ARGUMENTS` for a terminal of 200 columns, to its end; as `user`, by number."""
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+    """Runs `nagi ARGUMENTS` for a terminal of 200 columns, to its end; as `user`, by number.
+    `constants`: what of nagi's modules has another value, such as "nagi.labs.guest.STUCK_S"."""
+    with tempfile.TemporaryDirectory() as directory:
+        out, err = Path(directory, "out"), Path(directory, "err")
+        request = {
+            "arguments": [str(each) for each in arguments],
+            "cwd": str(cwd or Path.cwd()),
+            "user": user,
+            "environment": {**os.environ, "COLUMNS": str(_COLUMNS), **(environment or {})},
+            "constants": constants or {},
+            "out": str(out),
+            "err": str(err),
+        }
+        loaded = _loaded()
+        assert loaded.stdin is not None and loaded.stdout is not None
+        loaded.stdin.write(json.dumps(request) + "\n")
+        loaded.stdin.flush()
+        status = int(loaded.stdout.readline())
+        return subprocess.CompletedProcess(arguments, status, out.read_text(), err.read_text())
+
+
+@cache
+def _loaded() -> subprocess.Popen[str]:
+    """The process that has loaded the command. It ends with this one, as its input does."""
+    return subprocess.Popen(
+        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+def _serve() -> None:
+    """Does what each line of the input asks for, and answers with the exit status."""
+    for line in sys.stdin:
+        request = json.loads(line)
         child = os.fork()
         if child == 0:
-            _run(list(arguments), cwd, user, environment or {}, out, err)
-        status = _status(child, err)
-        out.seek(0)
-        err.seek(0)
-        return subprocess.CompletedProcess(arguments, status, out.read(), err.read())
+            _run(request)
+        print(_status(child, Path(request["err"])), flush=True)
 
 
-def _run(
-    arguments: list[str],
-    cwd: Path | None,
-    user: int | None,
-    environment: dict[str, str],
-    out: TextIO,
-    err: TextIO,
-) -> NoReturn:
+def _run(request: dict[str, Any]) -> NoReturn:
     status = 1
     try:
-        os.dup2(out.fileno(), 1)
-        os.dup2(err.fileno(), 2)
+        for descriptor, place in enumerate((os.devnull, request["out"], request["err"])):
+            flags = os.O_RDWR | os.O_CREAT
+            os.dup2(os.open(place, flags, 0o666), descriptor)
         faulthandler.dump_traceback_later(_TIMEOUT_S - 2, file=2)
-        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-        os.environ.update({"COLUMNS": str(_COLUMNS), **environment})
+        os.environ.clear()
+        os.environ.update(request["environment"])
         for console in (out_console, error_console):
             console.width = _COLUMNS  # they have looked at theirs
-        sys.argv = ["nagi", *arguments]
-        sys.modules["__main__"].__package__ = None  # it is no `python -m pytest`
-        if cwd is not None:
-            os.chdir(cwd)
-        if user is not None:
+        for name, value in request["constants"].items():
+            module, _, constant = name.rpartition(".")
+            setattr(importlib.import_module(module), constant, value)
+        sys.argv = ["nagi", *request["arguments"]]
+        os.chdir(request["cwd"])
+        if request["user"] is not None:
             os.setgroups([])
-            os.setgid(user)
-            os.setuid(user)
+            os.setgid(request["user"])
+            os.setuid(request["user"])
         main()
     except SystemExit as leave:
         status = leave.code if isinstance(leave.code, int) else int(leave.code is not None)
@@ -77,9 +106,9 @@ def _run(
         os._exit(status)
 
 
-def _status(child: int, err: TextIO) -> int:
-    """Return its exit status, as subprocess gives it. Raises AssertionError with where it was, if
-    it takes too long."""
+def _status(child: int, err: Path) -> int:
+    """Return its exit status, as subprocess gives it. One that takes too long is killed; `err` says
+    where it was."""
     until = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < until:
         ended, how = os.waitpid(child, os.WNOHANG)
@@ -87,6 +116,14 @@ def _status(child: int, err: TextIO) -> int:
             return os.waitstatus_to_exitcode(how)
         time.sleep(0.01)
     os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    err.seek(0)
-    raise AssertionError(f"nagi was not done after {_TIMEOUT_S:g} s: {err.read()}")
+    _, how = os.waitpid(child, 0)
+    with err.open("a") as file:
+        file.write(f"nagi was not done after {_TIMEOUT_S:g} s\n")
+    return os.waitstatus_to_exitcode(how)
+
+
+if __name__ == "__main__":
+    from nagi.cli.main import main
+    from nagi.terminal.console import error_console, out_console
+
+    _serve()

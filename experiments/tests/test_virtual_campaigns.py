@@ -10,7 +10,6 @@ import pytest
 from forked import nagi
 from marks import in_virtual_time
 from nagi.campaign.collection import CONSOLE
-from nagi.labs import guest
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.records import Verdict
 from specs import two_links
@@ -86,12 +85,10 @@ class TestInGuests:
         assert "1 valid" in nagi("show", "results/edited", cwd=tmp_path).stdout
         assert "nothing to remove" in nagi("prune", "results/edited", "--yes", cwd=tmp_path).stdout
 
-    def test_a_guest_whose_clock_stands_still_is_ended_and_its_console_kept(
-        self, tmp_path, monkeypatch
-    ):
-        monkeypatch.setattr(guest, "STUCK_PROCESSOR_S", 8.0)
+    def test_a_guest_whose_clock_stands_still_is_ended_and_its_console_kept(self, tmp_path):
         spec_in(tmp_path, client="[sh, -c, 'while :; do :; done']")
-        done = nagi("run", "edited.yaml", cwd=tmp_path)
+        soon = {"nagi.labs.guest.STUCK_PROCESSOR_S": 8.0}
+        done = nagi("run", "edited.yaml", cwd=tmp_path, constants=soon)
         assert done.returncode == 1
         assert "nothing was recorded for 8 s of processor time: its clock stands" in done.stdout
         assert f"logs/{CONSOLE} of the run" in done.stdout
