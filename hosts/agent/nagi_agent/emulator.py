@@ -170,7 +170,7 @@ class Emulator(Daemon):
                 timeout_s=radio_timeout_s if is_radio else timeout_s,
                 environment={"NAGI_LINK": nagi_link} if is_radio else None,
                 pass_fds=tuple(sockets.values()),
-                user=None if is_radio else user,  # nagi-sdr starts nagi-link without such rights
+                user=user,
             )
             undo.pop_all()
         for core in self._cores:

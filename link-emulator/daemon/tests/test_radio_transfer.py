@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pwd
 import random
 import re
 import subprocess
@@ -73,6 +74,9 @@ def configuration(directory: Path, by: str, snr_db: float, **more: Any) -> Path:
     return path
 
 
+SDR_PROCESS = "^/usr/bin/python3 .*nagi-sdr run"  # the older one is nagi-sdr, the other its keeper
+
+
 class Sdr(RunningDaemon):
     """A nagi-sdr in the middle of the wire."""
 
@@ -81,16 +85,18 @@ class Sdr(RunningDaemon):
         super().__init__(wire, str(NAGI_SDR), config)
 
     def children(self) -> list[tuple[int, str]]:
+        """Return nagi-link, stations and channel, in this order: pid and command line."""
         shown = self.wire.run("middle", "ps", "-e", "-o", "pid=,ppid=,args=")
-        return [
+        found = [
             (int(line.split()[0]), line)
             for line in shown.splitlines()
             if "nagi-link run" in line or "gnuradio.nagi.stations" in line
         ]
+        return sorted(found, key=lambda each: "gnuradio.nagi.stations" in each[1])
 
     def stop(self) -> dict[str, Any]:
         """Returns the account of the link."""
-        self.wire.run("middle", "pkill", "-TERM", "-f", "^/usr/bin/python3 .*nagi-sdr run")
+        self.wire.run("middle", "pkill", "-TERM", "-o", "-f", SDR_PROCESS)
         assert self.process.wait(15) == 0
         link: dict[str, Any] = json.loads(self._account.read_text())["links"][0]
         return link
@@ -169,23 +175,42 @@ def test_stopped_and_started_again(wire, tmp_path):
             sdr.stop()
 
 
-def test_only_nagi_link_has_capabilities(wire, tmp_path):
-    with Sdr(wire, configuration(tmp_path, "virtual", 30.0)) as sdr:
+@pytest.mark.parametrize("user", [None, "nobody"])
+def test_only_nagi_link_and_its_keeper_have_capabilities(wire, tmp_path, user):
+    """Nagi-link becomes the user, and ends in order when nagi-sdr is told to, all the same."""
+    config = configuration(tmp_path, "virtual", 30.0)
+    if user is not None:
+        config.write_text(json.dumps(json.loads(config.read_text()) | {"user": user}))
+    with Sdr(wire, config) as sdr:
+        assert transfer(wire, tmp_path, 20_000)
         link, *radio = (pid for pid, _ in sdr.children())
-        (own,) = wire.run("middle", "pgrep", "-f", "^/usr/bin/python3 .*nagi-sdr run").split()
+        own, keeper = wire.run("middle", "pgrep", "-f", SDR_PROCESS).split()
         for pid in [own, *map(str, radio)]:
-            shown = wire.run("middle", "sh", "-c", f"cat /proc/{pid}/task/*/status")
-            assert set(re.findall(r"CapEff:\s*(\w+)", shown)) == {"0" * 16}
-        shown = wire.run("middle", "cat", f"/proc/{link}/status")
-        assert re.findall(r"CapEff:\s*(\w+)", shown) != ["0" * 16]
-        sdr.stop()
+            assert states(wire, pid)["CapEff"] == 0
+        net_admin_and_ipc_lock, kill = 1 << 12 | 1 << 14, 1 << 5
+        assert states(wire, link)["CapEff"] == net_admin_and_ipc_lock
+        assert states(wire, link)["Uid"] == pwd.getpwnam(user or "root").pw_uid
+        assert states(wire, keeper)["CapEff"] == states(wire, keeper)["CapPrm"] == kill
+        assert sdr.stop()["forward"]["packets"]["delivered"] > 0
+        assert sdr.children() == []
 
 
-def test_what_a_radio_needs_does_not_outlive_it(wire, tmp_path):
+def states(wire, pid: int | str) -> dict[str, int]:
+    """What all threads of a process have: the set of its effective capabilities, its user, ..."""
+    shown = wire.run("middle", "sh", "-c", f"cat /proc/{pid}/task/*/status")
+    found = {}
+    for name, base in (("CapEff", 16), ("CapPrm", 16), ("Uid", 10)):
+        (value,) = set(re.findall(rf"{name}:\s*(\w+)", shown))
+        found[name] = int(value, base)
+    return found
+
+
+@pytest.mark.parametrize("which", ["-o", "-n"], ids=["nagi-sdr", "keeper"])
+def test_what_a_radio_needs_does_not_outlive_it(wire, tmp_path, which):
     with Sdr(wire, configuration(tmp_path, "virtual", 30.0)) as sdr:
         assert len(sdr.children()) == 4  # nagi-link, two stations, a channel
-        wire.run("middle", "pkill", "-KILL", "-f", "^/usr/bin/python3 .*nagi-sdr run")
-        sdr.process.wait(10)
+        wire.run("middle", "pkill", "-KILL", which, "-f", SDR_PROCESS)
+        assert sdr.process.wait(10) != 0
         for _ in range(50):
             if not sdr.children():
                 break

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a process that computes waveforms is run: soon, and with no capability, though it starts
-nagi-link, which needs some.
+nagi-link, which needs some and becomes another user.
 
 GNU Radio starts threads as soon as it is imported, and each has the capabilities of its creator. So
 nagi-sdr loads this before anything of GNU Radio: nothing of that is imported here.
@@ -11,14 +11,19 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import resource
 import select
 import signal
 import socket
 import sys
+from typing import NoReturn
 
 _NICENESS = -10
 _PR_SET_PDEATHSIG = 1
 _OWN_CAPABILITIES, _ALL_CAPABILITIES = 16, 112  # cap-ng.h: CAPNG_SELECT_CAPS, CAPNG_SELECT_ALL
+_ADD, _EFFECTIVE, _PERMITTED = 1, 1, 2  # there, too: CAPNG_ADD, CAPNG_EFFECTIVE, CAPNG_PERMITTED
+_CAP_KILL = 5
+_END_TIMEOUT_S = 5.0  # of nagi-link, once it is to end
 
 
 def end_with_parent(how: signal.Signals) -> None:
@@ -39,11 +44,15 @@ def hurry() -> bool:
     return True
 
 
-def give_up_privileges() -> None:
+def give_up_privileges(kept: int | None = None) -> None:
     """What is computed here needs no capabilities, though nagi-link does. Threads that are started
-    later have none either. Raises OSError."""
+    later have none either. `kept`: one that stays, if it is there. Raises OSError."""
     library = ctypes.CDLL("libcap-ng.so.0", use_errno=True)
+    library.capng_get_caps_process()
+    stays = kept is not None and library.capng_have_capability(_PERMITTED, kept) != 0
     library.capng_clear(_ALL_CAPABILITIES)
+    if stays:
+        library.capng_update(_ADD, _EFFECTIVE | _PERMITTED, kept)
     # Only who has CAP_SETPCAP can empty the bounding set; who has not has little to give up.
     for which in (_ALL_CAPABILITIES, _OWN_CAPABILITIES):
         if library.capng_apply(which) == 0:
@@ -52,8 +61,9 @@ def give_up_privileges() -> None:
 
 
 class Child:
-    """A child that waits to become another program, with the capabilities that its parent gives
-    up."""
+    """nagi-link below a keeper: a process that has the capability to end it, though it becomes
+    another user, and can do nothing else. The keeper takes its capabilities before this process
+    gives them up."""
 
     def __init__(self) -> None:
         self.returncode: int | None = None
@@ -61,11 +71,11 @@ class Child:
         self.pid = os.fork()
         if self.pid == 0:
             self._ours.close()
-            _become(theirs)
+            _keep(theirs)
         theirs.close()
 
     def start(self, command: list[str], descriptors: list[int]) -> None:
-        """Makes it `command`, which finds the descriptors under the same numbers."""
+        """Starts `command`, which finds the descriptors under the same numbers."""
         message = json.dumps({"command": command, "descriptors": descriptors}).encode()
         socket.send_fds(self._ours, [message], descriptors)
         self._ours.close()
@@ -82,9 +92,11 @@ class Child:
         if self.poll() is not None:
             return
         os.kill(self.pid, signal.SIGTERM)
-        ended, _, _ = select.select([os.pidfd_open(self.pid)], [], [], timeout_s)
+        keeper = os.pidfd_open(self.pid)
+        ended, _, _ = select.select([keeper], [], [], timeout_s + 1)
+        os.close(keeper)
         if not ended:
-            os.kill(self.pid, signal.SIGKILL)
+            os.kill(self.pid, signal.SIGKILL)  # which takes nagi-link along
         self.wait()
 
     def _reap(self, options: int) -> int | None:
@@ -95,21 +107,61 @@ class Child:
         return self.returncode
 
 
-def _become(theirs: socket.socket) -> None:
-    """In the child: never returns."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # until it is the program
+def _keep(theirs: socket.socket) -> NoReturn:
+    """The keeper: starts what it is told, ends it when it is told to or nagi-sdr is gone, and ends
+    as it did."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's is for nagi-sdr, too
     message, received, _, _ = socket.recv_fds(theirs, 1 << 16, 64)
-    if not message:  # the parent ended before
+    theirs.close()
+    if not message:  # nagi-sdr ended before
         os._exit(0)
     task = json.loads(message)
+    awaited = {signal.SIGTERM, signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+    child = os.fork()
+    if child == 0:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        _become(task["command"], task["descriptors"], received)
+    for descriptor in received:
+        os.close(descriptor)
+    give_up_privileges(kept=_CAP_KILL)
+    end_with_parent(signal.SIGTERM)
+    status = _status_of(child, awaited)
+    if status < 0:  # end by the same signal, but leave no core of its own
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if -status != signal.SIGKILL:
+            signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    os._exit(status if status >= 0 else 1)
+
+
+def _status_of(child: int, awaited: set[signal.Signals]) -> int:
+    """Waits for a child's end, which this process asks for when it is to end itself. Returns its
+    status, negative a signal's number."""
+    is_asked = False
+    while True:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        came = signal.sigtimedwait(awaited, _END_TIMEOUT_S)
+        if came is not None and came.si_signo == signal.SIGTERM:
+            os.kill(child, signal.SIGTERM)
+            is_asked = True
+        elif came is None and is_asked:
+            os.kill(child, signal.SIGKILL)
+
+
+def _become(command: list[str], descriptors: list[int], received: list[int]) -> NoReturn:
+    """Becomes another program, for which what was `received` has the numbers of `descriptors`."""
     # Out of the way of each other first.
     spare = [os.dup2(number, 512 + place) for place, number in enumerate(received)]
-    for number, wanted in zip(spare, task["descriptors"], strict=True):
+    for number, wanted in zip(spare, descriptors, strict=True):
         os.dup2(number, wanted, inheritable=True)
     os.closerange(512, 512 + len(spare))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        os.execv(task["command"][0], task["command"])
+        os.execv(command[0], command)
     except OSError as error:
-        print(f"nagi-sdr: {task['command'][0]}: {error.strerror}", file=sys.stderr, flush=True)
+        print(f"nagi-sdr: {command[0]}: {error.strerror}", file=sys.stderr, flush=True)
         os._exit(1)
