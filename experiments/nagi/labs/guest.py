@@ -36,8 +36,8 @@ BOOT_S = 1_000_000_000
 MEMORY_MIB = 1024  # of a guest of few nodes; taken as it is used
 NEEDED_MIB = 600  # of them are, of a usual run
 # What a node more takes: its agent, tcpdump, applications, the emulator's port, and TCP's part.
-_NODE_MIB = 16
-_FEW_NODES = 40
+_NODE_MIB = 30
+_FEW_NODES = 11
 CONSOLE, _INIT = "console.log", "init"
 STUCK_PROCESSOR_S = 60.0
 _LOOK_EVERY_S = 2.0

@@ -14,6 +14,7 @@ from nagi_agent.daemons import START_TIMEOUT_S, Daemon, control_socket
 from nagi_agent.simulated_core import SimulatedCore
 
 NAME, RADIO_NAME = "nagi-link", "nagi-sdr"
+A_LINK_TIMEOUT_S = 0.4  # more, of each link: its two interfaces are set up, and put back
 RADIO_START_TIMEOUT_S = 60.0  # Python imports GNU Radio, on a busy machine and in several processes
 ACCOUNT = "links.json"
 PACKETS = "packets.bin"
@@ -123,7 +124,8 @@ class Emulator(Daemon):
     environment which nagi-link to run. Both have the same control socket. Beside nagi-link runs a
     `nagi_fpga` for each link whose FPGA is simulated. `ends`, `epoch`, `virtual` and `macs` as for
     configuration(); `user`: as whom nagi-link goes on, if root starts it; `timeout_s`,
-    `radio_timeout_s`: in which nagi-link, and nagi-sdr, must have started."""
+    `radio_timeout_s`: in which nagi-link, beside what each link needs, and nagi-sdr must have
+    started, and in half of which they must end."""
 
     def __init__(
         self,
@@ -141,6 +143,7 @@ class Emulator(Daemon):
         radio_timeout_s: float = RADIO_START_TIMEOUT_S,
         user: Optional[str] = None,
     ) -> None:
+        timeout_s += A_LINK_TIMEOUT_S * len(ends)
         is_radio = bool(plan.radios())
         program = nagi_link
         if is_radio:
