@@ -136,6 +136,7 @@ def test_a_plan_with_a_radio_is_run_by_nagi_sdr(programs, tmp_path, plan, name):
 def test_gnu_radio_has_longer_to_start(programs, tmp_path, monkeypatch):
     # Whoever waits less than the double sleeps gives up, on any machine.
     monkeypatch.setenv("SLOW", "0.5")
+    monkeypatch.setattr("nagi_agent.emulator.A_LINK_TIMEOUT_S", 0.0)
     for number, (plan, starts) in enumerate(((PLAN, True), (PLAIN, False))):
         directory = tmp_path / f"run{number}"
         directory.mkdir()
