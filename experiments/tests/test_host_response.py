@@ -39,11 +39,11 @@ def waits_ms(found) -> list[float]:
 
 
 def at_receiver(data, acks, every_segment=False) -> list[float]:
-    return waits_ms(of_receiver(seen(data, acks), every_segment=every_segment))
+    return waits_ms(of_receiver(seen(data, acks), every_segment=every_segment).waited_ns)
 
 
 def at_sender(data, acks, is_paced=False) -> list[float]:
-    return waits_ms(of_sender(seen(data, acks), is_paced=is_paced))
+    return waits_ms(of_sender(seen(data, acks), is_paced=is_paced).waited_ns)
 
 
 def stream(count, *, every_ms=1.0):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,7 +26,8 @@ from nagi.terminal.campaigns import existing_campaign
 from nagi.terminal.console import Json, out_console, write_json, write_line
 from nagi.terminal.options import Directory, first_argument
 
-_SHOWN = 10  # runs that are not valid, if not all are asked for
+_SHOWN = 10  # runs that are not valid, if not all are asked for; places of a check
+_WITNESSES = 20  # packets of a check
 
 
 def _complete_run(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -48,11 +50,26 @@ def show(
         ),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="List all runs with their ids")] = False,
+    check: Annotated[
+        str | None,
+        typer.Option(
+            "--check",
+            metavar="NAME",
+            help="What this check of the run measured: where, and of which packets",
+            show_default=False,
+        ),
+    ] = None,
     json_: Json = False,
 ) -> None:
-    """Print state and results of a campaign, or everything about one run; change nothing."""
+    """Print state and results of a campaign, or everything about one run; change nothing. A run's
+    own directory does in place of the two."""
+    if run is None and directory.parent.name == "runs" and (directory / PLAN).exists():
+        directory, run = directory.parent.parent, directory.name
     held = existing_campaign(directory)
     status = CampaignStatus.read(held, Campaign.read(held.campaign))
+    if check is not None:
+        _show_check(status, run, check, json_)
+        return
     if run is not None:
         _show_run(status, run, json_)
         return
@@ -189,6 +206,63 @@ def _show_run(status: CampaignStatus, wanted: str, json_: bool) -> None:
         write_line(f"\nfiles in {directory}:")
         for file, size in files.items():
             write_line(f"  {file}  {in_bytes(size)}")
+
+
+def _show_check(status: CampaignStatus, wanted: str | None, name: str, json_: bool) -> None:
+    """What a check measured, by place, and the packets and instants behind it, the worst first."""
+    from nagi.campaign.rechecking import recheck
+
+    if wanted is None:
+        raise refuse(
+            "--check is of one run",
+            f"name it: nagi show {status.directory.out} RUN --check {name}",
+        )
+    run, _ = _find(status, wanted)
+    found = recheck(status.directory.runs / run, name)
+    check, rows = found.check, found.witnesses
+    if json_:
+        write_json(
+            {
+                "run": run,
+                "check": check.model_dump(mode="json"),
+                "places": [{"at": at, "value": value} for value, at in found.values],
+                "witnesses": None if rows is None else json.loads(rows.to_json(orient="records")),
+            }
+        )
+        return
+    value = "n/a" if check.value is None else f"{check.value:g} {check.unit}"
+    _show_facts(
+        {
+            "run": f"{run} of {status.name}",
+            "check": f"{name}: {check.description}",
+            "measured": f"{value}, limit {check.limit:g}: {'ok' if check.ok else 'not ok'}",
+        }
+    )
+    places = _table("at", "value", "unit")
+    for value_there, at in found.values[:_SHOWN]:
+        places.add_row(at, f"{value_there:.6g}", check.unit)
+    out_console.print()
+    out_console.print(places)
+    _say_more(len(found.values))
+    out_console.print()
+    if rows is None:
+        write_line("No packet is recorded for this check: these numbers are all there is.")
+        return
+    if rows.empty:
+        write_line("No packet is behind it.")
+        return
+    table = Table(show_edge=False, pad_edge=False)
+    for column in rows.columns:
+        table.add_column(column.replace("_", " "), overflow="fold")
+    for row in rows.head(_WITNESSES).itertuples(index=False):
+        table.add_row(*(f"{each:.6f}" if isinstance(each, float) else str(each) for each in row))
+    out_console.print(table)
+    _say_more(len(rows), _WITNESSES)
+
+
+def _say_more(count: int, shown: int = _SHOWN) -> None:
+    if count > shown:
+        write_line(f"and {count - shown:,} more: --json")
 
 
 def _find(status: CampaignStatus, wanted: str) -> tuple[str, RunStatus]:

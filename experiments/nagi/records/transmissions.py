@@ -143,6 +143,27 @@ def to_table(transmissions: Transmissions, plan: RunPlan) -> pd.DataFrame:
     return pd.DataFrame({name: columns[name] for name in TransmissionRow.model_fields})
 
 
+def from_table(table: pd.DataFrame, plan: RunPlan) -> Transmissions:
+    """Return the record that to_table() made a table of."""
+    found = np.zeros(len(table), TRANSMISSION)
+    for name in ("start_ns", "end_ns", "number", "index", "attempt", "mode"):
+        found[name] = table[name]
+    numbers: dict[tuple[str, str], int] = {
+        (link.name, direction): direction_number(plan, link.name, direction)
+        for link in plan.links
+        for direction in DIRECTIONS
+    }
+    places = zip(table["link"].astype(str), table["direction"].astype(str), strict=True)
+    found["direction"] = [numbers[place] for place in places]
+    names = {name: number for number, name in OUTCOMES.items()}
+    found["outcome"] = table["outcome"].astype(str).map(names)
+    measured = table["snr_db"].to_numpy(np.float64)
+    found["snr"] = np.where(
+        np.isnan(measured), SNR_UNKNOWN, np.rint(np.nan_to_num(measured) * SNR_STEPS)
+    )
+    return found
+
+
 def of_direction(transmissions: Transmissions, number: int) -> Transmissions:
     """Those of a direction, in their order."""
     mine = transmissions[transmissions["direction"] == number]

@@ -196,17 +196,15 @@ def most_late_ns(virtual_time: bool) -> int:
     return round(sum(limit.of(virtual_time) for limit in limits) * 1e6)
 
 
-def certify(
+def measure(
     plan: RunPlan,
     links: Links,
     nodes: Iterable[NodeRecord],
     evidence: Evidence,
     switches: Switches | None = None,
-) -> Verdict:
-    """The verdict on a run that came to its end."""
-    nodes = list(nodes)
-    limits = limits_of(plan)
-    measured: dict[str, list[Value]] = {name: [] for name in limits} | evidence.values
+) -> dict[str, list[Value]]:
+    """Return what each check of a run has measured, by place."""
+    measured: dict[str, list[Value]] = {name: [] for name in limits_of(plan)} | evidence.values
     measured["records_lost"].append((links.records_lost, links.executable))
     for name, direction in _directions(links):
         _add_packets(measured, direction, name)
@@ -230,6 +228,20 @@ def certify(
             measured["capture_drops"].append((missing, capture.file))
         for interface, on in node.offloads.items():
             measured["offloads"].append((len(on), f"{node.node} {interface}: {', '.join(on)}"))
+    return measured
+
+
+def certify(
+    plan: RunPlan,
+    links: Links,
+    nodes: Iterable[NodeRecord],
+    evidence: Evidence,
+    switches: Switches | None = None,
+) -> Verdict:
+    """The verdict on a run that came to its end."""
+    nodes = list(nodes)
+    limits = limits_of(plan)
+    measured = measure(plan, links, nodes, evidence, switches)
     checks = [
         _check(name, limit, links.virtual_time, measured[name], evidence.unknown.get(name))
         for name, limit in limits.items()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import NormalDist
 
@@ -41,6 +42,7 @@ from nagi_contracts.plan import (
 from nagi_contracts.radios import Radios
 from nagi_contracts.records import HostClock, Information
 from nagi_contracts.switches import Switches
+from nagi_reports.analysis import find_capture
 
 from nagi.records.direction_numbers import direction_number, number_of, station_number
 from nagi.records.packets import (
@@ -69,8 +71,9 @@ from nagi.records.transmissions import (
     of_direction,
     snr_db,
 )
-from nagi.verdict import host_response
+from nagi.verdict import host_response, witnesses
 from nagi.verdict.passages import Passage, passages
+from nagi.verdict.witnesses import Witnesses
 
 RADIOS = "radios.json"
 Value = tuple[float, str]  # a measured value, and of what
@@ -86,6 +89,7 @@ class Evidence:
     information: list[Information]
     unknown: dict[str, str] = field(default_factory=dict)  # check -> what it could not measure, why
     clocks: dict[str, HostClock | None] = field(default_factory=dict)  # as in the verdict
+    witnesses: dict[str, Witnesses] = field(default_factory=dict)  # by the checks that have some
 
 
 def gather(
@@ -109,7 +113,8 @@ def gather(
     recorded = in_order(records)
     due = replay(plan, recorded, transmissions)
     epoch_ns = int(began_realtime_s * 1e9)
-    captures = {(each.node, each.link): _read(run / each.file, epoch_ns) for each in plan.captures}
+    files = {each.file: _require_capture(run, each.file) for each in plan.captures}
+    captures = {(each.node, each.link): _read(files[each.file], epoch_ns) for each in plan.captures}
     _check_commands(plan, captures)
     strangers = sorted({node for node, _ in captures} & set(own_clocks))
     clocks = {node: _clock(plan, node, captures, recorded) for node in strangers}
@@ -136,14 +141,21 @@ def gather(
             if flow.receiver not in lost
             and (surplus := _goodput_surplus(plan, flow, captures, late_ns)) is not None
         ],
-        **host_response.measure(
+        **{name: [] for name in host_response.CHECKS},
+    }
+    waits = list(
+        host_response.measure(
             plan,
             {
-                (each.node, each.link): (run / each.file, captures[each.node, each.link].flows)
+                (each.node, each.link): (files[each.file], captures[each.node, each.link].flows)
                 for each in plan.captures
             },
-        ),
-    }
+        )
+    )
+    for subject, each in waits:
+        found_ms = np.quantile(each.waited_ns / 1e6, [0.5, 0.99, 1.0])
+        for name, value in zip(host_response.CHECKS, found_ms, strict=True):
+            values[name].append((float(value), subject))
     information = [
         each for node, clock in clocks.items() if clock for each in _of_clock(node, clock)
     ]
@@ -215,7 +227,50 @@ def gather(
     elif all(host_response.is_corrupted(plan, flow) for flow in plan.flows):
         why = "hosts do not respond to packets that were corrupted"
         unknown |= dict.fromkeys(host_response.CHECKS, why)
-    return Evidence(values, information, unknown, clocks)
+    return Evidence(
+        values,
+        information,
+        unknown,
+        clocks,
+        _witnesses(plan, recorded, due, crossings, waits, epoch_ns, transmissions),
+    )
+
+
+def _witnesses(
+    plan: RunPlan,
+    recorded: Records,
+    due: Records,
+    crossings: list[_Crossing],
+    waits: list[tuple[str, host_response.Waits]],
+    epoch_ns: int,
+    transmissions: Transmissions | None,
+) -> dict[str, Witnesses]:
+    """By the checks that were measured from packets or transmissions."""
+    late = partial(witnesses.late_packets, plan, recorded)
+    astray = partial(
+        witnesses.astray_packets,
+        [(each.subject, *each.timed, each.error_ns) for each in crossings],
+    )
+    waited = partial(witnesses.waits_of_hosts, waits, epoch_ns)
+    found: dict[str, Witnesses] = {
+        **dict.fromkeys(("transit_error_median", "transit_error_p99", "transit_error_max"), late),
+        **dict.fromkeys(
+            ("capture_transit_median", "capture_transit_p99", "capture_transit_max"), astray
+        ),
+        "capture_unmatched": partial(
+            witnesses.unknown_packets, [(each.subject, *each.unknown) for each in crossings]
+        ),
+        "replay_differences": partial(witnesses.different_packets, plan, recorded, due),
+        **dict.fromkeys(host_response.CHECKS, waited),
+    }
+    if transmissions is not None and plan.radios():
+        for name, outcome in (
+            ("radio_unanswered", UNANSWERED),
+            ("radio_not_sent", NOT_SENT),
+            ("radio_not_received", NOT_RECEIVED),
+        ):
+            found[name] = partial(witnesses.failed_transmissions, plan, transmissions, outcome)
+    return found
 
 
 def _fallbacks(plan: RunPlan, file: Path) -> list[Value] | None:
@@ -347,7 +402,9 @@ class _Crossing:
     subject: str
     directions: list[LinkDirection]
     error_ns: Nanoseconds  # time between the captures, less what the links should have taken
-    unmatched: float  # share of received packets that the emulator's record does not know
+    timed: tuple[Nanoseconds, Nanoseconds]  # of these packets: identity, and when it was sent
+    unknown: tuple[Nanoseconds, Nanoseconds]  # received, but not recorded: identity, and when
+    unmatched: float  # share of the packets received that are unknown
     identity: Nanoseconds  # of packets received, sorted, each once; and when
     received_ns: Nanoseconds
 
@@ -394,15 +451,29 @@ def _crossings(
                 inside += found - 1
                 known &= found > 0
         arrived = look_up(came, received_ns, identity)
-        both = known & (arrived > 0)
+        both = known & (arrived > 0) & timed
         yield _Crossing(
             subject=f"{flow.name}, {what}",
             directions=directions,
-            error_ns=(arrived - sent_ns - inside)[both & timed],
+            error_ns=(arrived - sent_ns - inside)[both],
+            timed=(identity[both], sent_ns[both]),
+            unknown=(came[~recorded], received_ns[~recorded]),
             unmatched=float((~recorded).mean()) if len(came) else 0.0,
             identity=came,
             received_ns=received_ns,
         )
+
+
+def _require_capture(run: Path, file: str) -> Path:
+    """Return where a capture is. Raises InputError if it is gone."""
+    found = find_capture(run, file)
+    if found is None:
+        raise refuse(
+            "this capture is missing",
+            "restore it; without it nobody can check the run again",
+            file=str(run / file),
+        )
+    return found
 
 
 def _goodput_surplus(

@@ -22,7 +22,7 @@ sample of a sender is a timestamp (1 ms of Linux's clock). Until the first FIN o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,16 +53,27 @@ _COLUMNS = [
 ]
 
 
+@dataclass(frozen=True)
+class Waits:
+    """What waited at a host: from when on, and how long."""
+
+    since_ns: Nanoseconds
+    waited_ns: Nanoseconds
+
+    @classmethod
+    def none(cls) -> Waits:
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
 def measure(
     plan: RunPlan, captures: Mapping[tuple[str, str], tuple[Path, pd.DataFrame]]
-) -> dict[str, list[tuple[float, str]]]:
-    """The checks' values (ms, and of which host) of each bulk flow at both ends. When programs of
-    the user's own write and read is theirs to say. `captures`: node and link -> file and its flows
-    (capture.FLOW_COLUMNS). Memory grows with the largest capture.
+) -> Iterator[tuple[str, Waits]]:
+    """Yield what waited (capture's clock) at each end of each bulk flow, and where that is. When
+    programs of the user's own write and read is theirs to say. `captures`: node and link -> file
+    and its flows (capture.FLOW_COLUMNS). Memory grows with the largest capture.
 
     Raises InputError if a capture cannot be read.
     """
-    values: dict[str, list[tuple[float, str]]] = {name: [] for name in CHECKS}
     for (node, link), (file, flows) in captures.items():
         mine = [
             flow
@@ -79,17 +90,14 @@ def measure(
             if seen is None:
                 continue
             if node == flow.sender:
-                waited_ns = of_sender(seen, is_paced=_is_paced(flow))
+                waits = of_sender(seen, is_paced=_is_paced(flow))
             elif flow.receiver_control not in (None, flow.congestion_control):
                 continue  # which keeps ACKs back
             else:
                 every = _acknowledges_every_segment(plan, flow)
-                waited_ns = of_receiver(seen, every_segment=every)
-            if len(waited_ns):
-                found = np.quantile(waited_ns / 1e6, [0.5, 0.99, 1.0])
-                for name, value in zip(CHECKS, found, strict=True):
-                    values[name].append((float(value), f"{node}, {flow.name}"))
-    return values
+                waits = of_receiver(seen, every_segment=every)
+            if len(waits.waited_ns):
+                yield f"{node}, {flow.name}", waits
 
 
 def is_corrupted(plan: RunPlan, flow: FlowPlan) -> bool:
@@ -157,8 +165,8 @@ class Conversation:
         return cls(*(table[: table["time_ns"].searchsorted(until, "right")] for table in tables))
 
 
-def of_receiver(seen: Conversation, *, every_segment: bool) -> Nanoseconds:
-    """Time from each segment that must be acknowledged at once to its acknowledgement.
+def of_receiver(seen: Conversation, *, every_segment: bool) -> Waits:
+    """Return the time from each segment that must be acknowledged at once to its acknowledgement.
     `every_segment`: all must. Of one that is not acknowledged, the time to the last packet."""
     has_ack = seen.acks["acknowledgement"] >= 0
     answer_ns = seen.acks["time_ns"][has_ack].to_numpy()
@@ -179,14 +187,14 @@ def of_receiver(seen: Conversation, *, every_segment: bool) -> Nanoseconds:
     whole = holes[0] if len(holes) else len(end)
     end, in_order_ns = end[:whole], np.maximum.accumulate(came_ns[:whole])
     if not len(end) or not len(answer):
-        return np.zeros(0, np.int64)
+        return Waits.none()
     first = np.searchsorted(answer, end, side="left")  # acknowledges it
     before = np.where(first > 0, answer[first - 1], 1)
     at_once = end - before > (0 if every_segment else int(payload.max()))
     last_ns = max(int(seen.data["time_ns"].max()), int(answer_ns[-1]))
     answered_ns = np.append(answer_ns, last_ns)[first]
-    waited: Nanoseconds = np.maximum(answered_ns - in_order_ns, 0)[at_once]
-    return waited
+    waited_ns = np.maximum(answered_ns - in_order_ns, 0)
+    return Waits(in_order_ns[at_once], waited_ns[at_once])
 
 
 def _discarded(
@@ -208,9 +216,9 @@ def _discarded(
     return old
 
 
-def of_sender(seen: Conversation, *, is_paced: bool) -> Nanoseconds:
-    """Time from ACKs that were not processed, and, unless `is_paced`, from those that left nothing
-    outstanding, to the segments that tell so."""
+def of_sender(seen: Conversation, *, is_paced: bool) -> Waits:
+    """Return the time from ACKs that were not processed, and, unless `is_paced`, from those that
+    left nothing outstanding, to the segments that tell so."""
     has_data = (seen.data["payload"] > 0).to_numpy()
     is_ack = (seen.acks["flags"].to_numpy() & (_ACK | _SYN)) == _ACK
     sent_ns, sequence, payload, echoed = (
@@ -220,11 +228,14 @@ def of_sender(seen: Conversation, *, is_paced: bool) -> Nanoseconds:
         seen.acks[name].to_numpy()[is_ack] for name in ("time_ns", "acknowledgement", "tsval")
     )
     if not len(sent_ns) or not len(came_ns):
-        return np.zeros(0, np.int64)
+        return Waits.none()
     found = [_unprocessed(sent_ns, echoed, came_ns, stamped)]
     if not is_paced:
         found.append(_idle(sent_ns, sequence + payload, came_ns, acknowledged))
-    return np.concatenate(found)
+    return Waits(
+        np.concatenate([each.since_ns for each in found]),
+        np.concatenate([each.waited_ns for each in found]),
+    )
 
 
 def _unprocessed(
@@ -232,18 +243,18 @@ def _unprocessed(
     echoed: npt.NDArray[np.int64],
     came_ns: Nanoseconds,
     stamped: npt.NDArray[np.int64],
-) -> Nanoseconds:
+) -> Waits:
     """By timestamps: of each that is echoed, the first segment that does. None without them."""
     if (echoed < 0).any() or (stamped < 0).any():
-        return np.zeros(0, np.int64)
+        return Waits.none()
     origin = stamped[0] - _TIMESTAMPS // 2
     echoed, stamped = (echoed - origin) % _TIMESTAMPS, (stamped - origin) % _TIMESTAMPS
     echoed, first = np.unique(echoed, return_index=True)
     sent_ns = sent_ns[first]
     newer = np.searchsorted(np.maximum.accumulate(stamped), echoed, side="right")
     newer_ns = np.append(came_ns, np.iinfo(np.int64).max)[newer]
-    late: Nanoseconds = sent_ns - np.minimum(newer_ns, sent_ns)
-    return late
+    since_ns = np.minimum(newer_ns, sent_ns)
+    return Waits(since_ns, sent_ns - since_ns)
 
 
 def _idle(
@@ -251,11 +262,12 @@ def _idle(
     end: npt.NDArray[np.int64],
     came_ns: Nanoseconds,
     acknowledged: npt.NDArray[np.int64],
-) -> Nanoseconds:
+) -> Waits:
     """While nothing was outstanding: from the ACK of all that was sent to the next segment."""
     outstanding = np.maximum.accumulate(end)[:-1]  # before the second segment, and so on
     acknowledged = np.maximum.accumulate(acknowledged)
     all_of_it = np.searchsorted(acknowledged, outstanding, side="left")
     done_ns = np.append(came_ns, np.iinfo(np.int64).max)[all_of_it]
-    waited: Nanoseconds = sent_ns[1:] - np.minimum(done_ns, sent_ns[1:])
-    return waited[waited > 0]
+    since_ns = np.minimum(done_ns, sent_ns[1:])
+    waited_ns = sent_ns[1:] - since_ns
+    return Waits(since_ns[waited_ns > 0], waited_ns[waited_ns > 0])
