@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,11 @@ from nagi.labs.keeper import Keeper
 
 def pytest_configure(config: pytest.Config) -> None:
     """Programs that tests start again and again find their modules compiled, even if the
-    environment or the packages' owner leaves no place for that beside them."""
+    environment or the packages' owner leaves no place for that beside them. They heed SIGHUP, even
+    if the tests do not (nohup(1)): a program's own handler does not become that of what it starts.
+    """
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
     if hasattr(config, "workerinput"):  # a worker of xdist has the environment of its controller
         return
     compiled = tempfile.TemporaryDirectory(prefix="nagi-bytecode-")

@@ -169,7 +169,10 @@ def _version(flow: FlowPlan) -> list[str]:
 def _iperf_server(flow: FlowPlan, user: str, preload: Optional[str]) -> list[str]:
     listen = ["-B", flow.receiver_address, "-p", str(flow.port)]
     environment = ["env", f"LD_PRELOAD={preload}"] if preload else []
-    return [*unprivileged(user), *environment, "iperf", *_version(flow), "-s", *listen]
+    # In virtual time: one that is interrupted while it has its socket goes on before agents and
+    # tcpdump, whose readings of the clock would otherwise hold back what arrives for it.
+    turn = ["chrt", "--rr", "1"] if preload else []
+    return [*turn, *unprivileged(user), *environment, "iperf", *_version(flow), "-s", *listen]
 
 
 def _iperf(flow: FlowPlan, user: str) -> list[str]:

@@ -342,10 +342,14 @@ class NodeRun:
             clients.append(self._application(flow, "client", cleanup))
 
         def sample() -> None:
+            now = self._now()
             for application in clients + servers:
-                application.look(self._now())
+                application.look(now)
+            # Once for all: in virtual time each reading of the clock, which waiting for an answer
+            # takes, is time in which hosts do not respond.
+            connections = diag.connections() if watches else []
             for watch in watches:
-                for found in watch.sample(diag, self._now()):
+                for found in watch.sample(connections, now):
                     lines.write(json.dumps(found.to_json()) + "\n")
             missed = int((self._now() - at) // interval)
             following = at + (missed + 1) * interval

@@ -101,6 +101,8 @@ class Connection:
     congestion_control: str
     info: dict[str, int]
     identity: bytes
+    local_port: int
+    remote_port: int
     remote_address: str
 
 
@@ -173,12 +175,15 @@ def _connection(message: bytes) -> Connection:
             congestion_control = value.split(b"\0")[0].decode()
         at += (max(length, 4) + 3) & ~3
     identity = message[_ID_AT : _ID_AT + _ID_BYTES]
+    local_port, remote_port, _, _ = _ID.unpack_from(identity)
     return Connection(
         family=message[0],
         state=message[1],
         congestion_control=congestion_control,
         info=info,
         identity=identity,
+        local_port=local_port,
+        remote_port=remote_port,
         remote_address=_remote_address(message[0], identity),
     )
 

@@ -4,11 +4,12 @@ run what the plan says."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Optional
 
 from nagi_agent.contracts import FlowPlan, FlowRecord, TcpInfoSample
 from nagi_agent.processes import log_of
-from nagi_agent.tcp_info import SAMPLED, Connection, SockDiag
+from nagi_agent.tcp_info import SAMPLED, Connection
 from nagi_agent.window_cap import WindowCap
 
 _OPEN = 0  # TCP_CA_Open: nothing is missing
@@ -34,12 +35,14 @@ class Watch:
         self._connections: dict[bytes, Connection] = {}
         self._numbers: dict[bytes, int] = {}
 
-    def sample(self, diag: SockDiag, at: float) -> list[TcpInfoSample]:
-        """One a connection; none where the data does not come from."""
-        port = self._flow.port
-        ports = {"local_port": port} if self._listens else {"remote_port": port}
+    def sample(self, connections: Iterable[Connection], at: float) -> list[TcpInfoSample]:
+        """One a connection of this flow's, of all that the node has; none where the data does not
+        come from."""
         samples = []
-        for connection in diag.connections(**ports):
+        for connection in connections:
+            port = connection.local_port if self._listens else connection.remote_port
+            if port != self._flow.port:
+                continue
             # Of what is not yet a socket, or no more, the kernel does not say the control.
             if connection.remote_address != self._far_address or not connection.congestion_control:
                 continue

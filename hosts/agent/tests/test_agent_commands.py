@@ -243,17 +243,17 @@ def test_all_connections_of_a_flow_are_told_apart(host, tmp_path):
         + """
 other = connect("::1", b"reno")  # not between the flow's hosts
 one = connect("127.0.0.1", b"cubic")
-seen = [watches[0].sample(diag, 1.0)]
+seen = [watches[0].sample(diag.connections(), 1.0)]
 two = connect("127.0.0.1", b"cubic")
 two[0].sendall(bytes(10_000))
-until(lambda: max(line.bytes_acked for line in watches[0].sample(diag, 2.0)) > 10_000)
-seen.append(watches[0].sample(diag, 2.0))
+until(lambda: max(line.bytes_acked for line in watches[0].sample(diag.connections(), 2.0)) > 10_000)
+seen.append(watches[0].sample(diag.connections(), 2.0))
 for end in one:
     end.close()
-seen.append(watches[0].sample(diag, 3.0))
+seen.append(watches[0].sample(diag.connections(), 3.0))
 print(json.dumps({
     "lines": [sorted((line.t_s, line.connection) for line in lines) for lines in seen],
-    "far": watches[1].sample(diag, 3.0),
+    "far": watches[1].sample(diag.connections(), 3.0),
     "reports": [watch.report().to_json() for watch in watches],
 }))
 """,
@@ -272,7 +272,7 @@ def test_every_connection_must_run_what_the_plan_says(host, tmp_path, node):
     code = f"""
 one, two = connect("127.0.0.1", b"cubic"), connect("127.0.0.1", b"reno")
 try:
-    watches[{"SD".index(node)}].sample(diag, 1.0)
+    watches[{"SD".index(node)}].sample(diag.connections(), 1.0)
 except RuntimeError as error:
     print(error)
 """
@@ -307,7 +307,7 @@ def test_the_window_cap_holds_for_a_server_that_sends(host, tmp_path):
         threading.Thread(target=drain, daemon=True).start()
         for _ in range(100):
             peer.sendall(bytes(100_000))
-        (line,) = watch.sample(diag, 1.0)
+        (line,) = watch.sample(diag.connections(), 1.0)
         print(line.snd_cwnd)
         watch.close()
         """,
