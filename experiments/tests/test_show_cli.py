@@ -8,12 +8,13 @@ import os
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from nagi.campaign.campaign import CampaignDirectory
 from nagi.cli.main import make_app
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import SCHEMAS
-from nagi_contracts.records import Campaign, Verdict
+from nagi_contracts.records import Campaign, FileSum, Manifest, Verdict
 from typer.testing import CliRunner
 
 EXAMPLE = SCHEMAS / "example" / "campaign"
@@ -163,3 +164,54 @@ def test_what_cannot_be_shown_is_refused(stopped, tmp_path):
     about.model_copy(update={"runs": [*about.runs, twin]}).write(stopped / "campaign.json")
     with pytest.raises(InputError, match="2 runs begin with 'x'; give more of the id: x"):
         show(stopped, "x")
+
+
+def test_a_check_leads_to_what_it_was_measured_from(campaign):
+    said = show(campaign, RUN, "--check", "transit_error_max")
+    assert facts(said)["check"].strip().startswith("transit_error_max: packets sent later than due")
+    data = json.loads(show(campaign / "runs" / RUN, "--check", "transit_error_max", "--json"))
+    table = pd.read_parquet(campaign / "runs" / RUN / "packets.parquet")
+    worst = table.loc[table["late_ns"].abs().idxmax()]
+    first = data["witnesses"][0]
+    assert first["at"] == f"{worst['link']} {worst['direction']}"
+    assert first["time_s"] == pytest.approx(worst["left_ns"] / 1e9)
+    assert first["late_ms"] == pytest.approx(worst["late_ns"] / 1e6)
+    identity = int(worst["identity"])
+    assert first["packet"] == f"{identity // 65536:04x}:{identity % 65536:04x}"
+    assert {place["at"] for place in data["places"]} >= {first["at"]}
+    verdict = Verdict.read(campaign / "runs" / RUN / "verdict.json")
+    for check in verdict.checks[:-1]:
+        again = json.loads(show(campaign, RUN, "--check", check.name, "--json"))
+        if check.value is not None and again["places"]:
+            assert again["places"][0]["value"] == pytest.approx(check.value, abs=1e-6), check.name
+
+
+def test_checks_that_cannot_be_made_again_say_why(campaign):
+    run = campaign / "runs" / RUN
+    with pytest.raises(
+        InputError, match="the run has no check 'late'; it has transit_error_median"
+    ):
+        show(campaign, RUN, "--check", "late")
+    with pytest.raises(InputError, match="an earlier version of nagi made the check 'processors_b"):
+        show(campaign, RUN, "--check", "processors_busy")
+    with pytest.raises(InputError, match="--check is of one run; name it: nagi show"):
+        show(campaign, "--check", "late")
+    (run / "packets.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match=r"packets\.parquet: "):
+        show(campaign, RUN, "--check", "transit_error_max")
+    (run / "packets.parquet").unlink()
+    with pytest.raises(InputError, match="the run has not kept its packets; run it again with"):
+        show(campaign, RUN, "--check", "transit_error_max")
+
+
+def test_a_stranger_s_record_of_packets_is_refused(campaign):
+    """It has a link of another plan, and the manifest's sums say that it is right."""
+    run = campaign / "runs" / RUN
+    table = pd.read_parquet(run / "packets.parquet")
+    table["link"] = "elsewhere"
+    table.to_parquet(run / "packets.parquet")
+    manifest = Manifest.read(run / "manifest.json")
+    sums = {**manifest.files, "packets.parquet": FileSum.of(run / "packets.parquet")}
+    manifest.model_copy(update={"files": sums}).write(run / "manifest.json")
+    with pytest.raises(InputError, match=r"packets\.parquet: not a record of this run: "):
+        show(campaign, RUN, "--check", "replay_differences")

@@ -72,7 +72,13 @@ def recheck(run: Path, name: str) -> Recheck:
         sent,
         late_ns=most_late_ns(links.virtual_time),
     )
-    values = measure(plan, links, manifest.nodes.values(), evidence, switches)[name]
+    values = measure(plan, links, manifest.nodes.values(), evidence, switches).get(name)
+    if values is None:
+        raise refuse(
+            f"an earlier version of nagi made the check {name!r}, and this one does not",
+            "`nagi show` has what it measured",
+            file=str(run / VERDICT),
+        )
     make = evidence.witnesses.get(name)
     return Recheck(check, sorted(values, reverse=True), None if make is None else make())
 
