@@ -225,3 +225,38 @@ def test_the_command_does_without_pandas():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def many_connections(path, *, until: int):
+    """500 connections of 100 bytes each; what those after the first 20 acknowledge beyond `until`
+    was not captured."""
+    packets = []
+    for number in range(500):
+        port = 1000 + number
+        packets += [*handshake(dport=port), data(1, 100, dport=port)]
+        packets[-3]["TCP"].sport, packets[-3]["TCP"].dport = port, 40000
+        packets[-2]["TCP"].dport = port
+        packets.append(ack(until if number >= 20 else 101, sport=port))
+    return pcap(path, packets)
+
+
+def test_all_rows_of_many_connections_are_printed(tmp_path):
+    """More than are laid out at once; 20,000 took a minute and 490 MB."""
+    capture = many_connections(tmp_path / "many.pcap", until=101)
+    said = metrics(capture, "--all").splitlines()
+    for direction in "<>":
+        for number in (0, 199, 200, 399, 400, 499):
+            labels = [line.split()[0] for line in said if line.strip()]
+            # In the tables of goodput, packets and RTT.
+            assert labels.count(f"{number}{direction}") == 3
+    assert {line.split()[2] for line in said if line.strip().startswith("499>")} >= {
+        "10.0.0.2:1499"
+    }
+
+
+def test_warnings_about_many_connections_are_bounded(tmp_path):
+    capture = many_connections(tmp_path / "many.pcap", until=100_001)
+    done = CliRunner().invoke(make_app(["metrics"]), ["metrics", str(capture), "--csv"])
+    assert done.exit_code == 0
+    assert done.stderr.count("were acknowledged that the capture does not have") == 10
+    assert "so it is of 470 more directions; their goodput is not known" in done.stderr

@@ -27,6 +27,7 @@ Network = IPv4Network | IPv6Network
 # Below this share of bytes that were captured, goodput is not that of the connection.
 MIN_COVERAGE = 0.99
 Row = dict[str, Any]
+_MAX_WARNINGS = 10  # of one kind, each about a connection
 
 # Columns that are made of those of the capture.
 DERIVED: dict[str, str] = {
@@ -143,15 +144,24 @@ class Overview:
     def warnings(self) -> list[str]:
         twice = sum(row["captured_twice"] for both in self.connections for row in both)
         lines = warnings(self.name, self.totals, twice)
-        for row in (row for both in self.connections for row in both):
-            coverage = _coverage(row)
-            if coverage is not None and coverage < MIN_COVERAGE:
-                lines.append(
-                    f"{self.name}: of connection {row['connection']}, "
-                    f"{row['uncaptured_bytes']:,} bytes were acknowledged that the capture does "
-                    f"not have ({coverage:.1%} covered): it missed packets, so goodput is not "
-                    "known; capture with a larger buffer (tcpdump -B), or at a quieter host"
-                )
+        missed = [
+            (row, coverage)
+            for both in self.connections
+            for row in both
+            if (coverage := _coverage(row)) is not None and coverage < MIN_COVERAGE
+        ]
+        lines += [
+            f"{self.name}: of connection {row['connection']}, {row['uncaptured_bytes']:,} bytes "
+            f"were acknowledged that the capture does not have ({coverage:.1%} covered): it missed "
+            "packets, so goodput is not known; capture with a larger buffer (tcpdump -B), or at a "
+            "quieter host"
+            for row, coverage in missed[:_MAX_WARNINGS]
+        ]
+        if (more := len(missed) - _MAX_WARNINGS) > 0:
+            lines.append(
+                f"{self.name}: so it is of {more:,} more directions; their goodput is not known, "
+                "and their `coverage` is in --csv and --json"
+            )
         return lines
 
     def notices(self) -> list[str]:

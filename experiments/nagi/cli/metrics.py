@@ -7,9 +7,10 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from ipaddress import ip_network
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -17,7 +18,7 @@ import typer
 from nagi_captures.reading import STANDARD_INPUT, on_all_processors
 from nagi_contracts.errors import InputError, refuse
 from nagi_reports import overview
-from nagi_reports.overview import Choice, Network, Overview
+from nagi_reports.overview import Choice, Network, Overview, Row
 from rich.table import Table
 
 from nagi.terminal.console import Json, complain, error_console, out_console, write_json, write_line
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from nagi_contracts.units import Quantity
 
 _SHOWN = 20  # connections, if not all are asked for
+_PART = 400  # rows of a table that are laid out together
+_ENDS = ("from", "to")
 _Kind = TypeVar("_Kind", bound="Quantity")
 _SELECT, _OUTPUT, _PAIR, _PLOT = "Connections", "Output", "Two captures of one path", "Plot"
 
@@ -265,20 +268,20 @@ def _plot(path: Path, found: Overview, connection: int | None, tunnels: bool) ->
 def _show(found: Overview, is_named: bool) -> None:
     if is_named:
         write_line(f"{found.name}:")
-    tables = []
     is_part = found.totals.start_ns is not None or found.totals.end_ns is not None
-    if rows := list(found.rows("tcp")):
-        tables += [_payload_table(rows), _packet_table(rows, is_part), _path_table(rows)]
-    if udp := list(found.rows("udp")):
-        tables.append(_udp_table(udp))
-    for table in tables:
-        out_console.print(table)
-        out_console.print()
+    is_any = False
+    for protocol, make in (
+        ("tcp", _payload_table),
+        ("tcp", partial(_packet_table, is_part=is_part)),
+        ("tcp", _path_table),
+        ("udp", _udp_table),
+    ):
+        is_any |= _print_rows(found.rows(protocol), make)
     if found.left_out:
         write_line(f"{found.left_out:,} more connections: --all shows them")
-    if not tables:
+    if not is_any:
         write_line(f"{found.name}: none of its connections was asked for")
-    if any(map(_is_of_sender, rows)):
+    if any(map(_is_of_sender, found.rows("tcp"))):
         write_line(
             "* captured at the sender: AG is what was sent, not what arrived; give the receiver's "
             "capture for that"
@@ -294,26 +297,67 @@ def _show(found: Overview, is_named: bool) -> None:
         write_line(line)
 
 
-def _is_of_sender(row: dict[str, Any]) -> bool:
+@dataclass
+class _Grid:
+    """A table of texts. `from` and `to` are left-aligned, and folded where there is no room."""
+
+    title: str
+    heads: Sequence[str]
+    rows: list[Sequence[str]] = field(default_factory=list)
+
+    def add_row(self, *cells: str) -> None:
+        self.rows.append(cells)
+
+    def as_table(self) -> Table:
+        table = Table(
+            title=self.title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0)
+        )
+        for head in self.heads:
+            if head in _ENDS:
+                table.add_column(head, overflow="fold", min_width=9)
+            else:
+                table.add_column(head, justify="right", no_wrap=True)
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    def lines(self) -> Iterator[str]:
+        """The same, a line a row and as wide as that takes: thirty times as fast."""
+        rows = [self.heads, *self.rows]
+        widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+        sides = ["<" if head in _ENDS else ">" for head in self.heads]
+        for row in rows:
+            cells = zip(row, sides, widths, strict=True)
+            yield "  ".join(f"{cell:{side}{width}}" for cell, side, width in cells).rstrip()
+
+
+def _print_rows(rows: Iterator[Row], make: Callable[[list[Row]], _Grid]) -> bool:
+    """Print rows as a table that `make` makes; more than fit in one in parts, each with its own
+    heads. Return whether there was one."""
+    part = list(islice(rows, _PART))
+    if not part:
+        return False
+    following = list(islice(rows, _PART))
+    if not following:
+        out_console.print(make(part).as_table())
+    else:
+        write_line(make(part).title)
+        while part:
+            write_line("\n".join(make(part).lines()))
+            part, following = following, list(islice(rows, _PART))
+    out_console.print()
+    return True
+
+
+def _is_of_sender(row: Row) -> bool:
     return row["captured_at"] == "source" and bool(row["first_time_bytes"])
 
 
-def _table(title: str, *heads: str) -> Table:
-    """`#` is the number of a connection; > and < are its directions."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for head in heads:
-        if head in ("from", "to"):
-            table.add_column(head, overflow="fold", min_width=9)
-        else:
-            table.add_column(head, justify="right", no_wrap=True)
-    return table
-
-
-def _label(row: dict[str, Any]) -> str:
+def _label(row: Row) -> str:
     return f"{row['connection']}{'<' if row['direction'] else '>'}"
 
 
-def _ends(row: dict[str, Any]) -> tuple[str, str]:
+def _ends(row: Row) -> tuple[str, str]:
     return (
         overview.endpoint(row["source"], row["source_port"]),
         overview.endpoint(row["destination"], row["destination_port"]),
@@ -328,10 +372,10 @@ def _count(value: int) -> str:
     return f"{value:,}" if value > 0 else "-"
 
 
-def _payload_table(rows: list[dict[str, Any]]) -> Table:
+def _payload_table(rows: list[Row]) -> _Grid:
     has_agi = any("agi" in row for row in rows)
     heads = ["#", "from", "to", "start s", "s", "MB", "AG Mb/s"]
-    table = _table("TCP: achieved goodput", *heads, *(("AGI", "/ ceiling") if has_agi else ()))
+    table = _Grid("TCP: achieved goodput", [*heads, *(("AGI", "/ ceiling") if has_agi else ())])
     for row in rows:
         has_payload = row["first_time_bytes"] > 0
         cells = [_number(row["start_s"])]
@@ -351,7 +395,7 @@ def _payload_table(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _packet_table(rows: list[dict[str, Any]], is_part: bool) -> Table:
+def _packet_table(rows: list[Row], *, is_part: bool) -> _Grid:
     """`is_part`: what is measured is a part of the capture (--from, --to)."""
     shown = {
         "data": "data_packets_inside",
@@ -365,7 +409,7 @@ def _packet_table(rows: list[dict[str, Any]], is_part: bool) -> Table:
             "SACKs": "sack_blocks",
             "zero win.": "zero_window_packets",
         }
-    table = _table("Packets", "#", "all", *shown, "retr. %")
+    table = _Grid("Packets", ["#", "all", *shown, "retr. %"])
     for row in rows:
         rate = row["retransmission_rate"]
         counts = [_count(row[name]) for name in shown.values()]
@@ -374,10 +418,10 @@ def _packet_table(rows: list[dict[str, Any]], is_part: bool) -> Table:
     return table
 
 
-def _path_table(rows: list[dict[str, Any]]) -> Table:
+def _path_table(rows: list[Row]) -> _Grid:
     names = ("min", "median", "p99", "max")
     options = ("MSS", "scale", "captured at")
-    table = _table("RTT (ms), options of the SYN", "#", "handshake", *names, *options)
+    table = _Grid("RTT (ms), options of the SYN", ["#", "handshake", *names, *options])
     for row in rows:
         table.add_row(
             _label(row),
@@ -390,8 +434,8 @@ def _path_table(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _udp_table(rows: list[dict[str, Any]]) -> Table:
-    table = _table("UDP", "#", "from", "to", "start s", "packets", "MB", "Mb/s")
+def _udp_table(rows: list[Row]) -> _Grid:
+    table = _Grid("UDP", ["#", "from", "to", "start s", "packets", "MB", "Mb/s"])
     for row in rows:
         table.add_row(
             _label(row),
