@@ -11,7 +11,7 @@ from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import ROOT
-from specs import GOOD
+from specs import GOOD, two_links
 
 ACHIEVEMENT = ROOT / "experiments" / "achievement-2008.yaml"
 
@@ -279,7 +279,7 @@ BAD = [
     ("delay: 5 ms", "jitter: {mean: 1 ms}",
      11, "links.radio.jitter", "no jitter distribution; add `distribution: ...`, one of: exponen"),
     ("delay: 5 ms", "jitter: 1 ms",
-     11, "links.radio.jitter", "'1 ms' in place of a mapping; known here: correlation, deviation"),
+     11, "links.radio.jitter", "'1 ms' does not say how jitter is distributed; write `{distribution: un"),
     ("delay: 5 ms", "jitter: {distribution: normal, mean: 1 ms}",
      11, "links.radio.jitter.mean", "unknown key `mean`; known here: correlation, deviation, d"),
     ("delay: 5 ms", "keep_order: false",
@@ -497,3 +497,54 @@ def test_merged_keys_are_named_by_the_line_of_their_mapping(tmp_path):
         read(tmp_path, text)
     lines = re.findall(r":(\d+): links\.(wired|other)\.delay: 45 has no unit", str(refusal.value))
     assert lines == [("7", "wired"), ("8", "other")]
+
+
+TAIL = """\
+duration: 4 s
+matrix: {scheme: [cubic]}
+report: {x: scheme}
+"""
+
+
+@pytest.mark.parametrize(
+    ("alone", "whole"),
+    [
+        ("loss: 1 %", "loss: {model: bernoulli, rate: 1 %}"),
+        ("loss: 0.01", "loss: {model: bernoulli, rate: 1 %}"),
+        ("duplication: 1 %", "duplication: {rate: 1 %}"),
+        ("corruption: 0.5 %", "corruption: {rate: 0.5 %}"),
+    ],
+)
+def test_a_rate_alone_means_the_plain_model(tmp_path, alone, whole):
+    plans = []
+    for text in (alone, whole):
+        path = tmp_path / "spec.yaml"
+        path.write_text(
+            two_links("alone", "rate: 10 Mb/s", f"delay: 1 ms, {text}", "scheme: $scheme", TAIL)
+        )
+        (point,) = read_experiment(path, None)
+        (plan,) = plan_runs(point, None)
+        plans.append(plan.links[1].forward)
+    assert plans[0] == plans[1]
+    assert plans[0].loss.describe() != "none" or plans[0].effects
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("jitter: 5 ms", "'5 ms' does not say how jitter is distributed; write `{distribution: un"),
+        ("reordering: 1 %", "'1 %' does not say how long packets are held; write `{rate: 1 %, de"),
+        ("loss: 101 %", "a share of 101 % is out of range; give 0 % to 100 %, or 0 to 1"),
+        ("loss: true", "true in place of a mapping"),
+    ],
+)
+def test_a_value_alone_that_does_not_say_enough_names_the_right_form(tmp_path, text, complaint):
+    path = tmp_path / "spec.yaml"
+    path.write_text(
+        two_links("alone", "rate: 10 Mb/s", f"delay: 1 ms, {text}", "scheme: $scheme", TAIL)
+    )
+    with pytest.raises(InputError) as refused:
+        read_experiment(path, None)
+    (problem,) = refused.value.problems
+    assert f"{problem.what}; {problem.cure}".startswith(complaint)
+    assert problem.line and problem.key.startswith("links.")

@@ -4,24 +4,36 @@ is added to both classes."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
 from nagi_contracts.base import Contract, Strict, is_none
 from nagi_contracts.impairments.effects.corruption import Corruption, CorruptionPlan
 from nagi_contracts.impairments.effects.duplication import Duplication, DuplicationPlan
 from nagi_contracts.impairments.effects.reordering import Reordering, ReorderingPlan
+from nagi_contracts.impairments.plain import never_plain, plain
+from nagi_contracts.units import Share
+
+# A share alone is their rate.
+_Corruption = Annotated[Corruption, plain("rate", Share | Corruption)]
+_Duplication = Annotated[Duplication, plain("rate", Share | Duplication)]
+_Reordering = Annotated[
+    Reordering,
+    never_plain("how long packets are held", "write `{{rate: {}, delay: 5 ms}}`"),
+]
 
 
 class Effects(Strict):
     """By name, as settings of a direction of a link."""
 
-    corruption: Corruption | None = Field(
+    corruption: _Corruption | None = Field(
         None, description="packets that arrive with a wrong checksum; none if not given"
     )
-    duplication: Duplication | None = Field(
+    duplication: _Duplication | None = Field(
         None, description="packets that arrive twice; none if not given"
     )
-    reordering: Reordering | None = Field(
+    reordering: _Reordering | None = Field(
         None, description="packets that others overtake; none if not given"
     )
 

@@ -11,10 +11,18 @@ from nagi_contracts.impairments.jitters.exponential import ExponentialJitter, Ex
 from nagi_contracts.impairments.jitters.normal import NormalJitter, NormalJitterPlan
 from nagi_contracts.impairments.jitters.table import TableJitter, TableJitterPlan
 from nagi_contracts.impairments.jitters.uniform import UniformJitter, UniformJitterPlan
+from nagi_contracts.impairments.plain import never_plain
 
 Jitter = Annotated[
-    UniformJitter | NormalJitter | ExponentialJitter | TableJitter,
-    Field(discriminator="distribution"),
+    Annotated[
+        UniformJitter | NormalJitter | ExponentialJitter | TableJitter,
+        Field(discriminator="distribution"),
+    ],
+    never_plain(
+        "how jitter is distributed",
+        "write `{{distribution: uniform, half_width: {0}}}`, or `{{distribution: normal, "
+        "deviation: {0}}}`",
+    ),
 ]
 JitterPlan = Annotated[
     UniformJitterPlan | NormalJitterPlan | ExponentialJitterPlan | TableJitterPlan,

@@ -24,8 +24,10 @@ from nagi_contracts.impairments.losses.poisson import PoissonLoss, PoissonLossPl
 from nagi_contracts.impairments.losses.radio import RadioLossPlan
 from nagi_contracts.impairments.losses.sdr import SdrLoss, SdrLossPlan
 from nagi_contracts.impairments.losses.trace import TraceLoss, TraceLossPlan
+from nagi_contracts.impairments.plain import plain
+from nagi_contracts.units import Share
 
-Loss = Annotated[
+_Losses = Annotated[
     NoLoss
     | BernoulliLoss
     | PoissonLoss
@@ -37,6 +39,8 @@ Loss = Annotated[
     | SdrLoss,
     Field(discriminator="model"),
 ]
+# A rate alone is of Bernoulli losses.
+Loss = Annotated[_Losses, plain("rate", Share | _Losses, model="bernoulli")]
 LossPlan = Annotated[
     NoLossPlan
     | BernoulliLossPlan
