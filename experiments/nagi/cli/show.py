@@ -61,8 +61,10 @@ def show(
     ] = None,
     json_: Json = False,
 ) -> None:
-    """Print state and results of a campaign, or everything about one run; change nothing. A run's
-    own directory does in place of the two."""
+    """Print state and results of a campaign, or everything about one run; change nothing.
+
+    The directory of a run takes the place of both arguments.
+    """
     if run is None and directory.parent.name == "runs" and (directory / PLAN).exists():
         directory, run = directory.parent.parent, directory.name
     held = existing_campaign(directory)
