@@ -279,7 +279,7 @@ BAD = [
     ("delay: 5 ms", "jitter: {mean: 1 ms}",
      11, "links.radio.jitter", "no jitter distribution; add `distribution: ...`, one of: exponen"),
     ("delay: 5 ms", "jitter: 1 ms",
-     11, "links.radio.jitter", "'1 ms' does not say how jitter is distributed; write `{distribution: un"),
+     11, "links.radio.jitter", "'1 ms' does not say how jitter is distributed; write"),
     ("delay: 5 ms", "jitter: {distribution: normal, mean: 1 ms}",
      11, "links.radio.jitter.mean", "unknown key `mean`; known here: correlation, deviation, d"),
     ("delay: 5 ms", "keep_order: false",
