@@ -21,9 +21,8 @@ _FILE_HEADER, _RECORD_HEADER = 24, 16  # bytes
 
 class Capture:
     """One running capture of an interface into a file. `virtual`: where no packets come while
-    tcpdump runs, but where its readings of the clock take time: it runs once nobody else wants to.
-    A megabyte is written at once: a system call a page takes the processor from what is
-    measured."""
+    tcpdump runs. A megabyte is written at once: a system call a page takes the processor from
+    what is measured."""
 
     def __init__(
         self, interface: str, path: str, snap_bytes: int, user: str, *, virtual: bool = False
@@ -33,7 +32,6 @@ class Capture:
         self._log = path + ".log"
         command = [
             *unprivileged(user, "net_raw"),
-            *(("chrt", "--idle", "0") if virtual else ()),
             "stdbuf",
             "--output=1M",
             "tcpdump",
