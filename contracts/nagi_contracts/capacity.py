@@ -20,7 +20,8 @@ def bottleneck_bps(plan: RunPlan, flow: FlowPlan, start_s: float, end_s: float) 
     at the receiver from `start_s` until `end_s`, in seconds of the run."""
     start_ns, end_ns = round(start_s * 1e9), round(end_s * 1e9)
     path = [plan.channel(direction) for direction in flow.path]
-    if end_ns <= start_ns or all(channel.rate_trace is None for channel in path):
+    is_steady = all(channel.rate_trace is None and channel.delay_trace is None for channel in path)
+    if end_ns <= start_ns or is_steady:
         return flow.bottleneck_bps
     offered = [offered_bits(path[index:], start_ns, end_ns) for index in range(len(path))]
     return min(round(bits * 10**9 / (end_ns - start_ns)) for bits in offered if bits is not None)
@@ -30,13 +31,16 @@ def offered_bits(path: Sequence[DirectionPlan], start_ns: int, end_ns: int) -> F
     """Return how many bits the first direction of `path` can send of what arrives at the end of the
     path in [start, end), if nothing waits on the way; None if it has no rate."""
     first = path[0]
-    if first.rate_trace is None:
-        if first.rate_bps is None:
-            return None
+    if first.rate_trace is None and first.rate_bps is None:
+        return None
+    if first.rate_bps is not None and all(channel.delay_trace is None for channel in path):
         return Fraction(first.rate_bps * (end_ns - start_ns), 10**9)
     windows = [(start_ns, end_ns)]
     for channel in reversed(path):
         windows = [each for window in windows for each in departures(channel, *window)]
+    if first.rate_trace is None:
+        sending_ns = sum(end - begin for begin, end in windows)
+        return Fraction((first.rate_bps or 0) * sending_ns, 10**9)
     return sum((first.rate_trace.bits(begin, end) for begin, end in windows), Fraction(0))
 
 

@@ -19,7 +19,7 @@ pytestmark = in_virtual_time
 HANDOFF = """rate_trace: {steps: {0 s: 4 Mb/s, 13 s: 12 Mb/s}, period: 60 s}, delay: 10 ms, \
 queue: 50 packets"""
 # From 60 ms to 20 within the interval: 40 ms more of what is sent arrives in it.
-NEARER = """rate_trace: {steps: {0 s: 6 Mb/s}, period: 60 s}, queue: 50 packets, \
+NEARER = """rate: 6 Mb/s, queue: 50 packets, \
 delay_trace: {steps: {0 s: 60 ms, 13 s: 20 ms}, period: 60 s}"""
 
 
