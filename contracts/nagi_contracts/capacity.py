@@ -55,11 +55,9 @@ def most_payload(plan: RunPlan, flow: FlowPlan, start_ns: int, end_ns: int) -> i
         for direction, channel in zip(flow.path, path, strict=True)
     ):
         return None
-    payload = flow.payload_bytes
-    if flow.traffic == "command":  # which may send datagrams
-        payload = max(payload, flow.max_datagram_bytes)
+    payload = flow.full_payload(sends_datagrams=True)  # nobody knows of commands
     found = []
-    waiting: float = 0  # bytes, in the queues behind
+    waiting: float = 0  # bytes, in the queues downstream
     for index in range(len(path) - 1, -1, -1):
         bits = offered_bits(path[index:], start_ns, end_ns)
         if bits is None:
@@ -77,8 +75,8 @@ def most_payload(plan: RunPlan, flow: FlowPlan, start_ns: int, end_ns: int) -> i
 
 
 def departures(channel: DirectionPlan, start_ns: int, end_ns: int) -> Iterator[tuple[int, int]]:
-    """Yield when packets are sent that have passed a direction's delay in [start, end). Where
-    order is kept, a packet waits for those before it after the delay has become smaller."""
+    """Yield the intervals in which packets enter a direction's delay that leave it in [start, end).
+    Where order is kept, a packet waits for those before it once the delay has become smaller."""
     if channel.delay_trace is None:
         begin, end = (max(0, each - channel.delay_ns) for each in (start_ns, end_ns))
         if begin < end:

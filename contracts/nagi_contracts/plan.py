@@ -548,6 +548,12 @@ class FlowPlan(Contract):
         ip_header = 40 if ":" in self.sender_address else 20
         return self.packet_bytes - ip_header - UDP_HEADER
 
+    def full_payload(self, *, sends_datagrams: bool) -> int:
+        """Return the payload of a full-size packet in bytes. A command's datagrams
+        (`sends_datagrams`) hold more than its segments, whose header is larger."""
+        is_datagram = self.traffic == "command" and sends_datagrams
+        return self.max_datagram_bytes if is_datagram else self.payload_bytes
+
     def path_back(self) -> list[LinkDirection]:
         """From receiver to sender."""
         return self.back or [direction.reversed() for direction in reversed(self.path)]

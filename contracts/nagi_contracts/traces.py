@@ -4,14 +4,23 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
+from typing import TypeVar
 
 from pydantic import Field
 
 from nagi_contracts.base import Contract
+
+Number = TypeVar("Number", int, float)
+
+
+def spans(steps: Sequence[tuple[int, Number]], period_ns: int) -> list[tuple[int, int, Number]]:
+    """Return (start, end, value) of each step within a period, in ns."""
+    ends = [at for at, _ in steps[1:]] + [period_ns]
+    return [(at, end, value) for (at, value), end in zip(steps, ends, strict=True)]
 
 
 class StepTrace(Contract):
@@ -38,9 +47,9 @@ class StepTrace(Contract):
 
     def pieces(self, end_ns: int) -> Iterator[tuple[int, int, int]]:
         """Yield (start, end, value) of each piece, in ns, from the run's start until `end_ns`."""
-        ends = [at for at, _ in self.steps[1:]] + [self.period_ns]
+        within = spans(self.steps, self.period_ns)
         for begin in range(0, end_ns, self.period_ns):
-            for (at, value), end in zip(self.steps, ends, strict=True):
+            for at, end, value in within:
                 if begin + at >= end_ns:
                     return
                 yield begin + at, min(begin + end, end_ns), value
@@ -56,8 +65,7 @@ class StepTrace(Contract):
     @cached_property
     def _until_step(self) -> list[int]:
         """Value x time from the period's start until each step, and until the period's end."""
-        ends = [at for at, _ in self.steps[1:]] + [self.period_ns]
-        each = (value * (end - at) for (at, value), end in zip(self.steps, ends, strict=True))
+        each = (value * (end - at) for at, end, value in spans(self.steps, self.period_ns))
         return list(accumulate(each, initial=0))
 
 

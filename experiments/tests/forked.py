@@ -56,7 +56,7 @@ def nagi(
 
 @cache
 def _loaded() -> subprocess.Popen[str]:
-    """The process that has loaded the command. It ends with this one, as its input does."""
+    """Start the process that has loaded the command. It ends with this one, as its input does."""
     return subprocess.Popen(
         [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -234,7 +234,7 @@ def _slower_server(case):
 
 
 def _more_than_possible(case):
-    """Of each packet only a payload of 1 byte would be possible, by the plan."""
+    """Have the plan permit a payload of 1 byte a packet."""
     up, down = case.plan.flows
     up = up.model_copy(update={"payload_bytes": 1})
     case.plan = case.plan.model_copy(update={"flows": [up, down]})

@@ -71,13 +71,16 @@ def test_an_interval_is_measured_alone():
     )
 
 
-def test_connections_are_chosen_and_sorted(tmp_path):
-    def conversation(port, size):
-        packets = [*handshake(dport=port), data(1, size, dport=port), ack(1 + size, sport=port)]
-        packets[1]["TCP"].sport, packets[1]["TCP"].dport = port, 40000
-        packets[2]["TCP"].dport = port
-        return packets
+def conversation(port, size, acknowledged=None):
+    """A connection to `port` with one segment; acknowledged is what it has, if nothing else is."""
+    until = 1 + size if acknowledged is None else acknowledged
+    packets = [*handshake(dport=port), data(1, size, dport=port), ack(until, sport=port)]
+    packets[1]["TCP"].sport, packets[1]["TCP"].dport = port, 40000
+    packets[2]["TCP"].dport = port
+    return packets
 
+
+def test_connections_are_chosen_and_sorted(tmp_path):
     made = pcap(tmp_path / "a.pcap", [*conversation(5001, 100), *conversation(5002, 300)])
 
     def ports(*arguments):
@@ -230,14 +233,10 @@ def test_the_command_does_without_pandas():
 def many_connections(path, *, until: int):
     """500 connections of 100 bytes each; what those after the first 20 acknowledge beyond `until`
     was not captured."""
-    packets = []
-    for number in range(500):
-        port = 1000 + number
-        packets += [*handshake(dport=port), data(1, 100, dport=port)]
-        packets[-3]["TCP"].sport, packets[-3]["TCP"].dport = port, 40000
-        packets[-2]["TCP"].dport = port
-        packets.append(ack(until if number >= 20 else 101, sport=port))
-    return pcap(path, packets)
+    connections = [
+        conversation(1000 + number, 100, until if number >= 20 else 101) for number in range(500)
+    ]
+    return pcap(path, [packet for packets in connections for packet in packets])
 
 
 def test_all_rows_of_many_connections_are_printed(tmp_path):

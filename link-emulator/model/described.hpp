@@ -64,7 +64,7 @@ struct StepsField {
   Bound<double> bound;
 };
 
-/// That one member is not above another; it has no key of its own.
+/// A rule, and no key: one member is at most another.
 template <class Config, class Value>
 struct NotAbove {
   std::string_view key;

@@ -129,6 +129,17 @@ def find_capture(run: Path, file: str) -> Path | None:
     return run / found[0] if found else None
 
 
+def require_capture(run: Path, file: str, without: str) -> Path:
+    """Return a capture of a run as find_capture() does. Raises InputError if there is none;
+    `without`: what cannot be done then."""
+    found = find_capture(run, file)
+    if found is None:
+        raise refuse(
+            "this capture is missing", f"restore it; without it {without}", file=str(run / file)
+        )
+    return found
+
+
 def build_table(out: Path, campaign: Campaign) -> pd.DataFrame:
     """Return the table of all runs of a campaign that came to their end; write results.parquet.
     Raises InputError if a run's files are not as large as they were when they were recorded."""
@@ -185,13 +196,7 @@ class Recorded:
         manifest = Manifest.read(run / "manifest.json")
         captures = {}
         for capture in plan.captures:
-            path = find_capture(run, capture.file)
-            if path is None:
-                raise refuse(
-                    "this capture is missing",
-                    "restore it; without it the run's metrics cannot be computed again",
-                    file=str(run / capture.file),
-                )
+            path = require_capture(run, capture.file, "the run's metrics cannot be computed again")
             captures[capture.node, capture.link] = path
         verdict = Verdict.read(run / "verdict.json")
         measure = plan.measure
@@ -307,7 +312,9 @@ def _of_flow(recorded: Recorded, flow: FlowPlan) -> dict[str, Any]:
         "measured_s": seconds,
         "goodput_bps": goodput,
         "agi": agi(goodput, bottleneck),
-        "agi_ceiling": agi_ceiling(_most_payload(recorded, flow), flow.packet_bytes),
+        "agi_ceiling": agi_ceiling(
+            flow.full_payload(sends_datagrams=_sends_datagrams(recorded, flow)), flow.packet_bytes
+        ),
         "segments_sent": sent.data_packets if sent else 0,
         "segments_retransmitted": sent.retransmitted_packets if sent else 0,
         "queue_overflows": overflows,
@@ -336,14 +343,10 @@ def _of_flow(recorded: Recorded, flow: FlowPlan) -> dict[str, Any]:
     return {name: known(value) for name, value in values.items()}
 
 
-def _most_payload(recorded: Recorded, flow: FlowPlan) -> int:
-    """Return the payload of a flow's full-size packet, in bytes: of a command's that sent
-    datagrams, theirs, whose header is smaller than a segment's."""
+def _sends_datagrams(recorded: Recorded, flow: FlowPlan) -> bool:
+    """Return whether the receiver's capture has UDP datagrams of a flow's."""
     flows = recorded.scans[receiving(flow)].flows
-    protocols = set(flows["protocol"][is_of(flows, flow)])
-    if flow.traffic == "command" and "udp" in protocols:
-        return flow.max_datagram_bytes
-    return flow.payload_bytes
+    return "udp" in set(flows["protocol"][is_of(flows, flow)])
 
 
 def _at_sender(recorded: Recorded, flow: FlowPlan, sent: Any) -> dict[str, Any]:
@@ -404,7 +407,7 @@ def _between(recorded: Recorded, flow: FlowPlan) -> dict[str, Any]:
 
 
 def _has_delay_trace(plan: RunPlan, path: Sequence[LinkDirection]) -> bool:
-    """Whether the propagation delay of a path changes, so that delays do not tell who waited."""
+    """Return whether a trace changes a path's propagation delay: delays do not tell waits then."""
     return any(plan.channel(direction).delay_trace is not None for direction in path)
 
 

@@ -9,6 +9,7 @@ from pydantic import Discriminator, Field, Tag
 
 from nagi_contracts.base import Contract, Strict
 from nagi_contracts.impairments.steps import Steps, steps_field
+from nagi_contracts.traces import spans
 from nagi_contracts.units import Duration, Level
 
 
@@ -23,8 +24,7 @@ class SnrTracePlan(Contract):
     @property
     def mean_db(self) -> float:
         """Over time, of the levels."""
-        ends = [at for at, _ in self.steps[1:]] + [self.period_ns]
-        weighted = (level * (end - at) for (at, level), end in zip(self.steps, ends, strict=True))
+        weighted = (level * (end - at) for at, end, level in spans(self.steps, self.period_ns))
         return sum(weighted) / self.period_ns
 
 

@@ -52,7 +52,7 @@ from nagi.records.switch_records import read_account, read_samples
 from nagi.records.transmissions import Transmissions, frames_table, read_transmissions
 from nagi.records.transmissions import to_table as transmissions_table
 from nagi.verdict.certificate import certify, failed, most_late_ns
-from nagi.verdict.evidence import RADIOS, gather
+from nagi.verdict.evidence import RADIOS, Evidence, gather
 
 PLAN, MANIFEST, VERDICT = "plan.json", "manifest.json", "verdict.json"
 LINKS, FLOWS, TCP_INFO = "links.json", "flows.json", "tcp_info.parquet"
@@ -124,18 +124,31 @@ def judge(
     transmissions: Transmissions | None,
 ) -> Verdict:
     """The certificate's verdict."""
-    began = nodes[EMULATOR].began_realtime_s
-    evidence = gather(
+    evidence = evidence_of(plan, links, nodes, records, target, switches, transmissions)
+    return certify(plan, links, nodes.values(), evidence, switches)
+
+
+def evidence_of(
+    plan: RunPlan,
+    links: Links,
+    nodes: dict[str, NodeRecord],
+    records: Records,
+    run: Path,
+    switches: Switches | None,
+    transmissions: Transmissions | None,
+) -> Evidence:
+    """Gather the evidence of a run whose captures are in `run`. Raises InputError if records or
+    captures make no sense."""
+    return gather(
         plan,
-        began,
+        nodes[EMULATOR].began_realtime_s,
         records,
-        target,
+        run,
         own_clocks(nodes),
         switches,
         transmissions,
         late_ns=most_late_ns(links.virtual_time),
     )
-    return certify(plan, links, nodes.values(), evidence, switches)
 
 
 def collect(

@@ -16,13 +16,12 @@ from nagi_contracts.records import Check, Manifest, Verdict
 from nagi_contracts.switches import Switches
 from nagi_reports.parquet import read_parquet
 
-from nagi.campaign.collection import LINKS, MANIFEST, PLAN, SWITCHES, VERDICT, own_clocks
+from nagi.campaign.collection import LINKS, MANIFEST, PLAN, SWITCHES, VERDICT, evidence_of
 from nagi.campaign.retention import PACKETS, TRANSMISSIONS
-from nagi.labs.shape import EMULATOR
 from nagi.records import packets, transmissions
 from nagi.records.packets import Records
-from nagi.verdict.certificate import measure, most_late_ns
-from nagi.verdict.evidence import Value, gather
+from nagi.verdict.certificate import measure
+from nagi.verdict.evidence import Value
 
 
 @dataclass(frozen=True)
@@ -62,16 +61,7 @@ def recheck(run: Path, name: str) -> Recheck:
         if plan.records_transmissions()
         else None
     )
-    evidence = gather(
-        plan,
-        manifest.nodes[EMULATOR].began_realtime_s,
-        recorded,
-        run,
-        own_clocks(manifest.nodes),
-        switches,
-        sent,
-        late_ns=most_late_ns(links.virtual_time),
-    )
+    evidence = evidence_of(plan, links, manifest.nodes, recorded, run, switches, sent)
     values = measure(plan, links, manifest.nodes.values(), evidence, switches).get(name)
     if values is None:
         raise refuse(

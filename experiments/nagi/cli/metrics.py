@@ -322,7 +322,7 @@ class _Grid:
         return table
 
     def lines(self) -> Iterator[str]:
-        """The same, a line a row and as wide as that takes: thirty times as fast."""
+        """Yield the table as lines, as wide as its cells are: thirty times as fast as rich."""
         rows = [self.heads, *self.rows]
         widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
         sides = ["<" if head in _ENDS else ">" for head in self.heads]
@@ -338,13 +338,15 @@ def _print_rows(rows: Iterator[Row], make: Callable[[list[Row]], _Grid]) -> bool
     if not part:
         return False
     following = list(islice(rows, _PART))
+    grid = make(part)
     if not following:
-        out_console.print(make(part).as_table())
+        out_console.print(grid.as_table())
     else:
-        write_line(make(part).title)
-        while part:
-            write_line("\n".join(make(part).lines()))
-            part, following = following, list(islice(rows, _PART))
+        write_line(grid.title)
+        write_line("\n".join(grid.lines()))
+        while following:
+            write_line("\n".join(make(following).lines()))
+            following = list(islice(rows, _PART))
     out_console.print()
     return True
 
@@ -354,6 +356,7 @@ def _is_of_sender(row: Row) -> bool:
 
 
 def _label(row: Row) -> str:
+    """Return the number of a row's connection; > and < are its directions."""
     return f"{row['connection']}{'<' if row['direction'] else '>'}"
 
 

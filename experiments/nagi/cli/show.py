@@ -211,7 +211,7 @@ def _show_run(status: CampaignStatus, wanted: str, json_: bool) -> None:
 
 
 def _show_check(status: CampaignStatus, wanted: str | None, name: str, json_: bool) -> None:
-    """What a check measured, by place, and the packets and instants behind it, the worst first."""
+    """Print what a check measured, by place, and packets and instants behind it, worst first."""
     from nagi.campaign.rechecking import recheck
 
     if wanted is None:

@@ -214,6 +214,13 @@ def replay(plan: RunPlan, records: Records, transmissions: Transmissions | None 
         return read_records(output)
 
 
+def differ(recorded: Records, due: Records) -> npt.NDArray[np.bool_]:
+    """Return which packets did not fare as the model says. Those still held have not fared yet."""
+    same = (recorded["fate"] == due["fate"]) & (recorded["left_ns"] == due["left_ns"])
+    found: npt.NDArray[np.bool_] = (fates(recorded) != HELD) & ~same
+    return found
+
+
 def in_order(records: Records) -> Records:
     """Records ordered by direction and arrival, as replay() has them; copies follow packets."""
     keys = (are_copies(records), records["index"], records["arrived_ns"], records["direction"])

@@ -238,7 +238,7 @@ def certify(
     evidence: Evidence,
     switches: Switches | None = None,
 ) -> Verdict:
-    """The verdict on a run that came to its end."""
+    """Return the verdict on a run that came to its end."""
     nodes = list(nodes)
     limits = limits_of(plan)
     measured = measure(plan, links, nodes, evidence, switches)

@@ -42,7 +42,7 @@ from nagi_contracts.plan import (
 from nagi_contracts.radios import Radios
 from nagi_contracts.records import HostClock, Information
 from nagi_contracts.switches import Switches
-from nagi_reports.analysis import find_capture
+from nagi_reports.analysis import require_capture
 
 from nagi.records.direction_numbers import direction_number, number_of, station_number
 from nagi.records.packets import (
@@ -52,6 +52,7 @@ from nagi.records.packets import (
     QUEUE_OVERFLOW,
     Records,
     are_copies,
+    differ,
     fates,
     in_order,
     replay,
@@ -113,7 +114,10 @@ def gather(
     recorded = in_order(records)
     due = replay(plan, recorded, transmissions)
     epoch_ns = int(began_realtime_s * 1e9)
-    files = {each.file: _require_capture(run, each.file) for each in plan.captures}
+    files = {
+        each.file: require_capture(run, each.file, "nobody can check the run again")
+        for each in plan.captures
+    }
     captures = {(each.node, each.link): _read(files[each.file], epoch_ns) for each in plan.captures}
     _check_commands(plan, captures)
     strangers = sorted({node for node, _ in captures} & set(own_clocks))
@@ -170,7 +174,7 @@ def gather(
     for subject, number, direction, last_direction in _directions(plan, crossings):
         mine = recorded["direction"] == number
         values["replay_differences"].append(
-            (float(_differences(recorded[mine], due[mine])), subject)
+            (float(differ(recorded[mine], due[mine]).sum()), subject)
         )
         mine &= ~are_copies(recorded)
         seen_ns = recorded["left_ns"][mine] + recorded["late_ns"][mine]
@@ -245,11 +249,11 @@ def _witnesses(
     epoch_ns: int,
     transmissions: Transmissions | None,
 ) -> dict[str, Witnesses]:
-    """By the checks that were measured from packets or transmissions."""
+    """Return the witnesses of checks that were measured from packets or transmissions."""
     late = partial(witnesses.late_packets, plan, recorded)
     astray = partial(
         witnesses.astray_packets,
-        [(each.subject, *each.timed, each.error_ns) for each in crossings],
+        [(each.subject, *each.timed_packets, each.error_ns) for each in crossings],
     )
     waited = partial(witnesses.waits_of_hosts, waits, epoch_ns)
     found: dict[str, Witnesses] = {
@@ -258,7 +262,7 @@ def _witnesses(
             ("capture_transit_median", "capture_transit_p99", "capture_transit_max"), astray
         ),
         "capture_unmatched": partial(
-            witnesses.unknown_packets, [(each.subject, *each.unknown) for each in crossings]
+            witnesses.unknown_packets, [(each.subject, *each.unknown_packets) for each in crossings]
         ),
         "replay_differences": partial(witnesses.different_packets, plan, recorded, due),
         **dict.fromkeys(host_response.CHECKS, waited),
@@ -402,8 +406,8 @@ class _Crossing:
     subject: str
     directions: list[LinkDirection]
     error_ns: Nanoseconds  # time between the captures, less what the links should have taken
-    timed: tuple[Nanoseconds, Nanoseconds]  # of these packets: identity, and when it was sent
-    unknown: tuple[Nanoseconds, Nanoseconds]  # received, but not recorded: identity, and when
+    timed_packets: tuple[Nanoseconds, Nanoseconds]  # of error_ns: identities, and when sent
+    unknown_packets: tuple[Nanoseconds, Nanoseconds]  # not recorded: identities, and when received
     unmatched: float  # share of the packets received that are unknown
     identity: Nanoseconds  # of packets received, sorted, each once; and when
     received_ns: Nanoseconds
@@ -456,24 +460,12 @@ def _crossings(
             subject=f"{flow.name}, {what}",
             directions=directions,
             error_ns=(arrived - sent_ns - inside)[both],
-            timed=(identity[both], sent_ns[both]),
-            unknown=(came[~recorded], received_ns[~recorded]),
+            timed_packets=(identity[both], sent_ns[both]),
+            unknown_packets=(came[~recorded], received_ns[~recorded]),
             unmatched=float((~recorded).mean()) if len(came) else 0.0,
             identity=came,
             received_ns=received_ns,
         )
-
-
-def _require_capture(run: Path, file: str) -> Path:
-    """Return where a capture is. Raises InputError if it is gone."""
-    found = find_capture(run, file)
-    if found is None:
-        raise refuse(
-            "this capture is missing",
-            "restore it; without it nobody can check the run again",
-            file=str(run / file),
-        )
-    return found
 
 
 def _goodput_surplus(
@@ -534,13 +526,6 @@ def _directions(
         for station in medium.stations:
             number = station_number(plan, medium.name, station.node)
             yield f"{medium.name} {station.node}", number, None, None
-
-
-def _differences(recorded: Records, due: Records) -> int:
-    """How many packets did not fare as the model says. Those still held have not fared yet."""
-    over = fates(recorded) != HELD
-    same = (recorded["fate"] == due["fate"]) & (recorded["left_ns"] == due["left_ns"])
-    return int((over & ~same).sum())
 
 
 def _has_steady_times(direction: DirectionPlan) -> bool:

@@ -55,7 +55,7 @@ _COLUMNS = [
 
 @dataclass(frozen=True)
 class Waits:
-    """What waited at a host: from when on, and how long."""
+    """Responses that a host owed: since when, by the capture's clock, and for how long."""
 
     since_ns: Nanoseconds
     waited_ns: Nanoseconds

@@ -15,7 +15,7 @@ import pandas as pd
 from nagi_captures.identities import Nanoseconds
 from nagi_contracts.plan import RunPlan
 
-from nagi.records.packets import HELD, Records, fates, to_table
+from nagi.records.packets import HELD, Records, differ, fates, to_table
 from nagi.records.transmissions import Transmissions
 from nagi.records.transmissions import to_table as transmissions_table
 from nagi.verdict.host_response import Waits
@@ -24,7 +24,7 @@ Witnesses = Callable[[], pd.DataFrame]  # makes the table once it is asked for
 
 
 def late_packets(plan: RunPlan, recorded: Records) -> pd.DataFrame:
-    """Return the packets that the emulator sent, by how late it sent them."""
+    """Return packets of the emulator's record by how late it was with each."""
     table = to_table(recorded[fates(recorded) != HELD], plan)
     return _worst_first(
         pd.DataFrame(
@@ -41,22 +41,22 @@ def late_packets(plan: RunPlan, recorded: Records) -> pd.DataFrame:
 
 def different_packets(plan: RunPlan, recorded: Records, due: Records) -> pd.DataFrame:
     """Return the packets that did not fare as the model says, in their order."""
-    over = fates(recorded) != HELD
-    same = (recorded["fate"] == due["fate"]) & (recorded["left_ns"] == due["left_ns"])
-    found = over & ~same
+    found = differ(recorded, due)
     table, model = to_table(recorded[found], plan), to_table(due[found], plan)
-    return pd.DataFrame(
-        {
-            "time_s": table["arrived_ns"] / 1e9,
-            "at": _places(table),
-            "packet": _names(table["identity"]),
-            "bytes": table["bytes"],
-            "fate": table["fate"].astype(str),
-            "left_s": table["left_ns"] / 1e9,
-            "fate_of_model": model["fate"].astype(str),
-            "left_s_of_model": model["left_ns"] / 1e9,
-        }
-    ).sort_values("time_s", kind="stable", ignore_index=True)
+    return _by_time(
+        pd.DataFrame(
+            {
+                "time_s": table["arrived_ns"] / 1e9,
+                "at": _places(table),
+                "packet": _names(table["identity"]),
+                "bytes": table["bytes"],
+                "fate": table["fate"].astype(str),
+                "left_s": table["left_ns"] / 1e9,
+                "fate_of_model": model["fate"].astype(str),
+                "left_s_of_model": model["left_ns"] / 1e9,
+            }
+        )
+    )
 
 
 def astray_packets(
@@ -85,9 +85,7 @@ def unknown_packets(crossings: Iterable[tuple[str, Nanoseconds, Nanoseconds]]) -
         pd.DataFrame({"time_s": received_ns / 1e9, "at": at, "packet": _names(identity)})
         for at, identity, received_ns in crossings
     ]
-    return _joined(parts, ["time_s", "at", "packet"]).sort_values(
-        "time_s", kind="stable", ignore_index=True
-    )
+    return _by_time(_joined(parts, ["time_s", "at", "packet"]))
 
 
 def waits_of_hosts(found: Iterable[tuple[str, Waits]], epoch_ns: int) -> pd.DataFrame:
@@ -108,15 +106,17 @@ def waits_of_hosts(found: Iterable[tuple[str, Waits]], epoch_ns: int) -> pd.Data
 def failed_transmissions(plan: RunPlan, transmissions: Transmissions, outcome: int) -> pd.DataFrame:
     """Return the transmissions with an outcome, in their order."""
     table = transmissions_table(transmissions[transmissions["outcome"] == outcome], plan)
-    return pd.DataFrame(
-        {
-            "time_s": table["start_ns"] / 1e9,
-            "at": _places(table),
-            "transmission": table["number"],
-            "attempt": table["attempt"],
-            "snr_db": table["snr_db"],
-        }
-    ).sort_values("time_s", kind="stable", ignore_index=True)
+    return _by_time(
+        pd.DataFrame(
+            {
+                "time_s": table["start_ns"] / 1e9,
+                "at": _places(table),
+                "transmission": table["number"],
+                "attempt": table["attempt"],
+                "snr_db": table["snr_db"],
+            }
+        )
+    )
 
 
 def _joined(parts: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
@@ -124,8 +124,12 @@ def _joined(parts: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
     return pd.concat(kept, ignore_index=True) if kept else pd.DataFrame(columns=columns)
 
 
+def _by_time(table: pd.DataFrame) -> pd.DataFrame:
+    return table.sort_values("time_s", kind="stable", ignore_index=True)
+
+
 def _worst_first(table: pd.DataFrame) -> pd.DataFrame:
-    """By the size of the last column."""
+    """Sort by the size of the last column."""
     size = table[table.columns[-1]].abs()
     return table.loc[size.sort_values(ascending=False, kind="stable").index].reset_index(drop=True)
 

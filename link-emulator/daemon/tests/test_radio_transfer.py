@@ -196,7 +196,7 @@ def test_only_nagi_link_and_its_keeper_have_capabilities(wire, tmp_path, user):
 
 
 def states(wire, pid: int | str) -> dict[str, int]:
-    """What all threads of a process have: the set of its effective capabilities, its user, ..."""
+    """Return what all threads of a process have: its sets of capabilities, and its user."""
     shown = wire.run("middle", "sh", "-c", f"cat /proc/{pid}/task/*/status")
     found = {}
     for name, base in (("CapEff", 16), ("CapPrm", 16), ("Uid", 10)):

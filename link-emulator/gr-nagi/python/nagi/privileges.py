@@ -45,8 +45,8 @@ def hurry() -> bool:
 
 
 def give_up_privileges(kept: int | None = None) -> None:
-    """What is computed here needs no capabilities, though nagi-link does. Threads that are started
-    later have none either. `kept`: one that stays, if it is there. Raises OSError."""
+    """Give up all capabilities but `kept`, also of threads that are started later: what is computed
+    here needs none, though nagi-link does. Raises OSError."""
     library = ctypes.CDLL("libcap-ng.so.0", use_errno=True)
     library.capng_get_caps_process()
     stays = kept is not None and library.capng_have_capability(_PERMITTED, kept) != 0
@@ -108,8 +108,8 @@ class Child:
 
 
 def _keep(theirs: socket.socket) -> NoReturn:
-    """The keeper: starts what it is told, ends it when it is told to or nagi-sdr is gone, and ends
-    as it did."""
+    """Be the keeper: start what is asked for, end it when asked to or once nagi-sdr is gone, and
+    end as it did."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's is for nagi-sdr, too
     message, received, _, _ = socket.recv_fds(theirs, 1 << 16, 64)
     theirs.close()
