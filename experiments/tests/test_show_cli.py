@@ -200,8 +200,27 @@ def test_checks_that_cannot_be_made_again_say_why(campaign):
     with pytest.raises(InputError, match=r"packets\.parquet: "):
         show(campaign, RUN, "--check", "transit_error_max")
     (run / "packets.parquet").unlink()
-    with pytest.raises(InputError, match="the run has not kept its packets; run it again with"):
-        show(campaign, RUN, "--check", "transit_error_max")
+    needs = (
+        r"the run has not kept packets\.parquet, which replay_differences may need; run it again"
+    )
+    with pytest.raises(InputError, match=needs):
+        show(campaign, RUN, "--check", "replay_differences")
+
+
+def test_checks_of_agents_need_no_packets(campaign):
+    """A campaign with `keep: {captures: none, packets: drop}` has removed what others need."""
+    for file in (campaign / "runs" / RUN).iterdir():
+        if file.name == "packets.parquet" or ".pcap" in file.name:
+            file.unlink()
+    found = json.loads(show(campaign, RUN, "--check", "agent_lateness", "--json"))
+    assert found["places"]
+    with pytest.raises(InputError, match=r"has not kept .*pcap.*, which replay_differences may n"):
+        show(campaign, RUN, "--check", "replay_differences")
+
+
+def test_a_run_is_shown_from_inside_its_directory(campaign, monkeypatch):
+    monkeypatch.chdir(campaign / "runs" / RUN)
+    assert facts(show(".", "--check", "offloads"))["run"].strip().startswith(RUN)
 
 
 def test_a_stranger_s_record_of_packets_is_refused(campaign):

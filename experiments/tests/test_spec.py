@@ -511,6 +511,7 @@ report: {x: scheme}
     [
         ("loss: 1 %", "loss: {model: bernoulli, rate: 1 %}"),
         ("loss: 0.01", "loss: {model: bernoulli, rate: 1 %}"),
+        ("loss: none, duplication: 1 %", "loss: {model: none}, duplication: {rate: 1 %}"),
         ("duplication: 1 %", "duplication: {rate: 1 %}"),
         ("corruption: 0.5 %", "corruption: {rate: 0.5 %}"),
     ],

@@ -1,21 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Impairments written as one value, as in `loss: 1 %`."""
+"""Impairments written as one value, as in `loss: 1 %` or `loss: none`."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection
+from typing import Any, get_args
 
-from pydantic import BeforeValidator
+from pydantic import BaseModel, BeforeValidator
 
 from nagi_contracts.errors import BadValue, shown
 
 
 def plain(rate: str, kind: Any, **fixed: str) -> BeforeValidator:
     """Take a value alone for the key `rate` of `kind`, whose other keys are `fixed`."""
-    return BeforeValidator(
-        lambda value: {**fixed, rate: value} if _is_alone(value) else value,
-        json_schema_input_type=kind,
-    )
+
+    def complete(value: Any) -> Any:
+        return {**fixed, rate: value} if _is_alone(value) else value
+
+    return BeforeValidator(complete, json_schema_input_type=kind)
+
+
+def named(key: str, models: Collection[type[BaseModel]]) -> BeforeValidator:
+    """Take a value alone that is the name of one of `models`, which is its literal `key`, for that
+    model."""
+    names = {name for model in models for name in get_args(model.model_fields[key].annotation)}
+
+    def complete(value: Any) -> Any:
+        return {key: value} if isinstance(value, str) and value in names else value
+
+    return BeforeValidator(complete)
 
 
 def never_plain(what: str, cure: str) -> BeforeValidator:

@@ -12,7 +12,7 @@ from nagi_contracts.base import RUN_CURE
 from nagi_contracts.errors import refuse
 from nagi_contracts.links import Links
 from nagi_contracts.plan import RunPlan
-from nagi_contracts.records import Check, Manifest, Verdict
+from nagi_contracts.records import COMPRESSED, Check, Manifest, Verdict
 from nagi_contracts.switches import Switches
 from nagi_reports.parquet import read_parquet
 
@@ -21,7 +21,7 @@ from nagi.campaign.retention import PACKETS, TRANSMISSIONS
 from nagi.records import packets, transmissions
 from nagi.records.packets import Records
 from nagi.verdict.certificate import measure
-from nagi.verdict.evidence import Value
+from nagi.verdict.evidence import Evidence, Value
 
 
 @dataclass(frozen=True)
@@ -46,23 +46,31 @@ def recheck(run: Path, name: str) -> Recheck:
             file=str(run / VERDICT),
         )
     plan, manifest = RunPlan.read(run / PLAN), Manifest.read(run / MANIFEST)
-    if not (run / PACKETS).exists():
-        raise refuse(
-            "the run has not kept its packets",
-            "run it again with `keep: {packets: keep}`: `nagi show` has what was measured",
-            file=str(run / PACKETS),
-        )
     manifest.require_files(run, allow_missing=True)
     links = Links.read(run / LINKS)
     switches = Switches.read(run / SWITCHES) if plan.switches() else None
-    recorded = _records(packets.from_table, run / PACKETS, plan)
-    sent = (
-        _records(transmissions.from_table, run / TRANSMISSIONS, plan)
-        if plan.records_transmissions()
-        else None
-    )
-    evidence = evidence_of(plan, links, manifest.nodes, recorded, run, switches, sent)
+    gone = [
+        file
+        for file in manifest.fates(plan)
+        if not (run / file).exists() and not (run / (file + COMPRESSED)).exists()
+    ]
+    if gone:
+        evidence = Evidence({}, [])
+    else:
+        recorded = _records(packets.from_table, run / PACKETS, plan)
+        sent = (
+            _records(transmissions.from_table, run / TRANSMISSIONS, plan)
+            if plan.records_transmissions()
+            else None
+        )
+        evidence = evidence_of(plan, links, manifest.nodes, recorded, run, switches, sent)
     values = measure(plan, links, manifest.nodes.values(), evidence, switches).get(name)
+    if gone and not values:
+        raise refuse(
+            f"the run has not kept {', '.join(gone)}, which {name} may need",
+            "run it again with `keep: {captures: both, packets: keep}`; `nagi show` has the value",
+            file=str(run),
+        )
     if values is None:
         raise refuse(
             f"an earlier version of nagi made the check {name!r}, and this one does not",

@@ -65,8 +65,9 @@ def show(
 
     The directory of a run takes the place of both arguments.
     """
-    if run is None and directory.parent.name == "runs" and (directory / PLAN).exists():
-        directory, run = directory.parent.parent, directory.name
+    here = directory.resolve()
+    if run is None and here.parent.name == "runs" and (here / PLAN).exists():
+        directory, run = here.parent.parent, here.name
     held = existing_campaign(directory)
     status = CampaignStatus.read(held, Campaign.read(held.campaign))
     if check is not None:

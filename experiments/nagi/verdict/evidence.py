@@ -147,15 +147,16 @@ def gather(
         ],
         **{name: [] for name in host_response.CHECKS},
     }
-    waits = list(
-        host_response.measure(
+    waits = [
+        (f"{node}, {flow}", each.since(_common_time_ns(each.since_ns - epoch_ns, clocks.get(node))))
+        for node, flow, each in host_response.measure(
             plan,
             {
                 (each.node, each.link): (files[each.file], captures[each.node, each.link].flows)
                 for each in plan.captures
             },
         )
-    )
+    ]
     for subject, each in waits:
         found_ms = np.quantile(each.waited_ns / 1e6, [0.5, 0.99, 1.0])
         for name, value in zip(host_response.CHECKS, found_ms, strict=True):
@@ -224,7 +225,12 @@ def gather(
         why = "no packet of both captures can be told from others, as of UDP without an IP ID"
     between = [name for name in values if name.startswith("capture_transit")]
     if not values["goodput_surplus"]:
-        unknown["goodput_surplus"] = "paths hold packets up, and release several at once"
+        unknown["goodput_surplus"] = (
+            why
+            if lost and all(flow.receiver in lost for flow in plan.flows)
+            else "jitter, reordering, ARQ or media release several packets at once, or a queue "
+            "behind the bottleneck has no limit"
+        )
     unknown |= {name: why for name in between if lost or not values[name]}
     if not any(flow.traffic == "bulk" for flow in plan.flows):
         unknown |= dict.fromkeys(host_response.CHECKS, "programs say when data are sent and read")
@@ -236,7 +242,7 @@ def gather(
         information,
         unknown,
         clocks,
-        _witnesses(plan, recorded, due, crossings, waits, epoch_ns, transmissions),
+        _witnesses(plan, recorded, due, crossings, waits, transmissions),
     )
 
 
@@ -246,7 +252,6 @@ def _witnesses(
     due: Records,
     crossings: list[_Crossing],
     waits: list[tuple[str, host_response.Waits]],
-    epoch_ns: int,
     transmissions: Transmissions | None,
 ) -> dict[str, Witnesses]:
     """Return the witnesses of checks that were measured from packets or transmissions."""
@@ -255,7 +260,7 @@ def _witnesses(
         witnesses.astray_packets,
         [(each.subject, *each.timed_packets, each.error_ns) for each in crossings],
     )
-    waited = partial(witnesses.waits_of_hosts, waits, epoch_ns)
+    waited = partial(witnesses.waits_of_hosts, waits)
     found: dict[str, Witnesses] = {
         **dict.fromkeys(("transit_error_median", "transit_error_p99", "transit_error_max"), late),
         **dict.fromkeys(
@@ -387,11 +392,8 @@ class _Captured:
         return np.isin(self.row, np.flatnonzero(mine))
 
     def corrected(self, clock: HostClock | None) -> _Captured:
-        """The same by the emulator's clock; None: it is the emulator's clock, or not known."""
-        if clock is None:
-            return self
-        ahead = np.rint(ahead_ns(clock, self.time_ns)).astype(np.int64)
-        return replace(self, time_ns=self.time_ns - ahead)
+        """Return the capture by the emulator's clock."""
+        return replace(self, time_ns=_common_time_ns(self.time_ns, clock))
 
     def has(self, flow: FlowPlan) -> bool:
         """Whether there is a packet of a flow, TCP or UDP."""
@@ -466,6 +468,13 @@ def _crossings(
             identity=came,
             received_ns=received_ns,
         )
+
+
+def _common_time_ns(time_ns: Nanoseconds, clock: HostClock | None) -> Nanoseconds:
+    """Return a node's times by the emulator's clock; None: it is the node's own, or not known."""
+    if clock is None:
+        return time_ns
+    return time_ns - np.rint(ahead_ns(clock, time_ns)).astype(np.int64)
 
 
 def _goodput_surplus(

@@ -23,7 +23,7 @@ sample of a sender is a timestamp (1 ms of Linux's clock). Until the first FIN o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -55,10 +55,14 @@ _COLUMNS = [
 
 @dataclass(frozen=True)
 class Waits:
-    """Responses that a host owed: since when, by the capture's clock, and for how long."""
+    """Responses that a host owed: since when, and for how long."""
 
     since_ns: Nanoseconds
     waited_ns: Nanoseconds
+
+    def since(self, since_ns: Nanoseconds) -> Waits:
+        """Return the same responses with the times of another clock."""
+        return replace(self, since_ns=since_ns)
 
     @classmethod
     def none(cls) -> Waits:
@@ -67,10 +71,10 @@ class Waits:
 
 def measure(
     plan: RunPlan, captures: Mapping[tuple[str, str], tuple[Path, pd.DataFrame]]
-) -> Iterator[tuple[str, Waits]]:
-    """Yield what waited (capture's clock) at each end of each bulk flow, and where that is. When
-    programs of the user's own write and read is theirs to say. `captures`: node and link -> file
-    and its flows (capture.FLOW_COLUMNS). Memory grows with the largest capture.
+) -> Iterator[tuple[str, str, Waits]]:
+    """Yield each end of each bulk flow, the flow's name, and what waited there, by the clock of its
+    capture. When programs of the user's own write and read is theirs to say. `captures`: node and
+    link -> file and its flows (capture.FLOW_COLUMNS). Memory grows with the largest capture.
 
     Raises InputError if a capture cannot be read.
     """
@@ -97,7 +101,7 @@ def measure(
                 every = _acknowledges_every_segment(plan, flow)
                 waits = of_receiver(seen, every_segment=every)
             if len(waits.waited_ns):
-                yield f"{node}, {flow.name}", waits
+                yield node, flow.name, waits
 
 
 def is_corrupted(plan: RunPlan, flow: FlowPlan) -> bool:

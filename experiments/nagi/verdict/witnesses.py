@@ -88,12 +88,12 @@ def unknown_packets(crossings: Iterable[tuple[str, Nanoseconds, Nanoseconds]]) -
     return _by_time(_joined(parts, ["time_s", "at", "packet"]))
 
 
-def waits_of_hosts(found: Iterable[tuple[str, Waits]], epoch_ns: int) -> pd.DataFrame:
+def waits_of_hosts(found: Iterable[tuple[str, Waits]]) -> pd.DataFrame:
     """Return how long hosts took to respond, and to what arrived when."""
     parts = [
         pd.DataFrame(
             {
-                "time_s": (waits.since_ns - epoch_ns) / 1e9,
+                "time_s": waits.since_ns / 1e9,
                 "at": at,
                 "waited_ms": waits.waited_ns / 1e6,
             }

@@ -24,7 +24,7 @@ from nagi_contracts.impairments.losses.poisson import PoissonLoss, PoissonLossPl
 from nagi_contracts.impairments.losses.radio import RadioLossPlan
 from nagi_contracts.impairments.losses.sdr import SdrLoss, SdrLossPlan
 from nagi_contracts.impairments.losses.trace import TraceLoss, TraceLossPlan
-from nagi_contracts.impairments.plain import plain
+from nagi_contracts.impairments.plain import named, plain
 from nagi_contracts.units import Share
 
 _Losses = Annotated[
@@ -39,8 +39,12 @@ _Losses = Annotated[
     | SdrLoss,
     Field(discriminator="model"),
 ]
-# A rate alone is of Bernoulli losses.
-Loss = Annotated[_Losses, plain("rate", Share | _Losses, model="bernoulli")]
+# A rate alone is of Bernoulli losses, and a name alone is of the model that has it.
+Loss = Annotated[
+    _Losses,
+    plain("rate", Share | _Losses, model="bernoulli"),
+    named("model", get_args(get_args(_Losses)[0])),
+]
 LossPlan = Annotated[
     NoLossPlan
     | BernoulliLossPlan
