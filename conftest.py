@@ -21,7 +21,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Programs that tests start again and again find their modules compiled, even if the
     environment or the packages' owner leaves no place for that beside them. They heed SIGHUP, even
     if the tests do not (nohup(1)): a program's own handler does not become that of what it starts.
+    They write as programs of any user do, whatever this user asks of Python.
     """
+    os.environ.pop("PYTHONUNBUFFERED", None)
     if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: None)
     if hasattr(config, "workerinput"):  # a worker of xdist has the environment of its controller

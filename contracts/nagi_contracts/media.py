@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from nagi_contracts import paths
 from nagi_contracts.base import Contract, PlainName, is_empty, is_none
@@ -98,6 +98,15 @@ class SinrReach(Contract):
     sensitivity_dbm: float = Field(description="power from which on frames are decoded")
     carrier_sense_dbm: float = Field(description="power from which on the medium is sensed busy")
     capture_db: float = Field(description="SINR from which on a frame is received")
+    preamble_db: float = Field(description="SINR from which on a frame's preamble is found")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_earlier_plans(cls, values: Any) -> Any:
+        """Plans of earlier versions have one threshold for both."""
+        if isinstance(values, dict) and "capture_db" in values:
+            return {"preamble_db": values["capture_db"], **values}
+        return values
 
     def power_dbm(self, squared: float) -> float:
         """The power received at the square of a distance, in m^2."""

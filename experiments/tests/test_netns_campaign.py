@@ -279,7 +279,8 @@ def lab_for(plans, tmp_path):
 
 
 def test_a_port_in_use_is_refused_before_anything_is_run(spec, tmp_path):
-    squatter = "import socket, time; s = socket.socket(); s.bind(('', 5001)); s.listen(); print()"
+    squatter = "import socket, time; s = socket.socket(); s.bind(('', 5001)); s.listen()"
+    squatter += "; print(flush=True)"
     plans = plans_of(spec)
     with lab_for(plans, tmp_path) as lab:
         lab.prepare(plans)

@@ -5,8 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -40,6 +43,18 @@ struct FlagField {
   bool Config::* member;
 };
 
+/// A name of a value.
+template <class Value>
+using Choice = std::pair<std::string_view, Value>;
+
+/// One of several values that have names.
+template <class Config, class Value>
+struct ChoiceField {
+  std::string_view key;
+  Value Config::* member;
+  std::span<const Choice<Value>> choices;
+};
+
 /// Whole numbers, each greater than the one before and less than another member.
 template <class Config>
 struct IncreasingField {
@@ -71,6 +86,17 @@ struct NotAbove {
   Value Config::* member;
   std::string_view most_key;
   Value Config::* most;
+};
+
+/// A rule, and no key: a member may be given only beside a choice.
+template <class Config, class Value, class Chosen>
+struct OnlyWith {
+  std::string_view key;
+  std::optional<Value> Config::* member;
+  std::string_view choice_key;
+  Chosen Config::* choice;
+  Chosen needed;
+  std::string_view needed_name;
 };
 
 template <class Config, class Value, class Number>

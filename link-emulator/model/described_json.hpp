@@ -3,6 +3,7 @@
 // Configurations that describe themselves (described.hpp), as JSON.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -13,10 +14,17 @@
 
 namespace nagi::model {
 
+template <class Value>
+inline constexpr bool is_optional = false;
+template <class Value>
+inline constexpr bool is_optional<std::optional<Value>> = true;
+
 // How a member's type is written as a number.
 template <class Value, class Number>
 Value value_of(Number number) {
-  if constexpr (std::is_same_v<Value, Duration>) {
+  if constexpr (is_optional<Value>) {
+    return value_of<typename Value::value_type>(number);
+  } else if constexpr (std::is_same_v<Value, Duration>) {
     return Duration{static_cast<std::int64_t>(number)};
   } else {
     return Value{number};
@@ -88,7 +96,12 @@ void read(const NumberField<Config, Value, Number>& field, const ObjectReader& r
 template <class Config, class Value, class Number>
 void write(const NumberField<Config, Value, Number>& field, const Config& config,
            nlohmann::json& out) {
-  out[std::string(field.key)] = number_of(config.*field.member);
+  const Value& value = config.*field.member;
+  if constexpr (is_optional<Value>) {
+    if (value) out[std::string(field.key)] = number_of(*value);
+  } else {
+    out[std::string(field.key)] = number_of(value);
+  }
 }
 
 template <class Config>
@@ -105,6 +118,34 @@ template <class Config>
 void write(const FlagField<Config>& field, const Config& config, nlohmann::json& out) {
   if (config.*field.member == Config{}.*field.member) return;
   out[std::string(field.key)] = config.*field.member;
+}
+
+template <class Config, class Value>
+void add_keys(const ChoiceField<Config, Value>& field, std::vector<std::string_view>& keys) {
+  keys.push_back(field.key);
+}
+template <class Config, class Value>
+void read(const ChoiceField<Config, Value>& field, const ObjectReader& reader, Config& config) {
+  const std::string key(field.key);
+  if (!reader.has(key)) return;
+  const std::string name = reader.text(key);
+  std::string names;
+  for (const Choice<Value>& choice : field.choices) {
+    if (choice.first == name) {
+      config.*field.member = choice.second;
+      return;
+    }
+    names += (names.empty() ? "\"" : ", \"") + std::string(choice.first) + "\"";
+  }
+  throw ConfigError(reader.at(key), "unknown " + key + " " + shown(name), "one of " + names);
+}
+/// Only where it differs from what it is when it is missing.
+template <class Config, class Value>
+void write(const ChoiceField<Config, Value>& field, const Config& config, nlohmann::json& out) {
+  if (config.*field.member == Config{}.*field.member) return;
+  for (const Choice<Value>& choice : field.choices) {
+    if (choice.second == config.*field.member) out[std::string(field.key)] = choice.first;
+  }
 }
 
 template <class Config>
@@ -199,6 +240,22 @@ void read(const NotAbove<Config, Value>& field, const ObjectReader& reader, Conf
 }
 template <class Config, class Value>
 void write(const NotAbove<Config, Value>& /*field*/, const Config& /*config*/,
+           nlohmann::json& /*out*/) {}
+
+template <class Config, class Value, class Chosen>
+void add_keys(const OnlyWith<Config, Value, Chosen>& /*field*/,
+              std::vector<std::string_view>& /*keys*/) {}
+template <class Config, class Value, class Chosen>
+void read(const OnlyWith<Config, Value, Chosen>& field, const ObjectReader& reader,
+          Config& config) {
+  if (!(config.*field.member) || config.*field.choice == field.needed) return;
+  const std::string choice = "\"" + std::string(field.choice_key) + "\": \"" +
+                             std::string(field.needed_name) + "\"";
+  throw ConfigError(reader.at(std::string(field.key)), "given without " + choice,
+                    "leave it out, or give " + choice);
+}
+template <class Config, class Value, class Chosen>
+void write(const OnlyWith<Config, Value, Chosen>& /*field*/, const Config& /*config*/,
            nlohmann::json& /*out*/) {}
 
 /// Reads an object that has the fields of `Config`, and may have `others` beside them.

@@ -108,7 +108,9 @@ const std::vector<std::string_view>& limit_keys() {
   return keys;
 }
 
-QueueLimit read_limit(const ObjectReader& reader, const RateConfig& rate) {
+/// Reads how much may wait; what a discipline takes if nothing says so is `standard`.
+QueueLimit read_limit(const ObjectReader& reader, const RateConfig& rate,
+                      const QueueLimit& standard) {
   const auto alone = [&reader](const std::string& key) {
     for (const std::string_view other : limit_keys()) {
       if (key == other || !reader.has(std::string(other))) continue;
@@ -125,6 +127,7 @@ QueueLimit read_limit(const ObjectReader& reader, const RateConfig& rate) {
     return Bytes{reader.whole("bytes", bounds::queue_bytes)};
   }
   if (!reader.has("bdp")) {
+    if (!std::holds_alternative<Unlimited>(standard)) return standard;
     throw ConfigError(
         reader.here(), "a queue without a size",
         R"(give one of "packets", "bytes", or "bdp" with "base_rtt_ns" and "packet_bytes")");
@@ -244,7 +247,7 @@ void refuse_marks_twice(const ObjectReader& reader, const DirectionConfig& confi
 QueueConfig read_queue(ObjectReader reader, const RateConfig& rate) {
   need_rate(rate, reader.here(), "a queue");
   auto config = read_one_of<QueueConfig>(reader, queue_tag, limit_keys());
-  std::visit([&](auto& chosen) { chosen.limit = read_limit(reader, rate); }, config);
+  std::visit([&](auto& chosen) { chosen.limit = read_limit(reader, rate, chosen.limit); }, config);
   return config;
 }
 

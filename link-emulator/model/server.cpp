@@ -60,10 +60,12 @@ std::optional<Bitrate> mean_rate(const RateConfig& rate) {
 }
 
 Instant RateServer::begin(Bytes size, Instant at, bool at_once) {
+  const bool took_no_time = started_ == at && ended_ == at;
   started_ = at;
-  work_ = work_of(size) + (at_once ? left_over_ : 0);
+  work_ = work_of(size) + (at_once || took_no_time ? left_over_ : 0);
   used_before_ = used_;
   const Progress done = serve(work_, at, Instant::max(), used_);
+  ended_ = done.at;
   left_over_ = done.left;
   used_ = done.used;
   return done.at;
@@ -82,6 +84,7 @@ Instant RateServer::change(RateConfig rate, Instant at) {
   used_before_ = Used{};
   if (had_tokens && std::holds_alternative<TokenBucket>(rate_)) used_before_ = before.used;
   const Progress done = serve(work_, at, Instant::max(), used_before_);
+  ended_ = done.at;
   left_over_ = done.left;
   used_ = done.used;
   return done.at;

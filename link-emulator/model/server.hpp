@@ -44,7 +44,7 @@ class RateServer {
   explicit RateServer(RateConfig rate) : rate_(std::move(rate)) {}
 
   /// Begins to send a packet; returns when it will have been sent. `at_once`: the packet before was
-  /// being sent until `at`.
+  /// being sent until `at`. One that takes less than a nanosecond leaves its share to the next.
   Instant begin(Bytes size, Instant at, bool at_once);
   /// How long a packet would take if it began at `at`, the server being idle.
   [[nodiscard]] Duration air_time(Bytes size, Instant at) const;
@@ -85,6 +85,7 @@ class RateServer {
   Work work_ = 0;
   Used used_before_;
   Used used_;
+  Instant ended_{};     // when it has been sent
   Work left_over_ = 0;  // done before the next packet, if that follows at once
 };
 

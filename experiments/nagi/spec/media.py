@@ -45,6 +45,7 @@ _LATEST = Duration(24 * 3600 * 10**9)  # no traffic is longer
 
 Place = tuple[Coordinate, Coordinate]
 ContentionWindow = Annotated[Whole, Field(ge=MIN_CW, le=MAX_CW)]
+_PREAMBLE_DB = 4  # IEEE 802.11 receivers find preambles at SINRs that are too low for most data
 _BY = "ranges: by distance; sinr: by path loss and noise; matrix: as it is given"
 
 
@@ -99,6 +100,10 @@ class Sinr(Strict):
     capture: PowerRatio = Field(
         PowerRatio(10), description="SINR from which on a frame is received"
     )
+    preamble: PowerRatio | None = Field(
+        None,
+        description="SINR from which on a frame's preamble is found; 4 dB, and at most `capture`",
+    )
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -111,7 +116,21 @@ class Sinr(Strict):
             )
         return self
 
+    @model_validator(mode="after")
+    def _finds_the_preambles_of_what_it_receives(self) -> Self:
+        if self.preamble is not None and self.preamble.value > self.capture.value:
+            raise BadValue(
+                f"a preamble of {self.preamble} is more than a capture of {self.capture}: a frame "
+                "that is received has a preamble that was found",
+                f"give {self.capture} or less",
+                "preamble",
+            )
+        return self
+
     def plan(self, names: list[str]) -> ReachPlan:
+        preamble_db = min(_PREAMBLE_DB, self.capture.value)
+        if self.preamble is not None:
+            preamble_db = self.preamble.value
         return SinrReach(
             tx_power_dbm=self.tx_power.value,
             path_loss_exponent=self.path_loss_exponent,
@@ -120,6 +139,7 @@ class Sinr(Strict):
             sensitivity_dbm=self.sensitivity.value,
             carrier_sense_dbm=self.carrier_sense.value,
             capture_db=self.capture.value,
+            preamble_db=preamble_db,
         )
 
 

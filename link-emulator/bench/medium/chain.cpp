@@ -387,7 +387,7 @@ ns3::NetDeviceContainer Chain::install_wifi() {
   phy.Set("CcaSensitivity", value("carrier_sense_dbm"));
   phy.SetPreambleDetectionModel("ns3::ThresholdPreambleDetectionModel", "MinimumRssi",
                                 value("sensitivity_dbm"), "Threshold",
-                                DoubleValue(radio_.capture_db.value_or(4)));
+                                value("preamble_db"));
   WifiMacHelper mac;
   mac.SetType("ns3::AdhocWifiMac", "QosSupported", BooleanValue(false));
   WifiHelper wifi;

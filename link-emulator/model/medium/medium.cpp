@@ -286,7 +286,7 @@ void Medium::listen(FrameSlot slot, const Heard& heard) {
     note(slot, heard.by, FrameOutcome::receiver_busy);
     return;
   }
-  const auto disturbed = disturbance(station, slot, heard.power);
+  const auto disturbed = disturbance(station, slot, heard.power, reach_.capture_ratio());
   if (station.reception && station.reception->frame != slot) {
     const AirFrame& other = on_air_[station.reception->frame].frame;
     const bool stronger = other.start == frame.start && heard.power > station.reception->power;
@@ -296,7 +296,8 @@ void Medium::listen(FrameSlot slot, const Heard& heard) {
     }
     note(station.reception->frame, heard.by, cause(other, frame));
   }
-  if (disturbed && reach_.noise()) {  // no preamble is found
+  if (reach_.preamble_ratio() &&
+      disturbance(station, slot, heard.power, reach_.preamble_ratio())) {  // it is not found
     note(slot, heard.by, *disturbed);
     return;
   }
@@ -308,13 +309,14 @@ void Medium::listen(FrameSlot slot, const Heard& heard) {
 void Medium::disturb(Station& station, StationIndex index) {
   Reception& reception = *station.reception;
   if (reception.disturbed) return;
-  reception.disturbed = disturbance(station, reception.frame, reception.power);
+  reception.disturbed =
+      disturbance(station, reception.frame, reception.power, reach_.capture_ratio());
   if (reception.disturbed) note(reception.frame, index, *reception.disturbed);
 }
 
-/// Why a frame cannot be received at a station, of all that is heard there.
+/// Why a frame's power is not `ratio` times what else is heard at a station.
 std::optional<FrameOutcome> Medium::disturbance(const Station& station, FrameSlot slot,
-                                                double power) const {
+                                                double power, std::optional<double> ratio) const {
   const AirFrame& frame = on_air_[slot].frame;
   double others = reach_.noise().value_or(0);
   const Signal* strongest = nullptr;
@@ -324,11 +326,10 @@ std::optional<FrameOutcome> Medium::disturbance(const Station& station, FrameSlo
     if (strongest == nullptr || signal.power > strongest->power) strongest = &signal;
     if (reach_.noise()) continue;
     const AirFrame& other = on_air_[signal.frame].frame;
-    const auto ratio = reach_.capture_ratio();
     const bool captured = ratio && other.start >= frame.start && power >= *ratio * signal.power;
     if (!captured) return cause(frame, other);
   }
-  if (!reach_.noise() || power >= *reach_.capture_ratio() * others) return std::nullopt;
+  if (!reach_.noise() || power >= *ratio * others) return std::nullopt;
   if (strongest == nullptr) return FrameOutcome::out_of_reach;
   return cause(frame, on_air_[strongest->frame].frame);
 }

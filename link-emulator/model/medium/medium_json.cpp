@@ -115,7 +115,7 @@ ReachConfig read_reach(ObjectReader reader, std::size_t stations) {
   }
   if (by == "sinr") {
     reader.only({"by", "tx_power_dbm", "path_loss_exponent", "reference_loss_db", "noise_dbm",
-                 "sensitivity_dbm", "carrier_sense_dbm", "capture_db"});
+                 "sensitivity_dbm", "carrier_sense_dbm", "capture_db", "preamble_db"});
     SinrReach sinr;
     sinr.tx_power_dbm = reader.number("tx_power_dbm", bounds::power_dbm);
     sinr.path_loss_exponent = reader.number("path_loss_exponent", bounds::path_loss_exponent);
@@ -124,6 +124,12 @@ ReachConfig read_reach(ObjectReader reader, std::size_t stations) {
     sinr.sensitivity_dbm = reader.number("sensitivity_dbm", bounds::power_dbm);
     sinr.carrier_sense_dbm = reader.number("carrier_sense_dbm", bounds::power_dbm);
     sinr.capture_db = reader.number("capture_db", bounds::ratio_db);
+    sinr.preamble_db = reader.number("preamble_db", bounds::ratio_db);
+    if (sinr.preamble_db > sinr.capture_db) {
+      throw ConfigError(reader.at("preamble_db"), "more than capture_db",
+                        "give at most " + shown(reader.any("capture_db")) +
+                            ": a frame that is received has a preamble that was found");
+    }
     if (sinr.carrier_sense_dbm > sinr.sensitivity_dbm) {
       throw ConfigError(reader.at("carrier_sense_dbm"),
                         "frames are decoded at less power than they are sensed",
@@ -158,7 +164,8 @@ json to_json(const ReachConfig& config) {
             {"noise_dbm", sinr->noise_dbm},
             {"sensitivity_dbm", sinr->sensitivity_dbm},
             {"carrier_sense_dbm", sinr->carrier_sense_dbm},
-            {"capture_db", sinr->capture_db}};
+            {"capture_db", sinr->capture_db},
+            {"preamble_db", sinr->preamble_db}};
   }
   const auto& matrix = std::get<MatrixReach>(config);
   return {{"by", "matrix"},

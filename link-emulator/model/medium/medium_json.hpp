@@ -27,7 +27,7 @@ namespace nagi::model {
 ///            {"by": "sinr", "tx_power_dbm": 16, "path_loss_exponent": 3,
 ///            "reference_loss_db": 46.7,
 ///             "noise_dbm": -94, "sensitivity_dbm": -82, "carrier_sense_dbm": -82,
-///             "capture_db": 10}, or
+///             "capture_db": 10, "preamble_db": 4}, or
 ///            {"by": "matrix", "decodes": [[false, true], [true, false]], "senses": ...,
 ///             "interferes": ...}                             [sender][receiver]
 ///   "stations": [{"position_m": [0, 0], "trace": [[10000000000, 20, 0], ...]}, ...]

@@ -30,6 +30,7 @@ Reach::Reach(ReachConfig config, std::vector<Position> positions)
     if (ranges->capture_db) capture_ratio_ = linear(*ranges->capture_db);
   } else if (const auto* sinr = std::get_if<SinrReach>(&config_)) {
     capture_ratio_ = linear(sinr->capture_db);
+    preamble_ratio_ = linear(sinr->preamble_db);
     noise_ = linear(sinr->noise_dbm);
   }
   for (StationIndex sender = 0; sender < positions_.size(); ++sender) list(sender);

@@ -8,8 +8,10 @@
 // distance. With a capture ratio, a frame survives what begins later and is weaker by that ratio.
 // Without, anything within the interference range disturbs it.
 //
-// Powers in dBm follow a path-loss exponent. A frame is decoded where its power is above the
-// sensitivity and its ratio to noise and all that disturbs it (SINR) never below the capture ratio.
+// Powers in dBm follow a path-loss exponent. A receiver finds a frame's preamble where its power is
+// above the sensitivity and its ratio to noise and all that disturbs it (SINR) is at least
+// `preamble_db` when the frame begins. It then receives the frame if that ratio is never below the
+// capture ratio; else it ends in an error, after which EIFS is waited for.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +45,7 @@ struct SinrReach {
   double sensitivity_dbm = 0;
   double carrier_sense_dbm = 0;
   double capture_db = 0;
+  double preamble_db = 0;  // at most capture_db
 };
 
 /// Of each sender at each receiver.
@@ -75,6 +78,8 @@ class Reach {
   /// How much stronger than a single disturbance that begins later a frame must be; nothing: any
   /// disturbance is one too many.
   [[nodiscard]] std::optional<double> capture_ratio() const { return capture_ratio_; }
+  /// The ratio from which on a preamble is found; nothing: each is.
+  [[nodiscard]] std::optional<double> preamble_ratio() const { return preamble_ratio_; }
   /// Of powers: the noise; nothing where SINRs do not count.
   [[nodiscard]] std::optional<double> noise() const { return noise_; }
 
@@ -85,6 +90,7 @@ class Reach {
   ReachConfig config_;
   std::vector<Position> positions_;
   std::optional<double> capture_ratio_;
+  std::optional<double> preamble_ratio_;
   std::optional<double> noise_;
   std::vector<std::vector<Heard>> heard_;  // by sender
 };

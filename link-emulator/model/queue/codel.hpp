@@ -9,11 +9,12 @@
 namespace nagi::model {
 
 struct CoDel {
-  QueueLimit limit;
+  QueueLimit limit = Packets{1000};
   Duration target = std::chrono::milliseconds(5);
   Duration interval = std::chrono::milliseconds(100);
   bool ecn = false;
   Bytes packet{1500};  // a full-size one
+  Style style = Style::as_linux;
 
   static constexpr std::string_view name = "codel";
   static constexpr auto fields() {
@@ -21,7 +22,8 @@ struct CoDel {
                       optional("interval_ns", &CoDel::interval, bounds::aqm_interval_ns),
                       NotAbove{"target_ns", &CoDel::target, "interval_ns", &CoDel::interval},
                       FlagField<CoDel>{"ecn", &CoDel::ecn},
-                      optional("full_packet_bytes", &CoDel::packet, bounds::packet_bytes));
+                      optional("full_packet_bytes", &CoDel::packet, bounds::packet_bytes),
+                      style_field<CoDel>());
   }
 
   class Model;
@@ -30,8 +32,7 @@ struct CoDel {
 class CoDel::Model final : public SingleQueue {
  public:
   Model(const CoDel& config, const Stream& /*draws*/)
-      : limit_(config.limit),
-        parameters_{config.target, config.interval, config.ecn, config.packet} {}
+      : limit_(config.limit), parameters_(config) {}
 
   void enqueue(const Packet& packet, Instant at, std::optional<Bytes> in_transmission,
                QueueEvents& events) override {

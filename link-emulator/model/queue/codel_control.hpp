@@ -3,6 +3,9 @@
 // CoDel's control law (RFC 8289, section 5), for whatever queue it is applied to: once the sojourn
 // time has been above `target` for an `interval`, packets are dropped, or marked, at intervals that
 // shrink with the square root of their number, until it is below again.
+//
+// As Linux does it (include/net/codel_impl.h), time has units of 1,024 ns, a Newton step a drop
+// approaches the square root, and one call of dequeue() drops at most 256 packets.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +14,35 @@
 #include <optional>
 
 #include "model/queue/queue.hpp"
+#include "model/queue/style.hpp"
 
 namespace nagi::model {
 
 struct CoDelParameters {
-  Duration target{};
-  Duration interval{};
-  bool ecn = false;
+  Style style;
+  Duration target;
+  Duration interval;
+  bool ecn;
   Bytes packet;  // MAXPACKET: no drops while no more than that waits
+
+  template <class Config>
+  explicit CoDelParameters(const Config& config)
+      : style(config.style),
+        target(rounded(config.target)),
+        interval(rounded(config.interval)),
+        ecn(config.ecn),
+        packet(config.packet) {}
+
+  [[nodiscard]] bool is_linux() const { return style == Style::as_linux; }
+  /// Time as the discipline sees it.
+  [[nodiscard]] Instant rounded(Instant at) const {
+    return Instant{rounded(at.time_since_epoch())};
+  }
+  [[nodiscard]] Duration rounded(Duration time) const {
+    return is_linux() ? time / linux_tick * linux_tick : time;
+  }
+
+  static constexpr Duration linux_tick{1024};
 };
 
 class CoDelControl {
@@ -26,15 +50,16 @@ class CoDelControl {
   /// The next packet that is to be sent. `take` takes the first one out of the queue, `backlog`
   /// says what then waits.
   template <class Take, class Backlog>
-  std::optional<Packet> dequeue(const CoDelParameters& with, Instant now, QueueEvents& events,
+  std::optional<Packet> dequeue(const CoDelParameters& with, Instant at, QueueEvents& events,
                                 Take take, Backlog backlog) {
+    const Instant now = with.rounded(at);
     const auto drop = [&events](const Packet& packet) {
       events.drops.push_back({packet, Fate::aqm_drop});
     };
     bool may_drop = false;
     const auto next = [&]() -> std::optional<Packet> {
       const std::optional<Waiting> first = take();
-      may_drop = first && is_too_long(with, now, now - first->since, backlog());
+      may_drop = first && is_too_long(with, now, now - with.rounded(first->since), backlog());
       if (!first) {
         above_since_.reset();
         return std::nullopt;
@@ -48,8 +73,13 @@ class CoDelControl {
     }
     if (is_dropping_) {
       if (!may_drop) is_dropping_ = false;
-      while (is_dropping_ && now >= next_drop_) {
+      for (int drops = 0; is_dropping_ && now >= next_drop_; ++drops) {
+        if (with.is_linux() && drops == linux_max_drops) {
+          next_drop_ = control_law(with, now);
+          break;
+        }
         ++count_;
+        approach_root();
         if (with.ecn && try_to_mark(*packet, events)) {
           next_drop_ = control_law(with, next_drop_);
           return packet;
@@ -70,17 +100,40 @@ class CoDelControl {
       is_dropping_ = true;
       // After a short pause it begins with the rate that controlled the queue before.
       const std::uint32_t before = count_ - last_count_;
-      count_ = before > 1 && now - next_drop_ < 16 * with.interval ? before : 1;
+      if (before > 1 && now - next_drop_ < 16 * with.interval) {
+        count_ = before;
+        approach_root();
+      } else {
+        count_ = 1;
+        inverse_root_ = 0xFFFF;
+      }
       next_drop_ = control_law(with, now);
       last_count_ = count_;
     }
     return packet;
   }
 
+  /// Counts packets that others have dropped from this queue.
+  void add_drops(std::uint32_t drops) { count_ += drops; }
+
  private:
+  static constexpr int linux_max_drops = 256;
+
   [[nodiscard]] Instant control_law(const CoDelParameters& with, Instant from) const {
-    const double interval = static_cast<double>(with.interval.count());
-    return from + Duration{std::llround(interval / std::sqrt(static_cast<double>(count_)))};
+    if (!with.is_linux()) {
+      const double interval = static_cast<double>(with.interval.count());
+      return from + Duration{std::llround(interval / std::sqrt(static_cast<double>(count_)))};
+    }
+    const auto interval = static_cast<std::uint64_t>(with.interval / CoDelParameters::linux_tick);
+    const std::uint64_t ticks = interval * (std::uint64_t{inverse_root_} << 16) >> 32;
+    return from + static_cast<std::int64_t>(std::max<std::uint64_t>(ticks, 1)) *
+                      CoDelParameters::linux_tick;
+  }
+  /// Linux's Newton step towards 1 / sqrt(count_), of which it keeps 16 bits.
+  void approach_root() {
+    const std::uint64_t root = std::uint64_t{inverse_root_} << 16;
+    const std::uint64_t value = (std::uint64_t{3} << 32) - count_ * (root * root >> 32);
+    inverse_root_ = static_cast<std::uint16_t>(((value >> 2) * root >> 31) >> 16);
   }
   /// Whether the sojourn time has been above the target for an interval.
   bool is_too_long(const CoDelParameters& with, Instant now, Duration sojourn, Bytes backlog) {
@@ -92,7 +145,8 @@ class CoDelControl {
       above_since_ = now;
       return false;
     }
-    return now - *above_since_ >= with.interval;
+    const Duration above = now - *above_since_;
+    return with.is_linux() ? above > with.interval : above >= with.interval;
   }
 
   std::optional<Instant> above_since_;
@@ -100,6 +154,7 @@ class CoDelControl {
   Instant next_drop_{};
   std::uint32_t count_ = 0;  // of drops since dropping began
   std::uint32_t last_count_ = 0;
+  std::uint16_t inverse_root_ = 0xFFFF;
 };
 
 }  // namespace nagi::model

@@ -5,9 +5,12 @@
 // dropped or marked with p^2, the others marked with k p, or more by how long they waited. Weighted
 // round robin keeps the classic queue from starving, as in Linux.
 //
-// Two things are Linux's where the RFC's pseudocode is poor. k p is bounded by 1: beyond, its count
-// grows without an end in overload, and takes packets that p^2 is to drop. And nothing is dropped
-// or marked by the controller while less waits than two full-size packets, or a slow link idles.
+// k p is bounded by 1: by the RFC's pseudocode its count grows without an end in overload, and takes
+// packets that p^2 is to drop.
+//
+// As Linux does it (net/sched/sch_dualpi2.c), the controller drops and marks nothing while less
+// waits than two full-size packets, or a slow link would idle; it draws at random where the RFC
+// counts; and low latency's packets are marked above a step where the RFC has a ramp.
 #pragma once
 
 #include <algorithm>
@@ -15,20 +18,23 @@
 #include "model/described.hpp"
 #include "model/queue/pi_controller.hpp"
 #include "model/queue/queue.hpp"
+#include "model/queue/style.hpp"
 
 namespace nagi::model {
 
 struct DualPi2 {
-  QueueLimit limit;  // of both queues together
+  QueueLimit limit = Packets{10000};  // of both queues together
   Duration target = std::chrono::milliseconds(15);
   Duration update = std::chrono::milliseconds(16);
-  double alpha = 0.16;                                      // Hz
-  double beta = 3.2;                                        // Hz
-  double coupling = 2;                                      // k
-  Duration min_threshold = std::chrono::microseconds(800);  // native marking begins here
-  Duration range = std::chrono::microseconds(400);          // and is certain so much above
-  double classic_weight = 0.1;                              // of the classic queue, where both wait
-  Bytes packet{1500};                                       // a full-size one
+  double alpha = 0.16;  // Hz
+  double beta = 3.2;    // Hz
+  double coupling = 2;  // k
+  std::optional<Duration> step;           // Linux marks above it; 1 ms
+  std::optional<Duration> min_threshold;  // the RFC's marking begins here; 800 us
+  std::optional<Duration> range;          // and is certain so much above; 400 us
+  double classic_weight = 0.1;            // of the classic queue, where both wait
+  Bytes packet{1500};                     // a full-size one
+  Style style = Style::as_linux;
 
   static constexpr std::string_view name = "dualpi2";
   static constexpr auto fields() {
@@ -38,10 +44,14 @@ struct DualPi2 {
                       optional("alpha_hz", &Self::alpha, bounds::aqm_gain_hz),
                       optional("beta_hz", &Self::beta, bounds::aqm_gain_hz),
                       optional("coupling", &Self::coupling, bounds::aqm_coupling),
+                      optional("step_ns", &Self::step, bounds::aqm_target_ns),
                       optional("min_threshold_ns", &Self::min_threshold, bounds::aqm_target_ns),
                       optional("range_ns", &Self::range, bounds::aqm_target_ns),
                       optional("classic_weight", &Self::classic_weight, bounds::probability),
-                      optional("full_packet_bytes", &Self::packet, bounds::packet_bytes));
+                      optional("full_packet_bytes", &Self::packet, bounds::packet_bytes),
+                      style_field<Self>(), only_with(as_linux, "step_ns", &Self::step),
+                      only_with(as_rfc, "min_threshold_ns", &Self::min_threshold),
+                      only_with(as_rfc, "range_ns", &Self::range));
   }
 
   class Model;
@@ -49,7 +59,15 @@ struct DualPi2 {
 
 class DualPi2::Model final : public Queue {
  public:
-  Model(const DualPi2& config, const Stream& /*draws*/) : config_(config) { reset_credit(); }
+  Model(const DualPi2& config, const Stream& draws)
+      : config_(config),
+        step_(config.step.value_or(std::chrono::milliseconds(1))),
+        min_threshold_(config.min_threshold.value_or(std::chrono::microseconds(800))),
+        range_(config.range.value_or(std::chrono::microseconds(400))),
+        draws_(draws) {
+    reset_credit();
+    if (is_linux()) next_update_ = Instant{config.update};
+  }
 
   void enqueue(const Packet& packet, Instant at, std::optional<Bytes> in_transmission,
                QueueEvents& events) override {
@@ -66,10 +84,10 @@ class DualPi2::Model final : public Queue {
     while (packets() > 0) {
       const bool is_low_latency = schedules_low_latency();
       const Waiting next = (is_low_latency ? low_latency_ : classic_).pop();
-      charge(next.packet.size, is_low_latency);
       Packet packet = next.packet;
       const bool is_kept = is_low_latency ? passes_low_latency(packet, at - next.since, events)
                                           : passes_classic(packet, events);
+      if (is_kept || !is_linux()) charge(packet.size, is_low_latency);
       if (is_kept) return packet;
       events.drops.push_back({packet, Fate::aqm_drop});
     }
@@ -112,22 +130,31 @@ class DualPi2::Model final : public Queue {
     double sum_ = 0;
   };
 
-  /// Whether so little waits behind a packet that it is neither dropped nor marked.
+  [[nodiscard]] bool is_linux() const { return config_.style == Style::as_linux; }
+  /// Whether so little waits behind a packet that Linux's controller lets it pass.
   [[nodiscard]] bool is_short() const { return bytes().count < 2 * config_.packet.count; }
+  /// Linux's draw.
+  bool rolls(double probability) { return Chance(probability).happens(draws_.draw(draw_++)); }
+  bool rolls_classic() { return rolls(base_) && rolls(base_); }
+  [[nodiscard]] bool is_overloaded() const { return config_.coupling * base_ > 1; }
   [[nodiscard]] double coupled() const { return std::min(config_.coupling * base_, 1.0); }
   [[nodiscard]] double classic() const { return base_ * base_; }
 
   /// Marking by how long a packet waited, if more wait behind it.
   [[nodiscard]] double native(Duration sojourn) const {
-    if (low_latency_.is_empty() || sojourn <= config_.min_threshold) return 0;
-    const Duration above = sojourn - config_.min_threshold;
-    if (above >= config_.range) return 1;
-    return static_cast<double>(above.count()) / static_cast<double>(config_.range.count());
+    if (low_latency_.is_empty() || sojourn <= min_threshold_) return 0;
+    const Duration above = sojourn - min_threshold_;
+    if (above >= range_) return 1;
+    return static_cast<double>(above.count()) / static_cast<double>(range_.count());
   }
 
   bool passes_low_latency(Packet& packet, Duration sojourn, QueueEvents& events) {
-    if (is_short()) {
-      if (recurs_low_latency_.happens(native(sojourn))) try_to_mark(packet, events);
+    if (is_linux()) {
+      if (!is_short()) {
+        if (is_overloaded() && rolls_classic()) return false;
+        if (is_overloaded() || rolls(coupled())) try_to_mark(packet, events);
+      }
+      if (sojourn > step_) try_to_mark(packet, events);
       return true;
     }
     if (coupled() < 1) {
@@ -142,7 +169,11 @@ class DualPi2::Model final : public Queue {
   }
 
   bool passes_classic(Packet& packet, QueueEvents& events) {
-    if (is_short() || !recurs_classic_.happens(classic())) return true;
+    if (is_linux()) {
+      if (is_short() || !rolls_classic()) return true;
+      return !is_overloaded() && try_to_mark(packet, events);
+    }
+    if (!recurs_classic_.happens(classic())) return true;
     const double max_marking = std::min(1 / (config_.coupling * config_.coupling), 1.0);
     return classic() < max_marking && try_to_mark(packet, events);
   }
@@ -181,6 +212,11 @@ class DualPi2::Model final : public Queue {
   }
 
   DualPi2 config_;
+  Duration step_;
+  Duration min_threshold_;
+  Duration range_;
+  Stream draws_;
+  std::uint64_t draw_ = 0;
   Fifo low_latency_;
   Fifo classic_;
   Recurrence recurs_low_latency_;

@@ -13,13 +13,14 @@
 namespace nagi::model {
 
 struct FqCoDel {
-  QueueLimit limit;  // of all flows together
+  QueueLimit limit = Packets{10240};  // of all flows together
   Duration target = std::chrono::milliseconds(5);
   Duration interval = std::chrono::milliseconds(100);
   bool ecn = true;
   Bytes packet{1500};   // a full-size one
-  Bytes quantum{1514};  // what a flow may send before it is the next one's turn
+  std::optional<Bytes> quantum;  // what a flow may send before the next one's turn; a packet
   std::uint64_t flows = 1024;
+  Style style = Style::as_linux;
 
   static constexpr std::string_view name = "fq_codel";
   static constexpr auto fields() {
@@ -30,7 +31,7 @@ struct FqCoDel {
                       FlagField<Self>{"ecn", &Self::ecn},
                       optional("full_packet_bytes", &Self::packet, bounds::packet_bytes),
                       optional("quantum_bytes", &Self::quantum, bounds::packet_bytes),
-                      optional("flows", &Self::flows, bounds::queue_flows));
+                      optional("flows", &Self::flows, bounds::queue_flows), style_field<Self>());
   }
 
   class Model;
@@ -38,9 +39,11 @@ struct FqCoDel {
 
 class FqCoDel::Model final : public Queue {
  public:
-  Model(const FqCoDel& config, const Stream& /*draws*/)
+  Model(const FqCoDel& config, const Stream& draws)
       : config_(config),
-        parameters_{config.target, config.interval, config.ecn, config.packet},
+        parameters_(config),
+        quantum_(static_cast<std::int64_t>(config.quantum.value_or(config.packet).count)),
+        draws_(draws),
         flows_(config.flows) {}
 
   void enqueue(const Packet& packet, Instant at, std::optional<Bytes> in_transmission,
@@ -63,19 +66,17 @@ class FqCoDel::Model final : public Queue {
       if (list.empty()) return std::nullopt;
       Flow& flow = *list.front();
       if (flow.deficit <= 0) {
-        flow.deficit += static_cast<std::int64_t>(config_.quantum.count);
+        flow.deficit += quantum_;
         old_flows_.splice(old_flows_.end(), list, list.begin());
         continue;
       }
-      // As in Linux, what waits of all flows decides whether so little waits that nothing is to
-      // be dropped.
       const auto packet = flow.control.dequeue(
           parameters_, at, events,
           [&]() -> std::optional<Waiting> {
             if (flow.fifo.is_empty()) return std::nullopt;
             return pop(flow);
           },
-          [this] { return bytes_; });
+          [&] { return parameters_.is_linux() ? bytes_ : flow.fifo.bytes(); });
       if (packet) {
         flow.deficit -= static_cast<std::int64_t>(packet->size.count);
         return packet;
@@ -91,13 +92,13 @@ class FqCoDel::Model final : public Queue {
   }
 
   void adopt(const Waiting& waiting) override {
-    Flow& flow = flows_[waiting.packet.flow % flows_.size()];
+    Flow& flow = flow_of(waiting.packet);
     flow.fifo.push(waiting);
     ++packets_;
     bytes_ += waiting.packet.size;
     if (flow.is_listed) return;
     flow.is_listed = true;
-    flow.deficit = static_cast<std::int64_t>(config_.quantum.count);
+    flow.deficit = quantum_;
     new_flows_.push_back(&flow);
   }
 
@@ -126,6 +127,12 @@ class FqCoDel::Model final : public Queue {
     bool is_listed = false;
   };
 
+  /// Its queue, by a hash that the run's seed salts.
+  Flow& flow_of(const Packet& packet) {
+    constexpr int half = 32;
+    return flows_[(draws_.draw(packet.flow) >> half) * flows_.size() >> half];
+  }
+
   Waiting pop(Flow& flow) {
     --packets_;
     bytes_ -= flow.fifo.front().packet.size;
@@ -134,20 +141,24 @@ class FqCoDel::Model final : public Queue {
 
   /// Half of the queue that has the most bytes, from its head, and no more than 64 packets.
   void drop_from_longest(QueueEvents& events) {
-    constexpr int max_drops = 64;
+    constexpr std::uint32_t max_drops = 64;
     Flow& longest =
         *std::ranges::max_element(flows_, {}, [](const Flow& flow) { return flow.fifo.bytes(); });
     const std::uint64_t half = longest.fifo.bytes().count / 2;
     std::uint64_t dropped = 0;
-    for (int i = 0; i < max_drops && (i == 0 || dropped < half); ++i) {
+    std::uint32_t drops = 0;
+    for (; drops < max_drops && (drops == 0 || dropped < half); ++drops) {
       const Packet packet = pop(longest).packet;
       dropped += packet.size.count;
       events.drops.push_back({packet, Fate::queue_overflow});
     }
+    if (parameters_.is_linux()) longest.control.add_drops(drops);
   }
 
   FqCoDel config_;
   CoDelParameters parameters_;
+  std::int64_t quantum_;
+  Stream draws_;
   std::vector<Flow> flows_;
   std::list<Flow*> new_flows_;
   std::list<Flow*> old_flows_;

@@ -4,18 +4,23 @@
 // integral controller updates every `update` by the queueing delay. That is measured by timestamps.
 // Of the RFC's optional elements there are ECN (section 5.1), derandomization (5.4) and the bound
 // on increments (5.5).
+//
+// As Linux does it (net/sched/sch_pie.c), updates begin after half a second; while packets wait more
+// than 250 ms, an update adds 2 %; a burst's allowance ends with the time in which packets leave.
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "model/described.hpp"
 #include "model/queue/pi_controller.hpp"
 #include "model/queue/queue.hpp"
+#include "model/queue/style.hpp"
 
 namespace nagi::model {
 
 struct Pie {
-  QueueLimit limit;
+  QueueLimit limit = Packets{1000};
   Duration target = std::chrono::milliseconds(15);
   Duration update = std::chrono::milliseconds(15);
   Duration max_burst = std::chrono::milliseconds(150);
@@ -23,6 +28,7 @@ struct Pie {
   double beta = 1.25;    // Hz
   bool ecn = false;
   Bytes packet{1500};  // a full-size one
+  Style style = Style::as_linux;
 
   static constexpr std::string_view name = "pie";
   static constexpr auto fields() {
@@ -32,7 +38,8 @@ struct Pie {
                       optional("alpha_hz", &Pie::alpha, bounds::aqm_gain_hz),
                       optional("beta_hz", &Pie::beta, bounds::aqm_gain_hz),
                       FlagField<Pie>{"ecn", &Pie::ecn},
-                      optional("full_packet_bytes", &Pie::packet, bounds::packet_bytes));
+                      optional("full_packet_bytes", &Pie::packet, bounds::packet_bytes),
+                      style_field<Pie>());
   }
 
   class Model;
@@ -41,7 +48,10 @@ struct Pie {
 class Pie::Model final : public SingleQueue {
  public:
   Model(const Pie& config, const Stream& draws)
-      : config_(config), draws_(draws), burst_allowance_(config.max_burst) {}
+      : config_(config), draws_(draws), burst_allowance_(config.max_burst) {
+    constexpr Duration linux_start = std::chrono::milliseconds(500);
+    if (is_linux()) next_update_ = Instant{linux_start};
+  }
 
   void enqueue(const Packet& packet, Instant at, std::optional<Bytes> in_transmission,
                QueueEvents& events) override {
@@ -64,10 +74,16 @@ class Pie::Model final : public SingleQueue {
     if (fifo().is_empty()) return std::nullopt;
     const Waiting next = fifo().pop();
     delay_ = fifo().is_empty() ? Duration::zero() : at - next.since;
+    if (is_linux()) {
+      if (last_left_) spend_burst_allowance(at - *last_left_);
+      last_left_ = at;
+    }
     return next.packet;
   }
 
  private:
+  [[nodiscard]] bool is_linux() const { return config_.style == Style::as_linux; }
+
   static constexpr double max_marking = 0.1;  // above that probability even ECT is dropped
 
   /// Whether the packet that comes in is to be dropped or marked.
@@ -76,8 +92,11 @@ class Pie::Model final : public SingleQueue {
     constexpr double min_accumulated = 0.85;
     constexpr double max_accumulated = 8.5;
     if (burst_allowance_ > Duration::zero()) return false;
-    if (delay_before_ < config_.target / 2 && probability_ < low) return false;
-    if (fifo().bytes().count <= 2 * config_.packet.count) return false;
+    const Duration delay = is_linux() ? delay_ : delay_before_;
+    if (delay < config_.target / 2 && probability_ < low) return false;
+    const std::uint64_t waiting = fifo().bytes().count;
+    const std::uint64_t little = 2 * config_.packet.count;
+    if (is_linux() ? waiting < little : waiting <= little) return false;
     accumulated_ = probability_ == 0 ? 0 : accumulated_ + probability_;
     if (accumulated_ < min_accumulated) return false;
     if (accumulated_ >= max_accumulated) return true;
@@ -99,21 +118,28 @@ class Pie::Model final : public SingleQueue {
 
   void update_probability() {
     constexpr double max_increment = 0.02;
+    constexpr Duration linux_long_delay = std::chrono::milliseconds(250);
     constexpr double from_here_bounded = 0.1;
     constexpr double decay = 1 - 1.0 / 64;
     double change = pi_change(config_, delay_, delay_before_) * scale();
     if (probability_ >= from_here_bounded) change = std::min(change, max_increment);
+    if (is_linux() && delay_ > linux_long_delay) change += max_increment;
     probability_ += change;
-    if (delay_ == Duration::zero() && delay_before_ == Duration::zero()) probability_ *= decay;
+    const bool is_idle = delay_ == Duration::zero() && delay_before_ == Duration::zero();
+    if (is_idle && !(is_linux() && packets() > 0)) probability_ *= decay;
     probability_ = std::clamp(probability_, 0.0, 1.0);
     const Duration half = config_.target / 2;
     if (probability_ == 0 && delay_ < half && delay_before_ < half) {
       burst_allowance_ = config_.max_burst;
       accumulated_ = 0;
-    } else {
-      burst_allowance_ = std::max(burst_allowance_ - config_.update, Duration::zero());
+      last_left_.reset();
+    } else if (!is_linux()) {
+      spend_burst_allowance(config_.update);
     }
     delay_before_ = delay_;
+  }
+  void spend_burst_allowance(Duration time) {
+    burst_allowance_ = std::max(burst_allowance_ - time, Duration::zero());
   }
 
   /// A low probability moves by small steps (section 4.2).
@@ -136,6 +162,7 @@ class Pie::Model final : public SingleQueue {
   Duration delay_{};         // of the packet that left last
   Duration delay_before_{};  // as of the last update
   Instant next_update_{};
+  std::optional<Instant> last_left_;  // when a packet left last, with Linux's allowance
 };
 
 }  // namespace nagi::model

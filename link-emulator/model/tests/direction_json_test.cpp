@@ -10,7 +10,7 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-DirectionConfig read(const char* text) {
+DirectionConfig read(const std::string& text) {
   const json value = json::parse(text);
   return read_direction(ObjectReader(value, json::json_pointer("/link")));
 }
@@ -21,7 +21,7 @@ struct Refusal {
   std::string cure;
 };
 
-Refusal refusal(const char* text) {
+Refusal refusal(const std::string& text) {
   try {
     read(text);
   } catch (const ConfigError& error) {
@@ -55,6 +55,17 @@ TEST(ReadDirection, TurnsBdpsIntoPackets) {
     "queue": {"bdp": 1, "base_rtt_ns": 100000000, "packet_bytes": 1052}})");
   EXPECT_EQ(std::get<Packets>(limit_of(config.queue)), Packets{1189});
   EXPECT_EQ(to_json(config)["queue"], (json{{"packets", 1189}}));
+}
+
+TEST(ReadDirection, TakesTheLimitsOfLinuxForDisciplinesWithoutASize) {
+  const auto packets = [](const std::string& discipline) {
+    const auto config = read(R"({"rate_bps": 9, "queue": {"discipline": ")" + discipline + "\"}}");
+    return std::get<Packets>(limit_of(config.queue)).count;
+  };
+  EXPECT_EQ(packets("codel"), 1000);
+  EXPECT_EQ(packets("fq_codel"), 10240);
+  EXPECT_EQ(packets("pie"), 1000);
+  EXPECT_EQ(packets("dualpi2"), 10000);
 }
 
 TEST(ReadDirection, ComesBackAsItWas) {
@@ -116,7 +127,11 @@ TEST(ReadDirection, ComesBackAsItWas) {
                "queue":{"discipline":"dualpi2","packets":3,"target_ns":5000,
                         "update_ns":15000000,"alpha_hz":0.5,"beta_hz":1.5,"coupling":2.0,
                         "min_threshold_ns":8000,"range_ns":4000,"classic_weight":0.1,
-                        "full_packet_bytes":1000}})",
+                        "full_packet_bytes":1000,"style":"rfc"}})",
+           R"({"delay_ns":0,"overhead_bytes":0,"rate_bps":9,"loss":{"at":"egress","model":"none"},
+               "queue":{"discipline":"dualpi2","packets":3,"target_ns":5000,
+                        "update_ns":15000000,"alpha_hz":0.5,"beta_hz":1.5,"coupling":2.0,
+                        "step_ns":8000,"classic_weight":0.1,"full_packet_bytes":1000}})",
        }) {
     EXPECT_EQ(to_json(read(text)), json::parse(text));
   }
@@ -134,6 +149,12 @@ TEST(ReadDirection, NamesWhatIsWrong) {
   EXPECT_EQ(refusal(R"({"rate_bps": 1, "queue": {}})").where, "/link/queue");
   EXPECT_EQ(refusal(R"({"rate_bps": 1, "queue": {"packets": 1, "bytes": 1}})").where,
             "/link/queue/bytes");
+  const auto dualpi2 = [](const std::string& keys) {
+    return refusal(R"({"rate_bps": 1, "queue": {"discipline": "dualpi2", )" + keys + "}}");
+  };
+  EXPECT_EQ(dualpi2(R"("style": "windows")").where, "/link/queue/style");
+  EXPECT_EQ(dualpi2(R"("range_ns": 5000)").where, "/link/queue/range_ns");
+  EXPECT_EQ(dualpi2(R"("style": "rfc", "step_ns": 5000)").where, "/link/queue/step_ns");
   EXPECT_EQ(refusal(R"({"loss": {"model": "bernoulli", "probability": 1.01}})").where,
             "/link/loss/probability");
   EXPECT_EQ(refusal(R"({"loss": {"model": "bernoulli"}})").where, "/link/loss");

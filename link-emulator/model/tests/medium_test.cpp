@@ -415,7 +415,7 @@ TEST(Medium, SinrCountsAllThatDisturbs) {
   config.phy.data_rate = {11'000'000};
   config.phy.basic_rate = {1'000'000};
   // 16 dBm, 40 dB at 1 m, exponent 3: at 10 m -54 dBm, at 100 m -84, at 80 m -81.1.
-  config.reach = SinrReach{16, 3, 40, -94, -85, -85, 9};
+  config.reach = SinrReach{16, 3, 40, -94, -85, -85, 9, 4};
   config.stations = {{{0, 0}, {}}, {{100, 0}, {}}, {{0, 1000}, {}}};
   Air alone(config);
   alone.offer(0, 1, 100);
@@ -428,6 +428,33 @@ TEST(Medium, SinrCountsAllThatDisturbs) {
   run.offer(2, nobody, 500);
   run.until(1100);
   EXPECT_EQ(run.frames()[0], "DATA 0>1 100-1046 hidden terminal");
+}
+
+// When a station sends that hears a frame from 100 us on, at an SINR of -84 dBm over `noise_dbm`, and
+// has a packet itself from 200 us on.
+std::string sent_after_a_frame(double noise_dbm) {
+  MediumConfig config;
+  config.phy.data_rate = {11'000'000};
+  config.phy.basic_rate = {1'000'000};
+  config.short_retry_limit = 1;
+  config.reach = SinrReach{16, 3, 40, noise_dbm, -92, -92, 9, 4};
+  config.stations = {{{0, 0}, {}}, {{100, 0}, {}}};
+  Air run(config);
+  run.offer(0, nobody, 100);
+  run.offer(1, nobody, 200);
+  run.until(40'000);
+  return run.frames()[1];
+}
+
+TEST(Medium, AFrameWhosePreambleIsFoundButWhichIsLostCostsEifs) {
+  // It draws the same backoff. A frame that is received says that its ACK will take SIFS (10 us) and
+  // 192 + 112 us at 1 Mb/s. After an error a station waits as long (EIFS - DIFS).
+  const auto begin = [](const std::string& frame) {  // "DATA 1>N 1046-..."
+    return std::stoi(frame.substr(frame.find(' ', 5)));
+  };
+  const int not_found = begin(sent_after_a_frame(-87));          // SINR 3 dB
+  EXPECT_EQ(begin(sent_after_a_frame(-90)), not_found + 314);  // 6 dB: a preamble, but no frame
+  EXPECT_EQ(begin(sent_after_a_frame(-94)), not_found + 314);  // 10 dB: received
 }
 
 TEST(Medium, StationsMoveOutOfReach) {

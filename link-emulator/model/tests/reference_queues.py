@@ -84,6 +84,7 @@ class CoDel:
     count: int = 0
     last_count: int = 0
     dropping: bool = False
+    max_drops: float = math.inf  # at a dequeue
 
     def enqueue(self, packet: Packet, now: int) -> None:
         if len(self.queue) >= self.limit:
@@ -107,12 +108,18 @@ class CoDel:
             self.first_above_time = 0
         elif self.first_above_time == 0:
             self.first_above_time = now + self.interval
-        elif now >= self.first_above_time:
+        elif self.is_above_for_an_interval(now):
             ok_to_drop = True
         return packet, ok_to_drop
 
     def control_law(self, at: int) -> int:
         return at + math.floor(self.interval / math.sqrt(self.count) + 0.5)
+
+    def drop(self, packet: Packet, now: int) -> None:
+        packet.drop(AQM_DROP, now)
+
+    def is_above_for_an_interval(self, now: int) -> bool:
+        return now >= self.first_above_time
 
     def start_count(self, count: int) -> None:
         self.count = count
@@ -128,13 +135,18 @@ class CoDel:
         if self.dropping:
             if not ok_to_drop:
                 self.dropping = False
+            drops = 0
             while self.dropping and now >= self.drop_next:
+                drops += 1
+                if drops > self.max_drops:
+                    self.drop_next = self.control_law(now)
+                    break
                 self.count_drop()
                 assert packet is not None
                 if self.ecn and packet.mark():
                     self.drop_next = self.control_law(self.drop_next)
                     return packet
-                packet.drop(AQM_DROP, now)
+                self.drop(packet, now)
                 packet, ok_to_drop = self.dodequeue(now)
                 if ok_to_drop:
                     self.drop_next = self.control_law(self.drop_next)
@@ -142,7 +154,7 @@ class CoDel:
                     self.dropping = False
         elif ok_to_drop:
             if not (self.ecn and packet.mark()):
-                packet.drop(AQM_DROP, now)
+                self.drop(packet, now)
                 packet, _ = self.dodequeue(now)
             self.dropping = True
             delta = self.count - self.last_count
@@ -155,19 +167,25 @@ class CoDel:
 
 class LinuxCoDel(CoDel):
     """The same in Linux's arithmetic (include/net/codel_impl.h): time in units of 1,024 ns, and a
-    reciprocal square root of 16 bits, which a Newton step follows at each drop."""
+    reciprocal square root of 16 bits, which a Newton step follows at each drop; at most 256 drops
+    at a dequeue."""
 
     def __init__(self, limit: int, target: int, interval: int, max_packet: int, ecn: bool) -> None:
         super().__init__(limit, target >> 10, interval >> 10, max_packet, ecn)
         self.inverse_root = 0xFFFF
+        self.now_ns = 0
+        self.max_drops = 256
+
+    def is_above_for_an_interval(self, now: int) -> bool:
+        return now > self.first_above_time
 
     def newton_step(self) -> None:
         root = self.inverse_root << 16
-        value = (3 << 32) - self.count * (root * root >> 32)
-        self.inverse_root = ((value >> 2) * root >> 31) >> 16
+        value = ((3 << 32) - self.count * (root * root >> 32)) % 2**64
+        self.inverse_root = ((value >> 2) * root % 2**64 >> 47) % 2**16
 
     def control_law(self, at: int) -> int:
-        return at + (self.interval * (self.inverse_root << 16) >> 32)
+        return at + max(1, self.interval * (self.inverse_root << 16) >> 32)
 
     def start_count(self, count: int) -> None:
         self.count = count
@@ -183,27 +201,41 @@ class LinuxCoDel(CoDel):
     def sojourn(self, packet: Packet, now: int) -> int:
         return now - (packet.at >> 10)
 
+    def drop(self, packet: Packet, now: int) -> None:
+        packet.drop(AQM_DROP, self.now_ns)
+
     def dequeue(self, now: int) -> Packet | None:
+        self.now_ns = now
         return super().dequeue(now >> 10)
 
 
 class FqCoDel:
-    """RFC 8290, section 4. What waits of all flows is what CoDel compares with a packet's size, as
-    in Linux."""
+    """RFC 8290, section 4. As in Linux (net/sched/sch_fq_codel.c), CoDel compares what waits of all
+    flows with a packet's size, and counts what is dropped where the whole overflows. `salt`: of the
+    hash; None: a flow's number is its queue's."""
 
-    def __init__(self, limit: int, quantum: int, flows: list[CoDel]) -> None:
-        self.limit, self.quantum, self.flows = limit, quantum, flows
+    def __init__(
+        self, limit: int, quantum: int, flows: list[CoDel], salt: Philox | None = None
+    ) -> None:
+        self.limit, self.quantum, self.flows, self.salt = limit, quantum, flows, salt
+        self.is_linux = isinstance(flows[0], LinuxCoDel)
         self.deficits = [0] * len(flows)
         self.new: list[int] = []
         self.old: list[int] = []
-        for flow in self.flows:
-            flow.backlog = self.backlog  # type: ignore[method-assign]
+        if self.is_linux:
+            for flow in self.flows:
+                flow.backlog = self.backlog  # type: ignore[method-assign]
+
+    def queue_of(self, flow: int) -> int:
+        if self.salt is None:
+            return flow % len(self.flows)
+        return (self.salt.draw(flow) >> 32) * len(self.flows) >> 32
 
     def backlog(self) -> int:
         return sum(packet.size for flow in self.flows for packet in flow.queue)
 
     def enqueue(self, packet: Packet, now: int) -> None:
-        number = packet.flow % len(self.flows)
+        number = self.queue_of(packet.flow)
         self.flows[number].queue.append(packet)
         if number not in self.new + self.old:
             self.new.append(number)
@@ -213,12 +245,14 @@ class FqCoDel:
 
     def drop_from_longest(self, now: int) -> None:
         sizes = [sum(packet.size for packet in flow.queue) for flow in self.flows]
-        longest = self.flows[sizes.index(max(sizes))].queue
+        longest = self.flows[sizes.index(max(sizes))]
         dropped = 0
         for _ in range(64):
-            packet = longest.popleft()
+            packet = longest.queue.popleft()
             packet.drop(OVERFLOW, now)
             dropped += packet.size
+            if self.is_linux:
+                longest.count += 1
             if dropped >= max(sizes) // 2:
                 break
 
@@ -321,12 +355,16 @@ class Pie:
             self.burst_allowance = max(0, self.burst_allowance - self.update)
         self.qdelay_old = self.qdelay
 
+    def is_small(self) -> bool:
+        return self.qdelay_old < self.target // 2 and self.drop_prob < 0.2
+
+    def is_short(self) -> bool:
+        return sum(packet.size for packet in self.queue) <= 2 * self.mean_packet
+
     def drop_early(self) -> bool:
         if self.burst_allowance > 0:
             return False
-        if self.qdelay_old < self.target // 2 and self.drop_prob < 0.2:
-            return False
-        if sum(packet.size for packet in self.queue) <= 2 * self.mean_packet:
+        if self.is_small() or self.is_short():
             return False
         if self.drop_prob == 0:
             self.accu_prob = 0.0
@@ -363,9 +401,63 @@ class Pie:
 
 
 @dataclass
+class LinuxPie(Pie):
+    """The same as Linux does it (net/sched/sch_pie.c), in real numbers."""
+
+    left: int | None = None  # when a packet left last
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.next_update = 500_000_000
+
+    def calculate_drop_prob(self) -> None:
+        allowance, before = self.burst_allowance, self.drop_prob
+        waiting = len(self.queue) > 0
+        p = self.alpha * ((self.qdelay - self.target) / 1e9) + self.beta * (
+            (self.qdelay - self.qdelay_old) / 1e9
+        )
+        p /= next(
+            (
+                divisor
+                for bound, divisor in (
+                    (1e-6, 2048), (1e-5, 512), (1e-4, 128), (1e-3, 32), (1e-2, 8), (1e-1, 2),
+                )
+                if before < bound
+            ),
+            1,
+        )  # fmt: skip
+        if before >= 0.1:
+            p = min(p, 0.02)
+        if self.qdelay > 250_000_000:
+            p += 0.02
+        self.drop_prob += p
+        if self.qdelay == self.qdelay_old == 0 and not waiting:
+            self.drop_prob *= 1 - 1 / 64
+        self.drop_prob = min(max(self.drop_prob, 0.0), 1.0)
+        if self.drop_prob == 0 and max(self.qdelay, self.qdelay_old) < self.target // 2:
+            allowance, self.accu_prob, self.left = self.max_burst, 0.0, None
+        self.burst_allowance = allowance
+        self.qdelay_old = self.qdelay
+
+    def is_small(self) -> bool:
+        return self.qdelay < self.target // 2 and self.drop_prob < 0.2
+
+    def is_short(self) -> bool:
+        return sum(packet.size for packet in self.queue) < 2 * self.mean_packet
+
+    def dequeue(self, now: int) -> Packet | None:
+        packet = super().dequeue(now)
+        if packet is not None:
+            if self.left is not None:
+                self.burst_allowance = max(0, self.burst_allowance - (now - self.left))
+            self.left = now
+        return packet
+
+
+@dataclass
 class DualPi2:
-    """RFC 9332, appendix A.2; as in Linux, the scheduler is weighted round robin by credit, k p is
-    bounded by 1, and nothing is dropped while less waits than two packets of full size."""
+    """RFC 9332, appendix A.2, with k p bounded by 1; the scheduler is weighted round robin by
+    credit, as in Linux."""
 
     limit: int
     target: int
@@ -423,11 +515,6 @@ class DualPi2:
             return True
         return False
 
-    def is_short(self) -> bool:
-        return sum(packet.size for queue in (self.lq, self.cq) for packet in queue) < (
-            2 * self.packet
-        )
-
     def laqm(self, qdelay: int) -> float:
         if not self.lq or qdelay <= self.min_threshold:
             return 0.0
@@ -441,10 +528,7 @@ class DualPi2:
                 packet = self.lq.popleft()
                 if self.cq:
                     self.credit += self.classic_weight * packet.size
-                if self.is_short():
-                    if self.recur_l(self.laqm(now - packet.at)):
-                        packet.mark()
-                elif p_cl < 1:
+                if p_cl < 1:
                     if self.recur_l(max(self.laqm(now - packet.at), p_cl)):
                         packet.mark()
                 else:
@@ -456,11 +540,66 @@ class DualPi2:
                 packet = self.cq.popleft()
                 if self.lq:
                     self.credit += (self.classic_weight - 1) * packet.size
-                if not self.is_short() and self.recur_c(p_c):
+                if self.recur_c(p_c):
                     if packet.ecn == NOT_ECT or p_c >= min(1 / self.k**2, 1):
                         packet.drop(AQM_DROP, now)
                         continue
                     packet.mark()
+            return packet
+        self.reset_credit()
+        return None
+
+
+@dataclass
+class LinuxDualPi2(DualPi2):
+    """The same as Linux does it (net/sched/sch_dualpi2.c), in real numbers."""
+
+    random: Philox | None = None
+    step: int = 1_000_000
+    draws: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.next_update = self.update
+
+    def roll(self, probability: float) -> bool:
+        assert self.random is not None
+        drawn = self.random.draw(self.draws)
+        self.draws += 1
+        return drawn < math.floor(min(probability, 1.0) * 2**64)
+
+    def must_drop(self, packet: Packet) -> bool:
+        waiting = sum(each.size for queue in (self.lq, self.cq) for each in queue)
+        if waiting < 2 * self.packet:
+            return False
+        overload = self.k * self.p > 1
+        if packet.ecn not in (ECT1, CE):
+            if self.roll(self.p) and self.roll(self.p):
+                if overload or packet.ecn == NOT_ECT:
+                    return True
+                packet.mark()
+        elif overload:
+            if self.roll(self.p) and self.roll(self.p):
+                return True
+            packet.mark()
+        elif self.roll(self.k * self.p):
+            packet.mark()
+        return False
+
+    def dequeue(self, now: int) -> Packet | None:
+        self.dualpi2_update(now)
+        while self.lq or self.cq:
+            both = bool(self.lq and self.cq)
+            is_low_latency = bool(self.lq and (not self.cq or self.credit <= 0))
+            packet = (self.lq if is_low_latency else self.cq).popleft()
+            if self.must_drop(packet):
+                packet.drop(AQM_DROP, now)
+                continue
+            if is_low_latency and now - packet.at > self.step:
+                packet.mark()
+            if both:
+                weight = self.classic_weight - (0 if is_low_latency else 1)
+                self.credit += weight * packet.size
             return packet
         self.reset_credit()
         return None

@@ -28,6 +28,14 @@ TEST(RateServer, FollowsASteppedRate) {
   EXPECT_EQ(server.air_time({1000}, at(3030ms)), 1ms);  // a hundred periods on
 }
 
+TEST(RateServer, CountsPacketsThatTakeLessThanANanosecond) {
+  // 40 bytes take 0.8 ns at 400 Gb/s: a thousand that arrive at one instant take 800 ns.
+  RateServer server(Bitrate{400'000'000'000});
+  Instant end = at(1s);
+  for (int i = 0; i < 1000; ++i) end = server.begin({40}, end, /*at_once=*/end > at(1s));
+  EXPECT_EQ(end, at(1s) + 800ns);
+}
+
 TEST(RateServer, PassesOverVeryManyPeriods) {
   // 5 kb/s for 10 ns of every 20: 8,000 bits in 3.2 s, less the 10 ns of silence at the end.
   RateServer server(Trace<Bitrate>{{{0ns, {5000}}, {10ns, {0}}}, 20ns});

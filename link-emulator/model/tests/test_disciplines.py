@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from nagi.records.packets import are_copies
+from nagi.records.packets import AQM_DROP, are_copies
 from reference_queues import (
     CoDel,
     Discipline,
     DualPi2,
     FqCoDel,
+    LinuxCoDel,
+    LinuxDualPi2,
+    LinuxPie,
     Packet,
     Philox,
     Pie,
@@ -29,46 +32,53 @@ SEED = 2026
 QUEUE = 9  # model/random.hpp: Purpose::queue
 
 
-def codel(ecn: bool) -> tuple[Discipline, dict[str, Any]]:
-    return CoDel(200, 5 * MS, 100 * MS, 1500, ecn), {
+Made = tuple[Discipline, dict[str, Any]]
+
+
+def draws() -> Philox:
+    return Philox(SEED, 0, 0, QUEUE)
+
+
+def codel(style: str, ecn: bool) -> Made:
+    kind = CoDel if style == "rfc" else LinuxCoDel
+    return kind(200, 5 * MS, 100 * MS, 1500, ecn), {
         "discipline": "codel",
         "packets": 200,
         "target_ns": 5 * MS,
         "interval_ns": 100 * MS,
         "ecn": ecn,
-        "full_packet_bytes": 1500,
     }
 
 
-def fq_codel() -> tuple[Discipline, dict[str, Any]]:
-    flows = [CoDel(10**9, 5 * MS, 50 * MS, 1500, ecn=True) for _ in range(16)]
-    return FqCoDel(150, 1514, flows), {
+def fq_codel(style: str) -> Made:
+    kind = CoDel if style == "rfc" else LinuxCoDel
+    flows = [kind(10**9, 5 * MS, 50 * MS, 1500, ecn=True) for _ in range(16)]
+    return FqCoDel(150, 1514, flows, draws()), {
         "discipline": "fq_codel",
         "packets": 150,
         "target_ns": 5 * MS,
         "interval_ns": 50 * MS,
-        "full_packet_bytes": 1500,
         "quantum_bytes": 1514,
         "flows": 16,
     }
 
 
-def pie(ecn: bool) -> tuple[Discipline, dict[str, Any]]:
-    draws = Philox(SEED, 0, 0, QUEUE)
-    return Pie(300, 15 * MS, 15 * MS, 150 * MS, 1500, draws, ecn), {
+def pie(style: str, ecn: bool) -> Made:
+    kind = Pie if style == "rfc" else LinuxPie
+    return kind(300, 15 * MS, 15 * MS, 150 * MS, 1500, draws(), ecn), {
         "discipline": "pie",
         "packets": 300,
         "ecn": ecn,
-        "full_packet_bytes": 1500,
     }
 
 
-def dual_pi2() -> tuple[Discipline, dict[str, Any]]:
-    return DualPi2(400, 15 * MS, 16 * MS, 1500), {
-        "discipline": "dualpi2",
-        "packets": 400,
-        "full_packet_bytes": 1500,
-    }
+def dual_pi2(style: str) -> Made:
+    discipline = (
+        DualPi2(400, 15 * MS, 16 * MS, 1500)
+        if style == "rfc"
+        else LinuxDualPi2(400, 15 * MS, 16 * MS, 1500, random=draws())
+    )
+    return discipline, {"discipline": "dualpi2", "packets": 400}
 
 
 def arrivals(seed: int, rate: int, seconds: float) -> list[Packet]:
@@ -94,26 +104,28 @@ def replayed(packets: list[Packet], direction: dict[str, Any], path: Path) -> np
     return found[~are_copies(found)]
 
 
+@pytest.mark.parametrize("style", ["rfc", "linux"])
 @pytest.mark.parametrize(
     "make",
     [
-        pytest.param(lambda: codel(False), id="codel"),
-        pytest.param(lambda: codel(True), id="codel with ECN"),
+        pytest.param(lambda style: codel(style, False), id="codel"),
+        pytest.param(lambda style: codel(style, True), id="codel with ECN"),
         pytest.param(fq_codel, id="fq_codel"),
-        pytest.param(lambda: pie(False), id="pie"),
-        pytest.param(lambda: pie(True), id="pie with ECN"),
+        pytest.param(lambda style: pie(style, False), id="pie"),
+        pytest.param(lambda style: pie(style, True), id="pie with ECN"),
         pytest.param(dual_pi2, id="dualpi2"),
     ],
 )
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_model_does_what_the_rfc_says(
-    tmp_path: Path, make: Callable[[], tuple[Discipline, dict[str, Any]]], seed: int
+def test_the_model_does_what_the_rfc_or_linux_says(
+    tmp_path: Path, make: Callable[[str], Made], style: str, seed: int
 ) -> None:
-    discipline, queue = make()
+    discipline, queue = make(style)
     rate = 9_999_991
     packets = arrivals(seed, rate, 60)
     simulate(packets, discipline, rate)
-    found = replayed(packets, {"rate_bps": rate, "queue": queue}, tmp_path)
+    settings = {"rate_bps": rate, "queue": {"full_packet_bytes": 1500, "style": style, **queue}}
+    found = replayed(packets, settings, tmp_path)
     expected = [(packet.fate, packet.left, packet.marked) for packet in packets]
     got = list(
         zip(found["fate"].tolist(), found["left_ns"].tolist(), found["flags"] == 1, strict=True)
@@ -123,3 +135,35 @@ def test_the_model_does_what_the_rfc_says(
     # The discipline was at work: it dropped or marked packets before its queue was full.
     controlled = sum(packet.marked or packet.fate == 4 for packet in packets)
     assert controlled > 500, controlled
+
+
+@pytest.mark.parametrize("discipline", ["codel", "fq_codel"])
+def test_after_an_outage_linux_drops_256_packets_at_a_dequeue(
+    tmp_path: Path, discipline: str
+) -> None:
+    """In 20 s without a link 40,000 packets gather; by the RFC nearly all are dropped at once."""
+    packets = [Packet(n, n * MS // 2, 1000, 0, 1) for n in range(60_000)]
+    outage = {"steps": [[0, 10_000_000], [5 * 10**9, 0], [25 * 10**9, 10_000_000]]}
+    queue = {"discipline": discipline, "packets": 100_000}
+    most = {}
+    for style in ("linux", "rfc"):
+        settings = {
+            "rate_trace": {**outage, "period_ns": 10**11},
+            "queue": {**queue, "style": style},
+        }
+        found = replayed(packets, settings, tmp_path)
+        _, at_once = np.unique(found["left_ns"][found["fate"] == AQM_DROP], return_counts=True)
+        most[style] = at_once.max()
+    assert most["linux"] == 256
+    assert most["rfc"] > 10_000
+
+
+def test_a_hash_is_salted_by_the_seed(tmp_path: Path) -> None:
+    """Two of 64 flows in 8 queues share one by one seed, and do not by another."""
+    packets = [Packet(n, 0, 1000, 0, n % 64) for n in range(640)]
+    settings = {"rate_bps": 10**7, "queue": {"discipline": "fq_codel", "flows": 8}}
+    orders = {
+        tuple(replay_packets(packets, settings, seed, tmp_path)["left_ns"].tolist())
+        for seed in (1, 2)
+    }
+    assert len(orders) == 2

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -35,8 +35,16 @@ class QueueSettings(Strict, ABC):
         return {}
 
 
+Style = Literal["linux", "rfc"]
+
+
 class AqmSettings(QueueSettings, ABC):
-    """Of active queue management, which drops packets before the queue is full."""
+    """Settings of active queue management, which drops packets before the queue is full."""
+
+    style: Style = Field(
+        "linux",
+        description="whom it follows where Linux 7.2 and the RFC's pseudocode differ",
+    )
 
     def further(self, planning: Planning) -> dict[str, int]:
         return {"full_packet_bytes": full_size(planning)}
@@ -53,7 +61,7 @@ class EcnSettings(AqmSettings, ABC):
 
 
 class QueuePlanBase(Contract, ABC):
-    """How much may wait is one of the two."""
+    """A queue discipline of a plan. How much may wait is one of the two."""
 
     packets: int | None = None
     bytes: int | None = None
@@ -62,6 +70,17 @@ class QueuePlanBase(Contract, ABC):
     @abstractmethod
     def describe(self) -> str:
         """For reports."""
+
+
+class AqmPlanBase(QueuePlanBase, ABC):
+    """Active queue management of a plan."""
+
+    style: Style = Field("rfc", description="plans of earlier versions have none, and mean the RFC")
+    full_packet_bytes: int
+    title: ClassVar[str]
+
+    def describe(self) -> str:
+        return self.title if self.style == "linux" else f"{self.title} of the RFC"
 
 
 def some_packets(count: int) -> QueueSize:

@@ -11,29 +11,26 @@ from nagi_contracts.base import is_false
 from nagi_contracts.errors import BadValue
 from nagi_contracts.impairments.queues.base import (
     DISCIPLINE,
+    AqmPlanBase,
     EcnSettings,
-    QueuePlanBase,
     some_packets,
 )
 from nagi_contracts.units import AqmInterval, AqmTarget, QueueSize
 
 
-class CoDelPlanBase(QueuePlanBase):
-    """Of what has CoDel in it."""
+class CoDelPlanBase(AqmPlanBase):
+    """Parameters that all disciplines with CoDel share (RFC 8289)."""
 
     target_ns: int
     interval_ns: int
-    full_packet_bytes: int
 
 
 class CoDelPlan(CoDelPlanBase):
     """Packets are dropped, or marked, once they have waited too long for too long."""
 
+    title = "CoDel"
     discipline: Literal["codel"] = "codel"
     ecn: bool = Field(False, exclude_if=is_false)
-
-    def describe(self) -> str:
-        return "CoDel"
 
 
 class CoDelSettings(EcnSettings):

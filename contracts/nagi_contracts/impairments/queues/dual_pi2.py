@@ -3,39 +3,46 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from nagi_contracts.base import is_none
 from nagi_contracts.bounds import real
+from nagi_contracts.errors import BadValue
+from nagi_contracts.impairments.planning import Planning
 from nagi_contracts.impairments.queues.base import (
     DISCIPLINE,
+    AqmPlanBase,
     AqmSettings,
-    QueuePlanBase,
+    Style,
     some_packets,
 )
 from nagi_contracts.units import AqmTarget, AqmUpdate, Gain, QueueSize, Share
 
+# The thresholds of marking low latency's packets, by the style that knows them.
+DEFAULTS_NS: dict[Style, dict[str, int]] = {
+    "linux": {"step": 1_000_000},
+    "rfc": {"min_threshold": 800_000, "range": 400_000},
+}
 _MIN_COUPLING, _MAX_COUPLING = real("aqm_coupling")
 
 
-class DualPi2Plan(QueuePlanBase):
+class DualPi2Plan(AqmPlanBase):
     """ECT(1) packets wait in a queue of their own and are marked; classic ones are dropped or
     marked with the square of the probability."""
 
+    title = "DualPI2"
     discipline: Literal["dualpi2"] = "dualpi2"
     target_ns: int
     update_ns: int
     alpha_hz: float
     beta_hz: float
     coupling: float
-    min_threshold_ns: int
-    range_ns: int
+    step_ns: int | None = Field(None, exclude_if=is_none, description="of Linux's style")
+    min_threshold_ns: int | None = Field(None, exclude_if=is_none, description="of the RFC's style")
+    range_ns: int | None = Field(None, exclude_if=is_none, description="of the RFC's style")
     classic_weight: float
-    full_packet_bytes: int
-
-    def describe(self) -> str:
-        return "DualPI2"
 
 
 class DualPi2(AqmSettings):
@@ -54,15 +61,39 @@ class DualPi2(AqmSettings):
     coupling: float = Field(
         2.0, ge=_MIN_COUPLING, le=_MAX_COUPLING, description="of the queues' probabilities: k"
     )
-    min_threshold: AqmTarget = Field(
-        AqmTarget(800_000), description="sojourn time above which ECT(1) packets are marked"
+    step: AqmTarget | None = Field(
+        None, description="as Linux: time above which waiting ECT(1) packets are marked; 1 ms"
     )
-    range: AqmTarget = Field(
-        AqmTarget(400_000), description="so much above that all of them are marked"
+    min_threshold: AqmTarget | None = Field(
+        None,
+        description="as the RFC: time above which waiting ECT(1) packets may be marked; 0.8 ms",
+    )
+    range: AqmTarget | None = Field(
+        None, description="as the RFC: so much above that all of them are marked; 0.4 ms"
     )
     classic_weight: Share = Field(
         Share(0.1), description="the classic queue's share while both wait"
     )
+
+    @model_validator(mode="after")
+    def _check_style(self) -> Self:
+        for key in DEFAULTS_NS["rfc" if self.style == "linux" else "linux"]:
+            if getattr(self, key) is not None:
+                other = "rfc" if self.style == "linux" else "linux"
+                raise BadValue(
+                    f"`{key}` with `style: {self.style}`",
+                    f"remove it, or write `style: {other}`",
+                    key,
+                )
+        return self
+
+    def further(self, planning: Planning) -> dict[str, int]:
+        missing = {
+            f"{key}_ns": default_ns
+            for key, default_ns in DEFAULTS_NS[self.style].items()
+            if getattr(self, key) is None
+        }
+        return super().further(planning) | missing
 
     @property
     def marks(self) -> bool:

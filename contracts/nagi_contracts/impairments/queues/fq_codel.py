@@ -20,13 +20,11 @@ _MIN_FLOWS, _MAX_FLOWS = whole("queue_flows")
 class FqCoDelPlan(CoDelPlanBase):
     """Flows take turns; in each, packets that wait too long for too long are dropped or marked."""
 
+    title = "FQ-CoDel"
     discipline: Literal["fq_codel"] = "fq_codel"
     ecn: bool = Field(True, exclude_if=is_true)
     quantum_bytes: int
     flows: int
-
-    def describe(self) -> str:
-        return "FQ-CoDel"
 
 
 class FqCoDel(CoDelSettings):

@@ -10,16 +10,17 @@ from pydantic import Field
 from nagi_contracts.base import is_false
 from nagi_contracts.impairments.queues.base import (
     DISCIPLINE,
+    AqmPlanBase,
     EcnSettings,
-    QueuePlanBase,
     some_packets,
 )
 from nagi_contracts.units import AqmInterval, AqmTarget, AqmUpdate, Gain, QueueSize
 
 
-class PiePlan(QueuePlanBase):
+class PiePlan(AqmPlanBase):
     """Packets are dropped or marked as they arrive, with a probability that controls the delay."""
 
+    title = "PIE"
     discipline: Literal["pie"] = "pie"
     target_ns: int
     update_ns: int
@@ -27,10 +28,6 @@ class PiePlan(QueuePlanBase):
     alpha_hz: float
     beta_hz: float
     ecn: bool = Field(False, exclude_if=is_false)
-    full_packet_bytes: int
-
-    def describe(self) -> str:
-        return "PIE"
 
 
 class Pie(EcnSettings):
