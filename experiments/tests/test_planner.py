@@ -576,10 +576,10 @@ def test_newreno_optwin_holds_the_window_that_fills_the_path(tmp_path):
 
 
 def test_paced_udp_is_datagrams_at_the_rate_that_the_warm_up_shows(tmp_path):
-    (flow,) = with_schemes(tmp_path, "paced-udp", "warmup: 5 s")[0].flows
+    (flow,) = with_schemes(tmp_path, "paced-udp", "warmup: 6 s")[0].flows
     assert flow.traffic == "cbr" and isinstance(flow.application, CbrPlan)
     assert flow.application.rate_bps == flow.bottleneck_bps
-    assert flow.application.search_ns == 5 * 10**9
+    assert flow.application.search_ns == 6 * 10**9
     assert flow.packet_bytes == flow.payload_bytes + 28
     with pytest.raises(InputError, match="paced-udp is no TCP, and `traffic: command` needs it"):
         edited(

@@ -12,7 +12,9 @@ import pandas as pd
 import pytest
 from marks import in_virtual_time
 from media_specs import CHAIN
-from nagi_contracts.paths import executable
+from nagi_contracts.applications import Applications
+from nagi_contracts.applications.cbr import CbrClient, CbrServer
+from nagi_contracts.paths import ROOT, executable
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Verdict
 from same_runs import differing
@@ -96,6 +98,39 @@ def test_the_same_plan_gives_the_same_bytes(chain, tmp_path):
     assert {"packets.parquet", "frames.parquet", "drops.pcapng"} <= names
     assert {"n0.air.pcap.zst", "n3.air.pcap.zst"} <= names
     assert differing(chain, again) == []
+
+
+def sent_over_seven_hops(directory: Path, scheme: str, axis: str) -> tuple[CbrClient, CbrServer]:
+    """Send datagrams over the chain of multihop-2005 at 2 Mb/s for a minute."""
+    text = (ROOT / "experiments" / "multihop-2005.yaml").read_text()
+    for old, new in (
+        (text[text.index("matrix:") :], axis),
+        ("data_rate: $bandwidth", "data_rate: 2 Mb/s"),
+        ("duration: 200 s", "duration: 60 s"),
+        ("repeats: 5 ", "repeats: 1 "),
+        ("scheme: $scheme", scheme),
+    ):
+        text = text.replace(old, new)
+    directory.mkdir()
+    (ends,) = Applications.read(run(directory, text) / "applications.json").flows
+    return ends.client, ends.server
+
+
+def test_paced_udp_finds_what_a_chain_carries(tmp_path):
+    """Of eleven rates 20 kb/s apart 260 to 380 kb/s arrive whole; of 400 kb/s and more 280 do."""
+
+    def constant(rate: str) -> tuple[CbrClient, CbrServer]:
+        cbr = f"scheme: newreno\n    traffic: {{application: cbr, rate: {rate}}}"
+        axis = f"matrix: {{load: [{rate}]}}\nreport: {{x: load, series: load}}\n"
+        return sent_over_seven_hops(tmp_path / rate.split()[0], cbr.replace(rate, "$load"), axis)
+
+    whole, too_much = constant("360 kb/s"), constant("420 kb/s")
+    assert whole[1].packets_lost == 0
+    assert too_much[1].packets_received < 0.85 * whole[1].packets_received
+    axis = "matrix: {scheme: [paced-udp]}\nreport: {x: scheme}\n"
+    client, server = sent_over_seven_hops(tmp_path / "paced", "scheme: $scheme", axis)
+    assert 0.9 * 360_000 < client.rate_bps < 420_000
+    assert server.packets_lost < 0.05 * client.packets_sent
 
 
 def test_one_hop_is_as_fast_as_the_standard_permits(tmp_path):

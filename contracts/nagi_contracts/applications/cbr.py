@@ -24,9 +24,9 @@ from nagi_contracts.units import Bitrate, ByteCount, Duration, PositiveDuration
 # G.711: 160 bytes of voice and RTP's header, 50 times a second; 80 kb/s of IPv4 packets.
 VOICE_PAYLOAD, VOICE_PACKETS_PER_S = 172, 50
 PLAYOUT_NS = 60 * 10**6
-# A train of a search takes that part of it: RateSearch (hosts/traffic) has at most 12 trains, and a
-# quarter of the time is for their answers.
-SEARCH_TRAINS = 16
+# A train of a search takes that part of it: RateSearch (hosts/traffic) has at most 18 trains, and
+# 30 % of the time is for their answers.
+SEARCH_TRAINS = 26
 MIN_PAYLOAD = 20  # number and time of a datagram
 
 
@@ -39,8 +39,8 @@ class CbrPlan(ApplicationPlan):
     search_ns: int | None = Field(
         None,
         exclude_if=is_none,
-        description="how long at most it looks, before, for the rate up to `rate_bps` at which "
-        "most arrives",
+        description="how long at most it looks, before, for the largest rate up to `rate_bps` that "
+        "the path carries",
     )
     codec: Literal["g711"] | None = Field(None, exclude_if=is_none, description="of a voice call")
     playout_ns: int | None = Field(None, exclude_if=is_none, description="of a voice call")
@@ -58,7 +58,7 @@ class CbrPlan(ApplicationPlan):
             return f"voice call, G.711, played {Duration(self.playout_ns)} late"
         rate = f"{Bitrate(self.rate_bps)}"
         if self.search_ns is not None:
-            rate = f"the rate up to {rate} at which most arrives,"
+            rate = f"the largest rate up to {rate} that the path carries,"
         return f"UDP at {rate} in datagrams of {in_bytes(self.payload_bytes)}"
 
 
@@ -73,8 +73,8 @@ class Cbr(ApplicationSettings):
     )
     search: PositiveDuration | None = Field(
         None,
-        description="before it sends, it looks that long at most for the rate, up to `rate`, at "
-        "which most arrives",
+        description="before it sends, it looks that long at most for the largest rate, up to "
+        "`rate`, that the path carries",
     )
     codec: Literal["g711"] | None = Field(
         None,

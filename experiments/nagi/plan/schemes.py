@@ -40,7 +40,8 @@ class Scheme(Contract):
         None, description="one of ours, in hosts/tcp; or the path of an object, relative to here"
     )
     is_datagrams: bool = Field(
-        False, description="whether it is no TCP, but UDP at the constant rate that brings most"
+        False,
+        description="whether it is no TCP, but UDP at the largest rate that the path carries",
     )
     needs_marks: bool = Field(False, description="whether a link on its path has to mark (ECN)")
     both_ends: bool = Field(False, description="whether the receiver's end runs it, too")

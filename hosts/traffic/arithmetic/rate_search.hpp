@@ -1,82 +1,129 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which constant rate brings most to the other end. What arrives rises with what is sent up to a
-// point; beyond it, it stays (a full queue) or falls (contention for a medium). So the maximum is
-// bracketed by golden sections (Kiefer, Proc. AMS 4(3), 1953). Of rates that bring as much the
-// smallest is wanted: it fills no queue.
+// The largest constant rate that a path carries: of which as large a share arrives as of rates
+// below. More fills a queue, or takes the medium from the packets ahead. The share falls with the
+// rate, so it is doubled until less arrives, and then found by bisection: what is sent meanwhile is
+// never much too fast, and is soon gone. A train that brings a little less is repeated once; a longer
+// one at the rate that was found confirms it, or the search goes on below.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
-#include <numbers>
 #include <optional>
 #include <vector>
 
 namespace nagi::applications {
 
-/// Bits per second that were sent, and that arrived of them.
+/// A train of packets: bits per second that were sent and that arrived of them, and its length.
 struct RateProbe {
   double sent_bps;
   double arrived_bps;
+  double packets;
+
+  [[nodiscard]] double share() const { return std::min(arrived_bps / sent_bps, 1.0); }
 };
 
 class RateSearch {
  public:
-  /// Rates bring as much if what arrives differs by less. A bracket of that share of the largest
-  /// rate ends the search.
-  static constexpr double tolerance = 0.01;
-  static constexpr std::uint64_t max_probes = 12;
+  /// Two shares are as large if they differ by less than this, or less than a standard error.
+  static constexpr double tolerance = 0.05;
+  /// A bracket as narrow as this part of its lower end ends the search.
+  static constexpr double resolution = 0.02;
+  static constexpr std::uint64_t max_probes = 18;
 
-  explicit RateSearch(double max_bps) : max_bps_(max_bps), above_(max_bps) {}
+  /// `first_bps`: a rate that the path is expected to carry.
+  RateSearch(double first_bps, double max_bps)
+      : first_bps_(std::min(first_bps, max_bps)), max_bps_(max_bps) {}
 
   /// The rate to try next; none: the search is over.
   [[nodiscard]] std::optional<double> next() const {
-    if (probes_.empty()) return max_bps_;
-    if (above_ - below_ <= tolerance * max_bps_) return std::nullopt;
-    const double section = (above_ - below_) * (std::numbers::phi - 1);
-    return lower_ ? below_ + section : above_ - section;
+    if (probes_.size() == max_probes) return std::nullopt;
+    if (probes_.empty()) return first_bps_;
+    if (!carried_bps_) return probes_.back().sent_bps / 2;
+    if (*carried_bps_ == max_bps_) return std::nullopt;
+    if (is_repeated_) return probes_.back().sent_bps;
+    if (!above_bps_) return std::min(*carried_bps_ * 2, max_bps_);
+    if (is_found()) return is_confirmed_ ? std::nullopt : carried_bps_;
+    return std::sqrt(*carried_bps_ * *above_bps_);
   }
 
-  /// What came of next().
-  void tell(double arrived_bps) {
-    const RateProbe probe{next().value(), arrived_bps};
-    probes_.push_back(probe);
-    if (probes_.size() == 1) return;
-    (lower_ ? higher_ : lower_) = probe;
-    if (!higher_) return;
-    // What is kept is where the next bracket has a section, too.
-    if (lower_->arrived_bps >= higher_->arrived_bps * (1 - tolerance)) {
-      above_ = higher_->sent_bps;
-      higher_ = lower_;
-      lower_.reset();
+  /// Whether next() is the rate that was found, for a longer train to confirm.
+  [[nodiscard]] bool is_found() const {
+    return carried_bps_ && above_bps_ && *above_bps_ <= *carried_bps_ * (1 + resolution);
+  }
+
+  /// What came of a train of `packets` at the rate of next().
+  void tell(double arrived_bps, double packets) {
+    const RateProbe probe{next().value(), arrived_bps, packets};
+    if (carried_bps_) {
+      compare(probe);
     } else {
-      below_ = lower_->sent_bps;
-      lower_ = higher_;
-      higher_.reset();
+      carried_ = probe;
+      if (!probes_.empty() && is_as_large(probes_.back())) {  // the path loses as much of both
+        add(probes_.back());
+      } else {
+        if (!probes_.empty()) above_bps_ = probes_.back().sent_bps;
+        if (probe.share() >= 1 - tolerance) carried_bps_ = probe.sent_bps;
+      }
     }
+    probes_.push_back(probe);
   }
 
   /// All that have been tried, in order.
   [[nodiscard]] const std::vector<RateProbe>& probes() const { return probes_; }
 
-  /// The smallest rate that brought as much as any; 0: none brought anything.
+  /// The largest rate that was carried, or a little less if there was no time to confirm it; that
+  /// which brought most, if none was found that is low enough. 0: nothing arrived.
   [[nodiscard]] double best_bps() const {
-    double most = 0;
-    for (const RateProbe& each : probes_) most = std::max(most, each.arrived_bps);
-    double found = 0;
-    for (const RateProbe& each : probes_) {
-      const bool brings_most = most > 0 && each.arrived_bps >= most * (1 - tolerance);
-      if (brings_most && (found == 0 || each.sent_bps < found)) found = each.sent_bps;
-    }
-    return found;
+    const auto most = std::ranges::max_element(probes_, {}, &RateProbe::arrived_bps);
+    if (most == probes_.end() || most->arrived_bps == 0) return 0;
+    if (!carried_bps_) return most->sent_bps;
+    return above_bps_ && !is_confirmed_ ? *carried_bps_ * step_down : *carried_bps_;
   }
 
  private:
+  static constexpr double step_down = 0.95;
+
+  void compare(const RateProbe& probe) {
+    constexpr double a_little_less = 0.85;
+    if (is_as_large(probe)) {
+      is_confirmed_ = is_found();
+      add(probe);
+    } else if (is_found()) {
+      above_bps_ = carried_bps_;
+      *carried_bps_ *= step_down;
+    } else if (!is_repeated_ && probe.share() >= carried_.share() * a_little_less) {
+      is_repeated_ = true;
+      return;
+    } else {
+      above_bps_ = probe.sent_bps;
+    }
+    is_repeated_ = false;
+  }
+  /// Whether as large a share of a train arrived as of those that were carried.
+  [[nodiscard]] bool is_as_large(const RateProbe& probe) const {
+    // Of few packets of which none was lost a part may be lost all the same (Agresti and Coull,
+    // The American Statistician 52(2), 1998).
+    const double share = (carried_.share() * carried_.packets + 2) / (carried_.packets + 4);
+    const double error =
+        std::sqrt(share * (1 - share) * (1 / probe.packets + 1 / carried_.packets));
+    return probe.share() >= carried_.share() - std::max(tolerance, error);
+  }
+  void add(const RateProbe& probe) {
+    carried_.arrived_bps = carried_.share() * carried_.packets + probe.share() * probe.packets;
+    carried_.packets += probe.packets;
+    carried_.sent_bps = carried_.packets;  // of which a share is needed only
+    carried_bps_ = probe.sent_bps;
+  }
+
+  double first_bps_;
   double max_bps_;
-  double below_ = 0;
-  double above_;
-  std::optional<RateProbe> lower_;   // within the bracket, where there is one
-  std::optional<RateProbe> higher_;  // the same
+  std::optional<double> carried_bps_;  // the largest rate known to be carried,
+  std::optional<double> above_bps_;    // and the smallest that is not
+  RateProbe carried_{};                // all trains that were carried, as one
+  bool is_repeated_ = false;           // the last train is to be
+  bool is_confirmed_ = false;
   std::vector<RateProbe> probes_;
 };
 

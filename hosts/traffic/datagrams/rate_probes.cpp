@@ -14,9 +14,11 @@ namespace nagi::applications {
 namespace {
 
 // Of a search's time, what trains take, each; the rest is for their answers.
-constexpr double share_of_a_train = 0.75 / static_cast<double>(RateSearch::max_probes);
-constexpr double min_train = 10;               // packets
-constexpr std::int64_t patience = 50'000'000;  // from a question to the next
+constexpr double share_of_a_train = 0.7 / static_cast<double>(RateSearch::max_probes);
+constexpr double confirming_trains = 3;              // as long as so many others
+constexpr double min_train = 10;                     // packets
+constexpr std::int64_t first_timeout = 100'000'000;  // from a question to the next, then doubled
+constexpr double max_to_first = 64;                  // the ratio of the largest rate to the first
 constexpr unsigned place_in_train_bits = 32;
 
 /// What the other end says of a probe: three numbers of 8 bytes, big endian.
@@ -26,9 +28,9 @@ enum : std::size_t { number_of, packets_of, span_of };
 /// The answer to what is asked of a probe; none by `end_ns`.
 std::optional<Answer> answer(Datagrams& sending, Waiter& waiter, std::uint64_t probe,
                              std::int64_t end_ns) {
-  while (now_ns() < end_ns) {
+  for (std::int64_t timeout = first_timeout; now_ns() < end_ns; timeout *= 2) {
     sending.send(Kind::question, probe, waiter);
-    const std::int64_t until = std::min(now_ns() + patience, end_ns);
+    const std::int64_t until = std::min(now_ns() + timeout, end_ns);
     while (now_ns() < until) {
       waiter.wait(sending.socket(), POLLIN, until);
       Answer found{};
@@ -44,13 +46,14 @@ std::optional<Answer> answer(Datagrams& sending, Waiter& waiter, std::uint64_t p
 }  // namespace
 
 RateSearch search_rate(Datagrams& sending, Waiter& waiter, double max_bps, std::uint64_t span_ns) {
-  RateSearch search(max_bps);
   const std::int64_t end = after(now_ns(), span_ns);
   const double bits = static_cast<double>(sending.packet_bytes()) * 8;
   const double train_ns = static_cast<double>(span_ns) * share_of_a_train;
+  RateSearch search(std::max(min_train * bits * 1e9 / train_ns, max_bps / max_to_first), max_bps);
   for (std::uint64_t probe = 1; const auto rate = search.next(); ++probe) {
     const double interval_ns = bits * 1e9 / *rate;
-    const double packets = std::max(min_train, std::round(train_ns / interval_ns));
+    const double length_ns = search.is_found() ? confirming_trains * train_ns : train_ns;
+    const double packets = std::max(min_train, std::round(length_ns / interval_ns));
     const std::int64_t start = now_ns();
     if (start + static_cast<std::int64_t>(packets * interval_ns) > end) break;
     for (double place = 0; place < packets; ++place) {
@@ -66,7 +69,7 @@ RateSearch search_rate(Datagrams& sending, Waiter& waiter, double max_bps, std::
     // From the first to the last is one interval less than all of them took.
     const double span =
         arrived > 1 ? static_cast<double>((*told)[span_of]) * arrived / (arrived - 1) : 0;
-    search.tell(arrived * bits * 1e9 / std::max(sent_ns, span));
+    search.tell(arrived * bits * 1e9 / std::max(sent_ns, span), packets);
   }
   if (search.probes().empty()) {
     throw std::runtime_error(

@@ -12,7 +12,7 @@
 
 namespace nagi::applications {
 
-/// Looks for the rate of IP packets, up to `max_bps`, at which most arrives, for `span_ns` at most.
+/// Looks for the largest rate of IP packets that is carried, up to `max_bps`, for `span_ns` at most.
 /// Throws Stopped, and std::runtime_error if nothing is answered.
 RateSearch search_rate(Datagrams& sending, Waiter& waiter, double max_bps, std::uint64_t span_ns);
 

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <random>
 #include <limits>
 #include <vector>
 
@@ -28,30 +29,62 @@ namespace {
 
 constexpr std::int64_t ms = 1'000'000;
 
-/// A search where `arrives` says what does of a rate.
+/// A search with trains of 100 packets, where `arrives` says what does of a rate.
 RateSearch searched(double max_bps, const std::function<double(double)>& arrives) {
-  RateSearch search(max_bps);
-  while (const auto rate = search.next()) search.tell(arrives(*rate));
+  RateSearch search(max_bps / 17, max_bps);
+  while (const auto rate = search.next()) search.tell(arrives(*rate), 100);
   EXPECT_LE(search.probes().size(), RateSearch::max_probes);
   return search;
 }
 
 TEST(RateSearch, FindsWhereAQueueBeginsToFill) {
-  for (const double capacity : {1.0, 0.97, 0.8, 0.5, 0.3}) {
+  for (const double capacity : {1.0, 0.97, 0.8, 0.5, 0.3, 0.08, 0.02}) {
     const double best =
         searched(2e6, [&](double rate) { return std::min(rate, capacity * 2e6); }).best_bps();
-    EXPECT_LE(best, capacity * 2e6 * 1.01) << capacity;
+    EXPECT_LE(best, capacity * 2e6 * 1.07) << capacity;
     EXPECT_GE(best, capacity * 2e6 * 0.99) << capacity;
   }
 }
 
 TEST(RateSearch, FindsThePeakWhereMoreLeavesLess) {
-  for (const double peak : {0.2, 0.45, 0.9}) {
+  for (const double peak : {0.09, 0.2, 0.45, 0.9}) {
     const auto arrives = [&](double rate) {
       return rate <= peak ? rate : std::max(0.05, peak - 2 * (rate - peak));
     };
-    EXPECT_NEAR(searched(1, arrives).best_bps(), peak, 0.02) << peak;
+    const double best = searched(1, arrives).best_bps();
+    EXPECT_LE(best, peak * 1.03) << peak;
+    EXPECT_GE(best, peak * 0.99) << peak;
   }
+}
+
+TEST(RateSearch, IsNotLedAstrayByAPlateauThatWavers) {
+  // A chain of seven hops carries 353 kb/s of 2 Mb/s, and brings 270 to 300 of all that is beyond.
+  std::mt19937_64 draws(1);
+  std::uniform_real_distribution<double> wavers(270e3, 300e3);
+  for (int i = 0; i < 100; ++i) {
+    const double best =
+        searched(2e6, [&](double rate) { return rate <= 353e3 ? rate : wavers(draws); }).best_bps();
+    EXPECT_LE(best, 353e3 * 1.01);
+    EXPECT_GE(best, 353e3 * 0.99);
+  }
+}
+
+TEST(RateSearch, IsNotLedAstrayByAFewLosses) {
+  // Each packet of trains of 10 packets and more is lost with a probability of 5 %. A search
+  // compares six times, each within a standard error and twice: of 200 some 86 % take the largest
+  // rate, and fewer than 160 do by chance once in 100.
+  std::mt19937_64 draws(1);
+  int largest = 0;
+  for (int i = 0; i < 200; ++i) {
+    RateSearch search(1e5, 2e6);
+    while (const auto rate = search.next()) {
+      const double packets = std::round(*rate / 1e4);
+      std::binomial_distribution<int> arrive(static_cast<int>(packets), 0.95);
+      search.tell(*rate * arrive(draws) / packets, packets);
+    }
+    largest += search.best_bps() == 2e6 ? 1 : 0;
+  }
+  EXPECT_GE(largest, 160);
 }
 
 TEST(RateSearch, OfALossyPathTakesTheLargestRate) {
