@@ -183,6 +183,7 @@ class VirtualLab:
                 target = self._records / host_of(cell, node) / plan.run_id
                 shutil.rmtree(target, ignore_errors=True)
                 target.parent.mkdir(parents=True, exist_ok=True)
+                left.chmod(0o755)
                 left.rename(target)
         if said is None:
             said = _problems(own) or None
@@ -192,10 +193,14 @@ class VirtualLab:
         return said
 
     def _own(self, name: str) -> Path:
-        """A guest's own directory, empty."""
-        own = self._directory / "guests" / name
+        """Make a guest's own directory, empty. Others on this machine cannot enter its parent: a
+        guest lets each of its users write to some of it."""
+        guests = self._directory / "guests"
+        guests.mkdir(parents=True, exist_ok=True)
+        guests.chmod(0o700)
+        own = guests / name
         shutil.rmtree(own, ignore_errors=True)
-        own.mkdir(parents=True)
+        own.mkdir()
         return own
 
     def _boot(
