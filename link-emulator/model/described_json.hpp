@@ -139,10 +139,8 @@ void read(const ChoiceField<Config, Value>& field, const ObjectReader& reader, C
   }
   throw ConfigError(reader.at(key), "unknown " + key + " " + shown(name), "one of " + names);
 }
-/// Only where it differs from what it is when it is missing.
 template <class Config, class Value>
 void write(const ChoiceField<Config, Value>& field, const Config& config, nlohmann::json& out) {
-  if (config.*field.member == Config{}.*field.member) return;
   for (const Choice<Value>& choice : field.choices) {
     if (choice.second == config.*field.member) out[std::string(field.key)] = choice.first;
   }

@@ -60,6 +60,7 @@ class RateSearch {
       compare(probe);
     } else {
       carried_ = probe;
+      low_share_ = probe.share();
       if (!probes_.empty() && is_as_large(probes_.back())) {  // the path loses as much of both
         add(probes_.back());
       } else {
@@ -73,13 +74,15 @@ class RateSearch {
   /// All that have been tried, in order.
   [[nodiscard]] const std::vector<RateProbe>& probes() const { return probes_; }
 
-  /// The largest rate that was carried, or a little less if there was no time to confirm it; that
-  /// which brought most, if none was found that is low enough. 0: nothing arrived.
+  /// What arrived of the largest rate that was carried, as if the path lost nothing of lower ones; a
+  /// little less if there was no time to confirm it. The rate that brought most, if none was found
+  /// that is low enough. 0: nothing arrived.
   [[nodiscard]] double best_bps() const {
     const auto most = std::ranges::max_element(probes_, {}, &RateProbe::arrived_bps);
     if (most == probes_.end() || most->arrived_bps == 0) return 0;
     if (!carried_bps_) return most->sent_bps;
-    return above_bps_ && !is_confirmed_ ? *carried_bps_ * step_down : *carried_bps_;
+    const double best = *carried_bps_ * share_of_low_;
+    return above_bps_ && !is_confirmed_ ? best * step_down : best;
   }
 
  private:
@@ -111,10 +114,12 @@ class RateSearch {
     return probe.share() >= carried_.share() - std::max(tolerance, error);
   }
   void add(const RateProbe& probe) {
+    if (low_share_ > 0) share_of_low_ = std::min(probe.share() / low_share_, 1.0);
     carried_.arrived_bps = carried_.share() * carried_.packets + probe.share() * probe.packets;
     carried_.packets += probe.packets;
     carried_.sent_bps = carried_.packets;  // of which a share is needed only
     carried_bps_ = probe.sent_bps;
+    if (!above_bps_) low_share_ = carried_.share();
   }
 
   double first_bps_;
@@ -122,6 +127,8 @@ class RateSearch {
   std::optional<double> carried_bps_;  // the largest rate known to be carried,
   std::optional<double> above_bps_;    // and the smallest that is not
   RateProbe carried_{};                // all trains that were carried, as one
+  double low_share_ = 0;               // of those far below the largest rate
+  double share_of_low_ = 1;            // the last one's that was carried, as a part of that
   bool is_repeated_ = false;           // the last train is to be
   bool is_confirmed_ = false;
   std::vector<RateProbe> probes_;

@@ -41,7 +41,7 @@ TEST(RateSearch, FindsWhereAQueueBeginsToFill) {
   for (const double capacity : {1.0, 0.97, 0.8, 0.5, 0.3, 0.08, 0.02}) {
     const double best =
         searched(2e6, [&](double rate) { return std::min(rate, capacity * 2e6); }).best_bps();
-    EXPECT_LE(best, capacity * 2e6 * 1.07) << capacity;
+    EXPECT_LE(best, capacity * 2e6 * 1.02) << capacity;
     EXPECT_GE(best, capacity * 2e6 * 0.99) << capacity;
   }
 }
@@ -53,7 +53,7 @@ TEST(RateSearch, FindsThePeakWhereMoreLeavesLess) {
     };
     const double best = searched(1, arrives).best_bps();
     EXPECT_LE(best, peak * 1.03) << peak;
-    EXPECT_GE(best, peak * 0.99) << peak;
+    EXPECT_GE(best, peak * 0.95) << peak;
   }
 }
 
@@ -82,13 +82,13 @@ TEST(RateSearch, IsNotLedAstrayByAFewLosses) {
       std::binomial_distribution<int> arrive(static_cast<int>(packets), 0.95);
       search.tell(*rate * arrive(draws) / packets, packets);
     }
-    largest += search.best_bps() == 2e6 ? 1 : 0;
+    largest += search.best_bps() > 0.9 * 2e6 ? 1 : 0;
   }
   EXPECT_GE(largest, 160);
 }
 
 TEST(RateSearch, OfALossyPathTakesTheLargestRate) {
-  EXPECT_EQ(searched(3e6, [](double rate) { return 0.9 * rate; }).best_bps(), 3e6);
+  EXPECT_NEAR(searched(3e6, [](double rate) { return 0.9 * rate; }).best_bps(), 3e6, 1);
 }
 
 TEST(RateSearch, FindsNothingWhereNothingArrives) {
