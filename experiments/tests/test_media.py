@@ -159,7 +159,7 @@ BAD = [
     ([("{by: ranges}", "{by: sinr, carrier_sense: -70 dBm}")], 18, f"{AIR}.reach.carrier_sense",
      "a carrier_sense of -70 dBm is more than a sensitivity of -82 dBm: who decodes a frame"),
     ([("{by: ranges}", "{by: sinr, capture: 3 dB, preamble: 4 dB}")], 18, f"{AIR}.reach.preamble",
-     "a preamble of 4 dB is more than a capture of 3 dB: a frame that is received has a preamble"),
+     "a preamble of 4 dB is more than a capture of 3 dB: no frame is received whose preamble is"),
     ([("{by: ranges}", "{by: sinr, path_loss_exponent: 30}")], 18,
      f"{AIR}.reach.path_loss_exponent", "30 is out of range; give 20"),
     ([("{by: ranges}", "{by: sinr, tx_power: 0 dBm}")], 14, f"{AIR}.stations.a",

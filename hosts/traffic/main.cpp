@@ -182,9 +182,10 @@ class CommandLine {
         [&settings](CLI::App* end) {
           positive(end, "--rate", parse_rate, settings.rate_bps, "of IP packets, headers included");
           positive(end, "--payload", parse_bytes, settings.payload_bytes, "bytes of a datagram");
-          positive(end, "--search", parse_duration, settings.search_ns,
-                   "before that, look for the largest rate, up to --rate, that is carried, for that "
-                   "long at most");
+          positive(
+              end, "--search", parse_duration, settings.search_ns,
+              "before that, look for the largest rate, up to --rate, that is carried, for that "
+              "long at most");
           positive(end, "--duration", parse_duration, settings.duration_ns,
                    "of sending; until SIGTERM without it");
           end->add_option("--codec", settings.codec,

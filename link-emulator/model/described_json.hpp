@@ -247,8 +247,8 @@ template <class Config, class Value, class Chosen>
 void read(const OnlyWith<Config, Value, Chosen>& field, const ObjectReader& reader,
           Config& config) {
   if (!(config.*field.member) || config.*field.choice == field.needed) return;
-  const std::string choice = "\"" + std::string(field.choice_key) + "\": \"" +
-                             std::string(field.needed_name) + "\"";
+  const std::string choice =
+      "\"" + std::string(field.choice_key) + "\": \"" + std::string(field.needed_name) + "\"";
   throw ConfigError(reader.at(std::string(field.key)), "given without " + choice,
                     "leave it out, or give " + choice);
 }

@@ -343,7 +343,7 @@ _METRICS: dict[str, tuple[str, float]] = {
     "cwnd_mean_packets": ("mean cwnd (packets)", 1),
     "segments_sent": ("segments sent", 1),
     "segments_retransmitted": ("segments retransmitted", 1),
-    "queue_overflows": ("queue overflows", 1),
+    "queue_overflows": ("dropped by queues", 1),
     "channel_losses": ("channel losses", 1),
 }
 # Shown where they are known.

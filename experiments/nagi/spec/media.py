@@ -120,8 +120,8 @@ class Sinr(Strict):
     def _finds_the_preambles_of_what_it_receives(self) -> Self:
         if self.preamble is not None and self.preamble.value > self.capture.value:
             raise BadValue(
-                f"a preamble of {self.preamble} is more than a capture of {self.capture}: a frame "
-                "that is received has a preamble that was found",
+                f"a preamble of {self.preamble} is more than a capture of {self.capture}: no frame "
+                "is received whose preamble is not found",
                 f"give {self.capture} or less",
                 "preamble",
             )

@@ -107,10 +107,18 @@ LIMITS: dict[str, Limit] = {
         virtual=0.01,
     ),
     "host_response_p99": Limit(
-        1.0, "ms", "ACKs and data sent later than that, 99th percentile", timing=True, virtual=0.05
+        1.0,
+        "ms",
+        "ACKs and data sent later than the host's TCP permits, p99",
+        timing=True,
+        virtual=0.05,
     ),
     "host_response_max": Limit(
-        25.0, "ms", "ACKs and data sent later than that, the latest", timing=True, virtual=0.1
+        25.0,
+        "ms",
+        "ACKs and data sent later than the host's TCP permits, most",
+        timing=True,
+        virtual=0.1,
     ),
 }
 

@@ -3,8 +3,8 @@
 // The largest constant rate that a path carries: of which as large a share arrives as of rates
 // below. More fills a queue, or takes the medium from the packets ahead. The share falls with the
 // rate, so it is doubled until less arrives, and then found by bisection: what is sent meanwhile is
-// never much too fast, and is soon gone. A train that brings a little less is repeated once; a longer
-// one at the rate that was found confirms it, or the search goes on below.
+// never much too fast, and is soon gone. A train that brings a little less is repeated once; a
+// longer one at the rate that was found confirms it, or the search goes on below.
 #pragma once
 
 #include <algorithm>
@@ -74,9 +74,9 @@ class RateSearch {
   /// All that have been tried, in order.
   [[nodiscard]] const std::vector<RateProbe>& probes() const { return probes_; }
 
-  /// What arrived of the largest rate that was carried, as if the path lost nothing of lower ones; a
-  /// little less if there was no time to confirm it. The rate that brought most, if none was found
-  /// that is low enough. 0: nothing arrived.
+  /// What arrived of the largest rate that was carried, as if the path lost nothing of lower ones;
+  /// a little less if there was no time to confirm it. The rate that brought most, if none was
+  /// found that is low enough. 0: nothing arrived.
   [[nodiscard]] double best_bps() const {
     const auto most = std::ranges::max_element(probes_, {}, &RateProbe::arrived_bps);
     if (most == probes_.end() || most->arrived_bps == 0) return 0;

@@ -12,8 +12,8 @@
 
 namespace nagi::applications {
 
-/// Looks for the largest rate of IP packets that is carried, up to `max_bps`, for `span_ns` at most.
-/// Throws Stopped, and std::runtime_error if nothing is answered.
+/// Looks for the largest rate of IP packets that is carried, up to `max_bps`, for `span_ns` at
+/// most. Throws Stopped, and std::runtime_error if nothing is answered.
 RateSearch search_rate(Datagrams& sending, Waiter& waiter, double max_bps, std::uint64_t span_ns);
 
 /// The other end.

@@ -11,8 +11,8 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
-#include <random>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include "arithmetic/draws.hpp"

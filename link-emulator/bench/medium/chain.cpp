@@ -386,8 +386,7 @@ ns3::NetDeviceContainer Chain::install_wifi() {
   phy.Set("CcaEdThreshold", value("carrier_sense_dbm"));
   phy.Set("CcaSensitivity", value("carrier_sense_dbm"));
   phy.SetPreambleDetectionModel("ns3::ThresholdPreambleDetectionModel", "MinimumRssi",
-                                value("sensitivity_dbm"), "Threshold",
-                                value("preamble_db"));
+                                value("sensitivity_dbm"), "Threshold", value("preamble_db"));
   WifiMacHelper mac;
   mac.SetType("ns3::AdhocWifiMac", "QosSupported", BooleanValue(false));
   WifiHelper wifi;

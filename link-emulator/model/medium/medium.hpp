@@ -213,8 +213,9 @@ class Medium {
   void hear(FrameSlot slot);
   void listen(FrameSlot slot, const Heard& heard);
   void disturb(Station& station, StationIndex index);
-  [[nodiscard]] std::optional<FrameOutcome> disturbance(const Station& station, FrameSlot slot, double power,
-                                                       std::optional<double> ratio) const;
+  [[nodiscard]] std::optional<FrameOutcome> disturbance(const Station& station, FrameSlot slot,
+                                                        double power,
+                                                        std::optional<double> ratio) const;
   [[nodiscard]] FrameOutcome cause(const AirFrame& frame, const AirFrame& other) const;
   void note(FrameSlot slot, StationIndex receiver, FrameOutcome outcome);
 

@@ -31,8 +31,7 @@ struct CoDel {
 
 class CoDel::Model final : public SingleQueue {
  public:
-  Model(const CoDel& config, const Stream& /*draws*/)
-      : limit_(config.limit), parameters_(config) {}
+  Model(const CoDel& config, const Stream& /*draws*/) : limit_(config.limit), parameters_(config) {}
 
   void enqueue(const Packet& packet, Instant at, std::optional<Bytes> in_transmission,
                QueueEvents& events) override {

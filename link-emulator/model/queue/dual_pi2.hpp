@@ -5,8 +5,8 @@
 // dropped or marked with p^2, the others marked with k p, or more by how long they waited. Weighted
 // round robin keeps the classic queue from starving, as in Linux.
 //
-// k p is bounded by 1: by the RFC's pseudocode its count grows without an end in overload, and takes
-// packets that p^2 is to drop.
+// k p is bounded by 1: by the RFC's pseudocode its count grows without an end in overload, and
+// takes packets that p^2 is to drop.
 //
 // As Linux does it (net/sched/sch_dualpi2.c), the controller drops and marks nothing while less
 // waits than two full-size packets, or a slow link would idle; it draws at random where the RFC
@@ -26,9 +26,9 @@ struct DualPi2 {
   QueueLimit limit = Packets{10000};  // of both queues together
   Duration target = std::chrono::milliseconds(15);
   Duration update = std::chrono::milliseconds(16);
-  double alpha = 0.16;  // Hz
-  double beta = 3.2;    // Hz
-  double coupling = 2;  // k
+  double alpha = 0.16;                    // Hz
+  double beta = 3.2;                      // Hz
+  double coupling = 2;                    // k
   std::optional<Duration> step;           // Linux marks above it; 1 ms
   std::optional<Duration> min_threshold;  // the RFC's marking begins here; 800 us
   std::optional<Duration> range;          // and is certain so much above; 400 us

@@ -17,7 +17,7 @@ struct FqCoDel {
   Duration target = std::chrono::milliseconds(5);
   Duration interval = std::chrono::milliseconds(100);
   bool ecn = true;
-  Bytes packet{1500};   // a full-size one
+  Bytes packet{1500};            // a full-size one
   std::optional<Bytes> quantum;  // what a flow may send before the next one's turn; a packet
   std::uint64_t flows = 1024;
   Style style = Style::as_linux;

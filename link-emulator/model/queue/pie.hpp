@@ -5,8 +5,9 @@
 // Of the RFC's optional elements there are ECN (section 5.1), derandomization (5.4) and the bound
 // on increments (5.5).
 //
-// As Linux does it (net/sched/sch_pie.c), updates begin after half a second; while packets wait more
-// than 250 ms, an update adds 2 %; a burst's allowance ends with the time in which packets leave.
+// As Linux does it (net/sched/sch_pie.c), updates begin after half a second; while packets wait
+// more than 250 ms, an update adds 2 %; a burst's allowance ends with the time in which packets
+// leave.
 #pragma once
 
 #include <algorithm>
@@ -32,14 +33,13 @@ struct Pie {
 
   static constexpr std::string_view name = "pie";
   static constexpr auto fields() {
-    return std::tuple(optional("target_ns", &Pie::target, bounds::aqm_target_ns),
-                      optional("update_ns", &Pie::update, bounds::aqm_update_ns),
-                      optional("max_burst_ns", &Pie::max_burst, bounds::aqm_interval_ns),
-                      optional("alpha_hz", &Pie::alpha, bounds::aqm_gain_hz),
-                      optional("beta_hz", &Pie::beta, bounds::aqm_gain_hz),
-                      FlagField<Pie>{"ecn", &Pie::ecn},
-                      optional("full_packet_bytes", &Pie::packet, bounds::packet_bytes),
-                      style_field<Pie>());
+    return std::tuple(
+        optional("target_ns", &Pie::target, bounds::aqm_target_ns),
+        optional("update_ns", &Pie::update, bounds::aqm_update_ns),
+        optional("max_burst_ns", &Pie::max_burst, bounds::aqm_interval_ns),
+        optional("alpha_hz", &Pie::alpha, bounds::aqm_gain_hz),
+        optional("beta_hz", &Pie::beta, bounds::aqm_gain_hz), FlagField<Pie>{"ecn", &Pie::ecn},
+        optional("full_packet_bytes", &Pie::packet, bounds::packet_bytes), style_field<Pie>());
   }
 
   class Model;

@@ -430,8 +430,8 @@ TEST(Medium, SinrCountsAllThatDisturbs) {
   EXPECT_EQ(run.frames()[0], "DATA 0>1 100-1046 hidden terminal");
 }
 
-// When a station sends that hears a frame from 100 us on, at an SINR of -84 dBm over `noise_dbm`, and
-// has a packet itself from 200 us on.
+// When a station sends that hears a frame from 100 us on, at an SINR of -84 dBm over `noise_dbm`,
+// and has a packet itself from 200 us on.
 std::string sent_after_a_frame(double noise_dbm) {
   MediumConfig config;
   config.phy.data_rate = {11'000'000};
@@ -447,12 +447,12 @@ std::string sent_after_a_frame(double noise_dbm) {
 }
 
 TEST(Medium, AFrameWhosePreambleIsFoundButWhichIsLostCostsEifs) {
-  // It draws the same backoff. A frame that is received says that its ACK will take SIFS (10 us) and
-  // 192 + 112 us at 1 Mb/s. After an error a station waits as long (EIFS - DIFS).
+  // It draws the same backoff. A frame that is received says that its ACK will take SIFS (10 us)
+  // and 192 + 112 us at 1 Mb/s. After an error a station waits as long (EIFS - DIFS).
   const auto begin = [](const std::string& frame) {  // "DATA 1>N 1046-..."
     return std::stoi(frame.substr(frame.find(' ', 5)));
   };
-  const int not_found = begin(sent_after_a_frame(-87));          // SINR 3 dB
+  const int not_found = begin(sent_after_a_frame(-87));        // SINR 3 dB
   EXPECT_EQ(begin(sent_after_a_frame(-90)), not_found + 314);  // 6 dB: a preamble, but no frame
   EXPECT_EQ(begin(sent_after_a_frame(-94)), not_found + 314);  // 10 dB: received
 }

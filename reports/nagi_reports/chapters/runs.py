@@ -70,7 +70,7 @@ def blocks(material: Material) -> list[Block]:
     return [
         Table(
             "Every flow of every run. Sent, Retr.: data segments sent and retransmitted. Overfl., "
-            "Lost: packets dropped by full queues and lost on channels of the path. Manifest: the "
+            "Lost: packets dropped by queues and lost on channels of the path. Manifest: the "
             "first digits of its SHA-256.",
             columns,
             rows,
