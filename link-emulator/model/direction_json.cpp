@@ -127,7 +127,8 @@ QueueLimit read_limit(const ObjectReader& reader, const RateConfig& rate,
     return Bytes{reader.whole("bytes", bounds::queue_bytes)};
   }
   if (!reader.has("bdp")) {
-    if (!std::holds_alternative<Unlimited>(standard)) return standard;
+    const bool has_part_of_bdp = reader.has("base_rtt_ns") || reader.has("packet_bytes");
+    if (!std::holds_alternative<Unlimited>(standard) && !has_part_of_bdp) return standard;
     throw ConfigError(
         reader.here(), "a queue without a size",
         R"(give one of "packets", "bytes", or "bdp" with "base_rtt_ns" and "packet_bytes")");

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator
 
@@ -20,15 +20,15 @@ def plain(rate: str, kind: Any, **fixed: str) -> BeforeValidator:
     return BeforeValidator(complete, json_schema_input_type=kind)
 
 
-def named(key: str, models: Collection[type[BaseModel]]) -> BeforeValidator:
+def named(key: str, models: Collection[type[BaseModel]], kind: Any) -> BeforeValidator:
     """Take a value alone that is the name of one of `models`, which is its literal `key`, for that
-    model."""
+    model. `kind`: what else may be given."""
     names = {name for model in models for name in get_args(model.model_fields[key].annotation)}
 
     def complete(value: Any) -> Any:
         return {key: value} if isinstance(value, str) and value in names else value
 
-    return BeforeValidator(complete)
+    return BeforeValidator(complete, json_schema_input_type=kind | Literal[tuple(sorted(names))])
 
 
 def never_plain(what: str, cure: str) -> BeforeValidator:

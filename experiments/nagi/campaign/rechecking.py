@@ -23,6 +23,8 @@ from nagi.records.packets import Records
 from nagi.verdict.certificate import measure
 from nagi.verdict.evidence import Evidence, Value
 
+_ALSO_OF_PACKETS = {"unaccounted"}  # measured from packets beside other records
+
 
 @dataclass(frozen=True)
 class Recheck:
@@ -65,7 +67,7 @@ def recheck(run: Path, name: str) -> Recheck:
         )
         evidence = evidence_of(plan, links, manifest.nodes, recorded, run, switches, sent)
     values = measure(plan, links, manifest.nodes.values(), evidence, switches).get(name)
-    if gone and not values:
+    if gone and (not values or name in _ALSO_OF_PACKETS):
         raise refuse(
             f"the run has not kept {', '.join(gone)}, which {name} may need",
             "run it again with `keep: {captures: both, packets: keep}`; `nagi show` has the value",

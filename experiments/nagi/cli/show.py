@@ -249,7 +249,7 @@ def _show_check(status: CampaignStatus, wanted: str | None, name: str, json_: bo
     _say_more(len(found.values))
     out_console.print()
     if rows is None:
-        write_line("No packet is recorded for this check: these numbers are all there is.")
+        write_line("No packet is kept for this check: these numbers are all there is.")
         return
     if rows.empty:
         write_line("No packet is behind it.")

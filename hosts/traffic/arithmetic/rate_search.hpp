@@ -61,7 +61,9 @@ class RateSearch {
     } else {
       carried_ = probe;
       low_share_ = probe.share();
-      if (!probes_.empty() && is_as_large(probes_.back())) {  // the path loses as much of both
+      // Behind a full queue half the rate has twice the share.
+      constexpr double about_as_large = 0.75;
+      if (!probes_.empty() && probes_.back().share() >= probe.share() * about_as_large) {
         add(probes_.back());
       } else {
         if (!probes_.empty()) above_bps_ = probes_.back().sent_bps;
@@ -80,7 +82,14 @@ class RateSearch {
   [[nodiscard]] double best_bps() const {
     const auto most = std::ranges::max_element(probes_, {}, &RateProbe::arrived_bps);
     if (most == probes_.end() || most->arrived_bps == 0) return 0;
-    if (!carried_bps_) return most->sent_bps;
+    if (!carried_bps_) {
+      const double enough = most->arrived_bps * (1 - tolerance);
+      double lowest = most->sent_bps;
+      for (const RateProbe& each : probes_) {
+        if (each.arrived_bps >= enough) lowest = std::min(lowest, each.sent_bps);
+      }
+      return lowest;
+    }
     const double best = *carried_bps_ * share_of_low_;
     return above_bps_ && !is_confirmed_ ? best * step_down : best;
   }
@@ -129,7 +138,7 @@ class RateSearch {
   RateProbe carried_{};                // all trains that were carried, as one
   double low_share_ = 0;               // of those far below the largest rate
   double share_of_low_ = 1;            // the last one's that was carried, as a part of that
-  bool is_repeated_ = false;           // the last train is to be
+  bool is_repeated_ = false;           // the last train is to be sent again
   bool is_confirmed_ = false;
   std::vector<RateProbe> probes_;
 };

@@ -154,7 +154,7 @@ class CoDelControl {
   Instant next_drop_{};
   std::uint32_t count_ = 0;  // of drops since dropping began
   std::uint32_t last_count_ = 0;
-  std::uint16_t inverse_root_ = 0xFFFF;
+  std::uint16_t inverse_root_ = 0;  // Linux begins with 0, and with 1 when dropping does
 };
 
 }  // namespace nagi::model

@@ -193,6 +193,8 @@ class DualPi2::Model final : public Queue {
   }
 
   void update_until(Instant at) {
+    if (!is_in_use_) skip_updates(next_update_, config_.update, at);
+    is_in_use_ = true;
     run_updates(
         next_update_, config_.update, at, [this] { return is_at_rest(); },
         [this] { update_probability(next_update_); });
@@ -225,6 +227,7 @@ class DualPi2::Model final : public Queue {
   double credit_ = 0;  // bytes
   Duration delay_before_{};
   Instant next_update_{};
+  bool is_in_use_ = false;  // a queue that replaces another begins later than the link
 };
 
 }  // namespace nagi::model

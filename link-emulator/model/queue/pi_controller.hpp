@@ -28,4 +28,9 @@ void run_updates(Instant& next, Duration period, Instant at, IsAtRest is_at_rest
   }
 }
 
+/// Passes over updates until `at` that came before anything was in the queue.
+inline void skip_updates(Instant& next, Duration period, Instant at) {
+  if (next <= at) next += ((at - next) / period + 1) * period;
+}
+
 }  // namespace nagi::model

@@ -100,12 +100,14 @@ class Pie::Model final : public SingleQueue {
     accumulated_ = probability_ == 0 ? 0 : accumulated_ + probability_;
     if (accumulated_ < min_accumulated) return false;
     if (accumulated_ >= max_accumulated) return true;
-    if (!Chance(probability_).happens(draws_.draw(draw_++))) return false;
+    if (!Chance(std::min(probability_, 1.0)).happens(draws_.draw(draw_++))) return false;
     accumulated_ = 0;
     return true;
   }
 
   void update_until(Instant at) {
+    if (!is_in_use_) skip_updates(next_update_, config_.update, at);
+    is_in_use_ = true;
     run_updates(
         next_update_, config_.update, at, [this] { return is_at_rest(); },
         [this] { update_probability(); });
@@ -118,6 +120,7 @@ class Pie::Model final : public SingleQueue {
 
   void update_probability() {
     constexpr double max_increment = 0.02;
+    constexpr double linux_overflow = 256;
     constexpr Duration linux_long_delay = std::chrono::milliseconds(250);
     constexpr double from_here_bounded = 0.1;
     constexpr double decay = 1 - 1.0 / 64;
@@ -127,7 +130,9 @@ class Pie::Model final : public SingleQueue {
     probability_ += change;
     const bool is_idle = delay_ == Duration::zero() && delay_before_ == Duration::zero();
     if (is_idle && !(is_linux() && packets() > 0)) probability_ *= decay;
-    probability_ = std::clamp(probability_, 0.0, 1.0);
+    probability_ = std::max(probability_, 0.0);
+    // Linux has 56 bits for the fraction and 8 beyond, and falls back to 1 when these overflow.
+    if (probability_ >= (is_linux() ? linux_overflow : 1)) probability_ = 1;
     const Duration half = config_.target / 2;
     if (probability_ == 0 && delay_ < half && delay_before_ < half) {
       burst_allowance_ = config_.max_burst;
@@ -162,6 +167,7 @@ class Pie::Model final : public SingleQueue {
   Duration delay_{};         // of the packet that left last
   Duration delay_before_{};  // as of the last update
   Instant next_update_{};
+  bool is_in_use_ = false;            // a queue that replaces another begins later than the link
   std::optional<Instant> last_left_;  // when a packet left last, with Linux's allowance
 };
 

@@ -172,7 +172,7 @@ class LinuxCoDel(CoDel):
 
     def __init__(self, limit: int, target: int, interval: int, max_packet: int, ecn: bool) -> None:
         super().__init__(limit, target >> 10, interval >> 10, max_packet, ecn)
-        self.inverse_root = 0xFFFF
+        self.inverse_root = 0
         self.now_ns = 0
         self.max_drops = 256
 
@@ -375,7 +375,7 @@ class Pie:
             return True
         drawn = self.random.draw(self.draws)
         self.draws += 1
-        if drawn < math.floor(self.drop_prob * 2**64):
+        if drawn < math.floor(min(self.drop_prob, 1.0) * 2**64):
             self.accu_prob = 0.0
             return True
         return False
@@ -433,7 +433,9 @@ class LinuxPie(Pie):
         self.drop_prob += p
         if self.qdelay == self.qdelay_old == 0 and not waiting:
             self.drop_prob *= 1 - 1 / 64
-        self.drop_prob = min(max(self.drop_prob, 0.0), 1.0)
+        self.drop_prob = max(self.drop_prob, 0.0)
+        if self.drop_prob >= 256:  # of 64 bits, 56 are behind the point
+            self.drop_prob = 1.0
         if self.drop_prob == 0 and max(self.qdelay, self.qdelay_old) < self.target // 2:
             allowance, self.accu_prob, self.left = self.max_burst, 0.0, None
         self.burst_allowance = allowance

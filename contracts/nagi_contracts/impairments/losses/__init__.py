@@ -43,7 +43,7 @@ _Losses = Annotated[
 Loss = Annotated[
     _Losses,
     plain("rate", Share | _Losses, model="bernoulli"),
-    named("model", get_args(get_args(_Losses)[0])),
+    named("model", get_args(get_args(_Losses)[0]), Share | _Losses),
 ]
 LossPlan = Annotated[
     NoLossPlan
