@@ -3,6 +3,8 @@
 // Changing a running link: schedules computed by hand.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "model/direction.hpp"
 
 namespace nagi::model {
@@ -52,6 +54,27 @@ TEST(Change, OfTheRateHoldsAtOnce) {
   slower.rate = Bitrate{4'000'000};
   running.change(slower, 500us);  // half of packet 1 is left: 1 ms at the new rate
   EXPECT_EQ(running.deliveries(2), (std::vector<Duration>{1500us, 3500us}));
+}
+
+TEST(Change, OfADisciplineDoesNotCountTheTimeBeforeIt) {
+  // Twenty packets wait 20 ms at most, the controller's target is 15. Of updates before the change,
+  // when nothing waited yet, it would learn that the delay grows without an end.
+  for (const Style style : {Style::as_linux, Style::as_rfc}) {
+    DirectionConfig config = eight_megabits();
+    DualPi2 discipline;
+    discipline.style = style;
+    config.queue = discipline;
+    Running running(config);
+    for (std::uint64_t tag = 1; tag <= 20; ++tag) {
+      Packet packet{full, tag};
+      packet.ecn = tag % 2 == 0 ? Ecn::ect1 : Ecn::not_ect;
+      running.link.offer(packet, Instant{10s}, running.departures);
+    }
+    discipline.target = 16ms;
+    config.queue = discipline;
+    running.change(config, 10001ms);
+    EXPECT_EQ(std::ranges::count(running.deliveries(20), Duration{-1}), 0);
+  }
 }
 
 TEST(Change, ToNoRateEmptiesTheQueue) {
