@@ -31,7 +31,7 @@ class Kernel(NamedTuple):
     start_ns: int  # of the kernel's clock
 
 
-def of_kernel(arrivals: Arrivals, qdisc: list[str], directory: Path, rate: int = RATE) -> Kernel:
+def run_kernel(arrivals: Arrivals, qdisc: list[str], directory: Path, rate: int = RATE) -> Kernel:
     directory.joinpath(PROGRAM.name).write_bytes(PROGRAM.read_bytes())
     job = {
         "qdisc": qdisc, "rate_bps": rate, "full": FULL, "packets": arrivals, "drain_ns": 15 * 10**9,
@@ -47,7 +47,7 @@ def of_kernel(arrivals: Arrivals, qdisc: list[str], directory: Path, rate: int =
     return Kernel({number: (at, ecn) for number, at, ecn in seen["packets"]}, seen["start_ns"])
 
 
-def of_model(
+def run_model(
     arrivals: Arrivals,
     queue: dict[str, Any],
     directory: Path,
@@ -114,7 +114,7 @@ def test_codel_is_the_kernel_s(
 ) -> None:
     arrivals = overload(20, loads, ecn)
     options = [discipline, "limit", "10000", "ecn" if ecn else "noecn"]
-    kernel = of_kernel(arrivals, options, tmp_path)
+    kernel = run_kernel(arrivals, options, tmp_path)
     theirs = chosen_by_kernel(arrivals, kernel, ecn)
     # The kernel does what the RFC says, in its own arithmetic: packet for packet, but where a drop
     # and a departure fall on the same microsecond.
@@ -126,10 +126,10 @@ def test_codel_is_the_kernel_s(
     assert len(expected) > 1000
     assert len(expected ^ theirs) < 0.01 * len(expected)
     queue = {"discipline": discipline, "packets": 10000, "ecn": bool(ecn)}
-    ours = chosen(of_model(arrivals, queue, tmp_path, start_ns=kernel.start_ns), ecn)
+    ours = chosen(run_model(arrivals, queue, tmp_path, start_ns=kernel.start_ns), ecn)
     assert len(ours ^ theirs) < 0.01 * len(expected)
     # In the RFC's arithmetic it does nearly the same (test_disciplines.py).
-    exact = chosen(of_model(arrivals, {**queue, "style": "rfc"}, tmp_path), ecn)
+    exact = chosen(run_model(arrivals, {**queue, "style": "rfc"}, tmp_path), ecn)
     assert len(exact) == pytest.approx(len(theirs), rel=0.04)
 
 
@@ -137,9 +137,9 @@ def test_pie_controls_the_delay_as_the_kernel_s_does(tmp_path: Path) -> None:
     """Both draw at random, so what is compared is when drops begin, their share, and the delay."""
     arrivals = overload(40, [1.2])
     options = ["pie", "limit", "10000", "target", "15ms", "tupdate", "20ms", "noecn"]
-    kernel = of_kernel(arrivals, options, tmp_path)
+    kernel = run_kernel(arrivals, options, tmp_path)
     queue = {"discipline": "pie", "packets": 10000, "update_ns": 20 * MS}
-    model = of_model(arrivals, queue, tmp_path, start_ns=kernel.start_ns)
+    model = run_model(arrivals, queue, tmp_path, start_ns=kernel.start_ns)
     at = np.array([packet[0] for packet in arrivals])
     dropped = [sorted(chosen_by_kernel(arrivals, kernel, 0)), sorted(chosen(model, 0))]
     delivered = fates(model) == DELIVERED
@@ -185,8 +185,8 @@ def beside_each_other(
 
 def by_dualpi2(arrivals: Arrivals, directory: Path, rate: int = RATE) -> tuple[Kernel, np.ndarray]:
     """Send packets through the kernel's DualPI2 and the model's, with the defaults of both."""
-    kernel = of_kernel(arrivals, ["dualpi2"], directory, rate)
-    return kernel, of_model(arrivals, {"discipline": "dualpi2"}, directory, rate, kernel.start_ns)
+    kernel = run_kernel(arrivals, ["dualpi2"], directory, rate)
+    return kernel, run_model(arrivals, {"discipline": "dualpi2"}, directory, rate, kernel.start_ns)
 
 
 def test_dualpi2_in_overload_drops_of_both_queues_what_the_kernel_s_does(tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ def test_checks_that_cannot_be_made_again_say_why(campaign):
 
 
 def test_checks_of_agents_need_no_packets(campaign):
-    """A campaign with `keep: {captures: none, packets: drop}` has removed what others need."""
+    """`keep: {captures: none, packets: drop}` removes what other checks need."""
     for file in (campaign / "runs" / RUN).iterdir():
         if file.name == "packets.parquet" or ".pcap" in file.name:
             file.unlink()

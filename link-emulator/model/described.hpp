@@ -88,7 +88,7 @@ struct NotAbove {
   Value Config::* most;
 };
 
-/// A rule, and no key: a member may be given only beside a choice.
+/// A rule, and no key: a member may be given only if `choice` has the value `needed`.
 template <class Config, class Value, class Chosen>
 struct OnlyWith {
   std::string_view key;

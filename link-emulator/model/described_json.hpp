@@ -120,6 +120,11 @@ void write(const FlagField<Config>& field, const Config& config, nlohmann::json&
   out[std::string(field.key)] = config.*field.member;
 }
 
+/// Adds a name to a list of names, for messages.
+inline void add_name(std::string& names, std::string_view name) {
+  names += (names.empty() ? "\"" : ", \"") + std::string(name) + "\"";
+}
+
 template <class Config, class Value>
 void add_keys(const ChoiceField<Config, Value>& field, std::vector<std::string_view>& keys) {
   keys.push_back(field.key);
@@ -135,7 +140,7 @@ void read(const ChoiceField<Config, Value>& field, const ObjectReader& reader, C
       config.*field.member = choice.second;
       return;
     }
-    names += (names.empty() ? "\"" : ", \"") + std::string(choice.first) + "\"";
+    add_name(names, choice.first);
   }
   throw ConfigError(reader.at(key), "unknown " + key + " " + shown(name), "one of " + names);
 }
@@ -298,7 +303,7 @@ Variant read_one_of(ObjectReader& reader, const Tag& tag,
   const auto consider = [&]<class Kind>(std::type_identity<Kind>) {
     if constexpr (Named<Kind>) {
       const bool is_first = names.empty();
-      names += (is_first ? "\"" : ", \"") + std::string(Kind::name) + "\"";
+      add_name(names, Kind::name);
       if (is_default ? is_first : name == Kind::name) {
         found = read_described<Kind>(reader, keys);
         is_known = true;

@@ -44,7 +44,7 @@ class RateServer {
   explicit RateServer(RateConfig rate) : rate_(std::move(rate)) {}
 
   /// Begins to send a packet; returns when it will have been sent. `at_once`: the packet before was
-  /// being sent until `at`. One that takes less than a nanosecond leaves its share to the next.
+  /// being sent until `at`. Work that is left of one that began and ended at `at` is added, too.
   Instant begin(Bytes size, Instant at, bool at_once);
   /// How long a packet would take if it began at `at`, the server being idle.
   [[nodiscard]] Duration air_time(Bytes size, Instant at) const;

@@ -20,9 +20,9 @@ def plain(rate: str, kind: Any, **fixed: str) -> BeforeValidator:
     return BeforeValidator(complete, json_schema_input_type=kind)
 
 
-def named(key: str, models: Collection[type[BaseModel]], kind: Any) -> BeforeValidator:
-    """Take a value alone that is the name of one of `models`, which is its literal `key`, for that
-    model. `kind`: what else may be given."""
+def accept_names(key: str, models: Collection[type[BaseModel]], kind: Any) -> BeforeValidator:
+    """Accept the name of one of `models` alone, in place of `{key: name}`. `kind`: what else is
+    accepted."""
     names = {name for model in models for name in get_args(model.model_fields[key].annotation)}
 
     def complete(value: Any) -> Any:

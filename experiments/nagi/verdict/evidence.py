@@ -471,7 +471,8 @@ def _crossings(
 
 
 def _common_time_ns(time_ns: Nanoseconds, clock: HostClock | None) -> Nanoseconds:
-    """Return a node's times by the emulator's clock; None: it is the node's own, or not known."""
+    """Return a node's times by the emulator's clock. `clock`: None if the node uses the emulator's,
+    or if its own is not known."""
     if clock is None:
         return time_ns
     return time_ns - np.rint(ahead_ns(clock, time_ns)).astype(np.int64)

@@ -73,8 +73,8 @@ def measure(
     plan: RunPlan, captures: Mapping[tuple[str, str], tuple[Path, pd.DataFrame]]
 ) -> Iterator[tuple[str, str, Waits]]:
     """Yield each end of each bulk flow, the flow's name, and what waited there, by the clock of its
-    capture. When programs of the user's own write and read is theirs to say. `captures`: node and
-    link -> file and its flows (capture.FLOW_COLUMNS). Memory grows with the largest capture.
+    capture. Programs of the user's own decide themselves when they write and read. `captures`: node
+    and link -> file and its flows (capture.FLOW_COLUMNS). Memory grows with the largest capture.
 
     Raises InputError if a capture cannot be read.
     """

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The largest constant rate that a path carries: of which as large a share arrives as of rates
-// below. More fills a queue, or takes the medium from the packets ahead. The share falls with the
-// rate, so it is doubled until less arrives, and then found by bisection: what is sent meanwhile is
-// never much too fast, and is soon gone. A train that brings a little less is repeated once; a
-// longer one at the rate that was found confirms it, or the search goes on below.
+// The largest constant rate that a path carries. It carries a rate if as large a share of it
+// arrives as of lower rates. More fills a queue, or takes the medium from the packets ahead. The
+// share falls with the rate, so it is doubled until less arrives, and then found by bisection: what
+// is sent meanwhile is never much too fast, and is soon gone. A train that brings a little less is
+// repeated once; a longer one at the rate that was found confirms it, or the search goes on below.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class RateSearch {
     if (probes_.empty()) return first_bps_;
     if (!carried_bps_) return probes_.back().sent_bps / 2;
     if (*carried_bps_ == max_bps_) return std::nullopt;
-    if (is_repeated_) return probes_.back().sent_bps;
+    if (must_repeat_) return probes_.back().sent_bps;
     if (!above_bps_) return std::min(*carried_bps_ * 2, max_bps_);
     if (is_found()) return is_confirmed_ ? std::nullopt : carried_bps_;
     return std::sqrt(*carried_bps_ * *above_bps_);
@@ -59,8 +59,8 @@ class RateSearch {
     if (carried_bps_) {
       compare(probe);
     } else {
-      carried_ = probe;
-      low_share_ = probe.share();
+      carried_ = Trains{probe};
+      low_share_ = carried_.share();
       // Behind a full queue half the rate has twice the share.
       constexpr double about_as_large = 0.75;
       if (!probes_.empty() && probes_.back().share() >= probe.share() * about_as_large) {
@@ -77,8 +77,8 @@ class RateSearch {
   [[nodiscard]] const std::vector<RateProbe>& probes() const { return probes_; }
 
   /// What arrived of the largest rate that was carried, as if the path lost nothing of lower ones;
-  /// a little less if there was no time to confirm it. The rate that brought most, if none was
-  /// found that is low enough. 0: nothing arrived.
+  /// a little less if there was no time to confirm it. The lowest of those that brought most, if
+  /// none was found that is low enough. 0: nothing arrived.
   [[nodiscard]] double best_bps() const {
     const auto most = std::ranges::max_element(probes_, {}, &RateProbe::arrived_bps);
     if (most == probes_.end() || most->arrived_bps == 0) return 0;
@@ -97,6 +97,21 @@ class RateSearch {
  private:
   static constexpr double step_down = 0.95;
 
+  /// Packets of several trains.
+  struct Trains {
+    double arrived = 0;
+    double sent = 0;
+
+    Trains() = default;
+    explicit Trains(const RateProbe& probe)
+        : arrived(probe.share() * probe.packets), sent(probe.packets) {}
+    [[nodiscard]] double share() const { return arrived / sent; }
+    void add(const Trains& more) {
+      arrived += more.arrived;
+      sent += more.sent;
+    }
+  };
+
   void compare(const RateProbe& probe) {
     constexpr double a_little_less = 0.85;
     if (is_as_large(probe)) {
@@ -105,28 +120,25 @@ class RateSearch {
     } else if (is_found()) {
       above_bps_ = carried_bps_;
       *carried_bps_ *= step_down;
-    } else if (!is_repeated_ && probe.share() >= carried_.share() * a_little_less) {
-      is_repeated_ = true;
+    } else if (!must_repeat_ && probe.share() >= carried_.share() * a_little_less) {
+      must_repeat_ = true;
       return;
     } else {
       above_bps_ = probe.sent_bps;
     }
-    is_repeated_ = false;
+    must_repeat_ = false;
   }
   /// Whether as large a share of a train arrived as of those that were carried.
   [[nodiscard]] bool is_as_large(const RateProbe& probe) const {
     // Of few packets of which none was lost a part may be lost all the same (Agresti and Coull,
     // The American Statistician 52(2), 1998).
-    const double share = (carried_.share() * carried_.packets + 2) / (carried_.packets + 4);
-    const double error =
-        std::sqrt(share * (1 - share) * (1 / probe.packets + 1 / carried_.packets));
+    const double share = (carried_.arrived + 2) / (carried_.sent + 4);
+    const double error = std::sqrt(share * (1 - share) * (1 / probe.packets + 1 / carried_.sent));
     return probe.share() >= carried_.share() - std::max(tolerance, error);
   }
   void add(const RateProbe& probe) {
     if (low_share_ > 0) share_of_low_ = std::min(probe.share() / low_share_, 1.0);
-    carried_.arrived_bps = carried_.share() * carried_.packets + probe.share() * probe.packets;
-    carried_.packets += probe.packets;
-    carried_.sent_bps = carried_.packets;  // of which a share is needed only
+    carried_.add(Trains{probe});
     carried_bps_ = probe.sent_bps;
     if (!above_bps_) low_share_ = carried_.share();
   }
@@ -135,10 +147,10 @@ class RateSearch {
   double max_bps_;
   std::optional<double> carried_bps_;  // the largest rate known to be carried,
   std::optional<double> above_bps_;    // and the smallest that is not
-  RateProbe carried_{};                // all trains that were carried, as one
+  Trains carried_;                     // all that were carried, and the lowest
   double low_share_ = 0;               // of those far below the largest rate
   double share_of_low_ = 1;            // the last one's that was carried, as a part of that
-  bool is_repeated_ = false;           // the last train is to be sent again
+  bool must_repeat_ = false;           // the last train
   bool is_confirmed_ = false;
   std::vector<RateProbe> probes_;
 };

@@ -296,7 +296,7 @@ void Medium::listen(FrameSlot slot, const Heard& heard) {
     }
     note(station.reception->frame, heard.by, cause(other, frame));
   }
-  if (reach_.preamble_ratio() &&
+  if (disturbed && reach_.preamble_ratio() &&
       disturbance(station, slot, heard.power, reach_.preamble_ratio())) {  // it is not found
     note(slot, heard.by, *disturbed);
     return;

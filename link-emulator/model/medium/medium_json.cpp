@@ -128,7 +128,7 @@ ReachConfig read_reach(ObjectReader reader, std::size_t stations) {
     if (sinr.preamble_db > sinr.capture_db) {
       throw ConfigError(reader.at("preamble_db"), "more than capture_db",
                         "give at most " + shown(reader.any("capture_db")) +
-                            ": a frame that is received has a preamble that was found");
+                            ": no frame is received whose preamble is not found");
     }
     if (sinr.carrier_sense_dbm > sinr.sensitivity_dbm) {
       throw ConfigError(reader.at("carrier_sense_dbm"),

@@ -11,7 +11,7 @@
 // Powers in dBm follow a path-loss exponent. A receiver finds a frame's preamble where its power is
 // above the sensitivity and its ratio to noise and all that disturbs it (SINR) is at least
 // `preamble_db` when the frame begins. It then receives the frame if that ratio is never below the
-// capture ratio; else it ends in an error, after which EIFS is waited for.
+// capture ratio. Otherwise the reception ends in an error, and the station waits for EIFS.
 #pragma once
 
 #include <cstdint>

@@ -64,9 +64,9 @@ class DualPi2::Model final : public Queue {
         step_(config.step.value_or(std::chrono::milliseconds(1))),
         min_threshold_(config.min_threshold.value_or(std::chrono::microseconds(800))),
         range_(config.range.value_or(std::chrono::microseconds(400))),
-        draws_(draws) {
+        draws_(draws),
+        updates_(Instant{is_linux() ? config.update : Duration::zero()}, config.update) {
     reset_credit();
-    if (is_linux()) next_update_ = Instant{config.update};
   }
 
   void enqueue(const Packet& packet, Instant at, std::optional<Bytes> in_transmission,
@@ -193,11 +193,8 @@ class DualPi2::Model final : public Queue {
   }
 
   void update_until(Instant at) {
-    if (!is_in_use_) skip_updates(next_update_, config_.update, at);
-    is_in_use_ = true;
-    run_updates(
-        next_update_, config_.update, at, [this] { return is_at_rest(); },
-        [this] { update_probability(next_update_); });
+    updates_.run_until(
+        at, [this] { return is_at_rest(); }, [this](Instant due) { update_probability(due); });
   }
   /// Whether updates change nothing until a packet comes.
   [[nodiscard]] bool is_at_rest() const {
@@ -226,8 +223,7 @@ class DualPi2::Model final : public Queue {
   double base_ = 0;    // p'
   double credit_ = 0;  // bytes
   Duration delay_before_{};
-  Instant next_update_{};
-  bool is_in_use_ = false;  // a queue that replaces another begins later than the link
+  Updates updates_;
 };
 
 }  // namespace nagi::model

@@ -18,19 +18,28 @@ double pi_change(const Config& config, Duration delay, Duration before) {
   return config.alpha * seconds(delay - config.target) + config.beta * seconds(delay - before);
 }
 
-/// Runs the updates that are due until `at`, every `period` from `next` on. While `is_at_rest`, an
-/// update changes nothing: of these the last one alone is run, however long the silence was.
-template <class IsAtRest, class Update>
-void run_updates(Instant& next, Duration period, Instant at, IsAtRest is_at_rest, Update update) {
-  for (; next <= at; next += period) {
-    if (is_at_rest()) next += (at - next) / period * period;
-    update();
-  }
-}
+/// The updates of a controller, every `period` from `first` on.
+class Updates {
+ public:
+  Updates(Instant first, Duration period) : next_(first), period_(period) {}
 
-/// Passes over updates until `at` that came before anything was in the queue.
-inline void skip_updates(Instant& next, Duration period, Instant at) {
-  if (next <= at) next += ((at - next) / period + 1) * period;
-}
+  /// Runs the updates that are due until `at`: update(instant). While is_at_rest(), an update
+  /// changes nothing: of these the last one alone is run, however long the silence was. Updates
+  /// before the first call are passed over: the queue was empty, or belonged to another discipline.
+  template <class IsAtRest, class Update>
+  void run_until(Instant at, IsAtRest is_at_rest, Update update) {
+    if (!has_run_ && next_ <= at) next_ += ((at - next_) / period_ + 1) * period_;
+    has_run_ = true;
+    for (; next_ <= at; next_ += period_) {
+      if (is_at_rest()) next_ += (at - next_) / period_ * period_;
+      update(next_);
+    }
+  }
+
+ private:
+  Instant next_;
+  Duration period_;
+  bool has_run_ = false;
+};
 
 }  // namespace nagi::model

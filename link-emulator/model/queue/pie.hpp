@@ -6,8 +6,8 @@
 // on increments (5.5).
 //
 // As Linux does it (net/sched/sch_pie.c), updates begin after half a second; while packets wait
-// more than 250 ms, an update adds 2 %; a burst's allowance ends with the time in which packets
-// leave.
+// more than 250 ms, an update adds 2 %; each departure reduces the allowance for bursts by the time
+// since the one before.
 #pragma once
 
 #include <algorithm>
@@ -48,10 +48,11 @@ struct Pie {
 class Pie::Model final : public SingleQueue {
  public:
   Model(const Pie& config, const Stream& draws)
-      : config_(config), draws_(draws), burst_allowance_(config.max_burst) {
-    constexpr Duration linux_start = std::chrono::milliseconds(500);
-    if (is_linux()) next_update_ = Instant{linux_start};
-  }
+      : config_(config),
+        draws_(draws),
+        burst_allowance_(config.max_burst),
+        updates_(Instant{is_linux() ? std::chrono::milliseconds(500) : Duration::zero()},
+                 config.update) {}
 
   void enqueue(const Packet& packet, Instant at, std::optional<Bytes> in_transmission,
                QueueEvents& events) override {
@@ -106,11 +107,8 @@ class Pie::Model final : public SingleQueue {
   }
 
   void update_until(Instant at) {
-    if (!is_in_use_) skip_updates(next_update_, config_.update, at);
-    is_in_use_ = true;
-    run_updates(
-        next_update_, config_.update, at, [this] { return is_at_rest(); },
-        [this] { update_probability(); });
+    updates_.run_until(
+        at, [this] { return is_at_rest(); }, [this](Instant /*at*/) { update_probability(); });
   }
   /// Whether updates change nothing until a packet comes.
   [[nodiscard]] bool is_at_rest() const {
@@ -166,8 +164,7 @@ class Pie::Model final : public SingleQueue {
   Duration burst_allowance_;
   Duration delay_{};         // of the packet that left last
   Duration delay_before_{};  // as of the last update
-  Instant next_update_{};
-  bool is_in_use_ = false;            // a queue that replaces another begins later than the link
+  Updates updates_;
   std::optional<Instant> last_left_;  // when a packet left last, with Linux's allowance
 };
 

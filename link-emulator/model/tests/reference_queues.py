@@ -327,7 +327,7 @@ class Pie:
             self.next_update += self.update
             self.calculate_drop_prob()
 
-    def calculate_drop_prob(self) -> None:
+    def change_of_drop_prob(self) -> float:
         p = self.alpha * ((self.qdelay - self.target) / 1e9) + self.beta * (
             (self.qdelay - self.qdelay_old) / 1e9
         )
@@ -344,7 +344,10 @@ class Pie:
                 break
         if self.drop_prob >= 0.1 and p > 0.02:
             p = 0.02
-        self.drop_prob += p
+        return p
+
+    def calculate_drop_prob(self) -> None:
+        self.drop_prob += self.change_of_drop_prob()
         if self.qdelay == 0 and self.qdelay_old == 0:
             self.drop_prob *= 1 - 1 / 64
         self.drop_prob = min(max(self.drop_prob, 0.0), 1.0)
@@ -411,34 +414,17 @@ class LinuxPie(Pie):
         self.next_update = 500_000_000
 
     def calculate_drop_prob(self) -> None:
-        allowance, before = self.burst_allowance, self.drop_prob
-        waiting = len(self.queue) > 0
-        p = self.alpha * ((self.qdelay - self.target) / 1e9) + self.beta * (
-            (self.qdelay - self.qdelay_old) / 1e9
-        )
-        p /= next(
-            (
-                divisor
-                for bound, divisor in (
-                    (1e-6, 2048), (1e-5, 512), (1e-4, 128), (1e-3, 32), (1e-2, 8), (1e-1, 2),
-                )
-                if before < bound
-            ),
-            1,
-        )  # fmt: skip
-        if before >= 0.1:
-            p = min(p, 0.02)
+        p = self.change_of_drop_prob()
         if self.qdelay > 250_000_000:
             p += 0.02
         self.drop_prob += p
-        if self.qdelay == self.qdelay_old == 0 and not waiting:
+        if self.qdelay == self.qdelay_old == 0 and not self.queue:
             self.drop_prob *= 1 - 1 / 64
         self.drop_prob = max(self.drop_prob, 0.0)
         if self.drop_prob >= 256:  # of 64 bits, 56 are behind the point
             self.drop_prob = 1.0
         if self.drop_prob == 0 and max(self.qdelay, self.qdelay_old) < self.target // 2:
-            allowance, self.accu_prob, self.left = self.max_burst, 0.0, None
-        self.burst_allowance = allowance
+            self.burst_allowance, self.accu_prob, self.left = self.max_burst, 0.0, None
         self.qdelay_old = self.qdelay
 
     def is_small(self) -> bool:

@@ -24,7 +24,7 @@ from nagi_contracts.impairments.losses.poisson import PoissonLoss, PoissonLossPl
 from nagi_contracts.impairments.losses.radio import RadioLossPlan
 from nagi_contracts.impairments.losses.sdr import SdrLoss, SdrLossPlan
 from nagi_contracts.impairments.losses.trace import TraceLoss, TraceLossPlan
-from nagi_contracts.impairments.plain import named, plain
+from nagi_contracts.impairments.plain import accept_names, plain
 from nagi_contracts.units import Share
 
 _Losses = Annotated[
@@ -43,7 +43,7 @@ _Losses = Annotated[
 Loss = Annotated[
     _Losses,
     plain("rate", Share | _Losses, model="bernoulli"),
-    named("model", get_args(get_args(_Losses)[0]), Share | _Losses),
+    accept_names("model", get_args(get_args(_Losses)[0]), Share | _Losses),
 ]
 LossPlan = Annotated[
     NoLossPlan

@@ -75,7 +75,7 @@ class QueuePlanBase(Contract, ABC):
 class AqmPlanBase(QueuePlanBase, ABC):
     """Active queue management of a plan."""
 
-    style: Style = Field("rfc", description="plans of earlier versions have none, and mean the RFC")
+    style: Style = Field("rfc", description="plans of earlier versions have none")
     full_packet_bytes: int
     title: ClassVar[str]
 

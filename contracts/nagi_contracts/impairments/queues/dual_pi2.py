@@ -77,9 +77,9 @@ class DualPi2(AqmSettings):
 
     @model_validator(mode="after")
     def _check_style(self) -> Self:
-        for key in DEFAULTS_NS["rfc" if self.style == "linux" else "linux"]:
+        other: Style = "rfc" if self.style == "linux" else "linux"
+        for key in DEFAULTS_NS[other]:
             if getattr(self, key) is not None:
-                other = "rfc" if self.style == "linux" else "linux"
                 raise BadValue(
                     f"`{key}` with `style: {self.style}`",
                     f"remove it, or write `style: {other}`",
