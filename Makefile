@@ -48,7 +48,7 @@ RUN := $(VENV)/bin
 #   capture reader:        python3-dev (headers), libzstd-dev, zstd, zlib1g-dev (compressed captures)
 #   guests:                bubblewrap libseccomp-dev (sandbox), flex bison bc xz-utils (their kernel's build), kmod (modinfo, modules),
 #                          debian-archive-keyring (by whose keys apt checks its source)
-#   programs in guests:    iproute2 (links), ethtool (offloads), tcpdump (captures), iperf (traffic),
+#   programs in guests:    iproute2 (links), ethtool (offloads), tcpdump (captures), iperf (bulk traffic, if asked for),
 #                          procps (sysctl), util-linux (namespaces, setpriv, taskset)
 RUN_PACKAGES := g++ cmake ninja-build pkg-config python3-venv \
 	nlohmann-json3-dev libcli11-dev libspdlog-dev libcap-ng-dev librandom123-dev libxdp-dev libbpf-dev \

@@ -231,7 +231,6 @@ def test_agents_are_units_of_their_own(emulator, tmp_path):
         "simple_switch": None,
         "simple_switch_client": None,
         "virtual": False,
-        "server_preload": None,
     }
     batch |= {"collected": []}
     holder = {"owner": "me", "campaign": "test", "token": "mine", "since_s": 0}

@@ -102,9 +102,6 @@ class Batch(Contract):
         description="in a guest of the virtual lab: time stands still while programs run, and the "
         "kernel has schemes of ours as modules, by the plans' names",
     )
-    server_preload: str | None = Field(
-        None, description="a library that iperf's servers are started with"
-    )
     files: dict[str, str] = Field(
         {},
         exclude_if=is_empty,

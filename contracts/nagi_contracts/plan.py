@@ -15,7 +15,7 @@ from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, model_serializer
 
-from nagi_contracts.applications import AnyPlan, Traffic
+from nagi_contracts.applications import AnyPlan, BulkProgram, Traffic
 from nagi_contracts.applications.base import UDP_HEADER
 from nagi_contracts.base import (
     RUN_CURE,
@@ -511,6 +511,12 @@ class FlowPlan(Contract):
         None, exclude_if=is_none, description="the scheme object of that"
     )
     traffic: Traffic = Field(description="bulk, command, or the application's name")
+    program: BulkProgram | None = Field(
+        None,
+        exclude_if=is_none,
+        description="of bulk traffic: what sends and receives it; none, in plans of before there "
+        "was a choice: iperf",
+    )
     command: CommandPlan | None = Field(
         None, exclude_if=is_none, description="of traffic `command`"
     )

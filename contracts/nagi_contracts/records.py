@@ -60,7 +60,7 @@ class CaptureCount(Contract):
 
 
 class ClientEnd(Contract):
-    """How the client of a flow, other than iperf, ended before the traffic did."""
+    """How the client of a flow, other than of bulk traffic, ended before the traffic did."""
 
     flow: str
     ended_s: float = Field(
@@ -79,10 +79,11 @@ class FlowRecord(Contract):
         "bytes acknowledged"
     )
     connections: int | None = Field(
-        None, description="other than of iperf: TCP connections that samples saw"
+        None, description="other than of bulk traffic: TCP connections that samples saw"
     )
     ended_s: float | None = Field(
-        None, description="other than of iperf: when the client ended; null: with the traffic"
+        None,
+        description="other than of bulk traffic: when the client ended; null: with the traffic",
     )
     status: int | None = Field(None, description="the exit status it then had")
 
@@ -367,7 +368,7 @@ class Build(Contract):
     guest: str | None = Field(
         None,
         exclude_if=is_none,
-        description="of the virtual lab: stands for its kernel, modules and entropy",
+        description="of the virtual lab: stands for its kernel, modules and preloaded library",
     )
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What runs for one campaign in the netns lab, for tests that strike it. The machine may have the
-same programs at work for others; and for the campaign, at other work (`iperf -v`)."""
+same programs at work for others; and for the campaign, at other work (`nagi-traffic --version`)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from controller import read_process
 
 
 def processes(out: Path, *command: str) -> list[int]:
-    """Those whose command line begins with `command` (a program by its name, then its first
-    arguments), and whose directory or standard output is below `out`, the campaign's directory."""
+    """Return those whose command line begins with `command` (a program by the name that it has or
+    has given itself, then its first arguments), and whose directory or standard output is below
+    `out`, the campaign's directory."""
     program, *arguments = command
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         words = read_process(int(entry.name), "cmdline").split("\0")  # none once it has ended
-        if Path(words[0]).name == program and words[1 : len(command)] == arguments:
+        names = Path(words[0]).name, read_process(int(entry.name), "comm").strip()
+        if program in names and words[1 : len(command)] == arguments:
             with suppress(OSError):  # it has ended meanwhile
                 places = (entry / "cwd").readlink(), (entry / "fd" / "1").readlink()
                 if any(place.is_relative_to(out) for place in places):
@@ -32,5 +34,11 @@ def emulators(out: Path) -> list[int]:
 
 
 def has_traffic(out: Path) -> bool:
-    """Whether a run of the campaign is under way that far, and both ends of its flow are there."""
-    return all(processes(out, "iperf", end) for end in ("-s", "-c"))
+    """Return whether a run of the campaign is under way that far, and both ends of its flow are
+    there."""
+    return all(bulk_ends(out, role) for role in ("server", "client"))
+
+
+def bulk_ends(out: Path, role: str) -> list[int]:
+    """Return the ends of bulk flows, by their role: server or client."""
+    return processes(out, "nagi-traffic", "bulk", role)

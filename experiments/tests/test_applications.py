@@ -8,8 +8,6 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from nagi.campaign.build import current_build
-from nagi.campaign.campaign import has_applications
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi.spec.schema import experiment_schema
@@ -133,9 +131,13 @@ def test_an_application_is_in_the_plan_with_all_its_numbers(tmp_path, traffic):
 
 
 def test_a_bulk_flow_s_plan_does_not_know_of_applications(tmp_path):
-    for traffic in ("bulk", "{application: bulk}"):
+    for traffic, program in {
+        "bulk": "nagi-traffic",
+        "{application: bulk}": "nagi-traffic",
+        "{application: bulk, program: iperf}": "iperf",
+    }.items():
         flow = flow_of(tmp_path, traffic)
-        assert flow.traffic == "bulk"
+        assert (flow.traffic, flow.program) == ("bulk", program)
         assert "application" not in json.loads(flow.model_dump_json())
 
 
@@ -164,17 +166,8 @@ def test_an_axis_may_stand_for_a_setting(tmp_path):
     assert intervals == [40 * 10**6, 100 * 10**6]
 
 
-def test_nagi_traffic_is_part_of_a_build_that_needs_it(tmp_path):
-    assert current_build().nagi_traffic is None
-    build = current_build(applications=True)
-    assert build.nagi_traffic is not None and build.id != current_build().id
-    bulk = read_experiment(written(tmp_path, "bulk"), None)
-    assert not has_applications(bulk)
-    assert has_applications(read_experiment(written(tmp_path, "{application: token_bucket}"), None))
-
-
 def test_a_route_s_control_is_not_asked_for(tmp_path):
-    """nagi-traffic sets that of each connection, as iperf does."""
+    """nagi-traffic sets that of each connection, as bulk flows do."""
     (point,) = read_experiment(written(tmp_path, "{application: token_bucket}"), None)
     (plan,) = plan_runs(point, None)
     assert all(route.congctl is None for node in plan.nodes for route in node.routes)

@@ -139,3 +139,21 @@ def test_applications_find_their_files_and_nothing_else(spec, tmp_path):
     (done,) = runs_of(tmp_path / "out").values()
     assert "forty-two" in (done / "command-server.bulk.log").read_text()
     assert (done / "command-client.bulk.log").read_text() == "b'forty-two'\n"
+
+
+@pytest.mark.virtual
+@in_virtual_time[1]
+def test_directories_are_the_same_however_the_machine_keeps_them(spec, tmp_path):
+    """Orders and inode numbers in which find(1) and cp(1) go about, and which tell them apart."""
+    listing = "find www -printf '%i %p\\n'; cp -r www copy; ls -fi copy"
+    (tmp_path / "bin" / "serve").write_text(f"#!/bin/sh\n{listing}\n{_SERVE[10:]}")
+    said = []
+    for order in (1, -1):
+        for name in map(str, range(40)[::order]):
+            (tmp_path / "www" / name).unlink(missing_ok=True)
+            (tmp_path / "www" / name).touch(mode=0o644)
+        out = tmp_path / f"out{order}"
+        run(spec, out)
+        (done,) = runs_of(out).values()
+        said.append((done / "command-server.bulk.log").read_text())
+    assert said[0].count("www/") == 42 and said[0] == said[1]

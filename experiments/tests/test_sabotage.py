@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from campaign_processes import emulators, has_traffic, processes
+from campaign_processes import bulk_ends, emulators, has_traffic
 from doubles import write_python_double
 from marks import needs_root
 from nagi_contracts.paths import executable
@@ -159,7 +159,7 @@ def test_a_program_that_is_held_up_is_caught(tmp_path):
     """The sender's program: what is in its socket is soon sent, then nothing is outstanding."""
 
     def hold_up(out: Path) -> None:
-        clients = processes(out, "iperf", "-c")
+        clients = bulk_ends(out, "client")
         for process in clients:
             with suppress(ProcessLookupError):  # if the run is over
                 os.kill(process, signal.SIGSTOP)
@@ -177,7 +177,7 @@ def test_a_program_that_is_held_up_is_caught(tmp_path):
 @pytest.mark.slow
 def test_an_offload_switched_on_is_caught(tmp_path):
     def switch_on(out: Path) -> None:
-        for process in [*processes(out, "iperf", "-s"), *processes(out, "iperf", "-c")]:
+        for process in [*bulk_ends(out, "server"), *bulk_ends(out, "client")]:
             inside = ["nsenter", f"--net=/proc/{process}/ns/net"]
             for interface in ("wired", "radio"):
                 subprocess.run(

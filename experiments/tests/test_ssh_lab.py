@@ -81,7 +81,7 @@ def leaves_nothing(hosts: SshHosts, before: dict) -> None:
     for host in hosts.hosts:
         assert holder(hosts, host) is None
         assert not hosts.enter(host, "ls", "/var/lib/nagi")
-        ours = [p for p in hosts.processes(host).values() if "nagi" in p or "iperf" in p]
+        ours = [p for p in hosts.processes(host).values() if "nagi" in p]
         assert not ours
 
 
@@ -219,7 +219,7 @@ def test_whatever_ends_the_controller_no_run_is_lost_and_the_same_command_goes_o
     out = ssh_hosts.home / "out"
     # Interrupted, it lets the hosts go.
     process = start(ssh_hosts, out)
-    wait_for(lambda: ssh_hosts.enter("carol", "pgrep", "iperf", status=None), process)
+    wait_for(lambda: ssh_hosts.enter("carol", "pgrep", "nagi-traffic", status=None), process)
     os.kill(ssh_hosts.pid_of(process), signal.SIGINT)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 130, said
@@ -260,7 +260,7 @@ def test_a_cell_that_is_lost_leaves_its_runs_to_the_others():
     with SshHosts(cells=TWO_CELLS) as hosts:
         out = hosts.home / "out"
         process = start(hosts, out)
-        wait_for(lambda: hosts.enter("fred", "pgrep", "iperf", status=None), process)
+        wait_for(lambda: hosts.enter("fred", "pgrep", "nagi-traffic", status=None), process)
         hosts.stop_sshd("fred")
         said, _ = process.communicate(timeout=300)
         assert "going on without bench2" in " ".join(said.split()), said

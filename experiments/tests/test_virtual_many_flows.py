@@ -22,28 +22,28 @@ nodes: {a: host, b: host}
 links:
   out: {between: [a, b], rate: 50 Mb/s, delay: 10 ms, queue: 1 bdp}
 flows:
-  f: {from: a, to: b, scheme: $scheme, count: 100}
-duration: 8 s
+  f: {from: a, to: b, scheme: $scheme, count: 256}
+duration: 4 s
 warmup: 1 s
 matrix: {scheme: [cubic]}
 report: {x: scheme}
 """
 
 
-def test_a_hundred_flows_that_begin_at_once_are_valid(tmp_path):
-    """Agents that sampled each flow by itself held hosts up (0.2 ms of 50 flows), and iperf's
-    server gave up a connection whose handshake and first bytes were lost for 4 s."""
+def test_as_many_flows_as_the_manual_allows_are_valid_though_they_begin_at_once(tmp_path):
+    """Agents that sampled each flow by itself held hosts up (0.2 ms of 50 flows), so did iperf's
+    servers, and these gave up connections whose handshake and first bytes were lost for 4 s."""
     spec, out = tmp_path / "many.yaml", tmp_path / "out"
     spec.write_text(SPEC)
     subprocess.run(
-        [executable("nagi"), "run", spec, "--lab", "virtual", "--out", out], check=True, timeout=280
+        [executable("nagi"), "run", spec, "--lab", "virtual", "--out", out], check=True, timeout=290
     )
     (entry,) = Campaign.read(out / "campaign.json").runs
     run = out / "runs" / entry.run_id
     verdict = Verdict.read(run / "verdict.json")
     assert verdict.status == "valid", verdict.reasons
     rows = Metrics.read(run / "metrics.json").rows
-    assert len(rows) == 100
+    assert len(rows) == 256
     # Together they fill the link, but for what its queue loses.
     assert 0.9 < sum(row.agi or 0 for row in rows) <= rows[0].agi_ceiling + 0.001
     # A check leads to the instants it was measured at.

@@ -28,7 +28,7 @@ struct SplitMix {
 std::uint64_t given_seed() {
   const char* given = std::getenv("NAGI_SEED");
   if (given == nullptr) {
-    std::fputs("entropy.so: NAGI_SEED is not set\n", stderr);
+    std::fputs("repeatable.so: NAGI_SEED is not set\n", stderr);
     std::exit(2);
   }
   return std::strtoull(given, nullptr, 10);

@@ -16,6 +16,10 @@ namespace nagi::applications {
 
 inline constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
+/// As much data as TCP takes, until SIGTERM.
+nlohmann::json bulk_client(const Ends& ends);
+nlohmann::json bulk_server(const Ends& ends);
+
 /// A transfer of a given size. It is complete when its last byte has been acknowledged.
 struct Transfer {
   std::uint64_t size_bytes = 0;

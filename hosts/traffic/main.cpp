@@ -77,6 +77,7 @@ class CommandLine {
     app_.failure_message([](const CLI::App*, const CLI::Error& error) {
       return std::string("nagi-traffic: ") + error.what() + "\n";
     });
+    add_bulk();
     add_transfer();
     add_playback();
     add_cbr();
@@ -136,6 +137,13 @@ class CommandLine {
       options(end);
       end->final_callback([this, perform = is_client ? client : server] { perform_ = perform; });
     }
+  }
+
+  void add_bulk() {
+    add(
+        "bulk", "as much data as TCP takes, until SIGTERM", true,
+        [this] { return bulk_client(arguments_.ends); },
+        [this] { return bulk_server(arguments_.ends); }, [](CLI::App*) {});
   }
 
   void add_transfer() {

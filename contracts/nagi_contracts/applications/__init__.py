@@ -43,7 +43,15 @@ from nagi_contracts.applications.transfer import (
 )
 from nagi_contracts.base import Contract
 
-__all__ = ["AnyEnd", "AnyPlan", "ApplicationPlan", "ApplicationSettings", "Applications", "Traffic"]
+__all__ = [
+    "AnyEnd",
+    "AnyPlan",
+    "ApplicationPlan",
+    "ApplicationSettings",
+    "Applications",
+    "BulkProgram",
+    "Traffic",
+]
 
 SETTINGS = Transfer | Playback | Cbr | TokenBucket | RequestResponse | Poisson | OnOff
 AnyPlan = Annotated[
@@ -56,7 +64,7 @@ AnyPlan = Annotated[
     | OnOffPlan,
     Field(discriminator="application"),
 ]
-# What a flow's traffic may be in plans: iperf's, the user's own, or an application's.
+# What a flow's traffic may be in plans: bulk data, the user's own, or an application's.
 Traffic = Literal[
     "bulk",
     "command",
@@ -68,6 +76,9 @@ Traffic = Literal[
     "poisson",
     "onoff",
 ]
+
+# What sends and receives bulk data: nagi-traffic, or iperf 2.
+BulkProgram = Literal["nagi-traffic", "iperf"]
 
 
 def _end(value: Any) -> str:

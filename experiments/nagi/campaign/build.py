@@ -26,21 +26,17 @@ def current_build(
     *,
     radios: bool = False,
     fpgas: bool = False,
-    applications: bool = False,
 ) -> Build:
     """The build in use; of the virtual lab its guest is a part, of experiments with switches the
     program that these run, of those with radios nagi-sdr and of those with simulated FPGAs
-    nagi-fpga, unless they are what real hosts have, of those with applications nagi-traffic. Raises
+    nagi-fpga, unless they are what real hosts have. Raises
     InputError if nagi-link or nagi-tcp has not been built, the guest, nagi-traffic or nagi-switch,
     or bmv2 is not installed."""
-    always, of_this_lab = _programs(
-        lab, switch, radios=radios, fpgas=fpgas, applications=applications
-    )
+    always, of_this_lab = _programs(lab, switch, radios=radios, fpgas=fpgas)
     guest = None
     if lab == virtual.NAME:
         kernel = guest_kernel.require_installed()
-        preloaded = sorted(guest_kernel.directory().glob("*.so"))
-        guest = digest([kernel.linux, kernel.modules, *map(sha256_of, preloaded)])
+        guest = digest([kernel.linux, kernel.modules, sha256_of(guest_kernel.preloaded())])
     of_this_lab = {"guest": guest, **of_this_lab}
     checksums = [each for each in of_this_lab.values() if each is not None]
     return Build(
@@ -52,19 +48,15 @@ def current_build(
     )
 
 
-def programs(
-    lab: str, switch: SwitchTarget | None, *, radios: bool, fpgas: bool, applications: bool
-) -> dict[str, str]:
+def programs(lab: str, switch: SwitchTarget | None, *, radios: bool, fpgas: bool) -> dict[str, str]:
     """The checksums of what this machine has of a build, without the guest kernel. Raises
     InputError as current_build() does."""
-    always, of_this_lab = _programs(
-        lab, switch, radios=radios, fpgas=fpgas, applications=applications
-    )
+    always, of_this_lab = _programs(lab, switch, radios=radios, fpgas=fpgas)
     return always | {name: sha256 for name, sha256 in of_this_lab.items() if sha256 is not None}
 
 
 def _programs(
-    lab: str, switch: SwitchTarget | None, *, radios: bool, fpgas: bool, applications: bool
+    lab: str, switch: SwitchTarget | None, *, radios: bool, fpgas: bool
 ) -> tuple[dict[str, str], dict[str, str | None]]:
     """Checksums of what every build has, and of what some have."""
     program = paths.executable("nagi-link")
@@ -77,13 +69,13 @@ def _programs(
         "nagi_link": sha256_of(program),
         "nagi_agent": hashlib.sha256(b"".join(each.read_bytes() for each in sources)).hexdigest(),
         "nagi_tcp": sha256_of(scheme_objects.nagi_tcp()),
+        "nagi_traffic": sha256_of(nagi_traffic()),
     }
     here = lab != physical.NAME  # bmv2, as kernels and iperf there, is the hosts' own
     of_this_lab = {
         "nagi_switch": sha256_of(_nagi_switch()) if switch == "nagi" else None,
         "simple_switch": sha256_of(_simple_switch()) if here and switch == "bmv2" else None,
         **(_by_p4runtime(here) if switch == "p4runtime" else {}),
-        "nagi_traffic": sha256_of(nagi_traffic()) if applications else None,
         "nagi_sdr": radio.checksum() if here and radios else None,
         "nagi_fpga": fpga.checksum() if here and fpgas else None,
     }

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from nagi_contracts.applications import ApplicationSettings
 from nagi_contracts.base import refuse_links
 from nagi_contracts.errors import choices, excerpt, refuse
 from nagi_contracts.memo import Memo
@@ -181,13 +180,6 @@ def has_simulated_fpgas(points: list[Point]) -> bool:
     """Whether an FPGA that any of them has is simulated."""
     links = [link for point in points for link in point.experiment.links.values()]
     return any(link.simulates_fpga for link in links)
-
-
-def has_applications(points: list[Point]) -> bool:
-    """Whether a flow of any of them is nagi-traffic's."""
-    flows = [flow for point in points for flow in point.experiment.flows.values()]
-    paced = any(scheme.is_datagrams for scheme in schemes_of(points).values())
-    return paced or any(isinstance(flow.traffic, ApplicationSettings) for flow in flows)
 
 
 def schemes_of(points: list[Point]) -> dict[str, schemes.Scheme]:

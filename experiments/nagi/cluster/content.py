@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that workers have by their content: kernel, modules and preloaded libraries of guests, and
+"""Files that workers have by their content: kernel, modules and preloaded library of guests, and
 directories of runs as one piece of bytes.
 
 A worker keeps sets of files in $XDG_CACHE_HOME/nagi/by-content, a directory for each content. What

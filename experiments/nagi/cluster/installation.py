@@ -37,7 +37,6 @@ class Use:
     switch: SwitchTarget | None = None
     radios: bool = False
     fpgas: bool = False
-    applications: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,6 @@ class Installation:
             use.switch,
             radios=use.radios,
             fpgas=use.fpgas,
-            applications=use.applications,
         )
         parts |= {name.replace("_", "-"): sha256 for name, sha256 in found.items()}
         where = {name: shutil.which(name) for name in _IN_GUESTS}

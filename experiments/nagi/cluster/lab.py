@@ -29,11 +29,11 @@ def guests_for(plans: list[RunPlan]) -> Guests:
 
 
 def _library() -> list[Path]:
-    """Return kernel, modules of ours, preloaded libraries and filter. Raises InputError without a
+    """Return kernel, modules of ours, preloaded library and filter. Raises InputError without a
     filter."""
     directory = guest_kernel.directory()
-    files = [file for pattern in ("linux", "*.ko", "*.so") for file in directory.glob(pattern)]
-    return [*files, guest.required_filter()]
+    files = [file for pattern in ("linux", "*.ko") for file in directory.glob(pattern)]
+    return [*files, guest_kernel.preloaded(), guest.required_filter()]
 
 
 class ClusterLab:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from nagi_contracts.doctor import Status
 from nagi_contracts.inspection import Inspection
 
-from nagi.doctor.observations import Observations, StageFinding
+from nagi.doctor.observations import Observations, StageFinding, Wanted
 from nagi.labs.complaints import cure_of
 from nagi.plan.schemes import Scheme, availability_on, schemes
 
@@ -38,7 +38,7 @@ def look_at_ssh(seen: Observations) -> Iterator[StageFinding]:
 
 def look_at_versions(seen: Observations) -> Iterator[StageFinding]:
     for host, inspection in seen.inspected():
-        wrong = list(_wrong_versions(inspection))
+        wrong = list(_wrong_versions(inspection, seen.wanted))
         yield from (StageFinding([host], "failure", what, cure) for what, cure in wrong)
         if not wrong:
             yield StageFinding([host], "ok", _versions(inspection))
@@ -54,8 +54,8 @@ def package_of(program: str) -> str:
     return _PACKAGES.get(program, program)
 
 
-def _wrong_versions(inspection: Inspection) -> Iterator[tuple[str, str]]:
-    """What is wrong, and its cure."""
+def _wrong_versions(inspection: Inspection, wanted: Wanted | None) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong, and its cure. `wanted`: by an experiment; None: none was named."""
     facts, missing = inspection.facts, inspection.missing_programs
     if tuple(int(part) for part in facts.python.split(".")[:2]) < OLDEST_PYTHON:
         yield f"Python {facts.python} is too old for nagi-agent", _PYTHON_CURE
@@ -64,7 +64,7 @@ def _wrong_versions(inspection: Inspection) -> Iterator[tuple[str, str]]:
         are = "is" if len(missing) == 1 else "are"
         yield f"{', '.join(missing)} {are} missing", f"install there: {', '.join(packages)}"
     iperf = facts.programs.get("iperf", "")
-    if "iperf" not in missing and re.match(r"iperf3?( version)? 3", iperf):
+    if wanted and wanted.iperf and re.match(r"iperf3?( version)? 3", iperf):
         yield f"its iperf is {iperf}", "install iperf 2 there; Debian's package is called iperf"
 
 

@@ -22,6 +22,7 @@ class Wanted:
     schemes: tuple[str, ...]
     traffic_nodes: frozenset[str]  # senders and receivers
     window_cap: bool = False
+    iperf: bool = False  # sends bulk data
     free_bytes: int | None = None  # on each host; None: not known
     switches: frozenset[tuple[str, SwitchTarget]] = frozenset()  # which nodes run what
     radios: tuple[str, ...] = ()  # links that are some
@@ -45,6 +46,7 @@ class Wanted:
             radios=tuple(radio.names(plans)),
             fpgas=tuple(fpga.names(plans)),
             window_cap=any(flow.max_window is not None for flow in flows),
+            iperf=any(flow.program == "iperf" for flow in flows),
             free_bytes=free_bytes,
         )
 

@@ -83,7 +83,7 @@ class Guest:
         self._processor = processor  # it is one thread at a time
         self._environment = {
             "NAGI_SEED": str(seed),
-            "LD_PRELOAD": f"{LIBRARY}/entropy.so",
+            "LD_PRELOAD": f"{LIBRARY / guest_kernel.PRELOADED}",
             "TMPDIR": "/dev/shm",
             "HOME": "/dev/shm",
         }

@@ -18,6 +18,7 @@ from pydantic import Field
 
 from nagi.plan.scheme_sources import compile_in_sandbox, problems_in, sources_beside
 
+PRELOADED = "repeatable.so"
 _MODULES = Path("/mnt/nagi/modules")  # where Kbuild sees a module's sources, in its sandbox
 
 
@@ -64,6 +65,11 @@ def _builder() -> _Builder:
 def directory() -> Path:
     """Where kernel and modules are installed."""
     return paths.prefix() / "lib" / "nagi" / "guest"
+
+
+def preloaded() -> Path:
+    """Return the library that is preloaded into the kernel."""
+    return directory() / PRELOADED
 
 
 def set_up(tree: Path | None, mirror: str | None) -> str:

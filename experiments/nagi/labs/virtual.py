@@ -256,7 +256,6 @@ class VirtualLab:
         runs = list(schedule(plans))
         virtual = {
             "virtual": True,
-            "server_preload": f"{guest.LIBRARY}/seldom_reads.so",
             "files": {
                 file.key: str(path_in_guest(file)) for plan in plans for file in plan.files()
             },

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
-from nagi_contracts.applications import Traffic
+from nagi_contracts.applications import BulkProgram, Traffic
 from nagi_contracts.base import Flag, Strict, Whole
 from nagi_contracts.errors import BadValue, choices, shown
 from nagi_contracts.plan import NUMBER_MARK
@@ -102,6 +102,11 @@ class Flow(Strict):
     def application(self) -> Traffic:
         """What its traffic is called."""
         return self.traffic.application
+
+    @property
+    def program(self) -> BulkProgram | None:
+        """Return what sends and receives bulk data; None: its traffic is another."""
+        return self.traffic.program if isinstance(self.traffic, Bulk) else None
 
     @model_validator(mode="after")
     def _possible(self) -> Flow:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, get_args
 
-from nagi_contracts.applications import SETTINGS, Traffic
+from nagi_contracts.applications import SETTINGS, BulkProgram, Traffic
 from nagi_contracts.applications.base import APPLICATION
 from nagi_contracts.base import Strict
 from nagi_contracts.errors import BadValue, choices, shown
@@ -16,6 +16,11 @@ class Bulk(Strict):
     """As much as goes, until the end."""
 
     application: Literal["bulk"] = Field(description=APPLICATION)
+    program: BulkProgram = Field(
+        "nagi-traffic",
+        description="what sends and receives it; the server of iperf 2 ends a connection of whose "
+        "data nothing comes for 4 s at its beginning",
+    )
 
 
 class OwnCommand(Strict):
@@ -24,12 +29,12 @@ class OwnCommand(Strict):
     application: Literal["command"] = Field(description=APPLICATION)
 
 
-NAMES = ("bulk", "command")  # of traffic that has no settings
+NAMES = ("bulk", "command")  # of traffic that needs no settings
 _Settings = Annotated[Bulk | OwnCommand | SETTINGS, Field(discriminator="application")]
 
 
 def _settings(value: object) -> object:
-    """`bulk` and `command` have no settings, so their names do."""
+    """`bulk` and `command` need no settings, so their names do."""
     if not isinstance(value, str):
         return value
     if value in NAMES:

@@ -17,7 +17,6 @@ from nagi.campaign.build import current_build
 from nagi.campaign.campaign import (
     CampaignDirectory,
     Selection,
-    has_applications,
     has_radios,
     has_simulated_fpgas,
     schemes_of,
@@ -74,7 +73,6 @@ class Wanted:
                 target,
                 radios=has_radios(self.points),
                 fpgas=has_simulated_fpgas(self.points),
-                applications=has_applications(self.points),
             ),
             site.available,
             target or "nagi",

@@ -17,7 +17,6 @@ from nagi_contracts.units import count_of
 from nagi.campaign.campaign import (
     CampaignDirectory,
     Selection,
-    has_applications,
     has_radios,
     has_simulated_fpgas,
 )
@@ -92,7 +91,6 @@ def cluster_site(cluster: Cluster, points: list[Point], switch: SwitchTarget | N
             switch=switch,
             radios=has_radios(points),
             fpgas=has_simulated_fpgas(points),
-            applications=has_applications(points),
         )
         cluster.require_workers(use, guests_for(plans))
 

@@ -74,10 +74,12 @@ from nagi.records.transmissions import (
 )
 from nagi.verdict import host_response, witnesses
 from nagi.verdict.passages import Passage, passages
+from nagi.verdict.quantiles import median_p99_max
 from nagi.verdict.witnesses import Witnesses
 
 RADIOS = "radios.json"
 Value = tuple[float, str]  # a measured value, and of what
+_TRANSIT = ("capture_transit_median", "capture_transit_p99", "capture_transit_max")
 MIN_PERIOD_NS = 100_000_000  # busy periods that are shorter say too little about a rate
 MIN_BACKLOG_NS = 500_000_000  # in all such periods together
 
@@ -135,9 +137,7 @@ def gather(
     values: dict[str, list[Value]] = {
         "replay_differences": [],
         "capture_unmatched": [],
-        "capture_transit_median": [],
-        "capture_transit_p99": [],
-        "capture_transit_max": [],
+        **{name: [] for name in _TRANSIT},
         "rate_error": [],
         "goodput_surplus": [
             (surplus, flow.name)
@@ -158,20 +158,20 @@ def gather(
         )
     ]
     for subject, each in waits:
-        found_ms = np.quantile(each.waited_ns / 1e6, [0.5, 0.99, 1.0])
-        for name, value in zip(host_response.CHECKS, found_ms, strict=True):
-            values[name].append((float(value), subject))
+        for name, value in zip(
+            host_response.CHECKS, median_p99_max(each.waited_ns / 1e6), strict=True
+        ):
+            values[name].append((value, subject))
     information = [
         each for node, clock in clocks.items() if clock for each in _of_clock(node, clock)
     ]
     for crossing in crossings:
         values["capture_unmatched"].append((crossing.unmatched * 100, crossing.subject))
         if len(crossing.error_ns):
-            errors = np.abs(crossing.error_ns) / 1e6
-            values["capture_transit_median"].append((float(np.median(errors)), crossing.subject))
-            p99 = float(np.quantile(errors, 0.99))
-            values["capture_transit_p99"].append((p99, crossing.subject))
-            values["capture_transit_max"].append((float(errors.max()), crossing.subject))
+            for name, value in zip(
+                _TRANSIT, median_p99_max(np.abs(crossing.error_ns) / 1e6), strict=True
+            ):
+                values[name].append((value, crossing.subject))
     for subject, number, direction, last_direction in _directions(plan, crossings):
         mine = recorded["direction"] == number
         values["replay_differences"].append(
@@ -223,7 +223,6 @@ def gather(
     why = f"no clock of {', '.join(lost)}: no second with packets of both ways"
     if not lost:
         why = "no packet of both captures can be told from others, as of UDP without an IP ID"
-    between = [name for name in values if name.startswith("capture_transit")]
     if not values["goodput_surplus"]:
         unknown["goodput_surplus"] = (
             why
@@ -231,7 +230,7 @@ def gather(
             else "jitter, reordering, ARQ or media release several packets at once, or a queue "
             "behind the bottleneck has no limit"
         )
-    unknown |= {name: why for name in between if lost or not values[name]}
+    unknown |= {name: why for name in _TRANSIT if lost or not values[name]}
     if not any(flow.traffic == "bulk" for flow in plan.flows):
         unknown |= dict.fromkeys(host_response.CHECKS, "programs say when data are sent and read")
     elif all(host_response.is_corrupted(plan, flow) for flow in plan.flows):
@@ -263,9 +262,7 @@ def _witnesses(
     waited = partial(witnesses.waits_of_hosts, waits)
     found: dict[str, Witnesses] = {
         **dict.fromkeys(("transit_error_median", "transit_error_p99", "transit_error_max"), late),
-        **dict.fromkeys(
-            ("capture_transit_median", "capture_transit_p99", "capture_transit_max"), astray
-        ),
+        **dict.fromkeys(_TRANSIT, astray),
         "capture_unmatched": partial(
             witnesses.unknown_packets, [(each.subject, *each.unknown_packets) for each in crossings]
         ),

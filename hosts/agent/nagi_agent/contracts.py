@@ -434,6 +434,7 @@ class FlowPlan:
         "path",
         "payload_bytes",
         "port",
+        "program",
         "receiver",
         "receiver_address",
         "receiver_control",
@@ -467,6 +468,7 @@ class FlowPlan:
         "poisson",
         "onoff",
     ]
+    program: Optional[Literal["nagi-traffic", "iperf"]]
     command: Optional[CommandPlan]
     application: Optional[ApplicationPlan]
     background: bool
@@ -507,6 +509,7 @@ class FlowPlan:
             receiver_control=json.get("receiver_control"),
             receiver_object=_or_none(SchemeObjectPlan.from_json, json.get("receiver_object")),
             traffic=json["traffic"],
+            program=json.get("program"),
             command=_or_none(CommandPlan.from_json, json.get("command")),
             application=json.get("application"),
             background=json.get("background", False),
@@ -703,7 +706,6 @@ class Batch:
         "p4runtime",
         "p4runtime_here",
         "runs",
-        "server_preload",
         "simple_switch",
         "simple_switch_client",
         "spool",
@@ -730,7 +732,6 @@ class Batch:
     p4runtime: Optional[P4RuntimeAccess]
     p4runtime_here: Optional[P4RuntimePrograms]
     virtual: bool
-    server_preload: Optional[str]
     files: dict[str, str]
     runs: list[ScheduledRun]
     collected: list[str]
@@ -759,7 +760,6 @@ class Batch:
             p4runtime=_or_none(P4RuntimeAccess.from_json, json.get("p4runtime")),
             p4runtime_here=_or_none(P4RuntimePrograms.from_json, json.get("p4runtime_here")),
             virtual=json.get("virtual", False),
-            server_preload=json.get("server_preload"),
             files=json.get("files", {}),
             runs=[ScheduledRun.from_json(each) for each in json["runs"]],
             collected=json.get("collected", []),

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flows: the applications at their ends, as an ordinary user. Bulk transfers are iperf 2's; of
-traffic `command` the plan says what to start (commands.py); all others are nagi-traffic's
-(traffic.py).
+"""Flows: the applications at their ends, as an ordinary user. Of traffic `command` the plan says
+what to start (commands.py); all others are of nagi-traffic (traffic.py), or bulk flows of iperf 2.
 
 A flow has no control connection, and ends when the plan says, by force on both sides: the
 receiver's kernel then resets the connection, so that nothing of it is left for the next run.
@@ -24,6 +23,9 @@ _START_TIMEOUT_S = 2.0
 _END_TIMEOUT_S = 2.0
 # iperf's own end must never come before the plan's.
 _SPARE_SECONDS = 60
+# A receiver that is interrupted while it has its socket goes on before agents and tcpdump, whose
+# readings of the clock of virtual time would otherwise hold back what arrives for it.
+_TAKES_ITS_TURN = ("chrt", "--rr", "1")
 
 Role = Literal["server", "client"]
 
@@ -61,12 +63,13 @@ class Application:
         role: Role,
         log: str,
         user: str,
-        preload: Optional[str] = None,
         seed: int = 0,
         files: Mapping[str, str] = MappingProxyType({}),
+        *,
+        virtual: bool = False,
     ) -> None:
-        """`preload`: a library for iperf's server. `seed`: of what nagi-traffic draws; it leaves
-        its result beside `log`, named .json. `files`: where the files of commands are."""
+        """`seed`: of what applications of nagi-traffic draw; they leave their results beside `log`,
+        named .json. `files`: where the files of commands are. `virtual`: in virtual time."""
         self._flow = flow
         self._log = log
         self._who = f"the {role} of flow {flow.name}"
@@ -93,10 +96,10 @@ class Application:
                 with open(self._result, "wb") as result:
                     self._process = start(line, stdout=result, stderr=file, pass_fds=(descriptor,))
             else:
-                command = _iperf(flow, user)
-                if role == "server":
-                    command = _iperf_server(flow, user, preload)
-                self._process = start(command, stdout=file, stderr=file)
+                line, descriptors = _bulk(flow, role, user)
+                if virtual and role == "server":
+                    line = [*_TAKES_ITS_TURN, *line]
+                self._process = start(line, stdout=file, stderr=file, pass_fds=descriptors)
 
     def wait_until_listening(self, diag: SockDiag) -> None:
         port = self._flow.port
@@ -119,8 +122,8 @@ class Application:
         )
 
     def look(self, at: float) -> None:
-        """Raises RuntimeError if it has ended and should not have: iperf never, others if they
-        failed."""
+        """Raises RuntimeError if it has ended and should not have: of bulk flows never, others if
+        they failed."""
         status = self._process.poll()
         if status is None or self.ended_s is not None:
             return
@@ -129,7 +132,7 @@ class Application:
         self.ended_s = round(at, 6)
 
     def require_running(self) -> None:
-        """Raises RuntimeError if it has ended. Others may, iperf's server does not."""
+        """Raises RuntimeError if it has ended. Others may, servers of bulk flows do not."""
         if self._is_bulk:
             self.look(0)
 
@@ -161,21 +164,30 @@ class Application:
         return commands.status_in_words(self._process.returncode)
 
 
+def is_of_iperf(flow: FlowPlan) -> bool:
+    """Return whether a flow's ends are iperf's."""
+    return flow.traffic == "bulk" and flow.program != traffic.NAGI_TRAFFIC
+
+
+def _bulk(flow: FlowPlan, role: Role, user: str) -> tuple[list[str], tuple[int, ...]]:
+    """Return the command line of an end of a bulk flow, and the descriptors that it needs."""
+    if is_of_iperf(flow):
+        return (_iperf_server if role == "server" else _iperf_client)(flow, user), ()
+    line, descriptor = traffic.command(flow, role, user)
+    return line, (descriptor,)
+
+
 def _version(flow: FlowPlan) -> list[str]:
-    """iperf 2's option for IPv6."""
+    """Return iperf 2's option for IPv6."""
     return ["-V"] if ":" in flow.receiver_address else []
 
 
-def _iperf_server(flow: FlowPlan, user: str, preload: Optional[str]) -> list[str]:
+def _iperf_server(flow: FlowPlan, user: str) -> list[str]:
     listen = ["-B", flow.receiver_address, "-p", str(flow.port)]
-    environment = ["env", f"LD_PRELOAD={preload}"] if preload else []
-    # In virtual time: one that is interrupted while it has its socket goes on before agents and
-    # tcpdump, whose readings of the clock would otherwise hold back what arrives for it.
-    turn = ["chrt", "--rr", "1"] if preload else []
-    return [*turn, *unprivileged(user), *environment, "iperf", *_version(flow), "-s", *listen]
+    return [*unprivileged(user), "iperf", *_version(flow), "-s", *listen]
 
 
-def _iperf(flow: FlowPlan, user: str) -> list[str]:
+def _iperf_client(flow: FlowPlan, user: str) -> list[str]:
     seconds = flow.end_s - flow.start_s + _SPARE_SECONDS
     return [
         # Any congestion control that the kernel has, also one that is restricted.

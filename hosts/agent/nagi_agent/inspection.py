@@ -25,7 +25,7 @@ from nagi_agent import (
     traffic,
 )
 from nagi_agent.capture import Capture
-from nagi_agent.contracts import Batch, ClockFacts, Inspection, InterfaceFacts
+from nagi_agent.contracts import Batch, ClockFacts, FlowPlan, Inspection, InterfaceFacts
 from nagi_agent.hold import holder_of, to_restore
 from nagi_agent.job import Job
 from nagi_agent.processes import output_of, service_user
@@ -95,10 +95,18 @@ def missing_programs(batch: Batch) -> list[str]:
     if not batch.virtual:
         programs.append("ping")  # for `nagi doctor` and `nagi up`; only runs are virtual
     if not batch.is_emulator:
-        programs += ["tcpdump", "iperf", "setpriv"]
+        programs += ["tcpdump", "setpriv"]
+        mine = [flow for run in batch.runs for flow in run.plan.flows if _is_end(batch.node, flow)]
+        if any(flows.is_of_iperf(flow) for flow in mine):
+            programs.append("iperf")
         if any(commands.commands_on(run.plan, batch.node) for run in batch.runs):
             programs += commands.NEEDED
     return [program for program in programs if shutil.which(program) is None]
+
+
+def _is_end(node: str, flow: FlowPlan) -> bool:
+    """Return whether a flow begins or ends at a node."""
+    return node in (flow.sender, flow.receiver)
 
 
 def problems(batch: Batch) -> list[str]:
@@ -132,7 +140,7 @@ def _problems_with_flows(batch: Batch) -> list[str]:
     node, user = batch.node, batch.user or service_user()
     tried = []
     if any(
-        flow.application is not None and node in (flow.sender, flow.receiver)
+        _is_end(node, flow) and flow.command is None and not flows.is_of_iperf(flow)
         for run in batch.runs
         for flow in run.plan.flows
     ):

@@ -41,7 +41,6 @@ class Job:
         self.p4runtime = batch.p4runtime
         self.p4runtime_here = batch.p4runtime_here
         self.virtual = batch.virtual
-        self.server_preload = batch.server_preload
         self.files = batch.files
         self.facts = host.facts()
 

@@ -272,7 +272,7 @@ class NodeRun:
             self._notices.append(f"{left} connections outlived the run and could not be reset")
 
     def _log(self, flow: FlowPlan, role: flows.Role) -> str:
-        name = {"bulk": "iperf", "command": "command"}.get(flow.traffic, "application")
+        name = flow.traffic if flow.traffic in ("bulk", "command") else "application"
         return self._path(f"{name}-{role}.{flow.name}.log")
 
     def _application(
@@ -284,15 +284,15 @@ class NodeRun:
             role,
             self._log(flow, role),
             job.user,
-            job.server_preload,
             self._plan.seed,
             job.files,
+            virtual=job.virtual,
         )
         cleanup.callback(application.kill)
         return application
 
     def _is_watched(self, flow: FlowPlan) -> bool:
-        """A command may send from both ends, iperf from one; the receiver's may matter, too."""
+        """A command may send from both ends, others from one; the receiver's may matter, too."""
         has_two = flow.command is not None or flow.receiver_control is not None
         return flow.sender == self._job.node or has_two
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Applications of nagi-traffic (hosts/traffic), which comes in the agent's own file and is handed
+"""Flows of nagi-traffic (hosts/traffic), which comes in the agent's own file and is handed
 on in memory, so a host keeps nothing of it.
 
-An end writes its result, a line of JSON, when it is over or gets SIGTERM.
+An end writes its result, a line of JSON, when it is over or gets SIGTERM. Nobody asks for those of
+bulk flows.
 """
 
 from __future__ import annotations
@@ -70,10 +71,12 @@ def waits_for_packets(flow: FlowPlan) -> bool:
     return is_udp(flow) or flow.traffic == "poisson"
 
 
-def command(flow: FlowPlan, role: str, user: str, seed: int) -> tuple[list[str], int]:
-    """The command line of an end, and the descriptor that it needs. `seed`: the run's."""
+def command(flow: FlowPlan, role: str, user: str, seed: int = 0) -> tuple[list[str], int]:
+    """Return the command line of an end, and the descriptor that it needs. `seed`: the run's."""
     path, descriptor = executable()
-    settings = dict(flow.application or {})
+    settings = {
+        key: value for key, value in (flow.application or {}).items() if key != "application"
+    }
     listener, other = flow.receiver_address, flow.sender_address
     if flow.listens == "sender":
         listener, other = other, listener
@@ -81,7 +84,7 @@ def command(flow: FlowPlan, role: str, user: str, seed: int) -> tuple[list[str],
     line = [
         *unprivileged(user, "net_admin"),
         path,
-        settings.pop("application").replace("_", "-"),
+        flow.traffic.replace("_", "-"),
         role,
     ]
     line += ["--address", listener, "--port", str(flow.port)]

@@ -41,7 +41,6 @@ def batch_json(directory: Path, *plans: dict, **changes) -> dict:
         "simple_switch": None,
         "simple_switch_client": None,
         "virtual": False,
-        "server_preload": None,
         "runs": [{"offset_s": 0.0, "plan": plan} for plan in plans],
         "collected": [],
         **changes,

@@ -390,5 +390,5 @@ def test_an_agent_that_is_told_to_stop_puts_everything_back(host, tmp_path):
     process.communicate(timeout=10)
     assert state(host)[:2] == before[:2]
     assert not (tmp_path / "spool" / "restore.json").exists()
-    left = subprocess.run(host.command("host", "pgrep", "iperf|tcpdump"), check=False)
+    left = subprocess.run(host.command("host", "pgrep", "nagi-traffic|tcpdump"), check=False)
     assert left.returncode == 1

@@ -49,7 +49,18 @@ def both_ends(
     *options: str,
     client_lasts_s: float | None = None,
 ) -> ApplicationEnds:
-    """Runs both ends; the client until it is over, or gets SIGTERM. The server gets it then."""
+    """Run both ends as results_of() does."""
+    client, server = results_of(started, application, *options, client_lasts_s=client_lasts_s)
+    return ApplicationEnds.model_validate({"flow": "f", "client": client, "server": server})
+
+
+def results_of(
+    started: list[subprocess.Popen[str]],
+    application: str,
+    *options: str,
+    client_lasts_s: float | None = None,
+) -> list[dict[str, Any]]:
+    """Run both ends; the client until it is over, or gets SIGTERM. The server gets it then."""
     is_udp = application == "cbr" or "udp" in options
     port = free_port(socket.SOCK_DGRAM if is_udp else socket.SOCK_STREAM)
     address = ["--address", "127.0.0.1", "--port", str(port)]
@@ -62,7 +73,7 @@ def both_ends(
             assert process.poll() is None
     server, client = started
     for process, lasts in ((client, client_lasts_s), (server, None)):
-        if process is server and application in ("transfer", "playback"):
+        if process is server and application in ("bulk", "transfer", "playback"):
             lasts = None
         elif process is server:
             lasts = 0.0
@@ -74,7 +85,7 @@ def both_ends(
             said, _ = process.communicate(timeout=TIMEOUT_S)
         assert process.returncode == 0
         ends.append(json.loads(said))
-    return ApplicationEnds.model_validate({"flow": "f", "client": ends[0], "server": ends[1]})
+    return ends
 
 
 @pytest.mark.parametrize(
@@ -135,6 +146,12 @@ def test_nobody_listens():
     line = [PROGRAM, "transfer", "client", *HERE[:2], "--port", str(port), "--size", "1"]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "Connection refused" in done.stderr
+
+
+def test_bulk_data_is_sent_until_sigterm_and_all_of_it_arrives(started):
+    client, server = results_of(started, "bulk", client_lasts_s=0.2)
+    assert client["sent_bytes"] == server["received_bytes"] > 10**6
+    assert (client["ended"], server["ended"]) == ("stopped", "complete")
 
 
 def test_a_transfer_is_complete_when_all_is_acknowledged(started):

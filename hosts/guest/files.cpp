@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The machine's files as a guest sees them, the same on every boot. hostfs shows inode numbers and
+// the order of directories as the machine's file system has them, which differ from run to run:
+// numbers are handed out as others come and go. Programs act on both: cp(1) copies in the order of
+// inode numbers, find(1) prints in that of the directory.
+//
+// Preloaded into the guest kernel, this numbers files in the order in which they are first seen,
+// and gives the entries of a directory in an order that follows from their names. Where a reader
+// goes on (d_off) follows from the name, too, so that entries may be removed meanwhile.
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdarg>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+/// A file of the machine, and its number in the guest.
+struct Numbered {
+  std::uint64_t device;
+  std::uint64_t inode;
+  std::uint64_t number;  ///< 0: the place is free
+};
+
+/// Numbers in the order of first calls, from 2: a guest's root directory is 2 wherever it is.
+class Numbers {
+ public:
+  /// The number of a file; a new one if it is `new_file`, which may have taken over the inode of
+  /// another that is gone.
+  std::uint64_t of(std::uint64_t device, std::uint64_t inode, bool new_file) {
+    if (2 * count_ >= places_) grow();
+    Numbered* found = place_of(device, inode);
+    if (found->number == 0) {
+      *found = {device, inode, 0};
+      ++count_;
+      new_file = true;
+    }
+    if (new_file) found->number = next_++;
+    return found->number;
+  }
+
+ private:
+  Numbered* place_of(std::uint64_t device, std::uint64_t inode) const {
+    std::uint64_t at = (inode * 0x9e3779b97f4a7c15U ^ device) % places_;
+    while (table_[at].number != 0 && (table_[at].device != device || table_[at].inode != inode)) {
+      at = (at + 1) % places_;
+    }
+    return &table_[at];
+  }
+
+  void grow() {
+    const Numbers before = *this;
+    places_ = places_ == 0 ? 4096 : 2 * places_;
+    table_ = static_cast<Numbered*>(std::calloc(places_, sizeof(Numbered)));
+    if (table_ == nullptr) std::abort();
+    for (std::uint64_t i = 0; i < before.places_; ++i) {
+      const Numbered& each = before.table_[i];
+      if (each.number != 0) *place_of(each.device, each.inode) = each;
+    }
+    std::free(before.table_);
+  }
+
+  Numbered* table_ = nullptr;
+  std::uint64_t places_ = 0;
+  std::uint64_t count_ = 0;
+  std::uint64_t next_ = 2;
+};
+
+Numbers numbers;
+
+/// statx(2) with the guest's inode number.
+int read_status(int directory, const char* path, int flags, unsigned int mask, struct statx* status,
+                bool new_file) {
+  const long result = syscall(SYS_statx, directory, path, flags, mask, status);
+  if (result != 0) return static_cast<int>(result);
+  const std::uint64_t device =
+      std::uint64_t{status->stx_dev_major} << 32 | std::uint64_t{status->stx_dev_minor};
+  status->stx_ino = numbers.of(device, status->stx_ino, new_file);
+  return 0;
+}
+
+/// Gives a file that was just made a number of its own.
+void number_new(int directory, const char* path) {
+  struct statx status{};
+  read_status(directory, path, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH, STATX_INO, &status, true);
+}
+
+/// A function of libc that is replaced here.
+template <typename Function>
+Function replaced(const char* name) {
+  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+}
+
+struct Entry {
+  std::uint64_t place;  ///< of its name, positive and below 2^63: what d_off holds
+  dirent64 entry;
+};
+
+int by_place(const void* left, const void* right) {
+  const std::uint64_t one = static_cast<const Entry*>(left)->place;
+  const std::uint64_t other = static_cast<const Entry*>(right)->place;
+  return one < other ? -1 : one > other ? 1 : 0;
+}
+
+/// FNV-1a (Fowler, Noll, Vo; draft-eastlake-fnv), without its highest bit.
+std::uint64_t place_of(const char* name) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (; *name != 0; ++name) hash = (hash ^ static_cast<unsigned char>(*name)) * 0x100000001b3U;
+  return (hash & 0x7fffffffffffffffU) | 1;
+}
+
+/// A directory as opendir() found it, in the guest's order. It stands for libc's DIR.
+struct Listing {
+  Entry* entries = nullptr;
+  std::size_t count = 0;
+  std::size_t next = 0;
+};
+
+Listing* listing_of(DIR* directory) { return reinterpret_cast<Listing*>(directory); }
+
+}  // namespace
+
+extern "C" {
+
+int statx(int directory, const char* path, int flags, unsigned int mask,
+          struct statx* status) noexcept {
+  return read_status(directory, path, flags, mask, status, false);
+}
+
+int open64(const char* path, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(more, mode_t) : 0;
+  va_end(more);
+  const int opened = replaced<int (*)(const char*, int, ...)>("open64")(path, flags, mode);
+  // hostfs asks for O_CREAT only where there is no file.
+  if (opened >= 0 && (flags & O_CREAT) != 0) number_new(opened, "");
+  return opened;
+}
+
+int mkdir(const char* path, mode_t mode) noexcept {
+  const int result = replaced<int (*)(const char*, mode_t)>("mkdir")(path, mode);
+  if (result == 0) number_new(AT_FDCWD, path);
+  return result;
+}
+
+int symlink(const char* target, const char* path) noexcept {
+  const int result = replaced<int (*)(const char*, const char*)>("symlink")(target, path);
+  if (result == 0) number_new(AT_FDCWD, path);
+  return result;
+}
+
+int mknod(const char* path, mode_t mode, dev_t device) noexcept {
+  const int result = replaced<int (*)(const char*, mode_t, dev_t)>("mknod")(path, mode, device);
+  if (result == 0) number_new(AT_FDCWD, path);
+  return result;
+}
+
+DIR* opendir(const char* path) {
+  DIR* opened = replaced<DIR* (*)(const char*)>("opendir")(path);
+  if (opened == nullptr) return nullptr;
+  auto* listing = static_cast<Listing*>(std::calloc(1, sizeof(Listing)));
+  if (listing == nullptr) std::abort();
+  const auto next = replaced<dirent64* (*)(DIR*)>("readdir64");
+  std::size_t places = 0;
+  while (const dirent64* entry = next(opened)) {
+    if (listing->count == places) {
+      places = places == 0 ? 64 : 2 * places;
+      auto* larger = std::realloc(listing->entries, places * sizeof(Entry));
+      if (larger == nullptr) std::abort();
+      listing->entries = static_cast<Entry*>(larger);
+    }
+    Entry& made = listing->entries[listing->count++];
+    std::memcpy(&made.entry, entry, entry->d_reclen);
+    made.place = place_of(entry->d_name);
+    made.entry.d_off = static_cast<off64_t>(made.place);
+  }
+  std::qsort(listing->entries, listing->count, sizeof(Entry), by_place);
+  // In that order, as what is seen first has the lower number.
+  for (std::size_t i = 0; i < listing->count; ++i) {
+    struct statx status{};
+    dirent64& entry = listing->entries[i].entry;
+    if (read_status(dirfd(opened), entry.d_name, AT_SYMLINK_NOFOLLOW, STATX_INO, &status, false) ==
+        0) {
+      entry.d_ino = status.stx_ino;
+    }
+  }
+  replaced<int (*)(DIR*)>("closedir")(opened);
+  return reinterpret_cast<DIR*>(listing);
+}
+
+void seekdir(DIR* directory, long place) noexcept {
+  Listing* listing = listing_of(directory);
+  listing->next = 0;
+  while (listing->next < listing->count &&
+         listing->entries[listing->next].place <= static_cast<std::uint64_t>(place)) {
+    ++listing->next;
+  }
+}
+
+dirent64* readdir64(DIR* directory) {
+  Listing* listing = listing_of(directory);
+  return listing->next < listing->count ? &listing->entries[listing->next++].entry : nullptr;
+}
+
+int closedir(DIR* directory) {
+  std::free(listing_of(directory)->entries);
+  std::free(directory);
+  return 0;
+}
+}

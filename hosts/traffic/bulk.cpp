@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bulk data: as much as TCP takes. Both ends wait as long as their kernels' TCP does: a handshake
+// or first segments that are lost for seconds end nothing.
+#include <sys/socket.h>
+
+#include "applications.hpp"
+
+namespace nagi::applications {
+
+using nlohmann::json;
+
+namespace {
+
+// The receiver is woken when that much can be read, and not for every segment. ACKs do not wait for
+// it: the kernel acknowledges at once while less is unread (__tcp_ack_snd_check() in
+// net/ipv4/tcp_input.c), and wakes a receiver whose buffer is full of less (tcp_epollin_ready()).
+constexpr int least_bytes = 16'000;
+constexpr std::size_t at_once = 1 << 20;  // bytes
+
+}  // namespace
+
+json bulk_client(const Ends& ends) {
+  Waiter waiter;
+  json result = result_of("bulk", "client");
+  const std::int64_t start = now_ns();
+  std::uint64_t sent = 0;
+  std::optional<std::int64_t> connect_ns;
+  const char* ended = "stopped";
+  const io::Descriptor socket = begin_connecting(ends);
+  try {
+    if (finish_connecting(socket.get(), waiter, never) == Connecting::given_up) {
+      ended = "given up";
+    } else {
+      connect_ns = now_ns() - start;
+      while (true) {
+        const std::int64_t taken = send_filler(socket.get(), max_filler);
+        if (taken < 0) {
+          ended = "connection broken";
+          break;
+        }
+        sent += static_cast<std::uint64_t>(taken);
+        waiter.wait(socket.get(), POLLOUT);
+      }
+    }
+  } catch (const Stopped&) {
+  }
+  result.update({{"sent_bytes", sent},
+                 {"connect_s", seconds_or_null(connect_ns)},
+                 {"duration_s", seconds(now_ns() - start)},
+                 {"ended", ended}});
+  return result;
+}
+
+json bulk_server(const Ends& ends) {
+  Waiter waiter;
+  json result = result_of("bulk", "server");
+  const std::int64_t start = now_ns();
+  std::uint64_t received = 0;
+  std::optional<std::int64_t> accepted_ns;
+  const char* ended = "stopped";
+  const io::Descriptor listener = listen_tcp(ends);
+  try {
+    const io::Descriptor connection = accept_tcp(listener.get(), waiter);
+    accepted_ns = now_ns() - start;
+    if (setsockopt(connection.get(), SOL_SOCKET, SO_RCVLOWAT, &least_bytes, sizeof least_bytes) !=
+        0) {
+      io::throw_errno("SO_RCVLOWAT");
+    }
+    while (true) {
+      waiter.wait(connection.get(), POLLIN);
+      const std::int64_t count = drop_received(connection.get(), at_once);
+      if (count == 0 || count == -1) {
+        ended = count == 0 ? "complete" : "connection broken";
+        break;
+      }
+      if (count > 0) received += static_cast<std::uint64_t>(count);
+    }
+  } catch (const Stopped&) {
+  }
+  result.update({{"received_bytes", received},
+                 {"accepted_s", seconds_or_null(accepted_ns)},
+                 {"duration_s", seconds(now_ns() - start)},
+                 {"ended", ended}});
+  return result;
+}
+
+}  // namespace nagi::applications
