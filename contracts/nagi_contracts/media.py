@@ -184,13 +184,18 @@ class MediumTimes(Contract):
         backoff."""
         phy, mpdu = phys()[self.phy], ip_bytes + FRAMING_BYTES
         answered = [self.frame_ns(mpdu, self.data_rate_bps)]
-        if self.rts_threshold_bytes is not None and mpdu > self.rts_threshold_bytes:
+        if self.has_rts(ip_bytes):
             answered += [
                 phy.sifs_ns + self.frame_ns(each, self.basic_rate_bps)
                 for each in (RTS_BYTES, CTS_BYTES)
             ]
         ack = phy.sifs_ns + self.frame_ns(ACK_BYTES, self.basic_rate_bps)
         return phy.difs_ns + sum(answered) + ack
+
+    def has_rts(self, ip_bytes: int) -> bool:
+        """Return whether RTS and CTS come before a packet."""
+        threshold = self.rts_threshold_bytes
+        return threshold is not None and ip_bytes + FRAMING_BYTES > threshold
 
 
 class MediumPlan(MediumTimes):
@@ -214,6 +219,19 @@ class MediumPlan(MediumTimes):
     )
     reach: ReachPlan
     stations: list[StationPlan]
+
+    def mean_tries(self, ip_bytes: int) -> float:
+        """Return how often a packet is sent, in the mean and if nobody else sends, until all frames
+        of an exchange have got through: the limit of retries, where frames are not lost
+        independently of one another."""
+        if isinstance(self.loss, NoLossPlan):
+            return 1.0
+        mpdu = ip_bytes + FRAMING_BYTES
+        frames = [mpdu, ACK_BYTES, *((RTS_BYTES, CTS_BYTES) if self.has_rts(ip_bytes) else ())]
+        lost = [self.loss.loss_probability(each, 0) for each in frames]
+        known = [1.0 if each is None else each for each in lost]
+        through = math.prod(1 - each for each in known)
+        return min(1 / through if through > 0 else math.inf, float(self.short_retry_limit))
 
     def station(self, node: str) -> StationPlan:
         return next(station for station in self.stations if station.node == node)

@@ -497,6 +497,27 @@ def test_a_run_ends_when_stations_can_have_sent_all_that_waits(tmp_path):
     assert added == pytest.approx(3 * 100 * 5584e-6)
 
 
+@pytest.mark.parametrize(
+    ("loss", "rts", "expected"),
+    [
+        ("{model: none}", "0 bytes", 1),
+        # RTS, CTS, DATA and ACK have to get through; without RTS the last two.
+        ("{model: bernoulli, rate: 35 %}", "0 bytes", 0.65**-4),
+        ("{model: bernoulli, rate: 35 %}", "2000 bytes", 0.65**-2),
+        ("{model: bernoulli, rate: 60 %}", "0 bytes", 7),  # the limit of retries, not 39
+        (
+            "{model: gilbert_elliott, good_to_bad: 1 %, bad_to_good: 9 %}",
+            "0 bytes",
+            7,
+        ),  # losses come together
+    ],
+)
+def test_packets_are_sent_as_often_as_losses_make_it(tmp_path, loss, rts, expected):
+    more = ("rts_threshold: 0 bytes", f"loss: {loss}\n    rts_threshold: {rts}")
+    (medium,) = plan_of(tmp_path, more).media
+    assert medium.mean_tries(1052) == pytest.approx(expected)
+
+
 def test_seeds_follow_from_the_medium_and_not_from_the_scheme(tmp_path):
     schemes = read(tmp_path, ("[newreno]", "[newreno, vegas]"))
     seeds = {plan_runs(point, None)[0].seed for point in schemes}

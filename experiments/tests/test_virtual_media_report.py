@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from marks import in_virtual_time
 from nagi_contracts.links import Links
+from nagi_contracts.plan import RunPlan
 from nagi_reports.analysis import analyse_run
 from nagi_reports.explorer.run import RunFiles, flows_of
 from test_virtual_lab import run
@@ -64,8 +65,15 @@ def test_all_packets_of_a_lone_flow_are_found(results):
     assert row["retries_per_hop"] == pytest.approx(tries - 1, rel=0.02)
     # All three stations are in reach of each other's carrier sense: no frames at the same time but
     # those that collide.
-    on_air_s = sum(station.on_air_ns for station in stations) / 1e9
-    assert on_air_s * 0.95 <= row["airtime_share"] * row["measured_s"] <= on_air_s
+    on_air_ns = sum(station.on_air_ns for station in stations)
+    frames = pd.read_parquet(directory / "frames.parquet")
+    spans_ns = frames["end_ns"] - frames["start_ns"]
+    assert spans_ns.sum() == on_air_ns
+    # Stations still empty their queues when the interval is over.
+    timeline = RunPlan.read(directory / "plan.json").timeline
+    measured = frames["start_ns"].between(timeline.traffic_s * 1e9, timeline.traffic_end_s * 1e9)
+    share = row["airtime_share"] * row["measured_s"]
+    assert share == pytest.approx(spans_ns[measured].sum() / 1e9, rel=0.01)
 
 
 def test_report_and_explorer_know_the_medium(results):

@@ -28,6 +28,8 @@ json bulk_client(const Ends& ends) {
   std::optional<std::int64_t> connect_ns;
   const char* ended = "stopped";
   const io::Descriptor socket = begin_connecting(ends);
+  // Whoever kills it wants nothing more to be sent, not what the kernel still has of it.
+  set_break_at_close(socket.get(), true);
   try {
     if (finish_connecting(socket.get(), waiter, never) == Connecting::given_up) {
       ended = "given up";
@@ -44,6 +46,7 @@ json bulk_client(const Ends& ends) {
       }
     }
   } catch (const Stopped&) {
+    set_break_at_close(socket.get(), false);
   }
   result.update({{"sent_bytes", sent},
                  {"connect_s", seconds_or_null(connect_ns)},

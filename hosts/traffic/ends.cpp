@@ -230,8 +230,8 @@ tcp_info info_of(int socket) {
 bool has_ended(int socket) { return info_of(socket).tcpi_state != TCP_ESTABLISHED; }
 std::uint32_t smoothed_rtt_us(int socket) { return info_of(socket).tcpi_rtt; }
 
-void break_at_close(int socket) {
-  const linger at_once{1, 0};
+void set_break_at_close(int socket, bool breaks) {
+  const linger at_once{breaks ? 1 : 0, 0};
   setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 

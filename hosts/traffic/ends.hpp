@@ -93,8 +93,9 @@ bool has_ended(int socket);
 /// Smoothed RTT in us.
 std::uint32_t smoothed_rtt_us(int socket);
 
-/// From now on closing the socket breaks the connection at once, with what is under way.
-void break_at_close(int socket);
+/// Sets whether closing the socket breaks the connection at once, with what is under way; also
+/// where the kernel closes it, as its program was killed.
+void set_break_at_close(int socket, bool breaks);
 
 io::Descriptor udp_server(const Ends& ends);
 io::Descriptor udp_client(const Ends& ends);

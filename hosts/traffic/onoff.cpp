@@ -104,7 +104,7 @@ json onoff_client(const Ends& ends, const OnOff& settings) {
       }
     }
   } catch (const Stopped&) {
-    if (!is_udp) break_at_close(socket.get());
+    if (!is_udp) set_break_at_close(socket.get(), true);
   }
   result.update({{"periods", periods.count()},
                  {"offered_bytes", units * payload},

@@ -56,7 +56,7 @@ json playback_client(const Ends& ends, const PlaybackSettings& settings) {
     }
   } catch (const Stopped&) {
     ended = "stopped";
-    break_at_close(socket.get());
+    set_break_at_close(socket.get(), true);
   }
   result.update(
       {{"size_bytes", settings.size_bytes == unlimited ? json() : json(settings.size_bytes)},

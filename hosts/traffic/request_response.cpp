@@ -109,7 +109,7 @@ json request_response_client(const Ends& ends, const RequestResponse& settings) 
       }
     }
   } catch (const Stopped&) {
-    break_at_close(socket.get());
+    set_break_at_close(socket.get(), true);
   }
   if (is_open) requests.push_back({seconds(asked - start), size, nullptr});
   result.update({{"connect_s", connect_s}, {"requests", requests}, {"ended", ended}});
@@ -138,7 +138,7 @@ json request_response_server(const Ends& ends, const RequestResponse& settings) 
       }
       ended = "complete";
     } catch (const Stopped&) {
-      break_at_close(connection.get());
+      set_break_at_close(connection.get(), true);
     }
   } catch (const Stopped&) {
   }

@@ -82,7 +82,7 @@ void SizedTransfer::handle(short events) {
 }
 
 void SizedTransfer::give_up(const char* why) {
-  break_at_close(socket_.get());
+  set_break_at_close(socket_.get(), true);
   finish(why);
 }
 

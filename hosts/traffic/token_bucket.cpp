@@ -102,7 +102,7 @@ json token_bucket_client(const Ends& ends, const TokenBucketSettings& settings) 
       }
     }
   } catch (const Stopped&) {
-    break_at_close(socket.get());
+    set_break_at_close(socket.get(), true);
   }
   const auto count = static_cast<double>(samples.size());
   const bool has_samples = !samples.empty();
