@@ -158,6 +158,38 @@ def test_windows_are_not_known_where_options_were_cut_off(tmp_path):
     assert np.isnan(flow.window_max_bytes)
 
 
+@pytest.mark.parametrize("answer", [[("MSS", 1460), ("WScale", 7)], [("MSS", 1460)], []])
+def test_a_syn_repeated_without_options_takes_none_away(tmp_path, answer):
+    """Some stacks leave options out when they repeat a SYN. The SYN-ACK tells which was answered:
+    windows have a scale only if both sides sent one (RFC 7323, section 2.2)."""
+    sent = transfer()
+    syn, syn_ack = sent[0][1], sent[1][1]
+    bare = syn.copy()
+    bare[TCP].options = []
+    syn_ack[TCP].options = answer
+    opening = [(0, syn), (MS // 2, bare)]
+    flow = the_flow(capture(tmp_path / "x", [*opening, *sent[1:]]))
+    assert flow.first_time_bytes == SEGMENTS * _BYTES
+    assert flow.window_max_bytes == 1000 << (7 if ("WScale", 7) in answer else 0)
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_a_reset_that_nobody_heeds_ends_nothing(tmp_path, back):
+    """An RST beyond the window is ignored (RFC 5961, section 3.2), as the data after it shows."""
+    sent = transfer()
+    middle = 10 * MS + SEGMENTS // 2 * 10 * MS + MS
+    reset = data(3 * 10**9, 0, back=back, ident=9, flags="R")
+    found = the_flow(capture(tmp_path / "x", [*sent, (middle, reset)]))
+    whole = the_flow(capture(tmp_path / "y", sent))
+    told = [column for column in whole.index if not _same(found[column], whole[column])]
+    counted = {"packets", "packets_inside", "ip_bytes", "ip_bytes_inside", "ip_bytes_to_data"}
+    assert set(told) <= {"file", "rst_packets", *counted}
+
+
+def _same(one: object, other: object) -> bool:
+    return one == other or (one != one and other != other)
+
+
 def test_packets_without_times_are_counted(tmp_path):
     """pcapng's simple packets: a goodput was made of the times of others."""
 
