@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 from nagi_contracts import paths
 from nagi_contracts.base import Contract, PlainName, is_empty, is_none
 from nagi_contracts.impairments.losses import LossPlan
+from nagi_contracts.impairments.losses.bernoulli import BernoulliLossPlan
 from nagi_contracts.impairments.losses.none import NoLossPlan
 from nagi_contracts.impairments.queues import QueuePlan
 
@@ -220,18 +221,29 @@ class MediumPlan(MediumTimes):
     reach: ReachPlan
     stations: list[StationPlan]
 
-    def mean_tries(self, ip_bytes: int) -> float:
-        """Return how often a packet is sent, in the mean and if nobody else sends, until all frames
-        of an exchange have got through: the limit of retries, where frames are not lost
-        independently of one another."""
+    def mean_sending_ns(self, ip_bytes: int) -> float:
+        """Return how long it takes in the mean to send a packet if nobody else sends: tries, and
+        backoffs before all but the first.
+
+        The window doubles with each try; that a CTS resets it is left out, so it takes no longer.
+        Where the loss of a frame does not follow from
+        its length, half of all tries are taken to fail.
+        """
+        exchange_ns = float(self.exchange_ns(ip_bytes))
         if isinstance(self.loss, NoLossPlan):
-            return 1.0
-        mpdu = ip_bytes + FRAMING_BYTES
-        frames = [mpdu, ACK_BYTES, *((RTS_BYTES, CTS_BYTES) if self.has_rts(ip_bytes) else ())]
-        lost = [self.loss.loss_probability(each, 0) for each in frames]
-        known = [1.0 if each is None else each for each in lost]
-        through = math.prod(1 - each for each in known)
-        return min(1 / through if through > 0 else math.inf, float(self.short_retry_limit))
+            return exchange_ns
+        has_rts, failing = self.has_rts(ip_bytes), 0.5
+        if isinstance(self.loss, BernoulliLossPlan):
+            failing = 1 - (1 - self.loss.probability) ** (4 if has_rts else 2)
+        short, long = self.short_retry_limit, self.long_retry_limit
+        tries = short * long if has_rts else max(short, long)
+        mean_ns, reached, window = 0.0, 1.0, self.cw_min
+        for number in range(tries):
+            backoff_ns = phys()[self.phy].slot_ns * window / 2 if number else 0.0
+            mean_ns += reached * (exchange_ns + backoff_ns)
+            reached *= failing
+            window = min(2 * window + 1, self.cw_max)
+        return mean_ns
 
     def station(self, node: str) -> StationPlan:
         return next(station for station in self.stations if station.node == node)

@@ -514,8 +514,7 @@ class FlowPlan(Contract):
     program: BulkProgram | None = Field(
         None,
         exclude_if=is_none,
-        description="of bulk traffic: what sends and receives it; none, in plans of before there "
-        "was a choice: iperf",
+        description="of bulk traffic: what sends and receives it; null: iperf (older plans)",
     )
     command: CommandPlan | None = Field(
         None, exclude_if=is_none, description="of traffic `command`"

@@ -60,7 +60,7 @@ class CaptureCount(Contract):
 
 
 class ClientEnd(Contract):
-    """How the client of a flow, other than of bulk traffic, ended before the traffic did."""
+    """How the client of a flow that is not bulk traffic ended before the traffic did."""
 
     flow: str
     ended_s: float = Field(
@@ -79,11 +79,11 @@ class FlowRecord(Contract):
         "bytes acknowledged"
     )
     connections: int | None = Field(
-        None, description="other than of bulk traffic: TCP connections that samples saw"
+        None, description="not of bulk traffic: TCP connections that samples saw"
     )
     ended_s: float | None = Field(
         None,
-        description="other than of bulk traffic: when the client ended; null: with the traffic",
+        description="not of bulk traffic: when the client ended; null: with the traffic",
     )
     status: int | None = Field(None, description="the exit status it then had")
 
@@ -347,9 +347,7 @@ class Build(Contract):
     )
     nagi_agent: str = Field(description="SHA-256 of its sources")
     nagi_tcp: str | None = Field(None, exclude_if=is_none, description="SHA-256 of the program")
-    nagi_traffic: str | None = Field(
-        None, exclude_if=is_none, description="SHA-256 of the program, where flows have it"
-    )
+    nagi_traffic: str | None = Field(None, exclude_if=is_none, description="SHA-256 of the program")
     nagi_switch: str | None = Field(
         None, exclude_if=is_none, description="SHA-256 of the program that switches run"
     )

@@ -498,24 +498,25 @@ def test_a_run_ends_when_stations_can_have_sent_all_that_waits(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("loss", "rts", "expected"),
+    ("rate", "rts", "loss", "simulated_ms"),
     [
-        ("{model: none}", "0 bytes", 1),
-        # RTS, CTS, DATA and ACK have to get through; without RTS the last two.
-        ("{model: bernoulli, rate: 35 %}", "0 bytes", 0.65**-4),
-        ("{model: bernoulli, rate: 35 %}", "2000 bytes", 0.65**-2),
-        ("{model: bernoulli, rate: 60 %}", "0 bytes", 7),  # the limit of retries, not 39
-        (
-            "{model: gilbert_elliott, good_to_bad: 1 %, bad_to_good: 9 %}",
-            "0 bytes",
-            7,
-        ),  # losses come together
+        ("2 Mb/s", "0 bytes", "35 %", 31.6),
+        ("11 Mb/s", "0 bytes", "35 %", 24),
+        ("11 Mb/s", "0 bytes", "60 %", 66),
+        ("11 Mb/s", "2000 bytes", "35 %", 6.3),
+        ("11 Mb/s", "2000 bytes", "60 %", 19.6),
     ],
 )
-def test_packets_are_sent_as_often_as_losses_make_it(tmp_path, loss, rts, expected):
+def test_a_packet_takes_the_tries_that_losses_make(tmp_path, rate, rts, loss, simulated_ms):
+    """Beside a simulation of DCF without others, which resets windows as the standard does."""
     more = ("rts_threshold: 0 bytes", f"loss: {loss}\n    rts_threshold: {rts}")
-    (medium,) = plan_of(tmp_path, more).media
-    assert medium.mean_tries(1052) == pytest.approx(expected)
+    (medium,) = plan_of(tmp_path, more, ("2 Mb/s", rate)).media
+    assert 0.95 * simulated_ms <= medium.mean_sending_ns(1052) / 1e6 <= 4 * simulated_ms
+
+
+def test_without_losses_a_packet_takes_an_exchange(tmp_path):
+    (medium,) = plan_of(tmp_path).media
+    assert medium.mean_sending_ns(1052) == medium.exchange_ns(1052)
 
 
 def test_seeds_follow_from_the_medium_and_not_from_the_scheme(tmp_path):

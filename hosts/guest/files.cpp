@@ -6,8 +6,8 @@
 // inode numbers, find(1) prints in that of the directory.
 //
 // Preloaded into the guest kernel, this numbers files in the order in which they are first seen,
-// and gives the entries of a directory in an order that follows from their names. Where a reader
-// goes on (d_off) follows from the name, too, so that entries may be removed meanwhile.
+// and gives the entries of a directory in an order that follows from their names. Offsets in a
+// directory (d_off) are hashes of names: they stay valid if entries are removed.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -23,20 +23,20 @@
 namespace {
 
 /// A file of the machine, and its number in the guest.
-struct Numbered {
+struct FileNumber {
   std::uint64_t device;
   std::uint64_t inode;
-  std::uint64_t number;  ///< 0: the place is free
+  std::uint64_t number;  ///< 0: the slot is free
 };
 
-/// Numbers in the order of first calls, from 2: a guest's root directory is 2 wherever it is.
+/// Numbers in the order of first calls, from 2: programs take 0 for none and 1 for bad blocks.
 class Numbers {
  public:
   /// The number of a file; a new one if it is `new_file`, which may have taken over the inode of
   /// another that is gone.
-  std::uint64_t of(std::uint64_t device, std::uint64_t inode, bool new_file) {
-    if (2 * count_ >= places_) grow();
-    Numbered* found = place_of(device, inode);
+  std::uint64_t number_of(std::uint64_t device, std::uint64_t inode, bool new_file) {
+    if (2 * count_ >= slots_) grow();
+    FileNumber* found = slot_of(device, inode);
     if (found->number == 0) {
       *found = {device, inode, 0};
       ++count_;
@@ -47,28 +47,28 @@ class Numbers {
   }
 
  private:
-  Numbered* place_of(std::uint64_t device, std::uint64_t inode) const {
-    std::uint64_t at = (inode * 0x9e3779b97f4a7c15U ^ device) % places_;
+  FileNumber* slot_of(std::uint64_t device, std::uint64_t inode) const {
+    std::uint64_t at = (inode * 0x9e3779b97f4a7c15U ^ device) % slots_;
     while (table_[at].number != 0 && (table_[at].device != device || table_[at].inode != inode)) {
-      at = (at + 1) % places_;
+      at = (at + 1) % slots_;
     }
     return &table_[at];
   }
 
   void grow() {
     const Numbers before = *this;
-    places_ = places_ == 0 ? 4096 : 2 * places_;
-    table_ = static_cast<Numbered*>(std::calloc(places_, sizeof(Numbered)));
+    slots_ = slots_ == 0 ? 4096 : 2 * slots_;
+    table_ = static_cast<FileNumber*>(std::calloc(slots_, sizeof(FileNumber)));
     if (table_ == nullptr) std::abort();
-    for (std::uint64_t i = 0; i < before.places_; ++i) {
-      const Numbered& each = before.table_[i];
-      if (each.number != 0) *place_of(each.device, each.inode) = each;
+    for (std::uint64_t i = 0; i < before.slots_; ++i) {
+      const FileNumber& each = before.table_[i];
+      if (each.number != 0) *slot_of(each.device, each.inode) = each;
     }
     std::free(before.table_);
   }
 
-  Numbered* table_ = nullptr;
-  std::uint64_t places_ = 0;
+  FileNumber* table_ = nullptr;
+  std::uint64_t slots_ = 0;
   std::uint64_t count_ = 0;
   std::uint64_t next_ = 2;
 };
@@ -82,7 +82,7 @@ int read_status(int directory, const char* path, int flags, unsigned int mask, s
   if (result != 0) return static_cast<int>(result);
   const std::uint64_t device =
       std::uint64_t{status->stx_dev_major} << 32 | std::uint64_t{status->stx_dev_minor};
-  status->stx_ino = numbers.of(device, status->stx_ino, new_file);
+  status->stx_ino = numbers.number_of(device, status->stx_ino, new_file);
   return 0;
 }
 
@@ -92,9 +92,9 @@ void number_new(int directory, const char* path) {
   read_status(directory, path, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH, STATX_INO, &status, true);
 }
 
-/// A function of libc that is replaced here.
+/// libc's function of a name, which is replaced here.
 template <typename Function>
-Function replaced(const char* name) {
+Function libc_function(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
 
@@ -110,7 +110,7 @@ int by_place(const void* left, const void* right) {
 }
 
 /// FNV-1a (Fowler, Noll, Vo; draft-eastlake-fnv), without its highest bit.
-std::uint64_t place_of(const char* name) {
+std::uint64_t offset_of(const char* name) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (; *name != 0; ++name) hash = (hash ^ static_cast<unsigned char>(*name)) * 0x100000001b3U;
   return (hash & 0x7fffffffffffffffU) | 1;
@@ -137,40 +137,44 @@ int statx(int directory, const char* path, int flags, unsigned int mask,
 int open64(const char* path, int flags, ...) {
   va_list more;
   va_start(more, flags);
-  const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(more, mode_t) : 0;
+  const bool has_mode = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+  const mode_t mode = has_mode ? va_arg(more, mode_t) : 0;
   va_end(more);
-  const int opened = replaced<int (*)(const char*, int, ...)>("open64")(path, flags, mode);
+  const int opened = libc_function<int (*)(const char*, int, ...)>("open64")(path, flags, mode);
   // hostfs asks for O_CREAT only where there is no file.
   if (opened >= 0 && (flags & O_CREAT) != 0) number_new(opened, "");
   return opened;
 }
 
 int mkdir(const char* path, mode_t mode) noexcept {
-  const int result = replaced<int (*)(const char*, mode_t)>("mkdir")(path, mode);
+  const int result = libc_function<int (*)(const char*, mode_t)>("mkdir")(path, mode);
   if (result == 0) number_new(AT_FDCWD, path);
   return result;
 }
 
 int symlink(const char* target, const char* path) noexcept {
-  const int result = replaced<int (*)(const char*, const char*)>("symlink")(target, path);
+  const int result = libc_function<int (*)(const char*, const char*)>("symlink")(target, path);
   if (result == 0) number_new(AT_FDCWD, path);
   return result;
 }
 
 int mknod(const char* path, mode_t mode, dev_t device) noexcept {
-  const int result = replaced<int (*)(const char*, mode_t, dev_t)>("mknod")(path, mode, device);
+  const int result =
+      libc_function<int (*)(const char*, mode_t, dev_t)>("mknod")(path, mode, device);
   if (result == 0) number_new(AT_FDCWD, path);
   return result;
 }
 
 DIR* opendir(const char* path) {
-  DIR* opened = replaced<DIR* (*)(const char*)>("opendir")(path);
+  DIR* opened = libc_function<DIR* (*)(const char*)>("opendir")(path);
   if (opened == nullptr) return nullptr;
   auto* listing = static_cast<Listing*>(std::calloc(1, sizeof(Listing)));
   if (listing == nullptr) std::abort();
-  const auto next = replaced<dirent64* (*)(DIR*)>("readdir64");
+  const auto next = libc_function<dirent64* (*)(DIR*)>("readdir64");
   std::size_t places = 0;
   while (const dirent64* entry = next(opened)) {
+    // No name in a guest is longer than NAME_MAX; some file systems have longer ones.
+    if (entry->d_reclen > sizeof(dirent64)) continue;
     if (listing->count == places) {
       places = places == 0 ? 64 : 2 * places;
       auto* larger = std::realloc(listing->entries, places * sizeof(Entry));
@@ -179,11 +183,11 @@ DIR* opendir(const char* path) {
     }
     Entry& made = listing->entries[listing->count++];
     std::memcpy(&made.entry, entry, entry->d_reclen);
-    made.place = place_of(entry->d_name);
+    made.place = offset_of(entry->d_name);
     made.entry.d_off = static_cast<off64_t>(made.place);
   }
   std::qsort(listing->entries, listing->count, sizeof(Entry), by_place);
-  // In that order, as what is seen first has the lower number.
+  // In that order: files have numbers in the order in which they are first seen.
   for (std::size_t i = 0; i < listing->count; ++i) {
     struct statx status{};
     dirent64& entry = listing->entries[i].entry;
@@ -192,7 +196,7 @@ DIR* opendir(const char* path) {
       entry.d_ino = status.stx_ino;
     }
   }
-  replaced<int (*)(DIR*)>("closedir")(opened);
+  libc_function<int (*)(DIR*)>("closedir")(opened);
   return reinterpret_cast<DIR*>(listing);
 }
 

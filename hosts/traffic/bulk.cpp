@@ -12,9 +12,9 @@ using nlohmann::json;
 
 namespace {
 
-// The receiver is woken when that much can be read, and not for every segment. ACKs do not wait for
-// it: the kernel acknowledges at once while less is unread (__tcp_ack_snd_check() in
-// net/ipv4/tcp_input.c), and wakes a receiver whose buffer is full of less (tcp_epollin_ready()).
+// The receiver wakes when that many bytes can be read, or when its buffer is full before that
+// (tcp_epollin_ready() in net/ipv4/tcp.c), and not for every segment. ACKs do not wait for it: the
+// kernel acknowledges at once while less is unread (__tcp_ack_snd_check() in tcp_input.c).
 constexpr int least_bytes = 16'000;
 constexpr std::size_t at_once = 1 << 20;  // bytes
 
@@ -28,7 +28,7 @@ json bulk_client(const Ends& ends) {
   std::optional<std::int64_t> connect_ns;
   const char* ended = "stopped";
   const io::Descriptor socket = begin_connecting(ends);
-  // Whoever kills it wants nothing more to be sent, not what the kernel still has of it.
+  // If this program is killed, its kernel must not send what is still buffered.
   set_break_at_close(socket.get(), true);
   try {
     if (finish_connecting(socket.get(), waiter, never) == Connecting::given_up) {
@@ -73,9 +73,13 @@ json bulk_server(const Ends& ends) {
     while (true) {
       waiter.wait(connection.get(), POLLIN);
       const std::int64_t count = drop_received(connection.get(), at_once);
-      if (count == 0 || count == -1) {
-        ended = count == 0 ? "complete" : "connection broken";
+      if (count == 0) {
+        ended = "complete";
         break;
+      }
+      if (count == -1) {
+        ended = "connection broken";
+        waiter.sleep(never);  // a client that was killed; whoever did so ends this, too
       }
       if (count > 0) received += static_cast<std::uint64_t>(count);
     }

@@ -93,8 +93,8 @@ bool has_ended(int socket);
 /// Smoothed RTT in us.
 std::uint32_t smoothed_rtt_us(int socket);
 
-/// Sets whether closing the socket breaks the connection at once, with what is under way; also
-/// where the kernel closes it, as its program was killed.
+/// Sets whether close() resets the connection and drops what was not sent, also where the kernel
+/// closes it because the program was killed.
 void set_break_at_close(int socket, bool breaks);
 
 io::Descriptor udp_server(const Ends& ends);

@@ -29,9 +29,12 @@ def current_build(
 ) -> Build:
     """The build in use; of the virtual lab its guest is a part, of experiments with switches the
     program that these run, of those with radios nagi-sdr and of those with simulated FPGAs
-    nagi-fpga, unless they are what real hosts have. Raises
-    InputError if nagi-link or nagi-tcp has not been built, the guest, nagi-traffic or nagi-switch,
-    or bmv2 is not installed."""
+    nagi-fpga, unless they are what real hosts have.
+
+    Raises:
+        InputError: nagi-link, nagi-tcp or nagi-traffic has not been built, or the guest,
+            nagi-switch or bmv2 is not installed.
+    """
     always, of_this_lab = _programs(lab, switch, radios=radios, fpgas=fpgas)
     guest = None
     if lab == virtual.NAME:

@@ -202,7 +202,9 @@ def _show_run(status: CampaignStatus, wanted: str, json_: bool) -> None:
         out_console.print(table)
     if metrics is not None:
         out_console.print()
-        out_console.print(_flows_table(metrics.rows))
+        out_console.print(_flows_table(metrics.rows[:_MOST_FLOWS]))
+        if len(metrics.rows) > _MOST_FLOWS:
+            write_line(f"and {len(metrics.rows) - _MOST_FLOWS} flows more: --json")
         for notice in metrics.notices:
             write_line(notice)
     if files:
@@ -343,9 +345,10 @@ _METRICS: dict[str, tuple[str, float]] = {
     "cwnd_mean_packets": ("mean cwnd (packets)", 1),
     "segments_sent": ("segments sent", 1),
     "segments_retransmitted": ("segments retransmitted", 1),
-    "queue_overflows": ("dropped by queues", 1),
+    "queue_overflows": ("dropped by queues of its path", 1),
     "channel_losses": ("channel losses", 1),
 }
+_MOST_FLOWS = 8  # a column each
 # Shown where they are known.
 _OF_MEDIA = {
     "link_drop_probability": ("given up on media (%)", 1e2),

@@ -104,6 +104,11 @@ def require_installed() -> GuestKernel:
             "the virtual lab's guest kernel was built with another configuration than this nagi's",
             "build it anew: `nagi setup virtual-lab`",
         )
+    if not preloaded().exists():
+        raise refuse(
+            f"the virtual lab's guest kernel has no {preloaded()}",
+            "build it: `make setup`, or install nagi again",
+        )
     return found
 
 

@@ -490,9 +490,8 @@ class Flows:
         )
 
     def longest_on_media_s(self, media: list[MediumPlan]) -> float:
-        """How long it takes at most until all that may wait at stations is at its end: one exchange
-        after the other, as often as losses make it be tried. That others send at the same time
-        makes up for backoffs and collisions."""
+        """Return how long it takes at most, in seconds, until stations have sent all that may wait:
+        one packet after the other. That others send at the same time makes up for collisions."""
         left: dict[tuple[str, str], int] = {}  # (medium, sender) -> hops that its packets have left
         for path in self.paths.values():
             hops = [hop for hop in path.there if hop.is_hop]
@@ -502,7 +501,7 @@ class Flows:
         longest = 0.0
         for medium in media:
             packet = self.crossings[medium.name].packet or DEFAULT_PACKET
-            exchange_s = medium.exchange_ns(packet) / 1e9 * medium.mean_tries(packet)
+            exchange_s = medium.mean_sending_ns(packet) / 1e9
             waiting = medium.queue.packets or math.ceil((medium.queue.bytes or 0) / packet)
             exchanges = sum(hops for (name, _), hops in left.items() if name == medium.name)
             longest = max(longest, exchanges * waiting * exchange_s)

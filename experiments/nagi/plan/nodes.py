@@ -157,8 +157,9 @@ class Nodes:
         return values
 
     def _route_controls(self) -> dict[tuple[str, str], str]:
-        """(node, far end) -> the congestion control that the route has for programs of others:
-        iperf asks for its own, and a route's goes before that. Both ends of a flow have it."""
+        """Return the congestion control that routes have for programs of others, at both ends of a
+        flow: (node, far end) -> its name. A route's goes before what bulk flows ask for by socket.
+        """
         wanted: dict[tuple[str, str], dict[str, str]] = {}  # (node, far end) -> flow -> control
         by_route = set()  # (node, far end) that need it: others do not choose one themselves
         for name, flow in self._request.flows():

@@ -18,8 +18,8 @@ class Bulk(Strict):
     application: Literal["bulk"] = Field(description=APPLICATION)
     program: BulkProgram = Field(
         "nagi-traffic",
-        description="what sends and receives it; the server of iperf 2 ends a connection of whose "
-        "data nothing comes for 4 s at its beginning",
+        description="what sends and receives it; the server of iperf 2 closes a connection "
+        "whose first data do not arrive within 4 s",
     )
 
 
@@ -39,6 +39,11 @@ def _settings(value: object) -> object:
         return value
     if value in NAMES:
         return {"application": value}
+    if value in get_args(BulkProgram):
+        raise BadValue(
+            f"unknown application {shown(value)}",
+            f"write `{{application: bulk, program: {value}}}`",
+        )
     if value in get_args(Traffic):
         what = f"application {value} without its settings"
         raise BadValue(what, f"write `{{application: {value}, ...}}`")

@@ -53,9 +53,19 @@ LIMITS: dict[str, Limit] = {
         timing=True,
         virtual=0.02,
     ),
-    "capture_transit_p99": Limit(2.0, "ms", "the same, 99th percentile", timing=True, virtual=0.05),
+    "capture_transit_p99": Limit(
+        2.0,
+        "ms",
+        "time between captures against what the links should take, 99th percentile",
+        timing=True,
+        virtual=0.05,
+    ),
     "capture_transit_max": Limit(
-        25.0, "ms", "the same, the worst packet", timing=True, virtual=0.1
+        25.0,
+        "ms",
+        "time between captures against what the links should take, the worst packet",
+        timing=True,
+        virtual=0.1,
     ),
     "capture_unmatched": Limit(1.0, "%", "packets received that the emulator has no record of"),
     "rate_error": Limit(

@@ -6,17 +6,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-_SHARE = 0.99
-_FEW = 100  # of fewer values, one in 100 is less than one
-
 
 def median_p99_max(values: npt.NDArray[np.float64]) -> tuple[float, float, float]:
-    """Return the three of some values, of which there is at least one.
+    """Return median, 99th percentile and maximum of one value or more.
 
-    Of fewer than 100 values the 99th percentile is the largest but one: one packet may be astray,
-    as one in 100 may of more. The only value is all three.
+    The 99th percentile leaves out the largest 1 %, rounded down, but at least one value of three or
+    more: one packet of few may be late.
     """
     ordered = np.sort(values)
-    few = ordered[max(0, len(ordered) - 2)]
-    p99 = few if len(ordered) < _FEW else np.quantile(ordered, _SHARE)
-    return float(np.median(ordered)), float(p99), float(ordered[-1])
+    count = len(ordered)
+    left_out = max(1, count // 100) if count > 2 else 0
+    return float(np.median(ordered)), float(ordered[-1 - left_out]), float(ordered[-1])

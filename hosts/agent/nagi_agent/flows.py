@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flows: the applications at their ends, as an ordinary user. Of traffic `command` the plan says
-what to start (commands.py); all others are of nagi-traffic (traffic.py), or bulk flows of iperf 2.
+what to start (commands.py). nagi-traffic sends all other traffic (traffic.py), or iperf 2 bulk
+traffic if the plan says so.
 
 A flow has no control connection, and ends when the plan says, by force on both sides: the
 receiver's kernel then resets the connection, so that nothing of it is left for the next run.
@@ -23,9 +24,9 @@ _START_TIMEOUT_S = 2.0
 _END_TIMEOUT_S = 2.0
 # iperf's own end must never come before the plan's.
 _SPARE_SECONDS = 60
-# A receiver that is interrupted while it has its socket goes on before agents and tcpdump, whose
-# readings of the clock of virtual time would otherwise hold back what arrives for it.
-_TAKES_ITS_TURN = ("chrt", "--rr", "1")
+# In virtual time a receiver runs before agents and tcpdump: their readings of the clock would delay
+# packets that arrive for it.
+_REAL_TIME = ("chrt", "--rr", "1")
 
 Role = Literal["server", "client"]
 
@@ -36,8 +37,8 @@ def has_server(flow: FlowPlan) -> bool:
 
 
 def check_port(flow: FlowPlan) -> None:
-    """Raises RuntimeError if a server of the flow could not listen here: iperf's on TCP, others on
-    TCP and on UDP."""
+    """Raise RuntimeError if a server of the flow could not listen here: on TCP, and on UDP, too, if
+    it is not bulk traffic."""
     port = flow.port
     address = flow.sender_address if flow.listens == "sender" else flow.receiver_address
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)[: 1 if flow.traffic == "bulk" else 2]:
@@ -98,7 +99,7 @@ class Application:
             else:
                 line, descriptors = _bulk(flow, role, user)
                 if virtual and role == "server":
-                    line = [*_TAKES_ITS_TURN, *line]
+                    line = [*_REAL_TIME, *line]
                 self._process = start(line, stdout=file, stderr=file, pass_fds=descriptors)
 
     def wait_until_listening(self, diag: SockDiag) -> None:
@@ -122,8 +123,8 @@ class Application:
         )
 
     def look(self, at: float) -> None:
-        """Raises RuntimeError if it has ended and should not have: of bulk flows never, others if
-        they failed."""
+        """Raise RuntimeError if it ended too early: an end of a bulk flow always, others if they
+        failed."""
         status = self._process.poll()
         if status is None or self.ended_s is not None:
             return
@@ -164,14 +165,14 @@ class Application:
         return commands.status_in_words(self._process.returncode)
 
 
-def is_of_iperf(flow: FlowPlan) -> bool:
+def uses_iperf(flow: FlowPlan) -> bool:
     """Return whether a flow's ends are iperf's."""
     return flow.traffic == "bulk" and flow.program != traffic.NAGI_TRAFFIC
 
 
 def _bulk(flow: FlowPlan, role: Role, user: str) -> tuple[list[str], tuple[int, ...]]:
     """Return the command line of an end of a bulk flow, and the descriptors that it needs."""
-    if is_of_iperf(flow):
+    if uses_iperf(flow):
         return (_iperf_server if role == "server" else _iperf_client)(flow, user), ()
     line, descriptor = traffic.command(flow, role, user)
     return line, (descriptor,)

@@ -97,7 +97,7 @@ def missing_programs(batch: Batch) -> list[str]:
     if not batch.is_emulator:
         programs += ["tcpdump", "setpriv"]
         mine = [flow for run in batch.runs for flow in run.plan.flows if _is_end(batch.node, flow)]
-        if any(flows.is_of_iperf(flow) for flow in mine):
+        if any(flows.uses_iperf(flow) for flow in mine):
             programs.append("iperf")
         if any(commands.commands_on(run.plan, batch.node) for run in batch.runs):
             programs += commands.NEEDED
@@ -140,7 +140,7 @@ def _problems_with_flows(batch: Batch) -> list[str]:
     node, user = batch.node, batch.user or service_user()
     tried = []
     if any(
-        _is_end(node, flow) and flow.command is None and not flows.is_of_iperf(flow)
+        _is_end(node, flow) and flow.command is None and not flows.uses_iperf(flow)
         for run in batch.runs
         for flow in run.plan.flows
     ):

@@ -2,8 +2,8 @@
 """Flows of nagi-traffic (hosts/traffic), which comes in the agent's own file and is handed
 on in memory, so a host keeps nothing of it.
 
-An end writes its result, a line of JSON, when it is over or gets SIGTERM. Nobody asks for those of
-bulk flows.
+An end writes its result, a line of JSON, when it is over or gets SIGTERM. The agent collects none
+of bulk flows.
 """
 
 from __future__ import annotations
@@ -90,7 +90,9 @@ def command(flow: FlowPlan, role: str, user: str, seed: int = 0) -> tuple[list[s
     line += ["--address", listener, "--port", str(flow.port)]
     if role == "client":
         line += ["--from", other]
-    if not is_udp(flow) or flow.traffic == "onoff":
+    # A scheme of ours is registered where data come from; the other end has its route's.
+    sends = (role == "server") == (flow.listens == "sender")
+    if sends and not is_udp(flow):
         line += ["--congestion-control", flow.congestion_control]
     if flow.traffic in _DRAWING:
         line += ["--seed", str(seed), "--stream", flow.name]

@@ -13,6 +13,7 @@ from nagi_agent.tcp_info import SAMPLED, Connection
 from nagi_agent.window_cap import WindowCap
 
 _OPEN = 0  # TCP_CA_Open: nothing is missing
+_CLOSE_WAIT = 8  # TCP_CLOSE_WAIT: the other end has closed
 
 
 class Watch:
@@ -66,6 +67,11 @@ class Watch:
                 f"flow {name} runs {connection.congestion_control} instead of {wanted}: "
                 f"{log_of(self._log)}"
             )
+        if self.sends and self._flow.traffic == "bulk" and connection.state == _CLOSE_WAIT:
+            cure = ""
+            if self._flow.program != "nagi-traffic":
+                cure = "; iperf's server does if nothing comes for 4 s: use program nagi-traffic"
+            raise RuntimeError(f"the receiver of flow {name} closed its connection{cure}")
         window = connection.info.get("snd_cwnd", 0)
         # While losses are mended, PRR (RFC 6937) sets snd_cwnd to what it takes to be in flight,
         # new segments sent for duplicate ACKs included. Without SACK it forgets those at a partial
