@@ -140,19 +140,32 @@ def test_a_client_that_fails_says_why(host, agent):
 
 def test_settings_become_options(host, agent):
     """Those of random draws come with the run's seed; who answers requests sends the data."""
-    code = """
-    line, _ = traffic.command(flow, "client", "nobody", 7)
-    print(" ".join(line[line.index("--pdeathsig=KILL") + 3:]))
-    """
     settings = {"application": "request_response", "request_bytes": 200, "sizes": "constant"}
     settings |= {"size_bytes": 1000, "pause_ns": 5}
-    ends = {"sender_address": "127.0.0.1", "receiver_address": "127.0.0.2"}
-    said = run(host, agent, code, settings, **ends)
-    assert said.strip() == (
+    client, server = options_of(host, agent, settings)
+    assert client == (
         "request-response client --address 127.0.0.1 --port 5001 --from 127.0.0.2 "
-        "--congestion-control cubic --seed 7 --stream app --request 200 --sizes constant "
-        "--size 1000 --pause 5"
+        "--seed 7 --stream app --request 200 --sizes constant --size 1000 --pause 5"
     )
+    assert "request-response server --address 127.0.0.1 --port 5001 --congestion" in server
+
+
+def test_only_the_end_that_sends_data_has_the_scheme(host, agent):
+    """A scheme of ours may be registered nowhere else."""
+    client, server = options_of(host, agent, {"application": "transfer", "size_bytes": 5})
+    assert "--congestion-control cubic" in client and "--congestion-control" not in server
+
+
+def options_of(host, agent: Path, settings: dict) -> list[str]:
+    """Return nagi-traffic's arguments of client and server."""
+    code = """
+    for role in ("client", "server"):
+        line, _ = traffic.command(flow, role, "nobody", 7)
+        print(" ".join(line[line.index("--pdeathsig=KILL") + 3:]))
+    """
+    ends = {"sender_address": "127.0.0.1", "receiver_address": "127.0.0.2"}
+    listens = "sender" if settings["application"] == "request_response" else "receiver"
+    return run(host, agent, code, settings, listens=listens, **ends).splitlines()
 
 
 def test_without_nagi_traffic_check_says_so(host, tmp_path):
