@@ -15,7 +15,7 @@ from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, model_serializer
 
-from nagi_contracts.applications import AnyPlan, BulkProgram, Traffic
+from nagi_contracts.applications import AnyPlan, Traffic
 from nagi_contracts.applications.base import UDP_HEADER
 from nagi_contracts.base import (
     RUN_CURE,
@@ -511,10 +511,8 @@ class FlowPlan(Contract):
         None, exclude_if=is_none, description="the scheme object of that"
     )
     traffic: Traffic = Field(description="bulk, command, or the application's name")
-    program: BulkProgram | None = Field(
-        None,
-        exclude_if=is_none,
-        description="of bulk traffic: what sends and receives it; null: iperf (older plans)",
+    program: Literal["nagi-traffic"] | None = Field(
+        None, exclude_if=is_none, description="of bulk traffic: what sends it; null: iperf"
     )
     command: CommandPlan | None = Field(
         None, exclude_if=is_none, description="of traffic `command`"
@@ -552,6 +550,11 @@ class FlowPlan(Contract):
         """Payload of the largest UDP datagram that is not fragmented."""
         ip_header = 40 if ":" in self.sender_address else 20
         return self.packet_bytes - ip_header - UDP_HEADER
+
+    @property
+    def uses_iperf(self) -> bool:
+        """Whether iperf sends and receives its data."""
+        return self.traffic == "bulk" and self.program is None
 
     def full_payload(self, *, sends_datagrams: bool) -> int:
         """Return the payload of a full-size packet in bytes. A command's datagrams

@@ -46,7 +46,7 @@ class Wanted:
             radios=tuple(radio.names(plans)),
             fpgas=tuple(fpga.names(plans)),
             window_cap=any(flow.max_window is not None for flow in flows),
-            iperf=any(flow.program == "iperf" for flow in flows),
+            iperf=any(flow.uses_iperf for flow in flows),
             free_bytes=free_bytes,
         )
 

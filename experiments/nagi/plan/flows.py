@@ -163,7 +163,9 @@ class Flows:
                     receiver_object=receiver_object,
                     traffic=application.application if application else flow.application,
                     command=self._command(name, flow, port),
-                    program=None if application else flow.program,
+                    program="nagi-traffic"
+                    if flow.program == "nagi-traffic" and not application
+                    else None,
                     application=application,
                     background=flow.background,
                     payload_bytes=datagram or flow.payload.value,

@@ -468,7 +468,7 @@ class FlowPlan:
         "poisson",
         "onoff",
     ]
-    program: Optional[Literal["nagi-traffic", "iperf"]]
+    program: Optional[Literal["nagi-traffic"]]
     command: Optional[CommandPlan]
     application: Optional[ApplicationPlan]
     background: bool

@@ -167,7 +167,7 @@ class Application:
 
 def uses_iperf(flow: FlowPlan) -> bool:
     """Return whether a flow's ends are iperf's."""
-    return flow.traffic == "bulk" and flow.program != traffic.NAGI_TRAFFIC
+    return flow.traffic == "bulk" and flow.program is None
 
 
 def _bulk(flow: FlowPlan, role: Role, user: str) -> tuple[list[str], tuple[int, ...]]:

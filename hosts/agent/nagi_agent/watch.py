@@ -69,7 +69,7 @@ class Watch:
             )
         if self.sends and self._flow.traffic == "bulk" and connection.state == _CLOSE_WAIT:
             cure = ""
-            if self._flow.program != "nagi-traffic":
+            if self._flow.program is None:
                 cure = "; iperf's server does if nothing comes for 4 s: use program nagi-traffic"
             raise RuntimeError(f"the receiver of flow {name} closed its connection{cure}")
         window = connection.info.get("snd_cwnd", 0)
