@@ -226,8 +226,7 @@ class MediumPlan(MediumTimes):
         backoffs before all but the first.
 
         The window doubles with each try; that a CTS resets it is left out, so it takes no longer.
-        Where the loss of a frame does not follow from
-        its length, half of all tries are taken to fail.
+        Where the model does not give a frame's loss by itself, half of all tries are taken to fail.
         """
         exchange_ns = float(self.exchange_ns(ip_bytes))
         if isinstance(self.loss, NoLossPlan):

@@ -553,7 +553,7 @@ class FlowPlan(Contract):
 
     @property
     def uses_iperf(self) -> bool:
-        """Whether iperf sends and receives its data."""
+        """Return whether iperf sends and receives its data."""
         return self.traffic == "bulk" and self.program is None
 
     def full_payload(self, *, sends_datagrams: bool) -> int:

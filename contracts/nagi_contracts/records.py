@@ -60,7 +60,7 @@ class CaptureCount(Contract):
 
 
 class ClientEnd(Contract):
-    """How the client of a flow that is not bulk traffic ended before the traffic did."""
+    """The end of a client before that of the traffic; bulk traffic has none."""
 
     flow: str
     ended_s: float = Field(

@@ -552,7 +552,9 @@ def test_an_agent_s_problems_are_not_said_twice():
 
 
 def test_what_an_experiment_wants_follows_from_its_plans():
-    plan = RunPlan.read(next((SCHEMAS / "example" / "campaign" / "runs").glob("*/plan.json")))
+    plan = RunPlan.read(
+        SCHEMAS / "example" / "campaign" / "runs" / "6ca9af3cee70cdc8" / "plan.json"
+    )
     found = Wanted.of([plan], free_bytes=7)
     assert found.schemes == tuple(dict.fromkeys(flow.scheme for flow in plan.flows))
     assert found.traffic_nodes == {"client", "server"}

@@ -54,7 +54,7 @@ def run_model(
     rate: int = RATE,
     start_ns: int = 0,
 ) -> np.ndarray:
-    """Return what becomes of the packets on a link with this queue, in the order of their numbers.
+    """Return the packets as a link with this queue sends them, in the order of their numbers.
     `start_ns`: the clock at their instant 0."""
     settings = {"rate_bps": rate, "queue": {"full_packet_bytes": FULL, **queue}}
     found = replay_packets(packets_of(arrivals, start_ns), settings, 1, directory)

@@ -92,6 +92,12 @@ void number_new(int directory, const char* path) {
   read_status(directory, path, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH, STATX_INO, &status, true);
 }
 
+/// The result of a call that makes a file, which has a number of its own then.
+int numbered(int result, const char* path) {
+  if (result == 0) number_new(AT_FDCWD, path);
+  return result;
+}
+
 /// libc's function of a name, which is replaced here.
 template <typename Function>
 Function libc_function(const char* name) {
@@ -99,13 +105,13 @@ Function libc_function(const char* name) {
 }
 
 struct Entry {
-  std::uint64_t place;  ///< of its name, positive and below 2^63: what d_off holds
+  std::uint64_t offset;  ///< of its name, positive and below 2^63: what d_off holds
   dirent64 entry;
 };
 
-int by_place(const void* left, const void* right) {
-  const std::uint64_t one = static_cast<const Entry*>(left)->place;
-  const std::uint64_t other = static_cast<const Entry*>(right)->place;
+int by_offset(const void* left, const void* right) {
+  const std::uint64_t one = static_cast<const Entry*>(left)->offset;
+  const std::uint64_t other = static_cast<const Entry*>(right)->offset;
   return one < other ? -1 : one > other ? 1 : 0;
 }
 
@@ -147,22 +153,16 @@ int open64(const char* path, int flags, ...) {
 }
 
 int mkdir(const char* path, mode_t mode) noexcept {
-  const int result = libc_function<int (*)(const char*, mode_t)>("mkdir")(path, mode);
-  if (result == 0) number_new(AT_FDCWD, path);
-  return result;
+  return numbered(libc_function<int (*)(const char*, mode_t)>("mkdir")(path, mode), path);
 }
 
 int symlink(const char* target, const char* path) noexcept {
-  const int result = libc_function<int (*)(const char*, const char*)>("symlink")(target, path);
-  if (result == 0) number_new(AT_FDCWD, path);
-  return result;
+  return numbered(libc_function<int (*)(const char*, const char*)>("symlink")(target, path), path);
 }
 
 int mknod(const char* path, mode_t mode, dev_t device) noexcept {
-  const int result =
-      libc_function<int (*)(const char*, mode_t, dev_t)>("mknod")(path, mode, device);
-  if (result == 0) number_new(AT_FDCWD, path);
-  return result;
+  return numbered(libc_function<int (*)(const char*, mode_t, dev_t)>("mknod")(path, mode, device),
+                  path);
 }
 
 DIR* opendir(const char* path) {
@@ -171,22 +171,22 @@ DIR* opendir(const char* path) {
   auto* listing = static_cast<Listing*>(std::calloc(1, sizeof(Listing)));
   if (listing == nullptr) std::abort();
   const auto next = libc_function<dirent64* (*)(DIR*)>("readdir64");
-  std::size_t places = 0;
+  std::size_t capacity = 0;
   while (const dirent64* entry = next(opened)) {
     // No name in a guest is longer than NAME_MAX; some file systems have longer ones.
     if (entry->d_reclen > sizeof(dirent64)) continue;
-    if (listing->count == places) {
-      places = places == 0 ? 64 : 2 * places;
-      auto* larger = std::realloc(listing->entries, places * sizeof(Entry));
+    if (listing->count == capacity) {
+      capacity = capacity == 0 ? 64 : 2 * capacity;
+      auto* larger = std::realloc(listing->entries, capacity * sizeof(Entry));
       if (larger == nullptr) std::abort();
       listing->entries = static_cast<Entry*>(larger);
     }
     Entry& made = listing->entries[listing->count++];
     std::memcpy(&made.entry, entry, entry->d_reclen);
-    made.place = offset_of(entry->d_name);
-    made.entry.d_off = static_cast<off64_t>(made.place);
+    made.offset = offset_of(entry->d_name);
+    made.entry.d_off = static_cast<off64_t>(made.offset);
   }
-  std::qsort(listing->entries, listing->count, sizeof(Entry), by_place);
+  std::qsort(listing->entries, listing->count, sizeof(Entry), by_offset);
   // In that order: files have numbers in the order in which they are first seen.
   for (std::size_t i = 0; i < listing->count; ++i) {
     struct statx status{};
@@ -200,11 +200,11 @@ DIR* opendir(const char* path) {
   return reinterpret_cast<DIR*>(listing);
 }
 
-void seekdir(DIR* directory, long place) noexcept {
+void seekdir(DIR* directory, long offset) noexcept {
   Listing* listing = listing_of(directory);
   listing->next = 0;
   while (listing->next < listing->count &&
-         listing->entries[listing->next].place <= static_cast<std::uint64_t>(place)) {
+         listing->entries[listing->next].offset <= static_cast<std::uint64_t>(offset)) {
     ++listing->next;
   }
 }

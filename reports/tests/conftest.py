@@ -29,7 +29,7 @@ from nagi_contracts.records import (
 )
 from nagi_contracts.results import ResultRow
 
-RECORDED = next((SCHEMAS / "example" / "campaign" / "runs").iterdir())
+RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "6ca9af3cee70cdc8"
 BUILD = Build(
     id="0123456789abcdef", version="0.1.0", commit="abc123", nagi_link="1" * 64, nagi_agent="2" * 64
 )

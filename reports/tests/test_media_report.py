@@ -28,7 +28,7 @@ from nagi_reports.metrics import airtime_share
 from nagi_reports.report import html, write_report
 from nagi_reports.summary import summarise
 
-RECORDED = next((SCHEMAS / "example" / "campaign" / "runs").iterdir())
+RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "6ca9af3cee70cdc8"
 SPEC = """\
 schema_version: 1
 name: chain

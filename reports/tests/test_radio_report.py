@@ -26,7 +26,7 @@ from nagi_reports.figures import ErrorRate
 from nagi_reports.report import html, write_report
 from nagi_reports.summary import Axis, summarise
 
-RECORDED = next((SCHEMAS / "example" / "campaign" / "runs").iterdir())
+RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "6ca9af3cee70cdc8"
 SNRS = {"0 %": 20.0, "1 %": 12.0}  # what the runs' error rates are replaced by
 # What became of transmissions forward, of each run.
 COUNTS = {

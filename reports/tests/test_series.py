@@ -12,7 +12,7 @@ from nagi_contracts.links import Links
 from nagi_contracts.paths import SCHEMAS
 from nagi_reports.series import backlog, condensed, condensed_steps, read_series
 
-RUN = next((SCHEMAS / "example" / "campaign" / "runs").iterdir())
+RUN = SCHEMAS / "example" / "campaign" / "runs" / "6ca9af3cee70cdc8"
 
 
 def test_a_packet_waits_until_its_predecessor_has_been_sent():

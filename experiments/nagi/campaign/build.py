@@ -52,7 +52,7 @@ def current_build(
 
 
 def programs(lab: str, switch: SwitchTarget | None, *, radios: bool, fpgas: bool) -> dict[str, str]:
-    """The checksums of what this machine has of a build, without the guest kernel. Raises
+    """Return the checksums of what this machine has of a build, without the guest kernel. Raises
     InputError as current_build() does."""
     always, of_this_lab = _programs(lab, switch, radios=radios, fpgas=fpgas)
     return always | {name: sha256 for name, sha256 in of_this_lab.items() if sha256 is not None}

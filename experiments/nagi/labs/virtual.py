@@ -85,7 +85,7 @@ def own_modules(plan: RunPlan) -> dict[str, Path]:
 
 @dataclass(frozen=True)
 class Parts:
-    """What guests are made of, beside executables. `library`: the directory with kernel, modules
+    """The parts of guests, beside executables. `library`: the directory with kernel, modules
     of ours and the preloaded library; `own_modules`: the modules of users' own schemes that a plan
     needs, by name; `processors`: those that guests run on; `agent`: a directory with the agent's
     sources, None: it is made."""

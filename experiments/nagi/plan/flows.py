@@ -163,9 +163,7 @@ class Flows:
                     receiver_object=receiver_object,
                     traffic=application.application if application else flow.application,
                     command=self._command(name, flow, port),
-                    program="nagi-traffic"
-                    if flow.program == "nagi-traffic" and not application
-                    else None,
+                    program=None if application else flow.program,
                     application=application,
                     background=flow.background,
                     payload_bytes=datagram or flow.payload.value,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
-from nagi_contracts.applications import BulkProgram, Traffic
+from nagi_contracts.applications import Traffic
 from nagi_contracts.base import Flag, Strict, Whole
 from nagi_contracts.errors import BadValue, choices, shown
 from nagi_contracts.plan import NUMBER_MARK
@@ -104,9 +104,10 @@ class Flow(Strict):
         return self.traffic.application
 
     @property
-    def program(self) -> BulkProgram | None:
-        """Return what sends and receives bulk data; None: its traffic is another."""
-        return self.traffic.program if isinstance(self.traffic, Bulk) else None
+    def program(self) -> Literal["nagi-traffic"] | None:
+        """Return what sends its bulk data, as plans have it; None: iperf, or it has none."""
+        is_ours = isinstance(self.traffic, Bulk) and self.traffic.program == "nagi-traffic"
+        return "nagi-traffic" if is_ours else None
 
     @model_validator(mode="after")
     def _possible(self) -> Flow:

@@ -122,7 +122,7 @@ class Application:
             f"{log_of(self._log)}"
         )
 
-    def look(self, at: float) -> None:
+    def check(self, at: float) -> None:
         """Raise RuntimeError if it ended too early: an end of a bulk flow always, others if they
         failed."""
         status = self._process.poll()
@@ -135,7 +135,7 @@ class Application:
     def require_running(self) -> None:
         """Raises RuntimeError if it has ended. Others may, servers of bulk flows do not."""
         if self._is_bulk:
-            self.look(0)
+            self.check(0)
 
     def record(self) -> Optional[ClientEnd]:
         """How it ended, if it was by itself."""

@@ -292,7 +292,8 @@ class NodeRun:
         return application
 
     def _is_watched(self, flow: FlowPlan) -> bool:
-        """A command may send from both ends, others from one; the receiver's may matter, too."""
+        """Return whether samples are taken here: where data come from, which with commands may be
+        both ends, and where the receiver's control matters."""
         has_two = flow.command is not None or flow.receiver_control is not None
         return flow.sender == self._job.node or has_two
 
@@ -344,7 +345,7 @@ class NodeRun:
         def sample() -> None:
             now = self._now()
             for application in clients + servers:
-                application.look(now)
+                application.check(now)
             # Once for all: in virtual time each reading of the clock, which waiting for an answer
             # takes, is time in which hosts do not respond.
             connections = diag.connections() if watches else []

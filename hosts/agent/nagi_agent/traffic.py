@@ -74,9 +74,8 @@ def waits_for_packets(flow: FlowPlan) -> bool:
 def command(flow: FlowPlan, role: str, user: str, seed: int = 0) -> tuple[list[str], int]:
     """Return the command line of an end, and the descriptor that it needs. `seed`: the run's."""
     path, descriptor = executable()
-    settings = {
-        key: value for key, value in (flow.application or {}).items() if key != "application"
-    }
+    settings = dict(flow.application or {})
+    settings.pop("application", None)
     listener, other = flow.receiver_address, flow.sender_address
     if flow.listens == "sender":
         listener, other = other, listener

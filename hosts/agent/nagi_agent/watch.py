@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Optional
 
 from nagi_agent.contracts import FlowPlan, FlowRecord, TcpInfoSample
+from nagi_agent.flows import uses_iperf
 from nagi_agent.processes import log_of
 from nagi_agent.tcp_info import SAMPLED, Connection
 from nagi_agent.window_cap import WindowCap
@@ -69,7 +70,7 @@ class Watch:
             )
         if self.sends and self._flow.traffic == "bulk" and connection.state == _CLOSE_WAIT:
             cure = ""
-            if self._flow.program is None:
+            if uses_iperf(self._flow):
                 cure = "; iperf's server does if nothing comes for 4 s: use program nagi-traffic"
             raise RuntimeError(f"the receiver of flow {name} closed its connection{cure}")
         window = connection.info.get("snd_cwnd", 0)

@@ -49,7 +49,7 @@ def program(code: str, flow: dict, tmp_path: Path) -> str:
                 assert time.monotonic() < end, log_of(log)
                 time.sleep(0.01)
         def ended(program):
-            program.look(1.0)
+            program.check(1.0)
             return program.ended_s is not None
         """
     ) + textwrap.dedent(code)
@@ -166,7 +166,7 @@ def test_a_client_that_runs_on_has_no_end(host, tmp_path):
         tmp_path,
         """
         client = Application(flow, "client", log, "nobody")
-        client.look(1.0)
+        client.check(1.0)
         client.kill()
         print(client.record())
         """,

@@ -64,8 +64,8 @@ def test_both_ends_leave_their_results(host, agent):
     code = (
         BOTH
         + """
-    until(lambda: client.look(1.0) or client.ended_s is not None)
-    until(lambda: server.look(1.0) or server.ended_s is not None)
+    until(lambda: client.check(1.0) or client.ended_s is not None)
+    until(lambda: server.check(1.0) or server.ended_s is not None)
     for end in (client, server):
         end.kill()
         end.require_result()
@@ -86,7 +86,7 @@ def test_what_has_not_ended_ends_with_its_result(host, agent):
         BOTH
         + """
     time.sleep(0.2)
-    client.look(1.0)
+    client.check(1.0)
     print(client.record(), client.waits_for_packets, server.waits_for_packets)
     for end in (client, server):
         end.kill()
@@ -127,7 +127,7 @@ def test_a_client_that_fails_says_why(host, agent):
     code = """
     client = Application(flow, "client", "client.log", "nobody")
     try:
-        until(lambda: client.look(1.0))
+        until(lambda: client.check(1.0))
     except RuntimeError as error:
         print(error)
     """
