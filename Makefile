@@ -247,7 +247,7 @@ test-apart:
 test-virtual:
 	@echo "== testing in virtual time, as an ordinary user"
 	@$(if $(IS_ROOT),tools/as_ordinary_user) $(PYTEST) $(SIDE_BY_SIDE) -m "virtual and not slow and not radio"
-	@$(if $(IS_ROOT),echo "== testing guests of root's"; $(PYTEST) -m virtual experiments/tests/test_virtual_sandbox.py experiments/tests/test_command_files.py)
+	@$(if $(IS_ROOT),echo "== testing guests of root's"; $(PYTEST) -m virtual nagi/tests/test_virtual_sandbox.py nagi/tests/test_command_files.py)
 
 # Real time itself: first programs between real sockets, which mostly wait, then the netns lab, alone.
 test-realtime:
@@ -272,7 +272,7 @@ test-slow: setup test-radio $(VENV)/.fpga
 CHAOS ?= 100
 SEED ?= 1
 chaos: setup
-	@$(AS_ROOT) $(RUN)/python experiments/tests/chaos.py --blows $(CHAOS) --seed $(SEED) $(CHAOS_OPTIONS)
+	@$(AS_ROOT) $(RUN)/python nagi/tests/chaos.py --blows $(CHAOS) --seed $(SEED) $(CHAOS_OPTIONS)
 
 # Rattan, another emulator, is compared with where cargo can install it.
 RATTAN := $(BUILD)/rattan/bin/rattan
@@ -288,15 +288,15 @@ bench: setup
 
 # VIRTUAL="--seconds 5 --rounds 1" takes half a minute.
 bench-virtual: virtual-lab
-	@$(RUN)/python experiments/bench/bench_virtual.py --json $(BUILD)/bench-virtual.json $(VIRTUAL)
+	@$(RUN)/python nagi/bench/bench_virtual.py --json $(BUILD)/bench-virtual.json $(VIRTUAL)
 
 # FPGA="--seconds 2 --rounds 1" takes some minutes.
 bench-fpga: setup virtual-lab
-	@$(RUN)/python experiments/bench/bench_fpga.py --json $(BUILD)/bench-fpga.json $(FPGA)
+	@$(RUN)/python nagi/bench/bench_fpga.py --json $(BUILD)/bench-fpga.json $(FPGA)
 
 # MEDIA="--seconds 5" takes a minute.
 bench-media: virtual-lab
-	@$(AS_ROOT) $(RUN)/python experiments/bench/bench_media.py --json $(BUILD)/bench-media.json $(MEDIA)
+	@$(AS_ROOT) $(RUN)/python nagi/bench/bench_media.py --json $(BUILD)/bench-media.json $(MEDIA)
 
 # ns-3 is beside nagi, not a part of it. Its Python bindings, which take ten minutes to compile, are left out.
 ns3: python

@@ -139,7 +139,7 @@ def checks() -> str:
     """The limits of the certificate."""
     out = [
         "# Checks of the certificate\n",
-        _GENERATED.format(source="`experiments/nagi/verdict/certificate.py`"),
+        _GENERATED.format(source="`nagi/verdict/certificate.py`"),
         "A run is valid if no measured value exceeds its limit. "
         "[Reports and metrics](../reports-and-metrics.md#the-certificate) explains the checks.\n",
     ]

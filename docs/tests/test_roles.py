@@ -42,7 +42,7 @@ def test_variables_of_inventories_and_manuals_are_described() -> None:
     known = {option for name in roles.names() for option in roles.read(name).options}
     pages = [
         paths.COLLECTION / "inventories" / "physical.example.yml",
-        paths.ROOT / "experiments" / "nagi" / "labs" / "cells.py",
+        paths.ROOT / "nagi" / "labs" / "cells.py",
         paths.ROOT / "docs" / "real-hosts.md",
         paths.ROOT / "docs" / "first-evening.md",
     ]

@@ -7,7 +7,7 @@
 // fail with ENOSYS. A scheme in C is a module of the guest kernel, and so can make system calls of
 // this machine. With these it can neither open a socket (only pairs of connected Unix stream
 // sockets exist), nor make namespaces, mount, trace other processes, use keys or load BPF. What it
-// can open are the files that the sandbox shows (experiments/nagi/sandbox.py).
+// can open are the files that the sandbox shows (nagi/sandbox.py).
 //
 // System calls of the guest's own programs are not subject to this list: the guest kernel traps
 // them (SECCOMP_RET_TRAP has precedence over SECCOMP_RET_ERRNO, seccomp(2)) and serves them itself.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Makes io/offload_list.hpp of offloads.json, in `generated`. The agent has the same list
-# (experiments/nagi/agent_contracts.py).
+# (nagi/agent_contracts.py).
 function(nagi_make_offloads)
   set(file ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/offloads.json)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})

@@ -19,7 +19,7 @@ namespace nagi::fpga {
 
 constexpr std::int64_t tick_ns = 8;
 constexpr std::size_t beat_bytes = 64;
-// What a direction can hold; experiments/nagi/plan/fpga_links.py knows it, too.
+// What a direction can hold; nagi/plan/fpga_links.py knows it, too.
 constexpr std::size_t address_bits = 18;  // words of 64 bytes: 16 MiB
 constexpr std::size_t packet_bits = 14;
 

@@ -4,7 +4,7 @@
 outcome and a count of its own.
 
 A machine that is busy makes bursts late: so this runs in virtual time, in a guest of the virtual
-lab (experiments/tests/test_virtual_uhd.py). All draws are seeded.
+lab (nagi/tests/test_virtual_uhd.py). All draws are seeded.
 """
 
 import math

@@ -89,7 +89,7 @@ def _sources() -> str:
         for root in _roots(package):
             for file in sorted(root.rglob("*.py")):
                 name = file.relative_to(root)
-                if name.parts[0] not in ("data", "tests"):
+                if name.parts[0] not in ("data", "tests", "bench"):
                     total.update(f"{package}/{name} {sha256_of(file)}\n".encode())
     total.update(sha256_of(paths.P4 / "edge.json").encode())
     return total.hexdigest()

@@ -60,7 +60,7 @@ _HEAD = '''\
 # SPDX-License-Identifier: Apache-2.0
 """The contracts that the agent reads and writes: nagi_contracts says what their fields mean.
 
-Made by `python -m nagi.json_schemas` (experiments/nagi/agent_contracts.py): change the models
+Made by `python -m nagi.json_schemas` (nagi/agent_contracts.py): change the models
 there. A class that the agent reads has from_json, one that it writes to_json. No field has a
 default here, so that classes have slots on every Python.
 """
