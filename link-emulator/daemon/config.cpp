@@ -5,17 +5,15 @@
 #include <limits>
 #include <set>
 
+#include "base/text.hpp"
 #include "daemon/packet_record.hpp"
 #include "model/direction_json.hpp"
 #include "model/medium/medium_json.hpp"
-#include "model/text.hpp"
 
 namespace nagi::daemon {
 
 namespace {
 
-using model::ConfigError;
-using model::ObjectReader;
 using nlohmann::json;
 
 constexpr std::uint64_t schema_version = 1;
@@ -24,7 +22,7 @@ std::string interface_name(const ObjectReader& reader, const std::string& key,
                            std::set<std::string>& taken) {
   std::string interface = reader.text(key);
   if (!taken.insert(interface).second) {
-    throw ConfigError(reader.at(key), "interface " + model::shortened(interface) + " is used twice",
+    throw ConfigError(reader.at(key), "interface " + shortened(interface) + " is used twice",
                       "give every end of every link an interface of its own");
   }
   return interface;
@@ -40,7 +38,7 @@ struct Taken {
 std::string name_of(const ObjectReader& reader, Taken& taken) {
   std::string name = reader.text("name");
   if (!taken.names.insert(name).second) {
-    throw ConfigError(reader.at("name"), "two links are called " + model::shortened(name),
+    throw ConfigError(reader.at("name"), "two links are called " + shortened(name),
                       "give each link a name of its own");
   }
   return name;
@@ -74,7 +72,7 @@ MacAddress read_mac(const ObjectReader& reader) {
   if (std::sscanf(text.c_str(), "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", &mac[0], &mac[1], &mac[2],
                   &mac[3], &mac[4], &mac[5], &end) != 6 ||
       static_cast<std::size_t>(end) != text.size()) {
-    throw ConfigError(reader.at("mac"), "no MAC address: " + model::shown(reader.any("mac")),
+    throw ConfigError(reader.at("mac"), "no MAC address: " + shown(reader.any("mac")),
                       "write it as 02:00:00:00:00:01");
   }
   return mac;
@@ -104,8 +102,7 @@ MediumSettings read_medium(const ObjectReader& reader, Taken& taken) {
     StationSettings settings;
     settings.name = station.text("name");
     if (!names.insert(settings.name).second) {
-      throw ConfigError(station.at("name"),
-                        "two stations are called " + model::shortened(settings.name),
+      throw ConfigError(station.at("name"), "two stations are called " + shortened(settings.name),
                         "give each station a name of its own");
     }
     settings.interface = interface_name(station, "interface", taken.interfaces);
@@ -169,7 +166,7 @@ Config read(ObjectReader reader) {
     link.backward = model::read_direction(item.object("backward"));
     refuse_ids_without_a_channel(item, link);
     if (item.has("radio")) {
-      throw ConfigError(item.at("radio"), "link " + model::shortened(link.name) + " is a radio",
+      throw ConfigError(item.at("radio"), "link " + shortened(link.name) + " is a radio",
                         "start nagi-sdr with this configuration (`make sdr` installs it)");
     }
     read_radio_sockets(item, link);

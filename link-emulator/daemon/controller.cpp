@@ -4,14 +4,14 @@
 #include <algorithm>
 #include <string>
 
-#include "model/text.hpp"
+#include "base/text.hpp"
 
 namespace nagi::daemon {
 
 using nlohmann::json;
 
 json Controller::answer(const json& request) {
-  model::ObjectReader reader(request, json::json_pointer());
+  ObjectReader reader(request, json::json_pointer());
   const std::string command = reader.text("command");
   if (command == "set") return {{"ok", true}, {"config", change(std::move(reader))}};
   reader.only({"command"});
@@ -20,29 +20,27 @@ json Controller::answer(const json& request) {
     stopped_ = true;
     return {{"ok", true}};
   }
-  throw model::ConfigError(reader.at("command"), "unknown command " + model::shown(command),
-                           R"("show", "set" or "stop")");
+  throw ConfigError(reader.at("command"), "unknown command " + shown(command),
+                    R"("show", "set" or "stop")");
 }
 
-json Controller::change(model::ObjectReader request) {
+json Controller::change(ObjectReader request) {
   request.only({"command", "link", "direction", "config"});
   return find_direction(request).change(request.any("config"), request.at("config"));
 }
 
-LinkDirection& Controller::find_direction(const model::ObjectReader& request) const {
+LinkDirection& Controller::find_direction(const ObjectReader& request) const {
   const std::string name = request.text("link");
   const std::string direction = request.text("direction");
   const auto link = std::ranges::find(links_, name, &Link::name);
   if (link == links_.end()) {
     std::string known;
     for (const Link& each : links_) known += (known.empty() ? "" : ", ") + each.name;
-    throw model::ConfigError(request.at("link"), "there is no link " + model::shortened(name),
-                             "links: " + known);
+    throw ConfigError(request.at("link"), "there is no link " + shortened(name), "links: " + known);
   }
   if (direction != "forward" && direction != "backward") {
-    throw model::ConfigError(request.at("direction"),
-                             "unknown direction " + model::shown(direction),
-                             R"("forward" or "backward")");
+    throw ConfigError(request.at("direction"), "unknown direction " + shown(direction),
+                      R"("forward" or "backward")");
   }
   return direction == "forward" ? *link->forward : *link->backward;
 }

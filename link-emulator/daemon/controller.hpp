@@ -14,8 +14,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/object_reader.hpp"
 #include "daemon/link.hpp"
-#include "model/object_reader.hpp"
 
 namespace nagi::daemon {
 
@@ -25,14 +25,14 @@ class Controller {
   Controller(const std::vector<Link>& links, std::function<nlohmann::json()> account)
       : links_(links), account_(std::move(account)) {}
 
-  /// Throws model::ConfigError if a request is refused.
+  /// Throws ConfigError if a request is refused.
   nlohmann::json answer(const nlohmann::json& request);
   /// Whether it was asked to stop.
   [[nodiscard]] bool stopped() const { return stopped_; }
 
  private:
-  nlohmann::json change(model::ObjectReader request);
-  [[nodiscard]] LinkDirection& find_direction(const model::ObjectReader& request) const;
+  nlohmann::json change(ObjectReader request);
+  [[nodiscard]] LinkDirection& find_direction(const ObjectReader& request) const;
 
   const std::vector<Link>& links_;
   std::function<nlohmann::json()> account_;

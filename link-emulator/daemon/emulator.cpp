@@ -32,17 +32,17 @@ runtime::Expected expected_of(const Config& config) {
     for (const model::DirectionConfig* direction : {&link.forward, &link.backward}) {
       const auto rate = model::mean_rate(direction->rate);
       expected.rates.push_back(rate);
-      const auto* delay = std::get_if<model::Duration>(&direction->delay);
+      const auto* delay = std::get_if<Duration>(&direction->delay);
       if (!rate || delay == nullptr) continue;
       frames += static_cast<double>(rate->bits_per_second) /
                 static_cast<double>(runtime::usual_frame_bits) *
                 std::chrono::duration<double>(*delay).count();
-      const auto* packets = std::get_if<model::Packets>(&model::limit_of(direction->queue));
+      const auto* packets = std::get_if<Packets>(&model::limit_of(direction->queue));
       if (packets != nullptr) frames += static_cast<double>(packets->count);
     }
   }
   for (const MediumSettings& medium : config.media) {
-    const auto* packets = std::get_if<model::Packets>(&model::limit_of(medium.config.queue));
+    const auto* packets = std::get_if<Packets>(&model::limit_of(medium.config.queue));
     // Those on the air are copied for whoever receives them.
     const double each = packets != nullptr ? static_cast<double>(packets->count) + 2 : 2;
     frames += each * static_cast<double>(medium.stations.size());
@@ -149,7 +149,7 @@ runtime::Served Emulator::serve(const std::vector<int>& readable) {
   return real_time_->serve(readable);
 }
 
-model::Duration Emulator::lookahead() const {
+Duration Emulator::lookahead() const {
   if (!virtual_time_ || !is_free_to_ask()) return {};  // only poll says which ports have frames
   return virtual_time_->lookahead();
 }

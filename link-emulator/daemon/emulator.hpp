@@ -37,7 +37,7 @@ class Emulator final : public runtime::Service {
   [[nodiscard]] std::vector<std::string> interfaces() const override { return ports_.interfaces(); }
   void note(const std::string& what) override { notices_.add(what); }
   runtime::Served serve(const std::vector<int>& readable) override;
-  [[nodiscard]] model::Duration lookahead() const override;
+  [[nodiscard]] Duration lookahead() const override;
   runtime::Served serve_ahead() override { return virtual_time_->serve_ahead(); }
   void hold_time() override { time_.hold(); }
 

@@ -15,8 +15,6 @@ namespace nagi::daemon {
 
 using model::Departure;
 using model::DirectionName;
-using model::Duration;
-using model::Instant;
 using nlohmann::json;
 
 namespace {
@@ -42,7 +40,7 @@ Duration whole_ticks(Duration duration) {
 
 /// How long a packet is in transmission, at least: what the one before left over may be done first.
 Duration min_air_time(const model::DirectionConfig& config, const model::Packet& packet) {
-  const auto* rate = std::get_if<model::Bitrate>(&config.rate);
+  const auto* rate = std::get_if<Bitrate>(&config.rate);
   if (rate == nullptr) return {};
   const auto bits = static_cast<unsigned __int128>((packet.size + config.overhead).count) * 8;
   const auto ns = static_cast<std::int64_t>(bits * 1'000'000'000 / rate->bits_per_second);

@@ -48,9 +48,9 @@ class FpgaCore {
   /// Nothing is asked, so it has ended if its descriptor is readable: throws std::system_error.
   [[noreturn]] void report_end() const;
 
-  void offer(model::DirectionName direction, const model::Packet& packet, model::Instant at);
+  void offer(model::DirectionName direction, const model::Packet& packet, Instant at);
   /// A direction may be brought to an instant; the core is, when both may.
-  void advance(model::DirectionName direction, model::Instant to);
+  void advance(model::DirectionName direction, Instant to);
   /// Gives the core all that has come so far.
   void catch_up();
   /// Appends what has left a direction since this was last called.
@@ -58,12 +58,12 @@ class FpgaCore {
   /// The same, and what has left the core and is due later.
   void take_under_way(model::DirectionName direction, std::vector<model::Departure>& departures);
   /// So long before they are due, packets are known.
-  [[nodiscard]] model::Duration ahead(model::DirectionName direction) const {
+  [[nodiscard]] Duration ahead(model::DirectionName direction) const {
     return side(direction).ahead;
   }
 
-  [[nodiscard]] std::optional<model::Instant> next_delivery(model::DirectionName direction) const;
-  [[nodiscard]] model::Instant now(model::DirectionName direction) const;
+  [[nodiscard]] std::optional<Instant> next_delivery(model::DirectionName direction) const;
+  [[nodiscard]] Instant now(model::DirectionName direction) const;
   [[nodiscard]] std::size_t held(model::DirectionName direction) const;
   void for_each_held(model::DirectionName direction,
                      const std::function<void(const model::Packet&)>& visit) const;
@@ -74,18 +74,18 @@ class FpgaCore {
 
  private:
   struct Arrival {
-    model::Instant at;
+    Instant at;
     model::DirectionName direction;
     io::Slot slot;
   };
 
   struct Side {
     model::DirectionConfig config;
-    model::Duration delay{};                        // in the core
-    model::Duration ahead{};                        // and after it
-    model::Instant known{};                         // it may be brought to
-    model::Instant last_arrival{};                  // so far
-    model::Instant last_end{};                      // of a transmission, as far as known
+    Duration delay{};                               // in the core
+    Duration ahead{};                               // and after it
+    Instant known{};                                // it may be brought to
+    Instant last_arrival{};                         // so far
+    Instant last_end{};                             // of a transmission, as far as known
     std::deque<std::optional<model::Packet>> held;  // by index, from `first` on
     std::uint32_t first = 0;
     std::size_t count = 0;  // of those
@@ -103,11 +103,11 @@ class FpgaCore {
     return sides_.at(number(direction));
   }
   std::span<const std::byte> ask(fpga::MessageWriter& request, fpga::Kind kind);
-  void bring_to(model::Instant to);
+  void bring_to(Instant to);
   /// No sooner is the packet that came first delivered, or anything after it.
-  [[nodiscard]] model::Instant earliest(const Side& side) const;
+  [[nodiscard]] Instant earliest(const Side& side) const;
   /// `to`: the instant to which the core was brought.
-  void take(const fpga::DepartureHead& head, std::span<const std::byte> frame, model::Instant to);
+  void take(const fpga::DepartureHead& head, std::span<const std::byte> frame, Instant to);
 
   std::string name_;
   std::size_t worth_a_message_;  // so many arrivals are
@@ -115,8 +115,8 @@ class FpgaCore {
   io::FramePool& pool_;
   std::array<Side, 2> sides_;
   std::vector<Arrival> waiting_;  // to be given to the core
-  model::Instant now_{};          // of the core
-  model::Instant next_{};         // nothing happens in it before
+  Instant now_{};                 // of the core
+  Instant next_{};                // nothing happens in it before
 };
 
 /// One direction of it.
@@ -125,20 +125,19 @@ class FpgaDirection final : public model::DirectionModel {
   FpgaDirection(std::shared_ptr<FpgaCore> core, model::DirectionName name)
       : core_(std::move(core)), name_(name) {}
 
-  void offer(model::Packet packet, model::Instant at,
-             std::vector<model::Departure>& departures) override;
-  void advance(model::Instant to, std::vector<model::Departure>& departures) override;
+  void offer(model::Packet packet, Instant at, std::vector<model::Departure>& departures) override;
+  void advance(Instant to, std::vector<model::Departure>& departures) override;
   void take_departures(std::vector<model::Departure>& departures) override {
     core_->take_departures(name_, departures);
   }
   void take_under_way(std::vector<model::Departure>& departures) {
     core_->take_under_way(name_, departures);
   }
-  [[nodiscard]] model::Duration ahead() const { return core_->ahead(name_); }
-  [[nodiscard]] std::optional<model::Instant> next_delivery() const override {
+  [[nodiscard]] Duration ahead() const { return core_->ahead(name_); }
+  [[nodiscard]] std::optional<Instant> next_delivery() const override {
     return core_->next_delivery(name_);
   }
-  [[nodiscard]] model::Instant now() const override { return core_->now(name_); }
+  [[nodiscard]] Instant now() const override { return core_->now(name_); }
   [[nodiscard]] std::size_t held() const override { return core_->held(name_); }
   void for_each_held(const std::function<void(const model::Packet&)>& visit) const override {
     core_->for_each_held(name_, visit);

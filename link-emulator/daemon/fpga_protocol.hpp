@@ -20,7 +20,7 @@
 #include <array>
 #include <cstdint>
 
-#include "model/units.hpp"
+#include "base/units.hpp"
 
 namespace nagi::daemon::fpga {
 
@@ -94,9 +94,9 @@ static_assert(sizeof(Header) == 8 && sizeof(AdvanceHead) == 16 && sizeof(Arrival
 static_assert(sizeof(AdvancedHead) == 16 && sizeof(DepartureHead) == 40 && sizeof(CountsOf) == 112);
 
 /// The first tick that is not before an instant.
-inline model::Instant next_tick(model::Instant at) {
+inline Instant next_tick(Instant at) {
   const std::int64_t ns = at.time_since_epoch().count();
-  return at + model::Duration{(tick_ns - ns % tick_ns) % tick_ns};
+  return at + Duration{(tick_ns - ns % tick_ns) % tick_ns};
 }
 
 }  // namespace nagi::daemon::fpga

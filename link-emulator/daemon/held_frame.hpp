@@ -8,15 +8,15 @@
 #include <cstdint>
 #include <span>
 
+#include "base/units.hpp"
 #include "io/frame_pool.hpp"
 #include "io/port.hpp"
 #include "model/direction.hpp"
-#include "model/units.hpp"
 
 namespace nagi::daemon {
 
 struct HeldFrame {
-  model::Instant arrived;
+  Instant arrived;
   io::Frame frame;
   std::uint32_t index = 0;     // counts the packets of a direction, modulo 2^32
   std::uint32_t identity = 0;  // see io/ip_header.hpp; 0 if packets are not recorded

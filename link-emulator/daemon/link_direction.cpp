@@ -13,14 +13,13 @@ namespace nagi::daemon {
 
 namespace {
 
-using model::Instant;
 using nlohmann::json;
 
 constexpr std::int64_t late_event_ns = 1'000'000;
 constexpr std::size_t max_postponed = 1024;
 constexpr int max_batches = 8;  // read from one port before the others have their turn
 
-model::Bytes ip_bytes(const io::Frame& frame) {
+Bytes ip_bytes(const io::Frame& frame) {
   return {frame.length > ETH_HLEN ? frame.length - ETH_HLEN : 0U};
 }
 
@@ -98,10 +97,10 @@ void LinkDirection::bring_on(Instant known) {
   if (here_ == nullptr || known > here_->now()) model_->advance(known, departures_);
 }
 
-model::Duration LinkDirection::lookahead() const {
+Duration LinkDirection::lookahead() const {
   if (core_ != nullptr) return core_->ahead();
   // Transmissions of a radio start at their instants.
-  return here_ == nullptr || socket() != nullptr ? model::Duration{} : here_->min_delay();
+  return here_ == nullptr || socket() != nullptr ? Duration{} : here_->min_delay();
 }
 
 void LinkDirection::take_under_way() {
@@ -169,12 +168,12 @@ void LinkDirection::note_handed_over_ahead(const HeldFrame& held,
 
 json LinkDirection::change(const json& wanted, const json::json_pointer& where) {
   if (here_ == nullptr) {
-    throw model::ConfigError(where, "an FPGA's links do not change while they run",
-                             "start nagi-link with another configuration");
+    throw ConfigError(where, "an FPGA's links do not change while they run",
+                      "start nagi-link with another configuration");
   }
   const model::DirectionConfig config = model::changed(config_, wanted, where);
   if (std::holds_alternative<model::RadioLoss>(config.loss) != here_->is_radio()) {
-    throw model::ConfigError(
+    throw ConfigError(
         where / "loss",
         here_->is_radio() ? "this direction is a radio" : "this direction is no radio",
         "a link stays what it was started as; leave its loss as it is");

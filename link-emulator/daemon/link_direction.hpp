@@ -53,17 +53,17 @@ class LinkDirection {
   [[nodiscard]] bool awaits_outcome() const { return here_ != nullptr && here_->awaits_outcome(); }
   /// No packet that arrives is due sooner after that, and what is under way is known ahead;
   /// nothing: packets are known when they are due.
-  [[nodiscard]] model::Duration lookahead() const;
+  [[nodiscard]] Duration lookahead() const;
   /// Frames taken in so far.
   [[nodiscard]] std::uint64_t arrived() const { return arrived_; }
 
   /// Takes in what waits at the port. Returns the instant up to which everything that arrived is
   /// known; `now` was read before.
-  model::Instant take_in(model::Instant now);
+  Instant take_in(Instant now);
   /// Whether take_in() left frames at the port: it does not let others wait for long.
   [[nodiscard]] bool has_unread() const { return has_unread_; }
   /// Brings the model to `known`, unless it has been there.
-  void bring_on(model::Instant known);
+  void bring_on(Instant known);
   /// Has all that is under way leave the model, at the instants at which it will be due.
   void take_under_way();
   /// Sorts out what has left the model: what was dropped, and what is due.
@@ -80,7 +80,7 @@ class LinkDirection {
   void note_handed_over_ahead(const HeldFrame& held, const model::Departure& departure);
 
   /// Replaces keys of the configuration from now on: `wanted` is an object at `where`. No packet is
-  /// lost by it. Returns the new configuration. Throws model::ConfigError.
+  /// lost by it. Returns the new configuration. Throws ConfigError.
   nlohmann::json change(const nlohmann::json& wanted, const nlohmann::json::json_pointer& where);
 
   /// It is over: records what is still held.
@@ -96,7 +96,7 @@ class LinkDirection {
                 const Shared& shared);
 
   struct Change {
-    model::Instant at;
+    Instant at;
     nlohmann::json config;
   };
 

@@ -46,7 +46,7 @@ std::uint8_t frame_control(FrameKind kind) {
   return 0x08;
 }
 
-std::chrono::microseconds in_us(model::Duration duration) {
+std::chrono::microseconds in_us(Duration duration) {
   return std::chrono::ceil<std::chrono::microseconds>(duration);
 }
 
@@ -74,7 +74,7 @@ void Monitor::radiotap(const AirFrame& frame) {
   const bool is_ofdm = phy_.table->service_and_tail_bits != 0;
   const bool is_5_ghz = phy_.table->name == "802.11a";
   const bool at_data_rate = frame.kind == FrameKind::data && frame.to != model::everybody;
-  const model::Bitrate rate = at_data_rate ? phy_.data_rate : phy_.basic_rate;
+  const Bitrate rate = at_data_rate ? phy_.data_rate : phy_.basic_rate;
   const auto began = frame.start.time_since_epoch() + times_.preamble();
   put(std::uint16_t{0});  // version, padding
   put(radiotap_bytes);

@@ -6,8 +6,6 @@
 
 namespace nagi::daemon {
 
-using model::Instant;
-
 runtime::Served RealTimeDriver::serve(const std::vector<int>& readable) {
   // The clock is read before the ports are: whatever arrived earlier is then in them, and the model
   // may move up to this instant.

@@ -32,7 +32,7 @@ class RealTimeDriver {
   std::vector<SharedMedium*> media_;
   const runtime::RealTime& time_;
   io::FramePool& pool_;
-  std::vector<model::Instant> known_;  // up to when arrivals of each direction are
+  std::vector<Instant> known_;  // up to when arrivals of each direction are
   std::vector<io::Frame> frames_;
   std::vector<HeldFrame> leaving_;  // their slots are no longer ours when they are recorded
 };

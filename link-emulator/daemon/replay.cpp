@@ -15,9 +15,6 @@ namespace nagi::daemon {
 
 namespace {
 
-using model::Duration;
-using model::Instant;
-
 model::Packet packet_of(const PacketRecord& arrival, std::uint64_t tag) {
   model::Packet packet;
   packet.size = {arrival.bytes};

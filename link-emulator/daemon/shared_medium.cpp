@@ -16,7 +16,6 @@ namespace nagi::daemon {
 namespace {
 
 using model::AirFrame;
-using model::Instant;
 using model::StationIndex;
 using nlohmann::json;
 

@@ -42,7 +42,7 @@ class SharedMedium {
 
   /// Takes in what waits at the ports whose descriptors are in `readable`, or that cost nothing to
   /// ask, and brings the model to `now`, which was read before.
-  void bring_on(model::Instant now, const std::vector<int>& readable);
+  void bring_on(Instant now, const std::vector<int>& readable);
   /// Hands over what is due. Returns how many frames.
   std::size_t hand_over();
   /// Records what has left the model.
@@ -60,7 +60,7 @@ class SharedMedium {
   struct Due {
     model::StationIndex from;
     io::Frame frame;
-    model::Instant at;
+    Instant at;
     io::Slot original;
   };
   struct StationAccount {
@@ -70,7 +70,7 @@ class SharedMedium {
     std::uint64_t late_events = 0;
   };
   struct Arrival {
-    model::Instant at;
+    Instant at;
     model::StationIndex station;
     io::Arrival arrival;
   };

@@ -5,8 +5,6 @@
 
 namespace nagi::daemon {
 
-using model::Instant;
-
 VirtualTimeDriver::VirtualTimeDriver(const std::vector<LinkDirection*>& directions,
                                      const runtime::RealTime& time, io::FramePool& pool)
     : time_(time) {
@@ -15,8 +13,8 @@ VirtualTimeDriver::VirtualTimeDriver(const std::vector<LinkDirection*>& directio
   }
 }
 
-model::Duration VirtualTimeDriver::lookahead() const {
-  model::Duration minimum = model::Duration::max();
+Duration VirtualTimeDriver::lookahead() const {
+  Duration minimum = Duration::max();
   for (const Output& output : outputs_) {
     minimum = std::min(minimum, output.direction->lookahead());
   }

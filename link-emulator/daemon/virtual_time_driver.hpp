@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/units.hpp"
 #include "daemon/link_direction.hpp"
 #include "io/frame_pool.hpp"
 #include "io/port.hpp"
 #include "io/timed_sender.hpp"
-#include "model/units.hpp"
 #include "service/clock.hpp"
 #include "service/service.hpp"
 
@@ -25,7 +25,7 @@ class VirtualTimeDriver {
                     io::FramePool& pool);
 
   /// For how long frames need not be looked at; nothing: frames cannot be handed over ahead.
-  [[nodiscard]] model::Duration lookahead() const;
+  [[nodiscard]] Duration lookahead() const;
   /// Takes in all that has come, and hands over what is under way. Only where there is lookahead.
   runtime::Served serve_ahead();
 
@@ -40,7 +40,7 @@ class VirtualTimeDriver {
     std::uint64_t not_sent = 0;
   };
 
-  void hand_over(Output& output, model::Instant now);
+  void hand_over(Output& output, Instant now);
 
   std::vector<Output> outputs_;
   const runtime::RealTime& time_;

@@ -28,19 +28,10 @@ function(nagi_make_bounds)
 
 #include <cstdint>
 
-namespace nagi::model {
+#include \"base/bound.hpp\"
 
-/// The values that are accepted, both ends included.
-template <class Value>
-struct Bound {
-  Value minimum;
-  Value maximum;
-};
-
-namespace bounds {
-@constants@}  // namespace bounds
-
-}  // namespace nagi::model
+namespace nagi::model::bounds {
+@constants@}  // namespace nagi::model::bounds
 ")
 endfunction()
 nagi_make_bounds()

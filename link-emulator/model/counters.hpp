@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "model/units.hpp"
+#include "base/units.hpp"
 
 namespace nagi::model {
 

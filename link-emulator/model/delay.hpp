@@ -9,13 +9,13 @@
 #include <optional>
 #include <variant>
 
+#include "base/units.hpp"
 #include "model/jitter/exponential.hpp"
 #include "model/jitter/normal.hpp"
 #include "model/jitter/table.hpp"
 #include "model/jitter/uniform.hpp"
 #include "model/random.hpp"
 #include "model/trace.hpp"
-#include "model/units.hpp"
 
 namespace nagi::model {
 

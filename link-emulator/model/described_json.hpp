@@ -9,8 +9,8 @@
 #include <utility>
 #include <variant>
 
+#include "base/object_reader.hpp"
 #include "model/described.hpp"
-#include "model/object_reader.hpp"
 
 namespace nagi::model {
 

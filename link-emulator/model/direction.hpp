@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/units.hpp"
 #include "model/adaptation/rate_adaptation.hpp"
 #include "model/arq.hpp"
 #include "model/counters.hpp"
@@ -26,7 +27,6 @@
 #include "model/radio_outcomes.hpp"
 #include "model/random.hpp"
 #include "model/server.hpp"
-#include "model/units.hpp"
 
 namespace nagi::model {
 

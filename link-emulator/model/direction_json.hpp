@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/object_reader.hpp"
 #include "model/direction.hpp"
-#include "model/object_reader.hpp"
 
 namespace nagi::model {
 

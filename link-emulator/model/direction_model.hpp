@@ -9,10 +9,10 @@
 #include <optional>
 #include <vector>
 
+#include "base/interface.hpp"
+#include "base/units.hpp"
 #include "model/counters.hpp"
-#include "model/interface.hpp"
 #include "model/packet.hpp"
-#include "model/units.hpp"
 
 namespace nagi::model {
 

@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/units.hpp"
 #include "model/channel_draw.hpp"
-#include "model/units.hpp"
 
 namespace nagi::model {
 

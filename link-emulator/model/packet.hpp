@@ -7,7 +7,7 @@
 #include <limits>
 #include <optional>
 
-#include "model/units.hpp"
+#include "base/units.hpp"
 
 namespace nagi::model {
 

@@ -11,8 +11,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/units.hpp"
 #include "model/trace.hpp"
-#include "model/units.hpp"
 
 namespace nagi::model {
 

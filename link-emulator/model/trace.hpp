@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "model/units.hpp"
+#include "base/units.hpp"
 
 namespace nagi::model {
 

@@ -15,9 +15,9 @@
 #include <system_error>
 #include <utility>
 
+#include "base/text.hpp"
 #include "control/control_socket.hpp"
 #include "io/input_error.hpp"
-#include "model/text.hpp"
 #include "runtime/version.hpp"
 
 namespace nagi::runtime {
@@ -53,15 +53,15 @@ class CommandLine {
     } catch (const CLI::ParseError& error) {
       return app_.exit(error) == 0 ? 0 : 2;
     } catch (const InputError& error) {
-      spdlog::error("{}", model::printable(error.what()));
+      spdlog::error("{}", printable(error.what()));
       return 2;
     } catch (const std::system_error& error) {
       const bool forbidden = error.code().value() == EPERM || error.code().value() == EACCES;
-      spdlog::error("{}{}", model::printable(error.what()),
+      spdlog::error("{}{}", printable(error.what()),
                     forbidden ? "; run it as root, or with CAP_NET_RAW and CAP_NET_ADMIN" : "");
       return forbidden || error.code().value() == ENODEV ? 2 : 1;
     } catch (const std::exception& error) {
-      spdlog::error("{}", model::printable(error.what()));
+      spdlog::error("{}", printable(error.what()));
       return 1;
     }
   }

@@ -82,7 +82,7 @@ std::string answer(const std::string& line, const Handler& handler) {
     const JsonSource source("control message", line);
     try {
       return line_of(handler(source.value()));
-    } catch (const model::ConfigError& error) {
+    } catch (const ConfigError& error) {
       throw source.located(error);
     }
   } catch (const InputError& error) {
@@ -273,8 +273,8 @@ class Conversation {
         json answer = JsonSource(path_, unread_.substr(0, end)).value();
         unread_.erase(0, end + 1);
         if (!is_answer(answer)) {
-          throw InputError(path_ + ": an answer that none of our programs gives: " +
-                           model::shown(answer) + "; give the control socket of a running one");
+          throw InputError(path_ + ": an answer that none of our programs gives: " + shown(answer) +
+                           "; give the control socket of a running one");
         }
         return answer;
       }

@@ -18,16 +18,16 @@
 #include <string_view>
 #include <vector>
 
+#include "base/interface.hpp"
 #include "io/descriptor.hpp"
 #include "io/input_error.hpp"
-#include "model/interface.hpp"
 
 namespace nagi::runtime {
 
 using Handler = std::function<nlohmann::json(const nlohmann::json& request)>;
 
 /// A long request being answered.
-class LongRequest : public model::Interface {
+class LongRequest : public nagi::Interface {
  public:
   /// Takes the next piece of its line, of some thousand bytes, and does what there is to do about
   /// it. Returns the answer, if what is to come cannot change it.

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "model/json_text.hpp"
-#include "model/text.hpp"
+#include "base/json_text.hpp"
+#include "base/text.hpp"
 
 namespace nagi::runtime {
 
@@ -141,7 +141,7 @@ std::size_t members_in(const json& value) {
 /// The same of the text of a value: a colon each, beside those in strings.
 std::size_t members_in(const std::string& text) {
   std::size_t count = 0;
-  model::for_each_outside_strings(text, [&](std::size_t at) {
+  for_each_outside_strings(text, [&](std::size_t at) {
     count += text[at] == ':' ? 1 : 0;
     return true;
   });
@@ -153,8 +153,8 @@ std::size_t members_in(const std::string& text) {
 JsonSource::JsonSource(std::string name, std::string text, int first_line)
     : name_(std::move(name)), first_line_(first_line), text_(std::move(text)) {
   try {
-    value_ = model::parse_json(text_);
-  } catch (const model::JsonTextError& error) {
+    value_ = parse_json(text_);
+  } catch (const JsonTextError& error) {
     throw InputError(place(first_line_ - 1 + error.line()) + error.what());
   }
   if (members_in(value_) == members_in(text_)) return;
@@ -164,12 +164,12 @@ JsonSource::JsonSource(std::string name, std::string text, int first_line)
   std::map<std::string, int> lines;
   LineRecorder recorder(line, lines);
   walk(text_, line, recorder);
-  throw InputError(place(line) + model::shortened(recorder.repeated_key()) +
+  throw InputError(place(line) + shortened(recorder.repeated_key()) +
                    ": key given twice; remove one of them");
 }
 
 std::string JsonSource::place(int line) const {
-  return model::printable(name_) + ":" + std::to_string(line) + ": ";
+  return printable(name_) + ":" + std::to_string(line) + ": ";
 }
 
 JsonSource JsonSource::from_file(const std::string& path) {
@@ -177,13 +177,13 @@ JsonSource JsonSource::from_file(const std::string& path) {
   std::ostringstream text;
   if (file) text << file.rdbuf();
   if (!file) {
-    throw InputError(model::printable(path) + ": cannot read it: " + std::strerror(errno) +
+    throw InputError(printable(path) + ": cannot read it: " + std::strerror(errno) +
                      "; give the path of a JSON configuration");
   }
   return {path, text.str()};
 }
 
-InputError JsonSource::located(const model::ConfigError& error) const {
+InputError JsonSource::located(const ConfigError& error) const {
   int at = first_line_;
   std::map<std::string, int> lines;
   LineRecorder recorder(at, lines);
@@ -200,7 +200,7 @@ InputError JsonSource::located(const model::ConfigError& error) const {
   for (char& letter : key) {
     if (letter == '/') letter = '.';
   }
-  if (!key.empty()) key = model::shortened(key.substr(1), max_of_a_key) + ": ";
+  if (!key.empty()) key = shortened(key.substr(1), max_of_a_key) + ": ";
   return InputError{place(line) + key + error.what() + "; " + error.cure()};
 }
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/object_reader.hpp"
 #include "io/input_error.hpp"
-#include "model/object_reader.hpp"
 
 namespace nagi::runtime {
 
@@ -15,14 +15,14 @@ class JsonSource {
  public:
   /// Parses `text`, which came from `name` (a file's path, or words such as "control message").
   /// Throws InputError for a syntax error, a key given twice, or more levels than anybody needs
-  /// (model::max_nesting). `first_line`: the number of the line that it begins with.
+  /// (max_nesting). `first_line`: the number of the line that it begins with.
   JsonSource(std::string name, std::string text, int first_line = 1);
   /// Reads a file. Throws InputError also if it cannot be read.
   static JsonSource from_file(const std::string& path);
 
   [[nodiscard]] const nlohmann::json& value() const { return value_; }
   /// The error of a reader, with file and line.
-  [[nodiscard]] InputError located(const model::ConfigError& error) const;
+  [[nodiscard]] InputError located(const ConfigError& error) const;
 
  private:
   /// The beginning of an error.

@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 
+#include "base/units.hpp"
 #include "io/clock.hpp"
 #include "io/input_error.hpp"
-#include "model/units.hpp"
 
 namespace nagi::runtime {
 
@@ -30,19 +30,19 @@ class RealTime {
     epoch_monotonic_ = monotonic - age;
   }
 
-  [[nodiscard]] model::Instant now() const {
+  [[nodiscard]] Instant now() const {
     return held_ ? *held_ : from_monotonic(io::read_clock(CLOCK_MONOTONIC));
   }
   /// From now on now() is this instant, until it is held again: where time stands still while this
   /// process runs, reading it more often than after each sleep would only cost system calls.
   void hold() { held_ = from_monotonic(io::read_clock(CLOCK_MONOTONIC)); }
-  [[nodiscard]] model::Instant from_monotonic(std::int64_t monotonic_ns) const {
-    return model::Instant{model::Duration{monotonic_ns - epoch_monotonic_}};
+  [[nodiscard]] Instant from_monotonic(std::int64_t monotonic_ns) const {
+    return Instant{Duration{monotonic_ns - epoch_monotonic_}};
   }
-  [[nodiscard]] std::int64_t monotonic_ns(model::Instant instant) const {
+  [[nodiscard]] std::int64_t monotonic_ns(Instant instant) const {
     return instant.time_since_epoch().count() + epoch_monotonic_;
   }
-  [[nodiscard]] std::int64_t realtime_ns(model::Instant instant) const {
+  [[nodiscard]] std::int64_t realtime_ns(Instant instant) const {
     return instant.time_since_epoch().count() + epoch_realtime_;
   }
   [[nodiscard]] std::int64_t epoch_realtime_ns() const { return epoch_realtime_; }
@@ -52,7 +52,7 @@ class RealTime {
 
   std::int64_t epoch_realtime_ = 0;
   std::int64_t epoch_monotonic_ = 0;
-  std::optional<model::Instant> held_;
+  std::optional<Instant> held_;
 };
 
 }  // namespace nagi::runtime

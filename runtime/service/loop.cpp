@@ -15,9 +15,9 @@ namespace nagi::runtime {
 namespace {
 constexpr timespec no_time{0, 0};
 // With less it would look for frames more often than they come.
-constexpr model::Duration min_lookahead = std::chrono::microseconds(200);
+constexpr Duration min_lookahead = std::chrono::microseconds(200);
 // With more the rings would have to hold many frames.
-constexpr model::Duration max_lookahead = std::chrono::milliseconds(20);
+constexpr Duration max_lookahead = std::chrono::milliseconds(20);
 
 timespec timespec_of(std::int64_t ns) {
   ns = std::max<std::int64_t>(ns, 0);
@@ -86,7 +86,7 @@ void serve_in_virtual_time(Service& service, Watch& watch) {
   const std::vector<int>* readable = &none;
   while (!watch.ended()) {
     service.hold_time();
-    const model::Duration lookahead = service.lookahead();
+    const Duration lookahead = service.lookahead();
     const bool ahead = lookahead >= min_lookahead;
     const Served served = ahead ? service.serve_ahead() : service.serve(*readable);
     std::optional<std::int64_t> at = served.next_delivery_ns;

@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "base/units.hpp"
 #include "io/frame_pool.hpp"
 #include "io/open.hpp"
 #include "io/port.hpp"
-#include "model/units.hpp"
 #include "service/account.hpp"
 #include "service/settings.hpp"
 
@@ -29,7 +29,7 @@ struct Expected {
   /// time but loses nothing.
   std::size_t frames_in_flight = 0;
   /// The rates that frames come or go at; without a value: any.
-  std::vector<std::optional<model::Bitrate>> rates;
+  std::vector<std::optional<Bitrate>> rates;
 };
 constexpr std::uint64_t usual_frame_bits = 8 * 1000;
 

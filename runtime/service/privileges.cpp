@@ -19,9 +19,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/text.hpp"
 #include "io/input_error.hpp"
 #include "io/stop_signals.hpp"
-#include "model/text.hpp"
 
 namespace nagi::runtime {
 
@@ -108,7 +108,7 @@ void drop_privileges(const std::string& user, Privileges& privileges) {
     if (account == nullptr ||
         capng_change_id(static_cast<int>(account->pw_uid), static_cast<int>(account->pw_gid),
                         CAPNG_DROP_SUPP_GRP) != 0) {
-      throw std::runtime_error("could not become user " + model::shortened(user));
+      throw std::runtime_error("could not become user " + shortened(user));
     }
     io::die_with_parent();                    // a change of user forgets that
     if (getppid() != parent) raise(SIGTERM);  // it has died in between

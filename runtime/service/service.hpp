@@ -13,11 +13,11 @@
 #include <system_error>
 #include <vector>
 
+#include "base/interface.hpp"
+#include "base/units.hpp"
 #include "control/control_socket.hpp"
 #include "io/background_file.hpp"
 #include "io/input_error.hpp"
-#include "model/interface.hpp"
-#include "model/units.hpp"
 #include "service/privileges.hpp"
 #include "service/settings.hpp"
 
@@ -32,7 +32,7 @@ struct Served {
   bool quiet = true;        // nothing is held
 };
 
-class Service : public model::Interface {
+class Service : public nagi::Interface {
  public:
   /// Descriptors that become readable when frames wait.
   [[nodiscard]] virtual std::vector<int> descriptors() const = 0;
@@ -42,7 +42,7 @@ class Service : public model::Interface {
   virtual Served serve(const std::vector<int>& readable) = 0;
 
   /// For how long frames need not be looked at, as none of them is due sooner after it came.
-  [[nodiscard]] virtual model::Duration lookahead() const { return {}; }
+  [[nodiscard]] virtual Duration lookahead() const { return {}; }
   /// Takes in all that has come, and hands what is under way to the kernel, which sends each frame
   /// at its own instant. To be called again within lookahead(). Only with `virtual_time`, and where
   /// there is lookahead: when frames were sent is then only seen where they arrive.
@@ -50,7 +50,7 @@ class Service : public model::Interface {
   /// From now on this is the time, until this is called again (see RealTime::hold).
   virtual void hold_time() = 0;
 
-  /// Answers what the control socket is asked. Throws InputError or model::ConfigError.
+  /// Answers what the control socket is asked. Throws InputError or ConfigError.
   virtual nlohmann::json answer(const nlohmann::json& request) = 0;
   /// Answers long requests piece by piece; nothing: they are answered like others.
   virtual LongHandler long_handler() { return {}; }

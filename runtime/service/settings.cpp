@@ -6,14 +6,11 @@
 
 #include <limits>
 
-#include "model/text.hpp"
+#include "base/text.hpp"
 
 namespace nagi::runtime {
 
 namespace {
-
-using model::ConfigError;
-using model::ObjectReader;
 
 constexpr std::uint64_t schema_version = 1;
 constexpr std::uint64_t max_spin = 1'000'000;  // ns: who waits longer had better sleep
@@ -23,7 +20,7 @@ io::Choice read_io(const ObjectReader& reader) {
   if (choice == "best") return io::Choice::best;
   if (choice == "af_xdp") return io::Choice::af_xdp;
   if (choice == "af_packet") return io::Choice::af_packet;
-  throw ConfigError(reader.at("io"), "unknown packet I/O " + model::shown(choice),
+  throw ConfigError(reader.at("io"), "unknown packet I/O " + shown(choice),
                     R"(one of "best", "af_xdp", "af_packet")");
 }
 
@@ -31,7 +28,7 @@ OffloadPolicy read_offloads(const ObjectReader& reader) {
   const std::string policy = reader.text("offloads");
   if (policy == "switch_off") return OffloadPolicy::switch_off;
   if (policy == "refuse") return OffloadPolicy::refuse;
-  throw ConfigError(reader.at("offloads"), "unknown policy " + model::shown(policy),
+  throw ConfigError(reader.at("offloads"), "unknown policy " + shown(policy),
                     R"("switch_off" or "refuse")");
 }
 
@@ -66,7 +63,7 @@ void read_settings(const ObjectReader& reader, const std::string& program,
   if (reader.has("user")) {
     settings.user = reader.text("user");
     if (getpwnam(settings.user.c_str()) == nullptr) {
-      throw ConfigError(reader.at("user"), "there is no user " + model::shortened(settings.user),
+      throw ConfigError(reader.at("user"), "there is no user " + shortened(settings.user),
                         R"("nobody", or leave it out)");
     }
   }

@@ -22,8 +22,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/object_reader.hpp"
 #include "io/open.hpp"
-#include "model/object_reader.hpp"
 
 namespace nagi::runtime {
 
@@ -47,8 +47,8 @@ struct ServiceSettings {
 std::vector<std::string_view> settings_keys();
 
 /// Reads what is said above, after "schema_version", which must be 1. `program` is what errors call
-/// the reader. Throws model::ConfigError.
-void read_settings(const model::ObjectReader& reader, const std::string& program,
+/// the reader. Throws ConfigError.
+void read_settings(const ObjectReader& reader, const std::string& program,
                    ServiceSettings& settings);
 
 }  // namespace nagi::runtime

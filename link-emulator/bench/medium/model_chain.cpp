@@ -17,6 +17,7 @@
 namespace {
 
 using nlohmann::json;
+using namespace nagi;
 using namespace nagi::model;
 
 constexpr std::uint64_t udp_headers = 28;

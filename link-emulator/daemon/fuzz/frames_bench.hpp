@@ -70,7 +70,7 @@ struct FramesBench {
 
 inline model::DirectionConfig direction_config(const char* text) {
   const auto value = nlohmann::json::parse(text);
-  return model::read_direction(model::ObjectReader(value, nlohmann::json::json_pointer()));
+  return model::read_direction(ObjectReader(value, nlohmann::json::json_pointer()));
 }
 
 /// Takes what is due; everything that was offered has an end, or is held.

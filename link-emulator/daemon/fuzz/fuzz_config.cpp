@@ -26,10 +26,10 @@ void use(const MediumSettings& settings, std::uint64_t seed) {
       model::Packet packet{{40 + 100 * tag}, tag << 8 | station};
       packet.next_hop = tag % 5 == 0 ? model::everybody : (station + 1) % stations;
       if (*packet.next_hop == station) packet.next_hop = model::nobody;
-      medium.offer(station, packet, model::Instant{model::Duration(tag * 999)}, events);
+      medium.offer(station, packet, Instant{Duration(tag * 999)}, events);
     }
   }
-  medium.advance(model::Instant{std::chrono::seconds(1)}, events);
+  medium.advance(Instant{std::chrono::seconds(1)}, events);
   std::uint64_t held = 0;
   for (model::StationIndex station = 0; station < stations; ++station) held += medium.held(station);
   if (events.departures.size() + held != offered) std::abort();
@@ -41,7 +41,7 @@ void use(const model::DirectionConfig& config, std::uint64_t seed) {
   std::vector<model::Departure> departures;
   for (std::uint64_t tag = 0; tag < 20; ++tag) {
     direction.offer({{40 + 100 * tag}, tag, tag % 2 == 0 ? model::Ecn::ect0 : model::Ecn::ect1},
-                    model::Instant{model::Duration(tag * 999)}, departures);
+                    Instant{Duration(tag * 999)}, departures);
   }
   for (int i = 0; i < 1000; ++i) {
     const auto next = direction.next_event();

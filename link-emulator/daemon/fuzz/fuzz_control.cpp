@@ -16,22 +16,22 @@ using nlohmann::json;
 class Link {
  public:
   Link() {
-    config_.rate = model::Bitrate{10'000'000};
-    config_.delay = model::Duration{5'000'000};
+    config_.rate = Bitrate{10'000'000};
+    config_.delay = Duration{5'000'000};
     direction_.emplace(config_, 1, 0, model::DirectionName::forward);
     for (std::uint64_t tag = 0; tag < 20; ++tag) {
-      direction_->offer({{1000}, tag}, model::Instant{}, departures_);
+      direction_->offer({{1000}, tag}, Instant{}, departures_);
     }
   }
 
   json answer(const json& request) {
-    model::ObjectReader reader(request, json::json_pointer());
+    ObjectReader reader(request, json::json_pointer());
     reader.only({"command", "link", "direction", "config"});
     if (reader.text("command") != "set") {
-      throw model::ConfigError(reader.at("command"), "unknown command", "set");
+      throw ConfigError(reader.at("command"), "unknown command", "set");
     }
     const auto config = model::changed(config_, reader.any("config"), reader.at("config"));
-    direction_->change(config, model::Instant{model::Duration{1'000'000}}, departures_);
+    direction_->change(config, Instant{Duration{1'000'000}}, departures_);
     config_ = config;
     if (departures_.size() + direction_->held() != 20) std::abort();
     return {{"ok", true}, {"config", model::to_json(config)}};

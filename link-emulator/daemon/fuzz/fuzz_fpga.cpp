@@ -39,7 +39,7 @@ void converse(Bench& bench, int socket, bool is_virtual) {
         *ports[1 - i], bench.shared()));
   }
   const std::array<std::uint8_t, 114> frame{};
-  model::Instant now{model::Duration{1'000'000}};
+  Instant now{Duration{1'000'000}};
   for (int step = 0; step < 6; ++step) {
     if (step < 3) {
       for (const auto& port : ports) port->put(frame, bench.time.monotonic_ns(now));
@@ -50,7 +50,7 @@ void converse(Bench& bench, int socket, bool is_virtual) {
       take_due(*direction, bench.ports.pool());
       (void)direction->model().next_delivery();
     }
-    now += model::Duration{2'000'000};
+    now += Duration{2'000'000};
   }
   core->catch_up();
   for (const auto& direction : directions) {

@@ -46,14 +46,14 @@ void pass_link(Bench& bench, const model::DirectionConfig& config, fuzz::Pieces 
   LinkDirection direction(
       0, config, std::make_unique<model::Direction>(config, 1, 0, model::DirectionName::forward),
       nullptr, in, out, bench.shared());
-  model::Instant now{model::Duration{1'000'000}};
+  Instant now{Duration{1'000'000}};
   while (!input.is_empty()) {
-    now += model::Duration{(input.number<std::uint8_t>() >> 2) * 10'000};
+    now += Duration{(input.number<std::uint8_t>() >> 2) * 10'000};
     in.put(input.sized(), bench.time.monotonic_ns(now));
     direction.bring_on(direction.take_in(now));
     take_due(direction, bench.ports.pool());
   }
-  direction.bring_on(now + model::Duration{10'000'000'000});
+  direction.bring_on(now + Duration{10'000'000'000});
   take_due(direction, bench.ports.pool());
   const model::DirectionCounters& count = direction.model().counters();
   if (direction.model().held() != 0 || count.offered != direction.arrived()) std::abort();
@@ -72,7 +72,7 @@ void pass_medium(Bench& bench, fuzz::Pieces input) {
     given.push_back(ports.back().get());
   }
   SharedMedium air(0, bench.media.media[0], 1, given, bench.shared());
-  model::Instant now{model::Duration{1'000'000}};
+  Instant now{Duration{1'000'000}};
   const auto go_on = [&] {
     air.bring_on(now, {});
     air.hand_over();
@@ -80,11 +80,11 @@ void pass_medium(Bench& bench, fuzz::Pieces input) {
   };
   while (!input.is_empty()) {
     const auto head = input.number<std::uint8_t>();
-    now += model::Duration{(head >> 2) * 10'000};
+    now += Duration{(head >> 2) * 10'000};
     ports[(head & 3U) % 3]->put(input.sized(), bench.time.monotonic_ns(now));
     go_on();
   }
-  now += model::Duration{100'000'000'000};
+  now += Duration{100'000'000'000};
   go_on();
   for (model::StationIndex station = 0; station < 3; ++station) {
     const model::StationCounters& count = air.model().counters(station);

@@ -54,7 +54,7 @@ void answer_all(Bench& bench, const model::DirectionConfig& config, fuzz::Pieces
       0, config, std::make_unique<model::Direction>(config, 1, 0, model::DirectionName::forward),
       std::make_unique<RadioSocket>(ends[1], "fuzz"), in, out, bench.shared());
   const std::array<std::uint8_t, 100> frame{};
-  model::Instant now{model::Duration{1'000'000}};
+  Instant now{Duration{1'000'000}};
   for (int i = 0; i < 5; ++i) in.put(frame, bench.time.monotonic_ns(now));
   std::uint32_t turn = 0;
   std::uint32_t seen = 0;
@@ -65,7 +65,7 @@ void answer_all(Bench& bench, const model::DirectionConfig& config, fuzz::Pieces
   };
   go_on();
   while (!input.is_empty()) {
-    now += model::Duration{1'000'000};
+    now += Duration{1'000'000};
     const bool has_turn = input.number<std::uint8_t>() % 2 != 0;
     const auto bytes = input.sized();
     std::vector<std::uint8_t> answer(bytes.begin(), bytes.end());

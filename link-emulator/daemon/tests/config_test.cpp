@@ -46,7 +46,7 @@ TEST(Config, IsRead) {
   EXPECT_EQ(config.offloads, runtime::OffloadPolicy::switch_off);
   ASSERT_EQ(config.links.size(), 1u);
   EXPECT_EQ(config.links[0].b, "eth1");
-  EXPECT_EQ(std::get<model::Bitrate>(config.links[0].forward.rate), model::Bitrate{100'000'000});
+  EXPECT_EQ(std::get<Bitrate>(config.links[0].forward.rate), Bitrate{100'000'000});
 }
 
 TEST(Config, ErrorsNameFileLineAndKey) {

@@ -34,7 +34,7 @@ class DirectionRegisters {
     set_queue(std::get<model::DropTail>(config.queue));
     if (config.mark) set_mark(*config.mark);
     set(NAGI_FPGA_DIRECTION_OVERHEAD_BYTES, static_cast<std::uint32_t>(config.overhead.count));
-    const auto delay = std::get<model::Duration>(config.delay);
+    const auto delay = std::get<Duration>(config.delay);
     set_long(NAGI_FPGA_DIRECTION_DELAY_NS_LO, static_cast<std::uint64_t>(delay.count()));
     if (config.loss_at == model::LossPlace::ingress) mode_ |= NAGI_FPGA_MODE_LOSS_AT_INGRESS_MASK;
     std::visit([&](const auto& loss) { set_loss(loss, config); }, config.loss);
@@ -55,13 +55,12 @@ class DirectionRegisters {
       if (is_asked) lack(direction_, key, what);
     };
     lacks(std::holds_alternative<model::TokenBucket>(config.rate), "burst_bytes", "token bucket");
-    lacks(!std::holds_alternative<model::Unlimited>(config.rate) &&
-              !std::holds_alternative<model::Bitrate>(config.rate),
+    lacks(!std::holds_alternative<Unlimited>(config.rate) &&
+              !std::holds_alternative<Bitrate>(config.rate),
           "rate_trace", "rate that changes");
     lacks(!std::holds_alternative<model::DropTail>(config.queue), "queue",
           "queue discipline but drop_tail");
-    lacks(!std::holds_alternative<model::Duration>(config.delay), "delay_trace",
-          "delay that changes");
+    lacks(!std::holds_alternative<Duration>(config.delay), "delay_trace", "delay that changes");
     lacks(config.jitter.distribution.index() != 0, "jitter", "jitter");
     lacks(!config.keep_order, "keep_order", "packets out of order");
     lacks(config.arq.has_value(), "arq", "ARQ");
@@ -73,7 +72,7 @@ class DirectionRegisters {
   }
 
   void set_rate(const DirectionConfig& config) {
-    const auto* rate = std::get_if<model::Bitrate>(&config.rate);
+    const auto* rate = std::get_if<Bitrate>(&config.rate);
     if (rate == nullptr) mode_ |= NAGI_FPGA_MODE_UNLIMITED_RATE_MASK;
     set_long(NAGI_FPGA_DIRECTION_RATE_BPS_LO, rate == nullptr ? 1 : rate->bits_per_second);
   }
@@ -82,10 +81,10 @@ class DirectionRegisters {
     if (queue.counts_transmission) mode_ |= NAGI_FPGA_MODE_COUNTS_TRANSMISSION_MASK;
     std::uint64_t limit = 0;
     std::uint32_t kind = NAGI_FPGA_MODE_QUEUE_LIMIT_NONE;
-    if (const auto* packets = std::get_if<model::Packets>(&queue.limit)) {
+    if (const auto* packets = std::get_if<Packets>(&queue.limit)) {
       limit = packets->count;
       kind = NAGI_FPGA_MODE_QUEUE_LIMIT_PACKETS;
-    } else if (const auto* bytes = std::get_if<model::Bytes>(&queue.limit)) {
+    } else if (const auto* bytes = std::get_if<Bytes>(&queue.limit)) {
       limit = bytes->count;
       kind = NAGI_FPGA_MODE_QUEUE_LIMIT_BYTES;
     }
@@ -98,10 +97,9 @@ class DirectionRegisters {
     if (threshold == nullptr || threshold->weight != 1) {
       lack(direction_, "mark.weight", "average of the queue, but weight 1");
     }
-    const auto* bytes = std::get_if<model::Bytes>(&threshold->threshold);
-    set_long(
-        NAGI_FPGA_DIRECTION_MARK_THRESHOLD_LO,
-        bytes != nullptr ? bytes->count : std::get<model::Packets>(threshold->threshold).count);
+    const auto* bytes = std::get_if<Bytes>(&threshold->threshold);
+    set_long(NAGI_FPGA_DIRECTION_MARK_THRESHOLD_LO,
+             bytes != nullptr ? bytes->count : std::get<Packets>(threshold->threshold).count);
     set_mode(bytes != nullptr ? NAGI_FPGA_MODE_MARK_BYTES : NAGI_FPGA_MODE_MARK_PACKETS,
              NAGI_FPGA_MODE_MARK_SHIFT);
   }
@@ -132,7 +130,7 @@ class DirectionRegisters {
                NAGI_FPGA_MODE_BAD_TO_GOOD_CERTAIN_MASK);
   }
   void set_loss(const model::PoissonLoss& loss, const DirectionConfig& config) {
-    const auto* rate = std::get_if<model::Bitrate>(&config.rate);
+    const auto* rate = std::get_if<Bitrate>(&config.rate);
     if (rate == nullptr) lack(direction_, "loss", "Poisson losses without a rate");
     const auto mean_ps = loss.mean_interval(*rate, config.overhead);
     if (!mean_ps) return;  // no events

@@ -35,7 +35,6 @@ void require_same_version(const json& wanted) {
 }  // namespace
 
 LinkConfiguration read_configuration(std::span<const std::byte> request) {
-  using model::ObjectReader;
   const auto* text = reinterpret_cast<const char*>(request.data());
   const json wanted = json::parse(text, text + request.size(), nullptr, false);
   if (!wanted.is_object()) throw InputError("no configuration of a link");
@@ -46,12 +45,12 @@ LinkConfiguration read_configuration(std::span<const std::byte> request) {
     configuration.link = static_cast<std::uint32_t>(
         reader.whole("link", 0, std::numeric_limits<std::uint32_t>::max()));
     if (!reader.any("seed").is_number_unsigned()) {
-      throw model::ConfigError(reader.at("seed"), "no seed", "give a whole number of 64 bits");
+      throw ConfigError(reader.at("seed"), "no seed", "give a whole number of 64 bits");
     }
     configuration.seed = reader.any("seed").get<std::uint64_t>();
     configuration.directions = {model::read_direction(reader.object("forward")),
                                 model::read_direction(reader.object("backward"))};
-  } catch (const model::ConfigError& error) {
+  } catch (const ConfigError& error) {
     throw InputError(error.where().to_string() + ": " + error.what() + "; " + error.cure());
   }
   return configuration;

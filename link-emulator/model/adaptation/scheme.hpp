@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/units.hpp"
 #include "model/packet.hpp"
 #include "model/random.hpp"
-#include "model/units.hpp"
 
 namespace nagi::model {
 

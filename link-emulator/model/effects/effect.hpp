@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "model/interface.hpp"
+#include "base/interface.hpp"
 #include "model/packet.hpp"
 #include "model/random.hpp"
 

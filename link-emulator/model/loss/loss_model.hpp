@@ -9,11 +9,11 @@
 #include <memory>
 #include <optional>
 
+#include "base/interface.hpp"
+#include "base/units.hpp"
 #include "model/channel_key.hpp"
-#include "model/interface.hpp"
 #include "model/packet.hpp"
 #include "model/random.hpp"
-#include "model/units.hpp"
 
 namespace nagi::model {
 

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "model/interface.hpp"
-#include "model/units.hpp"
+#include "base/interface.hpp"
+#include "base/units.hpp"
 
 namespace nagi::model {
 

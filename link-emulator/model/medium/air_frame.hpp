@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/units.hpp"
 #include "model/medium/reach.hpp"
 #include "model/packet.hpp"
-#include "model/units.hpp"
 
 namespace nagi::model {
 

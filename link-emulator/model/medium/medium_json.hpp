@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/object_reader.hpp"
 #include "model/medium/medium.hpp"
-#include "model/object_reader.hpp"
 
 namespace nagi::model {
 

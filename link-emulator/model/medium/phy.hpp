@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
+#include "base/units.hpp"
 #include "model/medium/phy_tables.hpp"
-#include "model/units.hpp"
 
 namespace nagi::model {
 

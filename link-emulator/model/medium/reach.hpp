@@ -19,7 +19,7 @@
 #include <variant>
 #include <vector>
 
-#include "model/units.hpp"
+#include "base/units.hpp"
 
 namespace nagi::model {
 

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "model/units.hpp"
+#include "base/units.hpp"
 
 namespace nagi::model {
 

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "model/interface.hpp"
+#include "base/interface.hpp"
 #include "model/packet.hpp"
 #include "model/random.hpp"
 

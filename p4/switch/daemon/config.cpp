@@ -4,14 +4,13 @@
 #include <optional>
 #include <set>
 
-#include "model/text.hpp"
+#include "base/text.hpp"
+#include "model/bounds.hpp"
 
 namespace nagi::p4 {
 
 namespace {
 
-using model::ConfigError;
-using model::ObjectReader;
 using nlohmann::json;
 
 constexpr std::uint64_t max_packet_rate = 1'000'000'000;
@@ -26,8 +25,8 @@ bool is_given(const ObjectReader& reader, const std::string& key) {
 
 /// Replaces `value` if the key is there; null empties it.
 template <class Value, class Make>
-void read_limit(const ObjectReader& reader, const std::string& key,
-                model::Bound<std::uint64_t> bound, std::optional<Value>& value, Make make) {
+void read_limit(const ObjectReader& reader, const std::string& key, Bound<std::uint64_t> bound,
+                std::optional<Value>& value, Make make) {
   if (!reader.has(key)) return;
   if (!is_given(reader, key)) {
     value.reset();
@@ -49,7 +48,7 @@ std::string unshared(const ObjectReader& reader, const std::string& key,
                      std::set<std::string>& taken) {
   std::string name = reader.text(key);
   if (!taken.insert(name).second) {
-    throw ConfigError(reader.at(key), model::shortened(name) + " is used twice",
+    throw ConfigError(reader.at(key), shortened(name) + " is used twice",
                       "give every port its own");
   }
   return name;
@@ -109,7 +108,7 @@ SwitchConfig read(ObjectReader reader, Medium medium) {
   config.digests = optional_text(reader, "digests");
   config.queues = optional_text(reader, "queues");
   if (is_given(reader, "queue_interval_ns")) {
-    config.queue_interval = model::Duration{
+    config.queue_interval = Duration{
         static_cast<std::int64_t>(reader.whole("queue_interval_ns", min_interval, max_interval))};
   }
   std::set<Port> numbers;
@@ -151,17 +150,17 @@ std::vector<std::string_view> queue_keys() {
 
 void read_queue(const ObjectReader& reader, QueueConfig& queue) {
   const auto plain = [](std::uint64_t value) { return value; };
-  const auto bytes = [](std::uint64_t value) { return model::Bytes{value}; };
+  const auto bytes = [](std::uint64_t value) { return nagi::Bytes{value}; };
   read_limit(reader, "rate_bps", model::bounds::rate_bps, queue.rates.bits,
-             [](std::uint64_t value) { return model::Bitrate{value}; });
+             [](std::uint64_t value) { return Bitrate{value}; });
   read_limit(reader, "rate_pps", {1, max_packet_rate}, queue.rates.packets, plain);
   read_limit(reader, "depth_packets", model::bounds::queue_packets, queue.depth_packets, plain);
   read_limit(reader, "depth_bytes", model::bounds::queue_bytes, queue.depth_bytes, bytes);
   if (reader.has("overhead_bytes")) {
     queue.rates.overhead =
         is_given(reader, "overhead_bytes")
-            ? model::Bytes{reader.whole("overhead_bytes", model::bounds::overhead_bytes)}
-            : model::Bytes{};
+            ? nagi::Bytes{reader.whole("overhead_bytes", model::bounds::overhead_bytes)}
+            : nagi::Bytes{};
   }
 }
 

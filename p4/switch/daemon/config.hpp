@@ -55,7 +55,7 @@ struct SwitchConfig : runtime::ServiceSettings {
   std::string entries;
   std::string digests;
   std::string queues;
-  model::Duration queue_interval = std::chrono::milliseconds(10);
+  Duration queue_interval = std::chrono::milliseconds(10);
   std::optional<Port> cpu_port;
   std::vector<PortConfig> ports;
 };
@@ -69,8 +69,8 @@ SwitchConfig read_config(const runtime::JsonSource& source, Medium medium);
 /// The keys of rates, overhead and depths.
 std::vector<std::string_view> queue_keys();
 /// Reads rates, overhead and depths over what `queue` has; null takes one away.
-/// Throws model::ConfigError.
-void read_queue(const model::ObjectReader& reader, QueueConfig& queue);
+/// Throws ConfigError.
+void read_queue(const ObjectReader& reader, QueueConfig& queue);
 /// The same, as JSON.
 nlohmann::json to_json(const QueueConfig& queue);
 

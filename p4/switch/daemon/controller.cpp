@@ -18,8 +18,6 @@ namespace nagi::p4 {
 
 namespace {
 
-using model::ConfigError;
-using model::ObjectReader;
 using nlohmann::json;
 
 /// Operations that stand in no batch.

@@ -30,8 +30,8 @@
 #include <string>
 #include <vector>
 
+#include "base/object_reader.hpp"
 #include "control/control_socket.hpp"
-#include "model/object_reader.hpp"
 #include "switch/daemon/switch.hpp"
 
 namespace nagi::p4 {
@@ -50,7 +50,7 @@ class Controller {
   };
   Controller(Switch& controlled, Driver driver) : switch_(controlled), driver_(std::move(driver)) {}
 
-  /// Throws model::ConfigError or InputError if a request is refused: nothing has happened then.
+  /// Throws ConfigError or InputError if a request is refused: nothing has happened then.
   nlohmann::json answer(const nlohmann::json& request);
   [[nodiscard]] bool stopped() const { return stopped_; }
 
@@ -83,12 +83,12 @@ class Controller {
 
  private:
   /// Performs what may stand in a batch. What it does to queues is noted in `changes`.
-  nlohmann::json perform_one(model::ObjectReader& reader, const std::string& op,
+  nlohmann::json perform_one(ObjectReader& reader, const std::string& op,
                              std::vector<Change>& changes);
-  nlohmann::json queue_set(model::ObjectReader& reader, std::vector<Change>& changes);
+  nlohmann::json queue_set(ObjectReader& reader, std::vector<Change>& changes);
   nlohmann::json events();
-  nlohmann::json packet_out(const model::ObjectReader& reader);
-  nlohmann::json batch(model::ObjectReader& reader);
+  nlohmann::json packet_out(const ObjectReader& reader);
+  nlohmann::json batch(ObjectReader& reader);
   void change_queues(const std::vector<Change>& changes);
 
   Switch& switch_;

@@ -9,7 +9,6 @@
 
 namespace nagi::p4 {
 
-using model::Instant;
 using nlohmann::json;
 
 namespace {
@@ -151,7 +150,7 @@ void LiveSwitch::hand_over(LivePort& port) {
   const double each = all / static_cast<double>(frames_.size());
   double waited = 0;
   for (const Departure& departure : port.due) {
-    port.account.handed_over(departure, begun + model::Duration{static_cast<std::int64_t>(waited)});
+    port.account.handed_over(departure, begun + Duration{static_cast<std::int64_t>(waited)});
     waited += each;
   }
   port.due.clear();

@@ -76,7 +76,7 @@ void LongBatch::perform(const std::string& operation) {
     const auto where = json::json_pointer("/operations") / performed_;
     const json answer = batch_->perform(source->value(), where);
     answers_ += (performed_ == 0 ? "" : ",") + runtime::line_of(answer);
-  } catch (const model::ConfigError& error) {
+  } catch (const ConfigError& error) {
     throw source->located(error);
   } catch (const InputError& error) {
     refuse(error);
@@ -100,11 +100,10 @@ std::string LongBatch::finish() {
                            [&](const json& request) { return controller_.answer(request); });
   }
   const std::string checked = runtime::answer(text_.rest(), [](const json& request) {
-    model::ObjectReader reader(request, json::json_pointer());
+    ObjectReader reader(request, json::json_pointer());
     if (const std::string op = reader.text("op"); op != "batch") {
-      throw model::ConfigError(reader.at("operations"),
-                               "unknown key operations of " + model::shown(op),
-                               "give it to a batch");
+      throw ConfigError(reader.at("operations"), "unknown key operations of " + shown(op),
+                        "give it to a batch");
     }
     reader.only({"op", "operations"});
     (void)reader.array("operations");

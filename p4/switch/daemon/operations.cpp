@@ -15,8 +15,6 @@ namespace nagi::p4 {
 
 namespace {
 
-using model::ConfigError;
-using model::ObjectReader;
 using nlohmann::json;
 
 constexpr std::uint64_t most_32 = std::numeric_limits<std::uint32_t>::max();
@@ -94,7 +92,7 @@ Bytes number(const json& value, const Where& where) {
   if (value.is_string()) {
     if (auto bytes = number_in(value.get_ref<const std::string&>())) return *bytes;
   }
-  throw ConfigError(where(), "no number: " + model::shown(value),
+  throw ConfigError(where(), "no number: " + shown(value),
                     R"(write an integer from 0 on, "0x...", or an address: "10.0.0.1", )"
                     R"("2001:db8::1", "02:00:00:00:00:01")");
 }
@@ -119,7 +117,7 @@ Match match_text(const std::string& text, const json& value, const Where& where)
   const char* end = text.data() + text.size();
   const auto read = std::from_chars(text.data() + slash + 1, end, length);
   if (!bytes || read.ec != std::errc() || read.ptr != end || length > max_bits) {
-    throw ConfigError(where(), "no prefix: " + model::shown(text), R"(write it as "10.0.0.0/8")");
+    throw ConfigError(where(), "no prefix: " + shown(text), R"(write it as "10.0.0.0/8")");
   }
   return Prefix{*bytes, length};
 }
@@ -214,7 +212,7 @@ std::vector<Copies> read_copies(ObjectReader& reader) {
     for (std::size_t port = 0; port < ports.size(); ++port) {
       const json& value = ports[port];
       if (!is_natural(value) || value.get<std::uint64_t>() > 511) {
-        throw ConfigError(item.at("ports") / port, "no port: " + model::shown(value),
+        throw ConfigError(item.at("ports") / port, "no port: " + shown(value),
                           "write a whole number from 0 to 511");
       }
       copies.ports.push_back(value.get<Port>());
@@ -666,7 +664,7 @@ json perform(Control& control, ObjectReader& reader, const std::string& op) {
     std::ranges::sort(names);
     std::string known;
     for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
-    throw ConfigError(reader.at("op"), "unknown operation " + model::shown(op),
+    throw ConfigError(reader.at("op"), "unknown operation " + shown(op),
                       "one of " + known +
                           ", batch, digests, events, packet_out, pipeline_check, pipeline_read, "
                           "pipeline_set, queue_set, show, stop");
@@ -685,7 +683,7 @@ std::vector<std::uint8_t> read_packet(const ObjectReader& reader) {
       if (auto bytes = hexadecimal(digits, max_digits_of_packet)) return *bytes;
     }
   }
-  throw ConfigError(reader.at("bytes"), "no bytes: " + model::shown(value),
+  throw ConfigError(reader.at("bytes"), "no bytes: " + shown(value),
                     R"(write two hexadecimal digits a byte: "0a1b2c")");
 }
 

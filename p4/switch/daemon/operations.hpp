@@ -59,17 +59,17 @@
 #include <string>
 #include <vector>
 
-#include "model/object_reader.hpp"
+#include "base/object_reader.hpp"
 #include "program/control.hpp"
 
 namespace nagi::p4 {
 
-/// Performs an operation and returns its answer. Throws model::ConfigError if it is no good,
+/// Performs an operation and returns its answer. Throws ConfigError if it is no good,
 /// InputError if the machine refuses; nothing has happened then.
-nlohmann::json perform(Control& control, model::ObjectReader& reader, const std::string& op);
+nlohmann::json perform(Control& control, ObjectReader& reader, const std::string& op);
 
 /// Bytes of a packet as "bytes" has them: two hexadecimal digits each.
-std::vector<std::uint8_t> read_packet(const model::ObjectReader& reader);
+std::vector<std::uint8_t> read_packet(const ObjectReader& reader);
 std::string hexadecimal_of(const std::vector<std::uint8_t>& bytes);
 
 /// An entry as table_read has it.

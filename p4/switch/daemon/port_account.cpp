@@ -24,7 +24,7 @@ json rates_of(const AchievedRate::Sum& sum) {
 
 }  // namespace
 
-void PortAccount::changed(const QueueConfig& queue, model::Instant at) {
+void PortAccount::changed(const QueueConfig& queue, Instant at) {
   rate_.end();
   changes_.push_back({{"at_ns", at.time_since_epoch().count()}, {"queue", p4::to_json(queue)}});
 }

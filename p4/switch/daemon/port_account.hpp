@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "model/units.hpp"
+#include "base/units.hpp"
 #include "service/histogram.hpp"
 #include "switch/daemon/switch.hpp"
 
@@ -19,17 +19,17 @@ namespace nagi::p4 {
 /// of a hand-over at both ends.
 class AchievedRate {
  public:
-  static constexpr model::Duration shortest = std::chrono::milliseconds(100);
+  static constexpr Duration shortest = std::chrono::milliseconds(100);
 
   struct Sum {
     std::uint64_t intervals = 0;
     std::uint64_t packets = 0;
-    model::Bytes bytes;  // counted by the server
-    model::Duration length{};
+    nagi::Bytes bytes;  // counted by the server
+    Duration length{};
   };
 
   /// A packet was handed over at an instant.
-  void add(const Departure& departure, model::Instant handed_over) {
+  void add(const Departure& departure, Instant handed_over) {
     if (!departure.follows) {
       end();
       begun_ = handed_over;
@@ -58,21 +58,21 @@ class AchievedRate {
  private:
   Sum sum_;
   Sum going_;
-  model::Instant begun_{};
-  model::Instant last_{};
+  Instant begun_{};
+  Instant last_{};
 };
 
 class PortAccount {
  public:
   /// A frame came in, `late` after the switch had moved past the instant it is stamped with.
-  void came(model::Duration late) { arrival_lateness_.add(late.count()); }
-  void handed_over(const Departure& departure, model::Instant at) {
+  void came(Duration late) { arrival_lateness_.add(late.count()); }
+  void handed_over(const Departure& departure, Instant at) {
     const std::int64_t late = (at - departure.at).count();
     added_delay_.add(late);
     if (late > late_event_ns) ++late_events_;
     rate_.add(departure, at);
   }
-  void changed(const QueueConfig& queue, model::Instant at);
+  void changed(const QueueConfig& queue, Instant at);
 
   /// The account of a port of `whole`, as of now.
   [[nodiscard]] nlohmann::json to_json(const Switch& whole, std::size_t port) const;

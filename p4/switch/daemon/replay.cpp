@@ -28,8 +28,6 @@ namespace {
 
 using captures::CaptureError;
 using captures::CaptureFile;
-using model::Duration;
-using model::Instant;
 using nlohmann::json;
 
 constexpr std::uint32_t ethernet = 1;  // LINKTYPE_ETHERNET

@@ -18,8 +18,6 @@ namespace nagi::p4 {
 
 namespace {
 
-using model::ConfigError;
-using model::ObjectReader;
 using nlohmann::json;
 
 constexpr std::uint64_t max_us = 1ULL << 40;  // a fortnight
@@ -42,8 +40,7 @@ class Simulation {
                               [this] { return account(); }}) {
     if (!config.entries.empty()) controller_.load(config.entries);
     if (logs_.wants_samples()) {
-      switch_.sample_every(config.queue_interval,
-                           [this](model::Instant) { logs_.sample(switch_); });
+      switch_.sample_every(config.queue_interval, [this](Instant) { logs_.sample(switch_); });
     }
   }
 

@@ -128,15 +128,15 @@ std::optional<std::size_t> Switch::place_of(Port number) const {
   return static_cast<std::size_t>(place_of_[number]);
 }
 
-std::optional<model::Instant> Switch::next_departure() const {
-  std::optional<model::Instant> next;
+std::optional<Instant> Switch::next_departure() const {
+  std::optional<Instant> next;
   for (const SwitchPort& port : ports_) {
     if (port.sending && (!next || port.sending->at < *next)) next = port.sending->at;
   }
   return next;
 }
 
-void Switch::arrive(std::size_t place, const io::Frame& frame, model::Instant at) {
+void Switch::arrive(std::size_t place, const io::Frame& frame, Instant at) {
   advance(at);
   SwitchPort& port = ports_[place];
   ++port.in.received;
@@ -155,11 +155,11 @@ void Switch::arrive(std::size_t place, const io::Frame& frame, model::Instant at
   headers_.release(origin.headers);
 }
 
-void Switch::advance(model::Instant to) {
+void Switch::advance(Instant to) {
   assert(to >= now_);
   for (;;) {
     const auto next = std::ranges::min_element(ports_, {}, [](const SwitchPort& port) {
-      return port.sending ? port.sending->at : model::Instant::max();
+      return port.sending ? port.sending->at : Instant::max();
     });
     if (!next->sending || next->sending->at > to) break;
     move_to(next->sending->at);
@@ -172,7 +172,7 @@ void Switch::advance(model::Instant to) {
   if (!replaced_machines_.empty()) forget_replaced();
 }
 
-void Switch::move_to(model::Instant at) {
+void Switch::move_to(Instant at) {
   while (next_sample_ <= at) {
     now_ = next_sample_;
     next_sample_ += interval_;
@@ -181,7 +181,7 @@ void Switch::move_to(model::Instant at) {
   now_ = at;
 }
 
-void Switch::sample_every(model::Duration interval, std::function<void(model::Instant)> sample) {
+void Switch::sample_every(Duration interval, std::function<void(Instant)> sample) {
   interval_ = interval;
   sample_ = std::move(sample);
   next_sample_ = now_ + interval;
@@ -217,7 +217,7 @@ void Switch::offer(Queued& queued, const Origin& origin) {
     run_egress_of_no_port(queued, origin);
     return;
   }
-  const model::Bytes size = ip_bytes(queued.packet->size());
+  const nagi::Bytes size = ip_bytes(queued.packet->size());
   Item item{std::move(queued.packet), origin};
   headers_.share(origin.headers);
   if (ports_[*place].out.pass(queued.priority, now_)) {
@@ -254,8 +254,8 @@ void Switch::run_egress(std::size_t place, OutputPort<Item>::Taken& taken) {
   if (tell_drops(machine, place, Drop::Side::out, origin) != 0 && !frame) port.out.drop();
   headers_.release(origin.headers);
   if (!frame) return;
-  const model::Bytes size = ip_bytes(frame->length);
-  const model::Instant until = port.out.send(size, now_);
+  const nagi::Bytes size = ip_bytes(frame->length);
+  const Instant until = port.out.send(size, now_);
   if (place == configured_) {
     hand_to_controller(*frame);
     return;

@@ -24,9 +24,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/units.hpp"
 #include "io/frame_pool.hpp"
 #include "io/port.hpp"
-#include "model/units.hpp"
 #include "program/machine.hpp"
 #include "switch/daemon/config.hpp"
 #include "switch/daemon/header_store.hpp"
@@ -40,7 +40,7 @@ constexpr std::size_t slot_bytes = 16 * 1024;
 constexpr std::uint16_t headroom = io::FramePool::registered_headroom;
 
 /// The bytes of a frame that rates and limits count: without the Ethernet header.
-inline model::Bytes ip_bytes(std::size_t frame_bytes) {
+inline nagi::Bytes ip_bytes(std::size_t frame_bytes) {
   constexpr std::size_t ethernet_header = 14;
   return {frame_bytes - std::min(frame_bytes, ethernet_header)};
 }
@@ -49,8 +49,8 @@ inline model::Bytes ip_bytes(std::size_t frame_bytes) {
 struct Departure {
   std::size_t port = 0;
   io::Frame frame;
-  model::Instant at;     // when its last bit was sent
-  model::Bytes counted;  // by the port's server
+  Instant at;            // when its last bit was sent
+  nagi::Bytes counted;   // by the port's server
   bool follows = false;  // it was begun at the end of the one before: the port was backlogged
 };
 
@@ -60,7 +60,7 @@ struct Drop {
 
   std::size_t port = 0;  // where it had come in, or should have left
   Side side = Side::in;
-  model::Instant at;
+  Instant at;
   std::string_view cause;
   const Headers& headers;  // as it came
 };
@@ -68,7 +68,7 @@ struct Drop {
 /// Of packets that came in at a port.
 struct InputCounters {
   std::uint64_t received = 0;
-  model::Bytes received_bytes;
+  nagi::Bytes received_bytes;
   std::uint64_t dropped_by_program = 0;  // before a queue
   std::uint64_t no_such_port = 0;        // left egress for a port that is not in the configuration
 };
@@ -76,7 +76,7 @@ struct InputCounters {
 /// A packet that left by the controller's port.
 struct PacketIn {
   std::vector<std::uint8_t> bytes;
-  model::Instant at;
+  Instant at;
 };
 
 class Switch {
@@ -90,7 +90,7 @@ class Switch {
   ~Switch();
 
   /// A frame comes in at a port. Takes its slot. `at` must not lie before now().
-  void arrive(std::size_t port, const io::Frame& frame, model::Instant at);
+  void arrive(std::size_t port, const io::Frame& frame, Instant at);
   /// The same of a frame in no slot yet, now. It must fit one.
   void arrive(std::size_t port, const std::vector<std::uint8_t>& bytes);
   /// The same of a frame that the controller sends: it comes in by the controller's port, now.
@@ -106,20 +106,20 @@ class Switch {
   [[nodiscard]] std::uint64_t replaced() const { return replaced_; }
 
   /// Everything until `to`, which is included and must not lie before now(), happens.
-  void advance(model::Instant to);
-  [[nodiscard]] model::Instant now() const { return now_; }
+  void advance(Instant to);
+  [[nodiscard]] Instant now() const { return now_; }
   [[nodiscard]] std::uint64_t now_us() const {
     return static_cast<std::uint64_t>(now_.time_since_epoch().count()) / 1000;
   }
   /// When a frame next leaves, as far as is known; nothing if none is held.
-  [[nodiscard]] std::optional<model::Instant> next_departure() const;
+  [[nodiscard]] std::optional<Instant> next_departure() const;
   /// What has left; to be emptied by the caller. In the order of instants.
   [[nodiscard]] std::vector<Departure>& departures() { return departures_; }
 
   /// Goes on by other rates and limits of a port from now() on: see OutputPort::change.
   void change(std::size_t port, const QueueConfig& queue);
   /// Has `sample` called every `interval`, with the instant, when all before it has happened.
-  void sample_every(model::Duration interval, std::function<void(model::Instant)> sample);
+  void sample_every(Duration interval, std::function<void(Instant)> sample);
 
   /// Without the controller's.
   [[nodiscard]] std::size_t ports() const { return configured_; }
@@ -166,7 +166,7 @@ class Switch {
     std::optional<Departure> sending;
     InputCounters in;
   };
-  void move_to(model::Instant at);
+  void move_to(Instant at);
   void settle();
   void offer(Queued& queued, const Origin& origin);
   void serve(std::size_t place);
@@ -198,14 +198,14 @@ class Switch {
   std::vector<PacketIn> packets_in_;
   std::uint64_t packets_in_lost_ = 0;
   std::array<std::int16_t, max_ports + 1> place_of_{};  // by number; -1: there is none
-  model::Instant now_{};
+  Instant now_{};
   std::vector<Departure> departures_;
   std::vector<Queued> queued_;   // what the machine has handed over and is to be queued,
   std::vector<Origin> origins_;  // and where that is from
   std::uint64_t endless_copies_ = 0;
-  std::function<void(model::Instant)> sample_;
-  model::Duration interval_{};
-  model::Instant next_sample_ = model::Instant::max();
+  std::function<void(Instant)> sample_;
+  Duration interval_{};
+  Instant next_sample_ = Instant::max();
 };
 
 }  // namespace nagi::p4

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/json_at.hpp"
 
+#include "base/object_reader.hpp"
 #include "io/input_error.hpp"
-#include "model/object_reader.hpp"
 
 namespace nagi::p4 {
 
@@ -100,7 +100,7 @@ std::string JsonAt::source() const {
 std::string JsonAt::what_it_is() const {
   if (value_->is_object()) return "an object";
   if (value_->is_array()) return "an array";
-  return model::shown(*value_);
+  return shown(*value_);
 }
 
 }  // namespace nagi::p4

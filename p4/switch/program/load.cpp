@@ -3,8 +3,8 @@
 // What a program declares: headers, arrays, calculations, lists.
 #include <algorithm>
 
+#include "base/json_text.hpp"
 #include "io/input_error.hpp"
-#include "model/json_text.hpp"
 #include "program/loader.hpp"
 #include "program/state.hpp"
 
@@ -662,8 +662,8 @@ std::unique_ptr<Compiled> Loader::load() {
 Program load_program(const std::string& text, const std::string& file) {
   nlohmann::json root;
   try {
-    root = model::parse_json(text, max_nesting);
-  } catch (const model::JsonTextError& error) {
+    root = parse_json(text, max_nesting);
+  } catch (const JsonTextError& error) {
     throw InputError(file + ":" + std::to_string(error.line()) + ": " + error.what() +
                      ", or compile the program again with p4c");
   }

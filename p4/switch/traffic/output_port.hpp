@@ -27,7 +27,7 @@ namespace nagi::p4 {
 struct QueueConfig {
   Rates rates;
   std::optional<std::uint64_t> depth_packets;  // nothing: no limit
-  std::optional<model::Bytes> depth_bytes;
+  std::optional<nagi::Bytes> depth_bytes;
   std::uint32_t priorities = 1;
 };
 
@@ -39,9 +39,9 @@ struct OutputCounters {
   std::uint64_t no_such_priority = 0;
   std::uint64_t dropped_in_egress = 0;
   std::uint64_t sent = 0;
-  model::Bytes sent_bytes;    // without overhead
-  model::Bytes served_bytes;  // with it
-  model::Duration serving{};  // time the server was busy
+  nagi::Bytes sent_bytes;    // without overhead
+  nagi::Bytes served_bytes;  // with it
+  Duration serving{};        // time the server was busy
 };
 
 /// `Item`: what a packet is to the caller; it is moved.
@@ -53,8 +53,7 @@ class OutputPort {
 
   /// A packet of `size` comes. Takes it from `item`, unless it is refused. A free server has to be
   /// given it before the next one comes: see take().
-  std::optional<Refusal> offer(Item& item, model::Bytes size, std::uint32_t priority,
-                               model::Instant at) {
+  std::optional<Refusal> offer(Item& item, nagi::Bytes size, std::uint32_t priority, Instant at) {
     if (priority >= queues_.size()) {
       ++counters_.no_such_priority;
       return Refusal::no_such_priority;
@@ -76,7 +75,7 @@ class OutputPort {
 
   /// A packet comes that need not wait, as nothing does and the server is free: it counts as if it
   /// had been offered and taken. False if it has to be offered.
-  bool pass(std::uint32_t priority, model::Instant at) {
+  bool pass(std::uint32_t priority, Instant at) {
     if (priority >= queues_.size() || depth_.now().packets != 0 || is_busy(at)) return false;
     ++counters_.queued;
     return true;
@@ -86,13 +85,13 @@ class OutputPort {
   struct Taken {
     Item item;
     std::uint32_t priority = 0;
-    model::Instant queued{};
+    Instant queued{};
     std::uint32_t depth_at_enqueue = 0;  // packets in the same queue before it
     std::uint32_t depth_at_dequeue = 0;  // packets left in it
   };
   /// The next packet, if there is one and the server is free at `at`. The caller says what becomes
   /// of it, by send() or drop(), before it asks again.
-  std::optional<Taken> take(model::Instant at) {
+  std::optional<Taken> take(Instant at) {
     if (is_busy(at)) return std::nullopt;
     for (std::size_t priority = queues_.size(); priority-- > 0;) {
       Queue& queue = queues_[priority];
@@ -109,9 +108,9 @@ class OutputPort {
     return std::nullopt;
   }
   /// It is sent as `size` bytes from `at` on. Returns until when.
-  model::Instant send(model::Bytes size, model::Instant at) {
+  Instant send(nagi::Bytes size, Instant at) {
     follows_ = at == server_.until();
-    const model::Instant until = server_.begin(size, at);
+    const Instant until = server_.begin(size, at);
     ++counters_.sent;
     counters_.sent_bytes += size;
     counters_.served_bytes += server_.counted(size);
@@ -122,21 +121,21 @@ class OutputPort {
   void drop() { ++counters_.dropped_in_egress; }
 
   /// What the server counts of a packet.
-  [[nodiscard]] model::Bytes counted(model::Bytes size) const { return server_.counted(size); }
+  [[nodiscard]] nagi::Bytes counted(nagi::Bytes size) const { return server_.counted(size); }
   /// Whether a packet is being sent. At the instant of its end it is not.
-  [[nodiscard]] bool is_busy(model::Instant at) const { return server_.until() > at; }
+  [[nodiscard]] bool is_busy(Instant at) const { return server_.until() > at; }
   /// When the packet sent last has been sent, or will have been.
-  [[nodiscard]] model::Instant busy_until() const { return server_.until(); }
+  [[nodiscard]] Instant busy_until() const { return server_.until(); }
   /// Whether the packet sent last was begun at the end of the one before: the port was backlogged.
   [[nodiscard]] bool follows() const { return follows_; }
 
   /// Goes on by other rates and limits from `at`. No packet is lost by it: what waits stays, even
   /// over a smaller limit; what is being sent goes on at the new rate. The number of priorities
   /// stays as it is.
-  void change(const QueueConfig& config, model::Instant at) {
-    const model::Instant before = server_.until();
+  void change(const QueueConfig& config, Instant at) {
+    const Instant before = server_.until();
     const bool busy = is_busy(at);
-    const model::Instant until = server_.change(config.rates, at);
+    const Instant until = server_.change(config.rates, at);
     if (busy) counters_.serving += until - before;
     config_.rates = config.rates;
     config_.depth_packets = config.depth_packets;
@@ -149,21 +148,21 @@ class OutputPort {
   /// Of what waits in all queues.
   [[nodiscard]] const QueueStatistics& depth() const { return depth_; }
   /// The same since this was last called.
-  QueueStatistics::Stretch take_depth(model::Instant at) { return depth_.take(at); }
+  QueueStatistics::Stretch take_depth(Instant at) { return depth_.take(at); }
 
  private:
   struct Waiting {
     Item item;
-    model::Bytes size;
-    model::Instant at;
+    nagi::Bytes size;
+    Instant at;
     std::uint32_t before;
   };
   struct Queue {
     std::deque<Waiting> waiting;
-    model::Bytes bytes;
+    nagi::Bytes bytes;
   };
 
-  [[nodiscard]] bool has_room(const Queue& queue, model::Bytes size) const {
+  [[nodiscard]] bool has_room(const Queue& queue, nagi::Bytes size) const {
     if (config_.depth_packets && queue.waiting.size() >= *config_.depth_packets) return false;
     return !config_.depth_bytes || queue.bytes + size <= *config_.depth_bytes;
   }

@@ -9,15 +9,15 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/units.hpp"
 #include "model/server.hpp"
-#include "model/units.hpp"
 
 namespace nagi::p4 {
 
 struct Rates {
-  std::optional<model::Bitrate> bits;    // a second; of the packet's size plus overhead
+  std::optional<Bitrate> bits;           // a second; of the packet's size plus overhead
   std::optional<std::uint64_t> packets;  // a second
-  model::Bytes overhead;                 // framing, a packet
+  nagi::Bytes overhead;                  // framing, a packet
   bool operator==(const Rates&) const = default;
 };
 
@@ -31,7 +31,7 @@ class PortServer {
 
   /// Begins to send a packet of `size` at `at`, which must not lie before until(). Returns when it
   /// will have been sent.
-  model::Instant begin(model::Bytes size, model::Instant at) {
+  Instant begin(nagi::Bytes size, Instant at) {
     if (!is_limited_) return bits_until_ = packets_until_ = at;
     bits_until_ = bits_.begin(size + overhead_, at, at == bits_until_);
     packets_until_ = packets_.begin(one_packet, at, at == packets_until_);
@@ -39,7 +39,7 @@ class PortServer {
   }
   /// Goes on at other rates. Returns when the packet that is being sent, if there is one, will now
   /// have been sent; its overhead stays what it was.
-  model::Instant change(const Rates& rates, model::Instant at) {
+  Instant change(const Rates& rates, Instant at) {
     overhead_ = rates.overhead;
     is_limited_ = rates.bits || rates.packets;
     bits_until_ = bits_.change(of_bits(rates), at);
@@ -47,29 +47,29 @@ class PortServer {
     return until();
   }
   /// When the packet begun last has been sent.
-  [[nodiscard]] model::Instant until() const { return std::max(bits_until_, packets_until_); }
+  [[nodiscard]] Instant until() const { return std::max(bits_until_, packets_until_); }
   /// What it counts of a packet.
-  [[nodiscard]] model::Bytes counted(model::Bytes size) const { return size + overhead_; }
+  [[nodiscard]] nagi::Bytes counted(nagi::Bytes size) const { return size + overhead_; }
 
  private:
   // Packets are counted as a server of bits would count packets of a byte each.
-  static constexpr model::Bytes one_packet{1};
+  static constexpr nagi::Bytes one_packet{1};
 
   static model::RateConfig of_bits(const Rates& rates) {
-    if (!rates.bits) return model::Unlimited{};
+    if (!rates.bits) return Unlimited{};
     return *rates.bits;
   }
   static model::RateConfig of_packets(const Rates& rates) {
-    if (!rates.packets) return model::Unlimited{};
-    return model::Bitrate{8 * *rates.packets};
+    if (!rates.packets) return Unlimited{};
+    return Bitrate{8 * *rates.packets};
   }
 
-  model::Bytes overhead_;
+  nagi::Bytes overhead_;
   bool is_limited_;
   model::RateServer bits_;
   model::RateServer packets_;
-  model::Instant bits_until_ = model::Instant::min();
-  model::Instant packets_until_ = model::Instant::min();
+  Instant bits_until_ = Instant::min();
+  Instant packets_until_ = Instant::min();
 };
 
 }  // namespace nagi::p4

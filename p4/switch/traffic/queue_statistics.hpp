@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "model/units.hpp"
+#include "base/units.hpp"
 
 namespace nagi::p4 {
 
 struct Depth {
   std::uint64_t packets = 0;
-  model::Bytes bytes;
+  nagi::Bytes bytes;
 };
 
 class QueueStatistics {
@@ -26,21 +26,21 @@ class QueueStatistics {
   };
 
   /// From `at` on, this much waits. Instants do not go back.
-  void set(Depth depth, model::Instant at) {
+  void set(Depth depth, Instant at) {
     account_until(at);
     now_ = depth;
   }
   [[nodiscard]] Depth now() const { return now_; }
 
   /// From the beginning, instant 0, to `at`.
-  [[nodiscard]] Stretch until(model::Instant at) const {
+  [[nodiscard]] Stretch until(Instant at) const {
     QueueStatistics then = *this;
     then.account_until(at);
     then.before_.add(then.recent_);
-    return then.before_.over(at - model::Instant{});
+    return then.before_.over(at - Instant{});
   }
   /// From the last call of this, or the beginning, to `at`.
-  Stretch take(model::Instant at) {
+  Stretch take(Instant at) {
     account_until(at);
     const Stretch stretch = recent_.over(at - taken_at_);
     before_.add(recent_);
@@ -64,14 +64,14 @@ class QueueStatistics {
       maximum.packets = std::max(maximum.packets, depth.packets);
       maximum.bytes = std::max(maximum.bytes, depth.bytes);
     }
-    [[nodiscard]] Stretch over(model::Duration length) const {
+    [[nodiscard]] Stretch over(Duration length) const {
       if (length.count() <= 0) return {maximum, 0, 0};
       const auto ns = static_cast<double>(length.count());
       return {maximum, static_cast<double>(packet_ns) / ns, static_cast<double>(byte_ns) / ns};
     }
   };
 
-  void account_until(model::Instant at) {
+  void account_until(Instant at) {
     if (at == known_until_) return;
     const auto passed = static_cast<std::uint64_t>((at - known_until_).count());
     recent_.raise(now_);
@@ -83,8 +83,8 @@ class QueueStatistics {
   Depth now_;
   Sums before_;
   Sums recent_;
-  model::Instant known_until_{};
-  model::Instant taken_at_{};
+  Instant known_until_{};
+  Instant taken_at_{};
 };
 
 }  // namespace nagi::p4

@@ -33,7 +33,7 @@ class ControlTest : public testing::Test {
   ~ControlTest() override { std::filesystem::remove_all(directory_); }
 
   static json answer(const json& request) {
-    model::ObjectReader reader(request, json::json_pointer());
+    ObjectReader reader(request, json::json_pointer());
     reader.only({"number"});
     const std::uint64_t number = reader.whole("number");
     return {{"ok", true}, {"twice", 2 * number}};

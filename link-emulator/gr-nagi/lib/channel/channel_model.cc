@@ -149,11 +149,11 @@ channel_model::channel_model(const channel_config& config) : config_(config) {
   if (config_.taps.empty()) config_.taps = {{0.0, 0.0}};
   snr_ = std::make_unique<snr_course>();
   if (config_.snr_steps.empty()) {
-    snr_->snr_db = {{{::nagi::model::Duration{0}, config_.snr_db}}, ::nagi::model::Duration{1}};
+    snr_->snr_db = {{{::nagi::Duration{0}, config_.snr_db}}, ::nagi::Duration{1}};
   } else {
-    snr_->snr_db.period = ::nagi::model::Duration{config_.snr_period_ns};
+    snr_->snr_db.period = ::nagi::Duration{config_.snr_period_ns};
     for (const auto& [at_ns, snr_db] : config_.snr_steps) {
-      snr_->snr_db.steps.push_back({::nagi::model::Duration{at_ns}, snr_db});
+      snr_->snr_db.steps.push_back({::nagi::Duration{at_ns}, snr_db});
     }
   }
   if (config_.shadowing_db > 0.0) {
@@ -230,7 +230,7 @@ std::vector<gr_complex> channel_model::apply(std::uint64_t number, std::int64_t 
 }
 
 double channel_model::noise_power(std::int64_t begin_ns) const {
-  const auto begin = ::nagi::model::Instant{::nagi::model::Duration{begin_ns}};
+  const auto begin = ::nagi::Instant{::nagi::Duration{begin_ns}};
   double snr_db = snr_->snr_db.at(begin).value;
   if (snr_->shadowing) {
     snr_db += snr_->shadowing->gain_db(static_cast<double>(begin_ns) * 1e-9);

@@ -6,18 +6,18 @@
 #include <stdexcept>
 
 #include "model/direction_json.hpp"
-#include "model/json_text.hpp"
+#include "base/json_text.hpp"
 
 namespace gr::nagi {
 
 ::nagi::model::DirectionConfig read_link_config(const std::string& json) {
   try {
     return ::nagi::model::read_direction(
-        {::nagi::model::parse_json(json), nlohmann::json::json_pointer()});
-  } catch (const ::nagi::model::JsonTextError& error) {
+        {::nagi::parse_json(json), nlohmann::json::json_pointer()});
+  } catch (const ::nagi::JsonTextError& error) {
     throw std::invalid_argument("link: the configuration, line " + std::to_string(error.line()) +
                                 ": " + error.what());
-  } catch (const ::nagi::model::ConfigError& error) {
+  } catch (const ::nagi::ConfigError& error) {
     throw std::invalid_argument("link: " + error.where().to_string() + ": " + error.what() + "; " +
                                 error.cure());
   }

@@ -34,8 +34,8 @@ class link_impl : public link {
   using Departures = std::vector<::nagi::model::Departure>;
 
   ::nagi::model::DirectionCounters counters() const;
-  ::nagi::model::Instant instant(std::int64_t monotonic_ns) const;
-  std::int64_t monotonic_ns(::nagi::model::Instant instant) const;
+  ::nagi::Instant instant(std::int64_t monotonic_ns) const;
+  std::int64_t monotonic_ns(::nagi::Instant instant) const;
   void offer(const pmt::pmt_t& message);
   std::optional<std::int64_t> advance(std::int64_t now_ns);
   void publish(const Departures& departures);

@@ -27,7 +27,7 @@ void read_configuration(const std::string& text) {
         json once = to_json(port.queue);
         once.erase("priorities");
         p4::QueueConfig again;
-        read_queue(model::ObjectReader(once, json::json_pointer()), again);
+        read_queue(ObjectReader(once, json::json_pointer()), again);
         again.priorities = port.queue.priorities;
         if (to_json(again) != to_json(port.queue)) std::abort();
       }
@@ -67,7 +67,7 @@ class Fuzzed {
     const auto bytes = p4::ipv4_frame(2, 100);
     const io::Frame frame{pool_.take(), 256, static_cast<std::uint32_t>(bytes.size())};
     std::memcpy(pool_.data(frame.slot) + frame.offset, bytes.data(), bytes.size());
-    switch_.arrive(0, frame, switch_.now() + model::Duration{1'000'000});
+    switch_.arrive(0, frame, switch_.now() + Duration{1'000'000});
     for (const p4::Departure& departure : switch_.departures()) {
       pool_.give_back(departure.frame.slot);
     }

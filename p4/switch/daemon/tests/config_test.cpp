@@ -39,11 +39,11 @@ TEST(SwitchConfigFile, IsRead) {
   EXPECT_EQ(config.queue_interval, std::chrono::milliseconds(1));
   ASSERT_EQ(config.ports.size(), 2U);
   const QueueConfig& queue = config.ports[0].queue;
-  EXPECT_EQ(queue.rates.bits, model::Bitrate{10'000'000});
+  EXPECT_EQ(queue.rates.bits, Bitrate{10'000'000});
   EXPECT_FALSE(queue.rates.packets);
   EXPECT_EQ(queue.rates.overhead.count, 4U);
   EXPECT_EQ(queue.depth_packets, 100U);
-  EXPECT_EQ(queue.depth_bytes, model::Bytes{5000});
+  EXPECT_EQ(queue.depth_bytes, nagi::Bytes{5000});
   EXPECT_EQ(queue.priorities, 3U);
   EXPECT_EQ(config.ports[1].number, 7U);
   EXPECT_FALSE(config.ports[1].queue.rates.bits);
@@ -91,11 +91,11 @@ TEST(SwitchConfigFile, KnowsCapturesForReplay) {
 
 TEST(QueueOperation, ReplacesWhatIsGivenAndNullTakesAway) {
   QueueConfig queue;
-  queue.rates.bits = model::Bitrate{5};
+  queue.rates.bits = Bitrate{5};
   queue.depth_packets = 9;
   const nlohmann::json changes = {{"rate_pps", 7}, {"depth_packets", nullptr}};
-  read_queue(model::ObjectReader(changes, nlohmann::json::json_pointer()), queue);
-  EXPECT_EQ(queue.rates.bits, model::Bitrate{5});
+  read_queue(ObjectReader(changes, nlohmann::json::json_pointer()), queue);
+  EXPECT_EQ(queue.rates.bits, Bitrate{5});
   EXPECT_EQ(queue.rates.packets, 7U);
   EXPECT_FALSE(queue.depth_packets);
 }

@@ -106,7 +106,7 @@ TEST_F(ControllerTest, ABatchIsDoneWhole) {
   EXPECT_EQ(answer["answers"].size(), 3U);
   EXPECT_EQ(answer["answers"][2]["queue"]["rate_bps"], 1000);
   EXPECT_EQ(routes(), 1U);
-  EXPECT_EQ(switch_.queue(1).rates.bits, model::Bitrate{1000});
+  EXPECT_EQ(switch_.queue(1).rates.bits, Bitrate{1000});
   EXPECT_EQ(switch_.queue(1).depth_packets, 5U);
 }
 
@@ -142,7 +142,7 @@ TEST_F(ControllerTest, ChangesQueues) {
   EXPECT_THAT(refusal({{"op", "queue_set"}, {"port", 3}}), HasSubstr("there is no port 3"));
   EXPECT_THAT(refusal({{"op", "queue_set"}, {"port", 2}, {"priorities", 2}}),
               HasSubstr("unknown key"));
-  EXPECT_EQ(switch_.queue(1).rates.bits, model::Bitrate{4000});
+  EXPECT_EQ(switch_.queue(1).rates.bits, Bitrate{4000});
 }
 
 TEST_F(ControllerTest, ShowsAndStops) {

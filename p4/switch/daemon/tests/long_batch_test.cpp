@@ -69,7 +69,7 @@ TEST_F(LongBatchTest, IsDoneAtItsEndAndNotBefore) {
   EXPECT_GT(seen_.size(), 1000U);
   EXPECT_THAT(seen_, testing::Each(false));
   EXPECT_EQ(routes(), 58U);
-  EXPECT_EQ(switch_.queue(1).rates.bits, model::Bitrate{1000});
+  EXPECT_EQ(switch_.queue(1).rates.bits, Bitrate{1000});
 }
 
 TEST_F(LongBatchTest, IsTheSameHoweverItIsCut) {

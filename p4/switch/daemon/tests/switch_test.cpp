@@ -13,9 +13,6 @@
 namespace nagi::p4 {
 namespace {
 
-using model::Bitrate;
-using model::Duration;
-using model::Instant;
 using nlohmann::json;
 
 Instant at(std::int64_t ns) { return Instant{Duration{ns}}; }

@@ -53,7 +53,7 @@ void perform_all(const Path& path, Control& control) {
   std::ifstream file = open(path);
   for (std::string line; std::getline(file, line);) {
     const auto operation = nlohmann::json::parse(line);
-    nagi::model::ObjectReader reader(operation, nlohmann::json::json_pointer());
+    nagi::ObjectReader reader(operation, nlohmann::json::json_pointer());
     const std::string op = reader.text("op");
     perform(control, reader, op);
   }

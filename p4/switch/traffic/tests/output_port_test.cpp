@@ -9,10 +9,7 @@
 namespace nagi::p4 {
 namespace {
 
-using model::Bitrate;
-using model::Bytes;
-using model::Duration;
-using model::Instant;
+using nagi::Bytes;
 
 Instant at(std::int64_t ns) { return Instant{Duration{ns}}; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/text.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <utility>
 
-namespace nagi::model {
+namespace nagi {
 
 namespace {
 
@@ -130,4 +130,4 @@ std::string nearest(std::string_view word, const std::vector<std::string_view>& 
   return std::string(found);
 }
 
-}  // namespace nagi::model
+}  // namespace nagi

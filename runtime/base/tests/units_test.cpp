@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/units.hpp"
+#include "base/units.hpp"
 
 #include <gtest/gtest.h>
 
-namespace nagi::model {
+namespace nagi {
 namespace {
 
 using namespace std::chrono_literals;
@@ -40,4 +40,4 @@ TEST(Saturated, KeepsWhatFits) {
 }
 
 }  // namespace
-}  // namespace nagi::model
+}  // namespace nagi

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/units.hpp"
+#include "base/units.hpp"
 
 #include <limits>
 
-namespace nagi::model {
+namespace nagi {
 
 std::uint64_t saturated(unsigned __int128 value) {
   constexpr std::uint64_t maximum = std::numeric_limits<std::uint64_t>::max();
@@ -23,4 +23,4 @@ Packets bandwidth_delay_product(std::uint64_t bdp_millionths, Bitrate rate, Dura
   return {saturated(bit_nanoseconds / per_packet + (rounds_up ? 1 : 0))};
 }
 
-}  // namespace nagi::model
+}  // namespace nagi

@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "model/bounds.hpp"
+#include "base/bound.hpp"
 
-namespace nagi::model {
+namespace nagi {
 
 /// What is wrong with a configuration, where (a JSON pointer), and what would be right.
 class ConfigError : public std::runtime_error {
@@ -87,4 +87,4 @@ std::uint64_t next_in(const nlohmann::json& list, std::size_t index,
                       std::optional<std::uint64_t> before, std::uint64_t apart, std::uint64_t end,
                       const std::string& end_name);
 
-}  // namespace nagi::model
+}  // namespace nagi

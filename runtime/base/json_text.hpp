@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace nagi::model {
+namespace nagi {
 
 /// Levels of objects and lists. Configurations and control messages have less than ten.
 constexpr std::size_t max_nesting = 64;
@@ -44,4 +44,4 @@ void for_each_outside_strings(const std::string& text, Visit visit) {
 /// Reads a JSON text. Of members with the same key the last one holds. Throws JsonTextError.
 nlohmann::json parse_json(const std::string& text, std::size_t deepest = max_nesting);
 
-}  // namespace nagi::model
+}  // namespace nagi

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/object_reader.hpp"
+#include "base/object_reader.hpp"
 
 #include <algorithm>
 #include <set>
 
-#include "model/text.hpp"
+#include "base/text.hpp"
 
-namespace nagi::model {
+namespace nagi {
 
 using nlohmann::json;
 
@@ -136,4 +136,4 @@ std::uint64_t next_in(const json& list, std::size_t index, const json::json_poin
   throw not_possible(value, where / index, cure + end_name);
 }
 
-}  // namespace nagi::model
+}  // namespace nagi

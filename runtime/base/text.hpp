@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace nagi::model {
+namespace nagi {
 
 constexpr std::size_t max_shown = 60;  // characters of a value in a message
 
@@ -24,4 +24,4 @@ bool has_unprintable(std::string_view text);
 /// errors apart (a letter added, left out, changed, or two exchanged). Empty if there is none.
 std::string nearest(std::string_view word, const std::vector<std::string_view>& known);
 
-}  // namespace nagi::model
+}  // namespace nagi

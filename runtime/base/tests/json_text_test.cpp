@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/json_text.hpp"
+#include "base/json_text.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace nagi::model {
+namespace nagi {
 namespace {
 
 using testing::AllOf;
@@ -97,4 +97,4 @@ TEST(ParseJson, SpeaksInItsOwnWords) {
 }
 
 }  // namespace
-}  // namespace nagi::model
+}  // namespace nagi

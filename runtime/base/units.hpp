@@ -8,7 +8,7 @@
 #include <compare>
 #include <cstdint>
 
-namespace nagi::model {
+namespace nagi {
 
 /// Event time, counted from the link's epoch.
 struct Clock {
@@ -60,4 +60,4 @@ std::uint64_t saturated(unsigned __int128 value);
 Packets bandwidth_delay_product(std::uint64_t bdp_millionths, Bitrate rate, Duration base_rtt,
                                 Bytes packet);
 
-}  // namespace nagi::model
+}  // namespace nagi

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-namespace nagi::model {
+namespace nagi {
 
 /// A base of what is used through pointers to it: it is neither copied nor moved.
 class Interface {
@@ -14,4 +14,4 @@ class Interface {
   Interface() = default;
 };
 
-}  // namespace nagi::model
+}  // namespace nagi

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/json_text.hpp"
+#include "base/json_text.hpp"
 
 #include <algorithm>
 #include <optional>
 #include <string_view>
 
-#include "model/text.hpp"
+#include "base/text.hpp"
 
-namespace nagi::model {
+namespace nagi {
 
 namespace {
 
@@ -146,4 +146,4 @@ json parse_json(const std::string& text, std::size_t deepest) {
   return value;
 }
 
-}  // namespace nagi::model
+}  // namespace nagi

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/text.hpp"
+#include "base/text.hpp"
 
 #include <gtest/gtest.h>
 
-namespace nagi::model {
+namespace nagi {
 namespace {
 
 TEST(Printable, LeavesText) {
@@ -61,4 +61,4 @@ TEST(Nearest, DoesNotGuess) {
 }
 
 }  // namespace
-}  // namespace nagi::model
+}  // namespace nagi
