@@ -38,7 +38,7 @@ def program(code: str, flow: dict, tmp_path: Path) -> str:
         sys.path[:0] = {AGENT_PATH!r}
         from nagi_agent.contracts import FlowPlan, RoutePlan
         from nagi_agent.flows import Application
-        from nagi_agent.processes import log_of
+        from nagi_agent.processes import read_log_tail
         from nagi_agent.tcp_info import SockDiag
         from nagi_agent.watch import Watch
         flow, log = FlowPlan.from_json({flow!r}), {str(tmp_path / "log")!r}
@@ -46,7 +46,7 @@ def program(code: str, flow: dict, tmp_path: Path) -> str:
         def until(condition, timeout_s=10):
             end = time.monotonic() + timeout_s
             while not condition():
-                assert time.monotonic() < end, log_of(log)
+                assert time.monotonic() < end, read_log_tail(log)
                 time.sleep(0.01)
         def ended(program):
             program.check(1.0)
@@ -150,7 +150,7 @@ def test_how_a_client_ends_is_told(host, tmp_path, client, said):
         client = Application(flow, "client", log, "nobody")
         try:
             until(lambda: ended(client))
-            print(json.dumps(client.record().to_json()))
+            print(json.dumps(client.make_end_record().to_json()))
         except RuntimeError as error:
             print(json.dumps(str(error)))
         """,
@@ -168,7 +168,7 @@ def test_a_client_that_runs_on_has_no_end(host, tmp_path):
         client = Application(flow, "client", log, "nobody")
         client.check(1.0)
         client.kill()
-        print(client.record())
+        print(client.make_end_record())
         """,
         client=["sleep", "60"],
     )
@@ -243,18 +243,20 @@ def test_all_connections_of_a_flow_are_told_apart(host, tmp_path):
         + """
 other = connect("::1", b"reno")  # not between the flow's hosts
 one = connect("127.0.0.1", b"cubic")
-seen = [watches[0].sample(diag.connections(), 1.0)]
+seen = [watches[0].sample(diag.list_connections(), 1.0)]
 two = connect("127.0.0.1", b"cubic")
 two[0].sendall(bytes(10_000))
-until(lambda: max(line.bytes_acked for line in watches[0].sample(diag.connections(), 2.0)) > 10_000)
-seen.append(watches[0].sample(diag.connections(), 2.0))
+def sample(now_s):
+    return watches[0].sample(diag.list_connections(), now_s)
+until(lambda: max(line.bytes_acked for line in sample(2.0)) > 10_000)
+seen.append(watches[0].sample(diag.list_connections(), 2.0))
 for end in one:
     end.close()
-seen.append(watches[0].sample(diag.connections(), 3.0))
+seen.append(watches[0].sample(diag.list_connections(), 3.0))
 print(json.dumps({
     "lines": [sorted((line.t_s, line.connection) for line in lines) for lines in seen],
-    "far": watches[1].sample(diag.connections(), 3.0),
-    "reports": [watch.report().to_json() for watch in watches],
+    "far": watches[1].sample(diag.list_connections(), 3.0),
+    "reports": [watch.make_record().to_json() for watch in watches],
 }))
 """,
     )
@@ -272,7 +274,7 @@ def test_every_connection_must_run_what_the_plan_says(host, tmp_path, node):
     code = f"""
 one, two = connect("127.0.0.1", b"cubic"), connect("127.0.0.1", b"reno")
 try:
-    watches[{"SD".index(node)}].sample(diag.connections(), 1.0)
+    watches[{"SD".index(node)}].sample(diag.list_connections(), 1.0)
 except RuntimeError as error:
     print(error)
 """
@@ -282,7 +284,9 @@ except RuntimeError as error:
 
 def test_a_flow_without_tcp_has_no_control(host, tmp_path):
     said = inside(
-        host, tmp_path, 'import json; print(json.dumps(Watch(flow, "S", log).report().to_json()))'
+        host,
+        tmp_path,
+        'import json; print(json.dumps(Watch(flow, "S", log).make_record().to_json()))',
     )
     assert json.loads(said) == {
         "flow": "app", "congestion_control": None, "tcp_info": {}, "connections": 0,
@@ -307,7 +311,7 @@ def test_the_window_cap_holds_for_a_server_that_sends(host, tmp_path):
         threading.Thread(target=drain, daemon=True).start()
         for _ in range(100):
             peer.sendall(bytes(100_000))
-        (line,) = watch.sample(diag.connections(), 1.0)
+        (line,) = watch.sample(diag.list_connections(), 1.0)
         print(line.snd_cwnd)
         watch.close()
         """,
@@ -324,14 +328,14 @@ def test_a_route_has_a_control_that_may_be_restricted(host, tmp_path):
         tmp_path,
         """
         import socket
-        from nagi_agent.processes import output_of
-        from nagi_agent.settings import route_command
+        from nagi_agent.processes import run_command
+        from nagi_agent.settings import build_route_command
         route = RoutePlan.from_json(
             {"destination": "127.0.0.1", "via": None, "link": "wire", "congctl": "cubic"}
         )
-        command = route_command(route, "lo")
+        command = build_route_command(route, "lo")
         command[3:4] = ["local", "127.0.0.1", "table", "local"]
-        output_of(command)
+        run_command(command)
         with open("/proc/sys/net/ipv4/tcp_congestion_control", "w") as file:
             file.write("reno")
         server = socket.create_server(("127.0.0.1", 5001))

@@ -69,7 +69,7 @@ def test_both_ends_leave_their_results(host, agent):
     for end in (client, server):
         end.kill()
         end.require_result()
-    print(client.record().status)
+    print(client.make_end_record().status)
     print(open("client.json").read() + open("server.json").read())
     """
     )
@@ -87,7 +87,7 @@ def test_what_has_not_ended_ends_with_its_result(host, agent):
         + """
     time.sleep(0.2)
     client.check(1.0)
-    print(client.record(), client.waits_for_packets, server.waits_for_packets)
+    print(client.make_end_record(), client.waits_for_packets, server.waits_for_packets)
     for end in (client, server):
         end.kill()
         end.require_result()
@@ -105,12 +105,11 @@ def test_it_runs_without_root_and_with_the_flow_s_control(host, agent):
         BOTH
         + """
     found = []
-    def connections():
-        found[:] = [
-            each for each in SockDiag().connections(remote_port=5001) if each.congestion_control
-        ]
+    def find_connection():
+        connections = SockDiag().list_connections(remote_port=5001)
+        found[:] = [each for each in connections if each.congestion_control]
         return found
-    until(connections)
+    until(find_connection)
     print(found[0].congestion_control, os.stat(f"/proc/{client._process.pid}").st_uid != 0)
     print(open(f"/proc/{client._process.pid}/comm").read())
     client.kill()
@@ -160,7 +159,7 @@ def options_of(host, agent: Path, settings: dict) -> list[str]:
     """Return nagi-traffic's arguments of client and server."""
     code = """
     for role in ("client", "server"):
-        line, _ = traffic.command(flow, role, "nobody", 7)
+        line, _ = traffic.build_command(flow, role, "nobody", 7)
         print(" ".join(line[line.index("--pdeathsig=KILL") + 3:]))
     """
     ends = {"sender_address": "127.0.0.1", "receiver_address": "127.0.0.2"}
@@ -171,8 +170,8 @@ def options_of(host, agent: Path, settings: dict) -> list[str]:
 def test_without_nagi_traffic_check_says_so(host, tmp_path):
     made = tmp_path / "agent.pyz"
     subprocess.run(["/usr/bin/python3", AGENT / "bundle.py", made], check=True)
-    said = run(host, made, "print(traffic.problem())", {"application": "cbr"})
-    assert said.strip() == "nagi-traffic did not come with this agent; build nagi anew"
+    said = run(host, made, "print(traffic.find_problem())", {"application": "cbr"})
+    assert said.strip() == "this agent does not contain nagi-traffic; build nagi again"
 
 
 def test_a_host_s_own_program_takes_the_place_of_the_shipped_one(host, agent, tmp_path):
@@ -180,7 +179,7 @@ def test_a_host_s_own_program_takes_the_place_of_the_shipped_one(host, agent, tm
     own.write_text("#!/bin/sh\necho of the host >&2\nexit 1\n")
     code = """
     os.environ["NAGI_PROGRAMS"] = DIRECTORY
-    print(traffic.problem())
+    print(traffic.find_problem())
     """
     settings = {"application": "transfer", "size_bytes": 100_000}
     said = run(host, agent, code.replace("DIRECTORY", repr(str(tmp_path))), settings)

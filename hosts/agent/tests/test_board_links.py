@@ -19,7 +19,7 @@ import pytest
 from etherbone_double import Endpoint, Words
 from nagi.records import packets
 from nagi_agent import board_links
-from nagi_agent.board_links import BoardLinks, problems_with
+from nagi_agent.board_links import BoardLinks, find_problems
 from nagi_agent.contracts import RunPlan
 from nagi_contracts import plan as contracts
 from nagi_contracts.links import Links
@@ -71,7 +71,7 @@ def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Words]:
 
 
 def test_a_board_that_is_there_is_no_problem(plan: RunPlan, images: str, board: Words) -> None:
-    assert problems_with([plan], images) == []
+    assert find_problems([plan], images) == []
     assert (0x018, 1) not in board.writes  # it is not enabled
 
 
@@ -102,7 +102,7 @@ def test_a_board_that_cannot_be_used_is_refused(
 ) -> None:
     monkeypatch.setattr("nagi_fpga.board.READY_TIMEOUT_S", 0.05)
     board.at |= changed
-    (problem,) = problems_with([plan], images)
+    (problem,) = find_problems([plan], images)
     name = plan.links[0].name
     assert problem.startswith(f"links.{name}.fpga: ")
     assert re.search(says, problem), problem
@@ -110,11 +110,11 @@ def test_a_board_that_cannot_be_used_is_refused(
 
 
 def test_a_board_in_use_is_refused(plan: RunPlan, images: str, board: Words) -> None:
-    lock = Lock(board_links.place_of(plan.links[0]))
-    (problem,) = problems_with([plan], images)
+    lock = Lock(board_links.locate_board(plan.links[0]))
+    (problem,) = find_problems([plan], images)
     assert f"is in use by process {os.getpid()}" in problem
     lock.release()
-    assert problems_with([plan], images) == []
+    assert find_problems([plan], images) == []
 
 
 def test_a_board_that_is_absent_is_refused(
@@ -124,7 +124,7 @@ def test_a_board_that_is_absent_is_refused(
         return Etherbone("127.0.0.1", port=9, local_port=0, timeout_s=0.01, tries=1)
 
     monkeypatch.setattr(loading, "transport_to", silent)
-    (problem,) = problems_with([plan], images)
+    (problem,) = find_problems([plan], images)
     assert "cannot be reached" in problem and "lights" in problem
 
 
@@ -141,7 +141,7 @@ def test_a_bitstream_that_is_not_whole_is_refused(
     plan: RunPlan, images: str, board: Words, break_: Callable[[Path], object], says: str
 ) -> None:
     break_(Path(images) / BOARD)
-    (problem,) = problems_with([plan], images)
+    (problem,) = find_problems([plan], images)
     assert re.search(says, problem), problem
     assert f"make fpga BOARD={BOARD}" in problem
 
@@ -176,7 +176,7 @@ def test_a_board_of_another_build_is_loaded(
         return run(*arguments, **options)  # type: ignore[call-overload]
 
     monkeypatch.setattr(loading.subprocess, "run", loads)
-    assert problems_with([plan], images) == []
+    assert find_problems([plan], images) == []
     assert noted.read_text().split() == [
         "--board",
         "colorlight",
@@ -191,10 +191,10 @@ def test_a_loader_that_fails_says_why(
 ) -> None:
     board.at[0x008] = 0xBAD
     loader(tmp_path, monkeypatch, "echo unable to open ftdi device; exit 1")
-    (problem,) = problems_with([plan], images)
+    (problem,) = find_problems([plan], images)
     assert "loaded by a JTAG cable, and none is named" in problem
     plan = with_cable(plan)
-    (problem,) = problems_with([plan], images)
+    (problem,) = find_problems([plan], images)
     assert "could not load the board: unable to open ftdi device" in problem
 
 
@@ -243,7 +243,7 @@ def test_a_run_leaves_what_nagi_link_leaves(
     planned = contracts.RunPlan.read(next(EXAMPLE.glob("*/plan.json")))
     assert link.forward.config == planned.links[0].forward
     # And it is free for the next run.
-    assert problems_with([plan], images) == []
+    assert find_problems([plan], images) == []
 
 
 def test_a_board_that_goes_away_makes_the_run_fail(

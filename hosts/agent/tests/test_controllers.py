@@ -11,8 +11,9 @@ import jsonschema
 import pytest
 from agent_inputs import batch_json, plan_json
 from nagi_agent.contracts import Batch, RunPlan
-from nagi_agent.controllers import controller_facts
-from nagi_agent.switches import configuration, problem_with
+from nagi_agent.controllers import build_controller_facts
+from nagi_agent.switch_settings import build_configuration
+from nagi_agent.switches import find_problem
 from nagi_contracts.paths import AGENT, FPGA, P4_CONTROL, SCHEMAS
 from nagi_p4.edge import Macs
 
@@ -62,7 +63,7 @@ def plan_with(target="nagi", **changes) -> dict:
 def facts(**options) -> dict:
     plan = RunPlan.from_json(plan_with(**options))
     node = plan.node("N")
-    return controller_facts(plan, node, node.switch.own, INTERFACES, MACS).to_json()
+    return build_controller_facts(plan, node, node.switch.own, INTERFACES, MACS).to_json()
 
 
 def test_a_controller_is_told_ports_addresses_and_routes():
@@ -91,18 +92,18 @@ def test_a_controller_is_told_ports_addresses_and_routes():
 
 def test_nagi_switch_has_the_program_s_files_and_cpu_port():
     plan = RunPlan.from_json(plan_with())
-    found = configuration(plan, plan.node("N"), INTERFACES, 0.0, virtual=False)
+    found = build_configuration(plan, plan.node("N"), INTERFACES, 0.0, virtual=False)
     assert found["pipeline"] == "pipeline.json" and found["entries"] == "entries.jsonl"
     assert found["cpu_port"] == 255
     plain = RunPlan.from_json(plan_with(cpu_port=None, entries=None))
-    found = configuration(plain, plain.node("N"), INTERFACES, 0.0, virtual=False)
+    found = build_configuration(plain, plain.node("N"), INTERFACES, 0.0, virtual=False)
     assert not {"cpu_port", "entries"} & found.keys()
 
 
 def test_a_controller_that_is_not_there_is_named_before_the_run():
     plan = plan_with(controller=["no-such-program"])
     batch = Batch.from_json(batch_json(Path(), plan, node="N", nagi_switch="/bin/true"))
-    said = problem_with(batch)
+    said = find_problem(batch)
     assert said.startswith("the controller of switch N: no-such-program is not there in /usr/local")
 
 
@@ -119,11 +120,11 @@ def inside(host, tmp_path, code: str, **changes) -> str:
         import json, os, sys, time
         sys.path[:0] = {[str(AGENT), str(P4_CONTROL), str(FPGA)]!r}
         from nagi_agent.contracts import RunPlan
-        from nagi_agent.controllers import controller_of
+        from nagi_agent.controllers import make_controller
         from nagi_p4.edge import Macs
         plan = RunPlan.from_json(json.load(open({str(tmp_path / "plan.json")!r})))
         os.chdir({str(tmp_path)!r})
-        controller = controller_of(plan, plan.node("N"), {str(tmp_path)!r}, "state", "nobody")
+        controller = make_controller(plan, plan.node("N"), {str(tmp_path)!r}, "state", "nobody")
         import socket
         switch = socket.socket(socket.AF_UNIX)
         before = os.umask(0o177)
@@ -171,7 +172,7 @@ def test_a_controller_has_its_switch_and_no_rights(host, tmp_path):
         until(lambda: "ready" in said())
         controller.check()
         print(said())
-        controller.end()
+        controller.stop()
         """,
         files={"told.py": PROBE},
     )
@@ -190,7 +191,7 @@ def test_a_controller_that_fails_is_found_with_its_last_words(host, tmp_path):
             controller.check()
         except RuntimeError as error:
             print(error)
-        controller.end()
+        controller.stop()
         """,
         files={"told.py": "raise SystemExit('there is no such port')"},
     )
@@ -206,7 +207,7 @@ def test_a_controller_may_be_done_before_the_run_is(host, tmp_path):
         until(lambda: controller._process.poll() is not None)
         controller.check()
         print(said(), end="")
-        controller.end()
+        controller.stop()
         """,
     )
     assert said == "/run/nagi-controller/controller.json\n"

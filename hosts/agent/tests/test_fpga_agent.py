@@ -10,8 +10,8 @@ import pytest
 from agent_inputs import batch_json, plan_json
 from nagi_agent import inspection
 from nagi_agent.contracts import Batch, RunPlan
-from nagi_agent.emulator import Emulator, configuration
-from nagi_agent.simulated_core import problem_with
+from nagi_agent.emulator import Emulator, build_configuration
+from nagi_agent.simulated_core import find_problem
 
 WIRED = {
     "name": "wired",
@@ -93,7 +93,7 @@ def test_the_core_and_nagi_link_have_a_socket(programs, tmp_path):
     told = json.loads((tmp_path / "run" / "nagi-link.json").read_text())
     assert "core" not in told["links"][0]
     descriptor = told["links"][1]["core"]
-    assert told == configuration(PLAN, ENDS, 0.0, cores={"wireless": descriptor})
+    assert told == build_configuration(PLAN, ENDS, 0.0, cores={"wireless": descriptor})
 
 
 def test_a_core_that_fails_says_why(programs, tmp_path, monkeypatch):
@@ -124,17 +124,17 @@ def test_no_core_is_made_up(programs, tmp_path):
 
 
 def test_what_keeps_a_core_from_being_simulated_is_said_with_its_cure(programs, tmp_path):
-    assert problem_with([PLAIN], None) is None
-    assert problem_with([PLAN], programs[1]) is None
+    assert find_problem([PLAIN], None) is None
+    assert find_problem([PLAN], programs[1]) is None
     missing = str(tmp_path / "missing" / "nagi-fpga")
     cure = "build it with `make fpga-simulation`"
-    said = problem_with([PLAN], missing)
+    said = find_problem([PLAN], missing)
     assert said == f"link wireless is an FPGA's, and there is no {missing}; {cure}"
-    said = problem_with([PLAN, plan_of({**WIRELESS, "name": "satellite"})], None)
+    said = find_problem([PLAN, plan_of({**WIRELESS, "name": "satellite"})], None)
     assert said == f"links wireless, satellite are FPGAs', and there is no nagi-fpga; {cure}"
     plan = plan_json(links=[WIRED, WIRELESS])
     batch = batch_json(tmp_path, plan, is_emulator=True, nagi_link=programs[0])
-    found = inspection.problems(Batch.from_json(batch))
+    found = inspection.find_problems(Batch.from_json(batch))
     assert [each for each in found if "FPGA" in each] == [
         f"link wireless is an FPGA's, and there is no nagi-fpga; {cure}"
     ]

@@ -7,9 +7,9 @@ from __future__ import annotations
 import pytest
 from agent_inputs import batch_json, plan_json
 from nagi_agent.contracts import Batch, RunPlan
-from nagi_agent.emulator import configuration
+from nagi_agent.emulator import build_configuration
 from nagi_agent.job import Job
-from nagi_agent.settings import sysctl_key
+from nagi_agent.settings import resolve_sysctl_key
 
 STATIONS = [
     {
@@ -41,7 +41,7 @@ ENDS = {"air": ("air.S", "air.D"), **{link.name: ("a", "b") for link in PLAN.lin
 
 
 def test_nagi_link_is_told_of_stations_and_their_interfaces():
-    found = configuration(PLAN, ENDS, 0.0)
+    found = build_configuration(PLAN, ENDS, 0.0)
     assert found["transmissions"] == "transmissions.bin"
     assert found["media"] == [
         {
@@ -72,12 +72,12 @@ def test_nagi_link_is_told_of_stations_and_their_interfaces():
 def test_without_media_it_is_told_of_none():
     plan = RunPlan.from_json(plan_json())
     assert plan.media == []
-    assert "media" not in configuration(plan, ENDS, 0.0)
+    assert "media" not in build_configuration(plan, ENDS, 0.0)
 
 
 def test_cards_have_addresses_of_their_own():
     macs = {"air": ("00:00:5e:00:53:01", "00:00:5e:00:53:02")}
-    (medium,) = configuration(PLAN, ENDS, 0.0, macs=macs)["media"]
+    (medium,) = build_configuration(PLAN, ENDS, 0.0, macs=macs)["media"]
     assert tuple(each["mac"] for each in medium["stations"]) == macs["air"]
 
 
@@ -100,4 +100,4 @@ def test_a_batch_s_interfaces_of_stations(tmp_path):
     ],
 )
 def test_settings_of_interfaces(key, expected):
-    assert sysctl_key(key, {"air": "enp2s0.10", "wire": "enp3s0"}) == expected
+    assert resolve_sysctl_key(key, {"air": "enp2s0.10", "wire": "enp3s0"}) == expected

@@ -53,9 +53,9 @@ def machine(tmp_path):
 
 def measured(machine: Machine, change) -> Noise:
     meter = NoiseMeter(str(machine.root))
-    meter.begin()
+    meter.start_interval()
     change()
-    record = meter.end()
+    record = meter.end_interval()
     meter.close()
     return Noise.model_validate(record.to_json())
 
@@ -120,14 +120,14 @@ def test_without_a_beginning_it_measures_from_the_end_before(machine):
     machine.ticks(0, 0, 0, 0, 0, 0, 0, 0)
     meter = NoiseMeter(str(machine.root))
     machine.ticks(50, 0, 0, 50, 0, 0, 0, 0)
-    assert meter.end().busy == 0.5
+    assert meter.end_interval().busy == 0.5
     machine.ticks(50, 0, 0, 150, 0, 0, 0, 0)
-    assert meter.end().busy == 0
+    assert meter.end_interval().busy == 0
     meter.close()
 
 
 def test_this_machine_tells_of_its_processors():
     meter = NoiseMeter()
-    found = Noise.model_validate(meter.end().to_json())
+    found = Noise.model_validate(meter.end_interval().to_json())
     meter.close()
     assert found.interval_s > 0

@@ -15,9 +15,9 @@ import pytest
 from agent_inputs import batch_json
 from nagi_agent import p4runtime
 from nagi_agent.contracts import Batch, P4RuntimeAccess, RunPlan
-from nagi_agent.controllers import controller_facts
-from nagi_agent.pipelines import pipeline_of
-from nagi_agent.switches import problem_with
+from nagi_agent.controllers import build_controller_facts
+from nagi_agent.pipelines import make_pipeline
+from nagi_agent.switches import find_problem
 from nagi_contracts.paths import AGENT, FPGA, P4, P4_CONTROL, executable
 from nagi_contracts.records import sha256_of
 from nagi_p4 import edge
@@ -33,21 +33,21 @@ def batch(**changes) -> Batch:
 
 
 def test_a_switch_that_is_not_named_is_asked_for():
-    said = problem_with(batch())
-    assert said.startswith("it is not said where its switch is; set nagi_p4runtime in the inv")
-    assert problem_with(batch(p4runtime=ACCESS)) is None
+    said = find_problem(batch())
+    assert said.startswith("the address of the node's switch is missing; set nagi_p4runtime in")
+    assert find_problem(batch(p4runtime=ACCESS)) is None
 
 
 def test_what_is_to_be_started_here_must_be_here():
     here = {"nagi_p4runtime": "/proc/nowhere/nagi-p4runtime", "modules": None}
-    said = problem_with(batch(p4runtime_here=here))
+    said = find_problem(batch(p4runtime_here=here))
     assert said.startswith("there is no /proc/nowhere/nagi-p4runtime; build it with `make`, or use")
     here = {"nagi_p4runtime": "/bin/true"}
-    said = problem_with(batch(p4runtime_here=here, nagi_switch="/proc/nowhere/nagi-switch"))
+    said = find_problem(batch(p4runtime_here=here, nagi_switch="/proc/nowhere/nagi-switch"))
     assert said.startswith("there is no /proc/nowhere/nagi-switch; build it")
-    assert problem_with(batch(p4runtime_here=here, nagi_switch="/bin/true")) is None
+    assert find_problem(batch(p4runtime_here=here, nagi_switch="/bin/true")) is None
     # bmv2's needs neither.
-    assert problem_with(batch(p4runtime_here={"simple_switch_grpc": "/bin/true"})) is None
+    assert find_problem(batch(p4runtime_here={"simple_switch_grpc": "/bin/true"})) is None
 
 
 def test_a_python_without_the_client_s_library_is_named_with_the_cure(monkeypatch):
@@ -55,7 +55,7 @@ def test_a_python_without_the_client_s_library_is_named_with_the_cure(monkeypatc
         raise ModuleNotFoundError("No module named 'finsy'", name="finsy")
 
     monkeypatch.setattr(p4runtime.importlib, "import_module", missing)
-    said = problem_with(batch(p4runtime=ACCESS))
+    said = find_problem(batch(p4runtime=ACCESS))
     assert "has no module finsy, by which P4Runtime is spoken; install finsy for it (" in said
     assert "or name the directory that has it as `modules` of nagi_p4runtime" in said
 
@@ -63,35 +63,35 @@ def test_a_python_without_the_client_s_library_is_named_with_the_cure(monkeypatc
 def test_whether_the_switch_answers_is_seen():
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        found = p4runtime.facts(P4RuntimeAccess.from_json({"address": address}))
+        found = p4runtime.describe_switch(P4RuntimeAccess.from_json({"address": address}))
     assert found.problem is None and "finsy" in found.version
-    gone = p4runtime.facts(P4RuntimeAccess.from_json({"address": address}))
-    assert gone.problem.startswith(f"nobody answers at {address}: ")
+    gone = p4runtime.describe_switch(P4RuntimeAccess.from_json({"address": address}))
+    assert gone.problem.startswith(f"nothing answers at {address}: ")
     assert gone.problem.endswith("server, or correct `address` of nagi_p4runtime")
 
 
 def test_ports_have_the_numbers_of_the_switch():
     node = RunPlan.from_json(plan_with(target="p4runtime")).node("N")
     access = P4RuntimeAccess.from_json(ACCESS)
-    numbers = [port.number for port in p4runtime.with_ports(node, access).switch.ports]
+    numbers = [port.number for port in p4runtime.renumber_ports(node, access).switch.ports]
     assert numbers == [17, 400]
-    assert p4runtime.with_ports(node, None) is node
-    assert p4runtime.with_ports(node, P4RuntimeAccess.from_json({"address": "a:1"})) is node
+    assert p4runtime.renumber_ports(node, None) is node
+    assert p4runtime.renumber_ports(node, P4RuntimeAccess.from_json({"address": "a:1"})) is node
     some = P4RuntimeAccess.from_json(ACCESS | {"ports": {"wired": 17}})
     with pytest.raises(RuntimeError, match=r"nagi_p4runtime.ports of the inventory has no link ra"):
-        p4runtime.with_ports(node, some)
+        p4runtime.renumber_ports(node, some)
 
 
 def test_a_controller_is_told_where_the_switch_is():
     plan = RunPlan.from_json(plan_with(target="p4runtime", p4info="# P4Info"))
     access = P4RuntimeAccess.from_json(ACCESS)
-    node = p4runtime.with_ports(plan.node("N"), access)
-    found = controller_facts(plan, node, node.switch.own, INTERFACES, MACS, access).to_json()
+    node = p4runtime.renumber_ports(plan.node("N"), access)
+    found = build_controller_facts(plan, node, node.switch.own, INTERFACES, MACS, access).to_json()
     assert found["p4runtime"] == {"address": "10.0.0.9:9559", "device_id": 3}
     assert found["control_socket"] is None and found["thrift_port"] is None
     assert [port["number"] for port in found["ports"]] == [17, 400]
     assert [route["port"] for route in found["routes"]] == [17, 400]
-    here = controller_facts(plan, node, node.switch.own, INTERFACES, MACS).to_json()
+    here = build_controller_facts(plan, node, node.switch.own, INTERFACES, MACS).to_json()
     assert here["p4runtime"] == {"address": "127.0.0.1:9559", "device_id": 1}
 
 
@@ -108,19 +108,19 @@ def test_what_a_switch_had_counted_before_is_not_the_run_s():
             "from_controller": 0,
         }
 
-    found = p4runtime.difference(counted(5), counted(0), [1, 2]).to_json()
+    found = p4runtime.subtract_counters(counted(5), counted(0), [1, 2]).to_json()
     assert found["ports"][1] == {"number": 2, "received": 5, "sent": 0, "lost": 5, "marked": 0}
     assert found["drops"] == {"no route": 5}
 
 
 def test_a_pipeline_has_the_p4info_of_its_program():
     own = RunPlan.from_json(plan_with(p4info="# P4Info")).node("N")
-    assert pipeline_of(own).p4info() == b"# P4Info"
+    assert make_pipeline(own).read_p4info() == b"# P4Info"
     plan = plan_with()
     switch = plan["nodes"][0]["switch"]
     del switch["own"]
     edge = RunPlan.from_json(plan).node("N")
-    assert pipeline_of(edge).p4info() == (P4 / "edge.p4info.txtpb").read_bytes()
+    assert make_pipeline(edge).read_p4info() == (P4 / "edge.p4info.txtpb").read_bytes()
 
 
 @pytest.fixture
@@ -146,9 +146,9 @@ batch = Batch.from_json(json.load(open({batch!r})))
 plan = batch.runs[0].plan
 directory = os.path.join(batch.spool, "run")
 os.makedirs(directory, exist_ok=True)
-running = switches.started(Job(batch), plan, plan.node("N"), directory, time.time())
+running = switches.start_switch(Job(batch), plan, plan.node("N"), directory, time.time())
 running.begin()
-running.look()
+running.check()
 running.finish()
 running.kill()
 """

@@ -11,7 +11,7 @@ import pytest
 from agent_inputs import batch_json, plan_json
 from nagi_agent import inspection
 from nagi_agent.contracts import Batch, RunPlan
-from nagi_agent.emulator import Emulator, configuration, problem_with
+from nagi_agent.emulator import Emulator, build_configuration, find_problem
 
 DIRECTION = {
     "rate_bps": 2_000_000,
@@ -62,7 +62,7 @@ PLAN, PLAIN = plan_of(WIRED, WIRELESS), plan_of(WIRED)
 
 
 def test_nagi_sdr_is_told_what_the_plan_says():
-    found = configuration(PLAN, ENDS, 1000.5, virtual=True)
+    found = build_configuration(PLAN, ENDS, 1000.5, virtual=True)
     assert found["transmissions"] == "transmissions.bin"
     assert found["control_socket"] == "nagi-link.sock"
     assert found["virtual_time"] is True
@@ -80,12 +80,12 @@ def test_nagi_sdr_is_told_what_the_plan_says():
 
 
 def test_without_radios_nothing_is_told_of_them():
-    found = configuration(PLAIN, ENDS, 1000.5)
+    found = build_configuration(PLAIN, ENDS, 1000.5)
     assert "transmissions" not in found
     assert list(found["links"][0]) == ["name", "id", "a", "b", "forward", "backward"]
     arq = {"retries": 1, "feedback_ns": 1}
     repeating = {**WIRED, "backward": {**WIRED["backward"], "arq": arq}}
-    with_arq = configuration(plan_of(repeating), ENDS, 0.0)
+    with_arq = build_configuration(plan_of(repeating), ENDS, 0.0)
     assert with_arq["transmissions"] == "transmissions.bin"
 
 
@@ -129,14 +129,14 @@ def test_a_plan_with_a_radio_is_run_by_nagi_sdr(programs, tmp_path, plan, name):
     ran = (directory / "ran").read_text()
     assert ran == f"{tmp_path / name} {name}.json {told_by_environment}"
     told = json.loads((directory / f"{name}.json").read_text())
-    assert told == configuration(plan, ENDS, 1000.5, virtual=True)
+    assert told == build_configuration(plan, ENDS, 1000.5, virtual=True)
     assert running.socket == str(directory / "nagi-link.sock")
 
 
 def test_gnu_radio_has_longer_to_start(programs, tmp_path, monkeypatch):
     # Whoever waits less than the double sleeps gives up, on any machine.
     monkeypatch.setenv("SLOW", "0.5")
-    monkeypatch.setattr("nagi_agent.emulator.A_LINK_TIMEOUT_S", 0.0)
+    monkeypatch.setattr("nagi_agent.emulator.LINK_TIMEOUT_S", 0.0)
     for number, (plan, starts) in enumerate(((PLAN, True), (PLAIN, False))):
         directory = tmp_path / f"run{number}"
         directory.mkdir()
@@ -166,14 +166,14 @@ def test_no_other_program_takes_its_place(programs, tmp_path):
 
 
 def test_what_keeps_links_from_being_radios_is_said_with_its_cure(programs, tmp_path):
-    assert problem_with([PLAIN], None) is None
-    assert problem_with([PLAN], programs[1]) is None
+    assert find_problem([PLAIN], None) is None
+    assert find_problem([PLAN], programs[1]) is None
     missing = str(tmp_path / "missing" / "nagi-sdr")
-    assert problem_with([PLAIN, PLAN, PLAN], missing) == (
+    assert find_problem([PLAIN, PLAN, PLAN], missing) == (
         f"link wireless is a radio, and there is no {missing}; install GNU Radio and nagi-sdr with "
         "`make sdr`"
     )
-    said = problem_with([PLAN, plan_of({**WIRELESS, "name": "satellite"})], None)
+    said = find_problem([PLAN, plan_of({**WIRELESS, "name": "satellite"})], None)
     assert said.startswith(
         "links wireless, satellite are radios, and there is no nagi-sdr; install"
     )
@@ -183,7 +183,7 @@ def test_an_emulator_is_asked_before_the_first_run(programs, tmp_path):
     def problems(**changes) -> list[str]:
         plan = plan_json(links=[WIRED, WIRELESS])
         batch = batch_json(tmp_path, plan, is_emulator=True, nagi_link=programs[0], **changes)
-        return inspection.problems(Batch.from_json(batch))
+        return inspection.find_problems(Batch.from_json(batch))
 
     assert [said for said in problems() if "is a radio" in said] == [
         "link wireless is a radio, and there is no nagi-sdr; install GNU Radio and nagi-sdr with "

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from agent_inputs import batch_json, plan_json
-from nagi_agent import standing
+from nagi_agent import bmv2_service
 from nagi_agent.contracts import Batch, RunPlan
-from nagi_agent.switches import bmv2_queues, configuration, edge_node, problem_with, seed_of
+from nagi_agent.switch_settings import build_bmv2_queues, build_configuration, derive_seed
+from nagi_agent.switches import find_problem, find_switch
 from nagi_contracts.paths import AGENT, FPGA, P4_CONTROL
 
 WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}:{FPGA}"
@@ -53,7 +54,7 @@ NODE = PLAN.node("N")
 
 
 def test_nagi_switch_is_told_what_the_plan_says():
-    found = configuration(PLAN, NODE, INTERFACES, 1000.5, virtual=True)
+    found = build_configuration(PLAN, NODE, INTERFACES, 1000.5, virtual=True)
     assert found["ports"] == [
         {"number": 1, "interface": "eth0"},
         {
@@ -69,14 +70,14 @@ def test_nagi_switch_is_told_what_the_plan_says():
 
 
 def test_switches_draw_other_numbers_than_each_other_and_the_emulator():
-    seeds = {seed_of(PLAN, "N"), seed_of(PLAN, "M"), PLAN.seed}
+    seeds = {derive_seed(PLAN, "N"), derive_seed(PLAN, "M"), PLAN.seed}
     assert len(seeds) == 3
     assert all(0 <= seed < 2**63 for seed in seeds)
-    assert seed_of(PLAN, "N") == seed_of(RunPlan.from_json(PLAN_JSON), "N")
+    assert derive_seed(PLAN, "N") == derive_seed(RunPlan.from_json(PLAN_JSON), "N")
 
 
 def test_bmv2_has_queues_in_packets_and_it_is_said():
-    queues, notices = bmv2_queues(NODE)
+    queues, notices = build_bmv2_queues(NODE)
     assert queues == [
         {"op": "queue_set", "port": 1, "depth_packets": 1_000_000},
         {"op": "queue_set", "port": 2, "depth_packets": 20, "rate_pps": 2000},
@@ -91,19 +92,19 @@ def batch(node="N", plan=PLAN_JSON, **changes) -> Batch:
 
 
 def test_what_keeps_a_host_from_being_a_switch_is_said_with_its_cure(tmp_path):
-    assert problem_with(batch("S")) is None
-    assert problem_with(batch(nagi_switch="/bin/true")) is None
-    said = problem_with(batch(nagi_switch="/proc/nowhere/nagi-switch"))
+    assert find_problem(batch("S")) is None
+    assert find_problem(batch(nagi_switch="/bin/true")) is None
+    said = find_problem(batch(nagi_switch="/proc/nowhere/nagi-switch"))
     assert said == "there is no /proc/nowhere/nagi-switch; build it with `make`"
     (tmp_path / "nagi-switch").write_text("#!/bin/sh\necho libxdp.so.1: not found >&2; exit 127\n")
     (tmp_path / "nagi-switch").chmod(0o755)
-    said = problem_with(batch(nagi_switch=str(tmp_path / "nagi-switch")))
+    said = find_problem(batch(nagi_switch=str(tmp_path / "nagi-switch")))
     assert "does not run" in said and "libxdp.so.1: not found; provision this host with" in said
     bmv2 = batch(
         plan=PLAN_JSON | {"switch_target": "bmv2"}, simple_switch="/proc/nowhere/simple_switch"
     )
-    assert "there is no /proc/nowhere/simple_switch; install bmv2" in problem_with(bmv2)
-    assert edge_node(PLAN, "S") is None and edge_node(PLAN, "N") is NODE
+    assert "there is no /proc/nowhere/simple_switch; install bmv2" in find_problem(bmv2)
+    assert find_switch(PLAN, "S") is None and find_switch(PLAN, "N") is NODE
 
 
 @pytest.fixture
@@ -116,10 +117,10 @@ def host(namespaces):
 CODE = """
 import json
 from nagi_agent.contracts import RunPlan
-from nagi_agent.switches import macs
+from nagi_agent.switch_settings import read_macs
 plan = RunPlan.from_json(json.load(open({plan!r})))
 try:
-    print(json.dumps(macs(plan, "N", {{"wired": "eth0"}})))
+    print(json.dumps(read_macs(plan, "N", {{"wired": "eth0"}})))
 except RuntimeError as error:
     print(error)
 """
@@ -144,9 +145,9 @@ def test_entries_have_the_addresses_of_interfaces_and_permanent_neighbours(host,
 
 SERVE = """
 import socket, sys
-from nagi_agent.loopback import OnLoopback
+from nagi_agent.loopback import LoopbackGuard
 family, port = socket.AddressFamily[sys.argv[1]], int(sys.argv[2])
-guard = OnLoopback(9090)
+guard = LoopbackGuard(9090)
 with socket.create_server(("", port), family=family, dualstack_ipv6=family != socket.AF_INET) as it:
     guard.close()
     print("listening", flush=True)
@@ -203,20 +204,20 @@ STANDING = {
 def test_what_a_permanent_bmv2_cannot_be_told_is_refused_by_name(tmp_path, changes, said):
     path = tmp_path / "switch.json"
     path.write_text(json.dumps(STANDING))
-    assert standing.configuration(str(path)) == STANDING
+    assert bmv2_service.read_configuration(str(path)) == STANDING
     path.write_text(json.dumps(STANDING | changes))
     with pytest.raises(ValueError, match=rf"{path}: {said}"):
-        standing.configuration(str(path))
+        bmv2_service.read_configuration(str(path))
 
 
 def test_operations_have_a_place_and_broken_ones_are_refused_there(tmp_path):
     path = tmp_path / "entries.jsonl"
     path.write_text('{"op": "table_clear", "table": "t"}\n\n{"table": "t"}\n')
-    found = standing.entries(str(path))
+    found = bmv2_service.read_entries(str(path))
     assert next(found) == (f"{path}:1", {"op": "table_clear", "table": "t"})
     with pytest.raises(ValueError, match=f"{path}:3: op: it is missing"):
         next(found)
     path.write_text("{")
     with pytest.raises(ValueError, match=f"{path}:1: it is no JSON"):
-        next(standing.entries(str(path)))
-    assert list(standing.entries(None)) == []
+        next(bmv2_service.read_entries(str(path)))
+    assert list(bmv2_service.read_entries(None)) == []
