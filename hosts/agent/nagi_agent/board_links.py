@@ -260,8 +260,10 @@ def _describe_link(link: _BoardLink) -> Json:
     }
     # Packets that port a receives go forward; those that port b receives go backward.
     ports = {
-        port.name: _describe_port(port, before, link.counters[incoming], link.counters[outgoing])
-        for port, before, incoming, outgoing in zip(
+        port.name: _describe_port(
+            port, port_before, link.counters[incoming], link.counters[outgoing]
+        )
+        for port, port_before, incoming, outgoing in zip(
             link.ports, link.ports_before, DIRECTIONS, reversed(DIRECTIONS)
         )
     }
@@ -269,17 +271,17 @@ def _describe_link(link: _BoardLink) -> Json:
 
 
 def _describe_port(
-    port: PortState, before: PortState, incoming: dict[str, int], outgoing: dict[str, int]
+    port: PortState, port_before: PortState, incoming: dict[str, int], outgoing: dict[str, int]
 ) -> Json:
     return {
         "interface": f"port {port.name} of the board",
         "io": "gateware",
         "received": incoming["offered"] + incoming["bad_frames"],
         "sent": outgoing["delivered"],
-        "socket_drops": (port.overflows - before.overflows) % (1 << 32),
+        "socket_drops": (port.overflows - port_before.overflows) % (1 << 32),
         "oversized": 0,
         "checksum_missing": 0,
-        "send_failures": (port.underruns - before.underruns) % (1 << 32),
+        "send_failures": (port.underruns - port_before.underruns) % (1 << 32),
         "offloads_switched_off": [],
     }
 

@@ -29,7 +29,7 @@ class Capture:
         interface: the interface to capture.
         path: the capture file; the log of tcpdump is `path`.log.
         snap_bytes: bytes to keep of each frame.
-        user: the user as whom tcpdump runs.
+        user: the user that runs tcpdump.
         virtual: in virtual time no packets arrive while tcpdump runs, so a small buffer suffices.
     """
 

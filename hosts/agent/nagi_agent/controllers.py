@@ -63,7 +63,7 @@ class Controller:
         pipeline: the user's pipeline of the switch, which names the controller.
         directory: the run's directory.
         state: directory of the agent's state.
-        user: the user as whom the controller runs.
+        user: the user that runs the controller.
         access: how P4Runtime reaches the switch, or None if it is started on this host.
         bmv2_client: directory of bmv2's Python modules.
     """
@@ -248,7 +248,7 @@ def find_problem(node: NodePlan, user: str) -> Optional[str]:
 
     Args:
         node: the switch.
-        user: the user as whom the controller would run.
+        user: the user that would run the controller.
     """
     pipeline = require_switch(node).own
     if pipeline is None or pipeline.controller is None:

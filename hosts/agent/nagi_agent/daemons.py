@@ -35,7 +35,7 @@ class Daemon:
         timeout_s: time limit to start; half of it is the limit to end.
         environment: variables to add to the agent's environment.
         pass_fds: file descriptors that the program inherits.
-        user: the user to whom a program started by root changes when all its files are open.
+        user: a program that root starts changes to this user when all its files are open.
     """
 
     def __init__(

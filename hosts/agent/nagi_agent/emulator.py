@@ -154,7 +154,7 @@ class Emulator(Daemon):
         nagi_fpga: path of nagi-fpga, or None if the batch names none.
         timeout_s: time limit for nagi-link to start, to which LINK_TIMEOUT_S is added per link.
         radio_timeout_s: time limit for nagi-sdr to start. Half of each limit is the limit to end.
-        user: the user to whom nagi-link changes when all its files are open, if root starts it.
+        user: if root starts nagi-link, it changes to this user when all its files are open.
 
     Raises:
         RuntimeError: the plan needs a program that the batch does not name.

@@ -4,8 +4,8 @@
 For the traffic `command` the plan names the user's own programs (commands.py). nagi-traffic sends
 all other traffic (traffic.py), except bulk traffic for which the plan names iperf 2.
 
-A flow has no control connection. Both ends are killed when the plan ends the flow. The receiver's
-kernel then resets the connection, so no connection is left for the next run.
+A flow has no control connection. The agents kill both applications when the flow ends in the plan.
+The receiver's kernel then resets the connection, so no connection is left for the next run.
 """
 
 from __future__ import annotations
@@ -44,9 +44,8 @@ def check_port(flow: FlowPlan) -> None:
     """
     port = flow.port
     address = flow.sender_address if flow.listens == "sender" else flow.receiver_address
-    for socket_type in (socket.SOCK_STREAM, socket.SOCK_DGRAM)[
-        : 1 if flow.traffic == "bulk" else 2
-    ]:
+    is_bulk = flow.traffic == "bulk"
+    for socket_type in (socket.SOCK_STREAM, socket.SOCK_DGRAM)[: 1 if is_bulk else 2]:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         with socket.socket(family, socket_type) as probe:
             if socket_type == socket.SOCK_STREAM:
@@ -67,7 +66,7 @@ class Application:
         flow: the flow.
         role: the end.
         log: path of the log. nagi-traffic writes its result next to it, with the suffix .json.
-        user: the user as whom the application runs.
+        user: the user that runs the application.
         seed: seed of the random numbers that nagi-traffic draws.
         files: this host's copies of the files of commands, "sha256/name" -> path.
         virtual: whether the run is in virtual time.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Be the first process of a guest of the virtual lab, and run the agents of all nodes.
+"""Run as the first process of a guest of the virtual lab, with the agents of all its nodes.
 
 It creates one network namespace per node, executes every node's part of the runs there, and powers
 the guest off. Its input is a file (GuestJob in nagi_contracts/guest.py).
@@ -45,8 +45,8 @@ _TRACING = "/run/tracing"
 _EVENTS_KIB = 65536  # buffer for the events of schemes in a run: about 400,000 events
 _TCP_MEMORY = "/proc/sys/net/ipv4/tcp_mem"
 _NO_THRESHOLD = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
-# This queue sends each frame at the frame's own instant. It is long enough for all frames of a
-# path with a long delay.
+# This queue sends each frame at the time that nagi-link has set for it. It has room for all frames
+# of a path with a long delay.
 _BY_INSTANT = "fq nopacing timer_slack 0 horizon 3600s limit 10000000 flow_limit 10000000"
 # Settings of an interface that keep the kernel from sending packets of its own in runs.
 _NO_IPV6 = {"disable_ipv6": "1"}

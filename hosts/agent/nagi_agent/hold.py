@@ -141,7 +141,9 @@ def renew(state: str, token: str, until: float) -> None:
 
 @contextmanager
 def register_agent(state: str) -> Iterator[None]:
-    """Register this process for the guard as the agent that runs on this host.
+    """Register this process as the agent that runs on this host, until the block ends.
+
+    The guard ends a registered agent before it restores the host.
 
     Raises:
         RuntimeError: another agent runs on this host.
@@ -192,9 +194,8 @@ def _try_lock(path: str) -> Optional[IO[str]]:
     try:
         file = open(path, "a", encoding="ascii")  # noqa: SIM115
     except FileNotFoundError:
-        return open(
-            os.devnull, "a", encoding="ascii"
-        )  # there is no state yet, so nobody has locked it
+        # There is no state yet, so no process has locked it.
+        return open(os.devnull, "a", encoding="ascii")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -85,8 +85,8 @@ def _measure_busy_share() -> float:
     before = host.read_processor_ticks()
     time.sleep(_BUSY_INTERVAL_S)
     after = host.read_processor_ticks()
-    taken = after.busy + (after.stolen or 0) - before.busy - (before.stolen or 0)
-    return round(taken / max(1, after.all - before.all), 4)
+    used = after.busy + (after.stolen or 0) - before.busy - (before.stolen or 0)
+    return round(used / max(1, after.all - before.all), 4)
 
 
 def list_missing_programs(batch: Batch) -> list[str]:

@@ -51,7 +51,7 @@ class Job:
 
     @property
     def daemon_user(self) -> Optional[str]:
-        """The user to whom nagi-link and nagi-switch change when all their files are open.
+        """The user that nagi-link and nagi-switch change to when all their files are open.
 
         It is None in a guest, where they stay root: a guest's root has no privileges outside.
         """

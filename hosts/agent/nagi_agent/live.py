@@ -68,7 +68,7 @@ def stay_up(job: Job, plan: RunPlan) -> NoReturn:
                 job, plan, switch_node, job.spool, time.time(), live=True
             )
             cleanup.callback(switch.kill)
-            switch.begin()
+            switch.set_up()
             cleanup.callback(switch.finish)
         else:
             schemes = cleanup.enter_context(Schemes(plan, job.node, None))

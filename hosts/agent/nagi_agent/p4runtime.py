@@ -57,7 +57,7 @@ _SERVER, _GRPC = "nagi-p4runtime", "simple_switch_grpc"
 
 
 def import_client(modules: Optional[str]) -> Any:
-    """Import the module nagi_p4runtime.client.
+    """Import the module nagi_p4runtime.client, and return it.
 
     Args:
         modules: directory that contains the library finsy; None if Python finds finsy without it.
@@ -74,7 +74,7 @@ def import_client(modules: Optional[str]) -> Any:
     except (ImportError, SyntaxError) as error:
         module = getattr(error, "name", None) or LIBRARY
         raise RuntimeError(
-            f"Python {sys.executable} has no module {module}, by which P4Runtime is spoken; "
+            f"Python {sys.executable} has no module {module}, which the P4Runtime client needs; "
             f"install {LIBRARY} for it (`pip install nagi[p4runtime]`; Python 3.10 or newer), or "
             "name the directory that has it as `modules` of nagi_p4runtime"
         ) from None
@@ -234,7 +234,7 @@ class LocalSwitch:
         ports: (port number, interface) of each port.
         directory: working directory, which also gets the logs.
         is_isolated: nothing outside could reach bmv2's Thrift server.
-        user: the user to whom nagi-switch changes when all its files are open, if root starts it.
+        user: if root starts nagi-switch, it changes to this user when all its files are open.
 
     Raises:
         RuntimeError: a program cannot be started.

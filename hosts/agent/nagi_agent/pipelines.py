@@ -137,18 +137,18 @@ class OwnPipeline(Pipeline):
 
     file = "pipeline.json"
 
-    def __init__(self, own: OwnPipelinePlan) -> None:
-        self._own = own
+    def __init__(self, plan: OwnPipelinePlan) -> None:
+        self._plan = plan
         self.settings: Json = {}
-        if own.cpu_port is not None:
-            self.settings["cpu_port"] = own.cpu_port
-        if own.entries is not None:
+        if plan.cpu_port is not None:
+            self.settings["cpu_port"] = plan.cpu_port
+        if plan.entries is not None:
             self.settings["entries"] = ENTRIES
 
     def write_files(self, directory: str) -> None:
-        _write_text(f"{directory}/{self.file}", self._own.program)
-        if self._own.entries is not None:
-            _write_text(f"{directory}/{ENTRIES}", self._own.entries)
+        _write_text(f"{directory}/{self.file}", self._plan.program)
+        if self._plan.entries is not None:
+            _write_text(f"{directory}/{ENTRIES}", self._plan.entries)
 
     def install_entries(
         self,
@@ -163,7 +163,7 @@ class OwnPipeline(Pipeline):
             raise RuntimeError(str(refused)) from None
         if switch.target == "nagi":
             return  # nagi-switch has read the entries: its configuration names their file
-        for number, line in enumerate((self._own.entries or "").splitlines(), 1):
+        for number, line in enumerate((self._plan.entries or "").splitlines(), 1):
             if not line.strip():
                 continue
             try:
@@ -172,8 +172,8 @@ class OwnPipeline(Pipeline):
                 raise RuntimeError(f"{ENTRIES}:{number}: {refused}") from None
 
     def read_p4info(self) -> bytes:
-        assert self._own.p4info is not None  # the planner refuses a plan without it
-        return self._own.p4info.encode()
+        assert self._plan.p4info is not None  # the planner refuses a plan without it
+        return self._plan.p4info.encode()
 
     def read_counter_values(self, switch: Switch) -> Optional[Json]:
         return None
@@ -181,8 +181,8 @@ class OwnPipeline(Pipeline):
 
 def make_pipeline(node: NodePlan) -> Pipeline:
     """Return the pipeline of a node that is a switch."""
-    own = require_switch(node).own
-    return EdgePipeline(node) if own is None else OwnPipeline(own)
+    plan = require_switch(node).own
+    return EdgePipeline(node) if plan is None else OwnPipeline(plan)
 
 
 def _write_text(path: str, text: str) -> None:

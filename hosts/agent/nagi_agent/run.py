@@ -53,20 +53,22 @@ class NodeRun:
     Args:
         job: this host's settings.
         plan: the run.
-        begins: when the run begins, in seconds since the epoch.
+        start_s: when the run begins, in seconds since the epoch.
         meter: measures noise of the host; None in virtual time.
     """
 
-    def __init__(self, job: Job, plan: RunPlan, begins: float, meter: Optional[NoiseMeter]) -> None:
+    def __init__(
+        self, job: Job, plan: RunPlan, start_s: float, meter: Optional[NoiseMeter]
+    ) -> None:
         self._job = job
         self._meter = meter
         self._plan = plan
-        self._begins = begins
+        self._start_s = start_s
         self._directory = os.path.join(job.spool, plan.run_id)
         self._late_s = 0.0
         self._captures: list[CaptureCount] = []
         self._flows: list[FlowRecord] = []
-        self._ended: list[ClientEnd] = []
+        self._client_ends: list[ClientEnd] = []
         self._notices: list[str] = []
         self._offloads: dict[str, list[str]] = {}
         self._memory_pressures: Optional[int] = None
@@ -116,7 +118,7 @@ class NodeRun:
             node=self._job.node,
             status="failed" if error else "ok",
             error=error,
-            began_realtime_s=self._begins,
+            began_realtime_s=self._start_s,
             in_time=self._in_time,
             late_s=round(self._late_s, 6),
             facts=self._job.facts,
@@ -125,7 +127,7 @@ class NodeRun:
             memory_pressures=self._memory_pressures,
             captures=self._captures,
             flows=self._flows,
-            ended=self._ended,
+            ended=self._client_ends,
             processors_busy=self._compute_busy_share(),
             noise=self._noise,
             notices=self._notices,
@@ -135,7 +137,7 @@ class NodeRun:
 
     def _read_run_time(self) -> float:
         """Return the time since the run began, in seconds."""
-        return time.time() - self._begins
+        return time.time() - self._start_s
 
     def _sleep_until(self, run_time_s: float) -> None:
         while (remaining := run_time_s - self._read_run_time()) > 0:
@@ -176,14 +178,14 @@ class NodeRun:
         job = self._job
         running: Union[emulator.Emulator, BoardLinks]
         if self._plan.on_boards():
-            running = BoardLinks(job.fpga_images, self._plan, self._begins, self._directory)
+            running = BoardLinks(job.fpga_images, self._plan, self._start_s, self._directory)
         else:
             running = emulator.Emulator(
                 job.nagi_link,
                 job.nagi_sdr,
                 self._plan,
                 job.ends,
-                self._begins,
+                self._start_s,
                 self._directory,
                 nagi_fpga=job.nagi_fpga,
                 virtual=job.virtual,
@@ -206,9 +208,9 @@ class NodeRun:
         without_routes = replace(node, routes=[])
         cleanup.enter_context(Settings(without_routes, job.interfaces, journal, cpu_port.UNDO))
         self._sysctls = node.sysctls
-        running = switches.start_switch(job, self._plan, node, self._directory, self._begins)
+        running = switches.start_switch(job, self._plan, node, self._directory, self._start_s)
         cleanup.callback(running.kill)
-        running.begin()
+        running.set_up()
         self._offloads = {
             name: host.list_harmful_offloads(name) for name in sorted(job.interfaces.values())
         }
@@ -272,7 +274,7 @@ class NodeRun:
         self._end_noise()
         self._memory_pressures = host.count_memory_pressures() - pressures
         end_records = [client.make_end_record() for client in clients]
-        self._ended = [record for record in end_records if record is not None]
+        self._client_ends = [record for record in end_records if record is not None]
         records = [watch.make_record() for watch in watches if watch.sends]
         self._flows = [
             replace(record, congestion_control=schemes.get_planned_name(record.congestion_control))

@@ -94,7 +94,7 @@ class RunningSwitch(ABC):
         return os.path.join(self._directory, name)
 
     @abstractmethod
-    def begin(self) -> None:
+    def set_up(self) -> None:
         """Wait until the switch runs, install its entries, and start its controller.
 
         Raises:
@@ -189,7 +189,7 @@ class RunningNagiSwitch(RunningSwitch):
             user=job.daemon_user,
         )
 
-    def begin(self) -> None:
+    def set_up(self) -> None:
         self._daemon.wait_until_ready()
         self._switch = NagiSwitch(self._daemon.socket)
         self._install_entries(self._switch, [])
@@ -251,7 +251,7 @@ class RunningSimpleSwitch(RunningSwitch):
             is_isolated=job.virtual,
         )
 
-    def begin(self) -> None:
+    def set_up(self) -> None:
         self._switch = self._process.wait_until_ready(
             None if self._cpu is None else cpu_port.OWN_END
         )
@@ -342,7 +342,7 @@ class RunningP4RuntimeSwitch(RunningSwitch):
             self._version = self._local.version
         self._client = p4runtime.Client(address, device_id, modules)
 
-    def begin(self) -> None:
+    def set_up(self) -> None:
         program = p4info = None
         if self._local is not None:
             self._local.wait_until_ready()

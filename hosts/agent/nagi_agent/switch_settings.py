@@ -122,7 +122,7 @@ def read_macs(plan: RunPlan, node: str, interfaces: dict[str, str]) -> dict[str,
         far_address = link.ends[1 - nodes.index(node)].address.split("/")[0]
         interface = interfaces[link.name]
         with open(f"/sys/class/net/{interface}/address", encoding="ascii") as file:
-            own = file.read().strip()
+            own_mac = file.read().strip()
         entries = json.loads(
             run_command(["ip", "-json", "neighbour", "show", "dev", interface, "nud", "permanent"])
             or "[]"
@@ -133,7 +133,7 @@ def read_macs(plan: RunPlan, node: str, interfaces: dict[str, str]) -> dict[str,
                 f"interface {interface}: no permanent neighbour {far_address}; provision the host "
                 "again"
             )
-        macs[link.name] = edge.Macs(own, neighbours[far_address])
+        macs[link.name] = edge.Macs(own_mac, neighbours[far_address])
     return macs
 
 

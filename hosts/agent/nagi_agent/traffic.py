@@ -87,7 +87,7 @@ def build_command(flow: FlowPlan, role: str, user: str, seed: int = 0) -> tuple[
     Args:
         flow: the flow.
         role: "client" or "server".
-        user: the user as whom it runs.
+        user: the user that runs it.
         seed: the run's seed.
     """
     path, descriptor = get_executable()

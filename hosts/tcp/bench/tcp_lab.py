@@ -80,7 +80,7 @@ class Trial:
 
     @property
     def disturbed(self) -> bool:
-        """Whether other programs used so much processor time that they affect the result."""
+        """True if other programs used so much processor time that they affect the result."""
         others_s = self.after.others_s - self.before.others_s
         return others_s > MAX_OTHERS * self.seconds * (os.cpu_count() or 1)
 
