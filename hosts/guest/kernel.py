@@ -49,7 +49,7 @@ from kernel_source import (  # noqa: E402
     unpack_source,
 )
 
-# The names that nagi uses of this module.
+# The names that nagi and its tests use from this module.
 __all__ = [
     "FILE",
     "Refused",
@@ -97,11 +97,11 @@ def describe_build_time() -> str:
 
 
 def _digest(*files: Path) -> str:
-    lines = "".join(f"{file.name} {_sha256_of(file)}\n" for file in files)
+    lines = "".join(f"{file.name} {_hash_file(file)}\n" for file in files)
     return hashlib.sha256(lines.encode()).hexdigest()[:16]
 
 
-def _sha256_of(file: Path) -> str:
+def _hash_file(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
@@ -135,7 +135,7 @@ def set_up(target: Path, tree: Path | None, mirror: str | None) -> str:
         Refused: a program or the source is missing, or the kernel does not compile.
     """
     _require_programs()
-    for path in (_cache_directory(), tree or _cache_directory()):
+    for path in (_find_cache_directory(), tree or _find_cache_directory()):
         require_plain(str(path.absolute()), str(path))
     cached = _find_or_build(tree, mirror)
     built, installed = _read(cached), _read(target)
@@ -187,7 +187,7 @@ def _install(
         modules: files of the modules.
         target: directory in which the virtual lab looks for them.
     """
-    kernel = {**kernel, "modules": {file.stem: _sha256_of(file) for file in modules}}
+    kernel = {**kernel, "modules": {file.stem: _hash_file(file) for file in modules}}
     try:
         target.mkdir(parents=True, exist_ok=True)
         for file in (cached / _LINUX, *modules):
@@ -204,7 +204,7 @@ def _install(
     return kernel
 
 
-def _cache_directory() -> Path:
+def _find_cache_directory() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "nagi" / "guest-kernel"
 
@@ -216,7 +216,7 @@ def _find_cached(compiler: str) -> Path | None:
     """
     kernels = []
     expected = (digest_configuration(), compiler)
-    for file in _cache_directory().glob(f"*/{FILE}"):
+    for file in _find_cache_directory().glob(f"*/{FILE}"):
         kernel = _read(file.parent)
         if (
             kernel is not None
@@ -247,7 +247,7 @@ def _build(compiler: str, source: str, origin: Path) -> Path:
         Refused: the source is too old, or does not compile.
     """
     identity = "\n".join((digest_configuration(), compiler, source))
-    cached = _cache_directory() / hashlib.sha256(identity.encode()).hexdigest()[:16]
+    cached = _find_cache_directory() / hashlib.sha256(identity.encode()).hexdigest()[:16]
     if _read(cached) is not None:
         return cached
     with _create_atomically(cached) as partial:
@@ -274,7 +274,7 @@ def _build(compiler: str, source: str, origin: Path) -> Path:
             "source": source,
             "configuration": digest_configuration(),
             "compiler": compiler,
-            "linux": _sha256_of(partial / _LINUX),
+            "linux": _hash_file(partial / _LINUX),
             "congestion_controls": _list_congestion_controls(output / ".config"),
         }
         _write(kernel, partial)
@@ -333,7 +333,7 @@ def _compile(tree: Path, output: Path) -> str:
     shutil.copy2(_COMMON, output)
     log = output / "build.log"
 
-    def run(*goals: str) -> str:
+    def run_make(*goals: str) -> str:
         with log.open("a+", encoding="utf-8") as file:
             start = file.tell()
             process = subprocess.Popen(
@@ -356,14 +356,14 @@ def _compile(tree: Path, output: Path) -> str:
             )
         return printed
 
-    run("allnoconfig")
+    run_make("allnoconfig")
     _check_configuration(tree, output / ".config")
     plural = "s" * (processors > 1)
     report_progress(
         f"building it (about {describe_build_time()} with {processors} processor{plural})"
     )
-    run("linux", "modules")
-    return run("-s", "--no-print-directory", "kernelrelease").strip().splitlines()[-1]
+    run_make("linux", "modules")
+    return run_make("-s", "--no-print-directory", "kernelrelease").strip().splitlines()[-1]
 
 
 def _follow(process: subprocess.Popen[bytes], log: Path) -> None:

@@ -69,7 +69,7 @@ def _keep_up(batch: Batch) -> int:
 
 
 def _report_holder(error: hold.HeldError) -> int:
-    """Print who holds the host, and return the exit status for that."""
+    """Print who holds the host, and return the exit status 2."""
     print(f"nagi-agent: {error}", file=sys.stderr)
     print(json.dumps({"holder": error.holder.to_json() if error.holder else {}}))
     return 2

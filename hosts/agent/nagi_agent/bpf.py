@@ -49,9 +49,12 @@ def read_netns_cookie() -> int:
 
 
 def skip_other_netns(cookie: int) -> list[Instruction]:
-    """Return instructions that jump to the end unless the event is of the namespace `cookie`.
+    """Return instructions that jump to the end of the program for events of other namespaces.
 
     Register 6 must hold the program's context. Registers 0 to 5 are overwritten.
+
+    Args:
+        cookie: cookie of the namespace in which the program acts.
     """
     return [
         (MOVE, 1, 6, 0, 0),
@@ -73,7 +76,7 @@ def assemble(instructions: list[Instruction]) -> bytes:
 
 
 def encode_port(port: int) -> int:
-    """Return the 32-bit word that a BPF program compares with a port in network byte order."""
+    """Return a port in network byte order, as a 32-bit word for BPF instructions."""
     return int.from_bytes(struct.pack(">H", port), "little")
 
 
@@ -113,6 +116,7 @@ class AttachedProgram:
 
 
 def _call_bpf(command: int, attributes: bytes, purpose: str) -> int:
+    """Call bpf(2), and return the descriptor that it returns."""
     buffer = ctypes.create_string_buffer(attributes, 128)
     number = _BPF_NUMBERS.get(platform.machine())
     if number is None:
@@ -125,6 +129,7 @@ def _call_bpf(command: int, attributes: bytes, purpose: str) -> int:
 
 
 def _load_program(program_type: int, attach_type: int, code: bytes, purpose: str) -> int:
+    """Load a program into the kernel, and return its descriptor. See AttachedProgram."""
     instructions = ctypes.create_string_buffer(code)
     license_text = ctypes.create_string_buffer(b"Apache-2.0")
     log = ctypes.create_string_buffer(65536)

@@ -219,6 +219,7 @@ def _build_iperf_server(flow: FlowPlan, user: str) -> list[str]:
 
 
 def _build_iperf_client(flow: FlowPlan, user: str) -> list[str]:
+    """Return the command line of iperf's client, which sends until it is killed."""
     seconds = flow.end_s - flow.start_s + _SPARE_SECONDS
     return [
         # CAP_NET_ADMIN permits restricted congestion controls as well.

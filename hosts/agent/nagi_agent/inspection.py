@@ -225,6 +225,7 @@ def _find_ssh_address() -> Optional[str]:
 
 
 def _describe_interface(name: str, is_management: bool) -> InterfaceFacts:
+    """Return the facts about a network interface of this host."""
     (entry,) = json.loads(run_command(["ip", "-json", "address", "show", "dev", name]))
     up = "UP" in entry["flags"]
     speed = _read_file(f"/sys/class/net/{name}/speed")

@@ -48,7 +48,9 @@ def build_program(port: int, netns_cookie: int, offset: int, address: bytes) -> 
 
 
 class LoopbackGuard:
-    """Keep sockets that bind to `port` in this network namespace to 127.0.0.1, until close().
+    """A guard that gives sockets which bind to `port` the address 127.0.0.1, until close().
+
+    It acts in this network namespace only.
 
     Raises:
         RuntimeError: the kernel does not support such BPF programs.

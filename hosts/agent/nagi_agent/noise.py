@@ -77,6 +77,7 @@ class NoiseMeter:
         )
 
     def _read_counters(self) -> dict[str, Optional[int]]:
+        """Return the current counters, by name."""
         ticks = host.read_processor_ticks(self._root)
         throttled, throttled_us = self._throttling.read()
         return {

@@ -123,6 +123,7 @@ class Settings:
             journal.restore(self._path)
 
     def _build_undo(self) -> journal.Commands:
+        """Return the commands that restore the current settings."""
         sysctls = [f"{key}={read_sysctl(key)}" for key in self._sysctls]
         undo = [["sysctl", "-q", "-w", *sysctls]] if sysctls else []
         for route in self._node.routes:
