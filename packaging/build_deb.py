@@ -25,7 +25,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "hosts" / "guest"))
 
-from kernel import Refused, archive_of  # noqa: E402
+from kernel_messages import Refused  # noqa: E402
+from kernel_source import find_archive  # noqa: E402
 
 PACKAGES = ("nagi-link", "nagi-switch", "nagi-tcp", "nagi-traffic", "gr-nagi")
 RADIO, RADIO_NEEDS = "gr-nagi", "gnuradio-dev"
@@ -149,7 +150,7 @@ class Tree:
             if shutil.which(program) is None:
                 raise Refused(f"there is no {program}", f"install it: `apt-get install {package}`")
         distribution = self._release.distribution
-        mirror = self._mirror or archive_of(distribution)
+        mirror = self._mirror or find_archive(distribution)
         if mirror is None:
             raise Refused(
                 f"apt knows no archive of {distribution}, which {self.codename} comes from",

@@ -49,12 +49,12 @@ class _Builder(Protocol):
     FILE: str
     Refused: type[_Refused]
 
-    def configuration(self) -> str: ...
-    def module_sources(self) -> str: ...
-    def minutes(self) -> str: ...
+    def digest_configuration(self) -> str: ...
+    def digest_module_sources(self) -> str: ...
+    def describe_build_time(self) -> str: ...
     def set_up(self, target: Path, tree: Path | None, mirror: str | None) -> str: ...
     def stage_module_sources(self, sources: Sequence[Path], target: Path) -> None: ...
-    def module_command(self, kernel_build: Path, directory: Path) -> list[str]: ...
+    def build_module_command(self, kernel_build: Path, directory: Path) -> list[str]: ...
 
 
 @cache
@@ -97,9 +97,9 @@ def require_installed() -> GuestKernel:
     if found is None:
         raise refuse(
             "the virtual lab's guest kernel has not been built",
-            f"build it: `nagi setup virtual-lab` (about {_builder().minutes()})",
+            f"build it: `nagi setup virtual-lab` (about {_builder().describe_build_time()})",
         )
-    if found.configuration != _builder().configuration():
+    if found.configuration != _builder().digest_configuration():
         raise refuse(
             "the virtual lab's guest kernel was built with another configuration than this nagi's",
             "build it anew: `nagi setup virtual-lab`",
@@ -115,7 +115,7 @@ def require_installed() -> GuestKernel:
 @cache
 def module_sources() -> str:
     """Stands for what modules of ours are built from now."""
-    return _builder().module_sources()
+    return _builder().digest_module_sources()
 
 
 def own_module(made: Path, source: Path) -> Path:
@@ -137,7 +137,7 @@ def own_module(made: Path, source: Path) -> Path:
     with tempfile.TemporaryDirectory(prefix="nagi-module-") as scratch:
         try:
             builder.stage_module_sources(sources_beside(made), Path(scratch))
-            command = builder.module_command(kernel_build, _MODULES)
+            command = builder.build_module_command(kernel_build, _MODULES)
         except builder.Refused as error:
             raise refuse(error.what, error.cure, file=error.file) from None
         done = compile_in_sandbox(

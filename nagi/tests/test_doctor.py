@@ -8,14 +8,14 @@ import re
 
 import jsonschema
 import pytest
-from agent_inputs import batch_json
+from agent_inputs import make_batch_json
 from nagi.doctor import Observations, Wanted, failures, judge
 from nagi.doctor.hosts import package_of
 from nagi.doctor.text import last_line, show
 from nagi.plan.scheme_objects import object_name
 from nagi.plan.schemes import schemes
 from nagi_agent.contracts import Batch
-from nagi_agent.inspection import missing_programs
+from nagi_agent.inspection import list_missing_programs
 from nagi_contracts import __version__
 from nagi_contracts.doctor import STAGES, ClockReading, Doctor, Finding, PathReading, PortReading
 from nagi_contracts.errors import InputError
@@ -648,8 +648,8 @@ def test_words_of_hosts_are_not_taken_for_markup():
 @pytest.mark.parametrize(("virtual", "variable"), [(True, "RUN_PACKAGES"), (False, "PACKAGES")])
 def test_make_installs_every_program_that_agents_ask_for(virtual, variable, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", "")  # all are missing
-    batch = batch_json(tmp_path, virtual=virtual)
-    missing = missing_programs(Batch.from_json(batch))
+    batch = make_batch_json(tmp_path, virtual=virtual)
+    missing = list_missing_programs(Batch.from_json(batch))
     makefile = (ROOT / "Makefile").read_text()
     assigned = dict(re.findall(r"^(\w+) := ((?:.*\\\n)*.*)", makefile, re.M))
     installed = assigned[variable].replace("$(RUN_PACKAGES)", assigned["RUN_PACKAGES"]).split()

@@ -97,8 +97,8 @@ def _results(attempts: list[str], directory: Path) -> dict[str, int]:
     kernel = guest_kernel.require_installed()
     builder = paths.module_at(paths.GUEST / "kernel.py")
     builder.stage_module_sources([source], built)
-    build = builder.module_command(Path(kernel.build), built)
-    subprocess.run(build, env=builder.module_environment(), check=True)
+    build = builder.build_module_command(Path(kernel.build), built)
+    subprocess.run(build, env=builder.make_module_environment(), check=True)
     script = f"""\
 mount -t proc proc /proc
 insmod {guest.INSIDE}/attack/nagi_attack.ko

@@ -206,7 +206,7 @@ def test_packages_for_another_release_run_there(codename: str) -> None:
     """With the smallest of them."""
     release = build.RELEASES[codename]
     tree = build.tree_of(codename)
-    if not tree.exists() and build.archive_of(release.distribution) is None:
+    if not tree.exists() and build.find_archive(release.distribution) is None:
         pytest.skip(
             f"apt has no archive of {release.distribution}: `make deb RELEASE={codename} ...`"
         )

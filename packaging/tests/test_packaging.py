@@ -94,8 +94,9 @@ def test_a_tree_needs_root() -> None:
     with tempfile.TemporaryDirectory(prefix="nagi-packaging-") as open_to_all:
         sources = Path(open_to_all)
         sources.chmod(0o755)
-        for name in ("packaging/build_deb.py", "hosts/guest/kernel.py"):
-            (sources / name).parent.mkdir(parents=True)
+        guest = [f"hosts/guest/kernel_{part}.py" for part in ("messages", "source")]
+        for name in ("packaging/build_deb.py", *guest):
+            (sources / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, sources / name)
         (sources / "os-release").write_text("VERSION_CODENAME=bookworm\n")
         done = subprocess.run(

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command nagi-agent. What it is told is in a batch (nagi_contracts/batch.py): a file or, for
-`-`, its standard input. It answers in JSON.
+"""The command nagi-agent. It reads a batch (nagi_contracts/batch.py) and answers in JSON.
 
-    inspect BATCH              what is this host like?
-    check BATCH                what would keep this batch from running?
-    hold BATCH HOLDER          holds this host for a campaign, or renews its lease
-    run BATCH --start-at TIME  runs the batch, beginning at TIME (seconds since the epoch)
-    up BATCH                   sets the batch's first run up, without its flows, until SIGTERM
-    paths BATCH                do the far ends of this node's links answer?
-    end BATCH                  ends the agent that is at work, if there is one
-    restore BATCH              puts back what an agent that died had set
-    release BATCH              lets this host go and puts everything back
-    guest JOB                  is the first process of a guest of the virtual lab
-    bmv2 CONFIGURATION         runs bmv2's simple_switch until SIGTERM (standing.py)
+BATCH is the path of a batch, or `-` for standard input.
 
-Exit status: 0 done (a batch's records say how each run went), 2 refused, 3 stopped.
+    inspect BATCH              describe this host
+    check BATCH                list the problems that would prevent this batch from running
+    hold BATCH HOLDER          reserve this host for a campaign, or renew the lease
+    run BATCH --start-at TIME  execute the batch from TIME on (seconds since the epoch)
+    up BATCH                   set up the batch's first run without its flows, until SIGTERM
+    paths BATCH                test whether the far ends of this node's links answer
+    end BATCH                  end the agent that runs on this host, if there is one
+    restore BATCH              restore the settings that an interrupted agent had changed
+    release BATCH              end the reservation of this host and restore all settings
+    guest JOB                  be the first process of a guest of the virtual lab
+    bmv2 CONFIGURATION         run bmv2's simple_switch until SIGTERM (bmv2_service.py)
+
+Exit status: 0 done (a batch's records report the result of each run), 2 refused, 3 stopped.
 """
 
 from __future__ import annotations
@@ -27,17 +28,18 @@ import shutil
 import sys
 from typing import Optional
 
-from nagi_agent import guest, hold, journal, live, standing
+from nagi_agent import bmv2_service, guest, hold, journal, live
 from nagi_agent.batches import remove_collected, run_batch
 from nagi_agent.contracts import Batch, Json
-from nagi_agent.inspection import inspect, problems
+from nagi_agent.inspection import find_problems, inspect
 from nagi_agent.job import Job
 from nagi_agent.run import Stopped, stop_on_signals
 
 _SCHEMA_VERSION = 1
 
 
-def _read(path: str) -> Batch:
+def _read_batch(path: str) -> Batch:
+    """Return the batch in a file, or on standard input if `path` is `-`."""
     if path == "-":
         batch: Json = json.load(sys.stdin)
     else:
@@ -48,16 +50,17 @@ def _read(path: str) -> Batch:
     return Batch.from_json(batch)
 
 
-def _say(answer: object) -> int:
+def _print_json(answer: object) -> int:
     print(json.dumps(answer))
     return 0
 
 
-def _up(batch: Batch) -> int:
+def _keep_up(batch: Batch) -> int:
+    """Keep the batch's first run set up until a signal stops this agent."""
     stop_on_signals()
     job = Job(batch)
     try:
-        with hold.at_work(job.state):
+        with hold.register_agent(job.state):
             journal.restore(job.settings_journal)
             live.stay_up(job, batch.runs[0].plan)
     except Stopped:
@@ -65,36 +68,39 @@ def _up(batch: Batch) -> int:
     return 0
 
 
-def _refused(held: hold.Held) -> int:
-    print(f"nagi-agent: {held}", file=sys.stderr)
-    print(json.dumps({"holder": held.holder.to_json() if held.holder else {}}))
+def _report_holder(error: hold.HeldError) -> int:
+    """Print who holds the host, and return the exit status 2."""
+    print(f"nagi-agent: {error}", file=sys.stderr)
+    print(json.dumps({"holder": error.holder.to_json() if error.holder else {}}))
     return 2
 
 
 def _hold(batch: Batch, holder: str) -> int:
-    """Prints whether an earlier holder's settings were put back; who holds the host if refused."""
+    """Reserve the host. Print whether settings of an earlier holder were restored."""
     try:
-        restored = hold.hold(batch.state, hold.read_request(json.loads(holder)))
-    except hold.Held as held:
-        return _refused(held)
-    return _say({"restored": restored})
+        restored = hold.hold(batch.state, hold.parse_request(json.loads(holder)))
+    except hold.HeldError as error:
+        return _report_holder(error)
+    return _print_json({"restored": restored})
 
 
 def _release(batch: Batch, token: Optional[str], home: Optional[str]) -> int:
+    """Release the host. Remove the directory `home` unless records in it are not yet collected."""
     remove_collected(batch)
     try:
-        held = hold.release(batch.state, token)
-    except hold.Held as other:
-        return _refused(other)
+        was_held = hold.release(batch.state, token)
+    except hold.HeldError as error:
+        return _report_holder(error)
     finally:
         if home and not glob.glob(os.path.join(batch.spool, "*", "node.json")):
             shutil.rmtree(home, ignore_errors=True)
-    return _say({"held": held})
+    return _print_json({"held": was_held})
 
 
 def main() -> int:
+    """Run the command that the arguments name, and return the exit status."""
     parser = argparse.ArgumentParser(
-        prog="nagi-agent", description="Runs a host's part of nagi's runs."
+        prog="nagi-agent", description="Execute one host's part of nagi's runs."
     )
     commands = parser.add_subparsers(dest="command", required=True)
     for name in (
@@ -117,36 +123,36 @@ def main() -> int:
         elif name == "hold":
             command.add_argument("holder")
         elif name == "release":
-            command.add_argument("--token", help="only if it is held for this one")
+            command.add_argument("--token", help="release only if this token holds the host")
             command.add_argument(
-                "--tidy", metavar="DIRECTORY", help="removes it, if no records are left to fetch"
+                "--tidy", metavar="DIRECTORY", help="remove it unless it has uncollected records"
             )
-    given = parser.parse_args()
-    if given.command == "guest":
-        guest.main(given.batch)
-    if given.command == "bmv2":
-        return standing.main(given.batch)
+    options = parser.parse_args()
+    if options.command == "guest":
+        guest.main(options.batch)
+    if options.command == "bmv2":
+        return bmv2_service.main(options.batch)
     try:
-        batch = _read(given.batch)
-        if given.command == "inspect":
-            return _say(inspect(batch).to_json())
-        if given.command == "check":
-            return _say({"node": batch.node, "problems": problems(batch)})
-        if given.command == "hold":
-            return _hold(batch, given.holder)
-        if given.command == "run":
-            return run_batch(batch, given.start_at)
-        if given.command == "up":
-            return _up(batch)
-        if given.command == "paths":
-            readings = live.paths(Job(batch), batch.runs[0].plan)
-            return _say([reading.to_json() for reading in readings])
-        if given.command == "end":
+        batch = _read_batch(options.batch)
+        if options.command == "inspect":
+            return _print_json(inspect(batch).to_json())
+        if options.command == "check":
+            return _print_json({"node": batch.node, "problems": find_problems(batch)})
+        if options.command == "hold":
+            return _hold(batch, options.holder)
+        if options.command == "run":
+            return run_batch(batch, options.start_at)
+        if options.command == "up":
+            return _keep_up(batch)
+        if options.command == "paths":
+            readings = live.measure_paths(Job(batch), batch.runs[0].plan)
+            return _print_json([reading.to_json() for reading in readings])
+        if options.command == "end":
             hold.end_agent(batch.state)
-            return _say({})
-        if given.command == "restore":
-            return _say({"restored": journal.restore(Job(batch).settings_journal)})
-        return _release(batch, given.token, given.tidy)
+            return _print_json({})
+        if options.command == "restore":
+            return _print_json({"restored": journal.restore(Job(batch).settings_journal)})
+        return _release(batch, options.token, options.tidy)
     except (OSError, ValueError, RuntimeError) as error:
         print(f"nagi-agent: {error}", file=sys.stderr)
         return 2

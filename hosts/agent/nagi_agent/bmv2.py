@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bmv2's simple_switch as a process whose control, a Thrift server, only this host reaches."""
+"""Run bmv2's simple_switch so that only this host reaches its control, a Thrift server."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from nagi_p4 import simple_switch
 from nagi_p4.operations import Refused
 from nagi_p4.simple_switch import DEFAULT_PORT, SimpleSwitch, client_directory
 
-from nagi_agent.commands import status_in_words
+from nagi_agent.commands import describe_exit_status
 from nagi_agent.daemons import END_TIMEOUT_S, START_TIMEOUT_S
-from nagi_agent.loopback import OnLoopback
-from nagi_agent.processes import end, log_of, output_of, start
+from nagi_agent.loopback import LoopbackGuard
+from nagi_agent.processes import end_process, read_log_tail, run_command, start_process
 
 NAME = "simple_switch"
 _NOTIFICATIONS = "bmv2.ipc"
 _IFF_UP = 1
 
 
-def rights() -> list[str]:
-    """Return the start of a command line that runs bmv2 with the one capability that it needs. Who
-    is not root may not make the set of those smaller that programs can have, and need not."""
+def build_setpriv_prefix() -> list[str]:
+    """Return the start of a command line that runs bmv2 with CAP_NET_RAW as its only capability.
+
+    Only root may reduce the capability bounding set, so other users leave it as it is.
+    """
     is_root = os.geteuid() == 0
     return [
         "setpriv",
@@ -37,53 +39,70 @@ def rights() -> list[str]:
     ]
 
 
-def problem(program: Optional[str], client: Optional[str], alone: bool) -> Optional[str]:
-    """Why simple_switch cannot be run and controlled here, with the cure; None: it can."""
-    said = simple_switch.problem(program or NAME, client or client_directory())
-    if said is None and not alone:
+def find_problem(program: Optional[str], client: Optional[str], is_isolated: bool) -> Optional[str]:
+    """Return why simple_switch cannot run and be controlled here, with the cure, or None.
+
+    Args:
+        program: the executable; None for simple_switch on the PATH.
+        client: directory of bmv2's Python modules; None for the usual directory.
+        is_isolated: nothing outside could reach the Thrift server, so no guard is needed.
+    """
+    problem = simple_switch.problem(program or NAME, client or client_directory())
+    if problem is None and not is_isolated:
         try:
-            OnLoopback(DEFAULT_PORT).close()
+            LoopbackGuard(DEFAULT_PORT).close()
         except RuntimeError as error:
-            said = f"{error}; boot a kernel with CONFIG_CGROUP_BPF, or use --switch nagi"
-    return said
+            problem = f"{error}; boot a kernel with CONFIG_CGROUP_BPF, or use --switch nagi"
+    return problem
 
 
 def bring_loopback_up() -> None:
-    """A namespace of the netns lab has it down, and goes with the lab."""
+    """Set the loopback interface up if it is down, as in a new namespace of the netns lab."""
     with open("/sys/class/net/lo/flags", encoding="ascii") as file:
         if not int(file.read(), 16) & _IFF_UP:
-            output_of(["ip", "link", "set", "lo", "up"])
+            run_command(["ip", "link", "set", "lo", "up"])
 
 
 class SimpleSwitchProcess:
-    """Runs in `directory`, where its log goes, too. `ports`: (number, interface). `alone`: there
-    is nothing outside, as in a guest of the virtual lab, that its control would have to be kept
-    from. Raises RuntimeError."""
+    """A running simple_switch.
+
+    Args:
+        program: the executable.
+        client: directory of bmv2's Python modules; None for the usual directory.
+        pipeline: path of the P4 program as p4c compiled it to JSON.
+        ports: (port number, interface) of each port.
+        directory: working directory, which also gets the log.
+        is_isolated: nothing outside could reach the Thrift server, as in a guest of the virtual
+            lab. Otherwise the server is kept to 127.0.0.1.
+
+    Raises:
+        RuntimeError: the kernel cannot keep the server to 127.0.0.1.
+    """
 
     def __init__(
         self,
         program: str,
         client: Optional[str],
-        switched: str,
+        pipeline: str,
         ports: Sequence[tuple[int, str]],
         directory: str,
         *,
-        alone: bool = False,
+        is_isolated: bool = False,
     ) -> None:
         self._client = client or client_directory()
         self._directory = directory
         self._log = os.path.join(directory, f"{NAME}.log")
         bring_loopback_up()
-        self._guard = None if alone else OnLoopback(DEFAULT_PORT)
+        self._guard = None if is_isolated else LoopbackGuard(DEFAULT_PORT)
         with open(self._log, "wb") as log:
-            self._process = start(
+            self._process = start_process(
                 [
-                    *rights(),
+                    *build_setpriv_prefix(),
                     program,
                     *(word for number, name in ports for word in ("-i", f"{number}@{name}")),
                     *("--thrift-port", str(DEFAULT_PORT)),
                     *("--notifications-addr", f"ipc://{_NOTIFICATIONS}"),
-                    switched,
+                    pipeline,
                 ],
                 stdout=log,
                 stderr=log,
@@ -91,7 +110,14 @@ class SimpleSwitchProcess:
             )
 
     def wait_until_ready(self, cpu_interface: Optional[str] = None) -> SimpleSwitch:
-        """Its control; `cpu_interface`: the other end of its CPU port's. Raises RuntimeError."""
+        """Wait until the switch answers, and return a client that controls it.
+
+        Args:
+            cpu_interface: the agent's end of the pair of interfaces at the switch's CPU port.
+
+        Raises:
+            RuntimeError: the switch ended, refused the client, or did not start in time.
+        """
         deadline = time.monotonic() + START_TIMEOUT_S
         notifications = os.path.join(self._directory, _NOTIFICATIONS)
         while True:
@@ -107,26 +133,26 @@ class SimpleSwitchProcess:
             except Refused as refused:
                 raise RuntimeError(str(refused)) from None
             else:
-                self._release()
+                self._close_guard()
                 return switch
 
     def check(self) -> None:
-        """Raises RuntimeError if it no longer runs."""
+        """Raise RuntimeError if the switch has ended."""
         if self._process.poll() is not None:
-            ended = status_in_words(self._process.returncode)
-            raise RuntimeError(f"{NAME} {ended}: {log_of(self._log)}")
+            end = describe_exit_status(self._process.returncode)
+            raise RuntimeError(f"{NAME} {end}: {read_log_tail(self._log)}")
 
     def stop(self) -> None:
-        self._release()
-        # It does not end in order: SIGTERM is as good as SIGKILL to it.
-        end(self._process, signal.SIGTERM, END_TIMEOUT_S)
+        self._close_guard()
+        # simple_switch does not handle SIGTERM: the signal ends it as SIGKILL does.
+        end_process(self._process, signal.SIGTERM, END_TIMEOUT_S)
 
     def kill(self) -> None:
-        self._release()
-        end(self._process, signal.SIGKILL, END_TIMEOUT_S)
+        self._close_guard()
+        end_process(self._process, signal.SIGKILL, END_TIMEOUT_S)
 
-    def _release(self) -> None:
-        """What it listens at is bound by now, or never will be."""
+    def _close_guard(self) -> None:
+        """Detach the guard: the server has bound its port by now, or never will."""
         if self._guard is not None:
             self._guard.close()
             self._guard = None

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the boards that carry the links of a run, in the place of nagi-link, and leaves the files
-that nagi-link leaves: packets.bin from the boards' records, links.json from their counters."""
+"""Run the FPGA boards that carry the links of a run in place of nagi-link.
+
+The boards' records and counters are written to the files that nagi-link writes: packets.bin and
+links.json.
+"""
 
 from __future__ import annotations
 
@@ -21,45 +24,52 @@ from nagi_agent.contracts import Json, LinkPlan, RunPlan
 from nagi_agent.journal import write_json
 
 ACCOUNT, PACKETS = "links.json", "packets.bin"
-_POLL_S = 0.01  # a ring of 512 records holds 50 ms of 10,000 packets a second
-_DRAIN_S = 3.0  # until packets under way have left
-_LATE_NS = 1_000_000  # as nagi-link counts late events
+_POLL_S = 0.01  # the board's ring of 512 records fills in 50 ms at 10,000 packets per second
+_DRAIN_S = 3.0  # time for packets on the link to leave it
+_LATE_NS = 1_000_000  # nagi-link counts events as late from here on, too
 DIRECTIONS = ("forward", "backward")
 
 
-def place_of(link: LinkPlan) -> Place:
+def locate_board(link: LinkPlan) -> Place:
+    """Return which board carries a link, and how this host reaches the board."""
     fpga = link.fpga
     assert fpga is not None and fpga.board is not None
     return Place(fpga.board, fpga.address, fpga.serial, fpga.cable)
 
 
-def problems_with(plans: list[RunPlan], images: Optional[str]) -> list[str]:
-    """What of the plans' boards cannot be had here, each with its key and cure. Boards that run
-    another build are loaded."""
+def find_problems(plans: list[RunPlan], images: Optional[str]) -> list[str]:
+    """Return why boards of the plans cannot be used, one text per link, with key and cure.
+
+    A board that runs another build is loaded with the right bitstream.
+
+    Args:
+        plans: the runs to check.
+        images: directory of the bitstreams, or None if the batch names none.
+    """
     links = {link.name: link for plan in plans for link in plan.on_boards()}
-    found = []
+    problems = []
     for name, link in links.items():
         if images is None:
-            found.append(f"links.{name}.fpga: the batch names no bitstreams")
+            problems.append(f"links.{name}.fpga: the batch names no bitstreams")
             continue
-        place = place_of(link)
+        location = locate_board(link)
         try:
-            lock = Lock(place)
+            lock = Lock(location)
             try:
-                board, _ = opened(place, images)
+                board, _ = opened(location, images)
                 try:
-                    require_links(board, place)
+                    require_links(board, location)
                 finally:
                     board.close()
             finally:
                 lock.release()
         except BoardError as error:
-            found.append(f"links.{name}.fpga: {error}")
-    return found
+            problems.append(f"links.{name}.fpga: {error}")
+    return problems
 
 
-class _Link:
-    """A board that carries one link, and a thread that takes its records while it does."""
+class _BoardLink:
+    """A board that carries one link, with a thread that collects the board's records."""
 
     def __init__(
         self, number: int, link: LinkPlan, images: str, plan: RunPlan, epoch: float
@@ -67,46 +77,51 @@ class _Link:
         self.name, self._number, self.link = link.name, number, link
         self.problem: Optional[str] = None
         self.records: list[CoreRecord] = []
-        self._is_over = threading.Event()
-        place = place_of(link)
+        self._must_end = threading.Event()
+        location = locate_board(link)
         with ExitStack() as undo:
-            lock = Lock(place)
+            lock = Lock(location)
             undo.callback(lock.release)
             self.board: Board
-            self.board, self.identity = opened(place, images)
+            self.board, self.identity = opened(location, images)
             undo.callback(self.board.close)
-            require_links(self.board, place)
+            require_links(self.board, location)
             self.ports_before = self.board.ports()
             self.epoch_error_ns = self.board.begin(
                 link.id,
                 plan.seed,
                 {
-                    "forward": _without_nulls(link.forward),
-                    "backward": _without_nulls(link.backward),
+                    "forward": _drop_nulls(link.forward),
+                    "backward": _drop_nulls(link.backward),
                 },
                 int(epoch * 1e9),
             )
             self._undo = undo.pop_all()
-        self._thread = threading.Thread(target=self._take, daemon=True)
+        self._thread = threading.Thread(target=self._collect_records, daemon=True)
         self._thread.start()
 
-    def _take(self) -> None:
+    def _collect_records(self) -> None:
         try:
-            while not self._is_over.is_set():
+            while not self._must_end.is_set():
                 self.records += self.board.take_records()
-                self._is_over.wait(_POLL_S)
+                self._must_end.wait(_POLL_S)
         except BoardError as error:
             self.problem = str(error)
 
     def finish(self) -> None:
-        """Waits for packets under way, and ends. Raises BoardError and RuntimeError."""
+        """Wait until the packets on the link have left it, and stop the board.
+
+        Raises:
+            BoardError: the board does not answer.
+            RuntimeError: the thread that collects records has failed.
+        """
         self._end_thread()
         if self.problem is not None:
             raise RuntimeError(f"links.{self.name}.fpga: {self.problem}")
         deadline = time.monotonic() + _DRAIN_S
         while time.monotonic() < deadline:
             self.counters = self.board.counters()
-            if not any(_held(each) for each in self.counters.values()):
+            if not any(_count_held(counters) for counters in self.counters.values()):
                 break
             time.sleep(_POLL_S)
         self.ports = self.board.ports()
@@ -121,73 +136,90 @@ class _Link:
         self._undo.close()
 
     def _end_thread(self) -> None:
-        self._is_over.set()
+        self._must_end.set()
         self._thread.join()
 
-    def in_file(self) -> list[tuple[int, bytes]]:
-        """Records of packets.bin, each with the instant at which its packet left."""
-        return [(each.left_ns, records.in_file(each, self._number)) for each in self.records]
+    def encode_records(self) -> list[tuple[int, bytes]]:
+        """Return records for packets.bin, each as (departure in ns, bytes)."""
+        return [(record.left_ns, records.in_file(record, self._number)) for record in self.records]
 
 
-def _without_nulls(value: Any) -> Any:
+def _drop_nulls(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+        return {key: _drop_nulls(item) for key, item in value.items() if item is not None}
     return value
 
 
-def _held(counters: dict[str, int]) -> int:
-    """Packets that waited or were under way."""
-    ended = ("delivered", "queue_overflows", "memory_overflows", "channel_losses")
-    return counters["offered"] - sum(counters[name] for name in ended)
+def _count_held(counters: dict[str, int]) -> int:
+    """Return how many packets are in the queue or on the link."""
+    final_counters = ("delivered", "queue_overflows", "memory_overflows", "channel_losses")
+    return counters["offered"] - sum(counters[name] for name in final_counters)
 
 
 class BoardLinks:
-    """All links of a run, each on a board of its own. As the agent's Emulator has it; files are
-    written to `directory` at the end. Raises RuntimeError."""
+    """All links of a run, one board per link. It has the methods of Emulator.
+
+    Args:
+        images: directory of the bitstreams, or None if the batch names none.
+        plan: the run.
+        epoch: the instant 0 of the links' clocks, in seconds since the Unix epoch.
+        directory: gets links.json and packets.bin when the boards are stopped.
+
+    Raises:
+        RuntimeError: there are no bitstreams, or a board cannot carry its link.
+    """
 
     def __init__(self, images: Optional[str], plan: RunPlan, epoch: float, directory: str) -> None:
         if images is None:
             raise RuntimeError("a link is on a board, and the batch names no bitstreams")
         self._plan, self._epoch, self._directory = plan, epoch, directory
-        self._started = time.time_ns()
-        self._links: list[_Link] = []
+        self._started_ns = time.time_ns()
+        self._links: list[_BoardLink] = []
         with ExitStack() as undo:
             for number, link in enumerate(plan.links):
                 try:
-                    running = _Link(number, link, images, plan, epoch)
+                    board_link = _BoardLink(number, link, images, plan, epoch)
                 except (BoardError, Unsupported) as error:
                     raise RuntimeError(f"links.{link.name}.fpga: {error}") from error
-                undo.callback(running.kill)
-                self._links.append(running)
+                undo.callback(board_link.kill)
+                self._links.append(board_link)
             self._undo = undo.pop_all()
 
     def wait_until_ready(self) -> None:
-        """They are, or would not have been started."""
+        """Return at once: the constructor has already started all boards."""
 
     def check(self) -> None:
+        """Raise RuntimeError if a board does not answer."""
         for link in self._links:
             if link.problem is not None:
                 raise RuntimeError(f"links.{link.name}.fpga: {link.problem}")
 
     def stop(self) -> None:
+        """Wait until the packets on the links have left, stop the boards, and write the files.
+
+        Raises:
+            RuntimeError: a board does not answer.
+        """
         for link in self._links:
             try:
                 link.finish()
             except BoardError as error:
                 raise RuntimeError(f"links.{link.name}.fpga: {error}") from error
         self._undo.pop_all()
-        found = sorted(
-            (record for link in self._links for record in link.in_file()), key=lambda each: each[0]
+        timed_records = sorted(
+            (record for link in self._links for record in link.encode_records()),
+            key=lambda record: record[0],
         )
         with open(os.path.join(self._directory, PACKETS), "wb") as file:
             file.write(records.HEADER)
-            file.write(b"".join(record for _, record in found))
-        write_json(os.path.join(self._directory, ACCOUNT), self._account())
+            file.write(b"".join(record for _, record in timed_records))
+        write_json(os.path.join(self._directory, ACCOUNT), self._build_account())
 
     def kill(self) -> None:
+        """Stop the boards at once, without files."""
         self._undo.close()
 
-    def _account(self) -> Json:
+    def _build_account(self) -> Json:
         notices = [
             f"link {link.name}: the board's clock was set to within {link.epoch_error_ns} ns"
             for link in self._links
@@ -195,7 +227,7 @@ class BoardLinks:
         builds = sorted({f"{link.identity.build_id:08x}" for link in self._links})
         return {
             "schema_version": 1,
-            "executable": ", ".join(place_of(link.link).kind for link in self._links),
+            "executable": ", ".join(locate_board(link.link).kind for link in self._links),
             "version": f"build {', '.join(builds)}",
             "scheduling": "gateware",
             "memory_locked": True,
@@ -204,7 +236,7 @@ class BoardLinks:
             "complete": True,
             "seed": self._plan.seed,
             "epoch_realtime_ns": int(self._epoch * 1e9),
-            "started_realtime_ns": self._started,
+            "started_realtime_ns": self._started_ns,
             "ended_realtime_ns": time.time_ns(),
             "cpu": {"user_s": 0.0, "system_s": 0.0, "max_resident_bytes": 0},
             "records_lost": sum(
@@ -213,59 +245,63 @@ class BoardLinks:
                 for counters in link.counters.values()
             ),
             "notices": notices,
-            "links": [_link_account(link) for link in self._links],
+            "links": [_describe_link(link) for link in self._links],
         }
 
 
-def _link_account(link: _Link) -> Json:
+def _describe_link(link: _BoardLink) -> Json:
     directions = {
-        name: _direction_account(
-            _without_nulls(getattr(link.link, name)),
+        name: _describe_direction(
+            _drop_nulls(getattr(link.link, name)),
             link.counters[name],
-            [each for each in link.records if each.is_backward == (name == "backward")],
+            [record for record in link.records if record.is_backward == (name == "backward")],
         )
         for name in DIRECTIONS
     }
-    # What comes in at port a goes forward.
+    # Packets that port a receives go forward; those that port b receives go backward.
     ports = {
-        port.name: _port_account(port, before, link.counters[came], link.counters[went])
-        for port, before, came, went in zip(
+        port.name: _describe_port(
+            port, port_before, link.counters[incoming], link.counters[outgoing]
+        )
+        for port, port_before, incoming, outgoing in zip(
             link.ports, link.ports_before, DIRECTIONS, reversed(DIRECTIONS)
         )
     }
     return {"name": link.name, "id": link.link.id, **ports, **directions}
 
 
-def _port_account(
-    port: PortState, before: PortState, came: dict[str, int], went: dict[str, int]
+def _describe_port(
+    port: PortState, port_before: PortState, incoming: dict[str, int], outgoing: dict[str, int]
 ) -> Json:
     return {
         "interface": f"port {port.name} of the board",
         "io": "gateware",
-        "received": came["offered"] + came["bad_frames"],
-        "sent": went["delivered"],
-        "socket_drops": (port.overflows - before.overflows) % (1 << 32),
+        "received": incoming["offered"] + incoming["bad_frames"],
+        "sent": outgoing["delivered"],
+        "socket_drops": (port.overflows - port_before.overflows) % (1 << 32),
         "oversized": 0,
         "checksum_missing": 0,
-        "send_failures": (port.underruns - before.underruns) % (1 << 32),
+        "send_failures": (port.underruns - port_before.underruns) % (1 << 32),
         "offloads_switched_off": [],
     }
 
 
-def _direction_account(config: Json, counters: dict[str, int], found: list[CoreRecord]) -> Json:
-    late = sorted(each.late_ns for each in found if each.fate == 0)
+def _describe_direction(
+    config: Json, counters: dict[str, int], core_records: list[CoreRecord]
+) -> Json:
+    lateness = sorted(record.late_ns for record in core_records if record.fate == 0)
     return {
         "config": config,
         "changes": [],
         "packets": {
             "offered": counters["offered"],
             "delivered": counters["delivered"],
-            # Packets that found no room in memory were dropped by no queue of the plan's: the
-            # certificate is to find them as such.
+            # Packets dropped for lack of memory are left out: no queue of the plan dropped them,
+            # and the certificate must be able to find them.
             "queue_overflows": counters["queue_overflows"],
             "aqm_drops": 0,
             "channel_losses": counters["channel_losses"],
-            "held": _held(counters),
+            "held": _count_held(counters),
             "marked": counters["marked"],
             "corrupted": 0,
             "duplicated": 0,
@@ -278,14 +314,14 @@ def _direction_account(config: Json, counters: dict[str, int], found: list[CoreR
             "busy_ns": counters["transmitting_ns"],
         },
         "max_waiting_packets": counters["max_waiting"],
-        "arrival_lateness_ns": _lateness([]),
-        "transit_error_ns": _lateness(late),
-        "late_events": sum(each > _LATE_NS for each in late),
+        "arrival_lateness_ns": _summarise_lateness([]),
+        "transit_error_ns": _summarise_lateness(lateness),
+        "late_events": sum(late_ns > _LATE_NS for late_ns in lateness),
     }
 
 
-def _lateness(values: list[int]) -> Json:
-    """Of sorted values, with buckets that end at powers of two less one."""
+def _summarise_lateness(values: list[int]) -> Json:
+    """Return quantiles and a histogram of sorted values; buckets end at powers of two minus 1."""
     buckets: dict[int, int] = {}
     for value in values:
         top = (1 << value.bit_length()) - 1
@@ -299,5 +335,5 @@ def _lateness(values: list[int]) -> Json:
         "median": quantile(0.5),
         "p99": quantile(0.99),
         "max": values[-1] if values else 0,
-        "histogram": [list(each) for each in sorted(buckets.items())],
+        "histogram": [list(bucket) for bucket in sorted(buckets.items())],
     }

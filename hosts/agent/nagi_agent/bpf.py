@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BPF programs of a few instructions, attached to the root of the cgroups while something lasts:
-for what Linux has no setting for. See bpf(2), bpf-helpers(7).
+"""Attach short BPF programs to the root cgroup, for settings that Linux does not offer otherwise.
 
-They see what happens in all network namespaces of the machine, and act in this one only, which they
-know by its cookie. They are attached by a link, which the kernel removes when the agent closes it
-or dies.
+See bpf(2) and bpf-helpers(7).
 
-They are written as instructions, not compiled from C: to load an object file takes nagi-tcp and
-the libraries that it links to. Hosts need those for schemes of our own only, not for `max_window`
-or bmv2.
+A program at the root cgroup is called for events of all network namespaces of the machine. It acts
+in this namespace only, which it recognises by the namespace's cookie. The kernel detaches the
+program when the agent closes the BPF link or dies.
+
+The programs are written as instructions and not compiled from C, because loading an object file
+takes nagi-tcp and its libraries. Hosts need these only for nagi's own TCP schemes, and not for
+`max_window` or bmv2.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ CALL, EXIT = 0x85, 0x95
 STACK = 10
 _GET_NETNS_COOKIE = 122
 
-# Operation, destination register, source register, offset (None: to the end), value.
-Step = tuple[int, int, int, Optional[int], int]
+# Operation, destination register, source register, offset (None jumps to the end), value.
+Instruction = tuple[int, int, int, Optional[int], int]
 
 _BPF_NUMBERS = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
 _PROG_LOAD, _LINK_CREATE = 5, 28
@@ -40,15 +41,21 @@ _SO_NETNS_COOKIE = 71
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def own_netns_cookie() -> int:
-    """What this network namespace is known by."""
+def read_netns_cookie() -> int:
+    """Return the cookie by which the kernel identifies this network namespace."""
     with socket.socket() as probe:
         cookie = probe.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, 8)
     return int.from_bytes(cookie, "little")
 
 
-def unless_in_netns_go_to_end(cookie: int) -> list[Step]:
-    """Register 6 must keep the context; registers 0 to 5 are lost."""
+def skip_other_netns(cookie: int) -> list[Instruction]:
+    """Return instructions that jump to the end of the program for events of other namespaces.
+
+    Register 6 must hold the program's context. Registers 0 to 5 are overwritten.
+
+    Args:
+        cookie: cookie of the namespace in which the program acts.
+    """
     return [
         (MOVE, 1, 6, 0, 0),
         (CALL, 0, 0, 0, _GET_NETNS_COOKIE),
@@ -58,36 +65,47 @@ def unless_in_netns_go_to_end(cookie: int) -> list[Step]:
     ]
 
 
-def assembled(steps: list[Step]) -> bytes:
-    """The code of a program that takes `steps`, and in the end lets happen what happens."""
+def assemble(instructions: list[Instruction]) -> bytes:
+    """Return the code of a program that executes `instructions`, then permits the event."""
     code = b""
-    every = [*steps, (MOVE_IMMEDIATE, 0, 0, 0, 1), (EXIT, 0, 0, 0, 0)]
-    for position, (operation, target, source, place, value) in enumerate(every):
-        jump = len(steps) - position - 1 if place is None else place
+    program = [*instructions, (MOVE_IMMEDIATE, 0, 0, 0, 1), (EXIT, 0, 0, 0, 0)]
+    for position, (operation, target, source, offset, value) in enumerate(program):
+        jump = len(instructions) - position - 1 if offset is None else offset
         code += struct.pack("<BBhI", operation, source << 4 | target, jump, value & 0xFFFFFFFF)
     return code
 
 
-def in_network_order(port: int) -> int:
-    """The word that holds a port as packets have it."""
+def encode_port(port: int) -> int:
+    """Return a port in network byte order, as a 32-bit word for BPF instructions."""
     return int.from_bytes(struct.pack(">H", port), "little")
 
 
-class Attached:
-    """A program that is attached. `kind` and `place` are bpf(2)'s types of programs and of
-    attachments, `purpose` is for messages. Raises RuntimeError if the kernel cannot."""
+class AttachedProgram:
+    """A BPF program that is attached to the root cgroup until close() is called.
 
-    def __init__(self, kind: int, place: int, code: bytes, purpose: str) -> None:
+    Args:
+        program_type: type of the program, as bpf(2) numbers it.
+        attach_type: type of the attachment, as bpf(2) numbers it.
+        code: the program, from assemble().
+        purpose: what the program is for, in messages.
+
+    Raises:
+        RuntimeError: the kernel refuses the program or the attachment.
+    """
+
+    def __init__(self, program_type: int, attach_type: int, code: bytes, purpose: str) -> None:
         self._link: Optional[int] = None
-        loaded = _load(kind, place, code, purpose)
+        program = _load_program(program_type, attach_type, code, purpose)
         cgroup = None
         try:
             cgroup = cgroups.open_root()
-            self._link = _bpf(_LINK_CREATE, struct.pack("<IIII", loaded, cgroup, place, 0), purpose)
+            self._link = _call_bpf(
+                _LINK_CREATE, struct.pack("<IIII", program, cgroup, attach_type, 0), purpose
+            )
         except OSError as error:
             raise RuntimeError(f"cannot attach {purpose}: {error.strerror}") from None
         finally:
-            os.close(loaded)
+            os.close(program)
             if cgroup is not None:
                 os.close(cgroup)
 
@@ -97,7 +115,8 @@ class Attached:
             self._link = None
 
 
-def _bpf(command: int, attributes: bytes, purpose: str) -> int:
+def _call_bpf(command: int, attributes: bytes, purpose: str) -> int:
+    """Call bpf(2), and return the descriptor that it returns."""
     buffer = ctypes.create_string_buffer(attributes, 128)
     number = _BPF_NUMBERS.get(platform.machine())
     if number is None:
@@ -109,19 +128,20 @@ def _bpf(command: int, attributes: bytes, purpose: str) -> int:
     return descriptor
 
 
-def _load(kind: int, place: int, code: bytes, purpose: str) -> int:
+def _load_program(program_type: int, attach_type: int, code: bytes, purpose: str) -> int:
+    """Load a program into the kernel, and return its descriptor. See AttachedProgram."""
     instructions = ctypes.create_string_buffer(code)
     license_text = ctypes.create_string_buffer(b"Apache-2.0")
     log = ctypes.create_string_buffer(65536)
     addresses = [ctypes.addressof(buffer) for buffer in (instructions, license_text, log)]
-    # Between the log and the place: version, flags, name, interface.
+    # The fields between the log and the attach type: version, flags, name, interface.
     attributes = struct.pack(
         "<IIQQIIQII16sII",
-        *(kind, len(code) // 8, *addresses[:2], 1, len(log), addresses[2]),
-        *(0, 0, b"", 0, place),
+        *(program_type, len(code) // 8, *addresses[:2], 1, len(log), addresses[2]),
+        *(0, 0, b"", 0, attach_type),
     )
     try:
-        return _bpf(_PROG_LOAD, attributes, purpose)
+        return _call_bpf(_PROG_LOAD, attributes, purpose)
     except OSError as error:
-        said = log.value.decode(errors="replace").strip()[-300:]
-        raise RuntimeError(f"the kernel refuses {purpose}: {error.strerror} {said}") from None
+        reason = log.value.decode(errors="replace").strip()[-300:]
+        raise RuntimeError(f"the kernel refuses {purpose}: {error.strerror} {reason}") from None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures: tcpdump, nanosecond stamps, headers only, as an ordinary user with CAP_NET_RAW."""
+"""Capture packet headers with nanosecond timestamps, by tcpdump as a user with CAP_NET_RAW."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import re
 import signal
 import time
 
-from nagi_agent.commands import status_in_words
+from nagi_agent.commands import describe_exit_status
 from nagi_agent.contracts import CaptureCount
-from nagi_agent.processes import end, log_of, start, unprivileged
+from nagi_agent.processes import build_setpriv_prefix, end_process, read_log_tail, start_process
 
-_BUFFER_KIB = 32768  # what may pile up while tcpdump is not scheduled
+_BUFFER_KIB = 32768  # for packets that arrive while tcpdump is not scheduled
 _VIRTUAL_BUFFER_KIB = 4096
 _START_TIMEOUT_S = 2.0
 _END_TIMEOUT_S = 5.0
@@ -20,9 +20,18 @@ _FILE_HEADER, _RECORD_HEADER = 24, 16  # bytes
 
 
 class Capture:
-    """One running capture of an interface into a file. `virtual`: where no packets come while
-    tcpdump runs. A megabyte is written at once: a system call a page takes the processor from
-    what is measured."""
+    """A running capture of an interface into a file.
+
+    tcpdump writes 1 MB at a time, because one system call per page would take processor time from
+    the programs that are measured.
+
+    Args:
+        interface: the interface to capture.
+        path: the capture file; the log of tcpdump is `path`.log.
+        snap_bytes: bytes to keep of each frame.
+        user: the user that runs tcpdump.
+        virtual: in virtual time no packets arrive while tcpdump runs, so a small buffer suffices.
+    """
 
     def __init__(
         self, interface: str, path: str, snap_bytes: int, user: str, *, virtual: bool = False
@@ -31,7 +40,7 @@ class Capture:
         self._path = path
         self._log = path + ".log"
         command = [
-            *unprivileged(user, "net_raw"),
+            *build_setpriv_prefix(user, "net_raw"),
             "stdbuf",
             "--output=1M",
             "tcpdump",
@@ -47,45 +56,52 @@ class Capture:
             "-w",
             "-",
         ]
-        # The files are opened here, so that tcpdump needs no right to.
+        # The agent opens the files, so tcpdump needs no permission to create them.
         with open(path, "wb") as file, open(self._log, "wb") as log:
-            self._process = start(command, stdout=file, stderr=log)
+            self._process = start_process(command, stdout=file, stderr=log)
 
     def wait_until_running(self) -> None:
-        """Returns when tcpdump listens. Raises RuntimeError if it does not."""
+        """Wait until tcpdump captures. Raise RuntimeError if it ends or takes too long."""
         deadline = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < deadline:
-            said = log_of(self._log)
-            if "listening on" in said:
+            if "listening on" in read_log_tail(self._log):
                 return
             self._check()
             time.sleep(0.01)
-        raise RuntimeError(f"tcpdump on {self._interface} did not start: {log_of(self._log)}")
+        raise RuntimeError(
+            f"tcpdump on {self._interface} did not start: {read_log_tail(self._log)}"
+        )
 
     def _check(self) -> None:
         status = self._process.poll()
         if status is not None:
             raise RuntimeError(
-                f"tcpdump on {self._interface} {status_in_words(status)}: {log_of(self._log)}"
+                f"tcpdump on {self._interface} {describe_exit_status(status)}: "
+                f"{read_log_tail(self._log)}"
             )
 
     def stop(self) -> CaptureCount:
-        """Ends the capture. Returns tcpdump's own count of packets and drops."""
+        """End the capture, and return tcpdump's own count of packets and drops.
+
+        Raises:
+            RuntimeError: tcpdump had ended before, printed no counts, or wrote less than it says.
+        """
         self._check()
-        end(self._process, signal.SIGINT, _END_TIMEOUT_S)
-        said = log_of(self._log, lines=5)
+        end_process(self._process, signal.SIGINT, _END_TIMEOUT_S)
+        summary = read_log_tail(self._log, lines=5)
         counts = {}
         for key, words in (
             ("captured", "packets? captured"),
             ("received", "packets? received by filter"),
             ("dropped", "packets? dropped by kernel"),
         ):
-            match = re.search(rf"(\d+) {words}", said)
+            match = re.search(rf"(\d+) {words}", summary)
             if match is None:
-                raise RuntimeError(f"tcpdump on {self._interface} gave no counts: {said}")
+                raise RuntimeError(f"tcpdump on {self._interface} gave no counts: {summary}")
             counts[key] = int(match[1])
         size = os.path.getsize(self._path)
-        if size < _FILE_HEADER + _RECORD_HEADER * counts["captured"]:  # tcpdump does not look
+        # tcpdump does not check whether its output was written.
+        if size < _FILE_HEADER + _RECORD_HEADER * counts["captured"]:
             raise RuntimeError(
                 f"tcpdump on {self._interface} captured {counts['captured']} packets, but wrote "
                 f"{size} bytes; is the disk full?"
@@ -93,4 +109,4 @@ class Capture:
         return CaptureCount(file=os.path.basename(self._path), **counts)
 
     def kill(self) -> None:
-        end(self._process, signal.SIGKILL, _END_TIMEOUT_S)
+        end_process(self._process, signal.SIGKILL, _END_TIMEOUT_S)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cgroup v2 hierarchy, also where `ip netns exec` hides it, and how often its limits stopped
-programs."""
+"""Open the cgroup v2 hierarchy, and read how often its CPU limits throttled processes.
+
+The hierarchy is found even where `ip netns exec` hides /sys/fs/cgroup.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,14 @@ from typing import Optional
 
 
 def open_root(root: str = "/") -> int:
-    """A descriptor of the root of the hierarchy, as this process sees it. `root`: where /proc is.
-    Raises OSError."""
+    """Return a descriptor of the root of the hierarchy, as this process sees it.
+
+    Args:
+        root: the directory that contains /proc, for tests.
+
+    Raises:
+        OSError: there is no cgroup v2.
+    """
     with open(os.path.join(root, "proc/self/mountinfo"), encoding="utf-8") as mounts:
         for line in mounts:
             fields = line.split()
@@ -22,30 +30,36 @@ def open_root(root: str = "/") -> int:
                     return os.open(fields[4], os.O_RDONLY | os.O_DIRECTORY)
                 except OSError:
                     continue  # hidden below another mount
-    # `ip netns exec` hides /sys/fs/cgroup; a mount of our own is gone once it is opened.
-    place = tempfile.mkdtemp(prefix="nagi-cgroup-")
+    # `ip netns exec` hides /sys/fs/cgroup, so mount it again; only the descriptor of it remains.
+    mount_point = tempfile.mkdtemp(prefix="nagi-cgroup-")
     try:
-        subprocess.run(["mount", "-t", "cgroup2", "none", place], check=True, capture_output=True)
+        subprocess.run(
+            ["mount", "-t", "cgroup2", "none", mount_point], check=True, capture_output=True
+        )
         try:
-            return os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+            return os.open(mount_point, os.O_RDONLY | os.O_DIRECTORY)
         finally:
-            subprocess.run(["umount", "--lazy", place], check=True, capture_output=True)
+            subprocess.run(["umount", "--lazy", mount_point], check=True, capture_output=True)
     except subprocess.CalledProcessError as error:
-        said = error.stderr.decode(errors="replace").strip()
-        raise OSError(errno.ENODEV, f"there is no cgroup v2: {said}") from None
+        reason = error.stderr.decode(errors="replace").strip()
+        raise OSError(errno.ENODEV, f"there is no cgroup v2: {reason}") from None
     finally:
-        os.rmdir(place)
+        os.rmdir(mount_point)
 
 
 class Throttling:
-    """How often and for how long the bandwidth limits (cpu.max) of this process's cgroup, and of
-    those above it, have stopped processes. Nothing is known without cgroup v2. `root`: where
-    /proc is."""
+    """Counters of how often and how long CPU limits (cpu.max) have throttled processes.
+
+    The limits are those of this process's cgroup and of all cgroups above it.
+
+    Args:
+        root: the directory that contains /proc, for tests.
+    """
 
     def __init__(self, root: str = "/") -> None:
         self._root: Optional[int] = None
         try:
-            self._path = _own_path(root)
+            self._path = _read_own_path(root)
             self._root = open_root(root)
         except OSError:
             pass
@@ -56,20 +70,23 @@ class Throttling:
             self._root = None
 
     def read(self) -> tuple[Optional[int], Optional[int]]:
-        """(times, microseconds) since the cgroups were made; None: no limit can be set there."""
-        found = []
+        """Return (times, microseconds) of throttling since the cgroups were created.
+
+        Both are None without cgroup v2, or if no limit can be set in these cgroups.
+        """
+        counters = []
         path = self._path if self._root is not None else None
         while path is not None:
-            stat = self._stat(path)
+            stat = self._read_stat(path)
             if "nr_throttled" in stat and "throttled_usec" in stat:
-                found.append((stat["nr_throttled"], stat["throttled_usec"]))
+                counters.append((stat["nr_throttled"], stat["throttled_usec"]))
             path = os.path.dirname(path) if path else None
-        if not found:
+        if not counters:
             return None, None
-        return sum(times for times, _ in found), sum(us for _, us in found)
+        return sum(times for times, _ in counters), sum(us for _, us in counters)
 
-    def _stat(self, path: str) -> dict[str, int]:
-        """cpu.stat of a cgroup; nothing if it cannot be read."""
+    def _read_stat(self, path: str) -> dict[str, int]:
+        """Return the values of a cgroup's cpu.stat; empty if the file cannot be read."""
         name = os.path.join(path, "cpu.stat")
         try:
             with open(os.open(name, os.O_RDONLY, dir_fd=self._root), encoding="ascii") as file:
@@ -78,8 +95,12 @@ class Throttling:
             return {}
 
 
-def _own_path(root: str) -> str:
-    """This process's cgroup, relative to the root of the hierarchy. Raises OSError."""
+def _read_own_path(root: str) -> str:
+    """Return this process's cgroup, relative to the root of the hierarchy.
+
+    Raises:
+        OSError: there is no cgroup v2.
+    """
     with open(os.path.join(root, "proc/self/cgroup"), encoding="utf-8") as file:
         for line in file:
             number, _, path = line.rstrip("\n").split(":", 2)

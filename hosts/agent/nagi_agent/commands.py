@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of the user's own (`traffic: command`), kept apart from the host.
+"""Run a user's own programs (`traffic: command`), isolated from the host.
 
-Each runs as an ordinary user without any right, in a PID namespace and a working directory of its
-own: a file system in memory that nobody else sees. Both end with the program that was started,
-whoever ends it, and with the agent, even if it is killed: the kernel then kills everything that the
-program started, in whatever session or group, and forgets the directory. So it has to stay in the
-foreground. See pid_namespaces(7), unshare(1).
+Each program runs as an ordinary user without capabilities, in its own PID namespace. Its working
+directory is a file system in memory that no other process sees. When the program or the agent ends
+or is killed, the kernel kills everything that the program has started, in whatever session or
+process group, and removes the directory. The program must therefore stay in the foreground. See
+pid_namespaces(7), unshare(1).
 
-The namespace's first process is a shell that waits for the program: the kernel spares the first
-process the signals it does not handle, and the program is to end by its own as anywhere else.
+The first process of the namespace is a shell that waits for the program. The kernel does not
+deliver to a first process the signals that it does not handle, but such signals must end the
+program as usual.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ import subprocess
 from typing import Mapping, Optional, Sequence
 
 from nagi_agent.contracts import CommandPlan, RunPlan
-from nagi_agent.processes import children, end, unprivileged
+from nagi_agent.processes import build_setpriv_prefix, end_process, list_children
 
-NEEDED = ("unshare", "mount", "sh")  # to run them
+NEEDED = ("unshare", "mount", "sh")  # programs that build_contained_command() uses
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-WORK = "/run/nagi"  # where each program sees its own directory in the place of the agent's
+WORK = "/run/nagi"  # where each program sees its own directory, mounted over the host's
 _ENTER = """\
 mount -t tmpfs -o "mode=0700,uid=$1,gid=$2" nagi "$3" && cd "$3" && unset OLDPWD || exit
 left=$4; shift 4
@@ -46,60 +47,83 @@ exec "$@"
 _WAIT = '"$@"; exit "$?"'
 
 
-def contained(
+def build_contained_command(
     command: list[str],
     user: str,
     bring: Optional[Sequence[str]] = None,
     work: str = WORK,
     files: Optional[Mapping[str, str]] = None,
 ) -> list[str]:
-    """Return the command line that runs `command` as `user`, kept apart.
+    """Return the command line that runs `command` as `user`, isolated from the host.
 
-    `bring`: a directory whose files it is to find in its own, and paths of its host's Unix sockets
-    that it is to find there, too. `work`: where it sees its own directory. `files`: files and
-    directories that it is to find there, too, read-only: name there -> path.
+    Args:
+        command: the program and its arguments.
+        user: name of the user.
+        bring: a directory whose files are copied into the program's working directory, followed by
+            paths of Unix sockets that are mounted there.
+        work: path of the working directory, as the program sees it.
+        files: files and directories to mount read-only in the working directory, name -> path.
     """
-    named = [word for pair in (files or {}).items() for word in pair]
+    file_arguments = [word for pair in (files or {}).items() for word in pair]
     account = pwd.getpwnam(user)
     os.makedirs(work, mode=0o755, exist_ok=True)
     identity = [str(account.pw_uid), str(account.pw_gid)]
     return [
         *("unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--"),
-        *("sh", "-c", _ENTER, "sh", *identity, work, str(len(named) // 2), *named),
+        *(
+            "sh",
+            "-c",
+            _ENTER,
+            "sh",
+            *identity,
+            work,
+            str(len(file_arguments) // 2),
+            *file_arguments,
+        ),
         *(("sh", "-c", _BRING, "sh", str(len(bring) - 1), *bring) if bring else ()),
-        *unprivileged(user),
+        *build_setpriv_prefix(user),
         *("sh", "-c", _WAIT, "sh", *command),
     ]
 
 
-def files_of(command: CommandPlan, paths: Mapping[str, str]) -> dict[str, str]:
-    """Return a command's files, name -> path. `paths`: the batch's, where this host has them.
+def resolve_files(command: CommandPlan, paths: Mapping[str, str]) -> dict[str, str]:
+    """Return the paths of the files that a command needs, by name.
+
+    Args:
+        command: the plan of the command.
+        paths: this host's copies of the batch's files, "sha256/name" -> path.
 
     Raises:
-        RuntimeError: this host has not been given one.
+        RuntimeError: this host has no copy of a file.
     """
-    found = {}
+    files = {}
     for file in command.files:
         path = paths.get(f"{file.sha256}/{file.name}")
         if path is None:
             raise RuntimeError(f"`files` has {file.name}, which this host has not been given")
-        found[file.name] = path
-    return found
+        files[file.name] = path
+    return files
 
 
-def end_all(process: subprocess.Popen[bytes], timeout_s: float) -> None:
-    """Ends what contained() started; on return nothing of it is left."""
+def end_contained(process: subprocess.Popen[bytes], timeout_s: float) -> None:
+    """End a program that build_contained_command() runs, and everything that it has started.
+
+    Args:
+        process: the process of the command line.
+        timeout_s: longest time to wait for each process.
+    """
     if process.poll() is None:
-        # The namespace's first process is killed with unshare, and has not ended before all others.
-        first = [os.pidfd_open(child) for child in children(process.pid)]
-        end(process, signal.SIGKILL, timeout_s)
-        for descriptor in first:
+        # The kernel kills the namespace's first process with unshare. That process ends only when
+        # all others of the namespace have ended.
+        descriptors = [os.pidfd_open(child) for child in list_children(process.pid)]
+        end_process(process, signal.SIGKILL, timeout_s)
+        for descriptor in descriptors:
             select.select([descriptor], [], [], timeout_s)
             os.close(descriptor)
 
 
-def environment(user: str, work: str = WORK) -> dict[str, str]:
-    """What the programs find in their environment: nothing of the agent's."""
+def build_environment(user: str, work: str = WORK) -> dict[str, str]:
+    """Return the environment of a contained program, which has nothing of the agent's."""
     return {
         "PATH": PATH,
         "HOME": work,
@@ -110,8 +134,8 @@ def environment(user: str, work: str = WORK) -> dict[str, str]:
     }
 
 
-def status_in_words(status: int) -> str:
-    """How a program ended: from its own status, or from the shell's of it."""
+def describe_exit_status(status: int) -> str:
+    """Describe how a program ended, given its exit status or the shell's."""
     number = -status if status < 0 else status - 128
     if number > 0:
         try:
@@ -121,38 +145,40 @@ def status_in_words(status: int) -> str:
     return f"ended with status {status}"
 
 
-def missing(command: list[str], user: str) -> Optional[str]:
-    """Return why `user` cannot run a command here, with the cure; None if he can. The planner has
-    checked that everybody can run a program of the command's own `files`."""
+def find_problem(command: list[str], user: str) -> Optional[str]:
+    """Return why `user` cannot run a command on this host, with the cure, or None.
+
+    A program that is one of the command's own `files` is not checked: the planner has done that.
+    """
     program = command[0]
     if program.startswith("./"):
         return None
-    found = shutil.which(program, path=PATH)
-    if found is None:
+    path = shutil.which(program, path=PATH)
+    if path is None:
         if os.path.exists(program):
             return f"{program} is no program; make it executable: `chmod a+rx {program}`"
         if "/" in program:
             return f"{program} is not there; install it, or in the virtual lab name it in `files`"
         return f"{program} is not there in {PATH}; install it, or give its path from / on"
     try:
-        allowed = subprocess.run([*unprivileged(user), "test", "-x", found], check=False)
+        test = subprocess.run([*build_setpriv_prefix(user), "test", "-x", path], check=False)
     except KeyError:
         return f"there is no user {user} to run {program}; make it: `useradd --system {user}`"
-    if allowed.returncode != 0:
+    if test.returncode != 0:
         return (
-            f"{found} cannot be run by user {user}; let everybody read and execute it, and enter "
+            f"{path} cannot be run by user {user}; let everybody read and execute it, and enter "
             "the directories above it"
         )
     return None
 
 
-def commands_on(plan: RunPlan, node: str) -> list[tuple[str, list[str]]]:
-    """(flow, command line) of everything that a plan starts on a node."""
-    found = []
+def list_commands(plan: RunPlan, node: str) -> list[tuple[str, list[str]]]:
+    """Return (flow, command line) of each command that a plan starts on a node."""
+    commands = []
     for flow in plan.flows:
         if flow.command is None or node not in (flow.sender, flow.receiver):
             continue
         line = flow.command.server if flow.listener == node else flow.command.client
         if line is not None:
-            found.append((flow.name, line))
-    return found
+            commands.append((flow.name, line))
+    return commands

@@ -1,33 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CPU port of a switch that has no other way for packets of its controller (bmv2): a pair of
-interfaces, of which the switch has one and the agent the other."""
+"""Create a CPU port for a switch that exchanges packets with its controller by an interface (bmv2).
+
+The CPU port is a veth pair. The switch has one end, the agent has the other.
+"""
 
 from __future__ import annotations
 
 import os
 
 from nagi_agent.journal import Commands
-from nagi_agent.processes import output_of
+from nagi_agent.processes import run_command
 
 SWITCH_END, OWN_END = "nagi-cpu", "nagi-control"
 _IPV6 = "/proc/sys/net/ipv6/conf/{}/disable_ipv6"
 
-# What removes them where an agent could not; nothing happens where they are gone.
+# Commands that remove the interfaces if the agent could not. They do nothing if both are gone.
 UNDO: Commands = [["sh", "-c", f"ip link delete {SWITCH_END} 2>/dev/null || true"]]
 
 
 class CpuPort:
-    """They are there until it is closed. Raises RuntimeError."""
+    """A pair of interfaces that exists until close() is called.
+
+    Raises:
+        RuntimeError: the interfaces cannot be created.
+    """
 
     def __init__(self) -> None:
         self.close()
-        output_of(["ip", "link", "add", SWITCH_END, "type", "veth", "peer", "name", OWN_END])
+        run_command(["ip", "link", "add", SWITCH_END, "type", "veth", "peer", "name", OWN_END])
         for name in (SWITCH_END, OWN_END):
-            if os.path.exists(_IPV6.format(name)):  # nothing but the controller's packets
+            if os.path.exists(_IPV6.format(name)):  # so that only the controller sends packets
                 with open(_IPV6.format(name), "w", encoding="ascii") as file:
                     file.write("1")
-            output_of(["ip", "link", "set", "dev", name, "mtu", "9000", "up"])
+            run_command(["ip", "link", "set", "dev", name, "mtu", "9000", "up"])
 
     def close(self) -> None:
         for command in UNDO:
-            output_of(command)
+            run_command(command)

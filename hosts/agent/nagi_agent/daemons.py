@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of ours that move frames while a run goes on: nagi-link, nagi-sdr, nagi-switch, and
-nagi-fpga beside nagi-link."""
+"""Run the programs of nagi that forward frames in a run: nagi-link, nagi-sdr and nagi-switch."""
 
 from __future__ import annotations
 
@@ -13,25 +12,36 @@ from typing import Optional
 
 from nagi_p4.unix_sockets import connect
 
-from nagi_agent.commands import status_in_words
+from nagi_agent.commands import describe_exit_status
 from nagi_agent.contracts import Json
-from nagi_agent.processes import end, log_of, start
+from nagi_agent.processes import end_process, read_log_tail, start_process
 
-START_TIMEOUT_S = 10.0  # an interface takes about 0.1 s
+START_TIMEOUT_S = 10.0  # setting up one interface takes about 0.1 s
 END_TIMEOUT_S = 5.0
 
 
 class Daemon:
-    """A running one. Its files are in `directory`, which is also where it runs: socket paths may
-    not be long, file paths may. `name` is the program's, and theirs; `socket` the control socket's,
-    if it is another; `timeout_s`: seconds in which it must have started, and half of them to end;
-    `environment`: what it has of its own there; `pass_fds`: descriptors that it inherits; `user`:
-    as whom it goes on once all is open, if root starts it."""
+    """A running program that has a configuration file, a log and a control socket.
+
+    The program's working directory is the directory of its files. So a path of its control socket
+    stays short enough, even if the path of the directory is long.
+
+    Args:
+        name: name of the program, and of its configuration and log.
+        executable: path of the program.
+        configuration: content of the configuration file.
+        directory: directory of the files.
+        socket: path of the control socket, if it is not `name`.sock.
+        timeout_s: time limit to start; half of it is the limit to end.
+        environment: variables to add to the agent's environment.
+        pass_fds: file descriptors that the program inherits.
+        user: a program that root starts changes to this user when all its files are open.
+    """
 
     def __init__(
         self,
         name: str,
-        program: str,
+        executable: str,
         configuration: Json,
         directory: str,
         *,
@@ -44,14 +54,14 @@ class Daemon:
         self.name = name
         if user is not None and os.geteuid() == 0:
             configuration = {**configuration, "user": user}
-        self.socket = os.path.join(directory, socket or control_socket(name))
+        self.socket = os.path.join(directory, socket or name_control_socket(name))
         self._timeout_s = timeout_s
         self._log = os.path.join(directory, f"{name}.log")
         with open(os.path.join(directory, f"{name}.json"), "w", encoding="utf-8") as file:
             json.dump(configuration, file, indent=1)
         with open(self._log, "wb") as log:
-            self._process = start(
-                [program, "run", f"{name}.json"],
+            self._process = start_process(
+                [executable, "run", f"{name}.json"],
                 stderr=log,
                 cwd=directory,
                 env={**os.environ, **(environment or {})},
@@ -59,6 +69,11 @@ class Daemon:
             )
 
     def wait_until_ready(self) -> None:
+        """Wait until the control socket accepts connections.
+
+        Raises:
+            RuntimeError: the program ended, or did not start in time.
+        """
         deadline = time.monotonic() + self._timeout_s
         while time.monotonic() < deadline:
             try:
@@ -70,36 +85,41 @@ class Daemon:
                 break
             time.sleep(0.005)
         self.check()
-        raise RuntimeError(f"{self.name} did not start: {self._said()}")
+        raise RuntimeError(f"{self.name} did not start: {self._read_log()}")
 
     def check(self) -> None:
-        """Raises RuntimeError if it no longer runs."""
+        """Raise RuntimeError if the program has ended."""
         if self._process.poll() is not None:
-            raise RuntimeError(f"{self.name} {self._end_in_words()}: {self._said()}")
+            raise RuntimeError(f"{self.name} {self._describe_end()}: {self._read_log()}")
 
     def stop(self) -> None:
+        """End the program by SIGTERM.
+
+        Raises:
+            RuntimeError: the program had ended before, or its exit status is not 0.
+        """
         self.check()
-        status = end(self._process, signal.SIGTERM, self._timeout_s / 2)
+        status = end_process(self._process, signal.SIGTERM, self._timeout_s / 2)
         self._remove_socket()
         if status != 0:
-            raise RuntimeError(f"{self.name} {self._end_in_words()}: {self._said()}")
+            raise RuntimeError(f"{self.name} {self._describe_end()}: {self._read_log()}")
 
     def kill(self) -> None:
-        end(self._process, signal.SIGKILL, END_TIMEOUT_S)
+        end_process(self._process, signal.SIGKILL, END_TIMEOUT_S)
         self._remove_socket()
 
     def _remove_socket(self) -> None:
-        """Remove the control socket: the user that it has become may not."""
+        """Remove the control socket, which the user of the program may not be allowed to remove."""
         with suppress(FileNotFoundError):
             os.unlink(self.socket)
 
-    def _end_in_words(self) -> str:
-        return status_in_words(self._process.returncode)
+    def _describe_end(self) -> str:
+        return describe_exit_status(self._process.returncode)
 
-    def _said(self) -> str:
-        return log_of(self._log)
+    def _read_log(self) -> str:
+        return read_log_tail(self._log)
 
 
-def control_socket(name: str) -> str:
-    """What the control socket of a program is called."""
+def name_control_socket(name: str) -> str:
+    """Return the file name of a program's control socket."""
     return f"{name}.sock"

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs nagi-link for one run, configured from its plan; where links are radios nagi-sdr, which is
-told the same and leaves the same files; beside it nagi-fpga where links are an FPGA's."""
+"""Run the emulator of one run: nagi-link, configured from the run's plan.
+
+If a link is a radio, nagi-sdr runs instead. It takes the same configuration, starts nagi-link and
+leaves the same files. If links are carried by simulated FPGAs, one nagi-fpga runs for each of them.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,13 @@ from contextlib import ExitStack
 from typing import Any, Optional
 
 from nagi_agent.contracts import Json, LinkPlan, MediumPlan, RadioPlan, RunPlan
-from nagi_agent.daemons import START_TIMEOUT_S, Daemon, control_socket
+from nagi_agent.daemons import START_TIMEOUT_S, Daemon, name_control_socket
 from nagi_agent.simulated_core import SimulatedCore
 
 NAME, RADIO_NAME = "nagi-link", "nagi-sdr"
-A_LINK_TIMEOUT_S = 0.4  # more, of each link: its two interfaces are set up, and put back
-RADIO_START_TIMEOUT_S = 60.0  # Python imports GNU Radio, on a busy machine and in several processes
+LINK_TIMEOUT_S = 0.4  # added per link, whose two interfaces are set up and restored
+# On a busy machine several processes import GNU Radio at once.
+RADIO_START_TIMEOUT_S = 60.0
 ACCOUNT = "links.json"
 PACKETS = "packets.bin"
 TRANSMISSIONS = "transmissions.bin"
@@ -23,55 +27,66 @@ DROPS = "drops.pcapng"
 RADIO_ACCOUNT = "radios.json"
 
 
-def _without_nulls(value: Any) -> Any:
+def _drop_nulls(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+        return {key: _drop_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
+        return [_drop_nulls(item) for item in value]
     return value
 
 
-def problem_with(plans: list[RunPlan], nagi_sdr: Optional[str]) -> Optional[str]:
-    """What of the plans' radios cannot be had here, with the cure."""
+def find_problem(plans: list[RunPlan], nagi_sdr: Optional[str]) -> Optional[str]:
+    """Return why this host cannot run the plans' radios, with the cure, or None.
+
+    Args:
+        plans: the runs to check.
+        nagi_sdr: path of nagi-sdr, or None if the batch names none.
+    """
     names = list(dict.fromkeys(link.name for plan in plans for link in plan.radios()))
     if not names or (nagi_sdr is not None and shutil.which(nagi_sdr) is not None):
         return None
-    are = (
+    fact = (
         f"link {names[0]} is a radio" if len(names) == 1 else f"links {', '.join(names)} are radios"
     )
-    lacking = nagi_sdr or RADIO_NAME
-    return f"{are}, and there is no {lacking}; install GNU Radio and nagi-sdr with `make sdr`"
+    program = nagi_sdr or RADIO_NAME
+    return f"{fact}, and there is no {program}; install GNU Radio and nagi-sdr with `make sdr`"
 
 
-def _radio(radio: RadioPlan) -> Json:
-    """A plan's radio in nagi-sdr's terms."""
-    directions = {"forward": "forward", "backward": "backward"}
-    named = {directions.get(key, key): value for key, value in radio.items()}
-    configured: Json = _without_nulls(named)
+def _configure_radio(radio: RadioPlan) -> Json:
+    """Return nagi-sdr's configuration of a radio."""
+    configured: Json = _drop_nulls(radio)
     return configured
 
 
 def records_transmissions(link: LinkPlan) -> bool:
-    """nagi_contracts' LinkPlan.records_transmissions, for directions in JSON."""
+    """Return whether nagi-link records single transmissions of a link: radios and links with ARQ.
+
+    It must agree with LinkPlan.records_transmissions of nagi_contracts.
+    """
     directions = (link.forward, link.backward)
-    return link.is_radio or any(each.get("arq") is not None for each in directions)
+    return link.is_radio or any(direction.get("arq") is not None for direction in directions)
 
 
-def _medium(
+def _configure_medium(
     medium: MediumPlan, interfaces: tuple[str, ...], macs: Optional[tuple[str, ...]]
 ) -> Json:
-    """A plan's medium in nagi-link's terms. `interfaces` of the emulator, and `macs` of the
-    stations if they are not the plan's, in the order of the stations."""
+    """Return nagi-link's configuration of a shared medium.
+
+    Args:
+        medium: the plan of the medium.
+        interfaces: the emulator's interfaces, in the order of the stations.
+        macs: MAC addresses of the stations in their order, if they are not those of the plan.
+    """
     stations = []
     for index, station in enumerate(medium["stations"]):
-        others = {key: value for key, value in station.items() if key not in ("node", "address")}
-        own = {"name": station["node"], "interface": interfaces[index], **others}
-        stations.append(own if macs is None else {**own, "mac": macs[index]})
-    configured: Json = _without_nulls({**medium, "stations": stations})
-    return configured
+        rest = {key: value for key, value in station.items() if key not in ("node", "address")}
+        configured = {"name": station["node"], "interface": interfaces[index], **rest}
+        stations.append(configured if macs is None else {**configured, "mac": macs[index]})
+    configuration: Json = _drop_nulls({**medium, "stations": stations})
+    return configuration
 
 
-def configuration(
+def build_configuration(
     plan: RunPlan,
     ends: dict[str, tuple[str, ...]],
     epoch: float,
@@ -80,17 +95,24 @@ def configuration(
     macs: Optional[dict[str, tuple[str, ...]]] = None,
     cores: Optional[dict[str, int]] = None,
 ) -> Json:
-    """nagi-link's configuration for a plan. `ends`: link -> the interfaces of its two ends, medium
-    -> those of its stations; `virtual`: time stands still while nagi-link runs; `macs`: medium ->
-    MAC addresses of its stations, where they are not the plan's; `cores`: link -> the descriptor of
-    the socket to its core."""
+    """Return nagi-link's configuration for a run.
+
+    Args:
+        plan: the run.
+        ends: link -> the emulator's interfaces at its two ends, and medium -> the interfaces that
+            face its stations.
+        epoch: the instant 0 of the emulator's clock, in seconds since the Unix epoch.
+        virtual: time stands still while nagi-link computes.
+        macs: medium -> MAC addresses of its stations, if they are not those of the plan.
+        cores: link -> descriptor of the socket to the simulated FPGA that carries it.
+    """
     is_recorded = bool(plan.media) or any(records_transmissions(link) for link in plan.links)
-    further: Json = {"transmissions": TRANSMISSIONS} if is_recorded else {}
+    optional: Json = {"transmissions": TRANSMISSIONS} if is_recorded else {}
     if any((link.radio or {}).get("by") == "uhd" for link in plan.links):
-        further["radio_account"] = RADIO_ACCOUNT
+        optional["radio_account"] = RADIO_ACCOUNT
     if plan.media:
-        further["media"] = [
-            _medium(medium, ends[medium["name"]], (macs or {}).get(medium["name"]))
+        optional["media"] = [
+            _configure_medium(medium, ends[medium["name"]], (macs or {}).get(medium["name"]))
             for medium in plan.media
         ]
     return {
@@ -101,17 +123,17 @@ def configuration(
         "account": ACCOUNT,
         "packets": PACKETS,
         "drops": DROPS,
-        **further,
-        "control_socket": control_socket(NAME),
+        **optional,
+        "control_socket": name_control_socket(NAME),
         "links": [
             {
                 "name": link.name,
                 "id": link.id,
                 "a": ends[link.name][0],
                 "b": ends[link.name][1],
-                "forward": _without_nulls(link.forward),
-                "backward": _without_nulls(link.backward),
-                **({} if link.radio is None else {"radio": _radio(link.radio)}),
+                "forward": _drop_nulls(link.forward),
+                "backward": _drop_nulls(link.backward),
+                **({} if link.radio is None else {"radio": _configure_radio(link.radio)}),
                 **({} if link.name not in (cores or {}) else {"core": (cores or {})[link.name]}),
             }
             for link in plan.links
@@ -120,12 +142,23 @@ def configuration(
 
 
 class Emulator(Daemon):
-    """A running nagi-link, or nagi-sdr if a link of the plan is a radio, which is told by its
-    environment which nagi-link to run. Both have the same control socket. Beside nagi-link runs a
-    `nagi_fpga` for each link whose FPGA is simulated. `ends`, `epoch`, `virtual` and `macs` as for
-    configuration(); `user`: as whom nagi-link goes on, if root starts it; `timeout_s`,
-    `radio_timeout_s`: in which nagi-link, beside what each link needs, and nagi-sdr must have
-    started, and in half of which they must end."""
+    """A running nagi-link, or nagi-sdr if a link of the plan is a radio.
+
+    Both have the same control socket. nagi-sdr reads from its environment which nagi-link to start.
+
+    Args:
+        nagi_link: path of nagi-link.
+        nagi_sdr: path of nagi-sdr, or None if the batch names none.
+        plan, ends, epoch, virtual, macs: see build_configuration().
+        directory: working directory, and directory of the files.
+        nagi_fpga: path of nagi-fpga, or None if the batch names none.
+        timeout_s: time limit for nagi-link to start, to which LINK_TIMEOUT_S is added per link.
+        radio_timeout_s: time limit for nagi-sdr to start. Half of each limit is the limit to end.
+        user: if root starts nagi-link, it changes to this user when all its files are open.
+
+    Raises:
+        RuntimeError: the plan needs a program that the batch does not name.
+    """
 
     def __init__(
         self,
@@ -143,7 +176,7 @@ class Emulator(Daemon):
         radio_timeout_s: float = RADIO_START_TIMEOUT_S,
         user: Optional[str] = None,
     ) -> None:
-        timeout_s += A_LINK_TIMEOUT_S * len(ends)
+        timeout_s += LINK_TIMEOUT_S * len(ends)
         is_radio = bool(plan.radios())
         program = nagi_link
         if is_radio:
@@ -151,8 +184,8 @@ class Emulator(Daemon):
                 raise RuntimeError("a link is a radio, and the batch names no nagi-sdr")
             program = nagi_sdr
             if virtual:
-                # A guest's files belong to the user who started it; nagi-sdr, which gives up the
-                # rights of the guest's root, writes beside them.
+                # A guest's files belong to the user who started the guest. nagi-sdr gives up the
+                # privileges of the guest's root, and must still create files in the directory.
                 os.chmod(directory, 0o777)
         self._cores: list[SimulatedCore] = []
         with ExitStack() as undo:
@@ -167,9 +200,9 @@ class Emulator(Daemon):
             super().__init__(
                 RADIO_NAME if is_radio else NAME,
                 program,
-                configuration(plan, ends, epoch, virtual=virtual, macs=macs, cores=sockets),
+                build_configuration(plan, ends, epoch, virtual=virtual, macs=macs, cores=sockets),
                 directory,
-                socket=control_socket(NAME),
+                socket=name_control_socket(NAME),
                 timeout_s=radio_timeout_s if is_radio else timeout_s,
                 environment={"NAGI_LINK": nagi_link} if is_radio else None,
                 pass_fds=tuple(sockets.values()),
@@ -180,8 +213,8 @@ class Emulator(Daemon):
             core.socket.close()
 
     def check(self) -> None:
-        # nagi-link ends when a core does, and that says more.
-        for problem in filter(None, (core.problem() for core in self._cores)):
+        # nagi-link ends when a core does. The core's message has the cause, so it comes first.
+        for problem in filter(None, (core.describe_failure() for core in self._cores)):
             raise RuntimeError(problem)
         super().check()
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flows: the applications at their ends, as an ordinary user. Of traffic `command` the plan says
-what to start (commands.py). nagi-traffic sends all other traffic (traffic.py), or iperf 2 bulk
-traffic if the plan says so.
+"""Run the applications at the ends of flows, as an ordinary user.
 
-A flow has no control connection, and ends when the plan says, by force on both sides: the
-receiver's kernel then resets the connection, so that nothing of it is left for the next run.
+For the traffic `command` the plan names the user's own programs (commands.py). nagi-traffic sends
+all other traffic (traffic.py), except bulk traffic for which the plan names iperf 2.
+
+A flow has no control connection. The agents kill both applications when the flow ends in the plan.
+The receiver's kernel then resets the connection, so no connection is left for the next run.
 """
 
 from __future__ import annotations
@@ -17,34 +18,37 @@ from typing import Literal, Mapping, Optional
 
 from nagi_agent import commands, traffic
 from nagi_agent.contracts import ClientEnd, FlowPlan
-from nagi_agent.processes import end, log_of, start, unprivileged
+from nagi_agent.processes import build_setpriv_prefix, end_process, read_log_tail, start_process
 from nagi_agent.tcp_info import LISTEN, SockDiag
 
 _START_TIMEOUT_S = 2.0
 _END_TIMEOUT_S = 2.0
-# iperf's own end must never come before the plan's.
+# iperf gets this much more time than the plan, so that it never ends before the plan does.
 _SPARE_SECONDS = 60
-# In virtual time a receiver runs before agents and tcpdump: their readings of the clock would delay
-# packets that arrive for it.
+# In virtual time a receiver runs before agents and tcpdump. Their readings of the clock take time,
+# and would delay packets that arrive for the receiver.
 _REAL_TIME = ("chrt", "--rr", "1")
 
 Role = Literal["server", "client"]
 
 
 def has_server(flow: FlowPlan) -> bool:
-    """Whether an application is to be started that listens."""
+    """Return whether the agent starts a server for a flow. A command may have only a client."""
     return flow.command is None or flow.command.server is not None
 
 
 def check_port(flow: FlowPlan) -> None:
-    """Raise RuntimeError if a server of the flow could not listen here: on TCP, and on UDP, too, if
-    it is not bulk traffic."""
+    """Raise RuntimeError if a server of the flow could not listen on this host.
+
+    The TCP port must be free. The UDP port must be free as well, except for bulk traffic.
+    """
     port = flow.port
     address = flow.sender_address if flow.listens == "sender" else flow.receiver_address
-    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)[: 1 if flow.traffic == "bulk" else 2]:
+    is_bulk = flow.traffic == "bulk"
+    for socket_type in (socket.SOCK_STREAM, socket.SOCK_DGRAM)[: 1 if is_bulk else 2]:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        with socket.socket(family, kind) as probe:
-            if kind == socket.SOCK_STREAM:
+        with socket.socket(family, socket_type) as probe:
+            if socket_type == socket.SOCK_STREAM:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((address, port))
@@ -56,7 +60,20 @@ def check_port(flow: FlowPlan) -> None:
 
 
 class Application:
-    """The application at one end of a flow: its server or its client."""
+    """The running application at one end of a flow: its server or its client.
+
+    Args:
+        flow: the flow.
+        role: the end.
+        log: path of the log. nagi-traffic writes its result next to it, with the suffix .json.
+        user: the user that runs the application.
+        seed: seed of the random numbers that nagi-traffic draws.
+        files: this host's copies of the files of commands, "sha256/name" -> path.
+        virtual: whether the run is in virtual time.
+
+    Raises:
+        RuntimeError: the server's port is in use, or a file is missing.
+    """
 
     def __init__(
         self,
@@ -69,76 +86,88 @@ class Application:
         *,
         virtual: bool = False,
     ) -> None:
-        """`seed`: of what applications of nagi-traffic draw; they leave their results beside `log`,
-        named .json. `files`: where the files of commands are. `virtual`: in virtual time."""
         self._flow = flow
         self._log = log
-        self._who = f"the {role} of flow {flow.name}"
+        self._name = f"the {role} of flow {flow.name}"
         self._is_command = flow.command is not None
         self._is_bulk = flow.traffic == "bulk"
-        self._result: Optional[str] = None  # nagi-traffic's
+        self._result: Optional[str] = None  # path of nagi-traffic's result
         self.waits_for_packets = role == "server" and traffic.waits_for_packets(flow)
-        self.ended_s: Optional[float] = None  # when it was seen to have ended by itself
+        self.ended_s: Optional[float] = None  # when check() found that it had ended
         if role == "server":
             check_port(flow)
         with open(log, "wb") as file:
             if flow.command is not None:
                 line = flow.command.server if role == "server" else flow.command.client
                 assert line is not None  # has_server()
-                self._process = start(
-                    commands.contained(line, user, files=commands.files_of(flow.command, files)),
+                self._process = start_process(
+                    commands.build_contained_command(
+                        line, user, files=commands.resolve_files(flow.command, files)
+                    ),
                     stdout=file,
                     stderr=file,
-                    env=commands.environment(user),
+                    env=commands.build_environment(user),
                 )
             elif flow.application is not None:
-                line, descriptor = traffic.command(flow, role, user, seed)
+                line, descriptor = traffic.build_command(flow, role, user, seed)
                 self._result = f"{log[: -len('.log')]}.json"
                 with open(self._result, "wb") as result:
-                    self._process = start(line, stdout=result, stderr=file, pass_fds=(descriptor,))
+                    self._process = start_process(
+                        line, stdout=result, stderr=file, pass_fds=(descriptor,)
+                    )
             else:
-                line, descriptors = _bulk(flow, role, user)
+                line, descriptors = _build_bulk_command(flow, role, user)
                 if virtual and role == "server":
                     line = [*_REAL_TIME, *line]
-                self._process = start(line, stdout=file, stderr=file, pass_fds=descriptors)
+                self._process = start_process(line, stdout=file, stderr=file, pass_fds=descriptors)
 
     def wait_until_listening(self, diag: SockDiag) -> None:
+        """Wait until the server listens on the flow's port.
+
+        Raises:
+            RuntimeError: it ended, or does not listen in time.
+        """
         port = self._flow.port
         deadline = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < deadline:
-            if diag.connections(local_port=port, states=1 << LISTEN):
+            if diag.list_connections(local_port=port, states=1 << LISTEN):
                 return
-            if not self._is_bulk and _has_udp(port):
+            if not self._is_bulk and _has_udp_socket(port):
                 return
             if self._process.poll() is not None:
                 hint = " (it has to stay in the foreground)" if self._is_command else ""
                 raise RuntimeError(
-                    f"{self._who} {self._end_in_words()} before it listened on port {port}{hint}: "
-                    f"{log_of(self._log)}"
+                    f"{self._name} {self._describe_end()} before it listened on port {port}{hint}: "
+                    f"{read_log_tail(self._log)}"
                 )
             time.sleep(0.01)
         raise RuntimeError(
-            f"{self._who} does not listen on port {port} after {_START_TIMEOUT_S:g} s: "
-            f"{log_of(self._log)}"
+            f"{self._name} does not listen on port {port} after {_START_TIMEOUT_S:g} s: "
+            f"{read_log_tail(self._log)}"
         )
 
-    def check(self, at: float) -> None:
-        """Raise RuntimeError if it ended too early: an end of a bulk flow always, others if they
-        failed."""
+    def check(self, run_time_s: float) -> None:
+        """Raise RuntimeError if the application has failed, and note when it has ended.
+
+        An application of bulk traffic must not end by itself. Others may end with status 0.
+
+        Args:
+            run_time_s: seconds since the run began.
+        """
         status = self._process.poll()
         if status is None or self.ended_s is not None:
             return
         if self._is_bulk or status != 0:
-            raise RuntimeError(f"{self._who} {self._end_in_words()}: {log_of(self._log)}")
-        self.ended_s = round(at, 6)
+            raise RuntimeError(f"{self._name} {self._describe_end()}: {read_log_tail(self._log)}")
+        self.ended_s = round(run_time_s, 6)
 
     def require_running(self) -> None:
-        """Raises RuntimeError if it has ended. Others may, servers of bulk flows do not."""
+        """Raise RuntimeError if this is an application of bulk traffic and has ended."""
         if self._is_bulk:
             self.check(0)
 
-    def record(self) -> Optional[ClientEnd]:
-        """How it ended, if it was by itself."""
+    def make_end_record(self) -> Optional[ClientEnd]:
+        """Return how the application ended, or None if it did not end by itself."""
         if self.ended_s is None:
             return None
         return ClientEnd(
@@ -146,55 +175,57 @@ class Application:
         )
 
     def kill(self) -> None:
+        """End the application. nagi-traffic gets SIGTERM, and writes its result."""
         if self._is_command:
-            commands.end_all(self._process, _END_TIMEOUT_S)
+            commands.end_contained(self._process, _END_TIMEOUT_S)
         elif self._result is not None:
-            end(self._process, signal.SIGTERM, _END_TIMEOUT_S)
+            end_process(self._process, signal.SIGTERM, _END_TIMEOUT_S)
         else:
-            end(self._process, signal.SIGKILL, _END_TIMEOUT_S)
+            end_process(self._process, signal.SIGKILL, _END_TIMEOUT_S)
 
     def require_result(self) -> None:
-        """Raises RuntimeError if it has left no result and should have, once it is over."""
+        """Raise RuntimeError if nagi-traffic has ended and left no result."""
         if self._result is None:
             return
         if self._process.returncode != 0:
-            raise RuntimeError(f"{self._who} {self._end_in_words()}: {log_of(self._log)}")
-        traffic.check_result(self._result, self._who)
+            raise RuntimeError(f"{self._name} {self._describe_end()}: {read_log_tail(self._log)}")
+        traffic.check_result(self._result, self._name)
 
-    def _end_in_words(self) -> str:
-        return commands.status_in_words(self._process.returncode)
+    def _describe_end(self) -> str:
+        return commands.describe_exit_status(self._process.returncode)
 
 
 def uses_iperf(flow: FlowPlan) -> bool:
-    """Return whether a flow's ends are iperf's."""
+    """Return whether iperf sends and receives the flow's data."""
     return flow.traffic == "bulk" and flow.program is None
 
 
-def _bulk(flow: FlowPlan, role: Role, user: str) -> tuple[list[str], tuple[int, ...]]:
-    """Return the command line of an end of a bulk flow, and the descriptors that it needs."""
+def _build_bulk_command(flow: FlowPlan, role: Role, user: str) -> tuple[list[str], tuple[int, ...]]:
+    """Return the command line of one end of a bulk flow, and the descriptors that it inherits."""
     if uses_iperf(flow):
-        return (_iperf_server if role == "server" else _iperf_client)(flow, user), ()
-    line, descriptor = traffic.command(flow, role, user)
+        return (_build_iperf_server if role == "server" else _build_iperf_client)(flow, user), ()
+    line, descriptor = traffic.build_command(flow, role, user)
     return line, (descriptor,)
 
 
-def _version(flow: FlowPlan) -> list[str]:
-    """Return iperf 2's option for IPv6."""
+def _choose_ip_version(flow: FlowPlan) -> list[str]:
+    """Return iperf 2's option for IPv6 if the flow uses IPv6."""
     return ["-V"] if ":" in flow.receiver_address else []
 
 
-def _iperf_server(flow: FlowPlan, user: str) -> list[str]:
+def _build_iperf_server(flow: FlowPlan, user: str) -> list[str]:
     listen = ["-B", flow.receiver_address, "-p", str(flow.port)]
-    return [*unprivileged(user), "iperf", *_version(flow), "-s", *listen]
+    return [*build_setpriv_prefix(user), "iperf", *_choose_ip_version(flow), "-s", *listen]
 
 
-def _iperf_client(flow: FlowPlan, user: str) -> list[str]:
+def _build_iperf_client(flow: FlowPlan, user: str) -> list[str]:
+    """Return the command line of iperf's client, which sends until it is killed."""
     seconds = flow.end_s - flow.start_s + _SPARE_SECONDS
     return [
-        # Any congestion control that the kernel has, also one that is restricted.
-        *unprivileged(user, "net_admin"),
+        # CAP_NET_ADMIN permits restricted congestion controls as well.
+        *build_setpriv_prefix(user, "net_admin"),
         "iperf",
-        *_version(flow),
+        *_choose_ip_version(flow),
         "-c",
         flow.receiver_address,
         "-B",
@@ -208,8 +239,8 @@ def _iperf_client(flow: FlowPlan, user: str) -> list[str]:
     ]
 
 
-def _has_udp(port: int) -> bool:
-    """Whether a UDP socket of this network namespace has a port: proc_net_udp(5)."""
+def _has_udp_socket(port: int) -> bool:
+    """Return whether a UDP socket of this network namespace has a port. See proc_net_udp(5)."""
     for table in ("udp", "udp6"):
         try:
             with open(f"/proc/self/net/{table}", encoding="ascii") as file:
@@ -222,16 +253,25 @@ def _has_udp(port: int) -> bool:
 
 
 def reset_leftovers(flows: list[FlowPlan], node: str, diag: SockDiag) -> int:
-    """Resets connections of `flows` that still live on `node`; returns how many would not go."""
-    left = 0
+    """Reset the connections of flows that are still open on a node.
+
+    Args:
+        flows: flows that have an end on the node.
+        node: this host's node.
+        diag: the kernel's socket monitor.
+
+    Returns:
+        How many connections could not be reset.
+    """
+    failures = 0
     for flow in flows:
         if flow.listener == node:
-            found = diag.connections(local_port=flow.port)
+            connections = diag.list_connections(local_port=flow.port)
         else:
-            found = diag.connections(remote_port=flow.port)
-        for connection in found:
+            connections = diag.list_connections(remote_port=flow.port)
+        for connection in connections:
             try:
                 diag.destroy(connection)
             except OSError:
-                left += 1
-    return left
+                failures += 1
+    return failures

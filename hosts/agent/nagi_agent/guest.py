@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first process of a guest of the virtual lab. It makes the nodes, a network namespace each,
-and does every node's part as the agent that it is; then the guest is switched off.
+"""Run as the first process of a guest of the virtual lab, with the agents of all its nodes.
 
-What it is told is a file (nagi_contracts/guest.py). Agents are forked from one process, as starting
-them one by one would take most of the time. Time passes here only when all of them sleep.
+It creates one network namespace per node, executes every node's part of the runs there, and powers
+the guest off. Its input is a file (GuestJob in nagi_contracts/guest.py).
+
+The agents are forked from this process, because starting one Python process per node would take
+most of the time. In the guest, time passes only while all processes sleep.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from nagi_agent.contracts import (
     GuestNode,
     Json,
 )
-from nagi_agent.inspection import problems as problems_with
+from nagi_agent.inspection import find_problems as problems_with
 from nagi_agent.journal import write_json
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -40,32 +42,33 @@ _MS_PRIVATE_ALL = 1 << 18 | 1 << 14  # MS_PRIVATE | MS_REC
 _MS_NOSUID_HERE = 1 << 5 | 1 << 12 | 1 << 1  # MS_REMOUNT | MS_BIND | MS_NOSUID
 _POWER_OFF = 0x4321FEDC  # reboot(2)
 _TRACING = "/run/tracing"
-_EVENTS_KIB = 65536  # what schemes may tell in a run, about 400,000 events
+_EVENTS_KIB = 65536  # buffer for the events of schemes in a run: about 400,000 events
 _TCP_MEMORY = "/proc/sys/net/ipv4/tcp_mem"
 _NO_THRESHOLD = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
-# A queue that sends frames at their instants, and holds what a long path has under way.
+# This queue sends each frame at the time that nagi-link has set for it. It has room for all frames
+# of a path with a long delay.
 _BY_INSTANT = "fq nopacing timer_slack 0 horizon 3600s limit 10000000 flow_limit 10000000"
-# Of an interface: no packets of the kernel's own, which runs would have in them.
+# Settings of an interface that keep the kernel from sending packets of its own in runs.
 _NO_IPV6 = {"disable_ipv6": "1"}
 _QUIET_IPV6 = {
     "addr_gen_mode": "1",  # no link-local addresses
     "accept_ra": "0",
     "router_solicitations": "0",
-    "mldv2_unsolicited_report_interval": "1",  # ms: what MLD says is said before a run begins
+    "mldv2_unsolicited_report_interval": "1",  # ms: MLD's reports are sent before a run begins
 }
 _MOUNTS = (
     ("proc", "/proc", ""),
     ("sysfs", "/sys", ""),
     ("devtmpfs", "/dev", ""),
     ("tmpfs", "/run", "mode=0755"),
-    # Not below /sys, which each node mounts for itself.
+    # Not below /sys, because each node mounts its own /sys.
     ("cgroup2", "/run/cgroup", ""),
     ("tracefs", _TRACING, ""),
 )
 
 
 def main(path: str) -> None:
-    """Never returns: the guest is off afterwards."""
+    """Execute the job in the file `path`, write the answer, and power the guest off."""
     problems: dict[str, list[str]] = {}
     answer = None
     try:
@@ -73,8 +76,8 @@ def main(path: str) -> None:
         with open(path, encoding="utf-8") as file:
             job = GuestJob.from_json(json.load(file))
         answer = job.answer
-        problems = _serve(job)
-    except Exception as error:  # whatever it is, somebody must hear of it
+        problems = _run_job(job)
+    except Exception as error:  # the answer must report any error
         traceback.print_exc()
         problems[""] = [str(error) or repr(error)]
     try:
@@ -88,31 +91,34 @@ def main(path: str) -> None:
     _libc.reboot(_POWER_OFF)
 
 
-def _checked(result: int, what: str) -> None:
+def _require_success(result: int, message: str) -> None:
+    """Raise OSError with `message` and the error of the C library unless `result` is 0."""
     if result != 0:
         code = ctypes.get_errno()
-        raise OSError(code, f"{what}: {os.strerror(code)}")
+        raise OSError(code, f"{message}: {os.strerror(code)}")
 
 
-def _mount(kind: str, place: str, options: str) -> None:
-    _checked(
-        _libc.mount(b"nagi", place.encode(), kind.encode(), 0, options.encode() or None),
-        f"cannot mount {kind} on {place}",
+def _mount(file_system: str, mount_point: str, options: str) -> None:
+    _require_success(
+        _libc.mount(
+            b"nagi", mount_point.encode(), file_system.encode(), 0, options.encode() or None
+        ),
+        f"cannot mount {file_system} on {mount_point}",
     )
 
 
 def _mount_all() -> None:
-    # Owners of programs are as an ordinary user's namespace outside shows them. There mount(8) is
-    # not root's, and its set-user-ID bit would take root's rights from it.
-    _checked(_libc.mount(None, b"/", None, _MS_NOSUID_HERE, None), "cannot remount /")
-    for kind, place, options in _MOUNTS:
-        os.makedirs(place, exist_ok=True)
-        _mount(kind, place, options)
-    _write("/proc/sys/kernel/modprobe", "")  # the host's modules are not this kernel's
-    # Linux leaves TCP an eleventh of so small a memory, which all hosts of a guest share. Once that
-    # is used up, receivers discard segments that came out of order.
+    # Files have the owners that the user namespace outside the guest shows. There mount(8) does not
+    # belong to root, so its set-user-ID bit would drop root's privileges.
+    _require_success(_libc.mount(None, b"/", None, _MS_NOSUID_HERE, None), "cannot remount /")
+    for file_system, mount_point, options in _MOUNTS:
+        os.makedirs(mount_point, exist_ok=True)
+        _mount(file_system, mount_point, options)
+    _write_file("/proc/sys/kernel/modprobe", "")  # the host's modules do not fit this kernel
+    # By default Linux lets TCP use an eleventh of so small a memory, which all nodes of the guest
+    # share. When it is used up, receivers discard segments that arrived out of order.
     half = os.sysconf("SC_PHYS_PAGES") // 2
-    _write(_TCP_MEMORY, f"{half} {half} {half}")
+    _write_file(_TCP_MEMORY, f"{half} {half} {half}")
     os.mkdir("/run/tmp", 0o1777)
     os.chmod("/run/tmp", 0o1777)
     os.environ.update(
@@ -121,23 +127,23 @@ def _mount_all() -> None:
     os.chdir("/run")
 
 
-def _serve(job: GuestJob) -> dict[str, list[str]]:
-    """Returns what was wrong, by node."""
+def _run_job(job: GuestJob) -> dict[str, list[str]]:
+    """Create the nodes, let them do their work, and return the problems of each node, by name."""
     if job.modules:
         for module in job.modules:
-            _load(module)
-        _write(f"{_TRACING}/buffer_size_kb", str(_EVENTS_KIB))
-        _write(f"{_TRACING}/trace_clock", "mono")
-        _write(f"{_TRACING}/events/nagi/enable", "1")
+            _load_module(module)
+        _write_file(f"{_TRACING}/buffer_size_kb", str(_EVENTS_KIB))
+        _write_file(f"{_TRACING}/trace_clock", "mono")
+        _write_file(f"{_TRACING}/events/nagi/enable", "1")
     opened = {"t_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC), "realtime_ns": time.time_ns()}
-    host.facts()  # they are the same for all nodes
-    # A collection in a fork would write to all objects, the plans of all nodes among them, and so
-    # copy them: 12 MB a node of 60.
+    host.read_facts()  # cached before the forks, because they are the same for all nodes
+    # A garbage collection in a forked process would write to all objects, including the plans of
+    # all nodes, and so copy their pages: 12 MB per node in a guest with 60 nodes.
     gc.freeze()
-    work = problems_with if job.action == "check" else partial(_take_part, start_at=job.start_at)
-    nodes = [_Node(name, given, work) for name, given in job.nodes.items()]
+    work = problems_with if job.action == "check" else partial(_run_part, start_at=job.start_at)
+    nodes = [_Node(name, settings, work) for name, settings in job.nodes.items()]
     pids = {node.name: node.pid for node in nodes}
-    _run(
+    _run_command(
         ["ip", "-batch", "-"],
         "".join(
             f"link add name {veth.name} netns {pids[veth.node]} address {veth.mac} "
@@ -146,49 +152,58 @@ def _serve(job: GuestJob) -> dict[str, list[str]]:
         ),
     )
     for node in nodes:
-        node.go()
-    problems = {node.name: node.outcome() for node in nodes}
+        node.start_work()
+    problems = {node.name: node.wait_for_problems() for node in nodes}
     for node in nodes:
-        node.leave()
+        node.dismiss()
     if job.modules:
         for node in nodes:
-            _tell(node, opened)
-    return {name: found for name, found in problems.items() if found}
+            _write_events(node, opened)
+    return {name: texts for name, texts in problems.items() if texts}
 
 
-def _run(command: list[str], text: str = "") -> None:
+def _run_command(command: list[str], text: str = "") -> None:
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip()
-        raise RuntimeError(f"{' '.join(command)}: {said}")
+        complaint = (done.stderr or done.stdout).strip()
+        raise RuntimeError(f"{' '.join(command)}: {complaint}")
 
 
-def _write(path: str, text: str) -> None:
+def _write_file(path: str, text: str) -> None:
     with open(path, "w", encoding="ascii") as file:
         file.write(text)
 
 
-def _load(module: GuestModule) -> None:
-    """A module's parameters are refused if they are out of range."""
+def _load_module(module: GuestModule) -> None:
+    """Load a kernel module with its parameters. The module refuses parameters out of range."""
     values = [f"{key}={value}" for key, value in sorted(module.parameters.items())]
-    _run(["insmod", module.file, *values])
+    _run_command(["insmod", module.file, *values])
 
 
 Work = Callable[[Batch], "list[str]"]
 
 
-def _take_part(batch: Batch, start_at: float) -> list[str]:
+def _run_part(batch: Batch, start_at: float) -> list[str]:
     status = run_batch(batch, start_at)
     return [] if status == 0 else [f"the agent ended with status {status}"]
 
 
 class _Node:
-    """A node: a process in namespaces of its own, that waits until it is told to go."""
+    """A process in its own namespaces that does one node's work.
 
-    def __init__(self, name: str, given: GuestNode, work: Work) -> None:
+    The constructor returns when the namespaces exist. Then the interfaces are created, start_work()
+    starts the work, wait_for_problems() returns its result, and dismiss() ends the process.
+
+    Args:
+        name: name of the node.
+        settings: the node's batch and interfaces.
+        work: executes a batch, and returns its problems.
+    """
+
+    def __init__(self, name: str, settings: GuestNode, work: Work) -> None:
         self.name = name
-        self.batch = given.batch
-        self._interfaces = given.interfaces
+        self.batch = settings.batch
+        self._interfaces = settings.interfaces
         orders, self._orders = os.pipe()
         self._answer, answer = os.pipe()
         self.pid = os.fork()
@@ -196,20 +211,22 @@ class _Node:
             os.close(self._orders)
             os.close(self._answer)
             try:
-                said = self._live(orders, answer, work)
+                problems = self._run_in_namespaces(orders, answer, work)
             except BaseException as error:
                 traceback.print_exc()
-                said = [str(error) or repr(error)]
-            os.write(answer, json.dumps(said).encode() + b"\n")
-            os.read(orders, 1)  # with this process its interfaces go, and their other ends
+                problems = [str(error) or repr(error)]
+            os.write(answer, json.dumps(problems).encode() + b"\n")
+            os.read(orders, 1)  # the end of this process removes its interfaces and their peers
             os._exit(0)
         os.close(orders)
         os.close(answer)
-        os.read(self._answer, 1)  # its namespace is there
+        os.read(self._answer, 1)  # returns when the namespaces exist
 
-    def _live(self, orders: int, answer: int, work: Work) -> list[str]:
-        _checked(_libc.unshare(_CLONE_NEWNET | _CLONE_NEWNS), "cannot make namespaces")
-        _checked(_libc.mount(None, b"/", None, _MS_PRIVATE_ALL, None), "cannot part the mounts")
+    def _run_in_namespaces(self, orders: int, answer: int, work: Work) -> list[str]:
+        _require_success(_libc.unshare(_CLONE_NEWNET | _CLONE_NEWNS), "cannot make namespaces")
+        _require_success(
+            _libc.mount(None, b"/", None, _MS_PRIVATE_ALL, None), "cannot separate the mounts"
+        )
         _mount("sysfs", "/sys", "")  # shows this namespace's interfaces
         os.write(answer, b"+")
         os.read(orders, 1)
@@ -222,7 +239,7 @@ class _Node:
             name = interface.name
             speaks_ipv6 = ":" in (interface.address or "")
             for key, value in (_QUIET_IPV6 if speaks_ipv6 else _NO_IPV6).items():
-                _write(f"/proc/sys/net/ipv6/conf/{name}/{key}", value)
+                _write_file(f"/proc/sys/net/ipv6/conf/{name}/{key}", value)
             if interface.address:
                 lines.append(f"address add {interface.address} dev {name}" + " nodad" * speaks_ipv6)
             if interface.mtu is not None:
@@ -232,35 +249,35 @@ class _Node:
                 for address, mac in interface.neighbours.items()
             ]
             lines.append(f"link set dev {name} up")
-            if not interface.address:  # one of nagi-link's, which sends ahead of time
-                _run(["tc", "qdisc", "replace", "dev", name, "root", *_BY_INSTANT.split()])
+            if not interface.address:  # an interface of nagi-link, which sends ahead of time
+                _run_command(["tc", "qdisc", "replace", "dev", name, "root", *_BY_INSTANT.split()])
             off = [word for offload in OFFLOADS.values() for word in (offload, "off")]
-            _run(["ethtool", "-K", name, *off])
-        # A neighbour needs its interface to be up.
-        _run(["ip", "-batch", "-"], "\n".join(sorted(lines, key=_order)) + "\n")
+            _run_command(["ethtool", "-K", name, *off])
+        # Neighbours come last, because their interface must be up.
+        _run_command(["ip", "-batch", "-"], "\n".join(sorted(lines, key=_order_line)) + "\n")
 
-    def go(self) -> None:
-        """Its interfaces are there."""
+    def start_work(self) -> None:
+        """Let the node start its work. Its interfaces must exist."""
         os.write(self._orders, b"!")
 
-    def leave(self) -> None:
-        """It is needed no more."""
+    def dismiss(self) -> None:
+        """End the node's process."""
         os.write(self._orders, b"!")
         os.waitpid(self.pid, 0)
 
-    def outcome(self) -> list[str]:
-        """Waits until the node has done its part; returns what was wrong."""
-        said = b""
-        while not said.endswith(b"\n"):
-            more = os.read(self._answer, 65536)
-            if not more:
-                return ["the agent ended without a word"]
-            said += more
-        found: list[str] = json.loads(said)
-        return found
+    def wait_for_problems(self) -> list[str]:
+        """Wait until the node has done its work, and return the problems that it reports."""
+        answer = b""
+        while not answer.endswith(b"\n"):
+            part = os.read(self._answer, 65536)
+            if not part:
+                return ["the agent ended without an answer"]
+            answer += part
+        problems: list[str] = json.loads(answer)
+        return problems
 
 
-def _order(line: str) -> int:
+def _order_line(line: str) -> int:
     return 1 if line.startswith("neighbour") else 0
 
 
@@ -268,12 +285,17 @@ _EVENT = re.compile(r": nagi_\w+: (\w+) (at_ns=.*)")
 _RENAMED = {"at_ns": "t_ns", "bandwidth": "bandwidth_bytes_per_second"}
 
 
-def _tell(node: _Node, opened: dict[str, int]) -> None:
-    """Leaves what the modules told in a run's directory, as nagi-tcp does (events.0.jsonl)."""
+def _write_events(node: _Node, opened: dict[str, int]) -> None:
+    """Write the events that scheme modules reported to events.0.jsonl, in nagi-tcp's format.
+
+    Args:
+        node: the node, whose batch has one run.
+        opened: when tracing began, by CLOCK_MONOTONIC (`t_ns`) and CLOCK_REALTIME (`realtime_ns`).
+    """
     plan = node.batch.runs[0].plan
     directory = os.path.join(node.batch.spool, plan.run_id)
-    objects = schemes.objects_on(plan, node.name)
-    if not os.path.isdir(directory) or not any(each.events for each in objects.values()):
+    objects = schemes.find_objects(plan, node.name)
+    if not os.path.isdir(directory) or not any(scheme.events for scheme in objects.values()):
         return
     lost = 0
     with open(f"{_TRACING}/per_cpu/cpu0/stats", encoding="ascii") as file:
@@ -288,16 +310,17 @@ def _tell(node: _Node, opened: dict[str, int]) -> None:
     ):
         file.write(json.dumps({"event": "opened", **opened}) + "\n")
         for line in trace:
-            found = _EVENT.search(line)
-            if found is not None:
-                file.write(json.dumps(_event(found[1], found[2])) + "\n")
+            match = _EVENT.search(line)
+            if match is not None:
+                file.write(json.dumps(_parse_event(match[1], match[2])) + "\n")
         if lost:
             file.write(json.dumps({"event": "lost", "t_ns": now, "count": lost}) + "\n")
         file.write(json.dumps({"event": "closed", "t_ns": now}) + "\n")
 
 
-def _event(kind: str, fields: str) -> Json:
-    values: Json = {"event": kind}
+def _parse_event(name: str, fields: str) -> Json:
+    """Return an event as nagi-tcp writes it, given its name and its "key=value" fields."""
+    values: Json = {"event": name}
     for field in fields.split():
         key, _, value = field.partition("=")
         if key == "verdict":

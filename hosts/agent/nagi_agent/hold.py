@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holding a host: one campaign at a time, and everything as it was before once it is let go.
+"""Reserve a host for one campaign at a time, and restore its settings when the campaign ends.
 
-A guard, a process of its own, keeps the state directory's lock. It waits until it is told to let go
-(SIGTERM) or the lease has run out because nobody renewed it, as when the controller died. Then it
-ends the agent that may still be at work, puts back what was set, and ends. If the guard itself is
-killed, the lock is free and the journals are still there: whoever holds the host next restores it.
+A guard, a separate process, keeps the state directory locked. It waits for SIGTERM, or until the
+lease expires because nobody renewed it, for example because the controller died. Then the guard
+ends the agent that may still run, restores all settings, and ends. If the guard itself is killed,
+the lock is free and the journals still exist. The next holder of the host then restores the
+settings.
 
-The state directory is on a file system that does not outlive the boot (/run): settings do not
-either.
+The state directory is on a file system that a reboot empties (/run). A reboot resets the settings
+as well.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ from nagi_agent.journal import write_json
 
 SETTINGS_JOURNAL = "settings.json"
 INTERFACES_JOURNAL = "interfaces.json"
-_JOURNALS = (SETTINGS_JOURNAL, INTERFACES_JOURNAL)  # in the order in which they are undone
+_JOURNALS = (SETTINGS_JOURNAL, INTERFACES_JOURNAL)  # in the order in which they are restored
 _LOCK, _AGENT, _HOLDER, _LOG = "lock", "agent", "holder.json", "guard.log"
-_LET_GO = {signal.SIGTERM, signal.SIGINT}
-_LOOK_EVERY = 0.5
-_TIMEOUT_S = 20.0  # for an agent to end its run and put back its settings
+_END_SIGNALS = {signal.SIGTERM, signal.SIGINT}
+_CHECK_INTERVAL_S = 0.5
+_TIMEOUT_S = 20.0  # for an agent to end its run and restore its settings
 
 
-class Held(Exception):
-    """Somebody else holds the host; None: it cannot be read who does."""
+class HeldError(Exception):
+    """Another holder has reserved the host. `holder` is None if its file cannot be read."""
 
     def __init__(self, holder: Optional[Holder]) -> None:
         owner, campaign = (holder.owner, holder.campaign) if holder else ("unknown", "unknown")
@@ -43,41 +44,52 @@ class Held(Exception):
         self.holder = holder
 
 
-def read_request(json: Json) -> Holder:
-    """Who asks for the host, as the controller says it. There is no guard yet."""
+def parse_request(json: Json) -> Holder:
+    """Return the holder that a controller's request describes. It has no guard yet."""
     return Holder.from_json({**json, "guard": 0})
 
 
-def holder_of(state: str) -> Optional[Holder]:
-    """Who holds the host. None: nobody does."""
+def find_holder(state: str) -> Optional[Holder]:
+    """Return who holds the host, or None if nobody does."""
     try:
-        lock = _locked(os.path.join(state, _LOCK))
+        lock = _try_lock(os.path.join(state, _LOCK))
     except PermissionError:
-        lock = None  # only root can tell whether the file is out of date
+        lock = None  # only root can find out whether the holder's file is out of date
     if lock is not None:
         lock.close()
         return None
-    return _read(os.path.join(state, _HOLDER))
+    return _read_holder(os.path.join(state, _HOLDER))
 
 
-def to_restore(state: str) -> bool:
-    """Whether settings of an agent or guard that died are still there."""
-    return holder_of(state) is None and any(
+def needs_restore(state: str) -> bool:
+    """Return whether an agent or guard died and left changed settings."""
+    return find_holder(state) is None and any(
         os.path.exists(os.path.join(state, name)) for name in _JOURNALS
     )
 
 
 def hold(state: str, holder: Holder) -> bool:
-    """Holds the host for `holder`, or renews its lease. Returns whether settings that a dead agent
-    or guard had left were put back. Raises Held, or RuntimeError if they could not be."""
+    """Reserve the host, or renew the lease if `holder` has already reserved it.
+
+    Args:
+        state: directory of the agent's state on this host.
+        holder: who reserves the host, and until when.
+
+    Returns:
+        Whether settings were restored that a dead agent or guard had left changed.
+
+    Raises:
+        HeldError: another holder has reserved the host.
+        RuntimeError: settings could not be restored.
+    """
     os.makedirs(state, mode=0o755, exist_ok=True)
-    lock = _locked(os.path.join(state, _LOCK))
+    lock = _try_lock(os.path.join(state, _LOCK))
     if lock is None:
-        present = _read(os.path.join(state, _HOLDER))
-        if present is None or present.token != holder.token:
-            raise Held(present)
-        end_agent(state)  # of a controller that died
-        _write(state, replace(present, expires_s=holder.expires_s))
+        current = _read_holder(os.path.join(state, _HOLDER))
+        if current is None or current.token != holder.token:
+            raise HeldError(current)
+        end_agent(state)  # an agent of a controller that died
+        _write_holder(state, replace(current, expires_s=holder.expires_s))
         return False
     restored = restore(state)
     _start_guard(state, lock, holder)
@@ -86,40 +98,60 @@ def hold(state: str, holder: Holder) -> bool:
 
 
 def release(state: str, token: Optional[str]) -> bool:
-    """Lets the host go; with no token, whoever holds it. Returns whether it was held. Raises Held
-    by another token, or RuntimeError if something could not be put back."""
+    """End the reservation of the host, and restore its settings.
+
+    Args:
+        state: directory of the agent's state on this host.
+        token: token of the holder; None ends any holder's reservation.
+
+    Returns:
+        Whether the host was reserved.
+
+    Raises:
+        HeldError: a holder with another token has reserved the host.
+        RuntimeError: the guard does not end, or settings could not be restored.
+    """
     deadline = time.monotonic() + _TIMEOUT_S + 10
-    held = False
-    while (present := holder_of(state)) is not None:
-        if token is not None and present.token != token:
-            raise Held(present)
-        held = True
+    was_held = False
+    while (current := find_holder(state)) is not None:
+        if token is not None and current.token != token:
+            raise HeldError(current)
+        was_held = True
         if time.monotonic() > deadline:
-            raise RuntimeError(f"the guard of this host (process {present.guard}) does not end")
+            raise RuntimeError(f"the guard of this host (process {current.guard}) does not end")
         with suppress(ProcessLookupError):
-            os.kill(present.guard, signal.SIGTERM)
+            os.kill(current.guard, signal.SIGTERM)
         time.sleep(0.05)
     restore(state)
-    return held
+    return was_held
 
 
 def renew(state: str, token: str, until: float) -> None:
-    """Keeps the host until `until` at least. Raises RuntimeError if it is not held for `token`."""
-    present = holder_of(state)
-    if present is None or present.token != token:
+    """Extend the lease to `until` (seconds since the epoch), unless it already lasts longer.
+
+    Raises:
+        RuntimeError: the host is not reserved by the holder of `token`.
+    """
+    current = find_holder(state)
+    if current is None or current.token != token:
         raise RuntimeError("this host is no longer held for this campaign: its lease has run out")
-    if present.expires_s < until:
-        _write(state, replace(present, expires_s=until))
+    if current.expires_s < until:
+        _write_holder(state, replace(current, expires_s=until))
 
 
 @contextmanager
-def at_work(state: str) -> Iterator[None]:
-    """While an agent works on a host, its process is known to the guard. Raises RuntimeError if
-    another agent is at work."""
+def register_agent(state: str) -> Iterator[None]:
+    """Register this process as the agent that runs on this host, until the block ends.
+
+    The guard ends a registered agent before it restores the host.
+
+    Raises:
+        RuntimeError: another agent runs on this host.
+    """
     os.makedirs(state, mode=0o755, exist_ok=True)
-    lock = _locked(os.path.join(state, _AGENT))
+    lock = _try_lock(os.path.join(state, _AGENT))
     if lock is None:
-        raise RuntimeError("another agent is at work on this host")
+        raise RuntimeError("another agent runs on this host")
     with lock:
         lock.truncate(0)
         lock.write(str(os.getpid()))
@@ -128,37 +160,42 @@ def at_work(state: str) -> Iterator[None]:
 
 
 def end_agent(state: str) -> None:
-    """Ends the agent that is at work, if there is one; by force if it takes too long."""
+    """End the agent that runs on this host, if there is one. Kill it if it takes too long."""
     path = os.path.join(state, _AGENT)
     deadline = time.monotonic() + _TIMEOUT_S
-    reported = False
-    while (lock := _locked(path)) is None:
+    is_signalled = False
+    while (lock := _try_lock(path)) is None:
         try:
             with open(path, encoding="ascii") as file:
                 process = int(file.read() or 0)
-            if process and not reported:
+            if process and not is_signalled:
                 os.kill(process, signal.SIGTERM)
-                reported = True
+                is_signalled = True
             elif process and time.monotonic() > deadline:
                 os.kill(process, signal.SIGKILL)
         except (OSError, ValueError):
-            pass  # it has just ended
+            pass  # the agent has just ended
         time.sleep(0.05)
     lock.close()
 
 
 def restore(state: str) -> bool:
-    """Puts back whatever was set; whether there was anything. Raises RuntimeError."""
-    found = [journal.restore(os.path.join(state, name)) for name in _JOURNALS]
-    return any(found)
+    """Restore all settings that journals list. Return whether there was a journal.
+
+    Raises:
+        RuntimeError: a setting could not be restored.
+    """
+    results = [journal.restore(os.path.join(state, name)) for name in _JOURNALS]
+    return any(results)
 
 
-def _locked(path: str) -> Optional[IO[str]]:
-    """The file at `path`, locked by us; None if another process has it."""
+def _try_lock(path: str) -> Optional[IO[str]]:
+    """Return the file at `path`, locked by this process, or None if another process locks it."""
     try:
         file = open(path, "a", encoding="ascii")  # noqa: SIM115
     except FileNotFoundError:
-        return open(os.devnull, "a", encoding="ascii")  # no state yet: nobody has it
+        # There is no state yet, so no process has locked it.
+        return open(os.devnull, "a", encoding="ascii")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -167,7 +204,7 @@ def _locked(path: str) -> Optional[IO[str]]:
     return file
 
 
-def _read(path: str) -> Optional[Holder]:
+def _read_holder(path: str) -> Optional[Holder]:
     try:
         with open(path, encoding="utf-8") as file:
             return Holder.from_json(json.load(file))
@@ -175,13 +212,15 @@ def _read(path: str) -> Optional[Holder]:
         return None
 
 
-def _write(state: str, holder: Holder) -> None:
+def _write_holder(state: str, holder: Holder) -> None:
     write_json(os.path.join(state, _HOLDER), holder.to_json())
 
 
 def _start_guard(state: str, lock: IO[str], holder: Holder) -> None:
-    """Starts the guard: a daemon that inherits the lock. Returns when it has written who holds the
-    host, and its own process number."""
+    """Start the guard as a daemon that inherits the lock.
+
+    Return when the guard has written the holder's file, which contains the guard's process id.
+    """
     readable, writable = os.pipe()
     child = os.fork()
     if child == 0:
@@ -189,38 +228,39 @@ def _start_guard(state: str, lock: IO[str], holder: Holder) -> None:
         os.setsid()
         if os.fork() == 0:
             _become_daemon(state)
-            _write(state, replace(holder, guard=os.getpid()))
+            _write_holder(state, replace(holder, guard=os.getpid()))
             os.close(writable)
-            _guard(state)
+            _run_guard(state)
         os._exit(0)
     os.close(writable)
     os.waitpid(child, 0)
-    os.read(readable, 1)  # ends when the guard closes its side
+    os.read(readable, 1)  # returns when the guard closes its end
     os.close(readable)
 
 
 def _become_daemon(state: str) -> None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, _LET_GO)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _END_SIGNALS)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     os.chdir("/")
     os.umask(0o022)
     log = os.open(os.path.join(state, _LOG), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
     for output in (1, 2):
         os.dup2(log, output)
 
 
-def _guard(state: str) -> None:
+def _run_guard(state: str) -> None:
+    """Wait for a signal or the end of the lease, then restore the host and remove the holder."""
     path = os.path.join(state, _HOLDER)
-    while (present := _read(path)) is not None and time.time() < present.expires_s:
-        if signal.sigtimedwait(_LET_GO, _LOOK_EVERY):
+    while (current := _read_holder(path)) is not None and time.time() < current.expires_s:
+        if signal.sigtimedwait(_END_SIGNALS, _CHECK_INTERVAL_S):
             break
     try:
         end_agent(state)
         restore(state)
-    except Exception as error:  # the journals stay; whoever holds the host next tries again
-        print(f"not put back: {error}", flush=True)
+    except Exception as error:  # the journals stay, and the next holder tries again
+        print(f"not restored: {error}", flush=True)
     finally:
         if os.path.exists(path):
             os.unlink(path)

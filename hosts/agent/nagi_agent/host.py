@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kind of host this is: kernel, programs, offloads, how busy its processors are."""
+"""Read facts about this host: kernel, programs, offloads, interfaces and processor time."""
 
 from __future__ import annotations
 
@@ -11,35 +11,48 @@ import subprocess
 from typing import NamedTuple, Optional
 
 from nagi_agent.contracts import OFFLOADS, HostFacts
-from nagi_agent.processes import output_of
+from nagi_agent.processes import run_command
 
 
-def harmful_offloads(interface: str, *, fixed_only: bool = False) -> list[str]:
-    """Those of the harmful offloads that are on, or that are on and cannot be switched off."""
-    on = []
-    for line in output_of(["ethtool", "-k", interface]).splitlines():
+def list_harmful_offloads(interface: str, *, fixed_only: bool = False) -> list[str]:
+    """Return the harmful offloads of an interface that are on.
+
+    Args:
+        interface: name of the interface.
+        fixed_only: return only those that cannot be switched off.
+    """
+    offloads = []
+    for line in run_command(["ethtool", "-k", interface]).splitlines():
         name, _, value = line.partition(":")
         if name not in OFFLOADS or value.split()[:1] != ["on"]:
             continue
         if not fixed_only or "[fixed]" in value:
-            on.append(name)
-    return on
+            offloads.append(name)
+    return offloads
 
 
 def require_up(interfaces: list[str]) -> None:
-    """Raises RuntimeError if an interface is down, or has no carrier."""
-    state = {
-        link["ifname"]: link["flags"] for link in json.loads(output_of(["ip", "-json", "link"]))
+    """Raise RuntimeError if an interface is missing, is down, or has no carrier."""
+    flags = {
+        link["ifname"]: link["flags"] for link in json.loads(run_command(["ip", "-json", "link"]))
     }
     for name in interfaces:
-        if "UP" not in state.get(name, []):
-            raise RuntimeError(f"interface {name} is {'down' if name in state else 'missing'}")
-        if "LOWER_UP" not in state[name]:
+        if "UP" not in flags.get(name, []):
+            raise RuntimeError(f"interface {name} is {'down' if name in flags else 'missing'}")
+        if "LOWER_UP" not in flags[name]:
             raise RuntimeError(f"interface {name} has no carrier: is its cable plugged in?")
 
 
-def version_of(program: str, *arguments: str) -> str:
-    """The first line with which a program says its version; 'missing' if it is not there."""
+def read_version(program: str, *arguments: str) -> str:
+    """Return the first line that a program prints about its version.
+
+    Args:
+        program: the program.
+        arguments: arguments that make it print its version.
+
+    Returns:
+        The line; "missing" without the program, "unknown" if it prints nothing.
+    """
     try:
         done = subprocess.run(
             [program, *arguments],
@@ -56,47 +69,51 @@ def version_of(program: str, *arguments: str) -> str:
 
 
 @functools.lru_cache(maxsize=None)
-def facts() -> HostFacts:
-    """What does not change from run to run."""
+def read_facts() -> HostFacts:
+    """Return the facts about this host that do not change between runs. They are read once."""
     return HostFacts(
         kernel=platform.release(),
         machine=platform.machine(),
         processors=os.cpu_count() or 1,
         python=platform.python_version(),
         programs={
-            "iperf": version_of("iperf", "-v"),
-            "tcpdump": version_of("tcpdump", "--version"),
-            "ip": version_of("ip", "-V"),
-            "ethtool": version_of("ethtool", "--version"),
+            "iperf": read_version("iperf", "-v"),
+            "tcpdump": read_version("tcpdump", "--version"),
+            "ip": read_version("ip", "-V"),
+            "ethtool": read_version("ethtool", "--version"),
         },
-        boot_id=boot_id(),
+        boot_id=read_boot_id(),
     )
 
 
-def boot_id() -> str:
-    """Names this boot of this machine's kernel."""
+def read_boot_id() -> str:
+    """Return the identifier that Linux gives to each boot of this machine."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return file.read().strip()
 
 
 class Ticks(NamedTuple):
-    """Clock ticks of all processors since boot, from /proc/stat; see proc(5)."""
+    """Clock ticks of all processors since boot, from /proc/stat. See proc(5)."""
 
     all: int
-    busy: int  # with programs of ordinary priority, the kernel and interrupts
-    nice: int  # with programs that give way to others: nice 1 to 19
-    stolen: Optional[int]  # which a hypervisor gave to others; None: the kernel does not tell
+    busy: int  # programs of ordinary priority, the kernel, and interrupts
+    nice: int  # programs with a nice value of 1 to 19
+    stolen: Optional[int]  # given to others by a hypervisor; None if the kernel does not count it
 
 
-def memory_pressures() -> int:
-    """How often TCP of this network namespace has run short of memory since it was made."""
+def count_memory_pressures() -> int:
+    """Return how often TCP has run short of memory since this network namespace was created."""
     with open("/proc/net/netstat", encoding="ascii") as file:
         names, values = (line.split() for line in file if line.startswith("TcpExt:"))
     return int(values[names.index("TCPMemoryPressures")])
 
 
-def processor_ticks(root: str = "/") -> Ticks:
-    """Those of now. `root`: where /proc is."""
+def read_processor_ticks(root: str = "/") -> Ticks:
+    """Return the current counters of processor time.
+
+    Args:
+        root: the directory that contains /proc, for tests.
+    """
     with open(os.path.join(root, "proc/stat"), encoding="ascii") as file:
         fields = [int(value) for value in file.readline().split()[1:9]]
     user, nice, system, _idle, _waiting, interrupts, soft_interrupts, *stolen = fields

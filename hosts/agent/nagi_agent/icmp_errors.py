@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ICMP errors of a node that is a switch: where packets may need them, its agent is the controller
-that answers (nagi_p4/controller.py), as a router's kernel would.
+"""Send the ICMP errors of a node that is a switch, as a router's kernel would.
 
-Flows of nagi's own need none: their packets fit the path and have hops enough. Programs of others
-do, in flows of `traffic: command` and in live topologies: traceroute(8), tracepath(8), path MTU
-discovery.
+The agent is the switch's controller (nagi_p4/controller.py), which answers packets by ICMP errors.
+nagi's own applications need no ICMP errors, because their packets fit the path's MTU and have
+enough hops. Other programs need them, in flows of `traffic: command` and in live topologies:
+traceroute(8), tracepath(8), path MTU discovery.
 """
 
 from __future__ import annotations
@@ -15,19 +15,25 @@ from nagi_p4.controller import EdgeController
 
 from nagi_agent.contracts import NodePlan, RunPlan
 
-POLL_S = 0.02  # after so long at most an error is sent
+POLL_S = 0.02  # longest delay before an error is sent
 
 
-def controller_for(plan: RunPlan, node: NodePlan, live: bool) -> Optional[EdgeController]:
-    """None: nothing needs one. `live`: of a live topology."""
-    if node.switch is None or node.switch.own is not None:  # a user's own answers, or does not
+def make_controller(plan: RunPlan, node: NodePlan, live: bool) -> Optional[EdgeController]:
+    """Return the controller that sends a switch's ICMP errors, or None if none are needed.
+
+    Args:
+        plan: the run.
+        node: the node.
+        live: whether the topology is live, so that any program may use it.
+    """
+    if node.switch is None or node.switch.own is not None:  # a user's pipeline has its controller
         return None
     if not (live or any(flow.command for flow in plan.flows)):
         return None
-    own = {
+    addresses = {
         link.name: end.address.split("/")[0]
         for link in plan.links
         for end in link.ends
         if end.node == node.name
     }
-    return EdgeController({port.number: own[port.link] for port in node.switch.ports})
+    return EdgeController({port.number: addresses[port.link] for port in node.switch.ports})

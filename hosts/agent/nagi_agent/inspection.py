@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this host is like before a run. Looks at everything, changes nothing."""
+"""Inspect this host before a run, without changing anything."""
 
 from __future__ import annotations
 
@@ -26,39 +26,39 @@ from nagi_agent import (
 )
 from nagi_agent.capture import Capture
 from nagi_agent.contracts import Batch, ClockFacts, FlowPlan, Inspection, InterfaceFacts
-from nagi_agent.hold import holder_of, to_restore
+from nagi_agent.hold import find_holder, needs_restore
 from nagi_agent.job import Job
-from nagi_agent.processes import output_of, service_user
+from nagi_agent.processes import find_service_user, run_command
 
-_BUSY_OVER_S = 0.5
+_BUSY_INTERVAL_S = 0.5
 _CLOCK_KEEPERS = ("chronyd", "ptp4l", "phc2sys", "ntpd", "ntpd-rs", "systemd-timesyn")
 _STA_UNSYNC = 0x40
 _TIMEX_BYTES = 208  # struct timex of 64-bit Linux
-_TIMEX_MAX_ERROR, _TIMEX_STATUS = 24, 40  # offsets in it
+_TIMEX_MAX_ERROR, _TIMEX_STATUS = 24, 40  # offsets in struct timex
 
 
 def inspect(batch: Batch) -> Inspection:
-    """Everything about this host that a run depends on."""
+    """Return everything about this host that the runs of a batch depend on."""
     job = Job(batch)
     names = job.all_interfaces
     present = [name for name in names if os.path.isdir(f"/sys/class/net/{name}")]
-    management = _management_interface()
+    management = _find_management_interface()
     is_root = os.geteuid() == 0
-    missing = missing_programs(batch)
-    nagi_link, nagi_link_error = _version(job.nagi_link) if job.is_emulator else (None, None)
-    nagi_sdr, nagi_sdr_error = _version_if_there(job, job.nagi_sdr)
-    nagi_fpga, nagi_fpga_error = _version_if_there(job, job.nagi_fpga)
-    busy = _processors_busy()
+    missing = list_missing_programs(batch)
+    nagi_link, nagi_link_error = _read_version(job.nagi_link) if job.is_emulator else (None, None)
+    nagi_sdr, nagi_sdr_error = _read_optional_version(job, job.nagi_sdr)
+    nagi_fpga, nagi_fpga_error = _read_optional_version(job, job.nagi_fpga)
+    busy = _measure_busy_share()
     can_capture = not (job.is_emulator or missing) and is_root
     return Inspection(
         node=job.node,
         hostname=socket.gethostname(),
         is_root=is_root,
         facts=job.facts,
-        congestion_controls=sorted(_ready() | _loadable()),
-        refused_objects={} if job.is_emulator or not is_root else schemes.refused(),
-        clock=clock(),
-        interfaces={name: _interface(name, name == management) for name in present},
+        congestion_controls=sorted(_list_ready_controls() | _list_loadable_controls()),
+        refused_objects={} if job.is_emulator or not is_root else schemes.find_refused_objects(),
+        clock=read_clock(),
+        interfaces={name: _describe_interface(name, name == management) for name in present},
         missing_interfaces=[name for name in names if name not in present],
         nagi_link=nagi_link,
         nagi_link_error=nagi_link_error,
@@ -66,110 +66,118 @@ def inspect(batch: Batch) -> Inspection:
         nagi_sdr_error=nagi_sdr_error,
         nagi_fpga=nagi_fpga,
         nagi_fpga_error=nagi_fpga_error,
-        switches={} if job.is_emulator else switches.installed(job, is_root),
+        switches={} if job.is_emulator else switches.list_installed(job, is_root),
         io=None,
-        capture_error=_capture_error(job, present) if can_capture else None,
+        capture_error=_find_capture_error(job, present) if can_capture else None,
         missing_programs=missing,
         processors_busy=busy,
-        free_bytes=_free_bytes(job.spool),
-        cgroup2=_mounted("cgroup2"),
+        free_bytes=_count_free_bytes(job.spool),
+        cgroup2=_has_file_system("cgroup2"),
         btf=os.path.exists("/sys/kernel/btf/vmlinux"),
-        holder=holder_of(job.state),
-        to_restore=to_restore(job.state),
-        problems=problems(batch),
+        holder=find_holder(job.state),
+        to_restore=needs_restore(job.state),
+        problems=find_problems(batch),
     )
 
 
-def _processors_busy() -> float:
-    """The share of the processors' time that a run could not have."""
-    before = host.processor_ticks()
-    time.sleep(_BUSY_OVER_S)
-    after = host.processor_ticks()
-    taken = after.busy + (after.stolen or 0) - before.busy - (before.stolen or 0)
-    return round(taken / max(1, after.all - before.all), 4)
+def _measure_busy_share() -> float:
+    """Return the share of the processors' time (0 to 1) that is used or stolen at present."""
+    before = host.read_processor_ticks()
+    time.sleep(_BUSY_INTERVAL_S)
+    after = host.read_processor_ticks()
+    used = after.busy + (after.stolen or 0) - before.busy - (before.stolen or 0)
+    return round(used / max(1, after.all - before.all), 4)
 
 
-def missing_programs(batch: Batch) -> list[str]:
-    """Programs that the agent needs for this batch and this host lacks."""
+def list_missing_programs(batch: Batch) -> list[str]:
+    """Return the programs that the agent needs for this batch and that this host lacks."""
     programs = ["ip", "ethtool", "sysctl"]
     if not batch.virtual:
-        programs.append("ping")  # for `nagi doctor` and `nagi up`; only runs are virtual
+        programs.append("ping")  # for `nagi doctor` and `nagi up`, which have no virtual lab
     if not batch.is_emulator:
         programs += ["tcpdump", "setpriv"]
-        mine = [flow for run in batch.runs for flow in run.plan.flows if _is_end(batch.node, flow)]
-        if any(flows.uses_iperf(flow) for flow in mine):
+        own_flows = [
+            flow for run in batch.runs for flow in run.plan.flows if _is_end(batch.node, flow)
+        ]
+        if any(flows.uses_iperf(flow) for flow in own_flows):
             programs.append("iperf")
-        if any(commands.commands_on(run.plan, batch.node) for run in batch.runs):
+        if any(commands.list_commands(run.plan, batch.node) for run in batch.runs):
             programs += commands.NEEDED
     return [program for program in programs if shutil.which(program) is None]
 
 
 def _is_end(node: str, flow: FlowPlan) -> bool:
-    """Return whether a flow begins or ends at a node."""
+    """Return whether a node is the sender or the receiver of a flow."""
     return node in (flow.sender, flow.receiver)
 
 
-def problems(batch: Batch) -> list[str]:
-    """What would keep the batch from running on this host, each with its cure."""
-    found = []
+def find_problems(batch: Batch) -> list[str]:
+    """Return the problems that would prevent the batch from running on this host, with cures."""
+    problems = []
     if os.geteuid() != 0:
-        found.append("the agent is not root; connect as a user who is, or with `become`")
-    found += [f"{name} is not installed; install it" for name in missing_programs(batch)]
+        problems.append("the agent is not root; connect as a user who is, or with `become`")
+    problems += [f"{name} is not installed; install it" for name in list_missing_programs(batch)]
     if batch.is_emulator and shutil.which(batch.nagi_link) is None:
-        found.append(f"there is no {batch.nagi_link}; build it with `make`")
+        problems.append(f"there is no {batch.nagi_link}; build it with `make`")
     if batch.is_emulator:
         plans = [run.plan for run in batch.runs]
-        lacking = (
-            emulator.problem_with(plans, batch.nagi_sdr),
-            simulated_core.problem_with(plans, batch.nagi_fpga),
+        program_problems = (
+            emulator.find_problem(plans, batch.nagi_sdr),
+            simulated_core.find_problem(plans, batch.nagi_fpga),
         )
-        found += filter(None, lacking)
-        found += board_links.problems_with(plans, batch.fpga_images)
-    problem = None if batch.is_emulator else switches.problem_with(batch)
+        problems += filter(None, program_problems)
+        problems += board_links.find_problems(plans, batch.fpga_images)
+    problem = None if batch.is_emulator else switches.find_problem(batch)
     if problem is not None:
-        found.append(problem)
-    if batch.is_emulator or found:
-        return found
-    return _problems_with_flows(batch)
+        problems.append(problem)
+    if batch.is_emulator or problems:
+        return problems
+    return _find_flow_problems(batch)
 
 
-def _problems_with_flows(batch: Batch) -> list[str]:
-    """Ports that are taken here, programs of commands that cannot be run, and schemes that the
-    kernel does not take, each said once."""
-    found: dict[str, None] = {}
-    node, user = batch.node, batch.user or service_user()
-    tried = []
+def _find_flow_problems(batch: Batch) -> list[str]:
+    """Return the problems of this host's flows, each once.
+
+    They are ports in use, programs of commands that cannot run, and TCP schemes that the kernel
+    refuses.
+    """
+    problems: dict[str, None] = {}
+    node, user = batch.node, batch.user or find_service_user()
+    checked_schemes = []
     if any(
         _is_end(node, flow) and flow.command is None and not flows.uses_iperf(flow)
         for run in batch.runs
         for flow in run.plan.flows
     ):
-        problem = traffic.problem()
+        problem = traffic.find_problem()
         if problem is not None:
-            found[problem] = None
+            problems[problem] = None
     for run in batch.runs:
-        wanted = {} if batch.virtual else schemes.objects_on(run.plan, node)
-        for scheme_object in wanted.values():
-            if scheme_object not in tried:
-                tried.append(scheme_object)
-                problem = schemes.problem_with(scheme_object.object, scheme_object.parameters)
+        scheme_objects = {} if batch.virtual else schemes.find_objects(run.plan, node)
+        for scheme_object in scheme_objects.values():
+            if scheme_object not in checked_schemes:
+                checked_schemes.append(scheme_object)
+                problem = schemes.find_problem(scheme_object.object, scheme_object.parameters)
                 if problem is not None:
-                    found[problem] = None
+                    problems[problem] = None
         for flow in run.plan.flows:
             if flow.listener == node and flows.has_server(flow):
                 try:
                     flows.check_port(flow)
                 except RuntimeError as error:
-                    found[str(error)] = None
-        for name, command in commands.commands_on(run.plan, node):
-            problem = commands.missing(command, user)
+                    problems[str(error)] = None
+        for name, command in commands.list_commands(run.plan, node):
+            problem = commands.find_problem(command, user)
             if problem is not None:
-                found[f"flow {name}: {problem}"] = None
-    return list(found)
+                problems[f"flow {name}: {problem}"] = None
+    return list(problems)
 
 
-def clock() -> ClockFacts:
-    """What the kernel says of its clock; see adjtimex(2)."""
+def read_clock() -> ClockFacts:
+    """Return the state of the kernel's clock, and the program that synchronises it.
+
+    See adjtimex(2).
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     timex = ctypes.create_string_buffer(_TIMEX_BYTES)
     libc.adjtimex(timex)
@@ -178,25 +186,30 @@ def clock() -> ClockFacts:
     return ClockFacts(
         synchronised=not status & _STA_UNSYNC,
         max_error_s=max_error_us / 1e6,
-        keeper=_running(_CLOCK_KEEPERS),
+        keeper=_find_running(_CLOCK_KEEPERS),
     )
 
 
-def _management_interface() -> Optional[str]:
-    """The interface by which the controller reaches this host: the one with the address that SSH
-    came in by."""
-    connection = _ssh_connection()
-    if connection is None:
+def _find_management_interface() -> Optional[str]:
+    """Return the interface by which the controller reaches this host, if SSH brought the agent.
+
+    It is the interface that has this host's address of the SSH connection.
+    """
+    ssh_address = _find_ssh_address()
+    if ssh_address is None:
         return None
-    for entry in json.loads(output_of(["ip", "-json", "address", "show"])):
-        if any(info.get("local") == connection for info in entry["addr_info"]):
+    for entry in json.loads(run_command(["ip", "-json", "address", "show"])):
+        if any(info.get("local") == ssh_address for info in entry["addr_info"]):
             return str(entry["ifname"])
     return None
 
 
-def _ssh_connection() -> Optional[str]:
-    """This host's address in the SSH connection we came by. sudo hides the environment, so it is
-    looked for in that of the processes above."""
+def _find_ssh_address() -> Optional[str]:
+    """Return this host's address of the SSH connection by which the agent was started.
+
+    sudo removes SSH_CONNECTION from the environment, so the environments of all parent processes
+    are searched.
+    """
     process = os.getpid()
     while process > 1:
         try:
@@ -211,28 +224,29 @@ def _ssh_connection() -> Optional[str]:
     return None
 
 
-def _interface(name: str, is_management: bool) -> InterfaceFacts:
-    (entry,) = json.loads(output_of(["ip", "-json", "address", "show", "dev", name]))
+def _describe_interface(name: str, is_management: bool) -> InterfaceFacts:
+    """Return the facts about a network interface of this host."""
+    (entry,) = json.loads(run_command(["ip", "-json", "address", "show", "dev", name]))
     up = "UP" in entry["flags"]
-    speed = _read(f"/sys/class/net/{name}/speed")
+    speed = _read_file(f"/sys/class/net/{name}/speed")
     driver = f"/sys/class/net/{name}/device/driver"
     queues = os.listdir(f"/sys/class/net/{name}/queues")
     return InterfaceFacts(
         mac=entry["address"],
         mtu=entry["mtu"],
         up=up,
-        carrier=_read(f"/sys/class/net/{name}/carrier") == "1" if up else None,
+        carrier=_read_file(f"/sys/class/net/{name}/carrier") == "1" if up else None,
         speed_mbps=int(speed) if speed and int(speed) > 0 else None,
         driver=os.path.basename(os.readlink(driver)) if os.path.islink(driver) else None,
         queues=sum(queue.startswith("rx-") for queue in queues),
         addresses=[f"{info['local']}/{info['prefixlen']}" for info in entry["addr_info"]],
-        offloads=host.harmful_offloads(name),
-        fixed_offloads=host.harmful_offloads(name, fixed_only=True),
+        offloads=host.list_harmful_offloads(name),
+        fixed_offloads=host.list_harmful_offloads(name, fixed_only=True),
         is_management=is_management,
     )
 
 
-def _read(path: str) -> Optional[str]:
+def _read_file(path: str) -> Optional[str]:
     try:
         with open(path, encoding="ascii") as file:
             return file.read().strip()
@@ -240,13 +254,13 @@ def _read(path: str) -> Optional[str]:
         return None
 
 
-def _ready() -> set[str]:
-    """Congestion controls that the kernel has ready."""
-    return set((_read("/proc/sys/net/ipv4/tcp_available_congestion_control") or "").split())
+def _list_ready_controls() -> set[str]:
+    """Return the congestion controls that the kernel has built in or loaded."""
+    return set((_read_file("/proc/sys/net/ipv4/tcp_available_congestion_control") or "").split())
 
 
-def _loadable() -> set[str]:
-    """Congestion controls that are there as modules."""
+def _list_loadable_controls() -> set[str]:
+    """Return the congestion controls that are installed as kernel modules."""
     directory = f"/lib/modules/{os.uname().release}/kernel/net/ipv4"
     try:
         files = os.listdir(directory)
@@ -259,24 +273,31 @@ def _loadable() -> set[str]:
     }
 
 
-def _version(program: str) -> tuple[Optional[str], Optional[str]]:
-    """A program's version, or why it does not say it."""
+def _read_version(program: str) -> tuple[Optional[str], Optional[str]]:
+    """Return a program's version, and the error if it does not print one."""
     try:
-        return output_of([program, "--version"]).strip(), None
+        return run_command([program, "--version"]).strip(), None
     except (OSError, RuntimeError) as error:
         return None, str(error)
 
 
-def _version_if_there(job: Job, program: Optional[str]) -> tuple[Optional[str], Optional[str]]:
-    """The same of a program that only some links of emulators need; nothing where there is none."""
+def _read_optional_version(job: Job, program: Optional[str]) -> tuple[Optional[str], Optional[str]]:
+    """Return version and error of a program that only some links of emulators need.
+
+    Both are None if the program is not installed, or if this host is no emulator.
+    """
     if not job.is_emulator or program is None or shutil.which(program) is None:
         return None, None
-    return _version(program)
+    return _read_version(program)
 
 
-def _capture_error(job: Job, interfaces: list[str]) -> Optional[str]:
-    """Why tcpdump cannot capture as the user it is to run as."""
-    up = [name for name in interfaces if "up" in (_read(f"/sys/class/net/{name}/operstate") or "")]
+def _find_capture_error(job: Job, interfaces: list[str]) -> Optional[str]:
+    """Return why tcpdump cannot capture as the user of captures, or None."""
+    up = [
+        name
+        for name in interfaces
+        if "up" in (_read_file(f"/sys/class/net/{name}/operstate") or "")
+    ]
     with tempfile.TemporaryDirectory() as directory:
         try:
             capture = Capture((up or ["lo"])[0], os.path.join(directory, "pcap"), 64, job.user)
@@ -291,21 +312,22 @@ def _capture_error(job: Job, interfaces: list[str]) -> Optional[str]:
     return None
 
 
-def _free_bytes(path: str) -> int:
+def _count_free_bytes(path: str) -> int:
     while not os.path.isdir(path):
         path = os.path.dirname(path) or "/"
-    found = os.statvfs(path)
-    return found.f_bavail * found.f_frsize
+    status = os.statvfs(path)
+    return status.f_bavail * status.f_frsize
 
 
-def _mounted(kind: str) -> bool:
+def _has_file_system(name: str) -> bool:
+    """Return whether the kernel supports a type of file system."""
     with open("/proc/filesystems", encoding="ascii") as file:
-        return any(line.split()[-1:] == [kind] for line in file)
+        return any(line.split()[-1:] == [name] for line in file)
 
 
-def _running(names: tuple[str, ...]) -> Optional[str]:
-    """The first of these programs that runs here."""
+def _find_running(names: tuple[str, ...]) -> Optional[str]:
+    """Return the name of a process on this host that has one of these names, or None."""
     for entry in os.listdir("/proc"):
-        if entry.isdigit() and (name := _read(f"/proc/{entry}/comm")) in names:
+        if entry.isdigit() and (name := _read_file(f"/proc/{entry}/comm")) in names:
             return name
     return None

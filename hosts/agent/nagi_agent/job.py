@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an agent is, whatever the run: which node, which interfaces, where its files go."""
+"""The parts of a batch that do not depend on a run: node, interfaces, programs, directories."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from nagi_agent import host, processes
 from nagi_agent.contracts import Batch
 from nagi_agent.hold import SETTINGS_JOURNAL
 
-BOARD = "board"  # in place of an interface of the emulator: a board's port
+BOARD = "board"  # stands for a port of an FPGA board in a list of the emulator's interfaces
 
 
 class Job:
-    """A batch's, without its runs. `interfaces`: link -> a node's interface; `ends`: link -> the
-    emulator's interfaces at both ends, medium -> those that face its stations; `macs`: medium ->
-    the stations' MAC addresses, where they are not the plan's."""
+    """The settings of an agent for all runs of a batch.
+
+    Attributes:
+        interfaces: link -> this node's interface.
+        ends: link -> the emulator's interfaces at both ends, and medium -> the emulator's
+            interfaces that face its stations.
+        macs: medium -> MAC addresses of its stations, if they are not those of the plan.
+    """
 
     def __init__(self, batch: Batch) -> None:
         self.node = batch.node
@@ -30,7 +35,7 @@ class Job:
         self.macs = batch.macs
         self.spool = batch.spool
         self.state = batch.state
-        self.user = batch.user or processes.service_user()
+        self.user = batch.user or processes.find_service_user()
         self.nagi_link = batch.nagi_link
         self.nagi_sdr = batch.nagi_sdr
         self.nagi_fpga = batch.nagi_fpga
@@ -42,21 +47,25 @@ class Job:
         self.p4runtime_here = batch.p4runtime_here
         self.virtual = batch.virtual
         self.files = batch.files
-        self.facts = host.facts()
+        self.facts = host.read_facts()
 
     @property
     def daemon_user(self) -> Optional[str]:
-        """The user as whom nagi-link and nagi-switch go on once all is open. A guest's root has no
-        right outside the guest: there they stay what they are, which is one of its users less."""
+        """The user that nagi-link and nagi-switch change to when all their files are open.
+
+        It is None in a guest, where they stay root: a guest's root has no privileges outside.
+        """
         return None if self.virtual else self.user
 
     @property
     def all_interfaces(self) -> list[str]:
-        """Those on links and media; the emulator has one for each end and station."""
-        of_emulator = {name for ends in self.ends.values() for name in ends if name != BOARD}
-        return sorted(of_emulator.union(self.interfaces.values()))
+        """The interfaces of this node, or of the emulator at all links and media."""
+        emulator_interfaces = {
+            name for ends in self.ends.values() for name in ends if name != BOARD
+        }
+        return sorted(emulator_interfaces.union(self.interfaces.values()))
 
     @property
     def settings_journal(self) -> str:
-        """Undoes what a run has set."""
+        """Path of the journal that restores the settings of a run."""
         return os.path.join(self.state, SETTINGS_JOURNAL)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Journals: how to undo what is about to be changed, on disk before it is changed.
+"""Write journals of changes to a host, so that the changes can be undone even after a crash.
 
-A journal is {"undo": [command, ...]}, commands in the order in which they are to be carried out.
-Who finds one after a crash carries it out. Ansible's module nagi.testbed.interfaces keeps one, too.
+A journal is written to disk before a change is made. It is {"undo": [command, ...]}, with the
+commands in the order in which they restore the host. An agent that finds a journal after a crash
+executes it. Ansible's module nagi.testbed.interfaces writes such a journal as well.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from __future__ import annotations
 import json
 import os
 
-from nagi_agent.processes import output_of
+from nagi_agent.processes import run_command
 
 Commands = list[list[str]]
 
 
 def write_json(path: str, value: object) -> None:
-    """Writes a file whole or not at all."""
+    """Write a value as JSON. After a crash the file has either the old or the new content."""
     partial = path + ".partial"
     with open(partial, "w", encoding="utf-8") as file:
         json.dump(value, file, indent=1)
@@ -26,16 +27,30 @@ def write_json(path: str, value: object) -> None:
     os.replace(partial, path)
 
 
-def note(journal: str, undo: Commands) -> None:
-    """Begins a journal. Raises RuntimeError if there is one: restore it first."""
+def create(journal: str, undo: Commands) -> None:
+    """Write a new journal.
+
+    Args:
+        journal: path of the journal.
+        undo: commands that restore the current settings.
+
+    Raises:
+        RuntimeError: the journal exists already; restore it first.
+    """
     if os.path.exists(journal):
-        raise RuntimeError(f"{journal}: another agent's settings have not been put back")
+        raise RuntimeError(f"{journal}: another agent's settings have not been restored")
     write_json(journal, {"undo": undo})
 
 
 def restore(journal: str) -> bool:
-    """Carries a journal out, and removes it. False if there is none. Raises RuntimeError if a
-    command fails; the journal then stays."""
+    """Execute a journal's commands and remove it.
+
+    Returns:
+        Whether there was a journal.
+
+    Raises:
+        RuntimeError: a command failed. All others were executed, and the journal still exists.
+    """
     try:
         with open(journal, encoding="utf-8") as file:
             undo: Commands = json.load(file)["undo"]
@@ -44,7 +59,7 @@ def restore(journal: str) -> bool:
     failures = []
     for command in undo:
         try:
-            output_of(command)
+            run_command(command)
         except (OSError, RuntimeError) as error:
             failures.append(str(error))
     if failures:

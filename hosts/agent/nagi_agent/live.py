@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A topology kept up for people and their own programs, and a look at whether its links lead where
-they should."""
+"""Keep a topology up for interactive use, and test whether its links connect the right nodes."""
 
 from __future__ import annotations
 
@@ -16,10 +15,11 @@ from nagi_agent import cpu_port, emulator, switches
 from nagi_agent.board_links import BoardLinks
 from nagi_agent.contracts import PathReading, RunPlan
 from nagi_agent.job import Job
+from nagi_agent.running_switches import RunningSwitch
 from nagi_agent.schemes import Schemes
 from nagi_agent.settings import Settings
 
-_LOOKING_S = 1.0
+_CHECK_INTERVAL_S = 1.0
 _PINGS = 10
 _PING_INTERVAL_S = 0.02
 _PING_TIMEOUT_S = 3
@@ -27,12 +27,19 @@ _IP_HEADER, _IPV6_HEADER, _ICMP_HEADER = 20, 40, 8
 
 
 def stay_up(job: Job, plan: RunPlan) -> NoReturn:
-    """Sets this node up as the run of `plan` would, without its flows, and stays until Stopped is
-    raised. Raises RuntimeError, as when the emulator ends."""
+    """Set up this node as in a run of `plan`, without flows, until Stopped is raised.
+
+    Args:
+        job: this host's settings.
+        plan: the run.
+
+    Raises:
+        RuntimeError: the node cannot be set up, or its emulator or switch ended.
+    """
     with ExitStack() as cleanup:
         running: Union[emulator.Emulator, BoardLinks, None] = None
-        switch: Optional[switches.RunningSwitch] = None
-        as_switch = switches.edge_node(plan, job.node)
+        switch: Optional[RunningSwitch] = None
+        switch_node = switches.find_switch(plan, job.node)
         if job.is_emulator:
             os.makedirs(job.spool, exist_ok=True)
             if plan.on_boards():
@@ -51,35 +58,43 @@ def stay_up(job: Job, plan: RunPlan) -> NoReturn:
                 )
             cleanup.callback(running.stop)
             running.wait_until_ready()
-        elif as_switch is not None:
+        elif switch_node is not None:
             os.makedirs(job.spool, exist_ok=True)
-            settings = replace(as_switch, routes=[])
+            settings = replace(switch_node, routes=[])
             cleanup.enter_context(
                 Settings(settings, job.interfaces, job.settings_journal, cpu_port.UNDO)
             )
-            switch = switches.started(job, plan, as_switch, job.spool, time.time(), live=True)
+            switch = switches.start_switch(
+                job, plan, switch_node, job.spool, time.time(), live=True
+            )
             cleanup.callback(switch.kill)
-            switch.begin()
+            switch.set_up()
             cleanup.callback(switch.finish)
         else:
             schemes = cleanup.enter_context(Schemes(plan, job.node, None))
-            node = schemes.in_routes(plan.node(job.node))
+            node = schemes.rename_in_routes(plan.node(job.node))
             cleanup.enter_context(Settings(node, job.interfaces, job.settings_journal))
         print("up", flush=True)
-        looking_s = _LOOKING_S if switch is None else switch.looking_s
+        check_interval_s = _CHECK_INTERVAL_S if switch is None else switch.check_interval_s
         while True:
-            time.sleep(looking_s)
+            time.sleep(check_interval_s)
             if running is not None:
                 running.check()
             if switch is not None:
-                switch.look()
+                switch.check()
 
 
-def paths(job: Job, plan: RunPlan) -> list[PathReading]:
-    """For each link of this node, whether the far end answers, and packets of full size get
-    there; on a medium the next station."""
+def measure_paths(job: Job, plan: RunPlan) -> list[PathReading]:
+    """Ping the far end of each link of this node, with small packets and with full-size ones.
+
+    On a shared medium the next station in the plan's order is pinged.
+
+    Args:
+        job: this host's settings.
+        plan: the run whose topology is up.
+    """
     links = [(link.name, [(end.node, end.address) for end in link.ends]) for link in plan.links] + [
-        (medium["name"], [(each["node"], each["address"]) for each in medium["stations"]])
+        (medium["name"], [(station["node"], station["address"]) for station in medium["stations"]])
         for medium in plan.media
     ]
     readings = []
@@ -90,7 +105,7 @@ def paths(job: Job, plan: RunPlan) -> list[PathReading]:
         far, far_address = ends[(nodes.index(job.node) + 1) % len(ends)]
         address = far_address.split("/")[0]
         interface = job.interfaces[name]
-        mtu = _mtu(interface)
+        mtu = _read_mtu(interface)
         headers = (_IPV6_HEADER if ":" in address else _IP_HEADER) + _ICMP_HEADER
         small, large = (_ping(interface, address, size) for size in (56, mtu - headers))
         readings.append(
@@ -109,13 +124,19 @@ def paths(job: Job, plan: RunPlan) -> list[PathReading]:
     return readings
 
 
-def _mtu(interface: str) -> int:
+def _read_mtu(interface: str) -> int:
     with open(f"/sys/class/net/{interface}/mtu", encoding="ascii") as file:
         return int(file.read())
 
 
 def _ping(interface: str, address: str, size: int) -> list[float]:
-    """Round-trip times in ms of the pings that were answered."""
+    """Return the round-trip times, in ms, of the pings that were answered.
+
+    Args:
+        interface: the interface that sends.
+        address: the address to ping.
+        size: payload, in bytes.
+    """
     command = f"ping -n -I {interface} -M do -s {size} -c {_PINGS} -i {_PING_INTERVAL_S} -W 1"
     done = subprocess.run(
         [*command.split(), "-w", str(_PING_TIMEOUT_S), address],

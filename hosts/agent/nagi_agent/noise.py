@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of this host disturbs a run while it goes on: processors that others had, programs that had
-to wait, limits. The contract is nagi_contracts/records.py's Noise.
+"""Measure disturbances of this host during a run: stolen processor time, waiting, CPU limits.
 
-What a host does not tell is None, not 0. In virtual time none of it means anything.
+The result is the contract Noise in nagi_contracts/records.py. A value that the host does not
+report is None, not 0. In virtual time the values have no meaning.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from nagi_agent import host
 from nagi_agent.cgroups import Throttling
 from nagi_agent.contracts import Noise
 
-# Of pressure stall information (Documentation/accounting/psi.rst): `some` is that at least one
-# program waited, `full` that no program that wanted to run could.
+# Resources and levels of pressure stall information (Documentation/accounting/psi.rst): `some`
+# means that at least one task waited, `full` that all tasks that were not idle waited.
 _PRESSURES = (
     ("cpu", "some"),
     ("memory", "some"),
@@ -29,32 +29,38 @@ _FREQUENCY = "sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count
 
 
 class NoiseMeter:
-    """Measures to `end` from `begin`, else from the `end` before, else from its making, which may
-    take a moment. `root`: where /proc and /sys are."""
+    """A meter that measures noise over one interval after the other.
+
+    end_interval() ends an interval. The interval began at start_interval(), at the previous
+    end_interval() or at the construction, whichever was last.
+
+    Args:
+        root: the directory that contains /proc and /sys, for tests.
+    """
 
     def __init__(self, root: str = "/") -> None:
         self._root = root
         self._throttling = Throttling(root)
-        self.begin()
+        self.start_interval()
 
     def close(self) -> None:
         self._throttling.close()
 
-    def begin(self) -> None:
-        self._before = self._counters()
+    def start_interval(self) -> None:
+        self._before = self._read_counters()
 
-    def end(self) -> Noise:
-        """What has happened."""
-        before, self._before = self._before, self._counters()
+    def end_interval(self) -> Noise:
+        """Return the noise since the interval began, and begin the next interval."""
+        before, self._before = self._before, self._read_counters()
         after = self._before
-        grown = {name: _difference(before[name], after[name]) for name in after}
-        interval_us, ticks = grown["interval_us"], grown["ticks"]
+        increase = {name: _subtract(before[name], after[name]) for name in after}
+        interval_us, ticks = increase["interval_us"], increase["ticks"]
 
         def share(name: str, total: Optional[int]) -> Optional[float]:
-            value = grown[name]
+            value = increase[name]
             return None if value is None or not total else round(value / total, 6)
 
-        throttled_us = grown["throttled_us"]
+        throttled_us = increase["throttled_us"]
         return Noise(
             interval_s=round(interval_us / 1e6, 6) if interval_us else 0.0,
             stolen=share("stolen", ticks),
@@ -65,13 +71,14 @@ class NoiseMeter:
             memory_full=share("memory_full", interval_us),
             io_some=share("io_some", interval_us),
             io_full=share("io_full", interval_us),
-            throttled=grown["throttled"],
+            throttled=increase["throttled"],
             throttled_s=None if throttled_us is None else throttled_us / 1e6,
-            frequency_throttled=grown["frequency_throttled"],
+            frequency_throttled=increase["frequency_throttled"],
         )
 
-    def _counters(self) -> dict[str, Optional[int]]:
-        ticks = host.processor_ticks(self._root)
+    def _read_counters(self) -> dict[str, Optional[int]]:
+        """Return the current counters, by name."""
+        ticks = host.read_processor_ticks(self._root)
         throttled, throttled_us = self._throttling.read()
         return {
             "interval_us": time.monotonic_ns() // 1000,
@@ -79,26 +86,34 @@ class NoiseMeter:
             "stolen": ticks.stolen,
             "busy": ticks.busy,
             "nice": ticks.nice,
-            **{f"{what}_{how}": self._pressure_us(what, how) for what, how in _PRESSURES},
+            **{
+                f"{resource}_{level}": self._read_pressure_us(resource, level)
+                for resource, level in _PRESSURES
+            },
             "throttled": throttled,
             "throttled_us": throttled_us,
-            "frequency_throttled": self._frequency_throttled(),
+            "frequency_throttled": self._count_frequency_throttled(),
         }
 
-    def _pressure_us(self, what: str, how: str) -> Optional[int]:
-        """Microseconds since boot; None where the kernel does not tell (no PSI, or `psi=0`)."""
+    def _read_pressure_us(self, resource: str, level: str) -> Optional[int]:
+        """Return the microseconds that tasks have waited for a resource since boot.
+
+        It is None if the kernel does not count them (no PSI, or booted with `psi=0`).
+        """
         try:
-            with open(os.path.join(self._root, "proc/pressure", what), encoding="ascii") as file:
+            with open(
+                os.path.join(self._root, "proc/pressure", resource), encoding="ascii"
+            ) as file:
                 for line in file:
                     words = line.split()
-                    if words[0] == how:
+                    if words[0] == level:
                         return int(words[-1].partition("=")[2])
         except OSError:
             pass
         return None
 
-    def _frequency_throttled(self) -> Optional[int]:
-        """How often processors were slowed down as they were hot, all together; x86 tells."""
+    def _count_frequency_throttled(self) -> Optional[int]:
+        """Return how often all processors together were slowed down by heat. Only x86 counts it."""
         total = None
         for path in glob.glob(os.path.join(self._root, _FREQUENCY)):
             try:
@@ -109,5 +124,5 @@ class NoiseMeter:
         return total
 
 
-def _difference(before: Optional[int], after: Optional[int]) -> Optional[int]:
+def _subtract(before: Optional[int], after: Optional[int]) -> Optional[int]:
     return None if before is None or after is None else after - before

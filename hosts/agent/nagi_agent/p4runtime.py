@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node that is a switch which P4Runtime reaches: one of the testbed (the batch says where), or in
-labs on one machine what is started here, bmv2's simple_switch_grpc or nagi-switch behind
-nagi-p4runtime.
+"""Control a switch by P4Runtime.
 
-The client is nagi_p4runtime's, which comes with the agent. It needs finsy, which does not, and is
-loaded only for such nodes. It is connected while the switch is given its pipeline and entries, and
-again at the end, when counters are read: between that a controller may be primary.
+The switch is one of the testbed, whose address is in the batch. In labs on one machine the agent
+starts the switch: bmv2's simple_switch_grpc, or nagi-switch and the server nagi-p4runtime.
+
+The client is that of the package nagi_p4runtime, which is shipped with the agent. It imports finsy,
+which is not shipped, so it is imported for such nodes only. The client connects to install pipeline
+and entries, and again at the end to read counters. In between a controller can be primary.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from nagi_p4.simple_switch import DEFAULT_PORT
 from nagi_p4.unix_sockets import connect
 
 from nagi_agent import bmv2, host
-from nagi_agent.commands import status_in_words
+from nagi_agent.commands import describe_exit_status
 from nagi_agent.contracts import (
     Batch,
     Counters,
@@ -37,48 +38,55 @@ from nagi_agent.contracts import (
     P4RuntimePrograms,
     SwitchFacts,
 )
-from nagi_agent.daemons import END_TIMEOUT_S, START_TIMEOUT_S, Daemon, control_socket
-from nagi_agent.loopback import OnLoopback
-from nagi_agent.pipelines import switch_of
-from nagi_agent.processes import end, log_of, start
+from nagi_agent.daemons import END_TIMEOUT_S, START_TIMEOUT_S, Daemon, name_control_socket
+from nagi_agent.loopback import LoopbackGuard
+from nagi_agent.pipelines import require_switch
+from nagi_agent.processes import end_process, read_log_tail, start_process
 
 PACKAGE, LIBRARY = "nagi_p4runtime", "finsy"
-HERE = ("127.0.0.1", 9559)  # the port that IANA has given to P4Runtime
+_LOCAL = ("127.0.0.1", 9559)  # the port that IANA assigned to P4Runtime
+LOCAL_ADDRESS = f"{_LOCAL[0]}:{_LOCAL[1]}"  # where switches listen that the agent starts
 P4INFO = "p4info.txtpb"
 UNSEEN = (
-    "P4Runtime tells neither what queues hold and drop, nor when packets leave, nor how ports are "
-    "set; nobody answers packets that need an ICMP error"
+    "P4Runtime reports neither the length and drops of queues, nor departure times of packets, nor "
+    "the settings of ports; no ICMP errors are sent"
 )
-_LOOKING_S = 0.02
+_POLL_S = 0.02
 _ANSWER_S = 3.0
 _SERVER, _GRPC = "nagi-p4runtime", "simple_switch_grpc"
 
 
-def client_module(modules: Optional[str]) -> Any:
-    """The client, whose library is in the directory `modules`, or where Python looks. Raises
-    RuntimeError if it is not there."""
+def import_client(modules: Optional[str]) -> Any:
+    """Import the module nagi_p4runtime.client, and return it.
+
+    Args:
+        modules: directory that contains the library finsy; None if Python finds finsy without it.
+
+    Raises:
+        RuntimeError: a module is missing, or this Python is too old for it.
+    """
     if modules is not None and modules not in sys.path:
         sys.path.append(modules)
-    # The agent starts programs while the library has threads, which it would wait for.
+    # gRPC's support for fork() would wait for gRPC's threads whenever the agent starts a program.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     try:
         return importlib.import_module(f"{PACKAGE}.client")
     except (ImportError, SyntaxError) as error:
-        lacking = getattr(error, "name", None) or LIBRARY
+        module = getattr(error, "name", None) or LIBRARY
         raise RuntimeError(
-            f"Python {sys.executable} has no module {lacking}, by which P4Runtime is spoken; "
+            f"Python {sys.executable} has no module {module}, which the P4Runtime client needs; "
             f"install {LIBRARY} for it (`pip install nagi[p4runtime]`; Python 3.10 or newer), or "
             "name the directory that has it as `modules` of nagi_p4runtime"
         ) from None
 
 
-def problem(batch: Batch) -> Optional[str]:
-    """Why a batch's switches cannot be reached, or started, with the cure; None: they can."""
+def find_problem(batch: Batch) -> Optional[str]:
+    """Return why a batch's switches cannot be reached or started here, with the cure, or None."""
     access, programs = batch.p4runtime, batch.p4runtime_here
     if access is None and programs is None:
         return (
-            "it is not said where its switch is; set nagi_p4runtime in the inventory, or use "
-            "--switch nagi"
+            "the address of the node's switch is missing; set nagi_p4runtime in the inventory, or "
+            "use --switch nagi"
         )
     if access is None and programs is not None and programs.simple_switch_grpc is None:
         needed = {_SERVER: programs.nagi_p4runtime, "nagi-switch": batch.nagi_switch}
@@ -86,35 +94,35 @@ def problem(batch: Batch) -> Optional[str]:
             if program is None or shutil.which(program) is None:
                 return f"there is no {program or name}; build it with `make`, or use --switch nagi"
     try:
-        client_module(_modules(access, programs))
+        import_client(_find_modules(access, programs))
     except RuntimeError as error:
         return str(error)
     return None
 
 
-def facts(access: P4RuntimeAccess) -> SwitchFacts:
-    """Of a switch that the inventory names: by what it is spoken to, and whether it answers."""
-    said = None
+def describe_switch(access: P4RuntimeAccess) -> SwitchFacts:
+    """Describe a switch that the inventory names: the client's version, and whether it answers."""
+    problem = None
     version = "P4Runtime"
     try:
-        client_module(access.modules)
+        import_client(access.modules)
         version = f"P4Runtime, by finsy {importlib.import_module(LIBRARY).__version__}"
         if access.address.startswith("unix:"):
             connect(access.address[len("unix:") :], _ANSWER_S).close()
         else:
-            where, _, port = access.address.rpartition(":")
-            socket.create_connection((where.strip("[]"), int(port)), _ANSWER_S).close()
+            host_name, _, port = access.address.rpartition(":")
+            socket.create_connection((host_name.strip("[]"), int(port)), _ANSWER_S).close()
     except RuntimeError as error:
-        said = str(error)
+        problem = str(error)
     except (OSError, ValueError) as error:
-        said = (
-            f"nobody answers at {access.address}: {error}; start its P4Runtime server, or correct "
+        problem = (
+            f"nothing answers at {access.address}: {error}; start its P4Runtime server, or correct "
             "`address` of nagi_p4runtime"
         )
-    return SwitchFacts(version=version, problem=said)
+    return SwitchFacts(version=version, problem=problem)
 
 
-def _modules(
+def _find_modules(
     access: Optional[P4RuntimeAccess], programs: Optional[P4RuntimePrograms]
 ) -> Optional[str]:
     if access is not None:
@@ -122,12 +130,20 @@ def _modules(
     return None if programs is None else programs.modules
 
 
-def with_ports(node: NodePlan, access: Optional[P4RuntimeAccess]) -> NodePlan:
-    """A node whose ports have the numbers that its switch has for them. Raises RuntimeError if one
-    is not known."""
+def renumber_ports(node: NodePlan, access: Optional[P4RuntimeAccess]) -> NodePlan:
+    """Return a node whose ports have the numbers that the inventory gives for its switch.
+
+    Args:
+        node: the node as planned.
+        access: the switch in the inventory. Without it, or without port numbers in it, the node is
+            returned unchanged.
+
+    Raises:
+        RuntimeError: the inventory has no number for a port.
+    """
     if access is None or not access.ports:
         return node
-    switch = switch_of(node)
+    switch = require_switch(node)
     missing = [port.link for port in switch.ports if port.link not in access.ports]
     if missing:
         raise RuntimeError(
@@ -138,8 +154,14 @@ def with_ports(node: NodePlan, access: Optional[P4RuntimeAccess]) -> NodePlan:
     return replace(node, switch=replace(switch, ports=ports))
 
 
-def difference(after: Json, before: Json, numbers: list[int]) -> Counters:
-    """What edge.p4 has counted since `before`, at ports with these numbers."""
+def subtract_counters(after: Json, before: Json, numbers: list[int]) -> Counters:
+    """Return the increase of edge.p4's counters from `before` to `after`.
+
+    Args:
+        after: counters, as JSON of the contract Counters.
+        before: earlier counters, with the same ports in the same order.
+        numbers: port numbers for the result, in the order of the ports.
+    """
     ports = [
         {"number": number, **{key: port[key] - first[key] for key in port.keys() - {"number"}}}
         for port, first, number in zip(after["ports"], before["ports"], numbers)
@@ -153,17 +175,30 @@ def difference(after: Json, before: Json, numbers: list[int]) -> Counters:
 
 
 class Client:
-    """Of a switch at an address. `program` and `p4info`: paths of the pipeline that it is given;
-    None: it runs one already."""
+    """A client of the switch at an address.
+
+    Args:
+        address: address of the P4Runtime server, "host:port" or "unix:path".
+        device_id: the switch's number at the server.
+        modules: directory that contains the library finsy; None if Python finds finsy without it.
+    """
 
     def __init__(self, address: str, device_id: int, modules: Optional[str]) -> None:
         self._address = address
         self._device_id = device_id
-        self._client = client_module(modules)
+        self._client = import_client(modules)
 
-    def begin(self, program: Optional[str], p4info: Optional[str]) -> Any:
-        """Connects as primary, and gives it its pipeline; without one, clears what it has. Raises
-        RuntimeError."""
+    def connect_primary(self, program: Optional[str], p4info: Optional[str]) -> Any:
+        """Connect as the primary controller, and install a pipeline.
+
+        Args:
+            program: path of the pipeline's JSON; None to keep the switch's pipeline and clear its
+                entries.
+            p4info: path of the pipeline's P4Info.
+
+        Raises:
+            RuntimeError: the switch does not answer, or refuses.
+        """
         try:
             switch = self._client.P4RuntimeSwitch(
                 self._address,
@@ -177,18 +212,33 @@ class Client:
             raise RuntimeError(str(error)) from None
         return switch
 
-    def look(self) -> Any:
-        """Connects to read only. Raises RuntimeError."""
+    def connect_read_only(self) -> Any:
+        """Connect without becoming the primary controller.
+
+        Raises:
+            RuntimeError: the switch does not answer, or refuses.
+        """
         try:
             return self._client.P4RuntimeSwitch(self._address, self._device_id, is_primary=False)
         except (Refused, OSError) as error:
             raise RuntimeError(str(error)) from None
 
 
-class Started:
-    """What is the switch of a node in a lab on one machine: started in `directory`, by what there
-    is. `settings`: nagi-switch's configuration; `ports`: (number, interface); `alone`: as bmv2's;
-    `user`: as whom nagi-switch goes on, if root starts it. Raises RuntimeError."""
+class LocalSwitch:
+    """A switch that the agent has started for P4Runtime, in a lab on one machine.
+
+    Args:
+        programs: the programs to use: simple_switch_grpc, or else nagi-p4runtime.
+        nagi_switch: path of nagi-switch, if nagi-p4runtime is used.
+        settings: nagi-switch's configuration.
+        ports: (port number, interface) of each port.
+        directory: working directory, which also gets the logs.
+        is_isolated: nothing outside could reach bmv2's Thrift server.
+        user: if root starts nagi-switch, it changes to this user when all its files are open.
+
+    Raises:
+        RuntimeError: a program cannot be started.
+    """
 
     def __init__(
         self,
@@ -198,31 +248,31 @@ class Started:
         ports: list[tuple[int, str]],
         directory: str,
         *,
-        alone: bool,
+        is_isolated: bool,
         user: Optional[str] = None,
     ) -> None:
         bmv2.bring_loopback_up()
         self._daemon: Optional[Daemon] = None
-        self._guard: Optional[OnLoopback] = None
+        self._guard: Optional[LoopbackGuard] = None
         self._directory = directory
         if programs.simple_switch_grpc is not None:
-            version = host.version_of(programs.simple_switch_grpc, "--version")
+            version = host.read_version(programs.simple_switch_grpc, "--version")
             self.version = f"{_GRPC} {version}"
             self._name = _GRPC
-            self._guard = None if alone else OnLoopback(DEFAULT_PORT)
+            self._guard = None if is_isolated else LoopbackGuard(DEFAULT_PORT)
             command = [
-                *bmv2.rights(),
+                *bmv2.build_setpriv_prefix(),
                 programs.simple_switch_grpc,
                 "--no-p4",
                 *("--device-id", "1"),
                 *(word for number, name in ports for word in ("-i", f"{number}@{name}")),
                 "--",
-                *("--grpc-server-addr", address()),
-                *_cpu_port(settings),
+                *("--grpc-server-addr", LOCAL_ADDRESS),
+                *_build_cpu_port_option(settings),
             ]
         else:
-            assert nagi_switch is not None and programs.nagi_p4runtime is not None  # problem()
-            version = host.version_of(nagi_switch, "--version")
+            assert nagi_switch is not None and programs.nagi_p4runtime is not None  # find_problem()
+            version = host.read_version(nagi_switch, "--version")
             self.version = f"nagi-switch {version.split()[-1]} behind {_SERVER}"
             self._name = _SERVER
             self._daemon = Daemon("nagi-switch", nagi_switch, settings, directory, user=user)
@@ -231,14 +281,14 @@ class Started:
             except BaseException:
                 self._daemon.kill()
                 raise
-            socket_path = os.path.join(directory, control_socket("nagi-switch"))
+            socket_path = os.path.join(directory, name_control_socket("nagi-switch"))
             command = [
                 programs.nagi_p4runtime,
                 *("--switch", f"nagi:{socket_path}"),
-                *("--listen", address()),
+                *("--listen", LOCAL_ADDRESS),
             ]
         with open(self._log, "wb") as log:
-            self._process: subprocess.Popen[bytes] = start(
+            self._process: subprocess.Popen[bytes] = start_process(
                 command, stdout=log, stderr=log, cwd=directory
             )
 
@@ -247,46 +297,46 @@ class Started:
         return os.path.join(self._directory, f"{self._name}.log")
 
     def wait_until_ready(self) -> None:
-        """Raises RuntimeError if it does not listen in time."""
+        """Wait until the P4Runtime server listens.
+
+        Raises:
+            RuntimeError: it ended, or does not listen in time.
+        """
         deadline = time.monotonic() + START_TIMEOUT_S
         while True:
             self.check()
             try:
-                socket.create_connection(HERE, 1.0).close()
+                socket.create_connection(_LOCAL, 1.0).close()
             except OSError as error:
                 if time.monotonic() > deadline:
                     raise RuntimeError(
-                        f"{self._name} does not listen: {error}; {log_of(self._log)}"
+                        f"{self._name} does not listen: {error}; {read_log_tail(self._log)}"
                     ) from None
-                time.sleep(_LOOKING_S)
+                time.sleep(_POLL_S)
             else:
-                self._release()
+                self._close_guard()
                 return
 
     def check(self) -> None:
-        """Raises RuntimeError if it no longer runs."""
+        """Raise RuntimeError if the switch or its server has ended."""
         if self._daemon is not None:
             self._daemon.check()
         if self._process.poll() is not None:
-            ended = status_in_words(self._process.returncode)
-            raise RuntimeError(f"{self._name} {ended}: {log_of(self._log)}")
+            end = describe_exit_status(self._process.returncode)
+            raise RuntimeError(f"{self._name} {end}: {read_log_tail(self._log)}")
 
-    def end(self) -> None:
-        self._release()
-        end(self._process, signal.SIGTERM, END_TIMEOUT_S)
+    def stop(self) -> None:
+        self._close_guard()
+        end_process(self._process, signal.SIGTERM, END_TIMEOUT_S)
         if self._daemon is not None:
             self._daemon.kill()
 
-    def _release(self) -> None:
+    def _close_guard(self) -> None:
         if self._guard is not None:
             self._guard.close()
             self._guard = None
 
 
-def address() -> str:
-    return f"{HERE[0]}:{HERE[1]}"
-
-
-def _cpu_port(settings: Json) -> list[str]:
+def _build_cpu_port_option(settings: Json) -> list[str]:
     port = settings.get("cpu_port")
     return [] if port is None else ["--cpu-port", str(port)]

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The P4 pipeline of a node that is a switch: edge.p4, or a program of the user's. What the switch
-is given of it, and what it has counted."""
+"""The P4 pipeline of a switch: edge.p4 or a user's own. Install it, and read its counters."""
 
 from __future__ import annotations
 
@@ -21,51 +20,73 @@ ENTRIES = "entries.jsonl"
 _EDGE_P4INFO = "edge.p4info.txtpb"
 
 
-def switch_of(node: NodePlan) -> SwitchPlan:
-    """How a node forwards that is a switch."""
+def require_switch(node: NodePlan) -> SwitchPlan:
+    """Return the switch of a node. The node must be a switch."""
     assert node.switch is not None
     return node.switch
 
 
 class Pipeline(ABC):
-    """`file`: what its JSON is called in the run's directory; `settings`: what nagi-switch's
-    configuration has besides."""
+    """A P4 pipeline.
+
+    Attributes:
+        file: name of the pipeline's JSON in the run's directory.
+        settings: keys that the pipeline adds to nagi-switch's configuration.
+    """
 
     file: str
     settings: Json
 
     @abstractmethod
-    def write(self, directory: str) -> None:
-        """Leaves its files in the run's directory. Raises RuntimeError."""
+    def write_files(self, directory: str) -> None:
+        """Write the pipeline's files to the run's directory.
+
+        Raises:
+            RuntimeError: this agent was shipped with another edge.p4 than the plan's.
+        """
 
     @abstractmethod
-    def fill(
+    def install_entries(
         self,
         switch: Switch,
         macs: Mapping[str, edge.Macs],
         mtus: Mapping[str, int],
-        before: list[Operation],
+        first_operations: list[Operation],
     ) -> None:
-        """Gives a switch that has it the entries that go with it, after other operations. Raises
-        RuntimeError."""
+        """Install the pipeline's entries in a switch that runs it.
+
+        Args:
+            switch: a client of the switch.
+            macs: link -> MAC addresses of the interface and of its neighbour.
+            mtus: link -> MTU of the interface, in bytes.
+            first_operations: operations to perform before.
+
+        Raises:
+            RuntimeError: the switch refuses an operation.
+        """
 
     @abstractmethod
-    def p4info(self) -> bytes:
-        """Its P4Info, as text."""
+    def read_p4info(self) -> bytes:
+        """Return the pipeline's P4Info in protobuf's text format."""
 
     @abstractmethod
-    def counted(self, switch: Switch) -> Optional[Json]:
-        """What it has counted (contract Counters). None: nothing that a plan could know of.
-        Raises RuntimeError."""
+    def read_counter_values(self, switch: Switch) -> Optional[Json]:
+        """Read the pipeline's counters, as JSON of the contract Counters.
 
-    def counters(self, switch: Switch) -> Optional[Counters]:
-        """The same, read."""
-        found = self.counted(switch)
-        return None if found is None else Counters.from_json(found)
+        Return None for a user's pipeline, whose counters nagi does not know.
+
+        Raises:
+            RuntimeError: the switch does not answer.
+        """
+
+    def read_counters(self, switch: Switch) -> Optional[Counters]:
+        """Read the pipeline's counters, as the contract. See read_counter_values()."""
+        values = self.read_counter_values(switch)
+        return None if values is None else Counters.from_json(values)
 
 
 class EdgePipeline(Pipeline):
-    """edge.p4, which came with the agent."""
+    """The pipeline edge.p4, which is shipped with the agent."""
 
     file = "edge.json"
 
@@ -73,74 +94,76 @@ class EdgePipeline(Pipeline):
         self._node = node
         self.settings: Json = {"cpu_port": edge.CPU_PORT}
 
-    def write(self, directory: str) -> None:
+    def write_files(self, directory: str) -> None:
         program = edge.program()
-        if hashlib.sha256(program).hexdigest() != switch_of(self._node).sha256:
-            raise RuntimeError("the plan is for another edge.p4 than came with the agent")
+        if hashlib.sha256(program).hexdigest() != require_switch(self._node).sha256:
+            raise RuntimeError(
+                "the plan is for another edge.p4 than this agent's; build nagi again"
+            )
         with open(f"{directory}/{self.file}", "wb") as file:
             file.write(program)
 
-    def fill(
+    def install_entries(
         self,
         switch: Switch,
         macs: Mapping[str, edge.Macs],
         mtus: Mapping[str, int],
-        before: list[Operation],
+        first_operations: list[Operation],
     ) -> None:
-        routes, ports = self._node.routes, switch_of(self._node).ports
+        routes, ports = self._node.routes, require_switch(self._node).ports
         try:
-            switch.perform_all([*before, *edge.operations(routes, ports, macs, mtus)])
+            switch.perform_all([*first_operations, *edge.operations(routes, ports, macs, mtus)])
         except Refused as refused:
             raise RuntimeError(str(refused)) from None
 
-    def p4info(self) -> bytes:
-        own = resources.files("nagi_p4").joinpath(_EDGE_P4INFO)
-        if own.is_file():
-            return own.read_bytes()
-        # In a checkout.
-        beside = os.path.dirname(edge.__file__)
-        with open(os.path.join(beside, "..", "..", _EDGE_P4INFO), "rb") as file:
+    def read_p4info(self) -> bytes:
+        shipped = resources.files("nagi_p4").joinpath(_EDGE_P4INFO)
+        if shipped.is_file():
+            return shipped.read_bytes()
+        # In a checkout the file is in p4/.
+        package = os.path.dirname(edge.__file__)
+        with open(os.path.join(package, "..", "..", _EDGE_P4INFO), "rb") as file:
             return file.read()
 
-    def counted(self, switch: Switch) -> Optional[Json]:
+    def read_counter_values(self, switch: Switch) -> Optional[Json]:
         try:
-            return edge.read_counters(switch, switch_of(self._node).ports)
+            return edge.read_counters(switch, require_switch(self._node).ports)
         except (Refused, OSError) as error:
             raise RuntimeError(str(error)) from None
 
 
 class OwnPipeline(Pipeline):
-    """A program of the user's, which came with the plan."""
+    """A user's own pipeline, which is part of the plan."""
 
     file = "pipeline.json"
 
-    def __init__(self, own: OwnPipelinePlan) -> None:
-        self._own = own
+    def __init__(self, plan: OwnPipelinePlan) -> None:
+        self._plan = plan
         self.settings: Json = {}
-        if own.cpu_port is not None:
-            self.settings["cpu_port"] = own.cpu_port
-        if own.entries is not None:
+        if plan.cpu_port is not None:
+            self.settings["cpu_port"] = plan.cpu_port
+        if plan.entries is not None:
             self.settings["entries"] = ENTRIES
 
-    def write(self, directory: str) -> None:
-        _write(f"{directory}/{self.file}", self._own.program)
-        if self._own.entries is not None:
-            _write(f"{directory}/{ENTRIES}", self._own.entries)
+    def write_files(self, directory: str) -> None:
+        _write_text(f"{directory}/{self.file}", self._plan.program)
+        if self._plan.entries is not None:
+            _write_text(f"{directory}/{ENTRIES}", self._plan.entries)
 
-    def fill(
+    def install_entries(
         self,
         switch: Switch,
         macs: Mapping[str, edge.Macs],
         mtus: Mapping[str, int],
-        before: list[Operation],
+        first_operations: list[Operation],
     ) -> None:
         try:
-            switch.perform_all(before)
+            switch.perform_all(first_operations)
         except Refused as refused:
             raise RuntimeError(str(refused)) from None
         if switch.target == "nagi":
-            return  # its configuration named them
-        for number, line in enumerate((self._own.entries or "").splitlines(), 1):
+            return  # nagi-switch has read the entries: its configuration names their file
+        for number, line in enumerate((self._plan.entries or "").splitlines(), 1):
             if not line.strip():
                 continue
             try:
@@ -148,20 +171,20 @@ class OwnPipeline(Pipeline):
             except Refused as refused:
                 raise RuntimeError(f"{ENTRIES}:{number}: {refused}") from None
 
-    def p4info(self) -> bytes:
-        assert self._own.p4info is not None  # the plan was refused
-        return self._own.p4info.encode()
+    def read_p4info(self) -> bytes:
+        assert self._plan.p4info is not None  # the planner refuses a plan without it
+        return self._plan.p4info.encode()
 
-    def counted(self, switch: Switch) -> Optional[Json]:
+    def read_counter_values(self, switch: Switch) -> Optional[Json]:
         return None
 
 
-def pipeline_of(node: NodePlan) -> Pipeline:
-    """That of a switch."""
-    own = switch_of(node).own
-    return EdgePipeline(node) if own is None else OwnPipeline(own)
+def make_pipeline(node: NodePlan) -> Pipeline:
+    """Return the pipeline of a node that is a switch."""
+    plan = require_switch(node).own
+    return EdgePipeline(node) if plan is None else OwnPipeline(plan)
 
 
-def _write(path: str, text: str) -> None:
+def _write_text(path: str, text: str) -> None:
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Child processes that never outlive the agent, and have no more rights than they need."""
+"""Run child processes that end with the agent and have no more privileges than they need."""
 
 from __future__ import annotations
 
@@ -20,10 +20,15 @@ def _die_with_parent() -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def unprivileged(user: str, *capabilities: str) -> list[str]:
-    """The start of a command line that runs the rest as `user`, with `capabilities` alone.
+def build_setpriv_prefix(user: str, *capabilities: str) -> list[str]:
+    """Return the start of a command line that runs the rest as `user`.
 
-    The signal is set again because changing the user clears it.
+    The process is killed when the agent dies. setpriv has to set that again, because changing the
+    user clears it.
+
+    Args:
+        user: name of the user.
+        capabilities: the only capabilities that the process has, such as "net_raw".
     """
     account = pwd.getpwnam(user)
     caps = ",".join(f"+{name}" for name in capabilities) or "-all"
@@ -40,15 +45,15 @@ def unprivileged(user: str, *capabilities: str) -> list[str]:
     ]
 
 
-def service_user() -> str:
-    """As whom traffic programs and captures run: `nagi`, which provisioning makes, else nobody."""
+def find_service_user() -> str:
+    """Return the user for traffic and captures: `nagi` if provisioning created it, else nobody."""
     try:
         return pwd.getpwnam("nagi").pw_name
     except KeyError:
         return "nobody"
 
 
-def start(
+def start_process(
     command: list[str],
     *,
     stdout: Output = subprocess.DEVNULL,
@@ -58,8 +63,10 @@ def start(
     pass_fds: tuple[int, ...] = (),
     executable: Optional[str] = None,
 ) -> subprocess.Popen[bytes]:
-    """Starts `command`, its program in `executable` if that is given; it is killed if the agent
-    dies."""
+    """Start a process that is killed when the agent dies.
+
+    It has no standard input. The arguments are those of subprocess.Popen.
+    """
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -73,13 +80,14 @@ def start(
     )
 
 
-def end(process: subprocess.Popen[bytes], how: signal.Signals, timeout_s: float) -> int:
-    """Ends `process` with a signal, by force if it takes longer than `timeout_s` seconds.
+def end_process(process: subprocess.Popen[bytes], number: signal.Signals, timeout_s: float) -> int:
+    """End a process by a signal, and kill it if it takes longer than `timeout_s` seconds.
 
-    Returns its exit status.
+    Returns:
+        The exit status.
     """
     if process.poll() is None:
-        process.send_signal(how)
+        process.send_signal(number)
     try:
         return process.wait(timeout_s)
     except subprocess.TimeoutExpired:
@@ -87,24 +95,29 @@ def end(process: subprocess.Popen[bytes], how: signal.Signals, timeout_s: float)
         return process.wait()
 
 
-def children(pid: int) -> list[int]:
-    """The processes whose parent is `pid`."""
-    found = []
+def list_children(pid: int) -> list[int]:
+    """Return the process ids of a process's children."""
+    children = []
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
                 with open(f"/proc/{entry}/stat", "rb") as file:
-                    # The name, in brackets, may hold anything; then come state and parent.
+                    # The name of the process, in parentheses, may contain any character. State and
+                    # parent follow it.
                     parent = int(file.read().rpartition(b")")[2].split()[1])
-            except OSError:  # it has ended
+            except OSError:  # the process has ended
                 continue
             if parent == pid:
-                found.append(int(entry))
-    return found
+                children.append(int(entry))
+    return children
 
 
-def output_of(command: list[str]) -> str:
-    """What a short command prints. Raises RuntimeError with its complaint if it fails."""
+def run_command(command: list[str]) -> str:
+    """Run a command, and return what it prints to standard output.
+
+    Raises:
+        RuntimeError: it failed; the message has its standard error.
+    """
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
@@ -114,8 +127,8 @@ def output_of(command: list[str]) -> str:
     return done.stdout
 
 
-def log_of(path: str, lines: int = 3) -> str:
-    """The last lines of a log, as one line; empty if there is none."""
+def read_log_tail(path: str, lines: int = 3) -> str:
+    """Return the last lines of a log as one line; empty if there is no log."""
     try:
         with open(path, "rb") as log:
             log.seek(max(0, os.fstat(log.fileno()).st_size - 2000))

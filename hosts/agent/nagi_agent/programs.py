@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Native programs that agents start: those that came in the agent's own file (bundle.py), or, where
-NAGI_PROGRAMS of the environment names a directory, the host's own. They are handed on in memory, so
-a host keeps nothing of them.
+"""Read native programs that agents start.
+
+They are part of the agent's file (bundle.py), or are in the directory that the environment variable
+NAGI_PROGRAMS names. The agent starts them from memory, so no file of them is left on the host.
 """
 
 from __future__ import annotations
@@ -12,20 +13,36 @@ from importlib import resources
 DIRECTORY = "NAGI_PROGRAMS"
 
 
-def shipped(place: str, name: str) -> bytes:
-    """A file that came with the agent, below `place`. Raises RuntimeError."""
+def read_shipped(directory: str, name: str) -> bytes:
+    """Return a file that was shipped with the agent.
+
+    Args:
+        directory: directory in the agent's file.
+        name: name of the file.
+
+    Raises:
+        RuntimeError: the agent's file does not contain it.
+    """
     try:
-        return resources.files("nagi_agent").joinpath(place, name).read_bytes()
+        return resources.files("nagi_agent").joinpath(directory, name).read_bytes()
     except (OSError, KeyError):
-        raise RuntimeError(f"{name} did not come with this agent; build nagi anew") from None
+        raise RuntimeError(f"this agent does not contain {name}; build nagi again") from None
 
 
-def read(place: str, name: str) -> bytes:
-    """A program, of the host's or as it was shipped. Raises RuntimeError."""
-    directory = os.environ.get(DIRECTORY)
-    if not directory:
-        return shipped(place, name)
-    path = os.path.join(directory, name)
+def read_program(directory: str, name: str) -> bytes:
+    """Return a program of the host if NAGI_PROGRAMS is set, else the one in the agent's file.
+
+    Args:
+        directory: directory in the agent's file.
+        name: name of the program.
+
+    Raises:
+        RuntimeError: the file cannot be read.
+    """
+    host_directory = os.environ.get(DIRECTORY)
+    if not host_directory:
+        return read_shipped(directory, name)
+    path = os.path.join(host_directory, name)
     try:
         with open(path, "rb") as file:
             return file.read()

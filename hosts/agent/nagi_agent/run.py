@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One host's part of one run: its phases, each at its instant, and everything put back after.
+"""Execute one host's part of one run: each phase at its time, then restore the host's settings.
 
-Agents do not talk to each other. They share the plan and the instant the run begins, so a run needs
-nothing of the network under test, and nothing of the controller while it goes on.
+Agents do not communicate with each other. They share the plan and the time at which the run begins.
+So a run needs neither the network under test nor the controller to coordinate the agents.
 """
 
 from __future__ import annotations
@@ -34,31 +34,41 @@ from nagi_agent.contracts import (
 from nagi_agent.job import Job
 from nagi_agent.journal import write_json
 from nagi_agent.noise import NoiseMeter
+from nagi_agent.running_switches import RunningSwitch
 from nagi_agent.schemes import Schemes
-from nagi_agent.settings import Settings, tcp_sysctls
+from nagi_agent.settings import Settings, read_tcp_sysctls
 from nagi_agent.tcp_info import SockDiag
 from nagi_agent.watch import Watch
 
-LATEST_BEGIN_S = 0.15  # a run is not begun later than this
+LATEST_BEGIN_S = 0.15  # an agent that is later than this does not begin the run
 
 
 class Stopped(Exception):
-    """The agent was told to stop."""
+    """A signal has asked the agent to stop."""
 
 
 class NodeRun:
-    """One node's part of one run. `meter`: measures noise; None: there is none, in virtual time."""
+    """One node's part of one run.
 
-    def __init__(self, job: Job, plan: RunPlan, begins: float, meter: Optional[NoiseMeter]) -> None:
+    Args:
+        job: this host's settings.
+        plan: the run.
+        start_s: when the run begins, in seconds since the epoch.
+        meter: measures noise of the host; None in virtual time.
+    """
+
+    def __init__(
+        self, job: Job, plan: RunPlan, start_s: float, meter: Optional[NoiseMeter]
+    ) -> None:
         self._job = job
         self._meter = meter
         self._plan = plan
-        self._begins = begins
+        self._start_s = start_s
         self._directory = os.path.join(job.spool, plan.run_id)
         self._late_s = 0.0
         self._captures: list[CaptureCount] = []
         self._flows: list[FlowRecord] = []
-        self._ended: list[ClientEnd] = []
+        self._client_ends: list[ClientEnd] = []
         self._notices: list[str] = []
         self._offloads: dict[str, list[str]] = {}
         self._memory_pressures: Optional[int] = None
@@ -67,40 +77,48 @@ class NodeRun:
         self._in_time = True
 
     def execute(self) -> bool:
-        """Runs all phases and leaves node.json. Returns whether all went well."""
-        shutil.rmtree(self._directory, ignore_errors=True)  # of a try that was broken off
+        """Run all phases, and write the record node.json.
+
+        Returns:
+            Whether the run succeeded on this node.
+
+        Raises:
+            Stopped: a signal asked the agent to stop; there is no record then.
+        """
+        shutil.rmtree(self._directory, ignore_errors=True)  # left by an interrupted attempt
         os.makedirs(self._directory)
         error = None
         try:
             with ExitStack() as cleanup:
-                # Before the run begins, as it may take a moment.
-                schemes = cleanup.enter_context(self._schemes(cleanup))
-                if self._now() > LATEST_BEGIN_S:
+                # Registering schemes takes time, so it is done before the run begins.
+                schemes = cleanup.enter_context(self._make_schemes(cleanup))
+                if self._read_run_time() > LATEST_BEGIN_S:
                     self._in_time = False
+                    late_s = self._read_run_time()
                     raise RuntimeError(
-                        f"the agent was {self._now():.1f} s late to begin; the host is too busy"
+                        f"the agent was {late_s:.1f} s late to begin; the host is too busy"
                     )
                 self._sleep_until(0.0)
                 host.require_up(self._job.all_interfaces)
-                switch = switches.edge_node(self._plan, self._job.node)
+                switch = switches.find_switch(self._plan, self._job.node)
                 if self._job.is_emulator:
-                    self._emulate(cleanup)
+                    self._run_emulator(cleanup)
                 elif switch is not None:
-                    self._forward(switch, cleanup)
+                    self._run_switch(switch, cleanup)
                 else:
-                    self._take_part(schemes, cleanup)
+                    self._run_traffic(schemes, cleanup)
         except Stopped:
             raise
-        except Exception as failure:  # whatever it is, the run's record must say so
+        except Exception as failure:  # the run's record must report any error
             error = str(failure) or repr(failure)
-        if self._noise is None:  # it failed before its traffic was over
+        if self._noise is None:  # the run failed before the traffic ended
             self._end_noise()
         record = NodeRecord(
             run_id=self._plan.run_id,
             node=self._job.node,
             status="failed" if error else "ok",
             error=error,
-            began_realtime_s=self._begins,
+            began_realtime_s=self._start_s,
             in_time=self._in_time,
             late_s=round(self._late_s, 6),
             facts=self._job.facts,
@@ -109,64 +127,65 @@ class NodeRun:
             memory_pressures=self._memory_pressures,
             captures=self._captures,
             flows=self._flows,
-            ended=self._ended,
-            processors_busy=self._processors_busy(),
+            ended=self._client_ends,
+            processors_busy=self._compute_busy_share(),
             noise=self._noise,
             notices=self._notices,
         )
-        write_json(self._path("node.json"), record.to_json())
+        write_json(self._make_path("node.json"), record.to_json())
         return error is None
 
-    def _now(self) -> float:
-        """Seconds since the run began."""
-        return time.time() - self._begins
+    def _read_run_time(self) -> float:
+        """Return the time since the run began, in seconds."""
+        return time.time() - self._start_s
 
-    def _sleep_until(self, at: float) -> None:
-        while (remaining := at - self._now()) > 0:
+    def _sleep_until(self, run_time_s: float) -> None:
+        while (remaining := run_time_s - self._read_run_time()) > 0:
             time.sleep(remaining)
 
-    def _phase(self, at: float) -> None:
-        """Waits for the beginning of a phase; notes by how much it was missed."""
-        self._late_s = max(self._late_s, self._now() - at)
-        self._sleep_until(at)
+    def _wait_for_phase(self, run_time_s: float) -> None:
+        """Wait until a phase begins, and note how late this agent is for it."""
+        self._late_s = max(self._late_s, self._read_run_time() - run_time_s)
+        self._sleep_until(run_time_s)
 
     def _begin_noise(self) -> None:
         if self._meter is not None:
-            self._meter.begin()
+            self._meter.start_interval()
 
     def _end_noise(self) -> None:
         if self._meter is not None:
-            self._noise = self._meter.end()
+            self._noise = self._meter.end_interval()
 
-    def _processors_busy(self) -> Optional[float]:
-        """The share of all processors' time that was not idle, where the emulator is."""
+    def _compute_busy_share(self) -> Optional[float]:
+        """Return the share of processor time that was not idle, on the emulator's host."""
         if self._noise is None or not self._job.is_emulator:
             return None
-        taken = (self._noise.busy, self._noise.nice, self._noise.stolen)
-        return round(sum(share for share in taken if share is not None), 4)
+        shares = (self._noise.busy, self._noise.nice, self._noise.stolen)
+        return round(sum(share for share in shares if share is not None), 4)
 
-    def _path(self, name: str) -> str:
+    def _make_path(self, name: str) -> str:
         return os.path.join(self._directory, name)
 
-    def _schemes(self, cleanup: ExitStack) -> Schemes:
+    def _make_schemes(self, cleanup: ExitStack) -> Schemes:
         job = self._job
         schemes = Schemes(self._plan, job.node, self._directory, loaded=job.virtual)
         cleanup.callback(lambda: self._notices.extend(schemes.complaints))
         return schemes
 
-    def _emulate(self, cleanup: ExitStack) -> None:
+    def _run_emulator(self, cleanup: ExitStack) -> None:
+        """Run the phases of the emulator's host."""
         timeline = self._plan.timeline
         job = self._job
         running: Union[emulator.Emulator, BoardLinks]
         if self._plan.on_boards():
-            running = BoardLinks(job.fpga_images, self._plan, self._begins, self._directory)
+            running = BoardLinks(job.fpga_images, self._plan, self._start_s, self._directory)
         else:
             running = emulator.Emulator(
                 job.nagi_link,
                 job.nagi_sdr,
                 self._plan,
                 job.ends,
-                self._begins,
+                self._start_s,
                 self._directory,
                 nagi_fpga=job.nagi_fpga,
                 virtual=job.virtual,
@@ -175,75 +194,76 @@ class NodeRun:
             )
         cleanup.callback(running.kill)
         running.wait_until_ready()
-        self._phase(timeline.traffic_s)
+        self._wait_for_phase(timeline.traffic_s)
         self._begin_noise()
-        self._phase(timeline.traffic_end_s)
+        self._wait_for_phase(timeline.traffic_end_s)
         self._end_noise()
-        self._phase(timeline.capture_end_s)
+        self._wait_for_phase(timeline.capture_end_s)
         running.stop()
 
-    def _forward(self, node: NodePlan, cleanup: ExitStack) -> None:
-        """As a switch: the kernel forwards nothing, its program does."""
+    def _run_switch(self, node: NodePlan, cleanup: ExitStack) -> None:
+        """Run the phases of a node that is a switch: the switch forwards, the kernel does not."""
         job, timeline = self._job, self._plan.timeline
         journal = None if job.virtual else job.settings_journal
-        bare = replace(node, routes=[])
-        cleanup.enter_context(Settings(bare, job.interfaces, journal, cpu_port.UNDO))
+        without_routes = replace(node, routes=[])
+        cleanup.enter_context(Settings(without_routes, job.interfaces, journal, cpu_port.UNDO))
         self._sysctls = node.sysctls
-        running = switches.started(job, self._plan, node, self._directory, self._begins)
+        running = switches.start_switch(job, self._plan, node, self._directory, self._start_s)
         cleanup.callback(running.kill)
-        running.begin()
+        running.set_up()
         self._offloads = {
-            name: host.harmful_offloads(name) for name in sorted(job.interfaces.values())
+            name: host.list_harmful_offloads(name) for name in sorted(job.interfaces.values())
         }
-        self._phase(timeline.capture_s)
-        self._look_until(timeline.traffic_s, running)
+        self._wait_for_phase(timeline.capture_s)
+        self._check_until(timeline.traffic_s, running)
         self._begin_noise()
-        self._look_until(timeline.traffic_end_s, running)
+        self._check_until(timeline.traffic_end_s, running)
         self._end_noise()
-        self._look_until(timeline.capture_end_s, running)
+        self._check_until(timeline.capture_end_s, running)
         running.finish()
 
-    def _look_until(self, at: float, running: switches.RunningSwitch) -> None:
-        """Waits for the beginning of a phase, and sees whether a switch still runs."""
-        while self._now() + running.looking_s < at:
-            self._sleep_until(self._now() + running.looking_s)
-            running.look()
-        self._phase(at)
+    def _check_until(self, run_time_s: float, running: RunningSwitch) -> None:
+        """Wait until a phase begins, and check the switch meanwhile."""
+        while self._read_run_time() + running.check_interval_s < run_time_s:
+            self._sleep_until(self._read_run_time() + running.check_interval_s)
+            running.check()
+        self._wait_for_phase(run_time_s)
 
-    def _take_part(self, schemes: Schemes, cleanup: ExitStack) -> None:
+    def _run_traffic(self, schemes: Schemes, cleanup: ExitStack) -> None:
+        """Run the phases of a node that is a host or a router."""
         job, timeline = self._job, self._plan.timeline
-        node = schemes.in_routes(self._plan.node(job.node))
-        mine = [
-            schemes.in_flow(flow)
+        node = schemes.rename_in_routes(self._plan.node(job.node))
+        own_flows = [
+            schemes.rename_in_flow(flow)
             for flow in self._plan.flows
             if job.node in (flow.sender, flow.receiver)
         ]
-        # A guest is thrown away.
+        # Settings of a guest need not be restored, because the guest is used only once.
         journal = None if job.virtual else job.settings_journal
         cleanup.enter_context(Settings(node, job.interfaces, journal))
-        self._sysctls = tcp_sysctls() | node.sysctls
+        self._sysctls = read_tcp_sysctls() | node.sysctls
         self._offloads = {
-            name: host.harmful_offloads(name) for name in sorted(job.interfaces.values())
+            name: host.list_harmful_offloads(name) for name in sorted(job.interfaces.values())
         }
         diag = SockDiag()
         cleanup.callback(diag.close)
-        pressures = host.memory_pressures()
+        pressures = host.count_memory_pressures()
 
-        self._phase(timeline.capture_s)
+        self._wait_for_phase(timeline.capture_s)
         captures = self._start_captures(cleanup)
-        self._phase(timeline.serve_s)
+        self._wait_for_phase(timeline.serve_s)
         servers = [
-            self._application(flow, "server", cleanup)
-            for flow in mine
+            self._start_application(flow, "server", cleanup)
+            for flow in own_flows
             if flow.listener == job.node and flows.has_server(flow)
         ]
-        watches = [self._watch(flow, cleanup) for flow in mine if self._is_watched(flow)]
+        watches = [self._make_watch(flow, cleanup) for flow in own_flows if self._is_watched(flow)]
         for server in servers:
             server.wait_until_listening(diag)
-        self._begin_noise()  # a moment before the traffic, which it must not hold up
-        self._phase(timeline.traffic_s)
-        connects = [flow for flow in mine if flow.listener != job.node]
-        clients = self._traffic(connects, servers, watches, diag, cleanup)
+        self._begin_noise()  # just before the traffic, which it must not delay
+        self._wait_for_phase(timeline.traffic_s)
+        client_flows = [flow for flow in own_flows if flow.listener != job.node]
+        clients = self._run_clients(client_flows, servers, watches, diag, cleanup)
         self._sleep_until(timeline.traffic_end_s)
         for server in servers:
             server.require_running()
@@ -252,37 +272,39 @@ class NodeRun:
             if not application.waits_for_packets:
                 application.kill()
         self._end_noise()
-        self._memory_pressures = host.memory_pressures() - pressures
-        ended = [client.record() for client in clients]
-        self._ended = [record for record in ended if record is not None]
-        reports = [watch.report() for watch in watches if watch.sends]
+        self._memory_pressures = host.count_memory_pressures() - pressures
+        end_records = [client.make_end_record() for client in clients]
+        self._client_ends = [record for record in end_records if record is not None]
+        records = [watch.make_record() for watch in watches if watch.sends]
         self._flows = [
-            replace(report, congestion_control=schemes.planned(report.congestion_control))
-            for report in reports
+            replace(record, congestion_control=schemes.get_planned_name(record.congestion_control))
+            for record in records
         ]
 
-        self._phase(timeline.capture_end_s)
+        self._wait_for_phase(timeline.capture_end_s)
         for application in clients + servers:
             application.kill()
             application.require_result()
         for capture in captures:
             self._captures.append(capture.stop())
-        left = flows.reset_leftovers(mine, job.node, diag)
-        if left:
-            self._notices.append(f"{left} connections outlived the run and could not be reset")
+        open_connections = flows.reset_leftovers(own_flows, job.node, diag)
+        if open_connections:
+            self._notices.append(
+                f"{open_connections} connections outlived the run and could not be reset"
+            )
 
-    def _log(self, flow: FlowPlan, role: flows.Role) -> str:
+    def _make_log_path(self, flow: FlowPlan, role: flows.Role) -> str:
         name = flow.traffic if flow.traffic in ("bulk", "command") else "application"
-        return self._path(f"{name}-{role}.{flow.name}.log")
+        return self._make_path(f"{name}-{role}.{flow.name}.log")
 
-    def _application(
+    def _start_application(
         self, flow: FlowPlan, role: flows.Role, cleanup: ExitStack
     ) -> flows.Application:
         job = self._job
         application = flows.Application(
             flow,
             role,
-            self._log(flow, role),
+            self._make_log_path(flow, role),
             job.user,
             self._plan.seed,
             job.files,
@@ -292,25 +314,28 @@ class NodeRun:
         return application
 
     def _is_watched(self, flow: FlowPlan) -> bool:
-        """Return whether samples are taken here: where data come from, which with commands may be
-        both ends, and where the receiver's control matters."""
-        has_two = flow.command is not None or flow.receiver_control is not None
-        return flow.sender == self._job.node or has_two
+        """Return whether this node samples TCP_INFO of a flow.
 
-    def _watch(self, flow: FlowPlan, cleanup: ExitStack) -> Watch:
+        The sender does. The receiver does, too, if it may send data (`traffic: command`) or if the
+        plan sets the receiver's congestion control.
+        """
+        is_receiver_watched = flow.command is not None or flow.receiver_control is not None
+        return flow.sender == self._job.node or is_receiver_watched
+
+    def _make_watch(self, flow: FlowPlan, cleanup: ExitStack) -> Watch:
         role: flows.Role = "server" if flow.listener == self._job.node else "client"
-        watch = Watch(flow, self._job.node, self._log(flow, role))
+        watch = Watch(flow, self._job.node, self._make_log_path(flow, role))
         cleanup.callback(watch.close)
         return watch
 
     def _start_captures(self, cleanup: ExitStack) -> list[Capture]:
         captures = []
-        for wanted in self._plan.captures:
-            if wanted.node == self._job.node:
+        for capture_plan in self._plan.captures:
+            if capture_plan.node == self._job.node:
                 capture = Capture(
-                    self._job.interfaces[wanted.link],
-                    self._path(wanted.file),
-                    wanted.snap_bytes,
+                    self._job.interfaces[capture_plan.link],
+                    self._make_path(capture_plan.file),
+                    capture_plan.snap_bytes,
                     self._job.user,
                     virtual=self._job.virtual,
                 )
@@ -320,67 +345,78 @@ class NodeRun:
             capture.wait_until_running()
         return captures
 
-    def _traffic(
+    def _run_clients(
         self,
-        connects: list[FlowPlan],
+        client_flows: list[FlowPlan],
         servers: list[flows.Application],
         watches: list[Watch],
         diag: SockDiag,
         cleanup: ExitStack,
     ) -> list[flows.Application]:
-        """Starts the clients of `connects`, each at its flow's start, and looks after applications
-        and connections until the traffic ends. Returns the clients."""
+        """Start clients, and check applications and sample connections until the traffic ends.
+
+        Args:
+            client_flows: flows whose clients are on this node; each is started at its flow's start.
+            servers: the servers on this node.
+            watches: the flows to sample.
+            diag: the kernel's socket monitor.
+            cleanup: gets a callback that ends each client.
+
+        Returns:
+            The clients.
+        """
         clients: list[flows.Application] = []
-        if not connects and not watches:
+        if not client_flows and not watches:
             return clients
         interval = self._plan.tcp_info_interval_s
         timeline = self._plan.timeline
-        lines = cleanup.enter_context(
-            open(self._path("tcp_info.jsonl"), "w", encoding="utf-8")  # noqa: SIM115
+        sample_file = cleanup.enter_context(
+            open(self._make_path("tcp_info.jsonl"), "w", encoding="utf-8")  # noqa: SIM115
         )
 
-        def begin(flow: FlowPlan) -> None:
-            clients.append(self._application(flow, "client", cleanup))
+        def start_client(flow: FlowPlan) -> None:
+            clients.append(self._start_application(flow, "client", cleanup))
 
         def sample() -> None:
-            now = self._now()
+            now = self._read_run_time()
             for application in clients + servers:
                 application.check(now)
-            # Once for all: in virtual time each reading of the clock, which waiting for an answer
-            # takes, is time in which hosts do not respond.
-            connections = diag.connections() if watches else []
+            # The connections of all watches are read at once. Waiting for the kernel's answer reads
+            # the clock, which in virtual time takes time in which the hosts do not respond.
+            connections = diag.list_connections() if watches else []
             for watch in watches:
-                for found in watch.sample(connections, now):
-                    lines.write(json.dumps(found.to_json()) + "\n")
-            missed = int((self._now() - at) // interval)
-            following = at + (missed + 1) * interval
-            # The last sample comes just before the end.
-            last = timeline.traffic_end_s - interval / 10
-            if at < last:
-                heapq.heappush(schedule, (min(following, last), len(connects), sample))
+                for tcp_sample in watch.sample(connections, now):
+                    sample_file.write(json.dumps(tcp_sample.to_json()) + "\n")
+            missed = int((self._read_run_time() - due_s) // interval)
+            next_s = due_s + (missed + 1) * interval
+            # The last sample is taken just before the end of the traffic.
+            last_s = timeline.traffic_end_s - interval / 10
+            if due_s < last_s:
+                heapq.heappush(schedule, (min(next_s, last_s), len(client_flows), sample))
 
         schedule: list[tuple[float, int, Callable[[], None]]] = [
-            (flow.start_s, index, functools.partial(begin, flow))
-            for index, flow in enumerate(connects)
+            (flow.start_s, index, functools.partial(start_client, flow))
+            for index, flow in enumerate(client_flows)
         ]
         heapq.heapify(schedule)
-        first = min([flow.start_s for flow in connects], default=timeline.traffic_s)
-        heapq.heappush(schedule, (first + interval, len(connects), sample))
+        first_s = min([flow.start_s for flow in client_flows], default=timeline.traffic_s)
+        heapq.heappush(schedule, (first_s + interval, len(client_flows), sample))
         while schedule:
-            at, _, action = heapq.heappop(schedule)
-            self._sleep_until(at)
+            due_s, _, action = heapq.heappop(schedule)
+            self._sleep_until(due_s)
             action()
         return clients
 
 
 def stop_on_signals() -> None:
-    """From now on SIGTERM, SIGINT and SIGHUP raise Stopped, so that everything is put back."""
+    """Make SIGTERM, SIGINT and SIGHUP raise Stopped, so that all settings are restored."""
 
     def stop(number: int, frame: object) -> None:
-        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(each, signal.SIG_IGN)  # putting back must not be interrupted
+        for stop_signal in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(stop_signal, signal.SIG_IGN)  # a second signal must not interrupt it
         raise Stopped
 
-    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN:  # nohup(1)
-            signal.signal(each, stop)
+    for stop_signal in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        # nohup(1) ignores SIGHUP, which must stay ignored.
+        if stop_signal != signal.SIGHUP or signal.getsignal(stop_signal) != signal.SIG_IGN:
+            signal.signal(stop_signal, stop)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run sets on its host, and putting it back."""
+"""Apply the sysctls and routes of a run to its host, and restore them."""
 
 from __future__ import annotations
 
@@ -8,37 +8,44 @@ from typing import Optional, Sequence
 
 from nagi_agent import journal
 from nagi_agent.contracts import NodePlan, RoutePlan
-from nagi_agent.processes import output_of
+from nagi_agent.processes import run_command
 
 
-def _sysctl_path(key: str) -> str:
+def _make_sysctl_path(key: str) -> str:
     return "/proc/sys/" + (key if "/" in key else key.replace(".", "/"))
 
 
-def sysctl_key(key: str, interfaces: dict[str, str]) -> str:
-    """A plan's key with the node's interface in place of `{LINK}`. As interfaces may have dots,
-    slashes part such a key; sysctl(8) takes both."""
+def resolve_sysctl_key(key: str, interfaces: dict[str, str]) -> str:
+    """Return a sysctl key of the plan with the node's interface in place of `{LINK}`.
+
+    Such a key is separated by slashes, because interface names may contain dots. sysctl(8) accepts
+    both separators.
+
+    Args:
+        key: the key, such as "net.ipv4.conf.{wire}.send_redirects".
+        interfaces: link -> the node's interface.
+    """
     if "{" not in key:
         return key
-    parts = key.split(".")  # links have no dots
-    return "/".join(interfaces[each[1:-1]] if each[0] == "{" else each for each in parts)
+    parts = key.split(".")  # names of links contain no dots
+    return "/".join(interfaces[part[1:-1]] if part[0] == "{" else part for part in parts)
 
 
 def read_sysctl(key: str) -> str:
-    with open(_sysctl_path(key), encoding="ascii") as file:
+    with open(_make_sysctl_path(key), encoding="ascii") as file:
         return " ".join(file.read().split())
 
 
 def write_sysctl(key: str, value: str) -> None:
     try:
-        with open(_sysctl_path(key), "w", encoding="ascii") as file:
+        with open(_make_sysctl_path(key), "w", encoding="ascii") as file:
             file.write(value)
     except OSError as error:
         raise RuntimeError(f"cannot set {key} to {value}: {error.strerror}") from None
 
 
-def tcp_sysctls() -> dict[str, str]:
-    """All TCP settings of this network namespace that can be read."""
+def read_tcp_sysctls() -> dict[str, str]:
+    """Return all TCP sysctls of this network namespace that can be read."""
     values = {}
     for name in sorted(os.listdir("/proc/sys/net/ipv4")):
         if name.startswith("tcp_"):
@@ -49,13 +56,13 @@ def tcp_sysctls() -> dict[str, str]:
     return values
 
 
-def _ip(destination: str) -> list[str]:
+def _choose_ip_command(destination: str) -> list[str]:
     return ["ip", "-6"] if ":" in destination else ["ip"]
 
 
-def route_command(route: RoutePlan, interface: str) -> list[str]:
-    """`ip route replace ...` for a route of the plan."""
-    command = [*_ip(route.destination), "route", "replace", route.destination]
+def build_route_command(route: RoutePlan, interface: str) -> list[str]:
+    """Return the command that sets a route of the plan: ip route replace ..."""
+    command = [*_choose_ip_command(route.destination), "route", "replace", route.destination]
     if route.via:
         command += ["via", route.via]
     command += ["dev", interface]
@@ -73,30 +80,39 @@ def route_command(route: RoutePlan, interface: str) -> list[str]:
 
 
 class Settings:
-    """Settings of one node, applied on entry and put back on exit; `path` is their journal. Without
-    one they stay. `also`: what else is to be undone, should this agent not come to it."""
+    """The sysctls and routes of one node, applied on entry and restored on exit.
+
+    Args:
+        node: the node.
+        interfaces: link -> the node's interface.
+        path: path of the journal; None leaves the settings as they are on exit.
+        more_undo: commands to add to the journal. They undo changes that other code of this agent
+            makes, if the agent dies.
+    """
 
     def __init__(
         self,
         node: NodePlan,
         interfaces: dict[str, str],
         path: Optional[str],
-        also: Sequence[list[str]] = (),
+        more_undo: Sequence[list[str]] = (),
     ) -> None:
         self._node = node
-        self._sysctls = {sysctl_key(key, interfaces): value for key, value in node.sysctls.items()}
+        self._sysctls = {
+            resolve_sysctl_key(key, interfaces): value for key, value in node.sysctls.items()
+        }
         self._interfaces = interfaces
         self._path = path
-        self._also = also
+        self._more_undo = more_undo
 
     def __enter__(self) -> Settings:
         if self._path is not None:
-            journal.note(self._path, self._undo())
+            journal.create(self._path, self._build_undo())
         try:
             for key, value in self._sysctls.items():
                 write_sysctl(key, value)
             for route in self._node.routes:
-                output_of(route_command(route, self._interfaces[route.link]))
+                run_command(build_route_command(route, self._interfaces[route.link]))
         except BaseException:
             self.__exit__()
             raise
@@ -106,14 +122,15 @@ class Settings:
         if self._path is not None:
             journal.restore(self._path)
 
-    def _undo(self) -> journal.Commands:
+    def _build_undo(self) -> journal.Commands:
+        """Return the commands that restore the current settings."""
         sysctls = [f"{key}={read_sysctl(key)}" for key in self._sysctls]
         undo = [["sysctl", "-q", "-w", *sysctls]] if sysctls else []
         for route in self._node.routes:
             destination = route.destination
-            ip = _ip(destination)
-            before = output_of([*ip, "route", "show", "exact", destination]).split()
+            ip = _choose_ip_command(destination)
+            before = run_command([*ip, "route", "show", "exact", destination]).split()
             undo.append([*ip, "route", "flush", "exact", destination])
             if before:
                 undo.append([*ip, "route", "replace", *before])
-        return [*undo, *self._also]
+        return [*undo, *self._more_undo]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TCP_INFO of connections of other processes, over netlink (sock_diag(7)); one dump a sample.
+"""Read TCP_INFO of other processes' connections over netlink (sock_diag(7)), one dump per sample.
 
-Field names and layout: struct tcp_info in the kernel's include/uapi/linux/tcp.h.
+Names and layout of the fields are those of struct tcp_info in include/uapi/linux/tcp.h of Linux.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nagi_agent.contracts import TcpInfoSample
 
 ESTABLISHED = 1
 LISTEN = 10
-# Connections that still may send: all but TIME_WAIT, CLOSE, LISTEN.
+# Bits of the states in which a connection may still send: all but TIME_WAIT, CLOSE and LISTEN.
 ALIVE = sum(1 << state for state in (1, 2, 3, 4, 5, 8, 9, 11, 12))
 
 _NETLINK_SOCK_DIAG = 4
@@ -33,7 +33,7 @@ _ID = struct.Struct("!HH16s16s")
 _ID_TAIL = struct.Struct("=I8s")
 _MAPPED = bytes(10) + b"\xff\xff"  # ::ffff:0:0/96
 _MESSAGE_BYTES = 72
-_ID_AT = 4
+_ID_OFFSET = 4
 _ID_BYTES = 48
 
 _BYTE_FIELDS = ("state", "ca_state", "retransmits", "probes", "backoff")
@@ -84,9 +84,9 @@ _REST_FIELDS = (
     "bytes_sent",
     "bytes_retrans",
 )
-_REST_AT = 104
+_REST_OFFSET = 104
 
-# What is worth a line in tcp_info.jsonl: times in us, windows in packets, sizes in bytes.
+# The fields that tcp_info.jsonl records: times in us, windows in packets, sizes in bytes.
 SAMPLED = tuple(
     field.name for field in fields(TcpInfoSample) if field.name not in ("t_s", "flow", "connection")
 )
@@ -94,7 +94,7 @@ SAMPLED = tuple(
 
 @dataclass(frozen=True)
 class Connection:
-    """One socket as the kernel describes it."""
+    """One TCP socket as the kernel describes it."""
 
     family: int
     state: int
@@ -117,44 +117,60 @@ class SockDiag:
     def close(self) -> None:
         self._socket.close()
 
-    def connections(
+    def list_connections(
         self, *, local_port: int = 0, remote_port: int = 0, states: int = ALIVE
     ) -> list[Connection]:
-        """TCP sockets with these ports (0: any). Those of IPv6, too: programs that listen on both
-        have IPv4's connections in them."""
+        """Return the TCP sockets with these ports.
+
+        IPv6 sockets are included: a program that listens on an IPv6 socket may have connections of
+        IPv4 there.
+
+        Args:
+            local_port: the local port; 0 for any.
+            remote_port: the remote port; 0 for any.
+            states: bits of the states, 1 << state.
+
+        Raises:
+            OSError: the kernel refuses the request, or does not answer.
+        """
         identity = _ID.pack(local_port, remote_port, b"", b"") + _ID_TAIL.pack(0, b"")
         extensions = 1 << (_INFO - 1) | 1 << (_CONG - 1)
-        found = []
+        connections = []
         for family in (socket.AF_INET, socket.AF_INET6):
             head = _REQUEST_HEAD.pack(family, socket.IPPROTO_TCP, extensions, states)
             self._send(_SOCK_DIAG_BY_FAMILY, _REQUEST | _DUMP, head + identity)
-            found += [_connection(payload) for payload in self._answers()]
-        return found
+            connections += [_parse_connection(payload) for payload in self._receive_answers()]
+        return connections
 
     def destroy(self, connection: Connection) -> None:
-        """Resets a connection. Raises OSError if the kernel cannot (CONFIG_INET_DIAG_DESTROY)."""
+        """Reset a connection.
+
+        Raises:
+            OSError: the kernel cannot (it needs CONFIG_INET_DIAG_DESTROY).
+        """
         head = _REQUEST_HEAD.pack(connection.family, socket.IPPROTO_TCP, 0, ALIVE)
         self._send(_SOCK_DESTROY, _REQUEST | _ACK, head + connection.identity)
-        list(self._answers())
+        list(self._receive_answers())
 
-    def _send(self, kind: int, flags: int, payload: bytes) -> None:
+    def _send(self, message_type: int, flags: int, payload: bytes) -> None:
         self._sequence += 1
         length = _HEADER.size + len(payload)
-        self._socket.send(_HEADER.pack(length, kind, flags, self._sequence, 0) + payload)
+        self._socket.send(_HEADER.pack(length, message_type, flags, self._sequence, 0) + payload)
 
-    def _answers(self) -> Iterator[bytes]:
+    def _receive_answers(self) -> Iterator[bytes]:
+        """Yield the payloads of the answers to the last request."""
         while True:
             data = self._socket.recv(1 << 18)
-            at = 0
-            while at + _HEADER.size <= len(data):
-                length, kind, _, sequence, _ = _HEADER.unpack_from(data, at)
-                payload = data[at + _HEADER.size : at + length]
-                at += (length + 3) & ~3
+            offset = 0
+            while offset + _HEADER.size <= len(data):
+                length, message_type, _, sequence, _ = _HEADER.unpack_from(data, offset)
+                payload = data[offset + _HEADER.size : offset + length]
+                offset += (length + 3) & ~3
                 if sequence != self._sequence:
                     continue
-                if kind == _DONE:
+                if message_type == _DONE:
                     return
-                if kind == _ERROR:
+                if message_type == _ERROR:
                     (code,) = struct.unpack_from("=i", payload)
                     if code in (0, -errno.ENOENT):
                         return
@@ -162,19 +178,20 @@ class SockDiag:
                 yield payload
 
 
-def _connection(message: bytes) -> Connection:
+def _parse_connection(message: bytes) -> Connection:
+    """Return the connection that a message of the socket monitor describes."""
     info: dict[str, int] = {}
     congestion_control = ""
-    at = _MESSAGE_BYTES
-    while at + 4 <= len(message):
-        length, kind = struct.unpack_from("=HH", message, at)
-        value = message[at + 4 : at + length]
-        if kind == _INFO:
+    offset = _MESSAGE_BYTES
+    while offset + 4 <= len(message):
+        length, attribute = struct.unpack_from("=HH", message, offset)
+        value = message[offset + 4 : offset + length]
+        if attribute == _INFO:
             info = parse_tcp_info(value)
-        elif kind == _CONG:
+        elif attribute == _CONG:
             congestion_control = value.split(b"\0")[0].decode()
-        at += (max(length, 4) + 3) & ~3
-    identity = message[_ID_AT : _ID_AT + _ID_BYTES]
+        offset += (max(length, 4) + 3) & ~3
+    identity = message[_ID_OFFSET : _ID_OFFSET + _ID_BYTES]
     local_port, remote_port, _, _ = _ID.unpack_from(identity)
     return Connection(
         family=message[0],
@@ -184,12 +201,12 @@ def _connection(message: bytes) -> Connection:
         identity=identity,
         local_port=local_port,
         remote_port=remote_port,
-        remote_address=_remote_address(message[0], identity),
+        remote_address=_parse_remote_address(message[0], identity),
     )
 
 
-def _remote_address(family: int, identity: bytes) -> str:
-    """As text; an IPv4 address in IPv6's clothes as IPv4's."""
+def _parse_remote_address(family: int, identity: bytes) -> str:
+    """Return the remote address as text, an IPv4-mapped IPv6 address as IPv4."""
     _, _, _, address = _ID.unpack_from(identity)
     if family == socket.AF_INET:
         return socket.inet_ntop(socket.AF_INET, address[:4])
@@ -199,11 +216,11 @@ def _remote_address(family: int, identity: bytes) -> str:
 
 
 def parse_tcp_info(data: bytes) -> dict[str, int]:
-    """struct tcp_info by field name; fields that this kernel does not have are missing."""
+    """Return the fields of a struct tcp_info by name, without those that this kernel lacks."""
     info = dict(zip(_BYTE_FIELDS, data[: len(_BYTE_FIELDS)]))
     words = struct.Struct(f"={len(_WORD_FIELDS)}I")
     if len(data) >= 8 + words.size:
         info.update(zip(_WORD_FIELDS, words.unpack_from(data, 8)))
-    if len(data) >= _REST_AT + _REST.size:
-        info.update(zip(_REST_FIELDS, _REST.unpack_from(data, _REST_AT)))
+    if len(data) >= _REST_OFFSET + _REST.size:
+        info.update(zip(_REST_FIELDS, _REST.unpack_from(data, _REST_OFFSET)))
     return info

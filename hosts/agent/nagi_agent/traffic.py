@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flows of nagi-traffic (hosts/traffic), which comes in the agent's own file and is handed
-on in memory, so a host keeps nothing of it.
+"""Build the command lines of nagi-traffic (hosts/traffic), which sends the traffic of flows.
 
-An end writes its result, a line of JSON, when it is over or gets SIGTERM. The agent collects none
-of bulk flows.
+nagi-traffic is part of the agent's file and is started from memory, so no file of it is left on the
+host. Client and server each write their result, one line of JSON, when they end or get SIGTERM.
+The results of bulk flows are not collected.
 """
 
 from __future__ import annotations
@@ -16,34 +16,42 @@ from typing import Optional
 
 from nagi_agent import programs
 from nagi_agent.contracts import FlowPlan
-from nagi_agent.processes import unprivileged
+from nagi_agent.processes import build_setpriv_prefix
 
 NAGI_TRAFFIC = "nagi-traffic"
-# Names of settings end with their unit, those of options do not: bare numbers count the same units.
+# Names of settings end with the unit, names of options do not. The units are the same.
 _UNITS = ("_bytes", "_ns", "_bps")
-_DRAWING = ("request_response", "poisson", "onoff")  # they take a seed
+_RANDOM = ("request_response", "poisson", "onoff")  # these applications take a seed
 
 
 @lru_cache(maxsize=None)
-def _in_memory() -> int:
-    """A descriptor of the executable. Raises RuntimeError."""
-    found = programs.read("programs", NAGI_TRAFFIC)
+def _load_executable() -> int:
+    """Load nagi-traffic into memory, once, and return a descriptor of it.
+
+    Raises:
+        RuntimeError: the program is missing.
+    """
+    content = programs.read_program("programs", NAGI_TRAFFIC)
     descriptor = os.memfd_create(NAGI_TRAFFIC)
     with os.fdopen(os.dup(descriptor), "wb") as file:
-        file.write(found)
+        file.write(content)
     return descriptor
 
 
-def executable() -> tuple[str, int]:
-    """Its path for a process that is given the descriptor, and the descriptor."""
-    descriptor = _in_memory()
+def get_executable() -> tuple[str, int]:
+    """Return a path of nagi-traffic, and the descriptor that a process must inherit to open it.
+
+    Raises:
+        RuntimeError: the program is missing.
+    """
+    descriptor = _load_executable()
     return f"/proc/self/fd/{descriptor}", descriptor
 
 
-def problem() -> Optional[str]:
-    """Why nagi-traffic does not run on this host; None if it does."""
+def find_problem() -> Optional[str]:
+    """Return why nagi-traffic does not run on this host, or None."""
     try:
-        path, descriptor = executable()
+        path, descriptor = get_executable()
         done = subprocess.run(
             [path, "--version"],
             pass_fds=(descriptor,),
@@ -60,52 +68,66 @@ def problem() -> Optional[str]:
 
 
 def is_udp(flow: FlowPlan) -> bool:
-    """Whether an application sends datagrams."""
+    """Return whether a flow's application sends UDP datagrams."""
     settings = flow.application or {}
     return flow.traffic == "cbr" or settings.get("transport") == "udp"
 
 
 def waits_for_packets(flow: FlowPlan) -> bool:
-    """Whether its server goes on when its client has ended: datagrams may still be on the way, or a
-    connection that was just asked for."""
+    """Return whether a flow's server must run on when its client has ended.
+
+    Datagrams, or the request for a new connection, may still be on the way.
+    """
     return is_udp(flow) or flow.traffic == "poisson"
 
 
-def command(flow: FlowPlan, role: str, user: str, seed: int = 0) -> tuple[list[str], int]:
-    """Return the command line of an end, and the descriptor that it needs. `seed`: the run's."""
-    path, descriptor = executable()
+def build_command(flow: FlowPlan, role: str, user: str, seed: int = 0) -> tuple[list[str], int]:
+    """Return the command line of one end of a flow, and the descriptor that it inherits.
+
+    Args:
+        flow: the flow.
+        role: "client" or "server".
+        user: the user that runs it.
+        seed: the run's seed.
+    """
+    path, descriptor = get_executable()
     settings = dict(flow.application or {})
     settings.pop("application", None)
-    listener, other = flow.receiver_address, flow.sender_address
+    server_address, client_address = flow.receiver_address, flow.sender_address
     if flow.listens == "sender":
-        listener, other = other, listener
-    # Any congestion control that the kernel has, also one that is restricted.
+        server_address, client_address = client_address, server_address
+    # CAP_NET_ADMIN permits restricted congestion controls as well.
     line = [
-        *unprivileged(user, "net_admin"),
+        *build_setpriv_prefix(user, "net_admin"),
         path,
         flow.traffic.replace("_", "-"),
         role,
     ]
-    line += ["--address", listener, "--port", str(flow.port)]
+    line += ["--address", server_address, "--port", str(flow.port)]
     if role == "client":
-        line += ["--from", other]
-    # A scheme of ours is registered where data come from; the other end has its route's.
+        line += ["--from", client_address]
+    # A scheme of nagi is registered on the sender's host only. The other end uses its route's.
     sends = (role == "server") == (flow.listens == "sender")
     if sends and not is_udp(flow):
         line += ["--congestion-control", flow.congestion_control]
-    if flow.traffic in _DRAWING:
+    if flow.traffic in _RANDOM:
         line += ["--seed", str(seed), "--stream", flow.name]
     for name, value in settings.items():
-        unit = next((each for each in _UNITS if name.endswith(each)), "")
+        unit = next((suffix for suffix in _UNITS if name.endswith(suffix)), "")
         option = "--" + name[: len(name) - len(unit)].replace("_", "-")
         line += [option] if value is True else [option, str(value)]
     return line, descriptor
 
 
-def check_result(path: str, who: str) -> None:
-    """Raises RuntimeError if an end has left no result."""
+def check_result(path: str, application: str) -> None:
+    """Raise RuntimeError unless a file has the result of an application.
+
+    Args:
+        path: path of the result.
+        application: the application, for the message.
+    """
     try:
         with open(path, encoding="utf-8") as file:
             json.load(file)
     except (OSError, ValueError):
-        raise RuntimeError(f"{who} left no result") from None
+        raise RuntimeError(f"{application} left no result") from None

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The TCP connections of a flow at one of its ends: what TCP_INFO says of them, and whether they
-run what the plan says."""
+"""Sample and check the TCP connections of a flow at one of its ends."""
 
 from __future__ import annotations
 
@@ -9,64 +8,81 @@ from typing import Optional
 
 from nagi_agent.contracts import FlowPlan, FlowRecord, TcpInfoSample
 from nagi_agent.flows import uses_iperf
-from nagi_agent.processes import log_of
+from nagi_agent.processes import read_log_tail
 from nagi_agent.tcp_info import SAMPLED, Connection
 from nagi_agent.window_cap import WindowCap
 
-_OPEN = 0  # TCP_CA_Open: nothing is missing
+_OPEN = 0  # TCP_CA_Open: no loss is being recovered
 _CLOSE_WAIT = 8  # TCP_CLOSE_WAIT: the other end has closed
 
 
 class Watch:
-    """A flow's connections on `node`. From the beginning the plan's window cap holds for them.
+    """The TCP connections of a flow on one node. The plan's window cap applies until close().
 
-    `log`: what the flow's program here says, for complaints.
+    Args:
+        flow: the flow, with the registered name of its congestion control.
+        node: this host's node.
+        log: path of the log of the flow's application on this node, for messages.
+
+    Raises:
+        RuntimeError: the kernel does not support the window cap.
     """
 
     def __init__(self, flow: FlowPlan, node: str, log: str) -> None:
         self._flow = flow
         self._log = log
         self._listens = flow.listener == node
-        self.sends = flow.sender == node  # the data comes from here
+        self.sends = flow.sender == node  # whether this node sends the data
         self._far_address = flow.receiver_address if self.sends else flow.sender_address
         self._max_window = flow.max_window if self.sends else None
         self._cap: Optional[WindowCap] = None
         if self._max_window:
             self._cap = WindowCap(flow.port, self._max_window, listening=self._listens)
-        # As last seen, by their identity, in the order in which they were first seen.
+        # The latest sample of each connection, by identity, in the order of their first samples.
         self._connections: dict[bytes, Connection] = {}
         self._numbers: dict[bytes, int] = {}
 
-    def sample(self, connections: Iterable[Connection], at: float) -> list[TcpInfoSample]:
-        """One a connection of this flow's, of all that the node has; none where the data does not
-        come from."""
+    def sample(self, connections: Iterable[Connection], run_time_s: float) -> list[TcpInfoSample]:
+        """Check this flow's connections, and return one sample per connection.
+
+        Only the node that sends the data returns samples.
+
+        Args:
+            connections: all connections of the node.
+            run_time_s: seconds since the run began.
+
+        Raises:
+            RuntimeError: a connection does not run as planned.
+        """
         samples = []
         for connection in connections:
             port = connection.local_port if self._listens else connection.remote_port
             if port != self._flow.port:
                 continue
-            # Of what is not yet a socket, or no more, the kernel does not say the control.
+            # The kernel reports no congestion control before a connection has a full socket, and
+            # after it has none.
             if connection.remote_address != self._far_address or not connection.congestion_control:
                 continue
-            self._check(connection)
+            self._check_connection(connection)
             self._connections[connection.identity] = connection
             number = self._numbers.setdefault(connection.identity, len(self._numbers))
             if self.sends:
                 info = {field: connection.info.get(field) for field in SAMPLED}
                 name = self._flow.name
                 samples.append(
-                    TcpInfoSample(t_s=round(at, 6), flow=name, connection=number, **info)
+                    TcpInfoSample(t_s=round(run_time_s, 6), flow=name, connection=number, **info)
                 )
         return samples
 
-    def _check(self, connection: Connection) -> None:
-        name, wanted = self._flow.name, self._flow.congestion_control
+    def _check_connection(self, connection: Connection) -> None:
+        """Raise RuntimeError if a connection does not run as planned."""
+        name, planned_control = self._flow.name, self._flow.congestion_control
         if not self.sends and self._flow.receiver_control is not None:
-            wanted = self._flow.receiver_control
-        if connection.congestion_control != wanted:
+            planned_control = self._flow.receiver_control
+        if connection.congestion_control != planned_control:
             raise RuntimeError(
-                f"flow {name} runs {connection.congestion_control} instead of {wanted}: "
-                f"{log_of(self._log)}"
+                f"flow {name} runs {connection.congestion_control} instead of {planned_control}: "
+                f"{read_log_tail(self._log)}"
             )
         if self.sends and self._flow.traffic == "bulk" and connection.state == _CLOSE_WAIT:
             cure = ""
@@ -74,39 +90,49 @@ class Watch:
                 cure = "; iperf's server does if nothing comes for 4 s: use program nagi-traffic"
             raise RuntimeError(f"the receiver of flow {name} closed its connection{cure}")
         window = connection.info.get("snd_cwnd", 0)
-        # While losses are mended, PRR (RFC 6937) sets snd_cwnd to what it takes to be in flight,
-        # new segments sent for duplicate ACKs included. Without SACK it forgets those at a partial
-        # ACK, and snd_cwnd may pass the cap until the losses are mended.
-        mending = connection.info.get("ca_state", 0) != _OPEN
-        if self._max_window and window > self._max_window and not mending:
+        # During recovery, PRR (RFC 6937) sets snd_cwnd to its estimate of the data in flight plus
+        # the new segments sent for duplicate ACKs. Without SACK it loses count of these at a
+        # partial ACK, so snd_cwnd may exceed the cap until the recovery ends.
+        is_recovering = connection.info.get("ca_state", 0) != _OPEN
+        if self._max_window and window > self._max_window and not is_recovering:
             raise RuntimeError(
                 f"flow {name} has a window of {window} packets in spite of its cap "
                 f"of {self._max_window}"
             )
 
-    def report(self) -> FlowRecord:
-        """What flows.json says of this flow. Raises RuntimeError if a bulk flow never was one."""
-        found = list(self._connections.values())
+    def make_record(self) -> FlowRecord:
+        """Return the record of this flow in node.json.
+
+        Raises:
+            RuntimeError: a bulk flow has never connected.
+        """
+        connections = list(self._connections.values())
         if self._flow.traffic == "bulk":
-            if not found:
+            if not connections:
                 raise RuntimeError(
                     f"flow {self._flow.name} never connected to "
-                    f"{self._flow.receiver_address}:{self._flow.port}: {log_of(self._log)}"
+                    f"{self._flow.receiver_address}:{self._flow.port}: {read_log_tail(self._log)}"
                 )
-            return self._record(found[-1], None)
-        largest = max(found, key=lambda each: each.info.get("bytes_acked", 0), default=None)
-        return self._record(largest, len(found))
+            return self._fill_record(connections[-1], None)
+        largest = max(connections, key=_count_acknowledged, default=None)
+        return self._fill_record(largest, len(connections))
 
-    def _record(self, last: Optional[Connection], connections: Optional[int]) -> FlowRecord:
+    def _fill_record(
+        self, connection: Optional[Connection], connections: Optional[int]
+    ) -> FlowRecord:
         return FlowRecord(
             flow=self._flow.name,
-            congestion_control=last.congestion_control if last else None,
-            tcp_info=last.info if last else {},
+            congestion_control=connection.congestion_control if connection else None,
+            tcp_info=connection.info if connection else {},
             connections=connections,
-            ended_s=None,  # the client's end is in the record of its own host
+            ended_s=None,  # the client's host records its end
             status=None,
         )
 
     def close(self) -> None:
         if self._cap is not None:
             self._cap.close()
+
+
+def _count_acknowledged(connection: Connection) -> int:
+    return connection.info.get("bytes_acked", 0)

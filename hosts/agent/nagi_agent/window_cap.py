@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Capping the congestion window of a connection of another program, as ns-2's `window_` does.
+"""Cap the congestion window of another program's connections, as ns-2's `window_` does.
 
-Linux has no setting for it: a route's `cwnd lock` holds only for destinations with saved metrics,
-and a route's `window` is forgotten by the receiver once it has measured its buffers (since Linux
-6.6). What there is, is the BPF socket option TCP_BPF_SNDCWND_CLAMP, which sets ssthresh, too. So a
-tiny sock_ops program (bpf.py) is attached while the flow lasts: when a connection between this
-network namespace and the flow's port, here or there, is established, it sets the option.
+Linux has no setting for that. A route's `cwnd lock` applies only to destinations with saved
+metrics, and since Linux 6.6 a receiver ignores a route's `window` once it has measured its buffers.
+The BPF socket option TCP_BPF_SNDCWND_CLAMP caps the window, and sets ssthresh as well. So a short
+sock_ops program (bpf.py) is attached for the duration of the flow. It sets the option when a
+connection of this network namespace to or from the flow's port is established.
 """
 
 from __future__ import annotations
 
 from nagi_agent import bpf
-from nagi_agent.bpf import Step
+from nagi_agent.bpf import Instruction
 
 _PROG_TYPE_SOCK_OPS, _CGROUP_SOCK_OPS = 13, 3
 _ACTIVE_ESTABLISHED, _PASSIVE_ESTABLISHED = 4, 5
@@ -20,21 +20,29 @@ _SETSOCKOPT = 49
 _SOL_TCP, _SNDCWND_CLAMP = 6, 1002
 
 
-def program(port: int, packets: int, netns_cookie: int, *, listening: bool) -> bytes:
-    """If this is a connection from the namespace to `port`, or with `listening` to the namespace's
-    own `port`, set its clamp. Register 6 keeps the context."""
+def build_program(port: int, packets: int, netns_cookie: int, *, listening: bool) -> bytes:
+    """Return a BPF program that sets the clamp of connections when they are established.
+
+    Register 6 of the program holds the context.
+
+    Args:
+        port: the port.
+        packets: the largest congestion window.
+        netns_cookie: cookie of the network namespace in which the program acts.
+        listening: whether `port` is the local port of the connections, or else the remote one.
+    """
     event, offset, word = _PASSIVE_ESTABLISHED, _LOCAL_PORT_OFFSET, port
     if not listening:
-        # The kernel gives the other side's port in network byte order in the upper half of a word.
+        # The kernel gives the remote port in network byte order, in the upper half of a word.
         event, offset = _ACTIVE_ESTABLISHED, _REMOTE_PORT_OFFSET
-        word = bpf.in_network_order(port) << 16
-    steps: list[Step] = [
+        word = bpf.encode_port(port) << 16
+    instructions: list[Instruction] = [
         (bpf.MOVE, 6, 1, 0, 0),
         (bpf.LOAD_WORD, 2, 6, _OP_OFFSET, 0),
         (bpf.JUMP_IF_NOT_WORD_IMMEDIATE, 2, 0, None, event),
         (bpf.LOAD_WORD, 2, 6, offset, 0),
         (bpf.JUMP_IF_NOT_WORD_IMMEDIATE, 2, 0, None, word),
-        *bpf.unless_in_netns_go_to_end(netns_cookie),
+        *bpf.skip_other_netns(netns_cookie),
         (bpf.STORE_WORD_IMMEDIATE, bpf.STACK, 0, -4, packets),
         (bpf.MOVE, 1, 6, 0, 0),
         (bpf.MOVE_IMMEDIATE, 2, 0, 0, _SOL_TCP),
@@ -44,13 +52,21 @@ def program(port: int, packets: int, netns_cookie: int, *, listening: bool) -> b
         (bpf.MOVE_IMMEDIATE, 5, 0, 0, 4),
         (bpf.CALL, 0, 0, 0, _SETSOCKOPT),
     ]
-    return bpf.assembled(steps)
+    return bpf.assemble(instructions)
 
 
-class WindowCap(bpf.Attached):
-    """While it exists, connections from this network namespace to `port`, or with `listening` to
-    its own `port`, keep at most `packets` outstanding. Raises RuntimeError if the kernel cannot."""
+class WindowCap(bpf.AttachedProgram):
+    """A cap on connections of this network namespace that are established until close() is called.
+
+    Args:
+        port: the remote port of the connections.
+        packets: the largest congestion window.
+        listening: `port` is the local port instead.
+
+    Raises:
+        RuntimeError: the kernel does not support the cap.
+    """
 
     def __init__(self, port: int, packets: int, *, listening: bool = False) -> None:
-        code = program(port, packets, bpf.own_netns_cookie(), listening=listening)
+        code = build_program(port, packets, bpf.read_netns_cookie(), listening=listening)
         super().__init__(_PROG_TYPE_SOCK_OPS, _CGROUP_SOCK_OPS, code, "max_window")

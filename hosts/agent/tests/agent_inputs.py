@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the agent's tests give it: the worked example's plan, and a batch, both with changes."""
+"""Input for the agent's tests: plans, flows and batches, made from the worked example."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from nagi_contracts.paths import SCHEMAS
 _PLAN = json.loads((_RUN / "plan.json").read_text())
 
 
-def plan_json(**changes) -> dict:
+def make_plan_json(**changes) -> dict:
+    """Return the plan of the worked example with changes."""
     return {**copy.deepcopy(_PLAN), **changes}
 
 
-def flow_json(**changes) -> dict:
-    """A flow between S and D of this host, as records call it `app`."""
+def make_flow_json(**changes) -> dict:
+    """Return the flow `app` from S to D, whose addresses are this host's, with changes."""
     ends = {"sender": "S", "receiver": "D"}
     addresses = {"sender_address": "127.0.0.1", "receiver_address": "127.0.0.1"}
-    own = {"name": "app", "port": 5001, "congestion_control": "cubic", "max_window": None}
-    return {**copy.deepcopy(_PLAN["flows"][0]), **ends, **addresses, **own, **changes}
+    fields = {"name": "app", "port": 5001, "congestion_control": "cubic", "max_window": None}
+    return {**copy.deepcopy(_PLAN["flows"][0]), **ends, **addresses, **fields, **changes}
 
 
-def batch_json(directory: Path, *plans: dict, **changes) -> dict:
-    """A batch of these runs, whose files are in `directory`."""
+def make_batch_json(directory: Path, *plans: dict, **changes) -> dict:
+    """Return a batch of plans whose files are in `directory`, with changes."""
     return {
         "schema_version": 1,
         "node": "client",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ends of applications as the agent starts them: nagi-traffic from memory, as an ordinary user."""
+"""The agent starts nagi-traffic from memory, as an ordinary user, and collects its results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from agent_inputs import flow_json
+from agent_inputs import make_flow_json
 from nagi_contracts.paths import AGENT, executable
 
 PROGRAM = executable("nagi-traffic")
@@ -17,11 +17,11 @@ PROGRAM = executable("nagi-traffic")
 
 @pytest.fixture(scope="module")
 def agent(tmp_path_factory) -> Path:
-    """The agent's file, unpacked."""
-    made = tmp_path_factory.mktemp("agent") / "agent.pyz"
+    """Return the agent's file, with nagi-traffic in it."""
+    file = tmp_path_factory.mktemp("agent") / "agent.pyz"
     bundled = f"programs/nagi-traffic={PROGRAM}"
-    subprocess.run(["/usr/bin/python3", AGENT / "bundle.py", made, bundled], check=True)
-    return made
+    subprocess.run(["/usr/bin/python3", AGENT / "bundle.py", file, bundled], check=True)
+    return file
 
 
 @pytest.fixture
@@ -30,10 +30,10 @@ def host(namespaces):
     return namespaces
 
 
-def run(host, agent: Path, code: str, settings: dict, **flow) -> str:
-    """Runs Python code on the host that has the agent and a flow of an application."""
+def run_code(host, agent: Path, code: str, settings: dict, **flow) -> str:
+    """Run Python code on the host with a flow of an application, and return its output."""
     application = settings["application"]
-    made = flow_json(**{"traffic": application, "application": settings, **flow})
+    flow_json = make_flow_json(**{"traffic": application, "application": settings, **flow})
     head = f"""
         import os, sys, time
         sys.path.insert(0, {str(agent)!r})
@@ -41,9 +41,9 @@ def run(host, agent: Path, code: str, settings: dict, **flow) -> str:
         from nagi_agent.contracts import FlowPlan
         from nagi_agent.flows import Application
         from nagi_agent.tcp_info import SockDiag
-        flow = FlowPlan.from_json({made!r})
+        flow = FlowPlan.from_json({flow_json!r})
         os.chdir({str(agent.parent)!r})
-        def until(condition, timeout_s=10):
+        def wait_until(condition, timeout_s=10):
             end = time.monotonic() + timeout_s
             while not condition():
                 assert time.monotonic() < end
@@ -64,53 +64,54 @@ def test_both_ends_leave_their_results(host, agent):
     code = (
         BOTH
         + """
-    until(lambda: client.check(1.0) or client.ended_s is not None)
-    until(lambda: server.check(1.0) or server.ended_s is not None)
+    wait_until(lambda: client.check(1.0) or client.ended_s is not None)
+    wait_until(lambda: server.check(1.0) or server.ended_s is not None)
     for end in (client, server):
         end.kill()
         end.require_result()
-    print(client.record().status)
+    print(client.make_end_record().status)
     print(open("client.json").read() + open("server.json").read())
     """
     )
     settings = {"application": "transfer", "size_bytes": 100_000}
-    said = run(host, agent, code, settings)
-    status, *results = said.strip().splitlines()
+    output = run_code(host, agent, code, settings)
+    status, *results = output.strip().splitlines()
     client, server = map(json.loads, results)
     assert status == "0"
     assert client["completed"] and server["received_bytes"] == 100_000
 
 
-def test_what_has_not_ended_ends_with_its_result(host, agent):
+def test_an_application_that_is_ended_leaves_its_result(host, agent):
     code = (
         BOTH
         + """
     time.sleep(0.2)
     client.check(1.0)
-    print(client.record(), client.waits_for_packets, server.waits_for_packets)
+    print(client.make_end_record(), client.waits_for_packets, server.waits_for_packets)
     for end in (client, server):
         end.kill()
         end.require_result()
     print(open("client.json").read())
     """
     )
-    said = run(host, agent, code, {"application": "cbr", "rate_bps": 10**6, "payload_bytes": 100})
-    first, second = said.strip().splitlines()
+    output = run_code(
+        host, agent, code, {"application": "cbr", "rate_bps": 10**6, "payload_bytes": 100}
+    )
+    first, second = output.strip().splitlines()
     assert first == "None False True"
     assert json.loads(second)["ended"] == "stopped"
 
 
-def test_it_runs_without_root_and_with_the_flow_s_control(host, agent):
+def test_nagi_traffic_runs_without_root_and_with_the_flow_s_congestion_control(host, agent):
     code = (
         BOTH
         + """
     found = []
-    def connections():
-        found[:] = [
-            each for each in SockDiag().connections(remote_port=5001) if each.congestion_control
-        ]
+    def find_connection():
+        connections = SockDiag().list_connections(remote_port=5001)
+        found[:] = [each for each in connections if each.congestion_control]
         return found
-    until(connections)
+    wait_until(find_connection)
     print(found[0].congestion_control, os.stat(f"/proc/{client._process.pid}").st_uid != 0)
     print(open(f"/proc/{client._process.pid}/comm").read())
     client.kill()
@@ -119,30 +120,30 @@ def test_it_runs_without_root_and_with_the_flow_s_control(host, agent):
     )
     settings = {"application": "token_bucket", "depth_bytes": 20_000, "token_bytes": 1000}
     settings |= {"tokens": 20, "interval_ns": 30_000_000}
-    said = run(host, agent, code, settings, congestion_control="reno").split()
-    assert said == ["reno", "True", "nagi-traffic"]
+    output = run_code(host, agent, code, settings, congestion_control="reno").split()
+    assert output == ["reno", "True", "nagi-traffic"]
 
 
 def test_a_client_that_fails_says_why(host, agent):
     code = """
     client = Application(flow, "client", "client.log", "nobody")
     try:
-        until(lambda: client.check(1.0))
+        wait_until(lambda: client.check(1.0))
     except RuntimeError as error:
         print(error)
     """
-    said = run(host, agent, code, {"application": "transfer", "size_bytes": 1})
-    assert said.strip() == (
+    output = run_code(host, agent, code, {"application": "transfer", "size_bytes": 1})
+    assert output.strip() == (
         "the client of flow app ended with status 1: nagi-traffic: cannot connect: "
         "Connection refused"
     )
 
 
 def test_settings_become_options(host, agent):
-    """Those of random draws come with the run's seed; who answers requests sends the data."""
+    """Applications with random draws get the run's seed. A server of responses is the sender."""
     settings = {"application": "request_response", "request_bytes": 200, "sizes": "constant"}
     settings |= {"size_bytes": 1000, "pause_ns": 5}
-    client, server = options_of(host, agent, settings)
+    client, server = list_options(host, agent, settings)
     assert client == (
         "request-response client --address 127.0.0.1 --port 5001 --from 127.0.0.2 "
         "--seed 7 --stream app --request 200 --sizes constant --size 1000 --pause 5"
@@ -151,40 +152,40 @@ def test_settings_become_options(host, agent):
 
 
 def test_only_the_end_that_sends_data_has_the_scheme(host, agent):
-    """A scheme of ours may be registered nowhere else."""
-    client, server = options_of(host, agent, {"application": "transfer", "size_bytes": 5})
+    """Schemes of nagi are registered on the sender's host only."""
+    client, server = list_options(host, agent, {"application": "transfer", "size_bytes": 5})
     assert "--congestion-control cubic" in client and "--congestion-control" not in server
 
 
-def options_of(host, agent: Path, settings: dict) -> list[str]:
+def list_options(host, agent: Path, settings: dict) -> list[str]:
     """Return nagi-traffic's arguments of client and server."""
     code = """
     for role in ("client", "server"):
-        line, _ = traffic.command(flow, role, "nobody", 7)
+        line, _ = traffic.build_command(flow, role, "nobody", 7)
         print(" ".join(line[line.index("--pdeathsig=KILL") + 3:]))
     """
     ends = {"sender_address": "127.0.0.1", "receiver_address": "127.0.0.2"}
     listens = "sender" if settings["application"] == "request_response" else "receiver"
-    return run(host, agent, code, settings, listens=listens, **ends).splitlines()
+    return run_code(host, agent, code, settings, listens=listens, **ends).splitlines()
 
 
-def test_without_nagi_traffic_check_says_so(host, tmp_path):
-    made = tmp_path / "agent.pyz"
-    subprocess.run(["/usr/bin/python3", AGENT / "bundle.py", made], check=True)
-    said = run(host, made, "print(traffic.problem())", {"application": "cbr"})
-    assert said.strip() == "nagi-traffic did not come with this agent; build nagi anew"
+def test_a_missing_nagi_traffic_is_reported(host, tmp_path):
+    file = tmp_path / "agent.pyz"
+    subprocess.run(["/usr/bin/python3", AGENT / "bundle.py", file], check=True)
+    output = run_code(host, file, "print(traffic.find_problem())", {"application": "cbr"})
+    assert output.strip() == "this agent does not contain nagi-traffic; build nagi again"
 
 
-def test_a_host_s_own_program_takes_the_place_of_the_shipped_one(host, agent, tmp_path):
+def test_a_program_of_the_host_replaces_the_shipped_one(host, agent, tmp_path):
     own = tmp_path / "nagi-traffic"
     own.write_text("#!/bin/sh\necho of the host >&2\nexit 1\n")
     code = """
     os.environ["NAGI_PROGRAMS"] = DIRECTORY
-    print(traffic.problem())
+    print(traffic.find_problem())
     """
     settings = {"application": "transfer", "size_bytes": 100_000}
-    said = run(host, agent, code.replace("DIRECTORY", repr(str(tmp_path))), settings)
-    assert said == "nagi-traffic does not run here: of the host\n"
+    output = run_code(host, agent, code.replace("DIRECTORY", repr(str(tmp_path))), settings)
+    assert output == "nagi-traffic does not run here: of the host\n"
     own.unlink()
-    said = run(host, agent, code.replace("DIRECTORY", repr(str(tmp_path))), settings)
-    assert said.startswith(f"{own}: No such file") and "provision the host again" in said
+    output = run_code(host, agent, code.replace("DIRECTORY", repr(str(tmp_path))), settings)
+    assert output.startswith(f"{own}: No such file") and "provision the host again" in output

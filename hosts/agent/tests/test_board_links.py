@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent's part of links on boards: against boards made of words. What it leaves is what
-nagi-link leaves; a board that cannot be used is refused before anything runs."""
+"""Links on boards, tested with simulated registers of boards.
+
+The files of a run are those that nagi-link writes. A board that cannot be used is refused before
+the run.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ import pytest
 from etherbone_double import Endpoint, Words
 from nagi.records import packets
 from nagi_agent import board_links
-from nagi_agent.board_links import BoardLinks, problems_with
+from nagi_agent.board_links import BoardLinks, find_problems
 from nagi_agent.contracts import RunPlan
 from nagi_contracts import plan as contracts
 from nagi_contracts.links import Links
@@ -34,7 +37,7 @@ ADDRESS = "192.0.2.50"  # never reached: transports are replaced
 
 @pytest.fixture
 def plan() -> RunPlan:
-    """The worked example's, with its links on a board."""
+    """Return the plan of the worked example with one link, which a board carries."""
     path = next(EXAMPLE.glob("*/plan.json"))
     written = json.loads(path.read_text())
     written["links"] = written["links"][:1]
@@ -44,25 +47,25 @@ def plan() -> RunPlan:
 
 @pytest.fixture
 def images(tmp_path: Path) -> str:
-    place = tmp_path / "images" / BOARD
-    place.mkdir(parents=True)
-    (place / "nagi.bit").write_bytes(b"bits")
-    told = {"build_id": f"{BUILD:08x}", "sha256": hashlib.sha256(b"bits").hexdigest()}
-    (place / "image.json").write_text(json.dumps(told))
+    directory = tmp_path / "images" / BOARD
+    directory.mkdir(parents=True)
+    (directory / "nagi.bit").write_bytes(b"bits")
+    image = {"build_id": f"{BUILD:08x}", "sha256": hashlib.sha256(b"bits").hexdigest()}
+    (directory / "image.json").write_text(json.dumps(image))
     return str(tmp_path / "images")
 
 
 @pytest.fixture
 def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Words]:
-    """A board at ADDRESS, of the right build."""
+    """Yield the registers of a board at ADDRESS that runs the right build."""
     words = Words(BOARD, BUILD)
     endpoint = Endpoint(words)
 
-    def transport(place: Place) -> Etherbone:
+    def make_transport(place: Place) -> Etherbone:
         assert place.address == ADDRESS
         return Etherbone("127.0.0.1", port=endpoint.port, local_port=0, timeout_s=0.05, tries=2)
 
-    monkeypatch.setattr(loading, "transport_to", transport)
+    monkeypatch.setattr(loading, "transport_to", make_transport)
     monkeypatch.setattr(loading, "LOCK_PREFIX", f"nagi-test-{os.getpid()}-")
     monkeypatch.setattr(loading, "STARTS_S", 0.2)
     monkeypatch.setattr(loading.shutil, "which", lambda name: None)
@@ -70,8 +73,8 @@ def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Words]:
     endpoint.close()
 
 
-def test_a_board_that_is_there_is_no_problem(plan: RunPlan, images: str, board: Words) -> None:
-    assert problems_with([plan], images) == []
+def test_a_board_that_is_ready_is_no_problem(plan: RunPlan, images: str, board: Words) -> None:
+    assert find_problems([plan], images) == []
     assert (0x018, 1) not in board.writes  # it is not enabled
 
 
@@ -102,7 +105,7 @@ def test_a_board_that_cannot_be_used_is_refused(
 ) -> None:
     monkeypatch.setattr("nagi_fpga.board.READY_TIMEOUT_S", 0.05)
     board.at |= changed
-    (problem,) = problems_with([plan], images)
+    (problem,) = find_problems([plan], images)
     name = plan.links[0].name
     assert problem.startswith(f"links.{name}.fpga: ")
     assert re.search(says, problem), problem
@@ -110,21 +113,21 @@ def test_a_board_that_cannot_be_used_is_refused(
 
 
 def test_a_board_in_use_is_refused(plan: RunPlan, images: str, board: Words) -> None:
-    lock = Lock(board_links.place_of(plan.links[0]))
-    (problem,) = problems_with([plan], images)
+    lock = Lock(board_links.locate_board(plan.links[0]))
+    (problem,) = find_problems([plan], images)
     assert f"is in use by process {os.getpid()}" in problem
     lock.release()
-    assert problems_with([plan], images) == []
+    assert find_problems([plan], images) == []
 
 
 def test_a_board_that_is_absent_is_refused(
     plan: RunPlan, images: str, board: Words, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def silent(place: Place) -> Etherbone:
+    def make_silent_transport(place: Place) -> Etherbone:
         return Etherbone("127.0.0.1", port=9, local_port=0, timeout_s=0.01, tries=1)
 
-    monkeypatch.setattr(loading, "transport_to", silent)
-    (problem,) = problems_with([plan], images)
+    monkeypatch.setattr(loading, "transport_to", make_silent_transport)
+    (problem,) = find_problems([plan], images)
     assert "cannot be reached" in problem and "lights" in problem
 
 
@@ -137,47 +140,47 @@ def test_a_board_that_is_absent_is_refused(
         (lambda place: (place / "image.json").write_text("nonsense"), "image.json cannot be used"),
     ],
 )
-def test_a_bitstream_that_is_not_whole_is_refused(
+def test_an_incomplete_bitstream_is_refused(
     plan: RunPlan, images: str, board: Words, break_: Callable[[Path], object], says: str
 ) -> None:
     break_(Path(images) / BOARD)
-    (problem,) = problems_with([plan], images)
+    (problem,) = find_problems([plan], images)
     assert re.search(says, problem), problem
     assert f"make fpga BOARD={BOARD}" in problem
 
 
-def with_cable(plan: RunPlan) -> RunPlan:
-    """The same, with a JTAG cable named."""
+def add_cable(plan: RunPlan) -> RunPlan:
+    """Return the plan with a JTAG cable for its board."""
     (link,) = plan.links
     assert link.fpga is not None
     return replace(plan, links=[replace(link, fpga=replace(link.fpga, cable="ft232"))])
 
 
-def loader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:
-    """An openFPGALoader that notes its arguments."""
+def install_loader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:
+    """Install an openFPGALoader that runs `script`, and return the file of its arguments."""
     program = tmp_path / "openFPGALoader"
-    noted = tmp_path / "arguments"
-    program.write_text(f'#!/bin/sh\necho "$@" >>{noted}\n{script}\n')
+    arguments_file = tmp_path / "arguments"
+    program.write_text(f'#!/bin/sh\necho "$@" >>{arguments_file}\n{script}\n')
     program.chmod(0o755)
     monkeypatch.setattr(loading.shutil, "which", lambda name: str(program))
-    return noted
+    return arguments_file
 
 
 def test_a_board_of_another_build_is_loaded(
     plan: RunPlan, images: str, board: Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = with_cable(plan)
+    plan = add_cable(plan)
     board.at[0x008] = 0xBAD
-    noted = loader(tmp_path, monkeypatch, "")
+    arguments_file = install_loader(tmp_path, monkeypatch, "")
     run = subprocess.run
 
-    def loads(*arguments: object, **options: object) -> object:
+    def load(*arguments: object, **options: object) -> object:
         board.at[0x008] = BUILD
         return run(*arguments, **options)  # type: ignore[call-overload]
 
-    monkeypatch.setattr(loading.subprocess, "run", loads)
-    assert problems_with([plan], images) == []
-    assert noted.read_text().split() == [
+    monkeypatch.setattr(loading.subprocess, "run", load)
+    assert find_problems([plan], images) == []
+    assert arguments_file.read_text().split() == [
         "--board",
         "colorlight",
         "--cable",
@@ -190,19 +193,21 @@ def test_a_loader_that_fails_says_why(
     plan: RunPlan, images: str, board: Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     board.at[0x008] = 0xBAD
-    loader(tmp_path, monkeypatch, "echo unable to open ftdi device; exit 1")
-    (problem,) = problems_with([plan], images)
+    install_loader(tmp_path, monkeypatch, "echo unable to open ftdi device; exit 1")
+    (problem,) = find_problems([plan], images)
     assert "loaded by a JTAG cable, and none is named" in problem
-    plan = with_cable(plan)
-    (problem,) = problems_with([plan], images)
+    plan = add_cable(plan)
+    (problem,) = find_problems([plan], images)
     assert "could not load the board: unable to open ftdi device" in problem
 
 
-def record(index: int, *, fate: int = 0, backward: bool = False, late_ns: int = 4) -> list[int]:
-    what = fate | backward << 7 | late_ns << 8
+def make_record(
+    index: int, *, fate: int = 0, backward: bool = False, late_ns: int = 4
+) -> list[int]:
+    flags = fate | backward << 7 | late_ns << 8
     arrived = 10**9 + 1000 * index
     packed = struct.pack(
-        "<QQIIHHI", arrived, arrived + 500, index, 7, 1500, what & 0xFFFF, what >> 16
+        "<QQIIHHI", arrived, arrived + 500, index, 7, 1500, flags & 0xFFFF, flags >> 16
     )
     return list(struct.unpack("<8I", packed))
 
@@ -214,9 +219,9 @@ def test_a_run_leaves_what_nagi_link_leaves(
     running = BoardLinks(images, plan, epoch, str(tmp_path))
     running.wait_until_ready()
     assert board.writes[-1] == (0x018, 1)
-    board.put_record(record(0))
-    board.put_record(record(0, backward=True, late_ns=2_000_000))
-    board.put_record(record(1, fate=2))
+    board.put_record(make_record(0))
+    board.put_record(make_record(0, backward=True, late_ns=2_000_000))
+    board.put_record(make_record(1, fate=2))
     for base, counts in ((0x100, (2, 1, 1)), (0x200, (1, 1, 0))):
         offered, delivered, lost = counts
         board.at[base + 0x80], board.at[base + 0x88] = offered, 1500 * offered
@@ -225,8 +230,8 @@ def test_a_run_leaves_what_nagi_link_leaves(
     running.check()
     running.stop()
     assert board.at[0x018] == 0  # disabled
-    found = packets.read_records(tmp_path / "packets.bin")
-    assert [(r["index"], r["direction"], r["fate"]) for r in found] == [
+    rows = packets.read_records(tmp_path / "packets.bin")
+    assert [(r["index"], r["direction"], r["fate"]) for r in rows] == [
         (0, 0, 0),
         (0, 1, 0),
         (1, 0, 2),
@@ -242,8 +247,8 @@ def test_a_run_leaves_what_nagi_link_leaves(
     assert "12345678" in links.version
     planned = contracts.RunPlan.read(next(EXAMPLE.glob("*/plan.json")))
     assert link.forward.config == planned.links[0].forward
-    # And it is free for the next run.
-    assert problems_with([plan], images) == []
+    # The board is free for the next run.
+    assert find_problems([plan], images) == []
 
 
 def test_a_board_that_goes_away_makes_the_run_fail(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Controllers of switches: what they are told and may do, and that nothing of them is left."""
+"""Controllers of switches: the facts they get, their privileges, and their end."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from agent_inputs import batch_json, plan_json
+from agent_inputs import make_batch_json, make_plan_json
 from nagi_agent.contracts import Batch, RunPlan
-from nagi_agent.controllers import controller_facts
-from nagi_agent.switches import configuration, problem_with
+from nagi_agent.controllers import build_controller_facts
+from nagi_agent.switch_settings import build_configuration
+from nagi_agent.switches import find_problem
 from nagi_contracts.paths import AGENT, FPGA, P4_CONTROL, SCHEMAS
 from nagi_p4.edge import Macs
 
@@ -49,28 +50,28 @@ MACS = {
 }
 
 
-def plan_with(target="nagi", **changes) -> dict:
+def make_switch_plan(target="nagi", **changes) -> dict:
     ports = [
         {"number": number, "link": name, "imposes": None, "packet_bytes": 1052}
         for number, name in ((1, "wired"), (2, "radio"))
     ]
     switch = {"pipeline": "own", "sha256": "", "ports": ports, "own": OWN | changes}
     node = {"name": "N", "kind": "switch", "sysctls": {}, "routes": ROUTES, "switch": switch}
-    return plan_json(switch_target=target, nodes=[node], links=LINKS)
+    return make_plan_json(switch_target=target, nodes=[node], links=LINKS)
 
 
-def facts(**options) -> dict:
-    plan = RunPlan.from_json(plan_with(**options))
+def make_facts(**options) -> dict:
+    plan = RunPlan.from_json(make_switch_plan(**options))
     node = plan.node("N")
-    return controller_facts(plan, node, node.switch.own, INTERFACES, MACS).to_json()
+    return build_controller_facts(plan, node, node.switch.own, INTERFACES, MACS).to_json()
 
 
-def test_a_controller_is_told_ports_addresses_and_routes():
-    found = facts()
-    jsonschema.validate(found, json.loads((SCHEMAS / "controller.schema.json").read_text()))
-    assert (found["node"], found["target"], found["cpu_port"]) == ("N", "nagi", 255)
-    assert (found["control_socket"], found["thrift_port"]) == ("nagi-switch.sock", None)
-    assert found["ports"][1] == {
+def test_a_controller_gets_ports_addresses_and_routes():
+    result = make_facts()
+    jsonschema.validate(result, json.loads((SCHEMAS / "controller.schema.json").read_text()))
+    assert (result["node"], result["target"], result["cpu_port"]) == ("N", "nagi", 255)
+    assert (result["control_socket"], result["thrift_port"]) == ("nagi-switch.sock", None)
+    assert result["ports"][1] == {
         "number": 2,
         "link": "radio",
         "interface": "eth1",
@@ -78,32 +79,34 @@ def test_a_controller_is_told_ports_addresses_and_routes():
         "address": "198.18.1.1/30",
         "neighbour": {"node": "D", "address": "198.18.1.2", "mac": "02:00:00:00:00:04"},
     }
-    assert found["ports"][0]["neighbour"]["node"] == "S"
-    assert found["routes"] == [
+    assert result["ports"][0]["neighbour"]["node"] == "S"
+    assert result["routes"] == [
         {"destination": "198.18.0.1/32", "port": 1, "next_hop": "198.18.0.1"},
         {"destination": "198.18.9.1/32", "port": 2, "next_hop": "198.18.1.2"},
     ]
-    assert (found["program"], found["p4info"]) == ("pipeline.json", None)
-    bmv2 = facts(target="bmv2", p4info="# P4Info")
+    assert (result["program"], result["p4info"]) == ("pipeline.json", None)
+    bmv2 = make_facts(target="bmv2", p4info="# P4Info")
     assert (bmv2["control_socket"], bmv2["thrift_port"]) == (None, 9090)
     assert bmv2["p4info"] == "p4info.txtpb"
 
 
 def test_nagi_switch_has_the_program_s_files_and_cpu_port():
-    plan = RunPlan.from_json(plan_with())
-    found = configuration(plan, plan.node("N"), INTERFACES, 0.0, virtual=False)
-    assert found["pipeline"] == "pipeline.json" and found["entries"] == "entries.jsonl"
-    assert found["cpu_port"] == 255
-    plain = RunPlan.from_json(plan_with(cpu_port=None, entries=None))
-    found = configuration(plain, plain.node("N"), INTERFACES, 0.0, virtual=False)
-    assert not {"cpu_port", "entries"} & found.keys()
+    plan = RunPlan.from_json(make_switch_plan())
+    result = build_configuration(plan, plan.node("N"), INTERFACES, 0.0, virtual=False)
+    assert result["pipeline"] == "pipeline.json" and result["entries"] == "entries.jsonl"
+    assert result["cpu_port"] == 255
+    plain = RunPlan.from_json(make_switch_plan(cpu_port=None, entries=None))
+    result = build_configuration(plain, plain.node("N"), INTERFACES, 0.0, virtual=False)
+    assert not {"cpu_port", "entries"} & result.keys()
 
 
-def test_a_controller_that_is_not_there_is_named_before_the_run():
-    plan = plan_with(controller=["no-such-program"])
-    batch = Batch.from_json(batch_json(Path(), plan, node="N", nagi_switch="/bin/true"))
-    said = problem_with(batch)
-    assert said.startswith("the controller of switch N: no-such-program is not there in /usr/local")
+def test_a_missing_controller_is_reported_before_the_run():
+    plan = make_switch_plan(controller=["no-such-program"])
+    batch = Batch.from_json(make_batch_json(Path(), plan, node="N", nagi_switch="/bin/true"))
+    problem = find_problem(batch)
+    assert problem.startswith(
+        "the controller of switch N: no-such-program is not there in /usr/local"
+    )
 
 
 @pytest.fixture
@@ -112,18 +115,18 @@ def host(namespaces):
     return namespaces
 
 
-def inside(host, tmp_path, code: str, **changes) -> str:
-    """Runs Python code as root, which has a controller with these changes of OWN."""
+def run_inside(host, tmp_path, code: str, **changes) -> str:
+    """Run Python code as root with a controller, whose pipeline is OWN with changes."""
     text = textwrap.dedent(
         f"""
         import json, os, sys, time
         sys.path[:0] = {[str(AGENT), str(P4_CONTROL), str(FPGA)]!r}
         from nagi_agent.contracts import RunPlan
-        from nagi_agent.controllers import controller_of
+        from nagi_agent.controllers import make_controller
         from nagi_p4.edge import Macs
         plan = RunPlan.from_json(json.load(open({str(tmp_path / "plan.json")!r})))
         os.chdir({str(tmp_path)!r})
-        controller = controller_of(plan, plan.node("N"), {str(tmp_path)!r}, "state", "nobody")
+        controller = make_controller(plan, plan.node("N"), {str(tmp_path)!r}, "state", "nobody")
         import socket
         switch = socket.socket(socket.AF_UNIX)
         before = os.umask(0o177)
@@ -131,16 +134,16 @@ def inside(host, tmp_path, code: str, **changes) -> str:
         switch.listen()
         os.umask(before)
         macs = {{name: Macs("02:00:00:00:00:01", "02:00:00:00:00:02") for name in {INTERFACES!r}}}
-        def said():
+        def read_log():
             return open({str(tmp_path / "controller.log")!r}).read()
-        def until(condition, timeout_s=20):
+        def wait_until(condition, timeout_s=20):
             end = time.monotonic() + timeout_s
             while not condition():
-                assert time.monotonic() < end, said()
+                assert time.monotonic() < end, read_log()
                 time.sleep(0.01)
         """
     ) + textwrap.dedent(code)
-    (tmp_path / "plan.json").write_text(json.dumps(plan_with(**changes)))
+    (tmp_path / "plan.json").write_text(json.dumps(make_switch_plan(**changes)))
     return host.run("host", "/usr/bin/python3", "-c", text)
 
 
@@ -151,7 +154,7 @@ facts = json.load(open(sys.argv[1]))
 print(pwd.getpwuid(os.getuid()).pw_name, facts["node"], number("0x10"))
 socket.socket(socket.AF_UNIX).connect(facts["control_socket"])
 print(open(facts["program"]).read())
-open("mine", "w").close()  # the directory is its own
+open("mine", "w").close()  # the controller may write to its directory
 try:
     os.chown("mine", 0, 0)
 except PermissionError:
@@ -162,51 +165,51 @@ signal.pause()
 """
 
 
-def test_a_controller_has_its_switch_and_no_rights(host, tmp_path):
-    said = inside(
+def test_a_controller_reaches_its_switch_and_has_no_capabilities(host, tmp_path):
+    output = run_inside(
         host,
         tmp_path,
         f"""
         controller.start({INTERFACES!r}, macs)
-        until(lambda: "ready" in said())
+        wait_until(lambda: "ready" in read_log())
         controller.check()
-        print(said())
-        controller.end()
+        print(read_log())
+        controller.stop()
         """,
         files={"told.py": PROBE},
     )
-    assert said.splitlines() == ["nobody N 16", '{"a": 1}', "may not", "ready", ""]
+    assert output.splitlines() == ["nobody N 16", '{"a": 1}', "may not", "ready", ""]
     assert "4721" not in host.run("host", "ps", "-eo", "args")
 
 
-def test_a_controller_that_fails_is_found_with_its_last_words(host, tmp_path):
-    said = inside(
+def test_a_failed_controller_is_reported_with_the_end_of_its_log(host, tmp_path):
+    output = run_inside(
         host,
         tmp_path,
         f"""
         controller.start({INTERFACES!r}, macs)
-        until(lambda: controller._process.poll() is not None)
+        wait_until(lambda: controller._process.poll() is not None)
         try:
             controller.check()
         except RuntimeError as error:
             print(error)
-        controller.end()
+        controller.stop()
         """,
         files={"told.py": "raise SystemExit('there is no such port')"},
     )
-    assert said == "the controller ended with status 1: there is no such port\n"
+    assert output == "the controller ended with status 1: there is no such port\n"
 
 
-def test_a_controller_may_be_done_before_the_run_is(host, tmp_path):
-    said = inside(
+def test_a_controller_may_end_before_the_run(host, tmp_path):
+    output = run_inside(
         host,
         tmp_path,
         f"""
         controller.start({INTERFACES!r}, macs)
-        until(lambda: controller._process.poll() is not None)
+        wait_until(lambda: controller._process.poll() is not None)
         controller.check()
-        print(said(), end="")
-        controller.end()
+        print(read_log(), end="")
+        controller.stop()
         """,
     )
-    assert said == "/run/nagi-controller/controller.json\n"
+    assert output == "/run/nagi-controller/controller.json\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An emulator some of whose links are an FPGA's, which nagi-fpga simulates beside nagi-link."""
+"""An emulator with links that simulated FPGAs carry: nagi-link with nagi-fpga."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import json
 import sys
 
 import pytest
-from agent_inputs import batch_json, plan_json
+from agent_inputs import make_batch_json, make_plan_json
 from nagi_agent import inspection
 from nagi_agent.contracts import Batch, RunPlan
-from nagi_agent.emulator import Emulator, configuration
-from nagi_agent.simulated_core import problem_with
+from nagi_agent.emulator import Emulator, build_configuration
+from nagi_agent.simulated_core import find_problem
 
 WIRED = {
     "name": "wired",
@@ -31,22 +31,23 @@ WIRELESS = {
 ENDS = {"wired": ("wired.a", "wired.b"), "wireless": ("wireless.a", "wireless.b")}
 
 
-def plan_of(*links: dict) -> RunPlan:
-    return RunPlan.from_json(plan_json(links=list(links)))
+def make_plan(*links: dict) -> RunPlan:
+    return RunPlan.from_json(make_plan_json(links=list(links)))
 
 
-PLAN, PLAIN = plan_of(WIRED, WIRELESS), plan_of(WIRED)
-# Doubles: what says "hello" to its core and serves, and a core that waits for its end.
+PLAN, PLAIN = make_plan(WIRED, WIRELESS), make_plan(WIRED)
+# Doubles of the programs. nagi-link sends "hello" to its core. nagi-fpga waits until the socket is
+# closed.
 NAGI_LINK = f"""#!{sys.executable}
 import json, signal, socket, sys
-told = json.load(open(sys.argv[2]))
+configuration = json.load(open(sys.argv[2]))
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-for link in told["links"]:
+for link in configuration["links"]:
     if "core" in link:
         core = socket.socket(fileno=link["core"])
         core.sendall(b"hello")
 server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-server.bind(told["control_socket"])
+server.bind(configuration["control_socket"])
 server.listen()
 while True:
     signal.pause()
@@ -64,16 +65,16 @@ link.recv(1)
 
 @pytest.fixture
 def programs(tmp_path):
-    made = []
+    paths = []
     for name, text in (("nagi-link", NAGI_LINK), ("nagi-fpga", NAGI_FPGA)):
         program = tmp_path / name
         program.write_text(text)
         program.chmod(0o755)
-        made.append(str(program))
-    return made
+        paths.append(str(program))
+    return paths
 
 
-def started(programs, directory, plan=PLAN, nagi_fpga=...):
+def start_emulator(programs, directory, plan=PLAN, nagi_fpga=...):
     directory.mkdir()
     return Emulator(
         programs[0], None, plan, ENDS, 0.0, str(directory),
@@ -82,7 +83,7 @@ def started(programs, directory, plan=PLAN, nagi_fpga=...):
 
 
 def test_the_core_and_nagi_link_have_a_socket(programs, tmp_path):
-    running = started(programs, tmp_path / "run")
+    running = start_emulator(programs, tmp_path / "run")
     try:
         running.wait_until_ready()
         running.check()
@@ -90,26 +91,26 @@ def test_the_core_and_nagi_link_have_a_socket(programs, tmp_path):
     finally:
         running.kill()
     assert (tmp_path / "run" / "core").read_text() == "run --link wireless hello"
-    told = json.loads((tmp_path / "run" / "nagi-link.json").read_text())
-    assert "core" not in told["links"][0]
-    descriptor = told["links"][1]["core"]
-    assert told == configuration(PLAN, ENDS, 0.0, cores={"wireless": descriptor})
+    configuration = json.loads((tmp_path / "run" / "nagi-link.json").read_text())
+    assert "core" not in configuration["links"][0]
+    descriptor = configuration["links"][1]["core"]
+    assert configuration == build_configuration(PLAN, ENDS, 0.0, cores={"wireless": descriptor})
 
 
 def test_a_core_that_fails_says_why(programs, tmp_path, monkeypatch):
     monkeypatch.setenv("FAILS", "1")
-    running = started(programs, tmp_path / "run")
+    running = start_emulator(programs, tmp_path / "run")
     try:
         running.wait_until_ready()
-        said = "link wireless: nagi-fpga ended with status 3: the core said this"
-        with pytest.raises(RuntimeError, match=said):
+        message = "link wireless: nagi-fpga ended with status 3: the core said this"
+        with pytest.raises(RuntimeError, match=message):
             running.stop()
     finally:
         running.kill()
 
 
 def test_without_an_fpga_no_core_is_started(programs, tmp_path):
-    running = started(programs, tmp_path / "run", PLAIN, None)
+    running = start_emulator(programs, tmp_path / "run", PLAIN, None)
     try:
         running.wait_until_ready()
         running.stop()
@@ -118,23 +119,23 @@ def test_without_an_fpga_no_core_is_started(programs, tmp_path):
     assert not (tmp_path / "run" / "core").exists()
 
 
-def test_no_core_is_made_up(programs, tmp_path):
+def test_a_simulated_core_needs_nagi_fpga(programs, tmp_path):
     with pytest.raises(RuntimeError, match="the batch names no nagi-fpga"):
-        started(programs, tmp_path / "run", PLAN, None)
+        start_emulator(programs, tmp_path / "run", PLAN, None)
 
 
-def test_what_keeps_a_core_from_being_simulated_is_said_with_its_cure(programs, tmp_path):
-    assert problem_with([PLAIN], None) is None
-    assert problem_with([PLAN], programs[1]) is None
+def test_a_missing_nagi_fpga_is_reported_with_its_cure(programs, tmp_path):
+    assert find_problem([PLAIN], None) is None
+    assert find_problem([PLAN], programs[1]) is None
     missing = str(tmp_path / "missing" / "nagi-fpga")
     cure = "build it with `make fpga-simulation`"
-    said = problem_with([PLAN], missing)
-    assert said == f"link wireless is an FPGA's, and there is no {missing}; {cure}"
-    said = problem_with([PLAN, plan_of({**WIRELESS, "name": "satellite"})], None)
-    assert said == f"links wireless, satellite are FPGAs', and there is no nagi-fpga; {cure}"
-    plan = plan_json(links=[WIRED, WIRELESS])
-    batch = batch_json(tmp_path, plan, is_emulator=True, nagi_link=programs[0])
-    found = inspection.problems(Batch.from_json(batch))
-    assert [each for each in found if "FPGA" in each] == [
+    problem = find_problem([PLAN], missing)
+    assert problem == f"link wireless is an FPGA's, and there is no {missing}; {cure}"
+    problem = find_problem([PLAN, make_plan({**WIRELESS, "name": "satellite"})], None)
+    assert problem == f"links wireless, satellite are FPGAs', and there is no nagi-fpga; {cure}"
+    plan = make_plan_json(links=[WIRED, WIRELESS])
+    batch = make_batch_json(tmp_path, plan, is_emulator=True, nagi_link=programs[0])
+    problems = inspection.find_problems(Batch.from_json(batch))
+    assert [problem for problem in problems if "FPGA" in problem] == [
         f"link wireless is an FPGA's, and there is no nagi-fpga; {cure}"
     ]

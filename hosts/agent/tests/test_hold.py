@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holding a host: one campaign at a time, and put back as it was whatever happens to whom."""
+"""A host is reserved for one campaign at a time, and its settings are restored in all cases."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import pytest
-from agent_inputs import batch_json, plan_json
+from agent_inputs import make_batch_json, make_plan_json
 from nagi_contracts.inspection import Holder, Inspection
 from nagi_contracts.paths import AGENT, FPGA, P4_CONTROL
 
@@ -16,13 +16,14 @@ WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}:{FPGA}"
 
 
 @pytest.fixture
-def held(namespaces, tmp_path):
+def host(namespaces, tmp_path):
+    """Return a host with an agent."""
     namespaces.add("host")
     return Host(namespaces, tmp_path)
 
 
 class Host:
-    """A host with an agent, and something to put back."""
+    """A host with an agent, and a setting to restore."""
 
     def __init__(self, namespaces, directory) -> None:
         self._namespaces = namespaces
@@ -30,24 +31,25 @@ class Host:
         self._batch = directory / "batch.json"
         self._batch.write_text(
             json.dumps(
-                batch_json(
+                make_batch_json(
                     directory, node="a", is_emulator=True, token="mine", nagi_link="/bin/true"
                 )
             )
         )
 
-    def agent(self, command: str, *options: str, status: int = 0) -> dict:
-        done = self._done(command, *options)
+    def run_agent(self, command: str, *options: str, status: int = 0) -> dict:
+        """Run a command of the agent that ends with `status`, and return its answer."""
+        done = self._run(command, *options)
         assert done.returncode == status, done.stderr or done.stdout
         return json.loads(done.stdout)
 
-    def complaint(self, command: str, *options: str) -> str:
-        """Of a command that the agent refuses."""
-        done = self._done(command, *options)
+    def run_refused(self, command: str, *options: str) -> str:
+        """Run a command that the agent refuses, and return its error message."""
+        done = self._run(command, *options)
         assert done.returncode == 2, done.stderr or done.stdout
         return done.stderr
 
-    def _done(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
+    def _run(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             self._namespaces.command(
                 "host", "env", WITH_AGENT, "/usr/bin/python3", "-m", "nagi_agent",
@@ -58,101 +60,104 @@ class Host:
             check=False,
         )  # fmt: skip
 
-    def hold(self, token: str = "mine", lasts: float = 60, status: int = 0) -> dict:
+    def hold(self, token: str = "mine", lease_s: float = 60, status: int = 0) -> dict:
+        """Reserve the host, and return the agent's answer."""
         now = time.time()
         holder = {
             "owner": f"{token}@lab",
             "campaign": "test",
             "token": token,
             "since_s": now,
-            "expires_s": now + lasts,
+            "expires_s": now + lease_s,
         }
-        return self.agent("hold", json.dumps(holder), status=status)
+        return self.run_agent("hold", json.dumps(holder), status=status)
 
     @property
     def holder(self) -> Holder | None:
-        return Inspection.model_validate(self.agent("inspect")).holder
+        return Inspection.model_validate(self.run_agent("inspect")).holder
 
-    def set(self, value: str) -> None:
-        """Changes a setting, as nagi.testbed.interfaces does, with a journal."""
-        before = self.get()
+    def change_setting(self, value: str) -> None:
+        """Change the setting with a journal, as Ansible's nagi.testbed.interfaces does."""
+        before = self.read_setting()
         undo = [["sysctl", "-q", "-w", f"net.ipv4.tcp_rto_min_us={before}"]]
         (self.state / "interfaces.json").write_text(json.dumps({"undo": undo}))
         self._namespaces.run("host", "sysctl", "-q", "-w", f"net.ipv4.tcp_rto_min_us={value}")
 
-    def get(self) -> str:
+    def read_setting(self) -> str:
         return self._namespaces.run("host", "sysctl", "-n", "net.ipv4.tcp_rto_min_us").strip()
 
     def kill(self, pid: int) -> None:
         self._namespaces.run("host", "kill", "-KILL", str(pid))
 
-    def guard(self) -> int:
-        """Its process, as the namespace numbers it."""
+    def find_guard(self) -> int:
+        """Return the guard's process id in the namespace."""
         return json.loads((self.state / "holder.json").read_text())["guard"]
 
     def wait_until(self, condition, timeout_s: float = 10) -> None:
         deadline = time.monotonic() + timeout_s
         while not condition():
-            assert time.monotonic() < deadline, "it did not happen"
+            assert time.monotonic() < deadline, "timed out"
             time.sleep(0.05)
 
 
-def test_one_campaign_at_a_time(held):
-    assert held.hold() == {"restored": False}
-    assert held.holder is not None and held.holder.owner == "mine@lab"
-    refused = held.hold("other", status=2)
+def test_one_campaign_at_a_time(host):
+    assert host.hold() == {"restored": False}
+    assert host.holder is not None and host.holder.owner == "mine@lab"
+    refused = host.hold("other", status=2)
     assert refused["holder"]["owner"] == "mine@lab"
-    # The same campaign goes on, with a longer lease.
-    before = held.holder.expires_s
-    held.hold(lasts=1000)
-    assert held.holder.expires_s > before + 900
-    assert held.agent("release", "--token", "other", status=2)["holder"]["token"] == "mine"
-    assert held.agent("release", "--token", "mine") == {"held": True}
-    assert held.holder is None
-    held.hold("other")
-    assert held.holder.token == "other"
+    # The same campaign renews its lease.
+    before = host.holder.expires_s
+    host.hold(lease_s=1000)
+    assert host.holder.expires_s > before + 900
+    assert host.run_agent("release", "--token", "other", status=2)["holder"]["token"] == "mine"
+    assert host.run_agent("release", "--token", "mine") == {"held": True}
+    assert host.holder is None
+    host.hold("other")
+    assert host.holder.token == "other"
 
 
-def test_everything_is_put_back_when_the_host_is_let_go(held):
-    before = held.get()
-    held.hold()
-    held.set("123456")
-    assert held.agent("release") == {"held": True}
-    assert held.get() == before
-    assert held.agent("release") == {"held": False}
+def test_settings_are_restored_when_the_host_is_released(host):
+    before = host.read_setting()
+    host.hold()
+    host.change_setting("123456")
+    assert host.run_agent("release") == {"held": True}
+    assert host.read_setting() == before
+    assert host.run_agent("release") == {"held": False}
 
 
-def test_everything_is_put_back_when_the_lease_runs_out(held):
-    before = held.get()
-    held.hold(lasts=1)
-    held.set("123456")
-    held.wait_until(lambda: held.get() == before)
-    held.wait_until(lambda: held.holder is None)
-    held.hold("other")
+def test_settings_are_restored_when_the_lease_expires(host):
+    before = host.read_setting()
+    host.hold(lease_s=1)
+    host.change_setting("123456")
+    host.wait_until(lambda: host.read_setting() == before)
+    host.wait_until(lambda: host.holder is None)
+    host.hold("other")
 
 
-def test_a_guard_that_is_killed_leaves_the_rest_to_the_next_holder(held):
-    before = held.get()
-    held.hold()
-    held.set("123456")
-    held.kill(held.guard())
-    found = Inspection.model_validate(held.agent("inspect"))
-    assert found.holder is None and found.to_restore
-    assert held.hold("other") == {"restored": True}
-    assert held.get() == before
+def test_the_next_holder_restores_settings_if_the_guard_is_killed(host):
+    before = host.read_setting()
+    host.hold()
+    host.change_setting("123456")
+    host.kill(host.find_guard())
+    inspection = Inspection.model_validate(host.run_agent("inspect"))
+    assert inspection.holder is None and inspection.to_restore
+    assert host.hold("other") == {"restored": True}
+    assert host.read_setting() == before
 
 
-def test_what_cannot_be_put_back_is_said_and_kept(held):
-    held.hold()
-    journal = held.state / "interfaces.json"
+def test_a_journal_that_cannot_be_executed_is_reported_and_kept(host):
+    host.hold()
+    journal = host.state / "interfaces.json"
     journal.write_text(json.dumps({"undo": [["ip", "link", "set", "gone0", "down"]]}))
-    held.kill(held.guard())
-    assert "gone0" in held.complaint("release")
+    host.kill(host.find_guard())
+    assert "gone0" in host.run_refused("release")
     assert journal.exists()
 
 
-def test_a_batch_is_not_run_on_a_host_that_is_no_longer_held(held, tmp_path):
-    held.hold("other")
-    batch = json.loads(held._batch.read_text())
-    held._batch.write_text(json.dumps({**batch, "runs": [{"offset_s": 0, "plan": plan_json()}]}))
-    assert "its lease has run out" in held.complaint("run", "--start-at", "0")
+def test_a_batch_is_not_run_on_a_host_that_is_no_longer_held(host, tmp_path):
+    host.hold("other")
+    batch = json.loads(host._batch.read_text())
+    host._batch.write_text(
+        json.dumps({**batch, "runs": [{"offset_s": 0, "plan": make_plan_json()}]})
+    )
+    assert "its lease has run out" in host.run_refused("run", "--start-at", "0")

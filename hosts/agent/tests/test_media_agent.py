@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An emulator of a medium: what nagi-link is told of stations; and settings of interfaces, which a
-plan names by their links."""
+"""nagi-link's configuration of a shared medium, and sysctl keys that name an interface by link."""
 
 from __future__ import annotations
 
 import pytest
-from agent_inputs import batch_json, plan_json
+from agent_inputs import make_batch_json, make_plan_json
 from nagi_agent.contracts import Batch, RunPlan
-from nagi_agent.emulator import configuration
+from nagi_agent.emulator import build_configuration
 from nagi_agent.job import Job
-from nagi_agent.settings import sysctl_key
+from nagi_agent.settings import resolve_sysctl_key
 
 STATIONS = [
     {
@@ -36,14 +35,14 @@ MEDIUM = {
     "reach": {"by": "ranges", "transmission_m": 250.0, "capture_db": None},
     "stations": STATIONS,
 }
-PLAN = RunPlan.from_json({**plan_json(), "media": [MEDIUM]})
+PLAN = RunPlan.from_json({**make_plan_json(), "media": [MEDIUM]})
 ENDS = {"air": ("air.S", "air.D"), **{link.name: ("a", "b") for link in PLAN.links}}
 
 
-def test_nagi_link_is_told_of_stations_and_their_interfaces():
-    found = configuration(PLAN, ENDS, 0.0)
-    assert found["transmissions"] == "transmissions.bin"
-    assert found["media"] == [
+def test_nagi_link_gets_stations_and_their_interfaces():
+    result = build_configuration(PLAN, ENDS, 0.0)
+    assert result["transmissions"] == "transmissions.bin"
+    assert result["media"] == [
         {
             "name": "air",
             "id": 0,
@@ -69,20 +68,20 @@ def test_nagi_link_is_told_of_stations_and_their_interfaces():
     ]
 
 
-def test_without_media_it_is_told_of_none():
-    plan = RunPlan.from_json(plan_json())
+def test_a_configuration_without_media_has_no_such_key():
+    plan = RunPlan.from_json(make_plan_json())
     assert plan.media == []
-    assert "media" not in configuration(plan, ENDS, 0.0)
+    assert "media" not in build_configuration(plan, ENDS, 0.0)
 
 
-def test_cards_have_addresses_of_their_own():
+def test_a_batch_can_replace_the_mac_addresses():
     macs = {"air": ("00:00:5e:00:53:01", "00:00:5e:00:53:02")}
-    (medium,) = configuration(PLAN, ENDS, 0.0, macs=macs)["media"]
-    assert tuple(each["mac"] for each in medium["stations"]) == macs["air"]
+    (medium,) = build_configuration(PLAN, ENDS, 0.0, macs=macs)["media"]
+    assert tuple(station["mac"] for station in medium["stations"]) == macs["air"]
 
 
 def test_a_batch_s_interfaces_of_stations(tmp_path):
-    batch = batch_json(tmp_path)
+    batch = make_batch_json(tmp_path)
     batch |= {"is_emulator": True, "interfaces": {"air": ["p1", "p2", "p3"], "wire": ["p4", "p5"]}}
     batch["macs"] = {"air": ["1", "2", "3"]}
     job = Job(Batch.from_json(batch))
@@ -99,5 +98,5 @@ def test_a_batch_s_interfaces_of_stations(tmp_path):
         ("net.ipv4.conf.{air}.send_redirects", "net/ipv4/conf/enp2s0.10/send_redirects"),
     ],
 )
-def test_settings_of_interfaces(key, expected):
-    assert sysctl_key(key, {"air": "enp2s0.10", "wire": "enp3s0"}) == expected
+def test_sysctl_keys_name_the_interface_of_a_link(key, expected):
+    assert resolve_sysctl_key(key, {"air": "enp2s0.10", "wire": "enp3s0"}) == expected

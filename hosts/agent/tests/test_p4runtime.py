@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node whose switch P4Runtime reaches: what keeps a host from it, whose numbers ports have, and
-what has been counted meanwhile."""
+"""A switch that is controlled by P4Runtime: problems, port numbers, pipeline and counters."""
 
 from __future__ import annotations
 
@@ -12,120 +11,124 @@ import time
 from pathlib import Path
 
 import pytest
-from agent_inputs import batch_json
+from agent_inputs import make_batch_json
 from nagi_agent import p4runtime
 from nagi_agent.contracts import Batch, P4RuntimeAccess, RunPlan
-from nagi_agent.controllers import controller_facts
-from nagi_agent.pipelines import pipeline_of
-from nagi_agent.switches import problem_with
+from nagi_agent.controllers import build_controller_facts
+from nagi_agent.pipelines import make_pipeline
+from nagi_agent.switches import find_problem
 from nagi_contracts.paths import AGENT, FPGA, P4, P4_CONTROL, executable
 from nagi_contracts.records import sha256_of
 from nagi_p4 import edge
 from nagi_p4.nagi_switch import NagiSwitch
-from test_controllers import INTERFACES, MACS, plan_with
+from test_controllers import INTERFACES, MACS, make_switch_plan
 
 ACCESS = {"address": "10.0.0.9:9559", "device_id": 3, "ports": {"wired": 17, "radio": 400}}
 
 
-def batch(**changes) -> Batch:
-    plan = plan_with(target="p4runtime", controller=None, p4info="# P4Info")
-    return Batch.from_json(batch_json(Path(), plan, node="N", **changes))
+def make_batch(**changes) -> Batch:
+    plan = make_switch_plan(target="p4runtime", controller=None, p4info="# P4Info")
+    return Batch.from_json(make_batch_json(Path(), plan, node="N", **changes))
 
 
-def test_a_switch_that_is_not_named_is_asked_for():
-    said = problem_with(batch())
-    assert said.startswith("it is not said where its switch is; set nagi_p4runtime in the inv")
-    assert problem_with(batch(p4runtime=ACCESS)) is None
+def test_a_switch_without_an_address_is_reported():
+    problem = find_problem(make_batch())
+    assert problem.startswith("the address of the node's switch is missing; set nagi_p4runtime in")
+    assert find_problem(make_batch(p4runtime=ACCESS)) is None
 
 
-def test_what_is_to_be_started_here_must_be_here():
+def test_programs_that_the_agent_starts_must_be_installed():
     here = {"nagi_p4runtime": "/proc/nowhere/nagi-p4runtime", "modules": None}
-    said = problem_with(batch(p4runtime_here=here))
-    assert said.startswith("there is no /proc/nowhere/nagi-p4runtime; build it with `make`, or use")
+    problem = find_problem(make_batch(p4runtime_here=here))
+    assert problem.startswith(
+        "there is no /proc/nowhere/nagi-p4runtime; build it with `make`, or use"
+    )
     here = {"nagi_p4runtime": "/bin/true"}
-    said = problem_with(batch(p4runtime_here=here, nagi_switch="/proc/nowhere/nagi-switch"))
-    assert said.startswith("there is no /proc/nowhere/nagi-switch; build it")
-    assert problem_with(batch(p4runtime_here=here, nagi_switch="/bin/true")) is None
-    # bmv2's needs neither.
-    assert problem_with(batch(p4runtime_here={"simple_switch_grpc": "/bin/true"})) is None
+    problem = find_problem(make_batch(p4runtime_here=here, nagi_switch="/proc/nowhere/nagi-switch"))
+    assert problem.startswith("there is no /proc/nowhere/nagi-switch; build it")
+    assert find_problem(make_batch(p4runtime_here=here, nagi_switch="/bin/true")) is None
+    # simple_switch_grpc needs neither of them.
+    assert find_problem(make_batch(p4runtime_here={"simple_switch_grpc": "/bin/true"})) is None
 
 
-def test_a_python_without_the_client_s_library_is_named_with_the_cure(monkeypatch):
-    def missing(name):
+def test_a_missing_library_is_reported_with_the_cure(monkeypatch):
+    def refuse(name):
         raise ModuleNotFoundError("No module named 'finsy'", name="finsy")
 
-    monkeypatch.setattr(p4runtime.importlib, "import_module", missing)
-    said = problem_with(batch(p4runtime=ACCESS))
-    assert "has no module finsy, by which P4Runtime is spoken; install finsy for it (" in said
-    assert "or name the directory that has it as `modules` of nagi_p4runtime" in said
+    monkeypatch.setattr(p4runtime.importlib, "import_module", refuse)
+    problem = find_problem(make_batch(p4runtime=ACCESS))
+    assert (
+        "has no module finsy, which the P4Runtime client needs; install finsy for it (" in problem
+    )
+    assert "or name the directory that has it as `modules` of nagi_p4runtime" in problem
 
 
-def test_whether_the_switch_answers_is_seen():
+def test_the_facts_report_whether_the_switch_answers():
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        found = p4runtime.facts(P4RuntimeAccess.from_json({"address": address}))
-    assert found.problem is None and "finsy" in found.version
-    gone = p4runtime.facts(P4RuntimeAccess.from_json({"address": address}))
-    assert gone.problem.startswith(f"nobody answers at {address}: ")
-    assert gone.problem.endswith("server, or correct `address` of nagi_p4runtime")
+        facts = p4runtime.describe_switch(P4RuntimeAccess.from_json({"address": address}))
+    assert facts.problem is None and "finsy" in facts.version
+    facts = p4runtime.describe_switch(P4RuntimeAccess.from_json({"address": address}))
+    assert facts.problem.startswith(f"nothing answers at {address}: ")
+    assert facts.problem.endswith("server, or correct `address` of nagi_p4runtime")
 
 
 def test_ports_have_the_numbers_of_the_switch():
-    node = RunPlan.from_json(plan_with(target="p4runtime")).node("N")
+    node = RunPlan.from_json(make_switch_plan(target="p4runtime")).node("N")
     access = P4RuntimeAccess.from_json(ACCESS)
-    numbers = [port.number for port in p4runtime.with_ports(node, access).switch.ports]
+    numbers = [port.number for port in p4runtime.renumber_ports(node, access).switch.ports]
     assert numbers == [17, 400]
-    assert p4runtime.with_ports(node, None) is node
-    assert p4runtime.with_ports(node, P4RuntimeAccess.from_json({"address": "a:1"})) is node
+    assert p4runtime.renumber_ports(node, None) is node
+    assert p4runtime.renumber_ports(node, P4RuntimeAccess.from_json({"address": "a:1"})) is node
     some = P4RuntimeAccess.from_json(ACCESS | {"ports": {"wired": 17}})
     with pytest.raises(RuntimeError, match=r"nagi_p4runtime.ports of the inventory has no link ra"):
-        p4runtime.with_ports(node, some)
+        p4runtime.renumber_ports(node, some)
 
 
-def test_a_controller_is_told_where_the_switch_is():
-    plan = RunPlan.from_json(plan_with(target="p4runtime", p4info="# P4Info"))
+def test_a_controller_gets_the_address_of_the_switch():
+    plan = RunPlan.from_json(make_switch_plan(target="p4runtime", p4info="# P4Info"))
     access = P4RuntimeAccess.from_json(ACCESS)
-    node = p4runtime.with_ports(plan.node("N"), access)
-    found = controller_facts(plan, node, node.switch.own, INTERFACES, MACS, access).to_json()
-    assert found["p4runtime"] == {"address": "10.0.0.9:9559", "device_id": 3}
-    assert found["control_socket"] is None and found["thrift_port"] is None
-    assert [port["number"] for port in found["ports"]] == [17, 400]
-    assert [route["port"] for route in found["routes"]] == [17, 400]
-    here = controller_facts(plan, node, node.switch.own, INTERFACES, MACS).to_json()
+    node = p4runtime.renumber_ports(plan.node("N"), access)
+    facts = build_controller_facts(plan, node, node.switch.own, INTERFACES, MACS, access).to_json()
+    assert facts["p4runtime"] == {"address": "10.0.0.9:9559", "device_id": 3}
+    assert facts["control_socket"] is None and facts["thrift_port"] is None
+    assert [port["number"] for port in facts["ports"]] == [17, 400]
+    assert [route["port"] for route in facts["routes"]] == [17, 400]
+    here = build_controller_facts(plan, node, node.switch.own, INTERFACES, MACS).to_json()
     assert here["p4runtime"] == {"address": "127.0.0.1:9559", "device_id": 1}
 
 
-def test_what_a_switch_had_counted_before_is_not_the_run_s():
-    def counted(more):
+def test_counts_from_before_the_run_are_subtracted():
+    def make_counters(increase):
         ports = [
-            {"number": number, "received": 10 + more, "sent": 7, "lost": more, "marked": 0}
+            {"number": number, "received": 10 + increase, "sent": 7, "lost": increase, "marked": 0}
             for number in (17, 400)
         ]
         return {
             "ports": ports,
-            "drops": {"no route": 4 + more},
-            "told": {"too big": more},
+            "drops": {"no route": 4 + increase},
+            "told": {"too big": increase},
             "from_controller": 0,
         }
 
-    found = p4runtime.difference(counted(5), counted(0), [1, 2]).to_json()
-    assert found["ports"][1] == {"number": 2, "received": 5, "sent": 0, "lost": 5, "marked": 0}
-    assert found["drops"] == {"no route": 5}
+    difference = p4runtime.subtract_counters(make_counters(5), make_counters(0), [1, 2]).to_json()
+    assert difference["ports"][1] == {"number": 2, "received": 5, "sent": 0, "lost": 5, "marked": 0}
+    assert difference["drops"] == {"no route": 5}
 
 
 def test_a_pipeline_has_the_p4info_of_its_program():
-    own = RunPlan.from_json(plan_with(p4info="# P4Info")).node("N")
-    assert pipeline_of(own).p4info() == b"# P4Info"
-    plan = plan_with()
+    own = RunPlan.from_json(make_switch_plan(p4info="# P4Info")).node("N")
+    assert make_pipeline(own).read_p4info() == b"# P4Info"
+    plan = make_switch_plan()
     switch = plan["nodes"][0]["switch"]
     del switch["own"]
     edge = RunPlan.from_json(plan).node("N")
-    assert pipeline_of(edge).p4info() == (P4 / "edge.p4info.txtpb").read_bytes()
+    assert make_pipeline(edge).read_p4info() == (P4 / "edge.p4info.txtpb").read_bytes()
 
 
 @pytest.fixture
 def host(namespaces):
-    """A node with two links, and the far ends of these."""
+    """Return namespaces: a node with two links, and the far ends of the links."""
     namespaces.add("host", "S", "D")
     for name, far in (("eth0", "S"), ("eth1", "D")):
         namespaces.join(("host", name), (far, "eth0"))
@@ -146,9 +149,9 @@ batch = Batch.from_json(json.load(open({batch!r})))
 plan = batch.runs[0].plan
 directory = os.path.join(batch.spool, "run")
 os.makedirs(directory, exist_ok=True)
-running = switches.started(Job(batch), plan, plan.node("N"), directory, time.time())
-running.begin()
-running.look()
+running = switches.start_switch(Job(batch), plan, plan.node("N"), directory, time.time())
+running.set_up()
+running.check()
 running.finish()
 running.kill()
 """
@@ -157,20 +160,20 @@ running.kill()
 @pytest.mark.skipif(
     not executable("nagi-switch").exists(), reason="no nagi-switch: `make` builds it"
 )
-def test_a_switch_of_the_inventory_is_given_its_pipeline_or_cleared(host, tmp_path):
-    """Another program's switch, whose ports have other numbers: nagi-switch and its server."""
+def test_a_switch_of_the_inventory_gets_its_pipeline_or_is_cleared(host, tmp_path):
+    """nagi-switch and nagi-p4runtime play a foreign switch, whose ports have other numbers."""
     ports = [{"number": 17, "interface": "eth0"}, {"number": 400, "interface": "eth1"}]
     settings = {"schema_version": 1, "seed": 1, "pipeline": str(P4 / "edge.json"), "ports": ports,
                 "control_socket": "switch.sock"}  # fmt: skip
     (tmp_path / "switch.json").write_text(json.dumps(settings))
-    switch = start(host, tmp_path, executable("nagi-switch"), "run", "switch.json")
-    until(lambda: (tmp_path / "switch.sock").exists(), switch)
-    server = start(
+    switch = start_program(host, tmp_path, executable("nagi-switch"), "run", "switch.json")
+    wait_until(lambda: (tmp_path / "switch.sock").exists(), switch)
+    server = start_program(
         host, tmp_path, sys.executable, "-m", "nagi_p4runtime", "--switch", "nagi:switch.sock",
         "--device-id", "3",
     )  # fmt: skip
     assert "device 3 at 127.0.0.1:9559" in server.stdout.readline()
-    plan = plan_with(target="p4runtime")
+    plan = make_switch_plan(target="p4runtime")
     del plan["nodes"][0]["switch"]["own"]
     plan["nodes"][0]["switch"] |= {"pipeline": "edge", "sha256": sha256_of(P4 / "edge.json")}
     with NagiSwitch(str(tmp_path / "switch.sock")) as control:
@@ -178,7 +181,7 @@ def test_a_switch_of_the_inventory_is_given_its_pipeline_or_cleared(host, tmp_pa
         for pipeline in ("set", "running"):
             access = ACCESS | {"address": "127.0.0.1:9559", "pipeline": pipeline,
                                "modules": sysconfig.get_path("purelib")}  # fmt: skip
-            given = batch_json(
+            given = make_batch_json(
                 tmp_path, plan, node="N", p4runtime=access,
                 interfaces={"wired": "eth0", "radio": "eth1"},
             )  # fmt: skip
@@ -190,25 +193,25 @@ def test_a_switch_of_the_inventory_is_given_its_pipeline_or_cleared(host, tmp_pa
             read = control.perform({"op": "table_read", "table": edge.IPV4_ROUTES})["entries"]
             assert sorted(entry["data"][0] for entry in read) == [17, 400]
             handles = [entry["handle"] for entry in read]
-            assert before is None or before != handles  # they were removed, and made again
+            assert before is None or before != handles  # the entries were removed and added again
             before = handles
             record = json.loads((tmp_path / "spool" / "run" / "switch.json").read_text())
             assert record["version"] == "the switch at 127.0.0.1:9559"
             counted = record["counters"]["ports"]
             assert [port["number"] for port in counted] == [1, 2]
-            # Nobody sent anything while it was looked at.
+            # Nothing was sent during the run.
             assert {port["sent"] for port in counted} == {0}
     for process in (server, switch):
         process.communicate()
 
 
-def start(host, directory, *command):
-    """A program that runs until communicate() is called."""
+def start_program(host, directory, *command):
+    """Start a program that runs until communicate() is called."""
     words = " ".join(map(str, command))
     return host.start("host", "sh", "-c", f"cd {directory} && {words} & read end; kill $!")
 
 
-def until(condition, process, timeout_s=30):
+def wait_until(condition, process, timeout_s=30):
     end = time.monotonic() + timeout_s
     while not condition():
         assert process.poll() is None and time.monotonic() < end, process.communicate()[0]

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An emulator some of whose links are radios: what nagi-sdr is told, which program is run, and what
-is said where there is none."""
+"""An emulator with links that are radios: nagi-sdr's configuration, start and absence."""
 
 from __future__ import annotations
 
@@ -8,10 +7,10 @@ import json
 import sys
 
 import pytest
-from agent_inputs import batch_json, plan_json
+from agent_inputs import make_batch_json, make_plan_json
 from nagi_agent import inspection
 from nagi_agent.contracts import Batch, RunPlan
-from nagi_agent.emulator import Emulator, configuration, problem_with
+from nagi_agent.emulator import Emulator, build_configuration, find_problem
 
 DIRECTION = {
     "rate_bps": 2_000_000,
@@ -54,21 +53,21 @@ WIRELESS = {
 ENDS = {"wired": ("wired.a", "wired.b"), "wireless": ("wireless.a", "wireless.b")}
 
 
-def plan_of(*links: dict) -> RunPlan:
-    return RunPlan.from_json(plan_json(links=list(links)))
+def make_plan(*links: dict) -> RunPlan:
+    return RunPlan.from_json(make_plan_json(links=list(links)))
 
 
-PLAN, PLAIN = plan_of(WIRED, WIRELESS), plan_of(WIRED)
+PLAN, PLAIN = make_plan(WIRED, WIRELESS), make_plan(WIRED)
 
 
-def test_nagi_sdr_is_told_what_the_plan_says():
-    found = configuration(PLAN, ENDS, 1000.5, virtual=True)
-    assert found["transmissions"] == "transmissions.bin"
-    assert found["control_socket"] == "nagi-link.sock"
-    assert found["virtual_time"] is True
-    wired, wireless = found["links"]
+def test_nagi_sdr_gets_the_radios_of_the_plan():
+    configuration = build_configuration(PLAN, ENDS, 1000.5, virtual=True)
+    assert configuration["transmissions"] == "transmissions.bin"
+    assert configuration["control_socket"] == "nagi-link.sock"
+    assert configuration["virtual_time"] is True
+    wired, wireless = configuration["links"]
     assert "radio" not in wired
-    # What is null in the plan is left out.
+    # Keys that are null in the plan are left out.
     forward = {
         key: value for key, value in WIRELESS["radio"]["forward"].items() if value is not None
     }
@@ -79,24 +78,24 @@ def test_nagi_sdr_is_told_what_the_plan_says():
     assert "arq" not in wireless["backward"]
 
 
-def test_without_radios_nothing_is_told_of_them():
-    found = configuration(PLAIN, ENDS, 1000.5)
-    assert "transmissions" not in found
-    assert list(found["links"][0]) == ["name", "id", "a", "b", "forward", "backward"]
+def test_a_configuration_without_radios_has_no_such_keys():
+    configuration = build_configuration(PLAIN, ENDS, 1000.5)
+    assert "transmissions" not in configuration
+    assert list(configuration["links"][0]) == ["name", "id", "a", "b", "forward", "backward"]
     arq = {"retries": 1, "feedback_ns": 1}
     repeating = {**WIRED, "backward": {**WIRED["backward"], "arq": arq}}
-    with_arq = configuration(plan_of(repeating), ENDS, 0.0)
+    with_arq = build_configuration(make_plan(repeating), ENDS, 0.0)
     assert with_arq["transmissions"] == "transmissions.bin"
 
 
 SERVER = f"""#!{sys.executable}
 import json, os, signal, socket, sys, time
 time.sleep(float(os.environ.get("SLOW", "0")))
-told = json.load(open(sys.argv[2]))
+configuration = json.load(open(sys.argv[2]))
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 open("ran", "w").write(" ".join([sys.argv[0], sys.argv[2], os.environ.get("NAGI_LINK", "-")]))
 server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-server.bind(told["control_socket"])
+server.bind(configuration["control_socket"])
 server.listen()
 while True:
     signal.pause()
@@ -105,14 +104,14 @@ while True:
 
 @pytest.fixture
 def programs(tmp_path):
-    """Doubles of both programs, which listen where they are told."""
-    made = []
+    """Doubles of both programs, which listen at the configured socket."""
+    paths = []
     for name in ("nagi-link", "nagi-sdr"):
         program = tmp_path / name
         program.write_text(SERVER)
         program.chmod(0o755)
-        made.append(str(program))
-    return made
+        paths.append(str(program))
+    return paths
 
 
 @pytest.mark.parametrize(("plan", "name"), [(PLAN, "nagi-sdr"), (PLAIN, "nagi-link")])
@@ -125,18 +124,18 @@ def test_a_plan_with_a_radio_is_run_by_nagi_sdr(programs, tmp_path, plan, name):
         running.stop()
     finally:
         running.kill()
-    told_by_environment = programs[0] if name == "nagi-sdr" else "-"
+    expected_link = programs[0] if name == "nagi-sdr" else "-"
     ran = (directory / "ran").read_text()
-    assert ran == f"{tmp_path / name} {name}.json {told_by_environment}"
-    told = json.loads((directory / f"{name}.json").read_text())
-    assert told == configuration(plan, ENDS, 1000.5, virtual=True)
+    assert ran == f"{tmp_path / name} {name}.json {expected_link}"
+    configuration = json.loads((directory / f"{name}.json").read_text())
+    assert configuration == build_configuration(plan, ENDS, 1000.5, virtual=True)
     assert running.socket == str(directory / "nagi-link.sock")
 
 
-def test_gnu_radio_has_longer_to_start(programs, tmp_path, monkeypatch):
-    # Whoever waits less than the double sleeps gives up, on any machine.
+def test_nagi_sdr_has_more_time_to_start(programs, tmp_path, monkeypatch):
+    # A timeout that is shorter than the double's sleep expires on any machine.
     monkeypatch.setenv("SLOW", "0.5")
-    monkeypatch.setattr("nagi_agent.emulator.A_LINK_TIMEOUT_S", 0.0)
+    monkeypatch.setattr("nagi_agent.emulator.LINK_TIMEOUT_S", 0.0)
     for number, (plan, starts) in enumerate(((PLAN, True), (PLAIN, False))):
         directory = tmp_path / f"run{number}"
         directory.mkdir()
@@ -151,7 +150,7 @@ def test_gnu_radio_has_longer_to_start(programs, tmp_path, monkeypatch):
             running.kill()
 
 
-def test_a_radio_that_ends_says_who_it_was(tmp_path):
+def test_the_message_of_a_failed_start_names_nagi_sdr(tmp_path):
     program = tmp_path / "nagi-sdr"
     program.write_text("#!/bin/sh\necho 'no module named gnuradio' >&2\nexit 2\n")
     program.chmod(0o755)
@@ -160,33 +159,33 @@ def test_a_radio_that_ends_says_who_it_was(tmp_path):
         running.wait_until_ready()
 
 
-def test_no_other_program_takes_its_place(programs, tmp_path):
+def test_a_radio_needs_nagi_sdr(programs, tmp_path):
     with pytest.raises(RuntimeError, match="the batch names no nagi-sdr"):
         Emulator(programs[0], None, PLAN, ENDS, 0.0, str(tmp_path))
 
 
-def test_what_keeps_links_from_being_radios_is_said_with_its_cure(programs, tmp_path):
-    assert problem_with([PLAIN], None) is None
-    assert problem_with([PLAN], programs[1]) is None
+def test_a_missing_nagi_sdr_is_reported_with_its_cure(programs, tmp_path):
+    assert find_problem([PLAIN], None) is None
+    assert find_problem([PLAN], programs[1]) is None
     missing = str(tmp_path / "missing" / "nagi-sdr")
-    assert problem_with([PLAIN, PLAN, PLAN], missing) == (
+    assert find_problem([PLAIN, PLAN, PLAN], missing) == (
         f"link wireless is a radio, and there is no {missing}; install GNU Radio and nagi-sdr with "
         "`make sdr`"
     )
-    said = problem_with([PLAN, plan_of({**WIRELESS, "name": "satellite"})], None)
-    assert said.startswith(
+    problem = find_problem([PLAN, make_plan({**WIRELESS, "name": "satellite"})], None)
+    assert problem.startswith(
         "links wireless, satellite are radios, and there is no nagi-sdr; install"
     )
 
 
-def test_an_emulator_is_asked_before_the_first_run(programs, tmp_path):
-    def problems(**changes) -> list[str]:
-        plan = plan_json(links=[WIRED, WIRELESS])
-        batch = batch_json(tmp_path, plan, is_emulator=True, nagi_link=programs[0], **changes)
-        return inspection.problems(Batch.from_json(batch))
+def test_a_missing_nagi_sdr_is_reported_before_the_first_run(programs, tmp_path):
+    def find_problems(**changes) -> list[str]:
+        plan = make_plan_json(links=[WIRED, WIRELESS])
+        batch = make_batch_json(tmp_path, plan, is_emulator=True, nagi_link=programs[0], **changes)
+        return inspection.find_problems(Batch.from_json(batch))
 
-    assert [said for said in problems() if "is a radio" in said] == [
+    assert [problem for problem in find_problems() if "is a radio" in problem] == [
         "link wireless is a radio, and there is no nagi-sdr; install GNU Radio and nagi-sdr with "
         "`make sdr`"
     ]
-    assert not any("radio" in each for each in problems(nagi_sdr=programs[1]))
+    assert not any("radio" in problem for problem in find_problems(nagi_sdr=programs[1]))

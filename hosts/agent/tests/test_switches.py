@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node that is a switch: what its program is told, what keeps a host from being one, and what its
-neighbours are."""
+"""A node that is a switch: its settings, problems of the host, and the bmv2 service."""
 
 from __future__ import annotations
 
@@ -8,10 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
-from agent_inputs import batch_json, plan_json
-from nagi_agent import standing
+from agent_inputs import make_batch_json, make_plan_json
+from nagi_agent import bmv2_service
 from nagi_agent.contracts import Batch, RunPlan
-from nagi_agent.switches import bmv2_queues, configuration, edge_node, problem_with, seed_of
+from nagi_agent.switch_settings import build_bmv2_queues, build_configuration, derive_seed
+from nagi_agent.switches import find_problem, find_switch
 from nagi_contracts.paths import AGENT, FPGA, P4_CONTROL
 
 WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}:{FPGA}"
@@ -31,7 +31,7 @@ NODE_JSON = {
         ],
     },
 }
-PLAN_JSON = plan_json(
+PLAN_JSON = make_plan_json(
     seed=2008,
     switch_target="nagi",
     nodes=[{"name": "S", "kind": "host", "sysctls": {}, "routes": []}, NODE_JSON],
@@ -52,9 +52,9 @@ PLAN = RunPlan.from_json(PLAN_JSON)
 NODE = PLAN.node("N")
 
 
-def test_nagi_switch_is_told_what_the_plan_says():
-    found = configuration(PLAN, NODE, INTERFACES, 1000.5, virtual=True)
-    assert found["ports"] == [
+def test_nagi_switch_gets_the_ports_of_the_plan():
+    configuration = build_configuration(PLAN, NODE, INTERFACES, 1000.5, virtual=True)
+    assert configuration["ports"] == [
         {"number": 1, "interface": "eth0"},
         {
             "number": 2,
@@ -64,19 +64,19 @@ def test_nagi_switch_is_told_what_the_plan_says():
             "depth_packets": 20,
         },
     ]
-    assert found["epoch_realtime_ns"] == 1_000_500_000_000
-    assert found["virtual_time"] is True
+    assert configuration["epoch_realtime_ns"] == 1_000_500_000_000
+    assert configuration["virtual_time"] is True
 
 
-def test_switches_draw_other_numbers_than_each_other_and_the_emulator():
-    seeds = {seed_of(PLAN, "N"), seed_of(PLAN, "M"), PLAN.seed}
+def test_seeds_of_switches_and_emulator_differ():
+    seeds = {derive_seed(PLAN, "N"), derive_seed(PLAN, "M"), PLAN.seed}
     assert len(seeds) == 3
     assert all(0 <= seed < 2**63 for seed in seeds)
-    assert seed_of(PLAN, "N") == seed_of(RunPlan.from_json(PLAN_JSON), "N")
+    assert derive_seed(PLAN, "N") == derive_seed(RunPlan.from_json(PLAN_JSON), "N")
 
 
-def test_bmv2_has_queues_in_packets_and_it_is_said():
-    queues, notices = bmv2_queues(NODE)
+def test_bmv2_has_queues_in_packets_and_a_notice_about_it():
+    queues, notices = build_bmv2_queues(NODE)
     assert queues == [
         {"op": "queue_set", "port": 1, "depth_packets": 1_000_000},
         {"op": "queue_set", "port": 2, "depth_packets": 20, "rate_pps": 2000},
@@ -86,24 +86,25 @@ def test_bmv2_has_queues_in_packets_and_it_is_said():
     assert "0.5 ms before" in notice
 
 
-def batch(node="N", plan=PLAN_JSON, **changes) -> Batch:
-    return Batch.from_json(batch_json(Path(), plan, node=node, **changes))
+def make_batch(node="N", plan=PLAN_JSON, **changes) -> Batch:
+    return Batch.from_json(make_batch_json(Path(), plan, node=node, **changes))
 
 
-def test_what_keeps_a_host_from_being_a_switch_is_said_with_its_cure(tmp_path):
-    assert problem_with(batch("S")) is None
-    assert problem_with(batch(nagi_switch="/bin/true")) is None
-    said = problem_with(batch(nagi_switch="/proc/nowhere/nagi-switch"))
-    assert said == "there is no /proc/nowhere/nagi-switch; build it with `make`"
+def test_a_host_that_cannot_be_the_switch_is_reported_with_the_cure(tmp_path):
+    assert find_problem(make_batch("S")) is None
+    assert find_problem(make_batch(nagi_switch="/bin/true")) is None
+    problem = find_problem(make_batch(nagi_switch="/proc/nowhere/nagi-switch"))
+    assert problem == "there is no /proc/nowhere/nagi-switch; build it with `make`"
     (tmp_path / "nagi-switch").write_text("#!/bin/sh\necho libxdp.so.1: not found >&2; exit 127\n")
     (tmp_path / "nagi-switch").chmod(0o755)
-    said = problem_with(batch(nagi_switch=str(tmp_path / "nagi-switch")))
-    assert "does not run" in said and "libxdp.so.1: not found; provision this host with" in said
-    bmv2 = batch(
+    problem = find_problem(make_batch(nagi_switch=str(tmp_path / "nagi-switch")))
+    assert "does not run" in problem
+    assert "libxdp.so.1: not found; provision this host with" in problem
+    bmv2 = make_batch(
         plan=PLAN_JSON | {"switch_target": "bmv2"}, simple_switch="/proc/nowhere/simple_switch"
     )
-    assert "there is no /proc/nowhere/simple_switch; install bmv2" in problem_with(bmv2)
-    assert edge_node(PLAN, "S") is None and edge_node(PLAN, "N") is NODE
+    assert "there is no /proc/nowhere/simple_switch; install bmv2" in find_problem(bmv2)
+    assert find_switch(PLAN, "S") is None and find_switch(PLAN, "N") is NODE
 
 
 @pytest.fixture
@@ -116,63 +117,65 @@ def host(namespaces):
 CODE = """
 import json
 from nagi_agent.contracts import RunPlan
-from nagi_agent.switches import macs
+from nagi_agent.switch_settings import read_macs
 plan = RunPlan.from_json(json.load(open({plan!r})))
 try:
-    print(json.dumps(macs(plan, "N", {{"wired": "eth0"}})))
+    print(json.dumps(read_macs(plan, "N", {{"wired": "eth0"}})))
 except RuntimeError as error:
     print(error)
 """
 
 
-def test_entries_have_the_addresses_of_interfaces_and_permanent_neighbours(host, tmp_path):
+def test_macs_are_those_of_interfaces_and_permanent_neighbours(host, tmp_path):
     file = Path(tmp_path) / "plan.json"
     file.write_text(json.dumps(PLAN_JSON))
 
-    def found() -> str:
+    def run_code() -> str:
         code = CODE.format(plan=str(file))
         return host.run("host", "env", WITH_AGENT, "/usr/bin/python3", "-c", code).strip()
 
-    said = "interface eth0: no permanent neighbour 198.18.0.1; provision the host again"
-    assert found() == said
+    message = "interface eth0: no permanent neighbour 198.18.0.1; provision the host again"
+    assert run_code() == message
     far = "02:00:00:00:00:0a"
     words = f"ip neighbour add 198.18.0.1 lladdr {far} dev eth0 nud permanent".split()
     host.run("host", *words)
     own = host.run("host", "cat", "/sys/class/net/eth0/address").strip()
-    assert json.loads(found()) == {"wired": [own, far]}
+    assert json.loads(run_code()) == {"wired": [own, far]}
 
 
 SERVE = """
 import socket, sys
-from nagi_agent.loopback import OnLoopback
+from nagi_agent.loopback import LoopbackGuard
 family, port = socket.AddressFamily[sys.argv[1]], int(sys.argv[2])
-guard = OnLoopback(9090)
+guard = LoopbackGuard(9090)
 with socket.create_server(("", port), family=family, dualstack_ipv6=family != socket.AF_INET) as it:
     guard.close()
     print("listening", flush=True)
     sys.stdin.read()
 """
-ASK = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)"
+CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)"
 
 
 @pytest.mark.parametrize("family", ["AF_INET", "AF_INET6"])
-def test_a_server_that_listens_everywhere_is_kept_to_its_host(host, family):
-    """bmv2's, whose port is 9090; any other server stays as it is."""
+def test_the_guard_keeps_a_server_to_127_0_0_1(host, family):
+    """bmv2's server listens at port 9090. Other servers are not affected."""
     host.run("host", "ip", "address", "add", "10.1.0.1/30", "dev", "eth0")
     host.run("peer", "ip", "address", "add", "10.1.0.2/30", "dev", "eth0")
     python = ("env", WITH_AGENT, "/usr/bin/python3", "-c")
     servers = [host.start("host", *python, SERVE, family, port) for port in ("9090", "9091")]
     for server in servers:
         assert server.stdout.readline() == "listening\n", server.communicate()[0]
-    host.run("host", *python, ASK, "127.0.0.1", "9090")
-    host.run("peer", *python, ASK, "10.1.0.1", "9091")
+    host.run("host", *python, CONNECT, "127.0.0.1", "9090")
+    host.run("peer", *python, CONNECT, "10.1.0.1", "9091")
     for namespace in ("peer", "host"):
-        assert "ConnectionRefusedError" in host.fail(namespace, *python, ASK, "10.1.0.1", "9090")
+        assert "ConnectionRefusedError" in host.fail(
+            namespace, *python, CONNECT, "10.1.0.1", "9090"
+        )
     for server in servers:
         server.communicate()
 
 
-STANDING = {
+SERVICE = {
     "schema_version": 1,
     "pipeline": __file__,
     "ports": [{"number": 1, "interface": "lo", "rate_pps": 100}],
@@ -180,7 +183,7 @@ STANDING = {
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"schema_version": 2}, "schema_version: it is not 1"),
         ({"seed": 1}, "seed: bmv2 has no such setting; leave it out, or use nagi-switch"),
@@ -200,23 +203,23 @@ STANDING = {
         ),
     ],
 )
-def test_what_a_permanent_bmv2_cannot_be_told_is_refused_by_name(tmp_path, changes, said):
+def test_the_bmv2_service_refuses_settings_by_their_keys(tmp_path, changes, message):
     path = tmp_path / "switch.json"
-    path.write_text(json.dumps(STANDING))
-    assert standing.configuration(str(path)) == STANDING
-    path.write_text(json.dumps(STANDING | changes))
-    with pytest.raises(ValueError, match=rf"{path}: {said}"):
-        standing.configuration(str(path))
+    path.write_text(json.dumps(SERVICE))
+    assert bmv2_service.read_configuration(str(path)) == SERVICE
+    path.write_text(json.dumps(SERVICE | changes))
+    with pytest.raises(ValueError, match=rf"{path}: {message}"):
+        bmv2_service.read_configuration(str(path))
 
 
-def test_operations_have_a_place_and_broken_ones_are_refused_there(tmp_path):
+def test_operations_are_located_by_line_and_wrong_ones_are_refused(tmp_path):
     path = tmp_path / "entries.jsonl"
     path.write_text('{"op": "table_clear", "table": "t"}\n\n{"table": "t"}\n')
-    found = standing.entries(str(path))
-    assert next(found) == (f"{path}:1", {"op": "table_clear", "table": "t"})
+    entries = bmv2_service.read_entries(str(path))
+    assert next(entries) == (f"{path}:1", {"op": "table_clear", "table": "t"})
     with pytest.raises(ValueError, match=f"{path}:3: op: it is missing"):
-        next(found)
+        next(entries)
     path.write_text("{")
     with pytest.raises(ValueError, match=f"{path}:1: it is no JSON"):
-        next(standing.entries(str(path)))
-    assert list(standing.entries(None)) == []
+        next(bmv2_service.read_entries(str(path)))
+    assert list(bmv2_service.read_entries(None)) == []

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What our TCP schemes cost beside the kernel's own: `make bench-tcp`.
+"""Measure the cost of nagi's TCP schemes, compared with the kernel's own: `make bench-tcp`.
 
     bench_tcp.py [throughput] [cpu] [flows] [--schemes A,B] [--seconds N] [--rounds N] [--flows N]
                  [--json FILE]
 
-throughput  one flow over a path that limits nothing, and the machine's processor time for an ACK,
-            beside newreno's (the kernel's reno without SACK) right before or after; what others
-            than the benchmark disturbed is left out, and without half of it there is no verdict
-cpu         how long the scheme's eBPF programs run for an ACK, by the kernel's own count
-flows       many flows at once: all of them get something through
+throughput  one flow over a path without a rate limit: the rate, and the machine's processor time
+            per ACK. Each trial is compared with a trial of newreno (the kernel's reno without SACK)
+            immediately before or after. Trials during which other programs used the processors are
+            left out. If they are more than half of all, there is no verdict.
+cpu         run time of the scheme's eBPF programs per ACK, as the kernel counts it
+flows       many flows at once: each of them must transfer data
 
-Schemes take turns; a ratio is the median of the rounds' ratios. In the end nothing of ours is left
-in the kernel.
+In each round every scheme has one trial. A ratio is the median of the rounds' ratios. At the end
+the benchmark checks that nothing of nagi is left in the kernel.
 
 Exit status: 0 all targets met, 1 some missed, 2 the benchmark cannot run here.
 """
@@ -37,34 +38,35 @@ from bench_report import Row, machine, report, verdict
 from bpf_objects import RunTime, ours, run_times, timed, wait_until_gone
 from nagi.plan.schemes import loaded, schemes
 from nagi_contracts.paths import executable, scheme_object
-from tcp_lab import NETWORKS, TcpLab, Trial, held
+from tcp_lab import NETWORKS, TcpLab, Trial, register_scheme
 
-DISTURBED = "disturbed"  # others were at work: no verdict
-LEAST_RATIO = 0.95  # of newreno's throughput
-ASKED = ("vegas", "westwood", "tahoe")
+DISTURBED = "disturbed"  # other programs used the processors: no verdict
+MIN_RATIO = 0.95  # of newreno's throughput
+WITH_TARGET = ("vegas", "westwood", "tahoe")
 REFERENCE = "newreno"
 OURS = {name: scheme.object for name, scheme in schemes().items() if scheme.object}
-# Vegas that takes nothing for a queue: what it costs then is the code's, not the definition's.
+# With these limits Vegas never sees a queue. Its cost is then that of its code, and not that of the
+# small window that its definition demands.
 UNBOUND = "vegas, all limits at 1000"
 UNBOUND_SETS = ("alpha=1000", "beta=1000", "gamma=1000")
 
 NOTES = """\
-Processor time is the whole machine's, of all processors, both hosts and the traffic programs; so it
-is worth something only if nothing else runs ("disturbed": something did). An ACK stands for a few
-kB of Vegas's, else for a hundred and more. A run time is that of the programs alone, with what it
-takes to take the time.
+Processor time is that of the whole machine: all processors, both hosts and the traffic programs. It
+is meaningful only if nothing else runs ("disturbed" means that something did). With Vegas an ACK
+acknowledges a few kB, with the other schemes 100 kB and more. A run time is that of the eBPF
+programs alone, including the time that the measurement takes.
 
-Vegas keeps at most beta segments in queues, and on a path without delay the hosts' own work is the
-queue: its window stays at a few segments by definition. With its limits out of reach it shows what
-the program costs."""
+Vegas keeps at most beta segments in queues. On a path without delay the processing in the hosts
+counts as a queue, so its window stays at a few segments by definition. With limits of 1000 segments
+the result shows the cost of the program itself."""
 
 
 @dataclass
 class Bench:
-    """What all parts of the benchmark share."""
+    """The lab, the options and the results, which all parts of the benchmark use."""
 
     lab: TcpLab
-    schemes: dict[str, str]  # programs by name
+    schemes: dict[str, str]  # scheme -> name of its object
     seconds: float
     rounds: int
     flows: int
@@ -72,34 +74,39 @@ class Bench:
     details: dict[str, Any]
 
 
-def progress(text: str) -> None:
+def report_progress(text: str) -> None:
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
-def kernel_name(number: int) -> str:
-    """Nobody else's."""
+def make_kernel_name(number: int) -> str:
+    """Return a name for a congestion control that no other process uses."""
     return f"bench{number}_{os.getpid()}"
 
 
 @contextmanager
-def all_held(chosen: dict[str, str]) -> Iterator[dict[str, str]]:
-    """The schemes to be compared; what the kernel calls them."""
+def register_all(chosen: dict[str, str]) -> Iterator[dict[str, str]]:
+    """Register the schemes to compare, and give their names in the kernel, by scheme.
+
+    Vegas is registered a second time, with limits that it never reaches.
+    """
     with ExitStack() as stack:
         names: dict[str, str] = {}
         for scheme, program in chosen.items():
-            names[scheme] = stack.enter_context(held(program, kernel_name(len(names))))
+            kernel_name = make_kernel_name(len(names))
+            names[scheme] = stack.enter_context(register_scheme(program, kernel_name))
             if program == "vegas":
-                unbound = held(program, kernel_name(len(names)), *UNBOUND_SETS)
+                kernel_name = make_kernel_name(len(names))
+                unbound = register_scheme(program, kernel_name, *UNBOUND_SETS)
                 names[UNBOUND] = stack.enter_context(unbound)
         yield names
 
 
-# --- throughput, and processor time for an ACK ---------------------------------------------------
+# --- throughput, and processor time per ACK ------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Pair:
-    """A trial of ours, and one of the reference beside it."""
+class TrialPair:
+    """A trial of a scheme, and a trial of the reference immediately before or after."""
 
     own: Trial
     reference: Trial
@@ -118,47 +125,55 @@ class Pair:
 
 
 def measure_throughput(bench: Bench) -> None:
+    """Compare throughput and processor time of each scheme with the reference's."""
     reference = str(schemes()[REFERENCE].kernel)
     details: dict[str, Any] = {}
-    with all_held(bench.schemes) as names:
+    with register_all(bench.schemes) as names:
         for path in NETWORKS:
-            done: dict[str, list[Pair]] = {scheme: [] for scheme in names}
+            pairs_by_scheme: dict[str, list[TrialPair]] = {scheme: [] for scheme in names}
             for number in range(bench.rounds):
-                progress(f"throughput, {path}: round {number + 1} of {bench.rounds}")
+                report_progress(f"throughput, {path}: round {number + 1} of {bench.rounds}")
                 for scheme, name in names.items():
                     order = (name, reference) if number % 2 else (reference, name)
-                    trials = {each: bench.lab.trial(path, each, bench.seconds) for each in order}
-                    done[scheme].append(Pair(trials[name], trials[reference]))
-            for scheme, pairs in done.items():
+                    trials = {
+                        control: bench.lab.run_trial(path, control, bench.seconds)
+                        for control in order
+                    }
+                    pairs_by_scheme[scheme].append(TrialPair(trials[name], trials[reference]))
+            for scheme, pairs in pairs_by_scheme.items():
                 _report_throughput(bench, path, scheme, pairs)
             details[path] = {
                 scheme: [
                     {"own": pair.own.to_json(), REFERENCE: pair.reference.to_json()}
                     for pair in pairs
                 ]
-                for scheme, pairs in done.items()
+                for scheme, pairs in pairs_by_scheme.items()
             }
     bench.details["throughput"] = details
 
 
-def _report_throughput(bench: Bench, path: str, scheme: str, pairs: list[Pair]) -> None:
-    """From the pairs that nobody disturbed, if they are half of them; else there is no verdict."""
+def _report_throughput(bench: Bench, path: str, scheme: str, pairs: list[TrialPair]) -> None:
+    """Add a scheme's rows to the report.
+
+    They are computed from the undisturbed pairs. If these are less than half of all, all pairs are
+    used, and there is no verdict.
+    """
     undisturbed = [pair for pair in pairs if not pair.disturbed]
-    kept_up = 2 * len(undisturbed) >= len(pairs)
-    pairs = undisturbed if kept_up else pairs
+    has_verdict = 2 * len(undisturbed) >= len(pairs)
+    pairs = undisturbed if has_verdict else pairs
     ratios = sorted(pair.rate_ratio for pair in pairs)
     ratio = statistics.median(ratios)
     own = statistics.median(pair.own.bits_per_second for pair in pairs)
     reference = statistics.median(pair.reference.bits_per_second for pair in pairs)
-    asked = scheme in ASKED
+    has_target = scheme in WITH_TARGET
     bench.rows.append(
         Row(
             f"throughput, {path}: {scheme}",
             f"{own / 1e9:.2f} Gb/s; ratios {ratios[0]:.2f} to {ratios[-1]:.2f}",
             f"{reference / 1e9:.2f} Gb/s ({REFERENCE})",
             ratio,
-            f">= {LEAST_RATIO:g}" if asked else "",
-            _judged(ratio, kept_up) if asked else "-",
+            f">= {MIN_RATIO:g}" if has_target else "",
+            _judge_ratio(ratio, has_verdict) if has_target else "-",
         )
     )
     own, reference = (
@@ -167,7 +182,7 @@ def _report_throughput(bench: Bench, path: str, scheme: str, pairs: list[Pair]) 
     )
     bench.rows.append(
         Row(
-            "  processor time for an ACK",
+            "  processor time per ACK",
             f"{own:.1f} us",
             f"{reference:.1f} us",
             statistics.median(pair.cost_ratio for pair in pairs),
@@ -175,27 +190,28 @@ def _report_throughput(bench: Bench, path: str, scheme: str, pairs: list[Pair]) 
     )
 
 
-def _judged(ratio: float, undisturbed: bool) -> str:
-    return verdict(ratio >= LEAST_RATIO) if undisturbed else DISTURBED
+def _judge_ratio(ratio: float, has_verdict: bool) -> str:
+    return verdict(ratio >= MIN_RATIO) if has_verdict else DISTURBED
 
 
 # --- run time of the programs --------------------------------------------------------------------
 
 
 def measure_cpu(bench: Bench) -> None:
+    """Measure the run time of each scheme's eBPF programs."""
     details: dict[str, Any] = {}
     for path in NETWORKS:
         for number, (scheme, program) in enumerate(bench.schemes.items()):
-            progress(f"cpu, {path}: {scheme}")
+            report_progress(f"cpu, {path}: {scheme}")
             before = set(run_times())
-            with held(program, kernel_name(number)) as name, timed():
-                trial = bench.lab.trial(path, name, bench.seconds)
-                spent = {key[0]: took for key, took in run_times().items() if key not in before}
+            with register_scheme(program, make_kernel_name(number)) as name, timed():
+                trial = bench.lab.run_trial(path, name, bench.seconds)
+                times = {key[0]: time for key, time in run_times().items() if key not in before}
             details.setdefault(path, {})[scheme] = {
                 "trial": trial.to_json(),
-                "programs": {name: vars(took) for name, took in spent.items()},
+                "programs": {name: vars(time) for name, time in times.items()},
             }
-            _report_cpu(bench, path, scheme, spent[f"{program}_ack"[:15]], trial)
+            _report_cpu(bench, path, scheme, times[f"{program}_ack"[:15]], trial)
     bench.details["cpu"] = details
 
 
@@ -203,7 +219,7 @@ def _report_cpu(bench: Bench, path: str, scheme: str, ack: RunTime, trial: Trial
     mean_ns = ack.nanoseconds / max(ack.calls, 1)
     bench.rows.append(
         Row(
-            f"run time for an ACK, {path}: {scheme}",
+            f"run time per ACK, {path}: {scheme}",
             f"{mean_ns:.0f} ns in {ack.calls} calls",
             f"{100 * ack.nanoseconds / 1e9 / trial.busy_s:.2f} % of the machine's time",
         )
@@ -214,45 +230,54 @@ def _report_cpu(bench: Bench, path: str, scheme: str, ack: RunTime, trial: Trial
 
 
 def measure_flows(bench: Bench) -> None:
+    """Check that each of many flows transfers data, and that the scheme is removed afterwards."""
     details: dict[str, Any] = {}
     for path in NETWORKS:
         for number, (scheme, program) in enumerate(bench.schemes.items()):
-            progress(f"flows, {path}: {bench.flows} of {scheme}")
-            with held(program, kernel_name(number)) as name:
-                trial = bench.lab.trial(path, name, bench.seconds, bench.flows)
+            report_progress(f"flows, {path}: {bench.flows} of {scheme}")
+            with register_scheme(program, make_kernel_name(number)) as name:
+                trial = bench.lab.run_trial(path, name, bench.seconds, bench.flows)
             served = sum(size > 0 for size in trial.flows)
-            gone = name not in loaded()
-            details.setdefault(path, {})[scheme] = {**trial.to_json(), "name_gone": gone}
+            is_removed = name not in loaded()
+            details.setdefault(path, {})[scheme] = {**trial.to_json(), "name_gone": is_removed}
             bench.rows.append(
                 Row(
                     f"{bench.flows} flows, {path}: {scheme}",
-                    f"{served} got on, the last {min(trial.flows) / 1e3:.0f} kB; "
-                    f"{'gone' if gone else 'NOT GONE'} afterwards",
-                    f"{trial.bits_per_second / 1e9:.2f} Gb/s in all",
-                    target="all, gone",
-                    verdict=verdict(served == bench.flows and gone),
+                    f"{served} sent data, the slowest {min(trial.flows) / 1e3:.0f} kB; "
+                    f"{'removed' if is_removed else 'NOT REMOVED'} afterwards",
+                    f"{trial.bits_per_second / 1e9:.2f} Gb/s in total",
+                    target="all, removed",
+                    verdict=verdict(served == bench.flows and is_removed),
                 )
             )
     bench.details["flows"] = details
 
 
-# --- what is left --------------------------------------------------------------------------------
+# --- leftovers in the kernel ---------------------------------------------------------------------
 
 
-def report_left(
+def report_leftovers(
     rows: list[Row], details: dict[str, Any], before: set[tuple[str, int]], names: set[str]
 ) -> None:
-    with suppress(AssertionError):  # what is left is in the row
+    """Add a row about BPF objects and congestion controls that the benchmark has left.
+
+    Args:
+        rows: rows of the report.
+        details: the content of the JSON file.
+        before: BPF objects that existed before the benchmark, as (kind, number).
+        names: congestion controls that were registered before the benchmark.
+    """
+    with suppress(AssertionError):  # the row names what is left
         wait_until_gone(before)
-    left = sorted(f"{kind} {number}" for kind, number in ours() - before)
-    left += sorted(loaded() - names)
-    details["left_behind"] = left
+    leftovers = sorted(f"{kind} {number}" for kind, number in ours() - before)
+    leftovers += sorted(loaded() - names)
+    details["left_behind"] = leftovers
     rows.append(
         Row(
             "programs, maps, links and names left in the kernel",
-            ", ".join(left) or "none",
+            ", ".join(leftovers) or "none",
             target="none",
-            verdict=verdict(not left),
+            verdict=verdict(not leftovers),
         )
     )
 
@@ -260,45 +285,49 @@ def report_left(
 # --- the command ---------------------------------------------------------------------------------
 
 
-def arguments() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
+    """Return the options of the command line, with the chosen parts and schemes."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parts = {"throughput": measure_throughput, "cpu": measure_cpu, "flows": measure_flows}
-    parser.add_argument("what", nargs="*", help=f"of {', '.join(parts)}; all if none is given")
-    parser.add_argument("--seconds", type=float, default=1.0, help="length of a trial")
-    parser.add_argument("--rounds", type=int, default=7, help="of throughput")
-    parser.add_argument("--flows", type=int, default=100, help="at once")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything here")
+    parser.add_argument(
+        "what", nargs="*", help=f"parts to run, of {', '.join(parts)}; default: all"
+    )
+    parser.add_argument("--seconds", type=float, default=1.0, help="duration of a trial")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds of throughput")
+    parser.add_argument("--flows", type=int, default=100, help="number of flows at once")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results to FILE")
     parser.add_argument("--schemes", default=",".join(OURS), metavar="A,B", help="only these")
-    given = parser.parse_args()
-    for what in given.what:
-        if what not in parts:
-            parser.error(f"{what}: there is {', '.join(parts)}")
+    options = parser.parse_args()
+    for part in options.what:
+        if part not in parts:
+            parser.error(f"{part}: there is {', '.join(parts)}")
     for option in ("seconds", "rounds", "flows"):
-        if getattr(given, option) <= 0:
+        if getattr(options, option) <= 0:
             parser.error(f"--{option}: give more than 0")
-    for scheme in given.schemes.split(","):
+    for scheme in options.schemes.split(","):
         if scheme not in OURS:
             parser.error(f"--schemes: {scheme}: there is {', '.join(OURS)}")
-    given.schemes = {scheme: OURS[scheme] for scheme in given.schemes.split(",")}
-    given.parts = [parts[what] for what in given.what or parts]
-    return given
+    options.schemes = {scheme: OURS[scheme] for scheme in options.schemes.split(",")}
+    options.parts = [parts[part] for part in options.what or parts]
+    return options
 
 
-def refusal() -> str | None:
-    """Why the benchmark cannot run, and the cure."""
+def find_refusal() -> str | None:
+    """Return why the benchmark cannot run, with the cure, or None."""
     if os.geteuid() != 0:
         return "needs root, for network namespaces and eBPF: run it with sudo"
     if shutil.which("iperf") is None:
         return "needs iperf: apt-get install iperf"
-    for needed in (executable("nagi-tcp"), *map(scheme_object, OURS.values())):
-        if not needed.exists():
-            return f"no {needed}: run make"
+    for path in (executable("nagi-tcp"), *map(scheme_object, OURS.values())):
+        if not path.exists():
+            return f"no {path}: run make"
     return None
 
 
 def main() -> int:
-    given = arguments()
-    if reason := refusal():
+    """Run the benchmark, and return the exit status."""
+    options = parse_arguments()
+    if reason := find_refusal():
         print(f"bench: {reason}", file=sys.stderr)
         return 2
 
@@ -309,16 +338,16 @@ def main() -> int:
     def measure() -> None:
         with TcpLab() as lab:
             bench = Bench(
-                lab, given.schemes, given.seconds, given.rounds, given.flows, rows, details
+                lab, options.schemes, options.seconds, options.rounds, options.flows, rows, details
             )
-            for part in given.parts:
-                part(bench)
+            for measure_part in options.parts:
+                measure_part(bench)
 
     if status := status_of(measure):
         return status
-    report_left(rows, details, before, names)
-    about = {"machine": machine(), "seconds": given.seconds, "rounds": given.rounds}
-    return report(rows, NOTES, given.json, about, details)
+    report_leftovers(rows, details, before, names)
+    about = {"machine": machine(), "seconds": options.seconds, "rounds": options.rounds}
+    return report(rows, NOTES, options.json, about, details)
 
 
 if __name__ == "__main__":

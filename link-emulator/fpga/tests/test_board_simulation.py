@@ -277,7 +277,7 @@ image.mkdir()
 told = {"build_id": build_id, "sha256": hashlib.sha256(b"").hexdigest()}
 (image / "image.json").write_text(json.dumps(told))
 plan = RunPlan.from_json(json.loads((directory / "plan.json").read_text()))
-assert board_links.problems_with([plan], str(directory)) == []
+assert board_links.find_problems([plan], str(directory)) == []
 running = board_links.BoardLinks(str(directory), plan, time.time(), str(directory))
 running.wait_until_ready()
 subprocess.run(["ping", "-f", "-c", "60", "-s", "472", "-w", "60", far], check=False)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors and progress of the build of the guest kernel."""
+
+from __future__ import annotations
+
+import sys
+
+
+class Refused(Exception):
+    """The kernel or its modules cannot be built.
+
+    Args:
+        what: what is wrong.
+        cure: what the user can do about it.
+        file: the file or directory that is wrong, if there is one.
+    """
+
+    def __init__(self, what: str, cure: str, file: str = "") -> None:
+        super().__init__(f"{file}: {what}; {cure}" if file else f"{what}; {cure}")
+        self.what = what
+        self.cure = cure
+        self.file = file
+
+
+def report_progress(text: str) -> None:
+    """Print a line of progress to standard error."""
+    print(f"== guest kernel: {text}", file=sys.stderr, flush=True)
