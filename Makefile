@@ -167,10 +167,10 @@ deb:
 	    $(KEYRING:%=--keyring %) $(DEB:%=--package %)
 
 # GNU Radio is bound to the system's Python, not to the one of .venv.
-SDR := $(BUILD)/sdr
+SDR := $(BUILD)/radio
 sdr: setup
 	@$(MAKE) --no-print-directory packages PACKAGES="$(SDR_PACKAGES)"
-	@test -f $(SDR)/build.ninja || cmake -S link-emulator/gr-nagi -B $(SDR) -G Ninja --log-level=WARNING \
+	@test -f $(SDR)/build.ninja || cmake -S link-emulator/radio/gr-nagi -B $(SDR) -G Ninja --log-level=WARNING \
 	    -DPYTHON_EXECUTABLE=/usr/bin/python3 "-DCMAKE_INSTALL_PREFIX=$(abspath $(VENV))"
 	@echo "== building gr-nagi and nagi-sdr"
 	@cmake --build $(SDR)
@@ -369,12 +369,12 @@ conformance: setup
 # RADIO="both one-way --quick" takes half a minute; "lasting" ten.
 bench-radio: sdr
 	@cmake --build $(BUILD) --target nagi_bench
-	@$(AS_ROOT) $(RUN)/python link-emulator/gr-nagi/bench/bench_radio.py --json $(BUILD)/bench-radio.json $(RADIO)
+	@$(AS_ROOT) $(RUN)/python link-emulator/radio/gr-nagi/bench/bench_radio.py --json $(BUILD)/bench-radio.json $(RADIO)
 
 # What the modems lose beside theory, over noise and fading (MODEM="--packets 300").
 bench-modem: sdr
-	@PYTHONPATH=$(VENV)/lib/python3/dist-packages /usr/bin/python3 link-emulator/gr-nagi/bench/bench_modem.py measure $(BUILD)/bench-modem.json $(MODEM)
-	@$(RUN)/python link-emulator/gr-nagi/bench/bench_modem.py report $(BUILD)/bench-modem.json $(BUILD)/bench-modem.svg
+	@PYTHONPATH=$(VENV)/lib/python3/dist-packages /usr/bin/python3 link-emulator/radio/gr-nagi/bench/bench_modem.py measure $(BUILD)/bench-modem.json $(MODEM)
+	@$(RUN)/python link-emulator/radio/gr-nagi/bench/bench_modem.py report $(BUILD)/bench-modem.json $(BUILD)/bench-modem.svg
 
 # CAPTURES="--large-gb 20" reads a file as large as that, and whatever else bench_captures.py takes.
 bench-captures: setup
@@ -420,7 +420,7 @@ lint-quick: $(VENV)/.lint
 	@$(RUN)/ruff check . && $(RUN)/ruff format --check .
 	@$(RUN)/mypy
 	@$(RUN)/lint-imports --no-cache --no-logo
-	@$(RUN)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/gr-nagi/*.cc' 'link-emulator/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h' '*.bpf.c' 'runtime/*.h' 'link-emulator/bench/*.h')
+	@$(RUN)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/radio/gr-nagi/*.cc' 'link-emulator/radio/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h' '*.bpf.c' 'runtime/*.h' 'link-emulator/bench/*.h')
 	@cd ansible && PATH="$(abspath $(RUN)):$$PATH" ansible-lint --offline -q
 	@shellcheck .ci/run tools/as_ordinary_user && shellcheck -s bash hosts/guest/compile.sh
 	@echo "lint-quick: all good"
@@ -428,8 +428,8 @@ lint-quick: $(VENV)/.lint
 lint: lint-quick setup sdr
 	@cmake -S . -B $(BUILD)/lint -G Ninja -DNAGI_WERROR=ON -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DNAGI_TOGETHER=OFF "-DNAGI_VERILATOR=$(VERILATOR)" \
 	    --log-level=WARNING && cmake --build $(BUILD)/lint
-	@cmake -S link-emulator/gr-nagi -B $(BUILD)/lint-sdr -G Ninja -DNAGI_WERROR=ON -DPYTHON_EXECUTABLE=/usr/bin/python3 \
-	    --log-level=WARNING && cmake --build $(BUILD)/lint-sdr
+	@cmake -S link-emulator/radio/gr-nagi -B $(BUILD)/lint-radio -G Ninja -DNAGI_WERROR=ON -DPYTHON_EXECUTABLE=/usr/bin/python3 \
+	    --log-level=WARNING && cmake --build $(BUILD)/lint-radio
 	@echo "lint: all good"
 
 $(VENV)/.lint: pyproject.toml $(LOCKS)
@@ -445,7 +445,7 @@ lock: $(VENV)/.lint
 format: $(VENV)/.lint
 	@$(RUN)/ruff check -q --fix . ; $(RUN)/ruff format -q .
 	@$(RUN)/python docs/roles.py
-	@$(RUN)/clang-format -i $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/gr-nagi/*.cc' 'link-emulator/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h' '*.bpf.c' 'runtime/*.h' 'link-emulator/bench/*.h')
+	@$(RUN)/clang-format -i $$(git ls-files '*.cpp' '*.hpp' '*.hpp.in' 'link-emulator/radio/gr-nagi/*.cc' 'link-emulator/radio/gr-nagi/*.h' 'hosts/tcp/*.c' 'hosts/tcp/*.h' '*.bpf.c' 'runtime/*.h' 'link-emulator/bench/*.h')
 
 # Nothing is asked of the network but the packages, once.
 docs: $(VENV)/.docs

@@ -111,7 +111,7 @@ def test_no_data_file_is_forgotten(unpacked):
         "p4/edge.json",
         "p4/edge.p4",
         "p4/edge.p4info.txtpb",
-        "link-emulator/gr-nagi/python/nagi/air_time.py",
+        "link-emulator/radio/gr-nagi/python/nagi/air_time.py",
         "link-emulator/model/bounds.json",
         "link-emulator/model/medium/phys.json",
     }

@@ -18,7 +18,7 @@ from nagi_contracts.records import Verdict
 from radio_runs import needs_nagi_sdr, needs_uhd_double, over_the_double, run
 
 PREFIX = nagi_sdr().parents[1]
-QA = ROOT / "link-emulator" / "gr-nagi" / "python" / "nagi" / "qa_usrp_timing.py"
+QA = ROOT / "link-emulator" / "radio" / "gr-nagi" / "python" / "nagi" / "qa_usrp_timing.py"
 pytestmark = [*needs_nagi_sdr, *in_virtual_time, needs_uhd_double]
 
 

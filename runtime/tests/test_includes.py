@@ -23,7 +23,7 @@ ALLOWED = {
     ],
     # What is beside nagi there includes ns-3's own.
     "link-emulator/bench": ["base/", "io/", "model/", "ns3/"],
-    "link-emulator/uhd-double": [
+    "link-emulator/radio/uhd-double": [
         "model/box_muller.hpp",
         "model/channel_draw.hpp",
         "model/channel_key.hpp",
@@ -35,7 +35,7 @@ ALLOWED = {
     "hosts/traffic": ["arithmetic/", "datagrams/", "io/", "runtime/version.hpp"],
     "hosts/tcp/loader": ["../glue/", "io/", "runtime/version.hpp"],
 }
-DOCUMENTED = ROOT / "link-emulator" / "gr-nagi" / "docs" / "README.md"
+DOCUMENTED = ROOT / "link-emulator" / "radio" / "gr-nagi" / "docs" / "README.md"
 
 
 def included(component: str) -> set[tuple[str, str]]:
@@ -60,4 +60,4 @@ def test_a_component_includes_headers_of_components_below_it_alone(component):
 
 def test_the_gnu_radio_module_includes_the_headers_that_its_manual_lists_alone():
     listed = set(re.findall(r"`((?:base|model|io)/\w+\.hpp)`", DOCUMENTED.read_text()))
-    assert {header for _, header in included("link-emulator/gr-nagi")} == listed
+    assert {header for _, header in included("link-emulator/radio/gr-nagi")} == listed

@@ -28,7 +28,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(ROOT / "link-emulator" / "bench"))
 
 from bench_command import parsed, parser_of, refusal, status_of  # noqa: E402
@@ -45,7 +45,7 @@ SNR_DB = 30.0
 
 def air_time() -> ModuleType:
     """gr-nagi's, which needs nothing of GNU Radio."""
-    source = ROOT / "link-emulator" / "gr-nagi" / "python" / "nagi" / "air_time.py"
+    source = ROOT / "link-emulator" / "radio" / "gr-nagi" / "python" / "nagi" / "air_time.py"
     spec = importlib.util.spec_from_file_location("nagi_air_time", source)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -101,11 +101,11 @@ bool link_impl::stop() {
   return gr::block::stop();
 }
 
-Instant link_impl::instant(std::int64_t monotonic_ns) const {
-  return Instant{Duration{monotonic_ns - epoch_ns_}};
+::nagi::Instant link_impl::instant(std::int64_t monotonic_ns) const {
+  return ::nagi::Instant{::nagi::Duration{monotonic_ns - epoch_ns_}};
 }
 
-std::int64_t link_impl::monotonic_ns(Instant instant) const {
+std::int64_t link_impl::monotonic_ns(::nagi::Instant instant) const {
   return instant.time_since_epoch().count() + epoch_ns_;
 }
 
@@ -152,7 +152,7 @@ std::optional<std::int64_t> link_impl::advance(std::int64_t now_ns) {
   model_.advance(std::max(instant(now_ns), model_.now()), departures);
   publish(departures);
   const auto next = model_.next_event();
-  if (!next || *next == Instant::max()) return std::nullopt;
+  if (!next || *next == ::nagi::Instant::max()) return std::nullopt;
   return monotonic_ns(*next);
 }
 

@@ -14,7 +14,7 @@ import pytest
 from nagi_contracts.paths import ROOT
 
 BUILD = ROOT / "build" / "sdr"
-EXAMPLES = ROOT / "link-emulator" / "gr-nagi" / "examples"
+EXAMPLES = ROOT / "link-emulator" / "radio" / "gr-nagi" / "examples"
 PREFIX = "/usr/local"
 pytestmark = [
     pytest.mark.slow,
