@@ -8,9 +8,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 
 import pytest
 from nagi.agent_contracts import read_offloads
@@ -36,8 +35,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is about real time may be held up by whoever else uses the machine: it has a second
-    try, which is reported. Nothing else has."""
+    """Give tests of real time a second try, which is reported, as others may hold up the machine.
+
+    Such a test does its measurement itself or in fixtures of its own. A fixture with a larger scope
+    keeps what it has, so that the second try would only look at it again.
+    """
     for item in items:
         if item.get_closest_marker("realtime"):
             item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=5))
@@ -123,15 +125,9 @@ def namespaces(teardown_pool: ThreadPoolExecutor) -> Iterator[Namespaces]:
 
 
 @pytest.fixture(scope="module")
-def new_namespaces() -> Iterator[Callable[[], Namespaces]]:
-    """Makes them, for all tests of a file, as often as it is called."""
+def lasting_namespaces() -> Iterator[Namespaces]:
+    """Network namespaces that exist during all tests of a file. They need root."""
     if os.geteuid() != 0:
         pytest.skip("needs root for network namespaces: run `sudo make test`")
-    with ExitStack() as keepers:
-        yield lambda: Namespaces(keepers.enter_context(Keeper()))
-
-
-@pytest.fixture(scope="module")
-def lasting_namespaces(new_namespaces: Callable[[], Namespaces]) -> Namespaces:
-    """The same, for all tests of a file."""
-    return new_namespaces()
+    with Keeper() as keeper:
+        yield Namespaces(keeper)

@@ -50,9 +50,10 @@ def release(request):
     return request.param
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def hosts(release, boot_host):
-    """A node and an emulator, joined by a cable besides the test interfaces."""
+    """A node and an emulator, joined by a cable besides the test interfaces. A second try has hosts
+    of its own: those of the first may be half provisioned."""
     machines = {"alice": boot_host(release), "heron": boot_host(release)}
     alice, heron = machines.values()
     alice.join("mgmt0", heron, "mgmt0")
@@ -66,9 +67,9 @@ def hosts(release, boot_host):
     return machines
 
 
-@pytest.fixture(scope="module")
-def provision(hosts, tmp_path_factory):
-    return Provision(hosts, tmp_path_factory.mktemp("ansible"))
+@pytest.fixture
+def provision(hosts, tmp_path):
+    return Provision(hosts, tmp_path)
 
 
 def wait_for(what: str, look: Callable[[], object]) -> object:

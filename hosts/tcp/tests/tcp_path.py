@@ -1,78 +1,65 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP connection of the kernel's over an emulated link, and what can be seen of it from outside.
+"""TCP connections over an emulated link in virtual time, and what can be observed of them.
 
-Hosts are set up as the profile `ns2` of hosts/profiles.yaml says. Segments leave one by one, and
-every one is acknowledged at once, so that the n-th packet on the link is the same in every run. The
-minimum RTO is 0.5 s instead of 0.2, so that a busy machine causes none.
+Hosts have the profile `ns2` of hosts/profiles.yaml: segments leave one by one, and every one is
+acknowledged at once. Programs take no time, so a run is the same every time, whatever else the
+machine does.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import numpy.typing as npt
-from emulated import Emulator, lay_wire
-from nagi.plan.schemes import base_sysctls, profiles, schemes
-from nagi.records.packets import QUEUE_OVERFLOW, fates, read_records
-from nagi_contracts.paths import executable, scheme_object
+import pandas as pd
+from nagi.campaign.campaign import CampaignDirectory, Observer, Runner
+from nagi.labs.virtual import VirtualLabs
+from nagi.plan.schemes import schemes
+from nagi.terminal.selecting import Wanted
+from nagi.terminal.site import virtual_site
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Manifest
 
-NAGI_TCP = str(executable("nagi-tcp"))
-# The interpreter behind this environment, which other users may not enter.
-PYTHON = str(Path(sys.executable).resolve())
-PORT = 9000
 SEGMENT = 1448  # payload bytes, with timestamps
 FIRST_DATA = 2  # index on the link, after SYN and ACK
+PACKETS = 20_000  # more than any run here sends
+NO_THRESHOLD = 0x7FFFFFFF  # ssthresh before the first loss
 
 OPEN, DISORDER, CWR, RECOVERY, LOSS = range(5)
 
 _SEND = """
 import json, socket, struct, sys, time
-name, seconds, total = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
-connection = socket.socket()
-connection.setsockopt(socket.IPPROTO_TCP, 13, name.encode())  # TCP_CONGESTION
-connection.connect(("10.0.0.2", 9000))
+receiver, port, seconds, total = sys.argv[1], *map(int, sys.argv[2:])
+connection = socket.create_connection((receiver, port))
 connection.setblocking(False)
-def read_info():
-    return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 232)
-begun, sent, rows = time.monotonic(), 0, []
-while time.monotonic() - begun < seconds:
+end, sent, before = time.monotonic() + seconds, 0, None
+while time.monotonic() < end and (sent < total or before[3]):
     if sent < total:
         try:
             sent += connection.send(bytes(min(65536, total - sent)))
         except BlockingIOError:
             pass
-    # The kernel reads the window before it locks the socket, so a timer that expires in between
-    # leaves an old window beside a new state: take a reading that the next one repeats.
-    info, following = b"", read_info()
-    while info != following:
-        info, following = following, read_info()
+    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 232)
     words = struct.unpack_from("=24I", info, 8)
-    row = [info[1], *(words[i] for i in (18, 17, 4, 5, 6, 7, 23, 15))]
-    if not rows or row[:-1] != rows[-1][1:-1]:
-        rows.append([time.monotonic(), *row])
-    if sent == total and words[4] == 0:
-        break
+    row = [info[1], *(words[i] for i in (18, 17, 4, 5, 6, 7, 23))]
+    if row != before:
+        print(json.dumps([time.time(), *row]), flush=True)
+    before = row
     time.sleep(0.001)
-print(json.dumps(rows))
-# A reset ends it on both sides, so that the next run has the link to itself.
+# A reset: what has not been sent stays so.
 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 connection.close()
 """
 _RECEIVE = """
-import os, socket
-listener = socket.create_server(("10.0.0.2", 9000))
-print(os.getpid(), flush=True)
+import socket, sys
+listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
 connection, _ = listener.accept()
 try:
     while connection.recv(1 << 20):
@@ -81,171 +68,223 @@ except ConnectionResetError:
     pass
 listener.accept()
 """
+_EXPERIMENT = """\
+schema_version: 1
+name: schemes
+title: What schemes do to their windows
+seed: 1
+nodes: {{S: host, D: host}}
+links:
+  path:
+    between: [S, D]
+    delay: 20 ms
+    forward: {{{forward}, loss: {{model: trace, file: lost.txt}}}}
+    backward: {{rate: 1 Gb/s, queue: 1000 packets}}
+flows:
+  bulk:
+    from: S
+    to: D
+    scheme: $scheme
+    payload: {segment} bytes
+    traffic: command
+    server: [python3, -c, {receive}, "{{receiver}}", "{{port}}"]
+    client: [python3, -c, {send}, "{{receiver}}", "{{port}}", "{seconds}", "{bytes}"]
+host_profile: ns2
+ecn: false
+parameters: {parameters}
+duration: {duration} s
+matrix: {{scheme: [{schemes}]}}
+report: {{x: scheme}}
+"""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Transfers over one path, one for each scheme, in a run of its own.
+
+    Attributes:
+        schemes: Names in hosts/schemes.yaml.
+        forward: Settings of the link in the direction of the data.
+        lost: Indices, on the link, of the packets that it loses.
+        segments: How many each scheme has to send.
+        seconds: How long each scheme sends at most.
+        parameters: Scheme -> its parameters that differ from their defaults.
+    """
+
+    schemes: Sequence[str]
+    forward: str
+    lost: Sequence[int]
+    segments: int
+    seconds: int = 5
+    parameters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Row:
-    """TCP_INFO of the sender, whenever it had changed (looked at every millisecond)."""
+    """TCP_INFO of the sender, read every millisecond and kept where it changed."""
 
-    at: float  # CLOCK_MONOTONIC, seconds
+    time_s: float  # since the run began
     state: int
-    window: int
-    threshold: int
-    unacknowledged: int
+    cwnd: int
+    ssthresh: int
+    unacked: int
     sacked: int
     lost: int
-    retransmitted: int
-    retransmissions: int
-    rtt_us: int
+    retrans: int
+    total_retrans: int
 
 
 @dataclass(frozen=True)
 class Observed:
+    """Windows, events and packets of a transfer."""
+
     rows: list[Row]
-    events: list[dict[str, Any]]  # what nagi-tcp wrote; empty for the kernel's own schemes
-    sent: npt.NDArray[np.float64]  # when data packets came to the link, as Row.at
+    events: list[dict[str, Any]]  # of the sender, but for its start; none of the kernel's schemes
+    sent_s: npt.NDArray[np.float64]  # when data packets came to the link, as Row.time_s
     overflows: int  # packets that found the link's queue full
-    merged: int  # ACKs that the sender's kernel has merged with others while its socket was busy
 
-    def with_events(self, written: Path) -> Observed:
-        lines = written.read_text().splitlines()
-        return replace(self, events=[json.loads(line) for line in lines])
+    @classmethod
+    def from_run(cls, directory: Path) -> Observed:
+        """Read a run directory."""
+        began = Manifest.read(directory / "manifest.json").began_realtime_s
+        lines = (directory / "command-client.bulk.log").read_text().splitlines()
+        rows = [Row(time_s - began, *values) for time_s, *values in map(json.loads, lines)]
+        packets = pd.read_parquet(directory / "packets.parquet")
+        packets = packets[(packets["direction"] == "forward") & (packets["bytes"] > 100)]
+        return cls(
+            rows,
+            _read_events(directory / "scheme_events.parquet"),
+            packets["arrived_ns"].to_numpy() / 1e9,
+            int((packets["fate"] == "queue overflow").sum()),
+        )
 
-    def of_kind(self, *kinds: str) -> list[dict[str, Any]]:
+    def find_events(self, *kinds: str) -> list[dict[str, Any]]:
+        """Return the events of these kinds."""
         return [event for event in self.events if event["event"] in kinds]
 
-    def episodes(self, state: int) -> list[list[Row]]:
-        """The rows of each time the connection was in a state of the kernel's."""
-        found: list[list[Row]] = []
+    def find_episodes(self, state: int) -> list[list[Row]]:
+        """Return the rows of each time that the connection was in a state of the kernel's."""
+        episodes: list[list[Row]] = []
         before = None
         for row in self.rows:
             if row.state == state:
                 if before != state:
-                    found.append([])
-                found[-1].append(row)
+                    episodes.append([])
+                episodes[-1].append(row)
             before = row.state
-        assert found, f"never in state {state}"
-        return found
+        assert episodes, f"never in state {state}"
+        return episodes
 
-    def in_recovery(self, episode: int = 0) -> Row:
-        """What held in the `episode`-th recovery. For the lost segment a larger window is granted,
-        for a moment, so it is the row with the smallest."""
-        return min(self.episodes(RECOVERY)[episode], key=lambda row: row.window)
+    def find_recovery(self) -> Row:
+        """Return the row with the smallest window of the first recovery.
 
-    def before(self, at: float) -> Row:
-        return [row for row in self.rows if row.at < at][-1]
+        The kernel grants a larger window for a moment, to send the lost segment.
+        """
+        return min(self.find_episodes(RECOVERY)[0], key=lambda row: row.cwnd)
 
-    def settled(self, after: float) -> Row:
-        """The first row after `after` in which nothing is being repaired."""
+    def find_row_before(self, time_s: float) -> Row:
+        """Return the last row before an instant."""
+        return [row for row in self.rows if row.time_s < time_s][-1]
+
+    def find_settled(self, after_s: float) -> Row:
+        """Return the first row after an instant in which nothing is being repaired."""
         for row in self.rows:
-            if row.at > after and row.state == OPEN and row.unacknowledged:
+            if row.time_s > after_s and row.state == OPEN and row.unacked:
                 return row
         raise AssertionError("never open again")
 
-    def rounds(self, begin: float, round_trip: float, count: int) -> list[int]:
-        """How many packets were sent in each of `count` round trips from `begin` on."""
-        edges = begin + round_trip * np.arange(count + 1)
-        return [int(number) for number in np.histogram(self.sent, edges)[0]]
+    def list_thresholds(self) -> list[int]:
+        """Return each ssthresh that TCP_INFO has had, in order."""
+        seen = [row.ssthresh for row in self.rows if row.ssthresh != NO_THRESHOLD]
+        return [ssthresh for ssthresh, _ in groupby(seen)]
+
+    def count_sent(self, begin_s: float, round_trip_s: float, count: int) -> list[int]:
+        """Count the packets that were sent in each of `count` round trips from `begin_s` on."""
+        edges = begin_s + round_trip_s * np.arange(count + 1)
+        return [int(number) for number in np.histogram(self.sent_s, edges)[0]]
 
 
-@contextmanager
-def held(
-    program: str | Path, name: str, *arguments: str, sets: Sequence[str] = ()
-) -> Iterator[subprocess.Popen[str]]:
-    """A scheme that the kernel has under `name` meanwhile. `program`: its name, or an object."""
-    given = program if isinstance(program, Path) else scheme_object(program)
-    parameters = [each for setting in sets for each in ("--set", setting)]
-    process = subprocess.Popen(
-        [NAGI_TCP, "hold", str(given), "--as", name, *parameters, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+def estimate_window(event: dict[str, Any]) -> int:
+    """Return rate x RTTmin / segment, at least 2, from the figures of an event."""
+    window = event["bandwidth_bytes_per_second"] * event["min_rtt_us"] / 1e6 / SEGMENT
+    return max(int(window), 2)
+
+
+def _read_events(file: Path) -> list[dict[str, Any]]:
+    """Return the events in a file, but for those of connections that start."""
+    if not file.exists():
+        return []
+    events = pd.read_parquet(file)
+    events = events[events["event"] != "started"].astype(object)
+    return [
+        {str(key): value for key, value in event.items()}
+        for event in events.where(events.notna(), None).to_dict("records")
+    ]
+
+
+def _equalise(plan: RunPlan) -> RunPlan:
+    """Return the plan of a run, changed so that runs differ in the sender's scheme alone.
+
+    Hosts have the sysctls of nagi's schemes, and the receiver has Linux's reno.
+    """
+    sysctls = {key: str(value) for key, value in schemes()["tahoe"].sysctls.items()}
+    sender, receiver = (
+        node.model_copy(update={"sysctls": {**node.sysctls, **sysctls}}) for node in plan.nodes
     )
-    assert process.stdout is not None and process.stderr is not None
-    try:
-        line = process.stdout.readline()
-        assert line == f"{name} ready\n", line + process.stderr.read()
-        yield process
-    finally:
-        process.terminate()
-        process.communicate(timeout=10)
+    routes = [route.model_copy(update={"congctl": "reno"}) for route in receiver.routes]
+    receiver = receiver.model_copy(update={"routes": routes})
+    control = {"receiver_control": "reno", "receiver_object": None}
+    flows = [flow.model_copy(update=control) for flow in plan.flows]
+    return plan.model_copy(update={"nodes": [sender, receiver], "flows": flows})
 
 
-def unique(prefix: str) -> str:
-    """A name for the kernel that no other test has."""
-    return f"{prefix[:7]}_{os.getpid()}"
+def run_scenario(scenario: Scenario, directory: Path) -> dict[str, Observed]:
+    """Run a scenario in the virtual lab, in a guest for each scheme.
 
+    Args:
+        scenario: What is run.
+        directory: An empty directory for the experiment and its runs.
 
-class TcpPath:
-    """Namespaces `left` and `right`, and in between whatever link a run asks for."""
-
-    def __init__(self, namespaces: Any) -> None:
-        self._namespaces = namespaces
-        lay_wire(namespaces)
-        profile = profiles()["ns2"]
-        for name in ("left", "right"):
-            sysctls = base_sysctls() | dict(profile.sysctls) | dict(schemes()["tahoe"].sysctls)
-            settings = [f"{key}={value}" for key, value in sysctls.items()]
-            namespaces.run(name, "sysctl", "-qw", *settings)
-            route = f"ip route replace 10.0.0.0/24 dev eth0 initcwnd {profile.initial_window}"
-            namespaces.run(name, *route.split(), "quickack", "1", "rto_min", "500ms")
-            namespaces.run(name, "ip", "link", "set", "eth0", "gso_max_segs", "1")
-
-    def run(
-        self,
-        name: str,
-        *,
-        forward: dict[str, Any],
-        seconds: float,
-        segments: int,
-    ) -> Observed:
-        """Sends `segments` from left to right by the congestion control `name`, for `seconds` at
-        most. `forward`: the link's configuration that way; back there is its delay alone."""
-        with tempfile.TemporaryDirectory() as place:
-            directory = Path(place)
-            packets = directory / "packets.bin"
-            backward = {"delay_ns": forward["delay_ns"]}
-            epoch, begun = time.time_ns(), time.monotonic_ns()
-            merged = self._merged()
-            with Emulator(
-                self._namespaces,
-                directory,
-                forward=forward,
-                backward=backward,
-                packets=str(packets),
-                epoch_realtime_ns=epoch,
-            ) as emulator:
-                arguments = (name, str(seconds), str(segments * SEGMENT))
-                with self._receiver():
-                    said = self._namespaces.run("left", PYTHON, "-c", _SEND, *arguments)
-                emulator.stop()
-            merged = self._merged() - merged
-            records = read_records(packets)
-        there = records[(records["direction"] == 0) & (records["bytes"] > 100)]
-        return Observed(
-            rows=[Row(*row) for row in json.loads(said)],
-            events=[],
-            sent=(there["arrived_ns"] + begun) / 1e9,
-            overflows=int((fates(there) == QUEUE_OVERFLOW).sum()),
-            merged=merged,
+    Returns:
+        What was observed of each scheme.
+    """
+    lost = ["0"] * PACKETS
+    for index in scenario.lost:
+        lost[index] = "1"
+    (directory / "lost.txt").write_text("\n".join(lost))
+    spec = directory / "spec.yaml"
+    spec.write_text(
+        _EXPERIMENT.format(
+            forward=scenario.forward,
+            segment=SEGMENT,
+            receive=json.dumps(_RECEIVE),
+            send=json.dumps(_SEND),
+            bytes=scenario.segments * SEGMENT,
+            parameters=json.dumps(scenario.parameters),
+            seconds=scenario.seconds,
+            duration=scenario.seconds + 1,
+            schemes=", ".join(scenario.schemes),
         )
-
-    def _merged(self) -> int:
-        names, values = self._namespaces.run("left", "cat", "/proc/net/netstat").splitlines()[:2]
-        return int(dict(zip(names.split(), values.split(), strict=True))["TCPBacklogCoalesce"])
-
-    @contextmanager
-    def _receiver(self) -> Iterator[None]:
-        process = self._namespaces.start("right", PYTHON, "-c", _RECEIVE)
-        try:
-            number = process.stdout.readline().strip()
-            assert number.isdecimal(), number + process.stdout.read()
-            yield
-        finally:
-            self._namespaces.run(None, "kill", "-KILL", number)
-            process.communicate()
-            # What is left of the connection is reset, or the next run would begin with its packets.
-            deadline = time.monotonic() + 10
-            while self._namespaces.run("right", "cat", "/proc/net/tcp").count("\n") > 1:
-                assert time.monotonic() < deadline, "the connection does not end"
-                time.sleep(0.02)
+    )
+    site = virtual_site(lambda: False)
+    selection = Wanted.read(spec, False, None, None, "nagi").select(site)
+    assert not selection.unavailable
+    selection = replace(selection, plans=[_equalise(plan) for plan in selection.plans])
+    campaign = CampaignDirectory(directory / "out")
+    with campaign.held():
+        verdicts = Runner(
+            selection,
+            campaign,
+            VirtualLabs(campaign.lab, campaign.records, lambda: False),
+            jobs=site.jobs(selection.plans),
+            tries=1,
+            analyse=lambda run: None,
+            grow=lambda selection: selection,
+            observer=Mock(spec=Observer),
+        ).run()
+    observed = {}
+    for plan in selection.plans:
+        verdict = verdicts[plan.run_id]
+        assert verdict.status == "valid", (plan.point, verdict.reasons)
+        observed[plan.point["scheme"]] = Observed.from_run(campaign.runs / plan.run_id)
+    return observed

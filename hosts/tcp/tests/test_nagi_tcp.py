@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 from bpf_objects import ours, wait_until_gone
+from held_schemes import NAGI_TCP, PYTHON, hold_scheme, make_kernel_name
 from kernels import needs_our_schemes
 from nagi.plan.schemes import schemes
 from nagi_contracts.paths import scheme_object
 from own_schemes import OWN_SCHEME, compiled
-from tcp_path import NAGI_TCP, PYTHON, held, unique
 
 OURS = sorted(scheme.object for scheme in schemes().values() if scheme.object)
 
@@ -83,8 +83,8 @@ def refusal(*arguments: object, **options: object) -> str:
 @needs_our_schemes
 @pytest.mark.parametrize("program", OURS)
 def test_a_scheme_is_there_while_it_is_held(nothing_left, program):
-    name = unique(program)
-    with held(program, name) as holder:
+    name = make_kernel_name(program)
+    with hold_scheme(program, name) as holder:
         assert name in available()
         sender, receiver = connect(name)
         with sender, receiver:
@@ -99,9 +99,9 @@ def test_a_scheme_is_there_while_it_is_held(nothing_left, program):
 
 @needs_our_schemes
 def test_killed_it_leaves_a_connection_its_scheme_and_then_nothing(nothing_left):
-    name = unique("vegas")
+    name = make_kernel_name("vegas")
     before = ours()
-    with held("vegas", name) as holder:
+    with hold_scheme("vegas", name) as holder:
         sender, receiver = connect(name)
         with sender, receiver:
             holder.send_signal(signal.SIGKILL)
@@ -116,7 +116,7 @@ def test_killed_it_leaves_a_connection_its_scheme_and_then_nothing(nothing_left)
 
 @needs_our_schemes
 def test_ends_with_its_parent(nothing_left):
-    name = unique("reno")
+    name = make_kernel_name("reno")
     command = [NAGI_TCP, "hold", str(scheme_object("reno")), "--as", name]
     script = f"import subprocess; subprocess.Popen({command!r}).wait()"
     with subprocess.Popen(
@@ -131,14 +131,14 @@ def test_ends_with_its_parent(nothing_left):
 
 @needs_our_schemes
 def test_an_interrupt_ends_it_in_order(nothing_left):
-    with held("vegas", unique("vegas")) as holder:
+    with hold_scheme("vegas", make_kernel_name("vegas")) as holder:
         holder.send_signal(signal.SIGINT)
         assert holder.wait(5) == 0
 
 
 @needs_our_schemes
 def test_gives_up_its_privileges(nothing_left):
-    with held("tahoe", unique("tahoe")) as holder:
+    with hold_scheme("tahoe", make_kernel_name("tahoe")) as holder:
         status = Path(f"/proc/{holder.pid}/status").read_text()
     fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     assert int(fields["CapEff"], 16) == int(fields["CapPrm"], 16) == 0
@@ -148,10 +148,12 @@ def test_gives_up_its_privileges(nothing_left):
 @needs_our_schemes
 def test_two_side_by_side_have_parameters_of_their_own(nothing_left, tmp_path):
     files = [tmp_path / "first", tmp_path / "second"]
-    names = [unique("one"), unique("two")]
+    names = [make_kernel_name("one"), make_kernel_name("two")]
     with (
-        held("westwoodvt", names[0], "--events", str(files[0]), sets=["alpha=3"]),
-        held("westwoodvt", names[1], "--events", str(files[1]), sets=["beta=40", "alpha=30"]),
+        hold_scheme("westwoodvt", names[0], "--events", str(files[0]), sets=["alpha=3"]),
+        hold_scheme(
+            "westwoodvt", names[1], "--events", str(files[1]), sets=["beta=40", "alpha=30"]
+        ),
     ):
         assert set(names) <= set(available())
         for name in names:
@@ -170,9 +172,9 @@ def test_two_side_by_side_have_parameters_of_their_own(nothing_left, tmp_path):
 
 @needs_our_schemes
 def test_every_namespace_and_user_may_use_it(nothing_left, namespaces):
-    name = unique("vegas")
+    name = make_kernel_name("vegas")
     namespaces.add("left")
-    with held("vegas", name):
+    with hold_scheme("vegas", name):
         namespaces.run("left", "sysctl", "-qw", f"net.ipv4.tcp_congestion_control={name}")
         script = (
             "import socket; s = socket.socket(); "
@@ -186,8 +188,8 @@ def test_every_namespace_and_user_may_use_it(nothing_left, namespaces):
 
 @needs_our_schemes
 def test_counts_events_that_it_could_not_write_in_time(nothing_left, tmp_path):
-    name, file, connections = unique("reno"), tmp_path / "events", 4000
-    with held("reno", name, "--events", str(file)) as holder:
+    name, file, connections = make_kernel_name("reno"), tmp_path / "events", 4000
+    with hold_scheme("reno", name, "--events", str(file)) as holder:
         holder.send_signal(signal.SIGSTOP)
         with socket.create_server(("127.0.0.1", 0)) as listener:
             for _ in range(connections):
@@ -265,14 +267,14 @@ def test_describes_parameters_without_privileges(tmp_path):
     ],
 )
 def test_refuses_what_cannot_be(nothing_left, arguments, said):
-    names = [] if "--as" in arguments else ["--as", unique("vegas")]
+    names = [] if "--as" in arguments else ["--as", make_kernel_name("vegas")]
     assert said in refusal("hold", scheme_object("vegas"), *names, *arguments)
 
 
 @needs_our_schemes
 def test_refuses_a_name_that_is_taken(nothing_left):
-    name = unique("vegas")
-    with held("vegas", name):
+    name = make_kernel_name("vegas")
+    with hold_scheme("vegas", name):
         said = refusal("hold", scheme_object("tahoe"), "--as", name)
     assert f"already has a congestion control named {name}; give another name by --as" in said
 
@@ -290,8 +292,10 @@ def test_refuses_files_that_are_no_schemes(nothing_left, tmp_path):
 @needs_our_schemes
 def test_needs_privileges_and_says_so(nothing_left):
     source = scheme_object("reno").read_bytes()
-    place = Path(f"/tmp/{unique('object')}")  # pytest's directories are closed to other users
-    program = Path(f"/tmp/{unique('program')}")
+    place = Path(
+        f"/tmp/{make_kernel_name('object')}"
+    )  # pytest's directories are closed to other users
+    program = Path(f"/tmp/{make_kernel_name('program')}")
     try:
         place.write_bytes(source)
         program.write_bytes(Path(NAGI_TCP).read_bytes())
@@ -320,8 +324,8 @@ def test_needs_privileges_and_says_so(nothing_left):
 def test_takes_a_users_own_scheme(nothing_left, tmp_path, section):
     source = OWN_SCHEME.format(section=section, body="((struct tcp_sock *)ctx[0])->snd_cwnd = 33;")
     own = compiled(tmp_path, source)
-    name = unique("own")
-    with held(own, name):
+    name = make_kernel_name("own")
+    with hold_scheme(own, name):
         sender, receiver = connect(name)
         with sender, receiver:
             transfer(sender, receiver)
