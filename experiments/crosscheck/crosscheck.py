@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runs of an experiment in ns-3, beside those that nagi has done: `make crosscheck`.
+"""The runs of an experiment in ns-3, beside those that nagi has done: `make bench-crosscheck`.
 
     crosscheck.py SPEC RESULTS [--variant NAME] [--jobs N] [--set KEY=VALUE] [--only AXIS=VALUE]
 

@@ -11,7 +11,7 @@ At last it must finish what was struck.
 
     python chaos.py --blows 100 --seed 1 --lab netns --lab ssh
 
-prints a line for each blow, and what was wrong (`make chaos` does the same). The same seed strikes
+prints a line for each blow, and what was wrong (`make test-chaos` does the same). The same seed strikes
 the same parts after the same times; what goes on then, the machine decides.
 """
 

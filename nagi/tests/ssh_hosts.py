@@ -342,7 +342,7 @@ def require_ssh_hosts() -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root for namespaces: run `sudo make test`")
     if not Path(_SSHD).exists():
-        pytest.skip("needs sshd: run `make packages`")
+        pytest.skip("needs sshd: run `make setup`")
     for path in (paths.ROOT, Path(sys.prefix)):
         closed = [p for p in (path, *path.parents) if not p.stat().st_mode & 0o001]
         if closed:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing lost: two blows to campaigns in the netns lab. `make chaos` strikes as often as one
+"""Nothing lost: two blows to campaigns in the netns lab. `make test-chaos` strikes as often as one
 likes, over SSH, too."""
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def test_what_ns_3_cannot_do_is_refused(tmp_path, change, said):
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    importlib.util.find_spec("ns3") is None, reason="no ns-3: `make crosscheck` installs it"
+    importlib.util.find_spec("ns3") is None, reason="no ns-3: `make bench-crosscheck` installs it"
 )
 def test_ns_3_fills_a_link_without_losses(tmp_path):
     plan = plan_of(tmp_path)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Synthesis, placement and routing of the core alone for an ECP5-25F: prints what it takes and how
-fast its clock may be; exit status 1 if that is below a board's 62.5 MHz. `make fpga-core`."""
+fast its clock may be; exit status 1 if that is below a board's 62.5 MHz. `make bench-fpga-core`."""
 
 from __future__ import annotations
 

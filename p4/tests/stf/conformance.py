@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the samples of p4c for v1model on nagi-switch, and says of each what became of it. p4c and
-its samples are not part of nagi: `make conformance P4C=... SAMPLES=...` names both.
+its samples are not part of nagi: `make test-conformance P4C=... SAMPLES=...` names both.
 
 A sample with an STF file beside it is compiled, loaded and tested; one without is compiled and
 loaded. Samples in a directory whose name begins with p4_14 are of that language, as p4c's own
@@ -164,7 +164,7 @@ def report(results: list[Result]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """The exit status."""
-    parser = argparse.ArgumentParser(prog="make conformance", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make test-conformance", description=__doc__)
     parser.add_argument("--samples", type=Path, required=True, help="p4c's testdata, or a part")
     parser.add_argument("--p4c", help="p4c-bm2-ss; else P4C of the environment, else on PATH")
     parser.add_argument("--work", type=Path, default=Path("build/conformance"))

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Fuzz the native parsers under sanitizers: fuzz.sh SECONDS [TARGET...]. cmake/fuzz.cmake has the targets.
+# Inputs that fail are kept in build/fuzz, those that reach new code in build/fuzz/found-TARGET.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seconds=${1:?seconds for each target}
+shift
+only=("$@")
+# Clang's libFuzzer is a package of clang's release.
+if [[ ! -e $(clang++ -print-file-name=libclang_rt.fuzzer-x86_64.a) ]]; then
+    sudo=()
+    if [[ $(id -u) -ne 0 ]]; then sudo=(sudo); fi
+    "${sudo[@]}" apt-get install -q -y --no-install-recommends "libclang-rt-$(clang++ -dumpversion | cut -d. -f1)-dev"
+fi
+CXX=clang++ cmake -S . -B build/fuzz -G Ninja -DNAGI_FUZZ=ON --log-level=WARNING
+if [[ ${#only[@]} -gt 0 ]]; then cmake --build build/fuzz --target "${only[@]/#/fuzz_}"; else cmake --build build/fuzz --target nagi_fuzz_targets; fi
+status=0
+while read -r target length seeds; do
+    if [[ ${#only[@]} -gt 0 && " ${only[*]} " != *" $target "* ]]; then continue; fi
+    found=build/fuzz/found-$target
+    mkdir -p "$found"
+    # shellcheck disable=SC2086 # seeds are several files
+    if [[ -n $seeds ]]; then cp -n $seeds "$found"; fi
+    echo "== fuzzing $target for $seconds s"
+    build/fuzz/fuzz/fuzz_"$target" -max_total_time="$seconds" -max_len="$length" -timeout=20 \
+        -artifact_prefix=build/fuzz/"$target"- -print_final_stats=1 -verbosity=0 "$found" </dev/null || status=1
+done <build/fuzz/fuzz/targets
+exit $status

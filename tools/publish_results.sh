@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Run whole experiments and publish them in experiments/results: publish_results.sh [NAME...] (hours).
+# NAME is an experiment, with a variant after a colon. Without NAME all are run. DASK=ADDRESS uses a cluster.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+all=(
+    achievement-2008 achievement-2008:uncapped achievement-2008:westwood-min-rto
+    multihop-2005 multihop-2005:grid
+    westwoodvt-2007 westwoodvt-2007:min-rto westwoodvt-2007:cross
+    tcp-real-2001 tcp-real-2001:{slow,slow-min-rto,reverse,handoff,handoff-min-rto,handoff-reno2001}
+    tcp-real-2001:{playback,playback-reverse,playback-handoff,token,token-min-rto,token-reno2001}
+)
+if [[ $# -eq 0 ]]; then set -- "${all[@]}"; fi
+for each in "$@"; do
+    experiment=${each%%:*}
+    options=()
+    if [[ $each == *:* ]]; then options+=(--variant "${each#*:}"); fi
+    if [[ -n ${DASK:-} ]]; then options+=(--dask "$DASK"); fi
+    name=${each/:/-}
+    echo "== $name"
+    .venv/bin/nagi run "experiments/$experiment.yaml" "${options[@]}" --out "results/$name"
+    .venv/bin/nagi publish "results/$name" "experiments/results/$name"
+done
+python=.venv/bin/python
+$python experiments/results/silences.py results/tcp-real-2001-handoff*
+$python experiments/results/windows.py results/achievement-2008 results/achievement-2008-uncapped
+$python experiments/results/statements.py westwoodvt-2007-cross
+$python experiments/results/figures.py

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Record the worked example of every contract again, after a contract has changed: experiments/schemas.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+example=experiments/schemas/example
+sudo=()
+if [[ $(id -u) -ne 0 ]]; then sudo=(sudo); fi
+.venv/bin/python -m nagi.json_schemas
+.venv/bin/python -m nagi.labs.inventory
+rm -rf $example/campaign
+"${sudo[@]}" .venv/bin/nagi run $example/experiment.yaml --variant short --only scheme=cubic --lab netns --out $example/campaign
+rm -rf $example/campaign/{.lock,report.pdf,figures} $example/campaign/runs/*.invalid-*

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Run one level of tests: test.sh LEVEL [PYTEST OPTION...]. `make test-LEVEL` calls it; CONTRIBUTING.md has how long each takes.
+#   native    C++, by ctest
+#   apart     Python that neither runs guests nor keeps to a clock
+#   virtual   guests in virtual time; a busy machine changes nothing
+#   realtime  sockets, namespaces and clocks of this machine; a busy machine may fail one, so each has a second try
+#   radio     GNU Radio's blocks, and runs over radios
+#   slow      what all others leave out
+#   conformance  p4c's own tests on nagi-switch (SAMPLES=DIRECTORY of p4c's testdata; --only TEXT: those with that in their names)
+#   chaos     campaigns killed at random: nothing may be lost (CHAOS=100 SEED=1)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+level=${1:?name a level: native apart virtual realtime radio slow conformance chaos}
+shift
+as_root=()
+if [[ $(id -u) -ne 0 ]] && command -v sudo >/dev/null; then
+    # What root runs here leaves no files of its own in the checkout.
+    as_root=(sudo -E PYTHONDONTWRITEBYTECODE=1)
+fi
+pytest=(.venv/bin/python -u -m pytest)
+side_by_side=(-n 2 --dist loadfile) # the tests of a file share its fixtures
+run_ctest() { ctest --output-on-failure -j 2 --test-dir "$1" | tail -n 5; }
+
+case $level in
+native)
+    echo "== testing the native parts"
+    run_ctest build
+    ;;
+apart)
+    echo "== testing what keeps to no clock"
+    "${as_root[@]}" "${pytest[@]}" "${side_by_side[@]}" -m "not slow and not virtual and not realtime and not radio" "$@"
+    ;;
+virtual)
+    # Guests need no rights: root has an ordinary user try them, and tries the sandbox himself, too.
+    echo "== testing in virtual time, as an ordinary user"
+    as_user=()
+    if [[ $(id -u) -eq 0 ]]; then as_user=(tools/as_ordinary_user); fi
+    "${as_user[@]}" "${pytest[@]}" "${side_by_side[@]}" -m "virtual and not slow and not radio" "$@"
+    if [[ $(id -u) -eq 0 && $# -eq 0 ]]; then
+        echo "== testing guests of root's"
+        "${pytest[@]}" -m virtual nagi/tests/test_virtual_sandbox.py nagi/tests/test_command_files.py
+    fi
+    ;;
+realtime)
+    echo "== testing in real time"
+    # Programs between real sockets mostly wait, and share the processors; the netns lab has them alone.
+    "${as_root[@]}" "${pytest[@]}" "${side_by_side[@]}" -m "realtime and not slow and not radio" link-emulator p4 hosts
+    "${as_root[@]}" "${pytest[@]}" -m "realtime and not slow and not radio" ansible captures reports nagi docs
+    ;;
+radio)
+    echo "== testing the blocks of radios"
+    run_ctest build/radio
+    echo "== testing runs over radios"
+    "${as_root[@]}" "${pytest[@]}" -m "radio and not slow" "$@"
+    ;;
+slow)
+    # sudo does not pass on where archives and keys of other releases are.
+    releases=()
+    for name in MIRROR KEYRING UBUNTU_MIRROR UBUNTU_KEYRING; do
+        if [[ -n ${!name:-} ]]; then releases+=("$name=${!name}"); fi
+    done
+    "${as_root[@]}" env "${releases[@]}" "${pytest[@]}" -m slow "$@"
+    ;;
+conformance)
+    if [[ -z ${SAMPLES:-} ]]; then
+        echo "nagi: name the samples: SAMPLES=/path/of/p4c/testdata" >&2
+        exit 2
+    fi
+    mkdir -p build
+    PYTHONPATH=p4/tests .venv/bin/python -m stf.conformance --samples "$SAMPLES" "$@" \
+        --work build/conformance --json build/conformance.json
+    ;;
+chaos)
+    "${as_root[@]}" .venv/bin/python nagi/tests/chaos.py --blows "${CHAOS:-100}" --seed "${SEED:-1}" "$@"
+    ;;
+*)
+    echo "nagi: there is no level $level of tests" >&2
+    exit 2
+    ;;
+esac
