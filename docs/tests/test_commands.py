@@ -154,7 +154,7 @@ def slow_pages() -> list[Any]:
 
 
 needs_lab = pytest.mark.skipif(
-    guest_kernel.installed() is None, reason="no guest kernel: `make virtual-lab` builds it"
+    guest_kernel.read_installed() is None, reason="no guest kernel: `make virtual-lab` builds it"
 )
 
 

@@ -10,9 +10,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from nagi.campaign.campaign import CampaignDirectory, Runner, Selection, TooNoisy, select
-from nagi.campaign.collection import verdict_of
-from nagi.campaign.repeats import add_repeats, next_count, too_wide_in_words
+from nagi.campaign.directory import CampaignDirectory
+from nagi.campaign.repeats import add_repeats, choose_run_count, describe_wide_points
+from nagi.campaign.run_directory import read_verdict
+from nagi.campaign.runner import Runner, TooNoisy
+from nagi.campaign.selection import Selection, select_runs
 from nagi.labs.errors import Interrupted, LabError, Unfit
 from nagi.spec.points import read_experiment
 from nagi_contracts.errors import InputError
@@ -80,7 +82,7 @@ class Lab:
         self.labs.append((cells, []))
         return self
 
-    def give_up(self, trouble):
+    def exclude_cells(self, trouble):
         self.troubles.append(str(trouble))
         return []
 
@@ -116,7 +118,7 @@ class Lab:
         self.over_now |= set(ran)
         return {}
 
-    def finished_cell(self, records, runs, plan):
+    def find_finished_cell(self, records, runs, plan):
         return "cell0" if plan.run_id in self.over_now else None
 
     def collect(self, records, runs, plan, cell, lab, build):
@@ -197,15 +199,15 @@ def run(
     spec, out, lab, tries=1, stop_if_noisy=False
 ) -> tuple[Selection, Listener, CampaignDirectory]:
     """What `nagi run` does."""
-    selection = select(read_experiment(spec, None), None, {}, BUILD)
+    selection = select_runs(read_experiment(spec, None), None, {}, BUILD)
     directory, listener = CampaignDirectory(out), Listener()
-    with directory.held():
+    with directory.lock():
         selection = add_repeats(selection, directory.runs)
-        directory.describe(selection, "netns", {})
+        directory.write_campaign(selection, "netns", {})
 
         def grow(selection: Selection) -> Selection:
             larger = add_repeats(selection, directory.runs)
-            directory.describe(larger, "netns", {})
+            directory.write_campaign(larger, "netns", {})
             return larger
 
         runner = Runner(
@@ -218,7 +220,7 @@ def run(
             analyse=analyse,
             grow=grow,
             observer=listener,
-            finished_cell=lab.finished_cell,
+            find_finished_cell=lab.find_finished_cell,
             collect=lab.collect,
         )
         runner.run()
@@ -226,7 +228,7 @@ def run(
 
 
 def counts(directory: CampaignDirectory) -> dict[str, int]:
-    runs = Campaign.read(directory.campaign).runs
+    runs = Campaign.read(directory.campaign_file).runs
     return {rate: sum(run.point["rate"] == rate for run in runs) for rate in SPREAD}
 
 
@@ -240,10 +242,10 @@ def test_points_are_repeated_as_often_as_they_need(spec, lab, tmp_path):
     assert halfwidth(values) <= 0.02
     assert listener.added == sum(found.values()) - 9
     assert len(lab.ran) == len(set(lab.ran)) == sum(found.values())
-    (said,) = too_wide_in_words(selection, directory.runs)
+    (said,) = describe_wide_points(selection, directory.runs)
     assert said.startswith("3 Mb/s: the interval of agi is ±")
     assert said.endswith("after 12 runs (12 valid); ±0.02 was asked for")
-    assert Campaign.read(directory.campaign).until == Until(
+    assert Campaign.read(directory.campaign_file).until == Until(
         metric="agi", halfwidth=0.02, at_most=12
     )
 
@@ -251,7 +253,7 @@ def test_points_are_repeated_as_often_as_they_need(spec, lab, tmp_path):
 def test_repeats_have_the_seeds_they_would_have_without(spec, lab, tmp_path):
     selection, _, _ = run(spec, tmp_path / "out", lab)
     spec.write_text(SPEC.replace(UNTIL, "").replace("repeats: 3", "repeats: 12"))
-    fixed = {p.run_id: p for p in select(read_experiment(spec, None), None, {}, BUILD).plans}
+    fixed = {p.run_id: p for p in select_runs(read_experiment(spec, None), None, {}, BUILD).plans}
     assert all(fixed[plan.run_id] == plan for plan in selection.plans)
     assert len({plan.seed for plan in selection.plans}) == len(selection.plans)
 
@@ -259,20 +261,20 @@ def test_repeats_have_the_seeds_they_would_have_without(spec, lab, tmp_path):
 def test_repeats_can_be_chosen_as_they_are_counted(spec, tmp_path):
     spec.write_text(SPEC.replace(UNTIL, ""))
     points = read_experiment(spec, None)
-    whole = select(points, None, {}, BUILD).plans
+    whole = select_runs(points, None, {}, BUILD).plans
     only = {"repeat": ["1", "3"], "rate": ["2 Mb/s"]}
-    selection = select(points, None, only, BUILD)
-    assert CampaignDirectory(tmp_path).describe(selection, "netns", {}).only == only
+    selection = select_runs(points, None, only, BUILD)
+    assert CampaignDirectory(tmp_path).write_campaign(selection, "netns", {}).only == only
     chosen = selection.plans
     assert chosen == [p for p in whole if p.point["rate"] == "2 Mb/s" and p.repeat in (0, 2)]
     assert len(chosen) == 2
     with pytest.raises(InputError, match=r"--only repeat=4: there is no such value; .*1, 2, 3"):
-        select(points, None, {"repeat": ["4"]}, BUILD)
+        select_runs(points, None, {"repeat": ["4"]}, BUILD)
 
 
 def test_repeats_cannot_be_chosen_that_results_decide_on(spec):
     with pytest.raises(InputError, match="the experiment's `until` decides how many"):
-        select(read_experiment(spec, None), None, {"repeat": ["1"]}, BUILD)
+        select_runs(read_experiment(spec, None), None, {"repeat": ["1"]}, BUILD)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3])
@@ -286,7 +288,7 @@ def test_an_interrupted_campaign_ends_the_same(spec, lab, tmp_path, batch):
     assert selection.plans == uninterrupted.plans
     assert len(lab.ran) == len(set(lab.ran)) == len(selection.plans)
     assert lab.ran[: len(done)] == done
-    assert len(Campaign.read(directory.campaign).runs) == len(selection.plans)
+    assert len(Campaign.read(directory.campaign_file).runs) == len(selection.plans)
 
 
 def test_a_finished_campaign_runs_nothing_more(spec, lab, tmp_path):
@@ -308,12 +310,12 @@ def test_invalid_runs_are_replaced_by_further_ones(spec, lab, tmp_path):
 
 def test_how_many_are_added():
     until = Until(metric="agi", halfwidth=0.1, at_most=20)
-    assert next_count([0.5, 0.5, 0.5], 3, until) == 3
-    assert next_count([0.5, 0.6, 0.7], 3, until) == 6  # 7 needed; at most doubled at once
-    assert next_count([0.50, 0.55, 0.68, 0.64], 4, until) == 6
-    assert next_count([0.1, 0.9] * 5, 10, until) == 20
-    assert next_count([0.1, 0.9] * 10, 20, until) == 20
-    assert next_count([], 3, until) == 4
+    assert choose_run_count([0.5, 0.5, 0.5], 3, until) == 3
+    assert choose_run_count([0.5, 0.6, 0.7], 3, until) == 6  # 7 needed; at most doubled at once
+    assert choose_run_count([0.50, 0.55, 0.68, 0.64], 4, until) == 6
+    assert choose_run_count([0.1, 0.9] * 5, 10, until) == 20
+    assert choose_run_count([0.1, 0.9] * 10, 20, until) == 20
+    assert choose_run_count([], 3, until) == 4
 
 
 @pytest.mark.parametrize(
@@ -419,7 +421,7 @@ def test_a_lab_that_breaks_costs_the_run_it_broke_and_no_other(without_until, la
     lab.breaks = [broken("cell0")]
     selection, _, directory = run(without_until, tmp_path / "out", lab)
     first, second = selection.plans[0].run_id, selection.plans[2].run_id
-    verdicts = {p.run_id: verdict_of(directory.runs, p.run_id) for p in selection.plans}
+    verdicts = {p.run_id: read_verdict(directory.runs, p.run_id) for p in selection.plans}
     (failed,) = [run_id for run_id, verdict in verdicts.items() if verdict.status == "failed"]
     # Runs are dealt out in turn: the second of the first cell is the third of all.
     assert failed == second

@@ -52,7 +52,7 @@ def test_cells_are_read_as_ansible_reads_them(inventory):
     assert set(shape.nodes) == {"S", "N", "D"}
     joined = {name: set(nodes) for name, _, nodes, _ in shape.links}
     assert joined == {"wired": {"S", "N"}, "radio": {"N", "D"}}
-    assert cell.lacks(shape) == []
+    assert cell.list_missing(shape) == []
 
 
 def with_a_medium(cells):
@@ -68,14 +68,14 @@ def test_a_medium_joins_any_number_of_nodes(inventory, tmp_path):
     shape = cell.shape()
     assert shape.media == ("air",)
     assert {name: nodes for name, _, nodes, _ in shape.links}["air"] == ("D", "N", "S")
-    assert [each.address for each in shape.interfaces("N")] == [
+    assert [each.address for each in shape.list_interfaces("N")] == [
         "198.19.0.2/24", "198.18.1.2/30", "198.18.2.1/30",
     ]  # fmt: skip
-    assert cell.lacks(shape) == []
+    assert cell.list_missing(shape) == []
     (without,) = read_cells(inventory())
-    assert without.lacks(shape) == ["the emulator has no link air"]
+    assert without.list_missing(shape) == ["the emulator has no link air"]
     smaller = replace(shape, links=tuple((*link[:2], link[2][:2], link[3]) for link in shape.links))
-    assert cell.lacks(smaller) == ["link air joins D, N, S"]
+    assert cell.list_missing(smaller) == ["link air joins D, N, S"]
     pool = HostPool(tmp_path, [cell], tmp_path, "token", lambda: False, print)
     inspections = {
         host: SimpleNamespace(
@@ -85,9 +85,11 @@ def test_a_medium_joins_any_number_of_nodes(inventory, tmp_path):
                             ("carol", ["enp2s0", "eth2"]))
     }  # fmt: skip
     (emulator,) = [
-        place for place in pool.places([cell], shape, inspections) if place.node == EMULATOR
+        place
+        for place in pool.make_placements([cell], shape, inspections)
+        if place.node == EMULATOR
     ]
-    batch = emulator.batch([], [])
+    batch = emulator.make_batch([], [])
     assert batch.interfaces["air"] == ("enp8s0", "enp7s0", "enp6s0")
     assert batch.macs == {"air": ("carol eth2", "bob eth1", "alice eth0")}
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from changed_captures import captured, write_captured
-from nagi.campaign.collection import own_clocks
+from nagi.campaign.collection import list_separate_clocks
 from nagi.records.packets import from_table
 from nagi.verdict.certificate import certify
 from nagi.verdict.evidence import gather
@@ -162,7 +162,7 @@ class Case:
             self.manifest.began_realtime_s,
             self.records,
             self.run,
-            own_clocks(nodes),
+            list_separate_clocks(nodes),
         )
         links = Links.read(self.run / "links.json")
         verdict = certify(self.plan, links, nodes.values(), evidence)
@@ -179,7 +179,7 @@ def information(verdict):
 
 
 def test_hosts_that_share_the_clock_are_judged_as_ever(case):
-    assert own_clocks(case.manifest.nodes) == []
+    assert list_separate_clocks(case.manifest.nodes) == []
     verdict = case.judge()
     assert not any(name.startswith("clock_") for name, _ in information(verdict))
     assert "clocks" not in json.loads((case.run / "verdict.json").read_text())
@@ -188,7 +188,7 @@ def test_hosts_that_share_the_clock_are_judged_as_ever(case):
 def test_other_clocks_are_removed_before_anything_is_compared(case):
     before = checks(case.judge())
     case.give_clocks()
-    assert own_clocks(case.manifest.nodes) == ["client", "server"]
+    assert list_separate_clocks(case.manifest.nodes) == ["client", "server"]
     verdict = case.judge()
     assert verdict.status == "valid", verdict.reasons
     after = checks(verdict)

@@ -15,14 +15,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from nagi.campaign.collection import (
-    Judge,
+    Certifier,
+    certify_run,
     collect,
-    finished_cell,
-    judge,
+    find_finished_cell,
     record_failure,
     remove_collected,
-    verdict_of,
 )
+from nagi.campaign.run_directory import read_verdict
 from nagi.records.packets import from_table, write_records
 from nagi.records.scheme_events import read_events
 from nagi_contracts.applications import Applications
@@ -68,13 +68,13 @@ def runs(tmp_path) -> Path:
     return tmp_path / "runs"
 
 
-def collect_all(records: Path, runs: Path, judge: Judge = judge) -> Verdict | None:
+def collect_all(records: Path, runs: Path, certifier: Certifier = certify_run) -> Verdict | None:
     """Collect a run as a campaign does."""
     remove_collected(records, runs, PLAN)
-    cell = finished_cell(records, runs, PLAN)
+    cell = find_finished_cell(records, runs, PLAN)
     if cell is not None:
-        collect(records, runs, PLAN, cell, "netns", MANIFEST.build, judge)
-    return verdict_of(runs, RUN)
+        collect(records, runs, PLAN, cell, "netns", MANIFEST.build, certifier)
+    return read_verdict(runs, RUN)
 
 
 def same_files(run: Path, names: list[str]) -> bool:
@@ -151,7 +151,7 @@ def test_what_applications_left_is_whole_or_the_run_has_failed(records, runs, da
 @pytest.mark.parametrize("damage", [b"", b'{"schema_version": 1, "run_id"'])
 def test_a_run_is_not_over_before_every_agent_has_said_so(records, runs, damage):
     (records / "cell0_server" / RUN / "node.json").write_bytes(damage)
-    assert finished_cell(records, runs, PLAN) is None
+    assert find_finished_cell(records, runs, PLAN) is None
     assert (records / "cell0_server" / RUN / "server.core.pcap").exists()
 
 
@@ -161,7 +161,7 @@ def test_what_is_left_of_another_try_is_no_part_of_a_run(records, runs):
         update={"began_realtime_s": MANIFEST.began_realtime_s - 60}
     )
     earlier.write(path)
-    assert finished_cell(records, runs, PLAN) is None
+    assert find_finished_cell(records, runs, PLAN) is None
 
 
 class Killed(BaseException):
@@ -245,7 +245,7 @@ def test_collecting_can_be_broken_off_at_any_step(records, runs, tmp_path, kille
         assert same_files(runs / RUN, [*captures, "links.json", "drops.pcapng"])
         earlier_tries = [f"{RUN}.invalid-1"] if before == "invalid" else []
         assert sorted(path.name for path in runs.iterdir()) == [RUN, *earlier_tries], step
-        assert finished_cell(records, runs, PLAN) is None
+        assert find_finished_cell(records, runs, PLAN) is None
         step += 1
     assert step > 20
 

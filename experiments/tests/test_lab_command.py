@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from nagi.labs.errors import Interrupted
-from nagi.labs.provisioning import playbook_command, run_playbook, shown
+from nagi.labs.provisioning import format_command, make_playbook_command, run_playbook
 from nagi_contracts.paths import COLLECTION
 from ssh_hosts import SshHosts, require_ssh_hosts, ssh_hosts
 
@@ -68,13 +68,13 @@ def test_what_is_wrong_is_refused_before_ansible_is_run(nagi, tmp_path, monkeypa
 
 
 def test_the_command_that_is_shown_can_be_copied(monkeypatch):
-    command = playbook_command("provision", Path("my lab.yml"), "--limit", "alice,bob")
+    command = make_playbook_command("provision", Path("my lab.yml"), "--limit", "alice,bob")
     monkeypatch.setenv("PATH", "/proc/nowhere")
-    words = shlex.split(shown(command))
+    words = shlex.split(format_command(command))
     assert words[1:] == ["-i", "my lab.yml", "nagi.testbed.provision", "--limit", "alice,bob"]
     assert os.access(words[0], os.X_OK)
     monkeypatch.setenv("PATH", str(Path(words[0]).parent))
-    assert shown(command).startswith("ansible-playbook -i 'my lab.yml' ")
+    assert format_command(command).startswith("ansible-playbook -i 'my lab.yml' ")
 
 
 PLAY = """

@@ -269,7 +269,7 @@ def lab_for(plans, tmp_path):
     with Keeper() as keeper:
         yield NetnsLab(
             keeper.pid,
-            Shape.of(plans[0]),
+            Shape.from_plan(plans[0]),
             1,
             plans,
             tmp_path / "lab",

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from nagi.campaign.campaign import CampaignDirectory
+from nagi.campaign.directory import CampaignDirectory
 from nagi.cli.main import main
 from nagi.terminal import selecting
 from nagi.terminal.selecting import LabChoice, choose_lab, require_same_lab
@@ -80,8 +80,8 @@ def test_a_campaign_stays_in_its_lab(tmp_path):
     said = str(refused.value)
     assert "are of the netns lab, and this would be the virtual lab" in said
     assert "continue with --lab netns, or give another directory with --out" in said
-    text = directory.campaign.read_text().replace('"netns"', '"physical"')
-    directory.campaign.write_text(text)
+    text = directory.campaign_file.read_text().replace('"netns"', '"physical"')
+    directory.campaign_file.write_text(text)
     with pytest.raises(InputError, match="continue with -i INVENTORY"):
         require_same_lab(directory, LabChoice("netns"))
 

@@ -20,7 +20,7 @@ from nagi.plan import fpga, radio, scheme_objects
 from nagi.plan.applications import nagi_traffic
 
 
-def current_build(
+def identify_build(
     lab: str = "",
     switch: SwitchTarget | None = None,
     *,
@@ -35,30 +35,32 @@ def current_build(
         InputError: nagi-link, nagi-tcp or nagi-traffic has not been built, or the guest,
             nagi-switch or bmv2 is not installed.
     """
-    always, of_this_lab = _programs(lab, switch, radios=radios, fpgas=fpgas)
+    always, of_this_lab = _hash_programs(lab, switch, radios=radios, fpgas=fpgas)
     guest = None
     if lab == virtual.NAME:
         kernel = guest_kernel.require_installed()
-        guest = digest([kernel.linux, kernel.modules, sha256_of(guest_kernel.preloaded())])
+        guest = digest([kernel.linux, kernel.modules, sha256_of(guest_kernel.preloaded_library())])
     of_this_lab = {"guest": guest, **of_this_lab}
     checksums = [each for each in of_this_lab.values() if each is not None]
     return Build(
         id=digest([__version__, *always.values(), *checksums]),
         version=__version__,
-        commit=_commit(),
+        commit=_read_commit(),
         **always,
         **of_this_lab,
     )
 
 
-def programs(lab: str, switch: SwitchTarget | None, *, radios: bool, fpgas: bool) -> dict[str, str]:
+def hash_programs(
+    lab: str, switch: SwitchTarget | None, *, radios: bool, fpgas: bool
+) -> dict[str, str]:
     """Return the checksums of what this machine has of a build, without the guest kernel. Raises
     InputError as current_build() does."""
-    always, of_this_lab = _programs(lab, switch, radios=radios, fpgas=fpgas)
+    always, of_this_lab = _hash_programs(lab, switch, radios=radios, fpgas=fpgas)
     return always | {name: sha256 for name, sha256 in of_this_lab.items() if sha256 is not None}
 
 
-def _programs(
+def _hash_programs(
     lab: str, switch: SwitchTarget | None, *, radios: bool, fpgas: bool
 ) -> tuple[dict[str, str], dict[str, str | None]]:
     """Checksums of what every build has, and of what some have."""
@@ -76,16 +78,16 @@ def _programs(
     }
     here = lab != physical.NAME  # bmv2, as kernels and iperf there, is the hosts' own
     of_this_lab = {
-        "nagi_switch": sha256_of(_nagi_switch()) if switch == "nagi" else None,
-        "simple_switch": sha256_of(_simple_switch()) if here and switch == "bmv2" else None,
-        **(_by_p4runtime(here) if switch == "p4runtime" else {}),
+        "nagi_switch": sha256_of(_find_nagi_switch()) if switch == "nagi" else None,
+        "simple_switch": sha256_of(_find_simple_switch()) if here and switch == "bmv2" else None,
+        **(_hash_p4runtime_programs(here) if switch == "p4runtime" else {}),
         "nagi_sdr": radio.checksum() if here and radios else None,
         "nagi_fpga": fpga.checksum() if here and fpgas else None,
     }
     return always, of_this_lab
 
 
-def _by_p4runtime(here: bool) -> dict[str, str | None]:
+def _hash_p4runtime_programs(here: bool) -> dict[str, str | None]:
     """Checksums of what reaches a switch by P4Runtime, and of what is the switch on this machine:
     bmv2's simple_switch_grpc if there is one, else nagi-switch."""
     sources = sorted((paths.P4_CONTROL / "nagi_p4runtime").glob("*.py"))
@@ -95,19 +97,19 @@ def _by_p4runtime(here: bool) -> dict[str, str | None]:
         grpc = shutil.which("simple_switch_grpc")
         is_nagi = grpc is None
         found["nagi_switch" if is_nagi else "simple_switch"] = sha256_of(
-            _nagi_switch() if grpc is None else Path(grpc)
+            _find_nagi_switch() if grpc is None else Path(grpc)
         )
     return found
 
 
-def _nagi_switch() -> Path:
+def _find_nagi_switch() -> Path:
     program = paths.executable("nagi-switch")
     if not program.exists():
         raise refuse(f"there is no {program}", "build it: `make setup`")
     return program
 
 
-def _simple_switch() -> Path:
+def _find_simple_switch() -> Path:
     said = simple_switch_problem(client=client_directory())
     if said is not None:
         what, _, cure = said.partition("; ")
@@ -117,7 +119,7 @@ def _simple_switch() -> Path:
     return Path(found)
 
 
-def _commit() -> str | None:
+def _read_commit() -> str | None:
     """The checkout's commit, with `+` if it was changed since; None outside a checkout."""
     if not paths.IN_CHECKOUT:
         return None

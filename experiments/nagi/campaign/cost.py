@@ -11,9 +11,9 @@ from typing import Literal
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.units import count_of
 
-from nagi.labs.lab import BETWEEN_RUNS
+from nagi.labs.lab import BETWEEN_RUNS_S
 
-What = Literal["labs", "results"]
+Expense = Literal["labs", "results"]
 
 
 class Cost:
@@ -26,11 +26,11 @@ class Cost:
 
     def __init__(self) -> None:
         self.runs = 0
-        self.seconds: dict[What, float] = {"labs": 0.0, "results": 0.0}
+        self.seconds: dict[Expense, float] = {"labs": 0.0, "results": 0.0}
         self._virtual_s = self._wall_s = 0.0
 
     @contextmanager
-    def spent(self, what: What) -> Iterator[None]:
+    def measure(self, what: Expense) -> Iterator[None]:
         """What is done meanwhile is not part of any run."""
         started = time.monotonic()
         try:
@@ -39,12 +39,12 @@ class Cost:
             self.seconds[what] += time.monotonic() - started
 
     @contextmanager
-    def batch(
+    def measure_batch(
         self, plans: dict[str, list[RunPlan]], *, in_real_time: bool = True
     ) -> Iterator[None]:
         """A batch goes on meanwhile."""
         timelines = [
-            sum(plan.timeline.end_s + BETWEEN_RUNS for plan in dealt) for dealt in plans.values()
+            sum(plan.timeline.end_s + BETWEEN_RUNS_S for plan in dealt) for dealt in plans.values()
         ]
         started = time.monotonic()
         yield
@@ -56,7 +56,7 @@ class Cost:
             self._wall_s += took
         self.runs += sum(map(len, plans.values()))
 
-    def in_words(self, elsewhere: str = "") -> str:
+    def describe(self, elsewhere: str = "") -> str:
         """One line for the campaign's summary; empty if nothing was run. `elsewhere`: on what runs
         were done, with certificates and metrics, if not here."""
         if not self.runs:

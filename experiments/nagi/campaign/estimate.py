@@ -49,9 +49,9 @@ from nagi_contracts.records import Keep
 from nagi_contracts.units import count_of, in_bytes
 
 from nagi.campaign import pace
-from nagi.campaign.campaign import BATCH_SECONDS
+from nagi.campaign.runner import BATCH_S
 from nagi.labs import virtual
-from nagi.labs.lab import BETWEEN_RUNS
+from nagi.labs.lab import BETWEEN_RUNS_S
 from nagi.plan.media import IN_TURN
 
 ETHERNET_BYTES = 14
@@ -80,9 +80,9 @@ class RunSize:
     kept: int  # once `keep` has been applied
 
 
-def size_of(plan: RunPlan, keep: Keep) -> RunSize:
+def estimate_size(plan: RunPlan, keep: Keep) -> RunSize:
     """What a run of `plan` takes."""
-    packets = _all_packets(plan)
+    packets = _count_packets_by_flow(plan)
     raw_captures = kept_captures = 0
     for capture in plan.captures:
         total, wanted = 0, False
@@ -92,7 +92,7 @@ def size_of(plan: RunPlan, keep: Keep) -> RunSize:
             if sends or receives:
                 frames = [
                     (1.0, flow.packet_bytes + ETHERNET_BYTES),
-                    (_acks(plan, flow), ACK_BYTES + ETHERNET_BYTES),
+                    (_acks_per_packet(plan, flow), ACK_BYTES + ETHERNET_BYTES),
                 ]
                 each = sum(
                     count * (PCAP_RECORD_BYTES + min(capture.snap_bytes, size))
@@ -105,11 +105,14 @@ def size_of(plan: RunPlan, keep: Keep) -> RunSize:
         raw_captures += total
         if wanted:
             kept_captures += round(total * (COMPRESSED_SHARE if keep.compress == "zstd" else 1))
-    crossings = _crossings(plan, packets) + _crossings(plan, packets, _watched(plan))
-    crossings += sum(
-        _frames(medium, plan) * _crossings(plan, packets, {medium.name}) for medium in plan.media
+    crossings = _count_crossings(plan, packets) + _count_crossings(
+        plan, packets, _list_recorded_links(plan)
     )
-    raw_monitors = sum(_monitored(medium, plan, packets) for medium in plan.media)
+    crossings += sum(
+        _count_frames(medium, plan) * _count_crossings(plan, packets, {medium.name})
+        for medium in plan.media
+    )
+    raw_monitors = sum(_estimate_monitor_bytes(medium, plan, packets) for medium in plan.media)
     kept_monitors = round(raw_monitors * (COMPRESSED_SHARE if keep.compress == "zstd" else 1))
     other = OTHER_BYTES + sum(
         round((flow.end_s - flow.start_s) / plan.tcp_info_interval_s) * SAMPLE_BYTES
@@ -130,40 +133,40 @@ class Disk:
     meanwhile: int = 0
 
     @property
-    def at_most(self) -> int:
+    def peak(self) -> int:
         """The most bytes that are there at once."""
         return self.kept + self.meanwhile
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """Return a phrase to follow "disk: about"."""
-        return f"{in_bytes(self.kept)}, at most {in_bytes(self.at_most)} meanwhile"
+        return f"{in_bytes(self.kept)}, at most {in_bytes(self.peak)} meanwhile"
 
 
-def disk_needed(
+def estimate_disk(
     plans: list[RunPlan], keep: Keep, jobs: int, lab: str, paces: pace.Paces | None = None
 ) -> Disk:
     """Return what `plans` take of disk, when run `jobs` side by side in a lab, as it is known by
     `paces` (None: as it is known now)."""
     if not plans:
         return Disk()
-    paces = paces or pace.known()
+    paces = paces or pace.read_paces()
     ratio = paces.disk_ratio(plans[0])
-    sizes = [size_of(plan, keep) for plan in plans]
+    sizes = [estimate_size(plan, keep) for plan in plans]
     a_cell = 2
     if lab != virtual.NAME:
-        a_cell = max(math.ceil(BATCH_SECONDS / seconds_of(plan)) for plan in plans)
+        a_cell = max(math.ceil(BATCH_S / estimate_seconds(plan)) for plan in plans)
     largest = sorted((size.raw for size in sizes), reverse=True)[: jobs * a_cell]
     return Disk(round(sum(size.kept for size in sizes) * ratio), round(sum(largest) * ratio))
 
 
-def seconds_of(plan: RunPlan) -> float:
+def estimate_seconds(plan: RunPlan) -> float:
     """How long a cell is busy with a run."""
-    return plan.timeline.end_s + BETWEEN_RUNS
+    return plan.timeline.end_s + BETWEEN_RUNS_S
 
 
-def virtual_seconds_of(plan: RunPlan) -> float:
+def estimate_virtual_seconds(plan: RunPlan) -> float:
     """Return how long a run in virtual time takes by the clock on the wall."""
-    crossings = _crossings(plan, _all_packets(plan))
+    crossings = _count_crossings(plan, _count_packets_by_flow(plan))
     return (
         VIRTUAL_RUN_S
         + VIRTUAL_NODE_S * len(plan.nodes)
@@ -172,24 +175,24 @@ def virtual_seconds_of(plan: RunPlan) -> float:
     )
 
 
-def seconds_in(lab: str, paces: pace.Paces | None = None) -> Callable[[RunPlan], float]:
+def make_time_estimator(lab: str, paces: pace.Paces | None = None) -> Callable[[RunPlan], float]:
     """How long a run takes in a lab, by the clock on the wall, at the pace of this machine (None:
     as it is known now)."""
     if lab != virtual.NAME:
-        return seconds_of
-    paces = paces or pace.known()
-    return lambda plan: virtual_seconds_of(plan) * paces.time_ratio(plan)
+        return estimate_seconds
+    paces = paces or pace.read_paces()
+    return lambda plan: estimate_virtual_seconds(plan) * paces.time_ratio(plan)
 
 
-def time_needed(
+def estimate_time(
     plans: list[RunPlan], jobs: int, lab: str, paces: pace.Paces | None = None
 ) -> float:
     """Return the seconds that `plans` take in a lab, `jobs` side by side, as it is known by
     `paces` (None: as it is known now)."""
     if not plans:
         return 0.0
-    paces = paces or pace.known()
-    seconds = list(map(seconds_in(lab, paces), plans))
+    paces = paces or pace.read_paces()
+    seconds = list(map(make_time_estimator(lab, paces), plans))
     runs_s = max(sum(seconds) / jobs, *seconds)
     if lab != virtual.NAME:
         return runs_s
@@ -198,7 +201,7 @@ def time_needed(
     return runs_s + around_s * paces.time_ratio(plans[0])
 
 
-def free_disk(out: Path) -> int:
+def read_free_disk(out: Path) -> int:
     """Bytes free where `out` is, or would be made."""
     there = out.absolute()
     while not there.exists():
@@ -208,16 +211,16 @@ def free_disk(out: Path) -> int:
 
 def require_disk(runs: int, needed: Disk, out: Path, free: int) -> None:
     """Raise InputError if `runs` need more than the bytes that are `free` where `out` is."""
-    if needed.at_most > free:
+    if needed.peak > free:
         raise refuse(
-            f"{count_of(runs, 'run')} need about {in_bytes(needed.at_most)} of disk, and "
+            f"{count_of(runs, 'run')} need about {in_bytes(needed.peak)} of disk, and "
             f"{in_bytes(free)} are free there",
             MORE_DISK,
             file=str(out),
         )
 
 
-def _bottleneck(plan: RunPlan, flow: FlowPlan) -> tuple[str, str]:
+def _find_bottleneck(plan: RunPlan, flow: FlowPlan) -> tuple[str, str]:
     """The first hop of a flow's path with the smallest rate."""
 
     def rate(direction: LinkDirection) -> float:
@@ -228,45 +231,50 @@ def _bottleneck(plan: RunPlan, flow: FlowPlan) -> tuple[str, str]:
     return direction.link, direction.direction
 
 
-def _all_packets(plan: RunPlan) -> dict[str, float]:
+def _count_packets_by_flow(plan: RunPlan) -> dict[str, float]:
     """How many full-size packets each flow sends."""
-    bottlenecks = {flow.name: _bottleneck(plan, flow) for flow in plan.flows}
+    bottlenecks = {flow.name: _find_bottleneck(plan, flow) for flow in plan.flows}
     sharing = Counter(bottlenecks.values())
-    return {flow.name: _packets(plan, flow, sharing[bottlenecks[flow.name]]) for flow in plan.flows}
+    return {
+        flow.name: _count_packets(plan, flow, sharing[bottlenecks[flow.name]])
+        for flow in plan.flows
+    }
 
 
-def _frames(medium: MediumPlan, plan: RunPlan) -> int:
+def _count_frames(medium: MediumPlan, plan: RunPlan) -> int:
     """Of an exchange of a full-size packet."""
     packet = max(flow.packet_bytes for flow in plan.flows)
     threshold = medium.rts_threshold_bytes
     return 4 if threshold is not None and packet + FRAMING_BYTES > threshold else 2
 
 
-def _monitored(medium: MediumPlan, plan: RunPlan, packets: dict[str, float]) -> int:
+def _estimate_monitor_bytes(medium: MediumPlan, plan: RunPlan, packets: dict[str, float]) -> int:
     """Bytes of a monitor's capture."""
     if medium.monitor is None:
         return 0
-    each = MONITORED_DATA_BYTES + (_frames(medium, plan) - 1) * MONITORED_BYTES
-    return each * _crossings(plan, packets, {medium.name})
+    each = MONITORED_DATA_BYTES + (_count_frames(medium, plan) - 1) * MONITORED_BYTES
+    return each * _count_crossings(plan, packets, {medium.name})
 
 
-def _watched(plan: RunPlan) -> set[str]:
+def _list_recorded_links(plan: RunPlan) -> set[str]:
     """Links whose transmissions are recorded."""
     return {link.name for link in plan.links if link.records_transmissions}
 
 
-def _crossings(plan: RunPlan, packets: dict[str, float], links: set[str] | None = None) -> int:
+def _count_crossings(
+    plan: RunPlan, packets: dict[str, float], links: set[str] | None = None
+) -> int:
     """How many packets cross links (None: all), acknowledgements included, one counted on every
     link. `packets`: how many each flow sends."""
     return sum(
-        round(packets[flow.name] * (1 + _acks(plan, flow)))
+        round(packets[flow.name] * (1 + _acks_per_packet(plan, flow)))
         for flow in plan.flows
         for direction in flow.path
         if links is None or direction.link in links
     )
 
 
-def _acks(plan: RunPlan, flow: FlowPlan) -> float:
+def _acks_per_packet(plan: RunPlan, flow: FlowPlan) -> float:
     """Acknowledgements of a packet."""
     if flow.application is not None and flow.application.is_udp:
         return 0.0
@@ -274,7 +282,7 @@ def _acks(plan: RunPlan, flow: FlowPlan) -> float:
     return 1.0 if any(route.quickack for route in routes) else 0.5
 
 
-def _packets(plan: RunPlan, flow: FlowPlan, sharing: int) -> float:
+def _count_packets(plan: RunPlan, flow: FlowPlan, sharing: int) -> float:
     """How many full-size packets a flow sends."""
     seconds = flow.end_s - flow.start_s
     found = [flow.bottleneck_bps / sharing * seconds / (8 * flow.packet_bytes)]
@@ -284,7 +292,7 @@ def _packets(plan: RunPlan, flow: FlowPlan, sharing: int) -> float:
         busy_ns = min(count, IN_TURN) * plan.medium(name).exchange_ns(flow.packet_bytes)
         found.append(seconds * 1e9 / busy_ns / others)
     if flow.application is not None:
-        found.append(_offered_bytes(flow, seconds) / flow.payload_bytes)
+        found.append(_count_offered_bytes(flow, seconds) / flow.payload_bytes)
         if flow.application.is_udp:
             return min(found)
     if flow.base_rtt_s == 0:
@@ -299,7 +307,7 @@ def _packets(plan: RunPlan, flow: FlowPlan, sharing: int) -> float:
     return min(found)
 
 
-def _offered_bytes(flow: FlowPlan, seconds: float) -> float:
+def _count_offered_bytes(flow: FlowPlan, seconds: float) -> float:
     """Of its application."""
     assert flow.application is not None
     return flow.application.offered_bytes(seconds, flow.packet_bytes - flow.payload_bytes)

@@ -15,10 +15,10 @@ from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Build, Keep
 from nagi_reports import analysis
 
-from nagi.campaign.collection import collect, finished_cell
+from nagi.campaign.collection import collect, find_finished_cell
 from nagi.campaign.retention import retain
 from nagi.labs.shape import Shape
-from nagi.labs.virtual import NAME, Parts, VirtualLab
+from nagi.labs.virtual import NAME, GuestParts, VirtualLab
 
 
 def analyse_and_retain(run: Path, keep: Keep) -> None:
@@ -31,7 +31,7 @@ def run_one(
     plan: RunPlan,
     build: Build,
     keep: Keep,
-    parts: Parts,
+    parts: GuestParts,
     directory: Path,
     interrupted: Callable[[], bool],
 ) -> Path | str:
@@ -39,9 +39,9 @@ def run_one(
     directory, which is below `directory`; or why there is none. Raises Interrupted, OSError."""
     records, runs = directory / "records", directory / "runs"
     runs.mkdir()
-    lab = VirtualLab(Shape.of(plan), 1, directory, records, interrupted, parts=parts)
+    lab = VirtualLab(Shape.from_plan(plan), 1, directory, records, interrupted, parts=parts)
     reasons = lab.run_batch({lab.cells[0]: [plan]})
-    cell = finished_cell(records, runs, plan)
+    cell = find_finished_cell(records, runs, plan)
     if cell is None:
         return reasons.get(plan.run_id, "an agent left no record")
     verdict = collect(records, runs, plan, cell, NAME, build)

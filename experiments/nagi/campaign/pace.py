@@ -35,7 +35,7 @@ class Pace(Contract):
     estimated_bytes: float = 0.0
     kept_bytes: float = 0.0
 
-    def merged(self, lesson: Pace) -> Pace:
+    def merge(self, lesson: Pace) -> Pace:
         """Return this pace with the lesson of a campaign, which makes it forget what is old."""
         share = min(1.0, max(0.0, _REMEMBERED_S - lesson.estimated_s) / max(self.estimated_s, 1.0))
         if not lesson.estimated_s:  # of real time, which is known beforehand
@@ -57,16 +57,16 @@ class Paces(Contract):
 
     def time_ratio(self, plan: RunPlan) -> float:
         """Return how much longer a run takes than estimated; it is 1 if nothing is known."""
-        return _ratio((each.took_s, each.estimated_s) for each in self._nearest(plan))
+        return _first_ratio((each.took_s, each.estimated_s) for each in self._nearest(plan))
 
     def disk_ratio(self, plan: RunPlan) -> float:
         """Return how much more is kept of a run than estimated; it is 1 if nothing is known."""
-        return _ratio((each.kept_bytes, each.estimated_bytes) for each in self._nearest(plan))
+        return _first_ratio((each.kept_bytes, each.estimated_bytes) for each in self._nearest(plan))
 
     def _nearest(self, plan: RunPlan) -> Iterator[Pace]:
         """Yield the paces of the run's experiment, of its kind, and of all kinds."""
-        yield self.experiments.get(_experiment_of(plan), Pace())
-        yield self.kinds.get(kind_of(plan), Pace())
+        yield self.experiments.get(_experiment_name(plan), Pace())
+        yield self.kinds.get(classify_run(plan), Pace())
         yield Pace(
             **{
                 key: sum(getattr(each, key) for each in self.kinds.values())
@@ -75,18 +75,18 @@ class Paces(Contract):
         )
 
 
-def _ratio(known: Iterable[tuple[float, float]]) -> float:
+def _first_ratio(known: Iterable[tuple[float, float]]) -> float:
     """Return the ratio of the first pair that has one."""
     return next((took / estimated for took, estimated in known if took > 0 < estimated), 1.0)
 
 
-def _experiment_of(plan: RunPlan) -> str:
+def _experiment_name(plan: RunPlan) -> str:
     """Return the name of the run's experiment with its variant, whose runs last otherwise."""
     name, variant = plan.experiment.name, plan.experiment.variant
     return name if variant is None else f"{name}:{variant}"
 
 
-def kind_of(plan: RunPlan) -> str:
+def classify_run(plan: RunPlan) -> str:
     """Runs of a kind have the same parts, so that the estimate errs alike for them."""
     parts = {
         "switches": plan.switches(),
@@ -98,23 +98,23 @@ def kind_of(plan: RunPlan) -> str:
     return " ".join(["hosts", *(name for name, has in parts.items() if has)])
 
 
-class Share:
+class ProcessorShare:
     """How much of this machine's processors was there for this process and those it waited for,
     since this was made."""
 
     def __init__(self) -> None:
-        self._begin = _processor_seconds()
+        self._begin = _read_processor_seconds()
 
-    def value(self) -> float:
+    def measure(self) -> float:
         """In (0, 1]; 1: others took nothing."""
         busy, idle, own = (
-            end - begin for end, begin in zip(_processor_seconds(), self._begin, strict=True)
+            end - begin for end, begin in zip(_read_processor_seconds(), self._begin, strict=True)
         )
         own = min(own, busy)
         return (own + idle) / (busy + idle) if own + idle > 0 else 1.0
 
 
-def _processor_seconds() -> tuple[float, float, float]:
+def _read_processor_seconds() -> tuple[float, float, float]:
     """All processors' since boot, busy (stolen included) and idle, and this process's own, with
     those of processes that it has waited for."""
     machine = psutil.cpu_times()
@@ -124,29 +124,29 @@ def _processor_seconds() -> tuple[float, float, float]:
     return busy + machine.steal, idle, sum(each.ru_utime + each.ru_stime for each in own)
 
 
-def known() -> Paces:
+def read_paces() -> Paces:
     """What earlier campaigns have taught; of a file that is damaged, nothing."""
     try:
-        return Paces.read(_file())
+        return Paces.read(_pace_file())
     except InputError:
         return Paces()
 
 
-def learn(plan: RunPlan, lesson: Pace) -> None:
+def record_pace(plan: RunPlan, lesson: Pace) -> None:
     """Write what runs like `plan` took, without the share of other programs (Share), and what the
     formula alone had said. A file that cannot be written is left as it is."""
-    paces, name, kind = known(), _experiment_of(plan), kind_of(plan)
+    paces, name, kind = read_paces(), _experiment_name(plan), classify_run(plan)
     if lesson == Pace():
         return
     # The one that has just been run is the last, and the oldest are forgotten.
     others = [(key, each) for key, each in paces.experiments.items() if key != name]
     experiments = dict(others[1 - _EXPERIMENTS :])
-    experiments[name] = paces.experiments.get(name, Pace()).merged(lesson)
-    kinds = paces.kinds | {kind: paces.kinds.get(kind, Pace()).merged(lesson)}
+    experiments[name] = paces.experiments.get(name, Pace()).merge(lesson)
+    kinds = paces.kinds | {kind: paces.kinds.get(kind, Pace()).merge(lesson)}
     with suppress(OSError):
-        _file().parent.mkdir(parents=True, exist_ok=True)
-        Paces(experiments=experiments, kinds=kinds).write(_file())
+        _pace_file().parent.mkdir(parents=True, exist_ok=True)
+        Paces(experiments=experiments, kinds=kinds).write(_pace_file())
 
 
-def _file() -> Path:
+def _pace_file() -> Path:
     return user_cache("pace.json")

@@ -16,14 +16,15 @@ from nagi_contracts.records import COMPRESSED, Check, Manifest, Verdict
 from nagi_contracts.switches import Switches
 from nagi_reports.parquet import read_parquet
 
-from nagi.campaign.collection import LINKS, MANIFEST, PLAN, SWITCHES, VERDICT, evidence_of
+from nagi.campaign.collection import gather_evidence
 from nagi.campaign.retention import PACKETS, TRANSMISSIONS
+from nagi.campaign.run_directory import LINKS, MANIFEST, PLAN, SWITCHES, VERDICT
 from nagi.records import packets, transmissions
 from nagi.records.packets import Records
 from nagi.verdict.certificate import measure
 from nagi.verdict.evidence import Evidence, Value
 
-_ALSO_OF_PACKETS = {"unaccounted"}  # measured from packets beside other records
+_NEEDS_PACKETS = {"unaccounted"}  # measured from packets beside other records
 
 
 @dataclass(frozen=True)
@@ -59,15 +60,15 @@ def recheck(run: Path, name: str) -> Recheck:
     if gone:
         evidence = Evidence({}, [])
     else:
-        recorded = _records(packets.from_table, run / PACKETS, plan)
+        recorded = _read_record(packets.from_table, run / PACKETS, plan)
         sent = (
-            _records(transmissions.from_table, run / TRANSMISSIONS, plan)
+            _read_record(transmissions.from_table, run / TRANSMISSIONS, plan)
             if plan.records_transmissions()
             else None
         )
-        evidence = evidence_of(plan, links, manifest.nodes, recorded, run, switches, sent)
+        evidence = gather_evidence(plan, links, manifest.nodes, recorded, run, switches, sent)
     values = measure(plan, links, manifest.nodes.values(), evidence, switches).get(name)
-    if gone and (not values or name in _ALSO_OF_PACKETS):
+    if gone and (not values or name in _NEEDS_PACKETS):
         raise refuse(
             f"the run has not kept {', '.join(gone)}, which {name} may need",
             "run it again with `keep: {captures: both, packets: keep}`; `nagi show` has the value",
@@ -83,7 +84,7 @@ def recheck(run: Path, name: str) -> Recheck:
     return Recheck(check, sorted(values, reverse=True), None if make is None else make())
 
 
-def _records(
+def _read_record(
     from_table: Callable[[pd.DataFrame, RunPlan], Records], file: Path, plan: RunPlan
 ) -> Records:
     """Read a record from its table. Raises InputError if it is none, or of another plan."""

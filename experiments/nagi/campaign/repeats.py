@@ -23,13 +23,13 @@ from nagi_contracts.records import Until
 from nagi_contracts.results import Metrics
 from nagi_reports.statistics import halfwidth, runs_needed
 
-from nagi.campaign.campaign import Selection
-from nagi.campaign.collection import verdict_of
+from nagi.campaign.run_directory import read_verdict
+from nagi.campaign.selection import Selection
 from nagi.plan.planner import plan_runs
 
 
 @dataclass(frozen=True)
-class Width:
+class PointWidth:
     """How far a point has come."""
 
     point: dict[str, str]
@@ -45,9 +45,9 @@ def add_repeats(selection: Selection, runs: Path) -> Selection:
     if until is None:
         return selection
     plans = []
-    for point, mine in zip(selection.points, selection.by_point(), strict=True):
+    for point, mine in zip(selection.points, selection.group_by_point(), strict=True):
         # What is added may have been run already, before the campaign was stopped.
-        while (wanted := _wanted(mine, runs, until)) > len(mine):
+        while (wanted := _target_count(mine, runs, until)) > len(mine):
             added = plan_runs(
                 point, selection.variant, range(len(mine), wanted), switch=selection.switch
             )
@@ -56,34 +56,34 @@ def add_repeats(selection: Selection, runs: Path) -> Selection:
     return replace(selection, plans=plans) if len(plans) > len(selection.plans) else selection
 
 
-def too_wide(selection: Selection, runs: Path) -> list[Width]:
+def list_wide_points(selection: Selection, runs: Path) -> list[PointWidth]:
     """The points whose interval is wider than asked for."""
     until = selection.experiment.until
     if until is None:
         return []
     found = []
-    for point, mine in zip(selection.points, selection.by_point(), strict=True):
-        if not selection.missing(mine[0]):
-            values = _values(mine, runs, until.metric)
+    for point, mine in zip(selection.points, selection.group_by_point(), strict=True):
+        if not selection.list_missing(mine[0]):
+            values = _read_metric(mine, runs, until.metric)
             width = halfwidth(values)
             if not width <= until.halfwidth:
-                found.append(Width(point.values, len(mine), len(values), width))
+                found.append(PointWidth(point.values, len(mine), len(values), width))
     return found
 
 
-def too_wide_in_words(selection: Selection, runs: Path) -> list[str]:
+def describe_wide_points(selection: Selection, runs: Path) -> list[str]:
     """A line for each of them."""
     until = selection.experiment.until
     return [
         f"{', '.join(each.point.values())}: the interval of {until.metric} is "
         + ("not known" if math.isnan(each.halfwidth) else f"±{each.halfwidth:.3g}")
         + f" after {each.runs} runs ({each.valid} valid); ±{until.halfwidth:g} was asked for"
-        for each in too_wide(selection, runs)
+        for each in list_wide_points(selection, runs)
         if until is not None
     ]
 
 
-def next_count(values: list[float], runs: int, until: Until) -> int:
+def choose_run_count(values: list[float], runs: int, until: Until) -> int:
     """How many runs a point should have that has `runs`, the valid ones with these values."""
     if runs >= until.at_most or halfwidth(values) <= until.halfwidth:
         return runs
@@ -93,17 +93,17 @@ def next_count(values: list[float], runs: int, until: Until) -> int:
     return min(runs + max(1, min(missing, runs)), until.at_most)
 
 
-def _wanted(plans: list[RunPlan], runs: Path, until: Until) -> int:
-    if any(verdict_of(runs, plan.run_id) is None for plan in plans):
+def _target_count(plans: list[RunPlan], runs: Path, until: Until) -> int:
+    if any(read_verdict(runs, plan.run_id) is None for plan in plans):
         return len(plans)
-    return next_count(_values(plans, runs, until.metric), len(plans), until)
+    return choose_run_count(_read_metric(plans, runs, until.metric), len(plans), until)
 
 
-def _values(plans: list[RunPlan], runs: Path, metric: str) -> list[float]:
+def _read_metric(plans: list[RunPlan], runs: Path, metric: str) -> list[float]:
     """The metric of each valid run, the mean of its flows without cross traffic."""
     values = []
     for plan in plans:
-        verdict = verdict_of(runs, plan.run_id)
+        verdict = read_verdict(runs, plan.run_id)
         if verdict is None or verdict.status != "valid":
             continue
         try:

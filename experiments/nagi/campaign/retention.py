@@ -29,7 +29,7 @@ def retain(run: Path, keep: Keep) -> None:
         return
     plan = RunPlan.read(run / "plan.json")
     manifest = Manifest.read(run / "manifest.json")
-    wanted = _wanted_captures(plan, keep)
+    wanted = _captures_to_keep(plan, keep)
     for capture in plan.captures:
         if capture.file not in wanted:
             manifest = _remove(run, manifest, capture.file)
@@ -49,7 +49,7 @@ def retain(run: Path, keep: Keep) -> None:
         metrics.model_copy(update={"files": fates}).write(run / "metrics.json")
 
 
-def _wanted_captures(plan: RunPlan, keep: Keep) -> set[str]:
+def _captures_to_keep(plan: RunPlan, keep: Keep) -> set[str]:
     """The captures to keep; one that is of a sender and of a receiver counts as both."""
     wanted = set()
     for flow in plan.flows:
@@ -66,7 +66,7 @@ def _wanted_captures(plan: RunPlan, keep: Keep) -> set[str]:
 
 def _remove(run: Path, manifest: Manifest, name: str) -> Manifest:
     if name in manifest.files:
-        manifest = _moved(manifest, name, {})
+        manifest = _replace_in_manifest(manifest, name, {})
         manifest.write(run / "manifest.json")
     if name not in manifest.files:
         (run / name).unlink(missing_ok=True)
@@ -80,14 +80,14 @@ def _compress(run: Path, manifest: Manifest, name: str) -> Manifest:
         with (run / name).open("rb") as raw, pa.CompressedOutputStream(str(partial), "zstd") as out:
             shutil.copyfileobj(raw, out, 1 << 20)
         partial.replace(target)
-        manifest = _moved(manifest, name, {target.name: FileSum.of(target)})
+        manifest = _replace_in_manifest(manifest, name, {target.name: FileSum.of(target)})
         manifest.write(run / "manifest.json")
     if target.name in manifest.files:
         (run / name).unlink(missing_ok=True)
     return manifest
 
 
-def _moved(manifest: Manifest, name: str, instead: dict[str, FileSum]) -> Manifest:
+def _replace_in_manifest(manifest: Manifest, name: str, instead: dict[str, FileSum]) -> Manifest:
     """The manifest with the file `name` removed and what there is instead of it."""
     files = {key: value for key, value in manifest.files.items() if key != name} | instead
     removed = manifest.removed

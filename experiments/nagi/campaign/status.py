@@ -13,8 +13,8 @@ from typing import Any
 
 from nagi_contracts.records import Campaign, CampaignRun, Verdict
 
-from nagi.campaign.campaign import CampaignDirectory
-from nagi.campaign.collection import VERDICT, attempts, verdict_of
+from nagi.campaign.directory import CampaignDirectory
+from nagi.campaign.run_directory import VERDICT, count_invalid_attempts, read_verdict
 
 STATES = ("valid", "invalid", "failed", "missing")
 
@@ -31,15 +31,15 @@ class RunStatus:
     @classmethod
     def read(cls, runs: Path, run: CampaignRun) -> RunStatus:
         """Return what became of a run. Raises InputError if its verdict is damaged."""
-        verdict = verdict_of(runs, run.run_id)
+        verdict = read_verdict(runs, run.run_id)
         if verdict is None and (damaged := runs / run.run_id / VERDICT).exists():
             verdict = Verdict.read(damaged)  # which raises InputError
-        before = attempts(runs, run.run_id)
+        before = count_invalid_attempts(runs, run.run_id)
         if verdict is None:
             return cls(run, "missing", [], before)
         return cls(run, verdict.status, verdict.reasons, before + 1)
 
-    def as_data(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {
             "run_id": self.run.run_id,
             "point": self.run.point,
@@ -62,7 +62,7 @@ class CampaignStatus:
     @classmethod
     def read(cls, directory: CampaignDirectory, campaign: Campaign) -> CampaignStatus:
         runs = [RunStatus.read(directory.runs, run) for run in campaign.runs]
-        return cls(directory, campaign, runs, holder_of(directory.lock))
+        return cls(directory, campaign, runs, find_lock_holder(directory.lock_file))
 
     @property
     def name(self) -> str:
@@ -76,7 +76,7 @@ class CampaignStatus:
         found = Counter(run.state for run in self.runs)
         return {state: found[state] for state in STATES}
 
-    def ended(self) -> tuple[datetime, datetime] | None:
+    def find_end_times(self) -> tuple[datetime, datetime] | None:
         """When the first and the last run ended, as far as their files say; None: none has."""
         stamps = list(self._stamps())
         if not stamps:
@@ -91,8 +91,8 @@ class CampaignStatus:
             except OSError:
                 continue
 
-    def as_data(self) -> dict[str, Any]:
-        ended = self.ended()
+    def to_dict(self) -> dict[str, Any]:
+        ended = self.find_end_times()
         first, last = (None, None) if ended is None else (each.isoformat() for each in ended)
         return {
             "results": str(self.directory.out),
@@ -106,11 +106,11 @@ class CampaignStatus:
             "last_run_ended": last,
             "counts": {"runs": len(self.runs), **self.counts},
             "left_out": self.campaign.left_out,
-            "runs": [run.as_data() for run in self.runs],
+            "runs": [run.to_dict() for run in self.runs],
         }
 
 
-def holder_of(lock: Path) -> int | None:
+def find_lock_holder(lock: Path) -> int | None:
     """The process that has locked a file by flock(2), by /proc/locks; None: none, or it cannot be
     seen from here."""
     try:

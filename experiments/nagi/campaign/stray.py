@@ -14,12 +14,12 @@ from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign
 from nagi_contracts.units import count_of, in_bytes
 
-from nagi.campaign.campaign import CampaignDirectory
-from nagi.campaign.collection import PLAN
+from nagi.campaign.directory import CampaignDirectory
+from nagi.campaign.run_directory import PLAN
 from nagi.disk import bytes_below
 
 
-def stray_runs(directory: CampaignDirectory, campaign: Campaign) -> list[Path]:
+def list_stray_runs(directory: CampaignDirectory, campaign: Campaign) -> list[Path]:
     """Return the directories of runs, attempts included, that are none of the campaign's.
 
     A campaign that was narrowed, by --only or by what was unavailable, does not list all that it
@@ -34,24 +34,24 @@ def stray_runs(directory: CampaignDirectory, campaign: Campaign) -> list[Path]:
     )
 
 
-def bytes_of(runs: Iterable[Path]) -> int:
+def count_bytes(runs: Iterable[Path]) -> int:
     """Return the bytes of all files of runs."""
     return sum(map(bytes_below, runs))
 
 
 def describe_stray(directory: CampaignDirectory, campaign: Campaign) -> str:
     """Return how many stray runs there are and how to remove them; empty if there is none."""
-    found = stray_runs(directory, campaign)
+    found = list_stray_runs(directory, campaign)
     if not found:
         return ""
     return (
         f"{count_of(len(found), 'run')} that this campaign no longer lists, "
-        f"{in_bytes(bytes_of(found))}: `nagi prune {shlex.quote(str(directory.out))}` removes "
+        f"{in_bytes(count_bytes(found))}: `nagi prune {shlex.quote(str(directory.out))}` removes "
         f"{'it' if len(found) == 1 else 'them'}"
     )
 
 
-def point_of(run: Path) -> str:
+def describe_point(run: Path) -> str:
     """Return a run's point, as AXIS=VALUE, or that it is not known."""
     try:
         point = RunPlan.read(run / PLAN).point

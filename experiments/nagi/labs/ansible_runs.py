@@ -18,7 +18,7 @@ import ansible_runner
 from nagi_contracts import paths
 
 from nagi.labs.ansible_variables import to_yaml
-from nagi.labs.complaints import complaint, tail
+from nagi.labs.complaints import describe_failure, shorten_to_end
 from nagi.labs.errors import Failure, Interrupted, LabError, Results
 
 # With a configuration file Ansible leaves that of the user alone.
@@ -46,7 +46,7 @@ class Playbooks:
         added = directory / "inventory.yml"
         added.write_text(to_yaml(inventory))
         self._home = directory / "home"
-        end_workers(_home_mark(self._home))  # of a process that was killed
+        kill_workers(_home_mark(self._home))  # of a process that was killed
         self._inventories = [str(path.absolute()) for path in (beside, added) if path is not None]
         self.windows: dict[tuple[str, str], Window] = {}  # task and host -> when it was carried out
 
@@ -71,7 +71,7 @@ class Playbooks:
             kind, data = event.get("event"), event.get("event_data", {})
             if kind == "runner_on_ok":
                 results.setdefault(data["task"], {})[data["host"]] = data.get("res", {})
-                self.windows[data["task"], data["host"]] = _window(data)
+                self.windows[data["task"], data["host"]] = _task_window(data)
             elif kind in ("runner_on_failed", "runner_on_unreachable") and not data.get(
                 "ignore_errors"
             ):
@@ -79,7 +79,7 @@ class Playbooks:
                     Failure(
                         data["host"],
                         data.get("task", ""),
-                        complaint(data.get("res", {})),
+                        describe_failure(data.get("res", {})),
                         unreachable=kind == "runner_on_unreachable",
                     )
                 )
@@ -87,7 +87,7 @@ class Playbooks:
 
         given = self._directory / "variables.yml"
         given.write_text(to_yaml(variables))
-        with leaving_no_workers(_home_mark(self._home)):
+        with kill_workers_on_exit(_home_mark(self._home)):
             done = ansible_runner.run(
                 private_data_dir=str(self._directory),
                 project_dir=str(paths.COLLECTION),
@@ -128,7 +128,7 @@ class Playbooks:
         if done.status != "successful":
             said = done.stdout.read() if done.stdout else ""
             how = done.status if done.rc is not None else "ansible-playbook was killed"
-            raise LabError(f"playbook {playbook}: {how}: {tail(said)}")
+            raise LabError(f"playbook {playbook}: {how}: {shorten_to_end(said)}")
         return results
 
 
@@ -137,16 +137,16 @@ def _home_mark(home: Path) -> str:
 
 
 @contextmanager
-def leaving_no_workers(mark: str) -> Iterator[None]:
+def kill_workers_on_exit(mark: str) -> Iterator[None]:
     """When a playbook was broken off, Ansible's workers, which are in sessions of their own, wait
     for ever to tell a result to a parent that is gone. `mark`: see `end_workers`."""
     try:
         yield
     finally:
-        end_workers(mark)
+        kill_workers(mark)
 
 
-def end_workers(mark: str) -> None:
+def kill_workers(mark: str) -> None:
     """Ends what runs with `mark` (NAME=VALUE) in its environment, but for connections that are kept
     open: those have written over their environment."""
     marked = mark.encode()
@@ -163,7 +163,7 @@ def end_workers(mark: str) -> None:
         time.sleep(0.02)
 
 
-def _window(data: dict[str, Any]) -> Window:
+def _task_window(data: dict[str, Any]) -> Window:
     """When a task was carried out, from an event of ansible-runner (UTC without saying so)."""
     began, ended = (
         datetime.fromisoformat(data[key]).replace(tzinfo=UTC).timestamp()

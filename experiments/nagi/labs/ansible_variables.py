@@ -36,7 +36,7 @@ def to_yaml(variables: dict[str, Any], *, in_one_line: bool = False) -> str:
     as they are given."""
     width = 1 << 30 if in_one_line else None
     return yaml.dump(
-        _marked(variables),
+        _mark_texts(variables),
         Dumper=_Dumper,
         sort_keys=False,
         default_flow_style=in_one_line,
@@ -44,11 +44,11 @@ def to_yaml(variables: dict[str, Any], *, in_one_line: bool = False) -> str:
     )
 
 
-def _marked(value: Any) -> Any:
+def _mark_texts(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _marked(item) for key, item in value.items()}
+        return {key: _mark_texts(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_marked(item) for item in value]
+        return [_mark_texts(item) for item in value]
     if isinstance(value, str) and not isinstance(value, Template):
         return _Text(value)
     return value

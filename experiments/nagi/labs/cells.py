@@ -65,7 +65,7 @@ class LabHost:
     programs: str | None = None
     p4runtime: P4RuntimeAccess | None = None
 
-    def interfaces(self) -> list[str]:
+    def list_interfaces(self) -> list[str]:
         """All its test interfaces; a board's ports are none."""
         named = [*self.links.values(), *(i for ends in self.ports.values() for i in ends.values())]
         return [interface for interface in named if interface != BOARD]
@@ -93,7 +93,7 @@ class Cell:
             links.append((link, number, tuple(ends), addresses))
         return Shape(tuple(nodes), tuple(links), media=tuple(media))
 
-    def lacks(self, shape: Shape) -> list[str]:
+    def list_missing(self, shape: Shape) -> list[str]:
         """What of `shape` this cell does not have."""
         lacking = [f"no host is node {node}" for node in shape.nodes if node not in self.hosts]
         ports = self.hosts[EMULATOR].ports
@@ -121,16 +121,16 @@ def read_cells(inventory: Path) -> list[Cell]:
     where: dict[str, str] = {}
     for name in names:
         hosts: dict[str, LabHost] = {}
-        for host in _hosts_of(listed, name):
+        for host in _list_group_hosts(listed, name):
             try:
                 if host in where:
-                    raise _error(
+                    raise _make_error(
                         inventory, host, "", f"it is in cell {where[host]}, too", "leave it in one"
                     )
                 where[host] = name
-                found = _host(inventory, host, name, variables.get(host, {}))
+                found = _read_host(inventory, host, name, variables.get(host, {}))
                 if found.node in hosts:
-                    raise _error(
+                    raise _make_error(
                         inventory,
                         host,
                         "nagi_node",
@@ -141,7 +141,7 @@ def read_cells(inventory: Path) -> list[Cell]:
             except InputError as error:
                 problems += error.problems
         if not problems:
-            problems += _cabling(inventory, name, hosts)
+            problems += _check_cabling(inventory, name, hosts)
         cells.append(Cell(name, hosts))
     if problems:
         raise InputError(*problems)
@@ -169,7 +169,7 @@ def list_inventory(inventory: Path) -> dict[str, Any]:
         check=False,
     )
     if done.returncode != 0:
-        what, line = _complaint(done.stderr or done.stdout)
+        what, line = _parse_ansible_error(done.stderr or done.stdout)
         raise refuse(
             f"Ansible cannot read it: {what}",
             f"write it as {EXAMPLE} has it",
@@ -193,7 +193,7 @@ def _require_text(inventory: Path) -> None:
         ) from None
 
 
-def _complaint(said: str) -> tuple[str, int]:
+def _parse_ansible_error(said: str) -> tuple[str, int]:
     """What Ansible complains of, of all that it says; and the line, if it names one."""
     text = " ".join(said.replace("[ERROR]:", "").split())
     if reason := re.search(r"YAML parsing failed: (.+?)(?= Origin:| <<<| \[|$)", text):
@@ -202,23 +202,25 @@ def _complaint(said: str) -> tuple[str, int]:
     return text[:400], 0
 
 
-def _hosts_of(listed: dict[str, Any], group: str) -> list[str]:
+def _list_group_hosts(listed: dict[str, Any], group: str) -> list[str]:
     entry = listed.get(group, {})
     hosts = list(entry.get("hosts", []))
     for child in entry.get("children", []):
-        hosts += [host for host in _hosts_of(listed, child) if host not in hosts]
+        hosts += [host for host in _list_group_hosts(listed, child) if host not in hosts]
     return hosts
 
 
-def _error(inventory: Path, host: str, key: str, what: str, cure: str) -> InputError:
+def _make_error(inventory: Path, host: str, key: str, what: str, cure: str) -> InputError:
     name = f"{host}.{key}" if key else host
     return refuse(what, cure, file=str(inventory), key=name)
 
 
-def _host(inventory: Path, name: str, cell: str, variables: dict[str, Any]) -> LabHost:
+def _read_host(inventory: Path, name: str, cell: str, variables: dict[str, Any]) -> LabHost:
     node = variables.get("nagi_node")
     if not isinstance(node, str):
-        raise _error(inventory, name, "nagi_node", "it is missing", f"a node's name, or {EMULATOR}")
+        raise _make_error(
+            inventory, name, "nagi_node", "it is missing", f"a node's name, or {EMULATOR}"
+        )
     links = variables.get("nagi_links")
     form = "{link: {node: interface, node: interface}}" if node == EMULATOR else "{link: interface}"
     try:
@@ -231,7 +233,7 @@ def _host(inventory: Path, name: str, cell: str, variables: dict[str, Any]) -> L
         what = (
             "it is missing" if links is None else f"{excerpt(json.dumps(links))} is not understood"
         )
-        raise _error(inventory, name, "nagi_links", what, f"write it as {form}") from None
+        raise _make_error(inventory, name, "nagi_links", what, f"write it as {form}") from None
     host = LabHost(
         name,
         cell,
@@ -246,12 +248,12 @@ def _host(inventory: Path, name: str, cell: str, variables: dict[str, Any]) -> L
         fpga_images=variables.get("nagi_fpga_images"),
         nagi_switch=variables.get("nagi_switch"),
         programs=PACKAGED if variables.get("nagi_packages") else None,
-        p4runtime=_p4runtime(inventory, name, variables.get("nagi_p4runtime")),
+        p4runtime=_read_p4runtime_access(inventory, name, variables.get("nagi_p4runtime")),
     )
-    used = host.interfaces()
+    used = host.list_interfaces()
     twice = sorted({interface for interface in used if used.count(interface) > 1})
     if twice:
-        raise _error(
+        raise _make_error(
             inventory,
             name,
             "nagi_links",
@@ -261,7 +263,7 @@ def _host(inventory: Path, name: str, cell: str, variables: dict[str, Any]) -> L
     return host
 
 
-def _p4runtime(inventory: Path, name: str, given: Any) -> P4RuntimeAccess | None:
+def _read_p4runtime_access(inventory: Path, name: str, given: Any) -> P4RuntimeAccess | None:
     """How a host reaches its switch by P4Runtime, if the inventory says so."""
     if not given:
         return None
@@ -271,10 +273,10 @@ def _p4runtime(inventory: Path, name: str, given: Any) -> P4RuntimeAccess | None
         first = error.errors()[0]
         key = ".".join(["nagi_p4runtime", *map(str, first["loc"])])
         cure = 'write it as {address: "10.0.0.9:9559", device_id: 1, ports: {link: number}}'
-        raise _error(inventory, name, key, first["msg"], cure) from None
+        raise _make_error(inventory, name, key, first["msg"], cure) from None
 
 
-def _cabling(inventory: Path, cell: str, hosts: dict[str, LabHost]) -> list[Problem]:
+def _check_cabling(inventory: Path, cell: str, hosts: dict[str, LabHost]) -> list[Problem]:
     """Whether what the emulator says of the cables fits what the nodes say."""
 
     def problem(host: str, what: str, cure: str) -> Problem:

@@ -48,12 +48,12 @@ _CURES = (
 )
 
 
-def cure_of(said: str, otherwise: str) -> str:
+def find_cure(said: str, otherwise: str) -> str:
     """What helps against what ssh or sudo says."""
     return next((cure for words, cure in _CURES if re.search(words, said.lower())), otherwise)
 
 
-def complaint(result: dict[str, Any]) -> str:
+def describe_failure(result: dict[str, Any]) -> str:
     """Why a task failed, of its result."""
     status = result.get("rc")
     if isinstance(status, int) and status < 0:
@@ -62,10 +62,10 @@ def complaint(result: dict[str, Any]) -> str:
         text = result.get(key)
         if text:
             said = text if isinstance(text, str) else json.dumps(text)
-            return tail(said.removeprefix("Task failed: "))
+            return shorten_to_end(said.removeprefix("Task failed: "))
     return "failed without a word"
 
 
-def tail(text: str, length: int = 300) -> str:
+def shorten_to_end(text: str, length: int = 300) -> str:
     """The end of a text, in one line."""
     return " ".join(text.split())[-length:]

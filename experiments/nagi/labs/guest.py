@@ -40,13 +40,13 @@ _NODE_MIB = 30
 _FEW_NODES = 11
 CONSOLE, _INIT = "console.log", "init"
 STUCK_PROCESSOR_S = 60.0
-_LOOK_EVERY_S = 2.0
+_WATCHDOG_INTERVAL_S = 2.0
 _LAST_LINES, _LAST_BYTES = 4, 2000
 _CONSOLE_BYTES = 256 * 1024  # that are kept, from the end
 
 
 @dataclass(frozen=True)
-class Ended:
+class GuestExit:
     """The end of a guest.
 
     `console`: its last lines; CONSOLE has more of them. `stuck`: the watchdog ended it. `planted`:
@@ -78,7 +78,7 @@ class Guest:
         memory_mib: int = MEMORY_MIB,
     ) -> None:
         self._own = own
-        shown = {LIBRARY: guest_kernel.directory(), **programs}
+        shown = {LIBRARY: guest_kernel.kernel_directory(), **programs}
         self._sandbox = Sandbox(shown[LIBRARY] / FILTER, {OWN: own}, shown)
         self._processor = processor  # it is one thread at a time
         self._environment = {
@@ -99,7 +99,7 @@ class Guest:
         init.write_text(f"#!/bin/sh\n{script}\n")
         init.chmod(0o755)
 
-    def run(self, limit_s: float, interrupted: Callable[[], bool]) -> Ended:
+    def run(self, limit_s: float, interrupted: Callable[[], bool]) -> GuestExit:
         """Boots it and waits for its end, or ends it after `limit_s`. Raises Interrupted."""
         started = time.monotonic()
         # The console is read from this descriptor: the guest may put something else in its place.
@@ -132,7 +132,7 @@ class Guest:
         planted = _remove_all_but_files(self._own)
         (self._own / CONSOLE).unlink(missing_ok=True)
         (self._own / CONSOLE).write_bytes(console)
-        return Ended(in_time, wall_s, _last_lines(console), stuck, planted)
+        return GuestExit(in_time, wall_s, _join_last_lines(console), stuck, planted)
 
 
 class _Watchdog:
@@ -154,8 +154,8 @@ class _Watchdog:
         """Return whether STUCK_PROCESSOR_S of processor time brought no record."""
         if time.monotonic() < self._next:
             return False
-        self._next = time.monotonic() + _LOOK_EVERY_S
-        spent_s = _processor_s(self._process)
+        self._next = time.monotonic() + _WATCHDOG_INTERVAL_S
+        spent_s = _read_processor_s(self._process)
         seen = bytes_below(self._own, without=CONSOLE)
         if seen != self._seen:
             self._seen, self._since_s = seen, spent_s
@@ -185,7 +185,7 @@ def _remove_all_but_files(own: Path) -> tuple[str, ...]:
     return tuple(removed)
 
 
-def _processor_s(pid: int) -> float:
+def _read_processor_s(pid: int) -> float:
     """Return the processor time of a process and all that it has started, seconds."""
     total = 0.0
     with suppress(psutil.NoSuchProcess):
@@ -196,16 +196,16 @@ def _processor_s(pid: int) -> float:
     return total
 
 
-def require_able(free_mib: int | None = None) -> None:
+def require_guest_support(free_mib: int | None = None) -> None:
     """Raises InputError if this machine cannot run guests, with what would help. `free_mib`: of
     memory; None: what there is."""
     guest_kernel.require_installed()
-    require_machine(required_filter(), free_mib)
+    require_machine(require_filter(), free_mib)
 
 
-def required_filter() -> Path:
+def require_filter() -> Path:
     """Return the file with the seccomp filter of guests. Raises InputError if there is none."""
-    found = guest_kernel.directory() / FILTER
+    found = guest_kernel.kernel_directory() / FILTER
     if not found.exists():
         raise refuse(
             f"the virtual lab's sandbox has no filter {found}",
@@ -220,16 +220,16 @@ def require_machine(filter_: Path | None = None, free_mib: int | None = None) ->
     require_sandbox(filter_)
     if shutil.which("taskset") is None:
         raise refuse("the virtual lab needs taskset", "install it: `apt-get install util-linux`")
-    free = free_memory_mib() if free_mib is None else free_mib
+    free = read_free_memory_mib() if free_mib is None else free_mib
     require_memory(NEEDED_MIB, free)
 
 
-def memory_mib(nodes: int) -> int:
+def guest_memory_mib(nodes: int) -> int:
     """Return the memory that a guest with that many nodes has."""
     return MEMORY_MIB + _NODE_MIB * max(0, nodes - _FEW_NODES)
 
 
-def needed_mib(nodes: int) -> int:
+def estimate_memory_mib(nodes: int) -> int:
     """Return how much of this machine's memory a guest with that many nodes takes."""
     return NEEDED_MIB + _NODE_MIB * max(0, nodes - _FEW_NODES)
 
@@ -245,12 +245,12 @@ def require_memory(needed: int, free: int) -> None:
         )
 
 
-def processors() -> list[int]:
+def list_processors() -> list[int]:
     """Those this process may use."""
     return sorted(os.sched_getaffinity(0))
 
 
-def free_memory_mib() -> int:
+def read_free_memory_mib() -> int:
     """What programs can have without others being swapped out, in MiB."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
@@ -258,6 +258,6 @@ def free_memory_mib() -> int:
     return 0
 
 
-def _last_lines(console: bytes) -> str:
+def _join_last_lines(console: bytes) -> str:
     lines = console[-_LAST_BYTES:].decode(errors="replace").splitlines()
     return " / ".join(line.strip() for line in lines[-_LAST_LINES:] if line.strip())

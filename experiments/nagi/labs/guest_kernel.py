@@ -58,67 +58,67 @@ class _Builder(Protocol):
 
 
 @cache
-def _builder() -> _Builder:
+def _load_builder() -> _Builder:
     return cast(_Builder, paths.module_at(paths.GUEST / "kernel.py"))
 
 
-def directory() -> Path:
+def kernel_directory() -> Path:
     """Where kernel and modules are installed."""
     return paths.prefix() / "lib" / "nagi" / "guest"
 
 
-def preloaded() -> Path:
+def preloaded_library() -> Path:
     """Return the library that is preloaded into the kernel."""
-    return directory() / PRELOADED
+    return kernel_directory() / PRELOADED
 
 
 def set_up(tree: Path | None, mirror: str | None) -> str:
     """Builds and installs what is not there yet; `tree`: a Linux tree instead of Debian's package,
     `mirror`: a Debian archive instead of the one apt has. Returns what there is, in words. Raises
     InputError."""
-    builder = _builder()
+    builder = _load_builder()
     try:
-        return builder.set_up(directory(), tree, mirror)
+        return builder.set_up(kernel_directory(), tree, mirror)
     except builder.Refused as error:
         raise refuse(error.what, error.cure, file=error.file) from None
 
 
-def installed() -> GuestKernel | None:
+def read_installed() -> GuestKernel | None:
     """The kernel that is installed, if one is."""
     try:
-        return GuestKernel.read(directory() / _builder().FILE)
+        return GuestKernel.read(kernel_directory() / _load_builder().FILE)
     except InputError:
         return None
 
 
 def require_installed() -> GuestKernel:
     """Raises InputError if there is none, or another than this nagi's."""
-    found = installed()
+    found = read_installed()
     if found is None:
         raise refuse(
             "the virtual lab's guest kernel has not been built",
-            f"build it: `nagi setup virtual-lab` (about {_builder().minutes()})",
+            f"build it: `nagi setup virtual-lab` (about {_load_builder().minutes()})",
         )
-    if found.configuration != _builder().configuration():
+    if found.configuration != _load_builder().configuration():
         raise refuse(
             "the virtual lab's guest kernel was built with another configuration than this nagi's",
             "build it anew: `nagi setup virtual-lab`",
         )
-    if not preloaded().exists():
+    if not preloaded_library().exists():
         raise refuse(
-            f"the virtual lab's guest kernel has no {preloaded()}",
+            f"the virtual lab's guest kernel has no {preloaded_library()}",
             "build it: `make setup`, or install nagi again",
         )
     return found
 
 
 @cache
-def module_sources() -> str:
+def hash_module_sources() -> str:
     """Stands for what modules of ours are built from now."""
-    return _builder().module_sources()
+    return _load_builder().module_sources()
 
 
-def own_module(made: Path, source: Path) -> Path:
+def build_user_module(made: Path, source: Path) -> Path:
     """The module of a scheme of a user's own, built if it has not been. `made`: its eBPF object,
     `source`: the user's file, for messages. Raises InputError."""
     kernel = require_installed()
@@ -133,7 +133,7 @@ def own_module(made: Path, source: Path) -> Path:
             "build it again: `nagi setup virtual-lab`",
             file=kernel.build,
         )
-    builder = _builder()
+    builder = _load_builder()
     with tempfile.TemporaryDirectory(prefix="nagi-module-") as scratch:
         try:
             builder.stage_module_sources(sources_beside(made), Path(scratch))
@@ -143,7 +143,7 @@ def own_module(made: Path, source: Path) -> Path:
         done = compile_in_sandbox(
             command,
             writable={_MODULES: Path(scratch)},
-            readable={path: path for path in (kernel_build, _sources_of(kernel_build))},
+            readable={path: path for path in (kernel_build, _kernel_sources(kernel_build))},
         )
         if done.returncode != 0:
             raise InputError(*problems_in(done.stdout, source))
@@ -154,6 +154,6 @@ def own_module(made: Path, source: Path) -> Path:
     return module
 
 
-def _sources_of(kernel_build: Path) -> Path:
+def _kernel_sources(kernel_build: Path) -> Path:
     """Return the kernel's sources, to which a build directory has a link."""
     return (kernel_build / "source").resolve()

@@ -19,7 +19,7 @@ from nagi.plan import radio
 _PYTHON_PACKAGES = ("nagi_p4", "nagi_p4runtime")
 
 
-def shown_programs(plans: Iterable[RunPlan]) -> dict[Path, Path]:
+def list_visible_programs(plans: Iterable[RunPlan]) -> dict[Path, Path]:
     """Return what guests that run `plans` are to see of this machine's programs outside /usr, files
     and directories: path inside -> path outside, which are the same."""
     needed: list[Path] = []
@@ -28,14 +28,14 @@ def shown_programs(plans: Iterable[RunPlan]) -> dict[Path, Path]:
     if any(plan.radios() for plan in plans):
         needed += radio.installed_parts()
     if "bmv2" in targets:
-        needed += _bmv2_parts("simple_switch")
+        needed += _list_bmv2_files("simple_switch")
     if "p4runtime" in targets:
-        needed += _bmv2_parts("simple_switch_grpc") or _python_parts()
+        needed += _list_bmv2_files("simple_switch_grpc") or _list_python_directories()
     outside = [path for path in needed if path.exists() and not path.is_relative_to("/usr")]
     return {path: path for path in dict.fromkeys(outside)}
 
 
-def _bmv2_parts(name: str) -> list[Path]:
+def _list_bmv2_files(name: str) -> list[Path]:
     """Return the program, its libraries and its Python modules; none if it is not installed."""
     found = shutil.which(name)
     if found is None:
@@ -50,7 +50,7 @@ def _bmv2_parts(name: str) -> list[Path]:
     ]
 
 
-def _python_parts() -> list[Path]:
+def _list_python_directories() -> list[Path]:
     """Return this Python with its packages, among them nagi-p4runtime's."""
     specs = [find_spec(name) for name in _PYTHON_PACKAGES]
     packages = [Path(spec.origin).parent for spec in specs if spec is not None and spec.origin]

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 from nagi_contracts import paths
 
-from nagi.labs.lab import Place, SwitchPrograms
+from nagi.labs.lab import HostPlacement, SwitchPrograms
 from nagi.labs.shape import EMULATOR, Interface, Shape
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
@@ -28,19 +28,19 @@ _EXAMPLE_HEAD = """\
 """
 
 
-def host_of(cell: str, node: str) -> str:
+def host_name(cell: str, node: str) -> str:
     """A node's host: Ansible's name, and the namespace's."""
     return f"{cell}_{node}"
 
 
-def interface_names(shape: Shape, node: str) -> dict[str, str] | dict[str, tuple[str, ...]]:
+def list_interface_names(shape: Shape, node: str) -> dict[str, str] | dict[str, tuple[str, ...]]:
     """link -> the node's interface; for the emulator those that the link or medium joins."""
     if node == EMULATOR:
-        return shape.emulator_interfaces()
-    return {interface.link: interface.link for interface in shape.interfaces(node)}
+        return shape.name_emulator_interfaces()
+    return {interface.link: interface.link for interface in shape.list_interfaces(node)}
 
 
-def netns_places(
+def make_netns_placements(
     shape: Shape,
     cells: list[str],
     spools: Path,
@@ -49,17 +49,17 @@ def netns_places(
     switch: SwitchPrograms,
     nagi_sdr: Path | None = None,
     nagi_fpga: Path | None = None,
-) -> list[Place]:
+) -> list[HostPlacement]:
     """Where the nodes of a netns lab are. In `spools` each host has a directory for its records;
     `directory` is the lab's."""
     return [
-        Place(
-            host=host_of(cell, node),
+        HostPlacement(
+            host=host_name(cell, node),
             cell=cell,
             node=node,
-            interfaces=interface_names(shape, node),
-            spool=str(spools / host_of(cell, node)),
-            state=str(directory / "state" / host_of(cell, node)),
+            interfaces=list_interface_names(shape, node),
+            spool=str(spools / host_name(cell, node)),
+            state=str(directory / "state" / host_name(cell, node)),
             user="nobody",
             nagi_link=str(nagi_link),
             nagi_sdr=None if nagi_sdr is None else str(nagi_sdr),
@@ -71,9 +71,9 @@ def netns_places(
     ]
 
 
-def netns_inventory(
+def make_netns_inventory(
     shape: Shape,
-    places: list[Place],
+    places: list[HostPlacement],
     *,
     keeper_pid: int,
     agent: Path,
@@ -89,11 +89,11 @@ def netns_inventory(
             "nagi_namespace": place.host,
             "nagi_spool": place.spool,
             "nagi_link_executable": place.nagi_link,
-            "nagi_interfaces": module_interfaces(shape, place.node, place.interfaces),
+            "nagi_interfaces": describe_interfaces(shape, place.node, place.interfaces),
         }
         groups.setdefault(place.cell, {"hosts": {}})["hosts"][place.host] = variables
     for cell in groups:
-        commands += _veths(shape, cell)
+        commands += _veth_commands(shape, cell)
     return {
         "all": {
             "vars": {
@@ -119,27 +119,27 @@ def netns_inventory(
     }
 
 
-def _veths(shape: Shape, cell: str) -> list[str]:
+def _veth_commands(shape: Shape, cell: str) -> list[str]:
     """ip(8) commands for the veth pairs of a cell: one end a node's, the other the emulator's."""
     return [
-        f"link add name {end.link} netns {host_of(cell, end.node)} address {end.mac} type veth "
-        f"peer name {peer} netns {host_of(cell, EMULATOR)}"
-        for end, peer in veth_pairs(shape)
+        f"link add name {end.link} netns {host_name(cell, end.node)} address {end.mac} type veth "
+        f"peer name {peer} netns {host_name(cell, EMULATOR)}"
+        for end, peer in list_veth_pairs(shape)
     ]
 
 
-def veth_pairs(shape: Shape) -> Iterator[tuple[Interface, str]]:
+def list_veth_pairs(shape: Shape) -> Iterator[tuple[Interface, str]]:
     """A pair for each end of each link: a node's interface, and the name of the emulator's."""
-    names = shape.emulator_interfaces()
+    names = shape.name_emulator_interfaces()
     interfaces = {
-        node: {each.link: each for each in shape.interfaces(node)} for node in shape.nodes
+        node: {each.link: each for each in shape.list_interfaces(node)} for node in shape.nodes
     }
     for link, _, nodes, _ in shape.links:
         for node, name in zip(nodes, names[link], strict=True):
             yield interfaces[node][link], name
 
 
-def module_interfaces(
+def describe_interfaces(
     shape: Shape,
     node: str,
     names: dict[str, str] | dict[str, tuple[str, ...]],
@@ -159,7 +159,7 @@ def module_interfaces(
             },
             **({} if interface.mtu is None else {"mtu": interface.mtu}),
         }
-        for interface in shape.interfaces(node)
+        for interface in shape.list_interfaces(node)
     ]
 
 
@@ -170,15 +170,15 @@ class _Indented(yaml.SafeDumper):
         super().increase_indent(flow, indentless=False)
 
 
-def example_text() -> str:
+def format_example() -> str:
     """The example inventory."""
     point = read_experiment(paths.SCHEMAS / "example" / "experiment.yaml", None)[0]
-    shape = Shape.of(plan_runs(point, None)[0])
+    shape = Shape.from_plan(plan_runs(point, None)[0])
     out = Path("results/example")
     lab = out / ".lab"
-    inventory = netns_inventory(
+    inventory = make_netns_inventory(
         shape,
-        netns_places(
+        make_netns_placements(
             shape,
             ["cell0"],
             out / ".records",
@@ -194,4 +194,4 @@ def example_text() -> str:
 
 
 if __name__ == "__main__":
-    EXAMPLE.write_text(example_text(), encoding="utf-8")
+    EXAMPLE.write_text(format_example(), encoding="utf-8")

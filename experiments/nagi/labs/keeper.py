@@ -65,10 +65,10 @@ def end_keeper(pid: int) -> None:
     _wait_for_end(pid)
 
 
-def started(pid: int) -> int | None:
+def read_start_ticks(pid: int) -> int | None:
     """When a process began, in clock ticks since boot (proc(5)); None if there is none."""
     try:
-        return int(_stat(pid)[19])
+        return int(_read_stat(pid)[19])
     except OSError:
         return None
 
@@ -86,7 +86,7 @@ def _start(new_namespaces: list[str]) -> tuple[subprocess.Popen[bytes], int]:
         process.kill()
         _, said = process.communicate()
         raise LabError(f"cannot make namespaces: {said.decode().strip() or 'no reason given'}")
-    return process, _only_child(process.pid)
+    return process, _find_only_child(process.pid)
 
 
 def _wait_for_end(pid: int) -> None:
@@ -96,17 +96,17 @@ def _wait_for_end(pid: int) -> None:
         time.sleep(0.01)
 
 
-def _only_child(parent: int) -> int:
+def _find_only_child(parent: int) -> int:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                if int(_stat(int(entry.name))[1]) == parent:
+                if int(_read_stat(int(entry.name))[1]) == parent:
                     return int(entry.name)
             except OSError:  # it has just ended
                 continue
     raise LabError("the keeper of the lab ended at once")
 
 
-def _stat(pid: int) -> list[str]:
+def _read_stat(pid: int) -> list[str]:
     """What proc(5) says of a process, from its state on."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -26,7 +26,7 @@ from nagi.plan.applications import BUNDLED, nagi_traffic
 from nagi.plan.scheme_objects import NAGI_TCP, nagi_tcp, object_name
 from nagi.plan.schemes import Scheme
 
-BETWEEN_RUNS = 0.1  # seconds
+BETWEEN_RUNS_S = 0.1  # seconds
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class SwitchPrograms:
     p4runtime: P4RuntimePrograms | None = None
 
     @classmethod
-    def here(cls) -> SwitchPrograms:
+    def from_this_machine(cls) -> SwitchPrograms:
         """On this machine."""
         return cls(
             str(paths.executable("nagi-switch")),
@@ -48,20 +48,20 @@ class SwitchPrograms:
             client_directory(),
             P4RuntimePrograms(
                 simple_switch_grpc=shutil.which("simple_switch_grpc"),
-                nagi_p4runtime=_beside_python("nagi-p4runtime"),
+                nagi_p4runtime=_find_python_command("nagi-p4runtime"),
                 modules=sysconfig.get_path("purelib"),
             ),
         )
 
 
-def _beside_python(name: str) -> str | None:
+def _find_python_command(name: str) -> str | None:
     """The path of a command of this Python's packages, if it is installed."""
     path = Path(sysconfig.get_path("scripts")) / name
     return str(path) if path.exists() else None
 
 
 @dataclass(frozen=True)
-class Place:
+class HostPlacement:
     """A node's host in a lab. `interfaces`: link -> interface; on the emulator, of both ends, or
     of all stations of a medium, whose MAC addresses are `macs` if they are not the plan's."""
 
@@ -81,7 +81,7 @@ class Place:
     p4runtime: P4RuntimeAccess | None = None  # the same, where P4Runtime reaches it
     macs: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def batch(self, runs: list[ScheduledRun], collected: list[str]) -> Batch:
+    def make_batch(self, runs: list[ScheduledRun], collected: list[str]) -> Batch:
         return Batch(
             node=self.node,
             is_emulator=self.node == EMULATOR,
@@ -138,12 +138,12 @@ class Labs(Protocol):
     def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> AbstractContextManager[Lab]:
         """A lab for `plans`, with at most `jobs` cells. Raises LabError."""
 
-    def give_up(self, trouble: LabError) -> list[str]:
+    def exclude_cells(self, trouble: LabError) -> list[str]:
         """The cells that are left out from now on, as it is their hosts that have failed; none if
         no other would be left."""
 
 
-class LabsHere:
+class LocalLabs:
     """Labs on this machine, each made anew in `directory`: none of their cells is given up."""
 
     def __init__(self, directory: Path, records: Path, interrupted: Callable[[], bool]) -> None:
@@ -151,7 +151,7 @@ class LabsHere:
         self._records = records
         self._interrupted = interrupted
 
-    def give_up(self, trouble: LabError) -> list[str]:
+    def exclude_cells(self, trouble: LabError) -> list[str]:
         return []
 
 
@@ -163,7 +163,7 @@ class Batches:
 
     def __init__(
         self,
-        places: list[Place],
+        places: list[HostPlacement],
         playbooks: Playbooks,
         directory: Path,
         records: Path,
@@ -200,7 +200,7 @@ class Batches:
         """Runs `playbook`, whose last task asks agents what would keep them from running `plans`.
         Raises LabError, also if there is anything."""
         self._write(dict.fromkeys(self.cells, plans))
-        results = self.play(playbook, **options)
+        results = self.run_playbook(playbook, **options)
         answers = results.get("Check", {})
         windows = [self._playbooks.windows["Check", host] for host in answers]
         if windows:
@@ -220,21 +220,21 @@ class Batches:
         """Raises LabError; what could be brought is then in the records directory."""
         self._write(plans)
         try:
-            self.play("batch.yml", stop_at_failure=True)
+            self.run_playbook("batch.yml", stop_at_failure=True)
         except LabError as error:
             hosts = {place.host: place.cell for place in self.places}
             if error.failures:
                 error.cells = {hosts[failure.host] for failure in error.failures}
             raise
         finally:
-            self.bring_records()
+            self.fetch_records()
 
-    def bring_records(self) -> None:
+    def fetch_records(self) -> None:
         """Fetches what agents have left on hosts that share no files with us."""
         if not self._fetch:
             return
         with suppress(LabError):  # of a host that is gone; what ran on it has said so
-            self.play("records.yml", to_the_end=True)
+            self.run_playbook("records.yml", to_the_end=True)
         names = {place.host: f"{place.cell}_{place.node}" for place in self.places}
         for archive in sorted(self._records.glob("*.tar")):
             target = self._records / names[archive.stem]
@@ -249,10 +249,10 @@ class Batches:
         self._written = True
         for place in self.places:
             runs = list(schedule(plans.get(place.cell, [])))
-            batch = place.batch(runs, self._collected.get(place.host, []))
+            batch = place.make_batch(runs, self._collected.get(place.host, []))
             batch.write(self._directory / f"{place.host}.json")
 
-    def play(self, playbook: str, **options: Any) -> Results:
+    def run_playbook(self, playbook: str, **options: Any) -> Results:
         """Runs a playbook of the lab's. Raises LabError or Interrupted."""
         if not self._written:
             self._write({})
@@ -270,7 +270,7 @@ def schedule(plans: list[RunPlan]) -> Iterator[ScheduledRun]:
     offset = 0.0
     for plan in plans:
         yield ScheduledRun(offset_s=round(offset, 6), plan=plan)
-        offset += plan.timeline.end_s + BETWEEN_RUNS
+        offset += plan.timeline.end_s + BETWEEN_RUNS_S
 
 
 def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
@@ -283,12 +283,12 @@ def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
     return agent
 
 
-def objects_in(found: Iterable[Scheme]) -> dict[str, Path]:
+def list_scheme_objects(found: Iterable[Scheme]) -> dict[str, Path]:
     """The objects of schemes that have one, by the names they have in plans."""
     return {object_name(path): path for scheme in found for path in scheme.objects}
 
 
-def objects_of(plans: list[RunPlan]) -> dict[str, Path]:
+def list_plan_objects(plans: list[RunPlan]) -> dict[str, Path]:
     """The objects that plans need, by the names they have in them."""
     found = [each for plan in plans for flow in plan.flows for each in flow.objects().values()]
     return {each.object: each.source for each in found}

@@ -18,7 +18,7 @@ from nagi_contracts.plan import RunPlan
 
 from nagi.labs import keeper
 from nagi.labs.cells import list_inventory
-from nagi.labs.lab import Place
+from nagi.labs.lab import HostPlacement
 from nagi.labs.netns import NetnsLab
 from nagi.labs.physical import HostPool, PhysicalLab, Survey
 from nagi.labs.shape import Shape
@@ -45,15 +45,15 @@ class LiveLab:
             raise refuse(f"{live.experiment} is up already", "take it down with `nagi down`")
         self._forget(live)
 
-    def up_in_netns(self, plan: RunPlan, interrupted: Callable[[], bool]) -> Live:
+    def bring_up_in_netns(self, plan: RunPlan, interrupted: Callable[[], bool]) -> Live:
         """Brings a run's topology up on this machine. Raises LabError or Interrupted; then nothing
         is left."""
-        directory = self.new_directory()
+        directory = self.make_directory()
         pid = keeper.start_keeper()
         try:
             lab = NetnsLab(
                 pid,
-                Shape.of(plan),
+                Shape.from_plan(plan),
                 1,
                 [plan],
                 directory,
@@ -65,27 +65,27 @@ class LiveLab:
                 experiment=plan.experiment.name,
                 point=plan.point,
                 directory=str(directory),
-                nodes=_nodes(plan, lab.batches.places),
+                nodes=_list_nodes(plan, lab.batches.places),
                 keeper=pid,
-                keeper_started=keeper.started(pid),
+                keeper_started=keeper.read_start_ticks(pid),
                 cell=lab.cells[0],
             )
             live.write(self._file)
             lab.prepare([plan])
-            lab.batches.play("up.yml")
+            lab.batches.run_playbook("up.yml")
         except BaseException:
             keeper.end_keeper(pid)
             self._forget(self._read())
             raise
         return live
 
-    def up_on_hosts(
+    def bring_up_on_hosts(
         self, plan: RunPlan, pool: HostPool, survey: Survey, directory: Path, lease_s: float
     ) -> Live:
         """Brings a run's topology up on the hosts of the first cell that has it, where it stays.
         Raises LabError or Interrupted; then it does not."""
-        shape = Shape.of(plan)
-        (cell, *_) = [cell for cell in pool.cells if not cell.lacks(shape)]
+        shape = Shape.from_plan(plan)
+        (cell, *_) = [cell for cell in pool.cells if not cell.list_missing(shape)]
         lab = PhysicalLab(
             pool, [cell], shape, survey, [], directory / "records", f"up {plan.experiment.name}"
         )
@@ -95,7 +95,7 @@ class LiveLab:
             experiment=plan.experiment.name,
             point=plan.point,
             directory=str(directory),
-            nodes=_nodes(plan, lab.batches.places),
+            nodes=_list_nodes(plan, lab.batches.places),
             inventory=str(pool.inventory),
             cell=cell.name,
             expires_s=expires,
@@ -103,14 +103,14 @@ class LiveLab:
         live.write(self._file)
         try:
             lab.prepare([plan], lease_s)
-            lab.batches.play("up.yml")
+            lab.batches.run_playbook("up.yml")
         except BaseException:
             self._forget(live)
             raise
         pool.stay = True
         return live
 
-    def down(self, bench_of: Callable[[Live], HostPool]) -> Live:
+    def take_down(self, bench_of: Callable[[Live], HostPool]) -> Live:
         """Takes down what is up. Raises InputError if nothing is, LabError if hosts could not be
         let go (they put themselves back when the lease ends)."""
         live = self.get()
@@ -122,7 +122,7 @@ class LiveLab:
         self._forget(live)
         return live
 
-    def new_directory(self) -> Path:
+    def make_directory(self) -> Path:
         """A place for the controller's files of a topology."""
         self._state.mkdir(parents=True, exist_ok=True, mode=0o700)
         return Path(tempfile.mkdtemp(prefix="lab-", dir=self._state))
@@ -139,13 +139,13 @@ class LiveLab:
         self._file.unlink(missing_ok=True)
 
 
-def state_directory() -> Path:
+def find_state_directory() -> Path:
     """Where this user's live topology is noted (XDG base directories)."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(base) / "nagi"
 
 
-def shell_command(live: Live, node: str, command: list[str]) -> list[str]:
+def make_shell_command(live: Live, node: str, command: list[str]) -> list[str]:
     """The command line that runs `command` (none: a shell) on a node. Raises InputError."""
     known = {each.node: each for each in live.nodes}
     if node not in known:
@@ -164,10 +164,10 @@ def shell_command(live: Live, node: str, command: list[str]) -> list[str]:
         return [*enter, "--", "ip", "netns", "exec", host, *shell]
     assert live.inventory is not None
     variables = list_inventory(Path(live.inventory))["_meta"]["hostvars"].get(host, {})
-    return [*_ssh(variables, host), *([shlex.join(command)] if command else [])]
+    return [*_make_ssh_command(variables, host), *([shlex.join(command)] if command else [])]
 
 
-def _ssh(variables: dict[str, Any], host: str) -> list[str]:
+def _make_ssh_command(variables: dict[str, Any], host: str) -> list[str]:
     """How Ansible would reach a host."""
     command = ["ssh", "-t"]
     for variable, option in (
@@ -182,7 +182,7 @@ def _ssh(variables: dict[str, Any], host: str) -> list[str]:
     return [*command, str(variables.get("ansible_host", host))]
 
 
-def _nodes(plan: RunPlan, places: list[Place]) -> list[LiveNode]:
+def _list_nodes(plan: RunPlan, places: list[HostPlacement]) -> list[LiveNode]:
     addresses: dict[str, dict[str, str]] = {}
     for link in plan.links:
         for end in link.ends:
@@ -205,6 +205,6 @@ def _nodes(plan: RunPlan, places: list[Place]) -> list[LiveNode]:
 def _is_alive(live: Live) -> bool:
     if live.lab == "netns":
         assert live.keeper is not None
-        return keeper.started(live.keeper) == live.keeper_started
+        return keeper.read_start_ticks(live.keeper) == live.keeper_started
     assert live.expires_s is not None
     return time.time() < live.expires_s

@@ -17,9 +17,9 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.plan import RunPlan
 
 from nagi.labs.ansible_runs import Playbooks
-from nagi.labs.inventory import netns_inventory, netns_places
+from nagi.labs.inventory import make_netns_inventory, make_netns_placements
 from nagi.labs.keeper import Keeper
-from nagi.labs.lab import Batches, LabsHere, SwitchPrograms, make_agent, objects_of
+from nagi.labs.lab import Batches, LocalLabs, SwitchPrograms, list_plan_objects, make_agent
 from nagi.labs.shape import Shape
 from nagi.plan import schemes
 
@@ -55,22 +55,22 @@ class NetnsLab:
         interrupted: Callable[[], bool],
     ) -> None:
         self.keeper_pid = keeper_pid
-        places = netns_places(
+        places = make_netns_placements(
             shape,
             [f"cell{index}" for index in range(cells)],
             records,
             directory,
             paths.executable("nagi-link"),
-            SwitchPrograms.here(),
+            SwitchPrograms.from_this_machine(),
             paths.executable("nagi-sdr"),
             paths.executable("nagi-fpga"),
         )
-        inventory = netns_inventory(
+        inventory = make_netns_inventory(
             shape,
             places,
             keeper_pid=keeper_pid,
-            agent=make_agent(directory, objects_of(plans)),
-            modules=modules_for(plans),
+            agent=make_agent(directory, list_plan_objects(plans)),
+            modules=list_kernel_modules(plans),
         )
         self.playbooks = Playbooks(directory / "ansible", inventory, interrupted)
         self.batches = Batches(
@@ -97,7 +97,7 @@ class NetnsLab:
         return self.batches.lead_s()
 
 
-class NetnsLabs(LabsHere):
+class NetnsLabs(LocalLabs):
     """Makes netns labs, each with a keeper of its own."""
 
     name = NAME
@@ -116,7 +116,7 @@ class NetnsLabs(LabsHere):
             )
 
 
-def modules_for(plans: list[RunPlan]) -> list[str]:
+def list_kernel_modules(plans: list[RunPlan]) -> list[str]:
     """Kernel modules to load for these plans."""
     flows = [flow for plan in plans for flow in plan.flows]
     wanted = {flow.congestion_control for flow in flows if flow.scheme_object is None}

@@ -25,8 +25,8 @@ from nagi.labs.ansible_runs import Playbooks
 from nagi.labs.ansible_variables import Template
 from nagi.labs.cells import Cell, LabHost
 from nagi.labs.errors import Failure, LabError, Results, Unfit
-from nagi.labs.inventory import module_interfaces
-from nagi.labs.lab import Batches, Place, SwitchPrograms, make_agent, objects_in
+from nagi.labs.inventory import describe_interfaces
+from nagi.labs.lab import Batches, HostPlacement, SwitchPrograms, list_scheme_objects, make_agent
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.plan.schemes import Scheme, receivers, schemes
 
@@ -74,10 +74,10 @@ class HostPool:
         directory: Path,
         token: str,
         interrupted: Callable[[], bool],
-        say: Callable[[str], None],
+        notify: Callable[[str], None],
         wanted: Iterable[Scheme] = (),
     ) -> None:
-        self.say = say
+        self.notify = notify
         self.held = False
         self.stay = False
         self._unreachable: set[str] = set()
@@ -88,7 +88,7 @@ class HostPool:
         self.directory = directory
         self._interrupted = interrupted
         self._agent = make_agent(
-            directory, objects_in([*schemes().values(), *receivers().values(), *wanted])
+            directory, list_scheme_objects([*schemes().values(), *receivers().values(), *wanted])
         )
 
     def __enter__(self) -> HostPool:
@@ -101,27 +101,27 @@ class HostPool:
             self.release()
         except LabError as error:
             if self.held:
-                self.say(
+                self.notify(
                     f"{error}; hosts that were not let go put themselves back within "
                     f"{LEASE_S / 60:.0f} minutes, or at `nagi down -i {self.inventory} --force`"
                 )
 
-    def hosts(self) -> list[LabHost]:
+    def list_hosts(self) -> list[LabHost]:
         return [host for cell in self.cells for host in cell.hosts.values()]
 
-    def places(
+    def make_placements(
         self,
         cells: list[Cell],
         shape: Shape | None,
         inspections: dict[str, Inspection] | None = None,
-    ) -> list[Place]:
+    ) -> list[HostPlacement]:
         """The hosts of `cells`: those that are nodes of `shape`, or all. `inspections`: what hosts
         said, if their media are to be used: stations have MAC addresses of their own."""
         return [
-            self._place(
+            self._make_placement(
                 host,
                 cell.shape() if shape is None else shape,
-                _macs(cell, inspections) if inspections else None,
+                _make_mac_lookup(cell, inspections) if inspections else None,
             )
             for cell in cells
             for host in cell.hosts.values()
@@ -131,7 +131,9 @@ class HostPool:
     def _home(self, host: LabHost) -> str:
         return f"{host.spool}/{self.token}"
 
-    def _place(self, host: LabHost, shape: Shape, macs: Callable[[str, str], str] | None) -> Place:
+    def _make_placement(
+        self, host: LabHost, shape: Shape, macs: Callable[[str, str], str] | None
+    ) -> HostPlacement:
         interfaces: dict[str, str] | dict[str, tuple[str, ...]]
         stations: dict[str, tuple[str, ...]] = {}
         if host.node == EMULATOR:
@@ -146,8 +148,10 @@ class HostPool:
                 for link, _, nodes, _ in shape.links
             }
         else:
-            interfaces = {each.link: host.links[each.link] for each in shape.interfaces(host.node)}
-        return Place(
+            interfaces = {
+                each.link: host.links[each.link] for each in shape.list_interfaces(host.node)
+            }
+        return HostPlacement(
             host=host.name,
             cell=host.cell,
             node=host.node,
@@ -170,7 +174,7 @@ class HostPool:
             macs=stations,
         )
 
-    def playbooks(
+    def make_playbooks(
         self,
         cells: list[Cell],
         shape: Shape | None,
@@ -178,7 +182,7 @@ class HostPool:
         modules: list[str],
     ) -> Playbooks:
         """Playbooks for the hosts of `cells` that are nodes of `shape`, or for all."""
-        places = {place.host: place for place in self.places(cells, shape)}
+        places = {place.host: place for place in self.make_placements(cells, shape)}
         variables: dict[str, dict[str, object]] = {}
         for cell in cells:
             for host in cell.hosts.values():
@@ -192,14 +196,14 @@ class HostPool:
                     "nagi_journal": f"{host.state}/interfaces.json",
                 }
                 if shape is not None:
-                    mine["nagi_interfaces"] = module_interfaces(
-                        shape, host.node, place.interfaces, _macs(cell, inspections)
+                    mine["nagi_interfaces"] = describe_interfaces(
+                        shape, host.node, place.interfaces, _make_mac_lookup(cell, inspections)
                     )
                 if host.programs is not None:
                     agent = ["/usr/bin/env", f"NAGI_PROGRAMS={host.programs}", *_AGENT]
                     mine |= {"nagi_agent": agent, "nagi_agent_apart": [*APART, *agent]}
                 else:
-                    mine |= _shipped(host, place)
+                    mine |= _list_shipped_programs(host, place)
                 variables[host.name] = mine
         inventory = {
             "all": {
@@ -220,7 +224,7 @@ class HostPool:
             self.directory / "ansible", inventory, self._interrupted, beside=self.inventory
         )
 
-    def batches(
+    def make_batches(
         self,
         cells: list[Cell],
         shape: Shape | None,
@@ -229,7 +233,7 @@ class HostPool:
         inspections: dict[str, Inspection] | None = None,
     ) -> Batches:
         return Batches(
-            self.places(cells, shape, inspections),
+            self.make_placements(cells, shape, inspections),
             playbooks,
             self.directory,
             records,
@@ -240,11 +244,11 @@ class HostPool:
 
     def survey(self) -> Survey:
         """Looks at all hosts. Raises Interrupted."""
-        playbooks = self.playbooks(self.cells, None, {}, [])
-        batches = self.batches(self.cells, None, playbooks, self.directory / "records")
+        playbooks = self.make_playbooks(self.cells, None, {}, [])
+        batches = self.make_batches(self.cells, None, playbooks, self.directory / "records")
         failures: list[Failure] = []
         try:
-            results = batches.play("inspect.yml")
+            results = batches.run_playbook("inspect.yml")
         except LabError as error:
             results, failures = error.results, error.failures
             if not failures:
@@ -254,9 +258,11 @@ class HostPool:
             host: Inspection.model_validate_json(result["stdout"])
             for host, result in results.get("Inspect", {}).items()
         }
-        return Survey(self.cells, inspections, _clocks(playbooks, results), failures)
+        return Survey(
+            self.cells, inspections, _estimate_clock_offsets(playbooks, results), failures
+        )
 
-    def holder(self, campaign: str, until_s: float) -> dict[str, object]:
+    def describe_holder(self, campaign: str, until_s: float) -> dict[str, object]:
         """For whom hosts are held, as far as the controller says it."""
         now = time.time()
         said = Holder(
@@ -272,12 +278,12 @@ class HostPool:
     def release(self, *, force: bool = False) -> None:
         """Puts everything back and lets hosts go: those held for us, or with `force` for anybody.
         Records that nobody has fetched stay. Raises LabError."""
-        playbooks = self.playbooks(self.cells, None, {}, [])
-        batches = self.batches(self.cells, None, playbooks, self.directory / "records")
+        playbooks = self.make_playbooks(self.cells, None, {}, [])
+        batches = self.make_batches(self.cells, None, playbooks, self.directory / "records")
         hosts = [place.host for place in batches.places if place.host not in self._unreachable]
         if not hosts:
             return
-        batches.play(
+        batches.run_playbook(
             "release.yml",
             to_the_end=True,
             limit=",".join(hosts),
@@ -305,8 +311,8 @@ class PhysicalLab:
     ) -> None:
         self._pool = pool
         self._campaign = campaign
-        playbooks = pool.playbooks(cells, shape, survey.inspections, modules)
-        self.batches = pool.batches(cells, shape, playbooks, records, survey.inspections)
+        playbooks = pool.make_playbooks(cells, shape, survey.inspections, modules)
+        self.batches = pool.make_batches(cells, shape, playbooks, records, survey.inspections)
 
     @property
     def cells(self) -> list[str]:
@@ -314,7 +320,7 @@ class PhysicalLab:
 
     def prepare(self, plans: list[RunPlan], lease_s: float = LEASE_S) -> None:
         self._pool.held = True
-        holder = self._pool.holder(self._campaign, time.time() + lease_s)
+        holder = self._pool.describe_holder(self._campaign, time.time() + lease_s)
         self.batches.prepare("physical_lab.yml", plans, nagi_holder=holder)
 
     def run_batch(self, plans: dict[str, list[RunPlan]]) -> dict[str, str]:
@@ -345,17 +351,17 @@ class PhysicalLabs:
 
     def __enter__(self) -> PhysicalLabs:
         """Holds the hosts and brings what an earlier process left on them. Raises InputError."""
-        playbooks = self._pool.playbooks(self._pool.cells, None, {}, [])
-        batches = self._pool.batches(self._pool.cells, None, playbooks, self._records)
+        playbooks = self._pool.make_playbooks(self._pool.cells, None, {}, [])
+        batches = self._pool.make_batches(self._pool.cells, None, playbooks, self._records)
         self._pool.held = True
         try:
-            batches.play(
+            batches.run_playbook(
                 "hold.yml",
-                nagi_holder=self._pool.holder(self._campaign, time.time() + LEASE_S),
+                nagi_holder=self._pool.describe_holder(self._campaign, time.time() + LEASE_S),
             )
         except LabError as error:
             raise refuse(str(error), "see `nagi doctor`; nothing was run") from None
-        batches.bring_records()
+        batches.fetch_records()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -365,11 +371,12 @@ class PhysicalLabs:
     def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> Iterator[PhysicalLab]:
         """Of the cells that have all nodes and links of `shape`."""
         cells = [cell for cell in self._pool.cells if cell.name not in self._given_up]
-        fitting = [cell for cell in cells if not cell.lacks(shape)]
+        fitting = [cell for cell in cells if not cell.list_missing(shape)]
         if not fitting:
             raise Unfit(
                 "; ".join(
-                    f"{cell.name}: {', '.join(cell.lacks(shape))}" for cell in self._pool.cells
+                    f"{cell.name}: {', '.join(cell.list_missing(shape))}"
+                    for cell in self._pool.cells
                 )
             )
         yield PhysicalLab(
@@ -382,7 +389,7 @@ class PhysicalLabs:
             self._campaign,
         )
 
-    def give_up(self, trouble: LabError) -> list[str]:
+    def exclude_cells(self, trouble: LabError) -> list[str]:
         failed = {failure.host for failure in trouble.failures}
         cells = [cell for cell in self._pool.cells if cell.name not in self._given_up]
         broken = sorted(
@@ -394,12 +401,12 @@ class PhysicalLabs:
         return broken
 
 
-def token_for(directory: Path) -> str:
+def make_token(directory: Path) -> str:
     """Stands for a campaign's directory of this user on this machine."""
     return digest([getpass.getuser(), socket.gethostname(), str(directory.absolute())])
 
 
-def _macs(cell: Cell, inspections: dict[str, Inspection]) -> Callable[[str, str], str]:
+def _make_mac_lookup(cell: Cell, inspections: dict[str, Inspection]) -> Callable[[str, str], str]:
     def mac(node: str, link: str) -> str:
         host = cell.hosts[node]
         return inspections[host.name].interfaces[host.links[link]].mac
@@ -407,7 +414,7 @@ def _macs(cell: Cell, inspections: dict[str, Inspection]) -> Callable[[str, str]
     return mac
 
 
-def _shipped(host: LabHost, place: Place) -> dict[str, object]:
+def _list_shipped_programs(host: LabHost, place: HostPlacement) -> dict[str, object]:
     """Programs of the controller's that a host is brought."""
     shipped: dict[str, object] = {}
     if host.node == EMULATOR and host.nagi_link is None:
@@ -417,7 +424,7 @@ def _shipped(host: LabHost, place: Place) -> dict[str, object]:
     return shipped
 
 
-def _clocks(playbooks: Playbooks, results: Results) -> dict[str, ClockReading]:
+def _estimate_clock_offsets(playbooks: Playbooks, results: Results) -> dict[str, ClockReading]:
     """From what each host read off its clock, and when that was by ours: the offset lies in all of
     the readings' intervals."""
     minimum: dict[str, float] = {}

@@ -23,9 +23,9 @@ from typing import IO, Any, Literal
 from nagi_contracts import paths
 from nagi_contracts.errors import choices, refuse
 
-from nagi.labs.ansible_runs import leaving_no_workers
+from nagi.labs.ansible_runs import kill_workers_on_exit
 from nagi.labs.cells import Cell
-from nagi.labs.complaints import complaint, cure_of
+from nagi.labs.complaints import describe_failure, find_cure
 from nagi.labs.errors import Interrupted
 
 COLLECTION = "nagi.testbed"
@@ -65,12 +65,12 @@ class Outcome:
         return not self.error and all(host.status == "ok" for host in self.hosts.values())
 
 
-def roles() -> list[str]:
+def list_roles() -> list[str]:
     """The roles of the collection, which are also the tags of its playbooks."""
     return sorted(path.parents[1].name for path in paths.COLLECTION.glob("roles/*/tasks/main.yml"))
 
 
-def chosen_hosts(cells: list[Cell], limit: Iterable[str], inventory: Path) -> list[str]:
+def select_hosts(cells: list[Cell], limit: Iterable[str], inventory: Path) -> list[str]:
     """The hosts that are named: by themselves, or by their cell; all if none is. Raises
     InputError."""
     by_name = {cell.name: [host.name for host in cell.hosts.values()] for cell in cells}
@@ -85,21 +85,21 @@ def chosen_hosts(cells: list[Cell], limit: Iterable[str], inventory: Path) -> li
     return list(dict.fromkeys(found)) or every
 
 
-def playbook_command(playbook: str, inventory: Path, *options: str) -> list[str]:
+def make_playbook_command(playbook: str, inventory: Path, *options: str) -> list[str]:
     """The command line that runs a playbook of the collection."""
     return ["ansible-playbook", "-i", str(inventory), f"{COLLECTION}.{playbook}", *options]
 
 
-def shown(command: list[str]) -> str:
+def format_command(command: list[str]) -> str:
     """A command line as a user can give it: with the path of a program that the shell would not
     find, or find elsewhere."""
-    own = _own(command[0])
+    own = _program_path(command[0])
     found = shutil.which(command[0])
     program = command[0] if found and Path(found).resolve() == own.resolve() else str(own)
     return shlex.join([program, *command[1:]])
 
 
-def _own(program: str) -> Path:
+def _program_path(program: str) -> Path:
     return Path(sys.prefix) / "bin" / program
 
 
@@ -113,9 +113,9 @@ def run_playbook(
     """Runs `command`, whose output goes to the terminal (or to `output`); what became of `hosts`.
     `scratch` is a directory of this call's own. Raises Interrupted."""
     record = scratch / "outcomes.jsonl"
-    with leaving_no_workers(f"{_OUTCOMES}={record}"):
+    with kill_workers_on_exit(f"{_OUTCOMES}={record}"):
         process = subprocess.Popen(
-            [_own(command[0]), *command[1:]], env=_environment(record), stdout=output
+            [_program_path(command[0]), *command[1:]], env=_make_environment(record), stdout=output
         )
         status = _wait(process, interrupted)
     if interrupted():
@@ -123,10 +123,10 @@ def run_playbook(
     events = []
     if record.exists():
         events = [json.loads(line) for line in record.read_text().splitlines()]
-    return _judge(events, hosts, status)
+    return _summarise_events(events, hosts, status)
 
 
-def _environment(record: Path) -> dict[str, str]:
+def _make_environment(record: Path) -> dict[str, str]:
     """The user's environment, with the callback, and a locale without which Ansible refuses to
     work."""
     enabled = [os.environ.get("ANSIBLE_CALLBACKS_ENABLED", ""), _CALLBACK]
@@ -152,7 +152,7 @@ def _wait(process: subprocess.Popen[bytes], interrupted: Callable[[], bool]) -> 
                 process.send_signal(next(signals, signal.SIGKILL))
 
 
-def _judge(events: list[dict[str, Any]], hosts: list[str], status: int) -> Outcome:
+def _summarise_events(events: list[dict[str, Any]], hosts: list[str], status: int) -> Outcome:
     """What became of hosts, of the lines that the callback wrote."""
     found = {host: HostOutcome() for host in hosts}
     elsewhere = HostOutcome()  # the controller's part
@@ -167,7 +167,7 @@ def _judge(events: list[dict[str, Any]], hosts: list[str], status: int) -> Outco
         elif event["event"] in ("failed", "unreachable") and not (
             ended is not None and event["host"] in ended["rescued"]
         ):
-            _note(host, event)  # the last one counts: those before were mended
+            _record_failure(host, event)  # the last one counts: those before were mended
             broken_off = broken_off or event["ends_for_all"]
     for name, outcome in found.items():
         if outcome.status == "stopped" and not outcome.what:
@@ -182,15 +182,15 @@ def _judge(events: list[dict[str, Any]], hosts: list[str], status: int) -> Outco
     return Outcome(found, error)
 
 
-def _note(host: HostOutcome, event: dict[str, Any]) -> None:
-    reasons = list(dict.fromkeys(complaint(reason) for reason in event["reasons"]))
+def _record_failure(host: HostOutcome, event: dict[str, Any]) -> None:
+    reasons = list(dict.fromkeys(describe_failure(reason) for reason in event["reasons"]))
     said = "; ".join(each.removeprefix(f"{event['host']}: ") for each in reasons[:_MAX_REASONS])
     if len(reasons) > _MAX_REASONS:
         said += f"; and {len(reasons) - _MAX_REASONS} more"
     task = event["task"].rpartition(" : ")[2]
     if event["event"] == "unreachable":
         host.status, host.what = "unreachable", said
-        host.cure = cure_of(said, "try `ssh` to it by hand, as the inventory has it")
+        host.cure = find_cure(said, "try `ssh` to it by hand, as the inventory has it")
     elif task == _STOPS_WITH_OTHERS:
         host.status, host.what = "stopped", said
     elif _is_refusal(event):
@@ -198,7 +198,7 @@ def _note(host: HostOutcome, event: dict[str, Any]) -> None:
         host.status, host.what = "refused", said
     else:
         host.status, host.what = "failed", f"{task}: {said}"
-        host.cure = cure_of(said, _READ_ABOVE)
+        host.cure = find_cure(said, _READ_ABOVE)
 
 
 def _is_refusal(event: dict[str, Any]) -> bool:

@@ -48,9 +48,9 @@ class Shape:
     mtus: tuple[tuple[str, int], ...] = ()  # of links that have one of their own
 
     @classmethod
-    def of(cls, plan: RunPlan) -> Shape:
-        links = [(each.name, each.id, _ends(each.ends)) for each in plan.links]
-        media = [(each.name, each.id, _ends(each.stations)) for each in plan.media]
+    def from_plan(cls, plan: RunPlan) -> Shape:
+        links = [(each.name, each.id, _split_ends(each.ends)) for each in plan.links]
+        media = [(each.name, each.id, _split_ends(each.stations)) for each in plan.media]
         return cls(
             tuple(node.name for node in plan.nodes),
             tuple((name, number, *ends) for name, number, ends in (*links, *media)),
@@ -59,7 +59,7 @@ class Shape:
             tuple((link.name, link.mtu) for link in plan.links if link.mtu is not None),
         )
 
-    def interfaces(self, node: str) -> list[Interface]:
+    def list_interfaces(self, node: str) -> list[Interface]:
         """The interfaces of `node`, in the order of the links."""
         found = []
         mtus = dict(self.mtus)
@@ -79,7 +79,7 @@ class Shape:
                     found.append(Interface(name, node, end.address, end.mac, others, mtu))
         return found
 
-    def emulator_interfaces(self) -> dict[str, tuple[str, ...]]:
+    def name_emulator_interfaces(self) -> dict[str, tuple[str, ...]]:
         """Link -> the emulator's interfaces that face its nodes, where a lab names them: `LINK.a`
         and `LINK.b` of a link, `MEDIUM.NODE` of a medium, or `MEDIUM.NUMBER` if one of these were
         too long."""
@@ -93,7 +93,7 @@ class Shape:
         return found
 
 
-def _ends(
+def _split_ends(
     ends: Sequence[LinkEnd] | Sequence[StationPlan],
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Their nodes and addresses."""

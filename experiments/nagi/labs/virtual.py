@@ -38,9 +38,14 @@ from nagi_contracts.plan import CommandFile, RunPlan
 from nagi.labs import guest, guest_kernel
 from nagi.labs.errors import Unfit
 from nagi.labs.guest import Guest
-from nagi.labs.guest_programs import shown_programs
-from nagi.labs.inventory import host_of, module_interfaces, netns_places, veth_pairs
-from nagi.labs.lab import LabsHere, SwitchPrograms, make_agent, schedule
+from nagi.labs.guest_programs import list_visible_programs
+from nagi.labs.inventory import (
+    describe_interfaces,
+    host_name,
+    list_veth_pairs,
+    make_netns_placements,
+)
+from nagi.labs.lab import LocalLabs, SwitchPrograms, make_agent, schedule
 from nagi.labs.shape import Shape
 from nagi.plan import schemes
 from nagi.plan.scheme_sources import source_of, sources_beside
@@ -59,32 +64,32 @@ _FULL_BYTES = 4 << 20
 _INSIDE = "guest"
 
 
-class Limit(NamedTuple):
+class GuestTimeLimit(NamedTuple):
     """How long a guest's run may take before it is ended, in wall seconds."""
 
     at_least_s: float = 120.0
     per_virtual_s: float = 20.0
 
-    def of(self, plan: RunPlan) -> float:
+    def seconds_for(self, plan: RunPlan) -> float:
         return self.at_least_s + self.per_virtual_s * plan.timeline.end_s
 
 
-LIMIT = Limit()
+TIME_LIMIT = GuestTimeLimit()
 
 
-def own_modules(plan: RunPlan) -> dict[str, Path]:
+def build_user_modules(plan: RunPlan) -> dict[str, Path]:
     """The modules of users' own schemes that a plan made here needs, by the names of their
     congestion controls. Raises InputError."""
     own = [(name, each) for flow in plan.flows for name, each in flow.objects().items()]
     return {
-        name: guest_kernel.own_module(each.source, each.source)
+        name: guest_kernel.build_user_module(each.source, each.source)
         for name, each in own
         if sources_beside(each.source)
     }
 
 
 @dataclass(frozen=True)
-class Parts:
+class GuestParts:
     """The parts of guests, beside executables. `library`: the directory with kernel, modules
     of ours and the preloaded library; `own_modules`: the modules of users' own schemes that a plan
     needs, by name; `processors`: those that guests run on; `agent`: a directory with the agent's
@@ -96,9 +101,9 @@ class Parts:
     agent: Path | None = None
 
     @classmethod
-    def here(cls) -> Parts:
+    def from_this_machine(cls) -> GuestParts:
         """As this machine has them."""
-        return cls(guest_kernel.directory(), own_modules, guest.processors())
+        return cls(guest_kernel.kernel_directory(), build_user_modules, guest.list_processors())
 
 
 class VirtualLab:
@@ -113,10 +118,10 @@ class VirtualLab:
         directory: Path,
         records: Path,
         interrupted: Callable[[], bool],
-        limit: Limit = LIMIT,
-        parts: Parts | None = None,
+        limit: GuestTimeLimit = TIME_LIMIT,
+        parts: GuestParts | None = None,
     ) -> None:
-        self._parts = parts or Parts.here()
+        self._parts = parts or GuestParts.from_this_machine()
         processors = self._parts.processors
         self._processors = {
             f"cell{index}": processors[index % len(processors)] for index in range(cells)
@@ -126,7 +131,7 @@ class VirtualLab:
         self._records = records
         self._interrupted = interrupted
         self._limit = limit
-        self._agent = self._parts.agent or unpacked_agent(directory)
+        self._agent = self._parts.agent or unpack_agent(directory)
 
     @property
     def cells(self) -> list[str]:
@@ -143,7 +148,7 @@ class VirtualLab:
         if said is not None:
             cure = _SECCOMP_CURE if "SECCOMP" in said else ""
             raise Unfit(f"a guest of the virtual lab does not work here: {said}{cure}")
-        problems = _problems(own)
+        problems = _read_problems(own)
         shutil.rmtree(own, ignore_errors=True)
         if problems:
             raise Unfit(problems)
@@ -173,22 +178,22 @@ class VirtualLab:
         """Returns why a run has left no record of all its nodes, if so."""
         own = self._own(plan.run_id)
         job = self._job("run", [plan])
-        limit_s = self._limit.of(plan)
+        limit_s = self._limit.seconds_for(plan)
         modules = self._parts.own_modules(plan)
-        seen = {_of_own(name): module.parent for name, module in modules.items()}
+        seen = {_user_module_directory(name): module.parent for name, module in modules.items()}
         said = self._boot(own, job, plan.seed, cell, limit_s, seen)
         for node in job.nodes:
-            left = own / _SPOOL / host_of(_INSIDE, node) / plan.run_id
+            left = own / _SPOOL / host_name(_INSIDE, node) / plan.run_id
             if left.exists():
-                target = self._records / host_of(cell, node) / plan.run_id
+                target = self._records / host_name(cell, node) / plan.run_id
                 shutil.rmtree(target, ignore_errors=True)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 left.chmod(0o755)
                 left.rename(target)
         if said is None:
-            said = _problems(own) or None
+            said = _read_problems(own) or None
         else:
-            _keep_console(own, console_of(self._records, plan))
+            _keep_console(own, console_path(self._records, plan))
         shutil.rmtree(own, ignore_errors=True)
         return said
 
@@ -218,13 +223,13 @@ class VirtualLab:
         # Those of all nodes are the same.
         plans = [run.plan for run in next(iter(job.nodes.values())).batch.runs]
         for node in job.nodes:
-            (own / _SPOOL / host_of(_INSIDE, node)).mkdir(parents=True)
+            (own / _SPOOL / host_name(_INSIDE, node)).mkdir(parents=True)
         programs = {
             guest.LIBRARY: self._parts.library,
             guest.AGENT: self._agent,
             guest.NAGI_LINK: paths.executable("nagi-link"),
             **modules,
-            **shown_programs(plans),
+            **list_visible_programs(plans),
             **{path_in_guest(file): file.source for plan in plans for file in plan.files()},
         }
         if self._shape.switches:
@@ -232,7 +237,7 @@ class VirtualLab:
         if (nagi_fpga := paths.executable("nagi-fpga")).exists():
             programs[guest.NAGI_FPGA] = nagi_fpga
         script = f"exec /usr/bin/python3 -I -S {guest.AGENT} guest {guest.OWN / _JOB}"
-        memory_mib = guest.memory_mib(len(self._shape.nodes))
+        memory_mib = guest.guest_memory_mib(len(self._shape.nodes))
         booted = Guest(own, programs, script, seed, self._processors[cell], memory_mib)
         ended = booted.run(limit_s, self._interrupted)
         if ended.planted:
@@ -260,13 +265,13 @@ class VirtualLab:
                 file.key: str(path_in_guest(file)) for plan in plans for file in plan.files()
             },
         }
-        places = netns_places(
+        places = make_netns_placements(
             self._shape,
             [_INSIDE],
             guest.OWN / _SPOOL,
             Path("/run/nagi"),
             guest.NAGI_LINK,
-            replace(SwitchPrograms.here(), nagi_switch=str(guest.NAGI_SWITCH)),
+            replace(SwitchPrograms.from_this_machine(), nagi_switch=str(guest.NAGI_SWITCH)),
             # Where it is outside, too: beside it is what it imports.
             paths.executable("nagi-sdr"),
             guest.NAGI_FPGA,
@@ -275,9 +280,9 @@ class VirtualLab:
             place.node: GuestNode(
                 interfaces=[
                     GuestInterface.model_validate(each)
-                    for each in module_interfaces(self._shape, place.node, place.interfaces)
+                    for each in describe_interfaces(self._shape, place.node, place.interfaces)
                 ],
-                batch=place.batch(runs, []).model_copy(update=virtual),
+                batch=place.make_batch(runs, []).model_copy(update=virtual),
             )
             for place in places
         }
@@ -285,7 +290,7 @@ class VirtualLab:
             action=action,
             veths=[
                 Veth(node=end.node, name=end.link, mac=end.mac, peer=peer)
-                for end, peer in veth_pairs(self._shape)
+                for end, peer in list_veth_pairs(self._shape)
             ],
             modules=self._modules(plans) if action == "run" else [],
             nodes=nodes,
@@ -303,14 +308,16 @@ class VirtualLab:
         }
         return [
             GuestModule(
-                file=str((_of_own(name) if name in own else guest.LIBRARY) / f"{name}.ko"),
+                file=str(
+                    (_user_module_directory(name) if name in own else guest.LIBRARY) / f"{name}.ko"
+                ),
                 parameters=each.parameters,
             )
             for name, each in objects.items()
         ]
 
 
-class VirtualLabs(LabsHere):
+class VirtualLabs(LocalLabs):
     """Makes virtual labs."""
 
     name = NAME
@@ -320,7 +327,7 @@ class VirtualLabs(LabsHere):
         directory: Path,
         records: Path,
         interrupted: Callable[[], bool],
-        limit: Limit = LIMIT,
+        limit: GuestTimeLimit = TIME_LIMIT,
     ) -> None:
         super().__init__(directory, records, interrupted)
         self._limit = limit
@@ -337,21 +344,27 @@ class VirtualLabs(LabsHere):
         )
 
 
-def jobs_for(plans: list[RunPlan]) -> int:
+def count_jobs(plans: list[RunPlan]) -> int:
     """One guest a processor, if there is memory for them."""
-    return max(1, min(len(guest.processors()), guest.free_memory_mib() // _needed_mib(plans)))
+    return max(
+        1,
+        min(
+            len(guest.list_processors()),
+            guest.read_free_memory_mib() // _estimate_memory_mib(plans),
+        ),
+    )
 
 
-def require_fit(plans: list[RunPlan]) -> None:
+def require_memory_for(plans: list[RunPlan]) -> None:
     """Raise InputError if this machine has not the memory for a guest of the largest plan."""
-    guest.require_memory(_needed_mib(plans), guest.free_memory_mib())
+    guest.require_memory(_estimate_memory_mib(plans), guest.read_free_memory_mib())
 
 
-def _needed_mib(plans: list[RunPlan]) -> int:
-    return guest.needed_mib(max((len(plan.nodes) for plan in plans), default=0))
+def _estimate_memory_mib(plans: list[RunPlan]) -> int:
+    return guest.estimate_memory_mib(max((len(plan.nodes) for plan in plans), default=0))
 
 
-def availability(scheme: Scheme) -> Availability:
+def check_availability(scheme: Scheme) -> Availability:
     """Whether the guest kernel has `scheme`."""
     try:
         kernel = guest_kernel.require_installed()
@@ -365,7 +378,7 @@ def availability(scheme: Scheme) -> Availability:
     ends = [scheme] if scheme.receiver is None else [scheme, scheme.receiver]
     try:
         ours = [each for each in ends if each.object_file is not None]
-        modules = [each.congestion_control for each in ours if _own_module(each) is None]
+        modules = [each.congestion_control for each in ours if _build_module_of(each) is None]
     except InputError as error:
         first = error.problems[0]
         return Availability(False, str(first).removesuffix(f"; {first.cure}"), first.cure)
@@ -375,7 +388,7 @@ def availability(scheme: Scheme) -> Availability:
             "the virtual lab's kernel has no eBPF struct_ops, only hosts/tcp as modules",
             _IN_NETNS,
         )
-    if modules and kernel.module_sources != guest_kernel.module_sources():
+    if modules and kernel.module_sources != guest_kernel.hash_module_sources():
         return Availability(
             False,
             "the virtual lab has it from other sources than those in hosts/tcp now",
@@ -384,17 +397,17 @@ def availability(scheme: Scheme) -> Availability:
     return Availability(True)
 
 
-def _own_module(scheme: Scheme) -> Path | None:
+def _build_module_of(scheme: Scheme) -> Path | None:
     """The module of a user's own scheme in C, built if it has not been; None: it is none. Raises
     InputError."""
     if scheme.own_file is None or scheme.object_file is None:
         return None
     if not sources_beside(scheme.object_file):
         return None
-    return guest_kernel.own_module(scheme.object_file, source_of(scheme.own_file))
+    return guest_kernel.build_user_module(scheme.object_file, source_of(scheme.own_file))
 
 
-def console_of(records: Path, plan: RunPlan) -> Path:
+def console_path(records: Path, plan: RunPlan) -> Path:
     """Return where the console of a run's guest is kept if the guest did not come to its end."""
     return records / "consoles" / f"{plan.run_id}.log"
 
@@ -405,14 +418,14 @@ def _keep_console(own: Path, target: Path) -> None:
     shutil.copyfile(own / guest.CONSOLE, target)
 
 
-def _problems(own: Path) -> str:
+def _read_problems(own: Path) -> str:
     """What a guest's nodes complained of, each said once; empty if nothing was wrong."""
     problems = GuestAnswer.read(own / _ANSWER).problems
     found = [f"{node}: {each}" for node, all_ in problems.items() for each in all_]
     return "; ".join(dict.fromkeys(found))
 
 
-def _of_own(name: str) -> Path:
+def _user_module_directory(name: str) -> Path:
     """Where a guest sees the module of a user's own scheme."""
     return guest.LIBRARY.parent / "schemes" / name
 
@@ -422,7 +435,7 @@ def path_in_guest(file: CommandFile) -> Path:
     return guest.INSIDE / "files" / file.sha256[:16] / file.name
 
 
-def unpacked_agent(directory: Path) -> Path:
+def unpack_agent(directory: Path) -> Path:
     """The agent as a directory, with what Python makes of its sources: a guest cannot keep that."""
     target = directory / "agent"
     shutil.rmtree(target, ignore_errors=True)
