@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what agents recorded to run directories.
+"""Makes run directories from the records of agents.
 
-Agents leave `records/HOST/RUN_ID/`, with node.json written last. A run all of whose agents have
-left one is over, whatever became of the batch it was in; it becomes `runs/RUN_ID/`.
+Agents write `records/HOST/RUN_ID/`, and node.json as its last file. A run has ended when all its
+agents have written node.json, even if its batch failed. Its records become `runs/RUN_ID/`.
 
-A run that another machine has done comes as the run directory that was made there,
+A run that another machine executed arrives as a complete run directory,
 `records/whole/RUN_ID/`.
 """
 
@@ -53,44 +53,55 @@ from nagi.verdict.evidence import RADIOS, Evidence, gather
 
 _NODE, _RECORDS = "node.json", "packets.bin"
 WHOLE = "whole"
-_COMMAND_LOGS = "command-*.log"  # what programs of the user's own said is a result
+_COMMAND_LOGS = "command-*.log"  # output of the user's programs, which is a result
 
 
 def find_finished_cell(records: Path, runs: Path, plan: RunPlan) -> str | None:
-    """Return the cell that completed `plan` and still holds its records, or None. WHOLE: it was run
-    elsewhere, and its directory is there."""
+    """Return the cell that completed `plan` and still holds its records, or None.
+
+    It is WHOLE if another machine executed the run and its run directory has arrived.
+
+    Args:
+        records: the directory of the records of all hosts
+        runs: the directory of all run directories
+        plan: the plan of the run
+    """
     if (records / WHOLE / plan.run_id).exists():
         return WHOLE
-    for first in records.glob(f"*_{EMULATOR}/{plan.run_id}"):
-        cell = first.parent.name.removesuffix(f"_{EMULATOR}")
+    for emulator_records in records.glob(f"*_{EMULATOR}/{plan.run_id}"):
+        cell = emulator_records.parent.name.removesuffix(f"_{EMULATOR}")
         sources = _record_directories(records, plan, cell)
-        begun = {_read_begin_s(source / _NODE) for source in sources.values()}
-        # What agents left of a try that was broken off is no part of this one.
-        if None not in begun and len(begun) == 1:
+        begins_s = {_read_begin_s(source / _NODE) for source in sources.values()}
+        # Records of an interrupted attempt have another begin.
+        if None not in begins_s and len(begins_s) == 1:
             return cell
     return None
 
 
 def remove_collected(records: Path, runs: Path, plan: RunPlan) -> None:
-    """Remove the records of a run that have been collected, by a process that ended before it had
-    removed them. All that agents recorded is compared: runs in guests begin at the same instant."""
+    """Remove records of a run whose run directory exists already.
+
+    They remain if an earlier process ended after it had collected the run. The complete records of
+    nodes are compared, not only the begin: runs in guests begin at the same instant.
+    """
     try:
         collected = Manifest.read(runs / plan.run_id / MANIFEST)
     except InputError:
         return
-    for first in records.glob(f"*_{EMULATOR}/{plan.run_id}"):
-        sources = _record_directories(records, plan, first.parent.name.removesuffix(f"_{EMULATOR}"))
+    for emulator_records in records.glob(f"*_{EMULATOR}/{plan.run_id}"):
+        sources = _record_directories(
+            records, plan, emulator_records.parent.name.removesuffix(f"_{EMULATOR}")
+        )
         try:
             nodes = {node: NodeRecord.read(source / _NODE) for node, source in sources.items()}
         except InputError:
             continue
-        began = nodes[EMULATOR].began_realtime_s
-        if (began, nodes) == (collected.began_realtime_s, collected.nodes):
+        began_s = nodes[EMULATOR].began_realtime_s
+        if (began_s, nodes) == (collected.began_realtime_s, collected.nodes):
             _remove_records(sources)
 
 
-# What a run is worth, of what was recorded: as judge() says it. Raises InputError if that makes no
-# sense.
+# A function with the parameters and the result of certify_run().
 Certifier = Callable[
     [
         RunPlan,
@@ -114,7 +125,20 @@ def certify_run(
     switches: Switches | None,
     transmissions: Transmissions | None,
 ) -> Verdict:
-    """The certificate's verdict."""
+    """Return the verdict of the run's certificate.
+
+    Args:
+        plan: the plan of the run
+        links: the emulator's account of the run
+        nodes: the record of each node, by name
+        records: the packets that the emulator recorded
+        target: the run directory, which has the captures
+        switches: the accounts of the switches, if there are any
+        transmissions: the transmissions of radios, ARQ and media, if there are any
+
+    Raises:
+        InputError: records or captures are inconsistent
+    """
     evidence = gather_evidence(plan, links, nodes, records, target, switches, transmissions)
     return certify(plan, links, nodes.values(), evidence, switches)
 
@@ -128,8 +152,11 @@ def gather_evidence(
     switches: Switches | None,
     transmissions: Transmissions | None,
 ) -> Evidence:
-    """Gather the evidence of a run whose captures are in `run`. Raises InputError if records or
-    captures make no sense."""
+    """Return the evidence of a run whose captures are in the directory `run`.
+
+    The other parameters are those of certify_run(). Raises InputError if records or captures are
+    inconsistent.
+    """
     return gather(
         plan,
         nodes[EMULATOR].began_realtime_s,
@@ -151,9 +178,19 @@ def collect(
     build: Build,
     certifier: Certifier = certify_run,
 ) -> Verdict:
-    """Makes the run directory of a run that is over, and then removes the records it is made from.
+    """Make the run directory of a run that has ended, then remove its records.
 
-    Raises OSError, such as for want of space; the records are then still there.
+    Args:
+        records: the directory of the records of all hosts
+        runs: the directory of all run directories
+        plan: the plan of the run
+        cell: the cell that executed it, from find_finished_cell()
+        lab: the name of the lab
+        build: the build that executed it
+        certifier: returns the verdict
+
+    Raises:
+        OSError: the disk is full, for example; the records still exist then
     """
     if cell == WHOLE:
         return _move_whole(records / WHOLE / plan.run_id, runs / plan.run_id)
@@ -190,15 +227,17 @@ def collect(
 
 
 def _move_whole(whole: Path, target: Path) -> Verdict:
-    """Puts a run directory that was made elsewhere in its place."""
+    """Move a run directory that another machine made to its place, and return its verdict."""
     verdict = Verdict.read(whole / VERDICT)
     replace_run(whole, target)
     return verdict
 
 
 def record_failure(runs: Path, plan: RunPlan, reason: str, console: Path | None = None) -> Verdict:
-    """Make the directory of a run that was begun but is not over: its plan, why it failed, and the
-    end of its guest's console, if there is one. Return the verdict."""
+    """Make the directory of a run that has begun and did not end, and return its verdict.
+
+    It has the plan, the reason of the failure and the end of the guest's console, if there is one.
+    """
     partial = make_partial(runs, plan)
     if console is not None and console.is_file():
         (partial / "logs").mkdir()
@@ -211,13 +250,13 @@ def record_failure(runs: Path, plan: RunPlan, reason: str, console: Path | None 
 
 
 def _record_directories(records: Path, plan: RunPlan, cell: str) -> dict[str, Path]:
-    """node -> where its agent left its record of a run."""
+    """Return the directory of each node's records of a run, by node."""
     nodes = (*(node.name for node in plan.nodes), EMULATOR)
     return {node: records / f"{cell}_{node}" / plan.run_id for node in nodes}
 
 
 def _read_begin_s(file: Path) -> float | None:
-    """Return when a run began, by a node's record; None if there is none, or no whole one."""
+    """Return when a run began, from a node's record; None if the record is missing or damaged."""
     try:
         return NodeRecord.read(file).began_realtime_s
     except InputError:
@@ -237,7 +276,7 @@ def _collect_and_certify(
     target: Path,
     certifier: Certifier,
 ) -> Verdict:
-    """Brings captures and account over, and judges the run."""
+    """Move captures and accounts to the run directory `target`, and return the verdict."""
     for capture in plan.captures:
         collect_file(sources[capture.node], target, capture.file)
     monitors = [medium.monitor for medium in plan.media if medium.monitor is not None]
@@ -249,9 +288,9 @@ def _collect_and_certify(
             collect_own_program(switch.name, switch.switch.own, sources[switch.name], target)
     errors = [f"{name}: {node.error}" for name, node in nodes.items() if node.status == "failed"]
     if errors or damage:
-        # What else failed then is for want of the one that was late.
-        too_late = any(not node.in_time for node in nodes.values())
-        return failed(plan.run_id, errors or damage, too_late=too_late, nodes=nodes.values())
+        # If one node was late, errors of the others are consequences.
+        is_late = any(not node.in_time for node in nodes.values())
+        return failed(plan.run_id, errors or damage, too_late=is_late, nodes=nodes.values())
     try:
         links = Links.read(target / LINKS)
         records = read_records(sources[EMULATOR] / _RECORDS)
@@ -261,14 +300,14 @@ def _collect_and_certify(
         transmissions = collect_transmissions(plan, sources[EMULATOR], target)
         return certifier(plan, links, nodes, records, target, switches, transmissions)
     except InputError as error:
-        # Without where the campaign is: run directories are published.
-        said = str(error).replace(f"{target}/", "")
+        # Run directories are published, so the reason must not contain local paths.
+        reason = str(error).replace(f"{target}/", "")
         for node, source in sources.items():
-            said = said.replace(f"{source}/", f"{node}: ")
-        return failed(plan.run_id, [said])
+            reason = reason.replace(f"{source}/", f"{node}: ")
+        return failed(plan.run_id, [reason])
 
 
 def list_separate_clocks(nodes: dict[str, NodeRecord]) -> list[str]:
-    """The nodes whose clock is not the emulator's: another kernel keeps it."""
-    shared = nodes[EMULATOR].facts.boot_id
-    return [name for name, node in nodes.items() if node.facts.boot_id != shared]
+    """Return the nodes whose clock is not the emulator's, because they run another kernel."""
+    emulator_boot_id = nodes[EMULATOR].facts.boot_id
+    return [name for name, node in nodes.items() if node.facts.boot_id != emulator_boot_id]

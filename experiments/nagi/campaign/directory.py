@@ -28,7 +28,7 @@ from nagi.campaign.selection import Selection
 
 
 class CampaignDirectory:
-    """The directory of a campaign, held by one process at a time."""
+    """The directory of a campaign. `lock()` lets one process at a time work in it."""
 
     def __init__(self, out: Path) -> None:
         self.out = out.absolute()
@@ -40,9 +40,14 @@ class CampaignDirectory:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Raises InputError if another process holds it. If no campaign comes of it, what was made
-        here is removed again."""
-        made = [path for path in (self.runs, *self.runs.parents) if not path.exists()]
+        """Create the directory and lock it for the block.
+
+        If no campaign was written, the directories that were created are removed again.
+
+        Raises:
+            InputError: another process has locked it, or it cannot be written
+        """
+        created = [path for path in (self.runs, *self.runs.parents) if not path.exists()]
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -64,22 +69,24 @@ class CampaignDirectory:
             try:
                 yield
             finally:
-                if self.out in made and not self.campaign_file.exists():
+                if self.out in created and not self.campaign_file.exists():
                     self.lock_file.unlink()
-                    with suppress(OSError):  # there is something in it
-                        for path in made:
+                    with suppress(OSError):  # a directory is not empty
+                        for path in created:
                             path.rmdir()
 
-    def has_run(self, plan: RunPlan) -> bool:
-        """Whether a run has been done, whatever became of it."""
-        return (self.runs / plan.run_id).exists()
-
     def needs_run(self, plan: RunPlan) -> bool:
-        """Return whether a run has not been done, or has failed and will be tried again."""
+        """Return whether a run has no verdict, or has failed and is to be repeated."""
         return needs_run(read_verdict(self.runs, plan.run_id))
 
     def write_campaign(self, selection: Selection, lab: str, left_out: dict[str, str]) -> Campaign:
-        """Writes campaign.json."""
+        """Write campaign.json, and return its content.
+
+        Args:
+            selection: the runs of the campaign
+            lab: the name of the lab
+            left_out: what this machine lacks -> why, for runs that are left out
+        """
         experiment = selection.experiment
         campaign = Campaign(
             experiment=experiment.name,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run in virtual time, from its plan to its directory.
+"""Executes one run in virtual time and makes its run directory.
 
 A campaign on one machine has several guests side by side and collects their runs as they end
-(campaign.py). Elsewhere, as on a worker of a cluster, a run is done by itself: what comes of it
-follows from the plan, the build and `keep` alone.
+(runner.py). A worker of a cluster executes each run on its own: the result depends on plan, build
+and `keep` alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nagi.labs.virtual import NAME, GuestParts, VirtualLab
 
 
 def analyse_and_retain(run: Path, keep: Keep) -> None:
-    """Computes the metrics of a run that has none yet, then keeps of it what is to be kept."""
+    """Compute the metrics of a run that has none, then remove what `keep` does not keep."""
     analysis.ensure_metrics(run)
     retain(run, keep)
 
@@ -35,8 +35,23 @@ def run_one(
     directory: Path,
     interrupted: Callable[[], bool],
 ) -> Path | str:
-    """Does a run in a guest made of `parts`, with its certificate and metrics. Returns the run
-    directory, which is below `directory`; or why there is none. Raises Interrupted, OSError."""
+    """Execute a run in a guest, with certificate and metrics.
+
+    Args:
+        plan: the plan of the run
+        build: the build that executes it
+        keep: the files of the run that are kept
+        parts: the files that the guest is made from
+        directory: an empty directory
+        interrupted: returns whether to stop
+
+    Returns:
+        the run directory, which is below `directory`, or why there is none
+
+    Raises:
+        Interrupted: `interrupted` returned true
+        OSError: the disk is full, for example
+    """
     records, runs = directory / "records", directory / "runs"
     runs.mkdir()
     lab = VirtualLab(Shape.from_plan(plan), 1, directory, records, interrupted, parts=parts)

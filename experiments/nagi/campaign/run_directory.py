@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The directory of one run: the names of its files, its verdict, and earlier attempts."""
+"""The directory of one run: the names of its files, its verdict, and its earlier attempts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ SWITCHES, QUEUE_SAMPLES = "switches.json", "queue_samples.parquet"
 
 
 def count_invalid_attempts(runs: Path, run_id: str) -> int:
-    """How often a run has been found invalid before."""
+    """Return how many earlier attempts of a run were invalid."""
     return len(list(runs.glob(f"{run_id}.invalid-*")))
 
 
 def replace_run(new: Path, old: Path) -> None:
-    """Puts `new` in the place of `old`. An invalid run is kept beside it, a failed one is not."""
-    before = read_verdict(old.parent, old.name)
-    if before is not None and before.status == "invalid":
+    """Replace the run directory `old` by `new`.
+
+    An invalid run is renamed to RUN_ID.invalid-NUMBER, a failed one is removed.
+    """
+    verdict = read_verdict(old.parent, old.name)
+    if verdict is not None and verdict.status == "invalid":
         old.rename(
             old.with_name(f"{old.name}.invalid-{count_invalid_attempts(old.parent, old.name) + 1}")
         )
@@ -34,12 +37,12 @@ def replace_run(new: Path, old: Path) -> None:
 
 
 def needs_run(verdict: Verdict | None) -> bool:
-    """Return whether a run with this verdict (None: no verdict) is to be done, or done again."""
+    """Return whether a run with this verdict (None: it has none) is to be executed, or repeated."""
     return verdict is None or verdict.status == "failed"
 
 
 def read_verdict(runs: Path, run_id: str) -> Verdict | None:
-    """The verdict on a run, if it has been run."""
+    """Return the verdict on a run, or None if the run has no verdict that can be read."""
     try:
         return Verdict.read(runs / run_id / VERDICT)
     except InputError:
@@ -47,7 +50,7 @@ def read_verdict(runs: Path, run_id: str) -> Verdict | None:
 
 
 def make_partial(runs: Path, plan: RunPlan) -> Path:
-    """A run directory that is not in its place yet."""
+    """Make a run directory with the plan. `replace_run()` moves it to its final name."""
     partial = runs / f"{plan.run_id}.partial"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)

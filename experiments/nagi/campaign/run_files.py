@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the files of a run directory from the records that agents left."""
+"""Writes the files of a run directory from the records that agents left.
+
+Functions return "damage": messages about records that are incomplete or damaged.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,11 @@ _TRANSMISSIONS = "transmissions.bin"
 
 
 def collect_file(source: Path, target: Path, name: str, as_: str = "") -> None:
-    """A recorded file, if there is one, at no cost where the file system has hard links; `as_`:
-    what it is called from now on. It stays where it was, too, until the run directory is whole."""
+    """Copy a recorded file to the run directory, if it exists; `as_` is its new name.
+
+    The copy is a hard link where the file system has them. The record remains until the run
+    directory is complete.
+    """
     if (source / name).exists():
         try:
             (target / (as_ or name)).hardlink_to(source / name)
@@ -42,23 +48,22 @@ def collect_file(source: Path, target: Path, name: str, as_: str = "") -> None:
 def collect_samples(
     plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """All senders' samples, ordered by flow and time; and whose are not whole, as when there was no
-    space left."""
+    """Return the TCP_INFO samples of all senders, by flow and time, and the damage."""
     samples, damage = [], []
     for node, source in sources.items():
-        # Of a command's flow there need not be any: it may be UDP, or silent.
-        bulk = {flow.name for flow in plan.flows if flow.traffic == "bulk"}
-        watched = bulk & {record.flow for record in nodes[node].flows}
+        # A flow of the user's command may have no samples: it may be UDP, or silent.
+        bulk_flows = {flow.name for flow in plan.flows if flow.traffic == "bulk"}
+        sampled_flows = bulk_flows & {record.flow for record in nodes[node].flows}
         lines = []
         with suppress(FileNotFoundError):
             lines = (source / _SAMPLES).read_bytes().splitlines()
         try:
-            read = [json.loads(line) for line in lines]
+            node_samples = [json.loads(line) for line in lines]
         except ValueError:
             damage.append(f"{node}: {_SAMPLES}: it is damaged; run it again")
             continue
-        samples += read
-        missing = watched - {sample["flow"] for sample in read}
+        samples += node_samples
+        missing = sampled_flows - {sample["flow"] for sample in node_samples}
         if missing:
             damage.append(f"{node}: {_SAMPLES}: nothing of flow {', '.join(sorted(missing))}")
     table = pd.DataFrame(samples, columns=list(TcpInfoSample.model_fields))
@@ -68,9 +73,9 @@ def collect_samples(
 def collect_events(
     plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path], target: Path
 ) -> list[str]:
-    """Writes what schemes told, if any could; returns whose files are not whole."""
-    objects = [each for flow in plan.flows for each in flow.objects().values()]
-    if not any(each.events for each in objects):
+    """Write the events that schemes reported, if schemes have events. Return the damage."""
+    objects = [scheme_object for flow in plan.flows for scheme_object in flow.objects().values()]
+    if not any(scheme_object.events for scheme_object in objects):
         return []
     tables, damage = [], []
     for node, source in sources.items():
@@ -89,32 +94,34 @@ def collect_events(
 def collect_applications(
     plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path], target: Path
 ) -> list[str]:
-    """Writes what both ends of applications left, if there are any; returns whose results are not
-    whole."""
+    """Write the results of both ends of applications, if there are any. Return the damage."""
     ends, damage = [], []
     for flow in plan.flows:
         if flow.application is None:
             continue
-        other = flow.receiver if flow.listener == flow.sender else flow.sender
-        nodes_of = {"client": other, "server": flow.listener}
+        client = flow.receiver if flow.listener == flow.sender else flow.sender
+        nodes_of = {"client": client, "server": flow.listener}
         if any(nodes[node].status == "failed" for node in nodes_of.values()):
-            continue  # which says why
-        name = f"application-{{}}.{flow.name}.json"
+            continue  # the failed node has reported the reason
+        pattern = f"application-{{}}.{flow.name}.json"
         try:
-            left = {
-                role: json.loads((sources[node] / name.format(role)).read_bytes())
+            results = {
+                role: json.loads((sources[node] / pattern.format(role)).read_bytes())
                 for role, node in nodes_of.items()
             }
-            ends.append(ApplicationEnds.model_validate({"flow": flow.name, **left}))
+            ends.append(ApplicationEnds.model_validate({"flow": flow.name, **results}))
         except (OSError, ValueError):  # pydantic's errors are ValueErrors
-            which = " or ".join(f"{node}: {name.format(role)}" for role, node in nodes_of.items())
-            damage.append(f"{which}: it is missing or damaged; run it again")
+            files = " or ".join(
+                f"{node}: {pattern.format(role)}" for role, node in nodes_of.items()
+            )
+            damage.append(f"{files}: it is missing or damaged; run it again")
     if ends:
         Applications(flows=ends).write(target / APPLICATIONS)
     return damage
 
 
 def collect_logs(sources: dict[str, Path], target: Path) -> None:
+    """Copy the logs of all nodes to the directory `target`."""
     for node, source in sources.items():
         for log in source.glob("*.log"):
             target.mkdir(exist_ok=True)
@@ -122,32 +129,37 @@ def collect_logs(sources: dict[str, Path], target: Path) -> None:
 
 
 def merge_flow_records(nodes: Iterable[NodeRecord]) -> list[FlowRecord]:
-    """Each flow as its sender saw it, with how its client ended, which may be at the other end."""
+    """Return the record of each flow from its sender, with the exit of its client.
+
+    The client may be at the receiver.
+    """
     nodes = list(nodes)
-    ended = {end.flow: end for node in nodes for end in node.ended}
+    exits = {client_exit.flow: client_exit for node in nodes for client_exit in node.ended}
     records = []
     for record in (record for node in nodes for record in node.flows):
-        end = ended.get(record.flow)
-        if end is not None:
-            update = {"ended_s": end.ended_s, "status": end.status}
+        client_exit = exits.get(record.flow)
+        if client_exit is not None:
+            update = {"ended_s": client_exit.ended_s, "status": client_exit.status}
             record = record.model_copy(update=update)
         records.append(record)
     return records
 
 
 def collect_switches(
-    plan: RunPlan, sources: dict[str, Path], began: float, target: Path
+    plan: RunPlan, sources: dict[str, Path], began_s: float, target: Path
 ) -> Switches | None:
-    """Writes what switches did and what their queues were like, if there are any. Raises
-    InputError."""
+    """Write the accounts of switches and the samples of their queues, and return the accounts.
+
+    Return None if there are no switches. Raises InputError if a record is damaged.
+    """
     if not plan.switches():
         return None
     accounts, samples = [], []
     for node in plan.switches():
         accounts.append(read_account(plan, node, sources[node.name]))
-        own = node.switch is not None and node.switch.own is not None
-        if not own and plan.switch_target != "p4runtime":  # which tells of no queues
-            samples.append(read_samples(plan, node, sources[node.name], began))
+        is_own = node.switch is not None and node.switch.own is not None
+        if not is_own and plan.switch_target != "p4runtime":  # P4Runtime cannot read queues
+            samples.append(read_samples(plan, node, sources[node.name], began_s))
     switches = Switches(switches=accounts)
     switches.write(target / SWITCHES)
     if samples:
@@ -157,21 +169,24 @@ def collect_switches(
 
 
 def collect_own_program(node: str, own: OwnPipelinePlan, source: Path, target: Path) -> None:
-    """What a switch with a program of the user's ran, and what program and controller said."""
+    """Write the program of the user's that a switch ran, its digests and its controller's log."""
     (target / program_file(node)).write_text(own.program, encoding="utf-8")
     collect_file(source, target, SWITCH_DIGESTS, digests_file(node))
     collect_file(source, target, SWITCH_CONTROLLER, controller_log(node))
 
 
 def collect_transmissions(plan: RunPlan, source: Path, target: Path) -> Transmissions | None:
-    """Writes what became of transmissions, if the emulator tells it. Raises InputError."""
+    """Write the outcomes of transmissions, and return them; None if the emulator records none.
+
+    Raises InputError if a record is damaged.
+    """
     if not plan.records_transmissions() and not plan.media:
         return None
-    found = read_transmissions(source / _TRANSMISSIONS, plan)
+    transmissions = read_transmissions(source / _TRANSMISSIONS, plan)
     if plan.records_transmissions():
-        table = transmissions_table(found, plan)
+        table = transmissions_table(transmissions, plan)
         table.to_parquet(target / TRANSMISSIONS, index=False, compression="zstd")
     if plan.media:
-        table = frames_table(found, plan)
+        table = frames_table(transmissions, plan)
         table.to_parquet(target / FRAMES, index=False, compression="zstd")
-    return found
+    return transmissions

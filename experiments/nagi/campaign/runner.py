@@ -26,27 +26,29 @@ from nagi.labs.virtual import console_path
 from nagi.verdict.certificate import is_late
 
 _MAX_FAILED_LABS = 3
-_LATE_RUNS = 3  # so many say that a machine is too busy, fewer may be chance
-# Of runs a cell is given at once in real time: what shipping costs is then little.
+_LATE_RUNS = 3  # fewer late runs may be chance, and do not show that the machine is too busy
+# The runs of one batch of a cell in real time, so that the time to ship batches is a small part.
 BATCH_S = 75.0
-# In virtual time shipping costs nothing, but all cells wait for the last run of a batch.
+# Per cell. In virtual time nothing is shipped, but all cells wait for the last run of a batch.
 RUNS_PER_BATCH = 8
 _POLL_INTERVAL_S = 0.2
 
 
 class TooNoisy(Exception):
-    """Most of the first runs were late: this machine is too busy for runs in real time. What is
-    finished is kept."""
+    """Most runs of the first batch were late: the machine is too busy for runs in real time.
+
+    Finished runs are kept.
+    """
 
     def __init__(self, runs: int, late: list[Verdict]) -> None:
-        """`runs`: how many were run, of which `late` ones missed their timing."""
+        """Make the error for `late` verdicts among the first `runs` runs."""
         super().__init__(f"{len(late)} of the first {runs} runs were late")
         self.runs = runs
         self.late = late
 
 
 class Observer(Protocol):
-    """Who wants to know how a campaign goes on."""
+    """Receives the events of a campaign."""
 
     def done_before(self, plans: list[RunPlan]) -> None: ...
     def runs_added(self, plans: list[RunPlan]) -> None: ...
@@ -58,7 +60,7 @@ class Observer(Protocol):
 
 
 class Runner:
-    """Runs what of a campaign has not been run. Finished runs are kept whatever happens."""
+    """Executes the pending runs of a campaign. Finished runs are kept even if an error ends it."""
 
     def __init__(
         self,
@@ -69,7 +71,7 @@ class Runner:
         jobs: int,
         tries: int,
         stop_if_noisy: bool = False,
-        runs_a_batch: int = RUNS_PER_BATCH,
+        runs_per_batch: int = RUNS_PER_BATCH,
         one_shape: bool = True,
         analyse: Callable[[Path], None],
         grow: Callable[[Selection], Selection],
@@ -77,13 +79,24 @@ class Runner:
         find_finished_cell: Callable[[Path, Path, RunPlan], str | None] = find_finished_cell,
         collect: Callable[[Path, Path, RunPlan, str, str, Build], Verdict] = collect,
     ) -> None:
-        """`tries`: how often a run is tried whose links did not do what was asked, or that a host
-        was too busy to begin in time; `stop_if_noisy`: whether to stop instead, if most runs of the
-        first batch are late. `runs_a_batch`: in virtual time, of a cell; `one_shape`: whether a lab
-        is for runs of one shape. `analyse` computes the metrics of a run directory. `grow` adds the
-        runs that are to be done in view of those that are over. `observer` hears of every run that
-        ends. `finished_cell` and `collect`: how runs that are over are found, and become run
-        directories."""
+        """Make a runner.
+
+        Args:
+            selection: the runs of the campaign
+            directory: the directory of the campaign, which the caller has locked
+            labs: makes labs
+            jobs: the maximum number of runs that a lab executes side by side
+            tries: the maximum number of attempts per run that is invalid, or that a host was too
+                busy to begin in time
+            stop_if_noisy: whether to raise TooNoisy if most runs of the first batch are late
+            runs_per_batch: the runs per cell and batch in virtual time
+            one_shape: whether a lab is for runs of one shape
+            analyse: computes the metrics of a run directory
+            grow: returns the selection with the runs that the results so far require
+            observer: receives the events of the campaign
+            find_finished_cell: returns the cell that completed a run, or None
+            collect: makes the run directory of a completed run
+        """
         self.selection = selection
         self._labs = labs
         self._grow = grow
@@ -93,24 +106,28 @@ class Runner:
         self._jobs = jobs
         self._tries = tries
         self._stop_if_noisy = stop_if_noisy
-        self._runs_a_batch = runs_a_batch
+        self._runs_per_batch = runs_per_batch
         self._one_shape = one_shape
         self._analyse = analyse
         self._observer = observer
         self._find_finished_cell = find_finished_cell
         self._collect_run = collect
         self.cost = Cost()
-        self._failed_now: set[str] = set()  # tried again by the next nagi, not by this one
-        self._late_now: Counter[str] = Counter()  # how often each run was begun too late
+        self._failed_now: set[str] = set()  # the next process repeats them
+        self._late_now: Counter[str] = Counter()  # attempts that began too late, by run
 
     def run(self) -> dict[str, Verdict]:
-        """Runs everything that is left to run, and returns the verdict on every run.
+        """Execute all pending runs, and return the verdict on every run.
 
-        Raises Interrupted, LabError, TooNoisy, or InputError if an agent refused before anything
-        was run.
+        Raises:
+            Interrupted: the user asked to stop
+            LabError: labs failed repeatedly, or cannot be made again
+            TooNoisy: this machine is too busy
+            InputError: an agent refused the runs before any run was executed
         """
         directory = self._directory
-        # An earlier nagi may have ended between a run's end and its collection, or just after that.
+        # An earlier process may have ended before it collected a run, or before it removed the
+        # records of a run that it had collected.
         for plan in self._plans:
             remove_collected(directory.records, directory.runs, plan)
         self._collect(self._plans)
@@ -127,14 +144,14 @@ class Runner:
         return {run_id: verdict for run_id, verdict in verdicts.items() if verdict is not None}
 
     def _run_pending(self) -> None:
-        """Runs what is left to run; then every run that came to its end has its metrics."""
+        """Execute the pending runs until none is left, then compute the metrics of all runs."""
         while pending := [plan for plan in self._plans if self._is_pending(plan)]:
             self._observer.round_starting(pending)
             shapes: dict[tuple[Shape, int], list[RunPlan]] = {}
             for plan in pending:
-                # Runs side by side can disturb each other: another try has the machine alone.
-                again = self._status(plan) == "invalid" or plan.run_id in self._late_now
-                jobs = 1 if again else self._jobs
+                # Parallel runs can disturb each other, so a repeated run has the machine alone.
+                is_repeated = self._status(plan) == "invalid" or plan.run_id in self._late_now
+                jobs = 1 if is_repeated else self._jobs
                 shape = Shape.from_plan(plan if self._one_shape else pending[0])
                 shapes.setdefault((shape, jobs), []).append(plan)
             for (shape, jobs), plans in shapes.items():
@@ -146,6 +163,7 @@ class Runner:
                 self._analyse(self._directory.runs / plan.run_id)
 
     def _note_failure(self, plan: RunPlan) -> None:
+        """Decide whether a run that failed is repeated by this process or by the next one."""
         verdict = read_verdict(self._directory.runs, plan.run_id)
         if verdict is None or verdict.status != "failed":
             return
@@ -154,14 +172,14 @@ class Runner:
             self._failed_now.add(plan.run_id)
 
     def _add_runs(self) -> bool:
-        """Asks for further runs; returns whether there are any."""
-        known = {plan.run_id for plan in self._plans}
+        """Add the runs that the results so far require, and return whether there are any."""
+        planned = {plan.run_id for plan in self._plans}
         self.selection = self._grow(self.selection)
-        added = [plan for plan in self.selection.list_available() if plan.run_id not in known]
-        self._plans += added
-        if added:
-            self._observer.runs_added(added)
-        return bool(added)
+        new_plans = [plan for plan in self.selection.list_available() if plan.run_id not in planned]
+        self._plans += new_plans
+        if new_plans:
+            self._observer.runs_added(new_plans)
+        return bool(new_plans)
 
     def _status(self, plan: RunPlan) -> str | None:
         verdict = read_verdict(self._directory.runs, plan.run_id)
@@ -174,13 +192,13 @@ class Runner:
         return status is None or (status == "failed" and plan.run_id not in self._failed_now)
 
     def _collect(self, plans: list[RunPlan]) -> list[RunPlan]:
-        """Makes run directories of those that are over; returns the others."""
+        """Make the run directories of plans that have ended, and return the other plans."""
         directory = self._directory
-        left = []
+        unfinished = []
         for plan in plans:
             cell = self._find_finished_cell(directory.records, directory.runs, plan)
             if cell is None:
-                left.append(plan)
+                unfinished.append(plan)
                 continue
             with self.cost.measure("results"):
                 verdict = self._collect_run(
@@ -189,80 +207,91 @@ class Runner:
                 if verdict.status != "failed":
                     self._analyse(directory.runs / plan.run_id)
             self._observer.run_over(plan, verdict)
-        return left
+        return unfinished
 
     def _run_shape(self, shape: Shape, plans: list[RunPlan], jobs: int) -> None:
-        """Runs plans of one shape in labs of their own: a lab that fails is made anew, without the
-        cells that cannot be mended."""
-        idle = 0  # labs in which nothing came to an end
+        """Execute plans of one shape.
+
+        A lab that fails is made again, without the cells whose hosts have failed.
+        """
+        idle = 0  # consecutive labs that completed no run
         while plans:
-            before = len(plans)
-            trouble = None
+            pending_before = len(plans)
+            lab_error = None
             try:
                 with self._labs.open(shape, plans, jobs) as lab:
                     self._observer.lab_starting(self._labs.name, len(lab.cells))
                     with self.cost.measure("labs"):
                         lab.prepare(plans)
-                    while plans and trouble is None:
-                        plans, trouble = self._run_batch(lab, plans)
+                    while plans and lab_error is None:
+                        plans, lab_error = self._run_batch(lab, plans)
             except LabError as error:
-                trouble = error
-            if trouble is None:
+                lab_error = error
+            if lab_error is None:
                 return
-            if isinstance(trouble, Gone):
-                raise trouble
-            if isinstance(trouble, Unfit) and not self.cost.runs:
-                raise refuse(str(trouble), "nothing was run") from None
-            idle = idle + 1 if len(plans) == before else 0
+            if isinstance(lab_error, Gone):
+                raise lab_error
+            if isinstance(lab_error, Unfit) and not self.cost.runs:
+                raise refuse(str(lab_error), "nothing was run") from None
+            idle = idle + 1 if len(plans) == pending_before else 0
             if idle == _MAX_FAILED_LABS:
-                raise trouble
-            self._observer.lab_failed(str(trouble), self._labs.exclude_cells(trouble))
+                raise lab_error
+            self._observer.lab_failed(str(lab_error), self._labs.exclude_cells(lab_error))
 
     def _run_batch(self, lab: Lab, plans: list[RunPlan]) -> tuple[list[RunPlan], LabError | None]:
-        """Runs the next of `plans`. Returns those still to be run, and what went wrong: the run
-        that it broke, the first that is not over in its cell, has then failed; the others wait."""
-        about_s = BATCH_S
+        """Execute the next batch of `plans`.
+
+        If the lab fails, the first run of each affected cell that has begun and not ended is
+        recorded as failed. The other runs of the batch stay pending.
+
+        Returns:
+            the plans that are still to be executed, and the error of the lab, if it failed
+        """
+        min_duration_s = BATCH_S
         if not lab.in_real_time:
-            about_s = self._runs_a_batch * max(plan.timeline.end_s for plan in plans)
-        batch = choose_batch(plans, lab.cells, about_s)
-        chosen = [plan for dealt in batch.values() for plan in dealt]
+            min_duration_s = self._runs_per_batch * max(plan.timeline.end_s for plan in plans)
+        batch = choose_batch(plans, lab.cells, min_duration_s)
+        chosen = [plan for cell_plans in batch.values() for plan in cell_plans]
         self._observer.batch_starting(batch, lab.lead_s() if lab.in_real_time else None)
-        not_over = list(chosen)
-        trouble = None
+        unfinished = list(chosen)
+        lab_error = None
         reasons: dict[str, str] = {}
         try:
             with self.cost.measure_batch(batch, in_real_time=lab.in_real_time):
-                if lab.in_real_time:  # which analyses would disturb
+                if lab.in_real_time:  # analyses would disturb the runs
                     reasons = lab.run_batch(batch)
                 else:
-                    reasons = self._collect_while(lambda: lab.run_batch(batch), not_over)
+                    reasons = self._collect_while(lambda: lab.run_batch(batch), unfinished)
         except LabError as error:
-            trouble = error
+            lab_error = error
         finally:
-            left = {plan.run_id for plan in self._collect(not_over)}
-        reason = str(trouble) if trouble else "an agent left no record"
-        for cell, dealt in batch.items():
-            unfinished = [plan for plan in dealt if plan.run_id in left]
-            if trouble is not None:
-                is_broken = trouble.cells is None or cell in trouble.cells
-                unfinished = [
-                    plan for plan in unfinished[:1] if is_broken and self._has_begun(plan)
+            pending_ids = {plan.run_id for plan in self._collect(unfinished)}
+        reason = str(lab_error) if lab_error else "an agent left no record"
+        for cell, cell_plans in batch.items():
+            failed_plans = [plan for plan in cell_plans if plan.run_id in pending_ids]
+            if lab_error is not None:
+                is_broken = lab_error.cells is None or cell in lab_error.cells
+                failed_plans = [
+                    plan for plan in failed_plans[:1] if is_broken and self._has_begun(plan)
                 ]
-            for plan in unfinished:
-                left.discard(plan.run_id)
-                why = reasons.get(plan.run_id, reason)
+            for plan in failed_plans:
+                pending_ids.discard(plan.run_id)
+                reason_of_run = reasons.get(plan.run_id, reason)
                 console = console_path(self._directory.records, plan)
-                verdict = record_failure(self._directory.runs, plan, why, console)
+                verdict = record_failure(self._directory.runs, plan, reason_of_run, console)
                 self._observer.run_over(plan, verdict)
-        if trouble is None:
+        if lab_error is None:
             self._require_quiet(chosen)
-        finished = {plan.run_id for plan in chosen} - left
-        return [plan for plan in plans if plan.run_id not in finished], trouble
+        finished = {plan.run_id for plan in chosen} - pending_ids
+        return [plan for plan in plans if plan.run_id not in finished], lab_error
 
     def _collect_while(
         self, run: Callable[[], dict[str, str]], plans: list[RunPlan]
     ) -> dict[str, str]:
-        """Does `run`. Each of `plans` is collected as soon as it is over, and taken out of them."""
+        """Execute `run`, and collect each of `plans` when it has ended.
+
+        Collected plans are removed from the list.
+        """
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(run)
             while not running.done():
@@ -271,35 +300,48 @@ class Runner:
         return running.result()
 
     def _require_quiet(self, batch: list[RunPlan]) -> None:
-        """Raises TooNoisy if that is wanted, this is the first batch and most of it was late: three
-        runs at least, or all of a smaller batch if more wait. A few runs are soon tried again."""
+        """Raise TooNoisy if most runs of the first batch were late.
+
+        At least three runs must be late, or all runs of a smaller batch if others are pending: a
+        few late runs are repeated faster than the user can react.
+        """
         if not self._stop_if_noisy:
             return
         self._stop_if_noisy = False
         verdicts = [read_verdict(self._directory.runs, plan.run_id) for plan in batch]
         late = [verdict for verdict in verdicts if verdict is not None and is_late(verdict)]
-        tried = {plan.run_id for plan in batch}
-        others_wait = any(self._is_pending(p) for p in self._plans if p.run_id not in tried)
+        batch_ids = {plan.run_id for plan in batch}
+        are_others_pending = any(
+            self._is_pending(plan) for plan in self._plans if plan.run_id not in batch_ids
+        )
         if 2 * len(late) > len(batch) and (
-            len(late) >= _LATE_RUNS or (len(late) == len(batch) and others_wait)
+            len(late) >= _LATE_RUNS or (len(late) == len(batch) and are_others_pending)
         ):
             raise TooNoisy(len(batch), late)
 
     def _has_begun(self, plan: RunPlan) -> bool:
-        """Whether an agent has begun a run that is not over."""
+        """Return whether an agent has begun a run that has not ended."""
         return any(self._directory.records.glob(f"*/{plan.run_id}"))
 
 
 def choose_batch(
-    waiting: list[RunPlan], cells: list[str], about_s: float = BATCH_S
+    pending: list[RunPlan], cells: list[str], min_duration_s: float = BATCH_S
 ) -> dict[str, list[RunPlan]]:
-    """The next runs for each cell: dealt out in turn, until each has about so many seconds of them,
-    and at least one."""
+    """Return the next runs for each cell.
+
+    Each plan goes to the cell with the shortest batch, until all batches are long enough. Each cell
+    gets at least one run, as long as there are runs.
+
+    Args:
+        pending: the pending plans, in their order
+        cells: the names of the cells
+        min_duration_s: the minimum duration of each cell's batch, in seconds
+    """
     batch: dict[str, list[RunPlan]] = {cell: [] for cell in cells}
     seconds = dict.fromkeys(cells, 0.0)
-    for plan in waiting:
+    for plan in pending:
         cell = min(cells, key=lambda name: seconds[name])
-        if batch[cell] and seconds[cell] >= about_s:
+        if batch[cell] and seconds[cell] >= min_duration_s:
             break
         batch[cell].append(plan)
         seconds[cell] += plan.timeline.end_s + BETWEEN_RUNS_S

@@ -253,7 +253,7 @@ class _Launch:
                 jobs=self.jobs,
                 tries=self.tries,
                 stop_if_noisy=self.stop_if_noisy,
-                runs_a_batch=RUNS_PER_BATCH if self.cluster is None else _RUNS_A_BATCH,
+                runs_per_batch=RUNS_PER_BATCH if self.cluster is None else _RUNS_A_BATCH,
                 one_shape=self.cluster is None,
                 analyse=lambda run: analyse_and_retain(run, campaign.keep),
                 grow=grow,

@@ -26,7 +26,7 @@ def connect_client(option: str) -> tuple[Client, str]:
     """Return a client of a scheduler, and the scheduler's address.
 
     Args:
-        option: the value of `--dask`: the address, or a file that `dask scheduler --scheduler-file` has written
+        option: the value of `--dask`: an address, or a file that `dask scheduler` has written
 
     Raises:
         InputError: the address is malformed, or no scheduler answers there

@@ -72,7 +72,7 @@ class Worker:
 
     @property
     def is_free(self) -> bool:
-        """Whether the worker can take another task.
+        """True if the worker can take another task.
 
         Results that were not fetched yet occupy memory of the worker, so their number is limited.
         """
