@@ -48,7 +48,7 @@ def test_cells_are_read_as_ansible_reads_them(inventory):
     assert {host.node: host.name for host in cell.hosts.values()} == {
         "S": "alice", "N": "bob", "D": "carol", "emulator": "heron",
     }  # fmt: skip
-    shape = cell.shape()
+    shape = cell.make_shape()
     assert set(shape.nodes) == {"S", "N", "D"}
     joined = {name: set(nodes) for name, _, nodes, _ in shape.links}
     assert joined == {"wired": {"S", "N"}, "radio": {"N", "D"}}
@@ -65,7 +65,7 @@ def with_a_medium(cells):
 
 def test_a_medium_joins_any_number_of_nodes(inventory, tmp_path):
     (cell,) = read_cells(inventory(with_a_medium))
-    shape = cell.shape()
+    shape = cell.make_shape()
     assert shape.media == ("air",)
     assert {name: nodes for name, _, nodes, _ in shape.links}["air"] == ("D", "N", "S")
     assert [each.address for each in shape.list_interfaces("N")] == [
@@ -126,7 +126,7 @@ def changed(host: str, **variables):
         ),
         (lambda cells: cells["bench1"]["hosts"].pop("heron"), "no host is the emulator"),
         (lambda cells: cells["bench1"]["hosts"].pop("carol"), "leads to D, which no host is"),
-        (changed("carol", nagi_node="S"), "alice is node S of cell bench1 already"),
+        (changed("carol", nagi_node="S"), "alice is already node S of cell bench1"),
         (changed("carol", nagi_links={}), "the emulator's link radio leads to it"),
         (
             changed("carol", nagi_links={"radio": "enp2s0", "fibre": "enp3s0"}),
@@ -134,7 +134,7 @@ def changed(host: str, **variables):
         ),
         (
             lambda cells: cells.update(bench2={"hosts": {"alice": None}}),
-            "alice: it is in cell bench1, too",
+            "alice: it is also in cell bench1",
         ),
         (lambda cells: cells.clear(), "no group `cells`"),
         (

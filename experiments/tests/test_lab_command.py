@@ -49,7 +49,7 @@ def last_lines(said: str) -> str:
         (["check", "-i", "empty.yml"], "empty.yml: it has no group `cells` "),
         (
             ["check", "-i", str(EXAMPLE), "--limit", "alise"],
-            "--limit alise: it has no such host, nor cell; did you mean `alice`? ",
+            "--limit alise: it has neither such a host nor such a cell; did you mean `alice`? ",
         ),
         (
             ["provision", "-i", str(EXAMPLE), "--tags", "clocks"],
@@ -137,7 +137,7 @@ def test_what_became_of_each_host_is_told(tmp_path, ansible_home):
     found = run_playbook(command, ["well", "broken"], tmp_path / "broken", lambda: False)
     broken = found.hosts["broken"]
     assert (broken.status, broken.what) == ("failed", "Break: the disk is full")
-    assert broken.cure == "read what Ansible says above"
+    assert broken.cure == "read the output of Ansible above"
 
 
 def test_a_playbook_that_ansible_cannot_run_is_an_error(tmp_path, ansible_home):

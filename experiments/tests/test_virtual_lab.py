@@ -301,7 +301,7 @@ def test_a_run_whose_guest_hangs_has_failed(tmp_path):
     spec.write_text(hanging)
     directory = CampaignDirectory(tmp_path / "out")
     selection = Wanted.read(spec, False, None, None, "nagi").select(virtual_site(lambda: False))
-    limit = GuestTimeLimit(at_least_s=12, per_virtual_s=0)
+    limit = GuestTimeLimit(minimum_s=12, per_virtual_second_s=0)
     with directory.lock():
         verdicts = Runner(
             selection,

@@ -99,7 +99,7 @@ class ClusterLabs:
     def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> Iterator[ClusterLab]:
         yield self._lab
 
-    def exclude_cells(self, trouble: LabError) -> list[str]:
+    def exclude_cells(self, error: LabError) -> list[str]:
         return []
 
 

@@ -91,7 +91,7 @@ def examine_hosts(pool: HostPool) -> Observations:
         return replace(seen, paths_left_out="its links were not tried, as something else failed")
     try:
         for cell in pool.cells:
-            plan = _plain(cell.shape(), 0)
+            plan = _plain(cell.make_shape(), 0)
             lab = PhysicalLab(
                 pool,
                 [cell],
@@ -317,7 +317,7 @@ def _try_links(plan: RunPlan, batches: Batches) -> _Tried:
     """Tries the links of a lab that is prepared for `plan`. Raises LabError."""
     batches.run_playbook("up.yml")
     results = batches.run_playbook("paths.yml")
-    places = {place.host: place for place in batches.places}
+    places = {place.host: place for place in batches.placements}
     ports: dict[str, list[PortReading]] = {}
     io: dict[str, str] = {}
     for host, said in _said(results, "Ask nagi-link"):

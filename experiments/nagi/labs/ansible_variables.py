@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Variables for Ansible.
+"""Writes variables for Ansible.
 
-Ansible evaluates each text that it is given as a Jinja template, and a template can run programs.
-So texts of users, such as the path of a results directory, are marked `!unsafe`, by which Ansible
-leaves them alone.
+Ansible evaluates every text as a Jinja template, and a template can run programs. So texts of
+users, such as the path of a results directory, are marked `!unsafe`: Ansible does not evaluate
+them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import yaml
 
 
 class Template(str):
-    """A text of ours that Ansible is to evaluate."""
+    """A text that Ansible evaluates as a template."""
 
 
 class _Text(str):
-    """A text that is what it is."""
+    """A text that Ansible does not evaluate."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -32,8 +32,10 @@ _Dumper.add_representer(
 
 
 def to_yaml(variables: dict[str, Any], *, in_one_line: bool = False) -> str:
-    """Return variables, or an inventory, as YAML in which only a Template is a template. Keys are
-    as they are given."""
+    """Return variables, or an inventory, as YAML in which only a Template is a template.
+
+    Keys are not marked.
+    """
     width = 1 << 30 if in_one_line else None
     return yaml.dump(
         _mark_texts(variables),
@@ -45,6 +47,7 @@ def to_yaml(variables: dict[str, Any], *, in_one_line: bool = False) -> str:
 
 
 def _mark_texts(value: Any) -> Any:
+    """Return `value` with all texts except Templates marked as `!unsafe`."""
     if isinstance(value, dict):
         return {key: _mark_texts(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

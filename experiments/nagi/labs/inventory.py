@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inventory of a netns lab: what Ansible needs to know to make and provision it.
+"""The inventory of a netns lab: what Ansible needs to make and to provision it.
 
-`python -m nagi.labs.inventory` writes the example of the collection anew.
+`python -m nagi.labs.inventory` writes the example in the Ansible collection.
 """
 
 from __future__ import annotations
@@ -29,12 +29,15 @@ _EXAMPLE_HEAD = """\
 
 
 def host_name(cell: str, node: str) -> str:
-    """A node's host: Ansible's name, and the namespace's."""
+    """Return the name of a node's host, for Ansible and for the namespace."""
     return f"{cell}_{node}"
 
 
 def list_interface_names(shape: Shape, node: str) -> dict[str, str] | dict[str, tuple[str, ...]]:
-    """link -> the node's interface; for the emulator those that the link or medium joins."""
+    """Return the names of a node's interfaces, by link.
+
+    The emulator has several interfaces per link or medium: one per node.
+    """
     if node == EMULATOR:
         return shape.name_emulator_interfaces()
     return {interface.link: interface.link for interface in shape.list_interfaces(node)}
@@ -50,8 +53,18 @@ def make_netns_placements(
     nagi_sdr: Path | None = None,
     nagi_fpga: Path | None = None,
 ) -> list[HostPlacement]:
-    """Where the nodes of a netns lab are. In `spools` each host has a directory for its records;
-    `directory` is the lab's."""
+    """Return the placements of all nodes of a netns lab.
+
+    Args:
+        shape: the nodes and links of each cell
+        cells: the names of the cells
+        spools: a directory in which each host has a directory for its records
+        directory: the directory of the lab
+        nagi_link: the executable of nagi-link
+        switch: the programs of switches
+        nagi_sdr: the executable of nagi-sdr, if there is one
+        nagi_fpga: the executable of nagi-fpga, if there is one
+    """
     return [
         HostPlacement(
             host=host_name(cell, node),
@@ -73,25 +86,33 @@ def make_netns_placements(
 
 def make_netns_inventory(
     shape: Shape,
-    places: list[HostPlacement],
+    placements: list[HostPlacement],
     *,
     keeper_pid: int,
     agent: Path,
     modules: list[str],
 ) -> dict[str, Any]:
-    """The inventory of a lab whose namespaces are the keeper's; `agent` is the program."""
+    """Return the inventory of a netns lab.
+
+    Args:
+        shape: the nodes and links of each cell
+        placements: the placements of all nodes
+        keeper_pid: the process whose namespaces the lab uses
+        agent: the program of the agent
+        modules: the kernel modules to load
+    """
     groups: dict[str, Any] = {}
     command = ["/usr/bin/python3", str(agent)]
-    commands = [f"netns add {place.host}" for place in places]
-    for place in places:
+    commands = [f"netns add {placement.host}" for placement in placements]
+    for placement in placements:
         variables = {
-            "nagi_node": place.node,
-            "nagi_namespace": place.host,
-            "nagi_spool": place.spool,
-            "nagi_link_executable": place.nagi_link,
-            "nagi_interfaces": describe_interfaces(shape, place.node, place.interfaces),
+            "nagi_node": placement.node,
+            "nagi_namespace": placement.host,
+            "nagi_spool": placement.spool,
+            "nagi_link_executable": placement.nagi_link,
+            "nagi_interfaces": describe_interfaces(shape, placement.node, placement.interfaces),
         }
-        groups.setdefault(place.cell, {"hosts": {}})["hosts"][place.host] = variables
+        groups.setdefault(placement.cell, {"hosts": {}})["hosts"][placement.host] = variables
     for cell in groups:
         commands += _veth_commands(shape, cell)
     return {
@@ -109,7 +130,7 @@ def make_netns_inventory(
                     "hosts": {
                         "lab": {
                             "nagi_netns_commands": commands,
-                            "nagi_last_namespace": places[-1].host,
+                            "nagi_last_namespace": placements[-1].host,
                         }
                     }
                 },
@@ -120,7 +141,7 @@ def make_netns_inventory(
 
 
 def _veth_commands(shape: Shape, cell: str) -> list[str]:
-    """ip(8) commands for the veth pairs of a cell: one end a node's, the other the emulator's."""
+    """Return the ip(8) commands that make the veth pairs of a cell."""
     return [
         f"link add name {end.link} netns {host_name(cell, end.node)} address {end.mac} type veth "
         f"peer name {peer} netns {host_name(cell, EMULATOR)}"
@@ -129,10 +150,11 @@ def _veth_commands(shape: Shape, cell: str) -> list[str]:
 
 
 def list_veth_pairs(shape: Shape) -> Iterator[tuple[Interface, str]]:
-    """A pair for each end of each link: a node's interface, and the name of the emulator's."""
+    """Yield the interface of each node, and the name of the emulator's interface that faces it."""
     names = shape.name_emulator_interfaces()
     interfaces = {
-        node: {each.link: each for each in shape.list_interfaces(node)} for node in shape.nodes
+        node: {interface.link: interface for interface in shape.list_interfaces(node)}
+        for node in shape.nodes
     }
     for link, _, nodes, _ in shape.links:
         for node, name in zip(nodes, names[link], strict=True):
@@ -145,8 +167,14 @@ def describe_interfaces(
     names: dict[str, str] | dict[str, tuple[str, ...]],
     macs: Callable[[str, str], str] | None = None,
 ) -> list[dict[str, object]]:
-    """What the module nagi.testbed.interfaces is told of a node's interfaces. `macs`: the MAC
-    address of a node's interface on a link, where it is not the shape's."""
+    """Return a node's interfaces as the module nagi.testbed.interfaces takes them.
+
+    Args:
+        shape: the nodes and links of the cell
+        node: the name of the node
+        names: the names of the interfaces, by link
+        macs: returns the MAC address of a node on a link; by default, the shape's
+    """
     if node == EMULATOR:
         return [{"name": name} for ends in names.values() for name in ends]
     return [
@@ -154,8 +182,8 @@ def describe_interfaces(
             "name": names[interface.link],
             "address": interface.address,
             "neighbours": {
-                each.address: macs(each.node, interface.link) if macs else each.mac
-                for each in interface.neighbours
+                neighbour.address: macs(neighbour.node, interface.link) if macs else neighbour.mac
+                for neighbour in interface.neighbours
             },
             **({} if interface.mtu is None else {"mtu": interface.mtu}),
         }
@@ -164,24 +192,24 @@ def describe_interfaces(
 
 
 class _Indented(yaml.SafeDumper):
-    """Lists indented below their keys, as ansible-lint wants them."""
+    """A dumper that indents lists below their keys, as ansible-lint requires."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, indentless=False)
 
 
 def format_example() -> str:
-    """The example inventory."""
+    """Return the text of the example inventory."""
     point = read_experiment(paths.SCHEMAS / "example" / "experiment.yaml", None)[0]
     shape = Shape.from_plan(plan_runs(point, None)[0])
-    out = Path("results/example")
-    lab = out / ".lab"
+    results = Path("results/example")
+    lab = results / ".lab"
     inventory = make_netns_inventory(
         shape,
         make_netns_placements(
             shape,
             ["cell0"],
-            out / ".records",
+            results / ".records",
             lab,
             Path(".venv/bin/nagi-link"),
             SwitchPrograms(".venv/bin/nagi-switch"),

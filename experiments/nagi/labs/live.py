@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Live topologies: links as an experiment has them, kept up for one's own application."""
+"""Live topologies: links of an experiment that stay up for the user's own application."""
 
 from __future__ import annotations
 
@@ -25,29 +25,36 @@ from nagi.labs.shape import Shape
 
 
 class LiveLab:
-    """The live topology of this user, if there is one; in `state` is what is known of it."""
+    """The live topology of this user, if there is one.
+
+    The directory `state` has its description and the files of the controller.
+    """
 
     def __init__(self, state: Path) -> None:
         self._state = state
         self._file = state / "live.json"
 
     def get(self) -> Live:
-        """Raises InputError if nothing is up."""
+        """Return the live topology. Raises InputError if there is none."""
         live = self._read()
         if live is None or not _is_alive(live):
             raise refuse("nothing is up", "bring a topology up with `nagi up SPEC`")
         return live
 
     def require_none(self) -> None:
-        """Raises InputError if something is up."""
+        """Raise InputError if there is a live topology."""
         live = self._read()
         if live is not None and _is_alive(live):
             raise refuse(f"{live.experiment} is up already", "take it down with `nagi down`")
         self._forget(live)
 
     def bring_up_in_netns(self, plan: RunPlan, interrupted: Callable[[], bool]) -> Live:
-        """Brings a run's topology up on this machine. Raises LabError or Interrupted; then nothing
-        is left."""
+        """Bring the topology of a plan up on this machine.
+
+        Raises:
+            LabError: the topology could not be made; nothing of it is left
+            Interrupted: the user asked to stop; nothing is left
+        """
         directory = self.make_directory()
         pid = keeper.start_keeper()
         try:
@@ -65,7 +72,7 @@ class LiveLab:
                 experiment=plan.experiment.name,
                 point=plan.point,
                 directory=str(directory),
-                nodes=_list_nodes(plan, lab.batches.places),
+                nodes=_list_nodes(plan, lab.batches.placements),
                 keeper=pid,
                 keeper_started=keeper.read_start_ticks(pid),
                 cell=lab.cells[0],
@@ -82,8 +89,19 @@ class LiveLab:
     def bring_up_on_hosts(
         self, plan: RunPlan, pool: HostPool, survey: Survey, directory: Path, lease_s: float
     ) -> Live:
-        """Brings a run's topology up on the hosts of the first cell that has it, where it stays.
-        Raises LabError or Interrupted; then it does not."""
+        """Bring the topology of a plan up on the hosts of the first cell that fits.
+
+        Args:
+            plan: the plan of the topology
+            pool: the hosts, which stay reserved
+            survey: the results of the examination of the hosts
+            directory: a directory for the controller's files
+            lease_s: how long the hosts stay reserved, in seconds
+
+        Raises:
+            LabError: the topology could not be made; the pool then releases the hosts
+            Interrupted: the user asked to stop
+        """
         shape = Shape.from_plan(plan)
         (cell, *_) = [cell for cell in pool.cells if not cell.list_missing(shape)]
         lab = PhysicalLab(
@@ -95,7 +113,7 @@ class LiveLab:
             experiment=plan.experiment.name,
             point=plan.point,
             directory=str(directory),
-            nodes=_list_nodes(plan, lab.batches.places),
+            nodes=_list_nodes(plan, lab.batches.placements),
             inventory=str(pool.inventory),
             cell=cell.name,
             expires_s=expires,
@@ -107,23 +125,30 @@ class LiveLab:
         except BaseException:
             self._forget(live)
             raise
-        pool.stay = True
+        pool.keep_hosts = True
         return live
 
-    def take_down(self, bench_of: Callable[[Live], HostPool]) -> Live:
-        """Takes down what is up. Raises InputError if nothing is, LabError if hosts could not be
-        let go (they put themselves back when the lease ends)."""
+    def take_down(self, make_pool: Callable[[Live], HostPool]) -> Live:
+        """Take the live topology down, and return its description.
+
+        Args:
+            make_pool: returns the hosts of a topology on real hosts
+
+        Raises:
+            InputError: there is no live topology
+            LabError: hosts could not be released; they restore themselves when the lease ends
+        """
         live = self.get()
         if live.lab == "netns":
             assert live.keeper is not None
             keeper.end_keeper(live.keeper)
         else:
-            bench_of(live).release()
+            make_pool(live).release()
         self._forget(live)
         return live
 
     def make_directory(self) -> Path:
-        """A place for the controller's files of a topology."""
+        """Make a directory for the controller's files of a topology."""
         self._state.mkdir(parents=True, exist_ok=True, mode=0o700)
         return Path(tempfile.mkdtemp(prefix="lab-", dir=self._state))
 
@@ -140,17 +165,21 @@ class LiveLab:
 
 
 def find_state_directory() -> Path:
-    """Where this user's live topology is noted (XDG base directories)."""
+    """Return the directory that describes this user's live topology (XDG base directories)."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(base) / "nagi"
 
 
 def make_shell_command(live: Live, node: str, command: list[str]) -> list[str]:
-    """The command line that runs `command` (none: a shell) on a node. Raises InputError."""
-    known = {each.node: each for each in live.nodes}
-    if node not in known:
-        raise refuse(f"there is no node {node}", f"nodes: {', '.join(known)}")
-    host = known[node].host
+    """Return the command line that executes `command`, or a shell, on a node.
+
+    Raises:
+        InputError: the topology has no such node
+    """
+    nodes = {live_node.node: live_node for live_node in live.nodes}
+    if node not in nodes:
+        raise refuse(f"there is no node {node}", f"nodes: {', '.join(nodes)}")
+    host = nodes[node].host
     if live.lab == "netns":
         shell = command or [os.environ.get("SHELL", "/bin/sh")]
         enter = [
@@ -168,7 +197,7 @@ def make_shell_command(live: Live, node: str, command: list[str]) -> list[str]:
 
 
 def _make_ssh_command(variables: dict[str, Any], host: str) -> list[str]:
-    """How Ansible would reach a host."""
+    """Return the ssh command line that reaches a host as Ansible would."""
     command = ["ssh", "-t"]
     for variable, option in (
         ("ansible_user", "-l"),
@@ -182,7 +211,7 @@ def _make_ssh_command(variables: dict[str, Any], host: str) -> list[str]:
     return [*command, str(variables.get("ansible_host", host))]
 
 
-def _list_nodes(plan: RunPlan, places: list[HostPlacement]) -> list[LiveNode]:
+def _list_nodes(plan: RunPlan, placements: list[HostPlacement]) -> list[LiveNode]:
     addresses: dict[str, dict[str, str]] = {}
     for link in plan.links:
         for end in link.ends:
@@ -192,13 +221,13 @@ def _list_nodes(plan: RunPlan, places: list[HostPlacement]) -> list[LiveNode]:
             addresses.setdefault(station.node, {})[medium.name] = station.address
     return [
         LiveNode(
-            node=place.node,
-            host=place.host,
-            addresses=addresses.get(place.node, {}),
-            spool=place.spool,
-            nagi_link=place.nagi_link,
+            node=placement.node,
+            host=placement.host,
+            addresses=addresses.get(placement.node, {}),
+            spool=placement.spool,
+            nagi_link=placement.nagi_link,
         )
-        for place in places
+        for placement in placements
     ]
 
 

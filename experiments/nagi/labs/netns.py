@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The netns lab: hosts, routers and emulator as network namespaces of one machine, in real time.
 
-A cell is one complete testbed; cells run side by side. Every node's interface on a link is a veth
-whose other end is the emulator's.
+A cell is one complete testbed; cells execute runs side by side. Each interface of a node is a veth
+whose other end belongs to the emulator.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from nagi.labs.shape import Shape
 from nagi.plan import schemes
 
 NAME = "netns"
-# From choosing the first run's instant to it every agent must have started: seen to take 0.13 s a
-# host on two processors.
+# All agents must start between the choice of the first run's instant and this instant. That took
+# 0.13 s per host on two processors.
 _LEAD_S = 1.5
 _LEAD_PER_HOST_S = 0.2
 
 
 def require_root() -> None:
-    """Raises InputError if this process may not make network namespaces."""
+    """Raise InputError if this process cannot make network namespaces."""
     if os.geteuid() != 0:
         raise refuse(
             "the netns lab makes network namespaces, which needs root",
@@ -40,7 +40,7 @@ def require_root() -> None:
 
 
 class NetnsLab:
-    """A lab of `cells` cells of one shape for `plans`, in the namespaces of `keeper_pid`."""
+    """A netns lab with `cells` cells of one shape, in the namespaces of process `keeper_pid`."""
 
     in_real_time = True
 
@@ -55,7 +55,7 @@ class NetnsLab:
         interrupted: Callable[[], bool],
     ) -> None:
         self.keeper_pid = keeper_pid
-        places = make_netns_placements(
+        placements = make_netns_placements(
             shape,
             [f"cell{index}" for index in range(cells)],
             records,
@@ -67,14 +67,14 @@ class NetnsLab:
         )
         inventory = make_netns_inventory(
             shape,
-            places,
+            placements,
             keeper_pid=keeper_pid,
             agent=make_agent(directory, list_plan_objects(plans)),
             modules=list_kernel_modules(plans),
         )
         self.playbooks = Playbooks(directory / "ansible", inventory, interrupted)
         self.batches = Batches(
-            places,
+            placements,
             self.playbooks,
             directory,
             records,
@@ -90,7 +90,7 @@ class NetnsLab:
         self.batches.prepare("netns_lab.yml", plans)
 
     def run_batch(self, plans: dict[str, list[RunPlan]]) -> dict[str, str]:
-        self.batches.run(plans)
+        self.batches.run_batch(plans)
         return {}
 
     def lead_s(self) -> float:
@@ -98,7 +98,7 @@ class NetnsLab:
 
 
 class NetnsLabs(LocalLabs):
-    """Makes netns labs, each with a keeper of its own."""
+    """Makes netns labs, each with its own keeper."""
 
     name = NAME
 
@@ -117,8 +117,8 @@ class NetnsLabs(LocalLabs):
 
 
 def list_kernel_modules(plans: list[RunPlan]) -> list[str]:
-    """Kernel modules to load for these plans."""
+    """Return the kernel modules that must be loaded for these plans."""
     flows = [flow for plan in plans for flow in plan.flows]
-    wanted = {flow.congestion_control for flow in flows if flow.scheme_object is None}
-    wanted -= {schemes.NO_CONTROL}
-    return [f"tcp_{name}" for name in sorted(wanted - schemes.loaded())]
+    schemes_of_kernel = {flow.congestion_control for flow in flows if flow.scheme_object is None}
+    schemes_of_kernel -= {schemes.NO_CONTROL}
+    return [f"tcp_{name}" for name in sorted(schemes_of_kernel - schemes.loaded())]

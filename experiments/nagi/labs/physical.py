@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The physical lab: real hosts that an inventory names, reached over SSH.
+"""The physical lab: real hosts of an inventory, which nagi reaches over SSH.
 
-Hosts are held for one campaign at a time. What they were like before is put back when they are let
-go, at the latest when the lease runs out because this process has died (nagi_agent/hold.py).
+Hosts are reserved for one campaign at a time. When they are released, their earlier state is
+restored, at the latest when the lease ends because this process has died (nagi_agent/hold.py).
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from nagi.labs.shape import EMULATOR, Shape
 from nagi.plan.schemes import Scheme, receivers, schemes
 
 NAME = "physical"
-FPGA_IMAGES = "/usr/local/lib/nagi/fpga"  # where the role fpga puts bitstreams
-LEASE_S = 900.0  # until the first batch; then its agents renew it
-# From choosing the first run's instant to it every agent must have started, over SSH.
+FPGA_IMAGES = "/usr/local/lib/nagi/fpga"  # bitstreams that the role fpga installs
+LEASE_S = 900.0  # until the first batch, whose agents renew the lease
+# All agents must start, over SSH, between the choice of the first run's instant and this instant.
 _LEAD_S = 3.0
 _LEAD_PER_HOST_S = 0.1
 _HOME = Template("{{ nagi_home }}")
 _AGENT = [Template("{{ ansible_python_interpreter }}"), Template(f"{_HOME}/nagi-agent.pyz")]
-# What stays or works on after the connection is a unit of its own where systemd reigns, so that
-# logind does not end it with the user's session.
+# Under systemd, processes that outlive the connection get their own unit: otherwise logind would
+# end them with the user's session.
 APART = [
     *("sh", "-c"),
     "test -d /run/systemd/system && exec systemd-run --scope --quiet --collect "
@@ -50,21 +50,20 @@ APART = [
 
 @dataclass(frozen=True)
 class Survey:
-    """What was found on the hosts of an inventory."""
+    """The results of an examination of all hosts of an inventory."""
 
     cells: list[Cell]
     inspections: dict[str, Inspection]  # by host
     clocks: dict[str, ClockReading]
-    failures: list[Failure]  # of hosts that could not be looked at
+    failures: list[Failure]  # of hosts that could not be examined
 
 
 class HostPool:
     """The hosts of some cells, for one owner.
 
-    `directory` is the controller's own for this. `token` says for whom hosts are held, and names
-    the directory in which they keep records: one process at a time may use it. On exit hosts are
-    let go and what is not needed any more is removed, unless they are to stay; `say` is told of
-    hosts that could not be.
+    When the block ends, hosts are released and temporary files are removed, unless `keep_hosts` is
+    set. `token` identifies the owner, and names the directory in which hosts keep its records: one
+    process at a time may use a token.
     """
 
     def __init__(
@@ -75,11 +74,22 @@ class HostPool:
         token: str,
         interrupted: Callable[[], bool],
         notify: Callable[[str], None],
-        wanted: Iterable[Scheme] = (),
+        user_schemes: Iterable[Scheme] = (),
     ) -> None:
+        """Pack the agent for the hosts.
+
+        Args:
+            inventory: the user's inventory
+            cells: cells of this inventory
+            directory: a directory for the controller's files
+            token: identifies the owner, as from make_token()
+            interrupted: returns whether the user asked to stop
+            notify: receives a message if hosts could not be released
+            user_schemes: schemes of the user, in addition to those of nagi
+        """
         self.notify = notify
-        self.held = False
-        self.stay = False
+        self.is_reserved = False
+        self.keep_hosts = False
         self._unreachable: set[str] = set()
         self._collected: dict[str, list[str]] = {}
         self.cells = cells
@@ -88,25 +98,27 @@ class HostPool:
         self.directory = directory
         self._interrupted = interrupted
         self._agent = make_agent(
-            directory, list_scheme_objects([*schemes().values(), *receivers().values(), *wanted])
+            directory,
+            list_scheme_objects([*schemes().values(), *receivers().values(), *user_schemes]),
         )
 
     def __enter__(self) -> HostPool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.stay:
+        if self.keep_hosts:
             return
         try:
             self.release()
         except LabError as error:
-            if self.held:
+            if self.is_reserved:
                 self.notify(
                     f"{error}; hosts that were not let go put themselves back within "
                     f"{LEASE_S / 60:.0f} minutes, or at `nagi down -i {self.inventory} --force`"
                 )
 
     def list_hosts(self) -> list[LabHost]:
+        """Return all hosts of the cells."""
         return [host for cell in self.cells for host in cell.hosts.values()]
 
     def make_placements(
@@ -115,12 +127,18 @@ class HostPool:
         shape: Shape | None,
         inspections: dict[str, Inspection] | None = None,
     ) -> list[HostPlacement]:
-        """The hosts of `cells`: those that are nodes of `shape`, or all. `inspections`: what hosts
-        said, if their media are to be used: stations have MAC addresses of their own."""
+        """Return the placements of hosts.
+
+        Args:
+            cells: cells of the pool
+            shape: the nodes and links in use; by default, all of each cell
+            inspections: the inspections of hosts, which have the stations' MAC addresses. They are
+                necessary if the emulator carries media.
+        """
         return [
             self._make_placement(
                 host,
-                cell.shape() if shape is None else shape,
+                cell.make_shape() if shape is None else shape,
                 _make_mac_lookup(cell, inspections) if inspections else None,
             )
             for cell in cells
@@ -134,6 +152,7 @@ class HostPool:
     def _make_placement(
         self, host: LabHost, shape: Shape, macs: Callable[[str, str], str] | None
     ) -> HostPlacement:
+        """Return the placement of one host."""
         interfaces: dict[str, str] | dict[str, tuple[str, ...]]
         stations: dict[str, tuple[str, ...]] = {}
         if host.node == EMULATOR:
@@ -149,7 +168,8 @@ class HostPool:
             }
         else:
             interfaces = {
-                each.link: host.links[each.link] for each in shape.list_interfaces(host.node)
+                interface.link: host.links[interface.link]
+                for interface in shape.list_interfaces(host.node)
             }
         return HostPlacement(
             host=host.name,
@@ -181,30 +201,30 @@ class HostPool:
         inspections: dict[str, Inspection],
         modules: list[str],
     ) -> Playbooks:
-        """Playbooks for the hosts of `cells` that are nodes of `shape`, or for all."""
-        places = {place.host: place for place in self.make_placements(cells, shape)}
+        """Return playbooks for the hosts that are nodes of `shape` (None: for all hosts)."""
+        placements = {placement.host: placement for placement in self.make_placements(cells, shape)}
         variables: dict[str, dict[str, object]] = {}
         for cell in cells:
             for host in cell.hosts.values():
-                if host.name not in places:
+                if host.name not in placements:
                     continue
-                place = places[host.name]
-                mine: dict[str, object] = {
+                placement = placements[host.name]
+                host_variables: dict[str, object] = {
                     "nagi_home": self._home(host),
-                    "nagi_spool": place.spool,
-                    "nagi_link_executable": place.nagi_link,
+                    "nagi_spool": placement.spool,
+                    "nagi_link_executable": placement.nagi_link,
                     "nagi_journal": f"{host.state}/interfaces.json",
                 }
                 if shape is not None:
-                    mine["nagi_interfaces"] = describe_interfaces(
-                        shape, host.node, place.interfaces, _make_mac_lookup(cell, inspections)
+                    host_variables["nagi_interfaces"] = describe_interfaces(
+                        shape, host.node, placement.interfaces, _make_mac_lookup(cell, inspections)
                     )
                 if host.programs is not None:
                     agent = ["/usr/bin/env", f"NAGI_PROGRAMS={host.programs}", *_AGENT]
-                    mine |= {"nagi_agent": agent, "nagi_agent_apart": [*APART, *agent]}
+                    host_variables |= {"nagi_agent": agent, "nagi_agent_apart": [*APART, *agent]}
                 else:
-                    mine |= _list_shipped_programs(host, place)
-                variables[host.name] = mine
+                    host_variables |= _list_shipped_programs(host, placement)
+                variables[host.name] = host_variables
         inventory = {
             "all": {
                 "children": {
@@ -221,7 +241,7 @@ class HostPool:
             }
         }
         return Playbooks(
-            self.directory / "ansible", inventory, self._interrupted, beside=self.inventory
+            self.directory / "ansible", inventory, self._interrupted, user_inventory=self.inventory
         )
 
     def make_batches(
@@ -232,6 +252,7 @@ class HostPool:
         records: Path,
         inspections: dict[str, Inspection] | None = None,
     ) -> Batches:
+        """Return the batches for the hosts that are nodes of `shape` (None: for all hosts)."""
         return Batches(
             self.make_placements(cells, shape, inspections),
             playbooks,
@@ -243,7 +264,12 @@ class HostPool:
         )
 
     def survey(self) -> Survey:
-        """Looks at all hosts. Raises Interrupted."""
+        """Examine all hosts.
+
+        Raises:
+            Interrupted: the user asked to stop
+            LabError: the examination failed on no particular host
+        """
         playbooks = self.make_playbooks(self.cells, None, {}, [])
         batches = self.make_batches(self.cells, None, playbooks, self.directory / "records")
         failures: list[Failure] = []
@@ -263,29 +289,44 @@ class HostPool:
         )
 
     def describe_holder(self, campaign: str, until_s: float) -> dict[str, object]:
-        """For whom hosts are held, as far as the controller says it."""
-        now = time.time()
-        said = Holder(
+        """Return the owner of a reservation, as agents store it.
+
+        Args:
+            campaign: the name of the campaign
+            until_s: the end of the lease, in seconds since the epoch
+        """
+        now_s = time.time()
+        holder = Holder(
             owner=f"{getpass.getuser()}@{socket.gethostname()}",
             campaign=campaign,
             token=self.token,
-            since_s=now,
+            since_s=now_s,
             expires_s=until_s,
             guard=0,
         )
-        return said.model_dump(exclude={"schema_version", "guard"})
+        return holder.model_dump(exclude={"schema_version", "guard"})
 
     def release(self, *, force: bool = False) -> None:
-        """Puts everything back and lets hosts go: those held for us, or with `force` for anybody.
-        Records that nobody has fetched stay. Raises LabError."""
+        """Restore the earlier state of hosts, and release them. Records that were not fetched stay.
+
+        Args:
+            force: whether to release the hosts of other owners as well
+
+        Raises:
+            LabError: a host could not be released
+        """
         playbooks = self.make_playbooks(self.cells, None, {}, [])
         batches = self.make_batches(self.cells, None, playbooks, self.directory / "records")
-        hosts = [place.host for place in batches.places if place.host not in self._unreachable]
+        hosts = [
+            placement.host
+            for placement in batches.placements
+            if placement.host not in self._unreachable
+        ]
         if not hosts:
             return
         batches.run_playbook(
             "release.yml",
-            to_the_end=True,
+            uninterruptible=True,
             limit=",".join(hosts),
             nagi_release_options=[
                 *([] if force else ["--token", self.token]),
@@ -319,12 +360,12 @@ class PhysicalLab:
         return self.batches.cells
 
     def prepare(self, plans: list[RunPlan], lease_s: float = LEASE_S) -> None:
-        self._pool.held = True
+        self._pool.is_reserved = True
         holder = self._pool.describe_holder(self._campaign, time.time() + lease_s)
         self.batches.prepare("physical_lab.yml", plans, nagi_holder=holder)
 
     def run_batch(self, plans: dict[str, list[RunPlan]]) -> dict[str, str]:
-        self.batches.run(plans)
+        self.batches.run_batch(plans)
         return {}
 
     def lead_s(self) -> float:
@@ -332,7 +373,7 @@ class PhysicalLab:
 
 
 class PhysicalLabs:
-    """Makes labs of the cells of an inventory, which are held from entry to exit."""
+    """Makes labs of the cells of an inventory. Their hosts are reserved during the `with` block."""
 
     name = NAME
 
@@ -347,13 +388,17 @@ class PhysicalLabs:
         self._survey = survey
         self._records = records
         self._campaign = campaign
-        self._given_up: set[str] = set()
+        self._excluded: set[str] = set()
 
     def __enter__(self) -> PhysicalLabs:
-        """Holds the hosts and brings what an earlier process left on them. Raises InputError."""
+        """Reserve the hosts, and fetch the records that an earlier process left there.
+
+        Raises:
+            InputError: hosts could not be reserved
+        """
         playbooks = self._pool.make_playbooks(self._pool.cells, None, {}, [])
         batches = self._pool.make_batches(self._pool.cells, None, playbooks, self._records)
-        self._pool.held = True
+        self._pool.is_reserved = True
         try:
             batches.run_playbook(
                 "hold.yml",
@@ -369,8 +414,12 @@ class PhysicalLabs:
 
     @contextmanager
     def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> Iterator[PhysicalLab]:
-        """Of the cells that have all nodes and links of `shape`."""
-        cells = [cell for cell in self._pool.cells if cell.name not in self._given_up]
+        """Make a lab of the cells that have all nodes and links of `shape`.
+
+        Raises:
+            Unfit: no cell has them
+        """
+        cells = [cell for cell in self._pool.cells if cell.name not in self._excluded]
         fitting = [cell for cell in cells if not cell.list_missing(shape)]
         if not fitting:
             raise Unfit(
@@ -389,24 +438,26 @@ class PhysicalLabs:
             self._campaign,
         )
 
-    def exclude_cells(self, trouble: LabError) -> list[str]:
-        failed = {failure.host for failure in trouble.failures}
-        cells = [cell for cell in self._pool.cells if cell.name not in self._given_up]
+    def exclude_cells(self, error: LabError) -> list[str]:
+        failed = {failure.host for failure in error.failures}
+        cells = [cell for cell in self._pool.cells if cell.name not in self._excluded]
         broken = sorted(
             cell.name for cell in cells if failed & {host.name for host in cell.hosts.values()}
         )
         if len(broken) == len(cells):
             return []
-        self._given_up.update(broken)
+        self._excluded.update(broken)
         return broken
 
 
 def make_token(directory: Path) -> str:
-    """Stands for a campaign's directory of this user on this machine."""
+    """Return an identifier of a directory of this user on this machine."""
     return digest([getpass.getuser(), socket.gethostname(), str(directory.absolute())])
 
 
 def _make_mac_lookup(cell: Cell, inspections: dict[str, Inspection]) -> Callable[[str, str], str]:
+    """Return a function that returns the MAC address of a node's interface on a link."""
+
     def mac(node: str, link: str) -> str:
         host = cell.hosts[node]
         return inspections[host.name].interfaces[host.links[link]].mac
@@ -414,29 +465,32 @@ def _make_mac_lookup(cell: Cell, inspections: dict[str, Inspection]) -> Callable
     return mac
 
 
-def _list_shipped_programs(host: LabHost, place: HostPlacement) -> dict[str, object]:
-    """Programs of the controller's that a host is brought."""
+def _list_shipped_programs(host: LabHost, placement: HostPlacement) -> dict[str, object]:
+    """Return the variables with the programs that are shipped to a host."""
     shipped: dict[str, object] = {}
     if host.node == EMULATOR and host.nagi_link is None:
         shipped["nagi_link_source"] = str(paths.executable("nagi-link"))
-    if place.switch is not None and host.nagi_switch is None:
+    if placement.switch is not None and host.nagi_switch is None:
         shipped["nagi_switch_source"] = str(paths.executable("nagi-switch"))
     return shipped
 
 
 def _estimate_clock_offsets(playbooks: Playbooks, results: Results) -> dict[str, ClockReading]:
-    """From what each host read off its clock, and when that was by ours: the offset lies in all of
-    the readings' intervals."""
+    """Return the offset of each host's clock from this machine's clock.
+
+    Each reading of a host's clock was made at an unknown instant between begin and end of its task.
+    The offset lies in the intersection of the intervals of all readings.
+    """
     minimum: dict[str, float] = {}
     maximum: dict[str, float] = {}
     for task, answers in results.items():
         if not task.startswith("Read the clock"):
             continue
         for host, result in answers.items():
-            read = float(result["stdout"])
-            began, ended = playbooks.windows[task, host]
-            minimum[host] = max(minimum.get(host, -1e18), read - ended)
-            maximum[host] = min(maximum.get(host, 1e18), read - began)
+            reading_s = float(result["stdout"])
+            begin_s, end_s = playbooks.windows[task, host]
+            minimum[host] = max(minimum.get(host, -1e18), reading_s - end_s)
+            maximum[host] = min(maximum.get(host, 1e18), reading_s - begin_s)
     return {
         host: ClockReading(
             offset_s=(minimum[host] + maximum[host]) / 2,
