@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 from nagi.labs.cells import read_cells
-from nagi.labs.physical import HostPool
+from nagi.labs.host_pool import HostPool
 from nagi.labs.shape import EMULATOR
 from nagi_contracts.errors import InputError
 

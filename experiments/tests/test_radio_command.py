@@ -15,7 +15,7 @@ from nagi.cli.main import make_app
 from nagi.cli.run import leave_out
 from nagi.doctor.examination import examine_radio
 from nagi.json_schemas import CONTRACTS
-from nagi.labs.physical import Survey
+from nagi.labs.host_pool import Survey
 from nagi.plan import radio
 from nagi.plan.schemes import Availability
 from nagi.terminal.site import jobs_for, radios_on_hosts

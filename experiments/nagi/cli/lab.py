@@ -32,9 +32,9 @@ from nagi.doctor.examination import (
 from nagi.doctor.text import show
 from nagi.labs import netns, physical, virtual
 from nagi.labs.errors import Interrupted, LabError
+from nagi.labs.host_pool import HostPool, make_token
 from nagi.labs.live import LiveLab, find_state_directory, make_shell_command
 from nagi.labs.netns import require_root
-from nagi.labs.physical import HostPool, make_token
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.plan import fpga, radio
 from nagi.plan.schemes import Availability, Scheme

@@ -21,7 +21,7 @@ from nagi.cluster.content import hash_files, list_files, pack, unpack, unpack_in
 from nagi.cluster.pool import Cluster
 from nagi.cluster.worker import Task
 from nagi.cluster.worker_registry import GuestFiles
-from nagi.labs import guest, guest_kernel, virtual
+from nagi.labs import guest, guest_kernel, guest_modules, virtual
 from nagi.labs.errors import LabError
 from nagi.labs.shape import Shape
 
@@ -33,7 +33,7 @@ def collect_guest_files(plans: list[RunPlan]) -> GuestFiles:
         plans: plans that this machine made, at least one
     """
     module_sets = [
-        [module] for plan in plans for module in virtual.build_user_modules(plan).values()
+        [module] for plan in plans for module in guest_modules.build_user_modules(plan).values()
     ]
     distinct_sets = {str(file_set): file_set for file_set in module_sets}
     return GuestFiles([_list_library(), *distinct_sets.values()], plans[0])
@@ -81,7 +81,8 @@ class ClusterLab:
 
     def _task(self, plan: RunPlan) -> Task:
         modules = {
-            name: hash_files([file]) for name, file in virtual.build_user_modules(plan).items()
+            name: hash_files([file])
+            for name, file in guest_modules.build_user_modules(plan).items()
         }
         arguments = plan.model_dump_json(), self._build, self._keep, self._library, modules
         return Task("nagi-run", plan.run_id, tasks.run, arguments)

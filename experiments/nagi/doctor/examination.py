@@ -50,10 +50,11 @@ from nagi_fpga.loading import Place
 from nagi.doctor import Observations, Wanted, judge
 from nagi.doctor.text import TITLES
 from nagi.labs.errors import LabError, Results
+from nagi.labs.host_pool import HostPool, Survey
 from nagi.labs.keeper import Keeper
 from nagi.labs.lab import Batches, list_scheme_objects, make_agent
 from nagi.labs.netns import NetnsLab
-from nagi.labs.physical import HostPool, PhysicalLab, Survey
+from nagi.labs.physical import PhysicalLab
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.plan.radio import INSTALL, look_at_stages
 from nagi.plan.schemes import receivers, schemes

@@ -18,9 +18,10 @@ from nagi_contracts.plan import RunPlan
 
 from nagi.labs import keeper
 from nagi.labs.cells import list_inventory
+from nagi.labs.host_pool import HostPool, Survey
 from nagi.labs.lab import HostPlacement
 from nagi.labs.netns import NetnsLab
-from nagi.labs.physical import HostPool, PhysicalLab, Survey
+from nagi.labs.physical import PhysicalLab
 from nagi.labs.shape import Shape
 
 

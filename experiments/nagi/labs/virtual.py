@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from nagi_contracts import paths
-from nagi_contracts.errors import InputError, excerpt
+from nagi_contracts.errors import excerpt
 from nagi_contracts.guest import (
     Action,
     GuestAnswer,
@@ -38,6 +38,7 @@ from nagi_contracts.plan import CommandFile, RunPlan
 from nagi.labs import guest, guest_kernel
 from nagi.labs.errors import Unfit
 from nagi.labs.guest import Guest
+from nagi.labs.guest_modules import build_user_modules
 from nagi.labs.guest_programs import list_visible_programs
 from nagi.labs.inventory import (
     describe_interfaces,
@@ -47,9 +48,6 @@ from nagi.labs.inventory import (
 )
 from nagi.labs.lab import LocalLabs, SwitchPrograms, make_agent, schedule
 from nagi.labs.shape import Shape
-from nagi.plan import schemes
-from nagi.plan.scheme_sources import source_of, sources_beside
-from nagi.plan.schemes import Availability, Scheme
 
 NAME = "virtual"
 # By the guest's clock, from boot to the begin of the first run. The guest skips idle time.
@@ -57,7 +55,6 @@ _LEAD_S = 30.0
 _CHECK_LIMIT_S = 60.0
 _JOB, _ANSWER, _SPOOL = "job.json", "answer.json", "spool"
 _SECCOMP_CURE = "; permit seccomp(2) and ptrace(2) (containers: --security-opt seccomp=unconfined)"
-_IN_NETNS = "run it with --lab netns"
 # If a guest ends without an answer and no more than this is free, the disk was full.
 _FULL_BYTES = 4 << 20
 # The cell's name in every guest, so that the content of a guest does not depend on the cell.
@@ -76,26 +73,6 @@ class GuestTimeLimit(NamedTuple):
 
 
 TIME_LIMIT = GuestTimeLimit()
-
-
-def build_user_modules(plan: RunPlan) -> dict[str, Path]:
-    """Return the modules of users' schemes that a plan needs, by congestion control.
-
-    Modules are built if necessary. The plan must have been made on this machine.
-
-    Raises:
-        InputError: a module cannot be built
-    """
-    scheme_objects = [
-        (name, scheme_object)
-        for flow in plan.flows
-        for name, scheme_object in flow.objects().items()
-    ]
-    return {
-        name: guest_kernel.build_user_module(scheme_object.source, scheme_object.source)
-        for name, scheme_object in scheme_objects
-        if sources_beside(scheme_object.source)
-    }
 
 
 @dataclass(frozen=True)
@@ -166,7 +143,7 @@ class VirtualLab:
             raise Unfit(problems)
 
     def run_batch(self, plans: dict[str, list[RunPlan]]) -> dict[str, str]:
-        """Execute plans. A free cell takes the next plan, even one that `plans` gives to another."""
+        """Execute plans. A free cell takes the next plan, even the plan of another cell."""
         pending: Queue[RunPlan] = Queue()
         for round_ in zip_longest(*plans.values()):
             for plan in filter(None, round_):
@@ -399,53 +376,6 @@ def require_memory_for(plans: list[RunPlan]) -> None:
 def _estimate_memory_mib(plans: list[RunPlan]) -> int:
     """Return the memory that a guest of the largest plan uses, in MiB."""
     return guest.estimate_memory_mib(max((len(plan.nodes) for plan in plans), default=0))
-
-
-def check_availability(scheme: Scheme) -> Availability:
-    """Return whether the guest kernel has `scheme`, and otherwise the reason and the cure."""
-    try:
-        kernel = guest_kernel.require_installed()
-    except InputError as error:
-        return Availability(False, error.problems[0].what, error.problems[0].cure)
-    if scheme.kernel is not None:
-        present = scheme.congestion_control in kernel.congestion_controls
-        result = schemes.of_kernel(scheme, kernel.release, present)
-        if not present:
-            return replace(result, cure=_IN_NETNS)
-    ends = [scheme] if scheme.receiver is None else [scheme, scheme.receiver]
-    try:
-        ends_with_objects = [end for end in ends if end.object_file is not None]
-        modules = [
-            end.congestion_control for end in ends_with_objects if _build_module_of(end) is None
-        ]
-    except InputError as error:
-        problem = error.problems[0]
-        return Availability(False, str(problem).removesuffix(f"; {problem.cure}"), problem.cure)
-    if any(module not in kernel.modules for module in modules):
-        return Availability(
-            False,
-            "the virtual lab's kernel has no eBPF struct_ops, only hosts/tcp as modules",
-            _IN_NETNS,
-        )
-    if modules and kernel.module_sources != guest_kernel.hash_module_sources():
-        return Availability(
-            False,
-            "the virtual lab has it from other sources than those in hosts/tcp now",
-            "build its modules again: `nagi setup virtual-lab`",
-        )
-    return Availability(True)
-
-
-def _build_module_of(scheme: Scheme) -> Path | None:
-    """Return the module of a user's scheme in C, or None if `scheme` is not one.
-
-    The module is built if necessary. Raises InputError if it does not compile.
-    """
-    if scheme.own_file is None or scheme.object_file is None:
-        return None
-    if not sources_beside(scheme.object_file):
-        return None
-    return guest_kernel.build_user_module(scheme.object_file, source_of(scheme.own_file))
 
 
 def console_path(records: Path, plan: RunPlan) -> Path:

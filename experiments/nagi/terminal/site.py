@@ -18,11 +18,12 @@ from nagi.campaign.directory import CampaignDirectory
 from nagi.campaign.selection import Selection, has_radios, has_simulated_fpgas
 from nagi.doctor import Wanted, failures, judge
 from nagi.doctor.examination import to_observations
-from nagi.labs import virtual
+from nagi.labs import guest_modules, virtual
 from nagi.labs.cells import read_cells
+from nagi.labs.host_pool import HostPool, Survey, make_token
 from nagi.labs.lab import Labs
 from nagi.labs.netns import NetnsLabs
-from nagi.labs.physical import HostPool, PhysicalLabs, Survey, make_token
+from nagi.labs.physical import PhysicalLabs
 from nagi.labs.shape import EMULATOR
 from nagi.labs.virtual import VirtualLabs
 from nagi.plan import fpga, radio, schemes
@@ -65,7 +66,7 @@ def virtual_site(interrupted: Callable[[], bool]) -> Site:
     return Site(
         VirtualLabs.name,
         virtual.count_jobs,
-        virtual.check_availability,
+        guest_modules.check_availability,
         virtual.require_memory_for,
         lambda directory, _: nullcontext(
             VirtualLabs(directory.lab, directory.records, interrupted)
@@ -93,7 +94,7 @@ def cluster_site(cluster: Cluster, points: list[Point], switch: SwitchTarget | N
     return Site(
         VirtualLabs.name,
         lambda plans: cluster.threads,
-        virtual.check_availability,
+        guest_modules.check_availability,
         require_fit,
         lambda directory, selection: nullcontext(
             ClusterLabs(cluster, directory.records, selection.build, selection.experiment.keep)
