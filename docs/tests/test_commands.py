@@ -291,7 +291,7 @@ def test_commands_for_hosts_run_as_printed(page: str) -> None:
         clone = make_clone(hosts.home / "nagi")
         # Namespaces have no systemd of their own: they are provisioned as disk images are.
         image = {"nagi_start_services": False, "nagi_clock": "none"}
-        inventory = {"all": {"vars": image, **hosts.as_inventory()["all"]}}
+        inventory = {"all": {"vars": image, **hosts.make_inventory()["all"]}}
         (clone / "lab.yml").write_text(yaml.safe_dump(inventory))
         variables = environment(hosts.home) | {"TMPDIR": str(hosts.temporary)}
         for path in (clone, *clone.rglob("*"), hosts.home / "bin"):

@@ -25,7 +25,7 @@ IMAGE = {"nagi_start_services": False, "nagi_clock": "none"}
 
 def inventory_of(hosts: SshHosts, **of_hosts: dict[str, object]) -> None:
     """Writes the inventory, with further variables of all hosts and of some."""
-    inventory = hosts.as_inventory()
+    inventory = hosts.make_inventory()
     inventory["all"]["vars"] = IMAGE
     for cell in inventory["all"]["children"]["cells"]["children"].values():
         for name, variables in cell["hosts"].items():
@@ -178,7 +178,7 @@ def test_hosts_that_cannot_be_provisioned_are_named_with_the_cure():
             },
         )
         hosts.stop_sshd("heron")
-        before = {name: hosts.snapshot(name) for name in ("alice", "carol")}
+        before = {name: hosts.read_snapshot(name) for name in ("alice", "carol")}
         said = lab(hosts, "provision", "--json", status=1)
         told = json.loads(said[said.index('{\n "schema_version"') :])
         found = {host.pop("host"): host for host in told["hosts"]}
@@ -195,7 +195,7 @@ def test_hosts_that_cannot_be_provisioned_are_named_with_the_cure():
         assert "start sshd there" in found["heron"]["cure"]
         assert "Incorrect su password" in found["carol"]["what"]
         assert "-K (--ask-become-pass)" in found["carol"]["cure"]
-        assert {name: hosts.snapshot(name) for name in before} == before
+        assert {name: hosts.read_snapshot(name) for name in before} == before
 
 
 @pytest.mark.slow

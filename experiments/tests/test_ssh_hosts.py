@@ -60,12 +60,12 @@ def test_cables_join_the_cards_that_the_inventory_says(ssh_hosts):
         ssh_hosts.enter(host, "ip", "link", "set", card, "up")
     ping = ("ping", "-c", "1", "-W", "2", "10.0.0.2")
     assert "1 received" in ssh_hosts.enter("bob", *ping)
-    before = ssh_hosts.snapshot("bob")
+    before = ssh_hosts.read_snapshot("bob")
     ssh_hosts.unplug("bob", "radio")
-    assert ssh_hosts.snapshot("bob") != before
+    assert ssh_hosts.read_snapshot("bob") != before
     assert "1 received" not in ssh_hosts.enter("bob", *ping, status=None)
     ssh_hosts.plug("bob", "radio")
-    assert ssh_hosts.snapshot("bob") == before
+    assert ssh_hosts.read_snapshot("bob") == before
 
 
 def test_the_controller_is_an_ordinary_user(ssh_hosts):
@@ -80,7 +80,7 @@ def test_the_controller_is_an_ordinary_user(ssh_hosts):
     assert "Permission denied" in shown.stderr
     assert "cubic" in ssh_hosts.run("schemes")
     process = ssh_hosts.start("-m", "pause", "-a", "seconds=60", "localhost", program="ansible")
-    os.kill(ssh_hosts.pid_of(process), signal.SIGKILL)
+    os.kill(ssh_hosts.find_pid(process), signal.SIGKILL)
     process.communicate()
     assert process.returncode == -signal.SIGKILL
 
