@@ -93,7 +93,7 @@ class Agent:
     runs: list[dict[str, Any]]  # in the format of the batch
 
     def find_current_run(self, now: float) -> tuple[int, float] | None:
-        """Return the index of the current run and the seconds since its begin; None between runs."""
+        """Return the index of the current run and the seconds since it began, or None."""
         for index, run in enumerate(self.runs):
             since = now - self.start_at - run["offset_s"]
             if 0 <= since <= run["plan"]["timeline"]["end_s"]:

@@ -364,7 +364,7 @@ def require_ssh_hosts() -> None:
 
 @pytest.fixture
 def ssh_hosts() -> Iterator[SshHosts]:
-    """One cell whose hosts have no faults."""
+    """Yield one cell whose hosts have no faults."""
     require_ssh_hosts()
     with SshHosts() as hosts:
         yield hosts

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories of real hosts: what is read of them, and what is refused, where."""
+"""Inventories of real hosts: what is read from them, and which errors are refused."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_medium_joins_any_number_of_nodes(inventory, tmp_path):
     shape = cell.make_shape()
     assert shape.media == ("air",)
     assert {name: nodes for name, _, nodes, _ in shape.links}["air"] == ("D", "N", "S")
-    assert [each.address for each in shape.list_interfaces("N")] == [
+    assert [item.address for item in shape.list_interfaces("N")] == [
         "198.19.0.2/24", "198.18.1.2/30", "198.18.2.1/30",
     ]  # fmt: skip
     assert cell.list_missing(shape) == []
@@ -85,9 +85,7 @@ def test_a_medium_joins_any_number_of_nodes(inventory, tmp_path):
                             ("carol", ["enp2s0", "eth2"]))
     }  # fmt: skip
     (emulator,) = [
-        place
-        for place in pool.make_placements([cell], shape, inspections)
-        if place.node == EMULATOR
+        path for path in pool.make_placements([cell], shape, inspections) if path.node == EMULATOR
     ]
     batch = emulator.make_batch([], [])
     assert batch.interfaces["air"] == ("enp8s0", "enp7s0", "enp6s0")
@@ -145,9 +143,9 @@ def changed(host: str, **variables):
 )
 def test_what_makes_no_sense_is_refused_with_its_place(inventory, spoil, complaint):
     path = inventory(spoil)
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         read_cells(path)
-    assert complaint in str(refused.value) and str(path) in str(refused.value)
+    assert complaint in str(error.value) and str(path) in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -166,9 +164,9 @@ def test_what_makes_no_sense_is_refused_with_its_place(inventory, spoil, complai
 def test_files_that_are_no_inventories_are_refused(tmp_path, content, complaint):
     path = tmp_path / "lab.yml"
     path.write_bytes(content)
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         read_cells(path)
-    assert str(refused.value).startswith(f"{tmp_path}/{complaint}"), str(refused.value)
+    assert str(error.value).startswith(f"{tmp_path}/{complaint}"), str(error.value)
 
 
 def test_an_inventory_that_is_not_there_is_refused(tmp_path):
@@ -184,9 +182,9 @@ def test_a_switch_that_p4runtime_reaches_is_its_host_s(inventory):
         cells["bench1"]["hosts"]["bob"]["nagi_p4runtime"] = ACCESS
 
     (cell,) = read_cells(inventory(with_a_switch))
-    found = cell.hosts["N"].p4runtime
-    assert found is not None and found.model_dump(exclude_unset=True) == ACCESS
-    assert found.pipeline == "set"
+    result = cell.hosts["N"].p4runtime
+    assert result is not None and result.model_dump(exclude_unset=True) == ACCESS
+    assert result.pipeline == "set"
     assert cell.hosts["S"].p4runtime is None
 
 
@@ -203,9 +201,9 @@ def test_what_is_wrong_with_it_is_said_by_host_and_key(inventory, given, key):
     def spoil(cells):
         cells["bench1"]["hosts"]["bob"]["nagi_p4runtime"] = given
 
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         read_cells(inventory(spoil))
-    (problem,) = refused.value.problems
+    (problem,) = error.value.problems
     assert problem.file.endswith("inventory.yml")
     assert problem.key == f"bob.nagi_p4runtime.{key}"
     assert problem.cure.startswith("write it as {address: ")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--dask`: what is refused, and files by content. Runs on clusters: test_virtual_cluster.py."""
+"""`--dask`: refusals, and files by content. test_virtual_cluster.py has runs on clusters."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ CAMPAIGN = SCHEMAS / "example" / "campaign"
 
 @pytest.fixture
 def refusal(monkeypatch, capsys, tmp_path):
-    """What `nagi run --dask ADDRESS` says when it refuses."""
+    """Return a function that returns the message with which `nagi run --dask ADDRESS` refuses."""
     monkeypatch.setattr(guest_kernel, "require_installed", lambda: None)
 
-    def of(address: str, *options: str) -> str:
+    def run(address: str, *options: str) -> str:
         out = tmp_path / "out"
         command = ["nagi", "run", str(EXPERIMENT), "--out", str(out), "--dask", address]
         monkeypatch.setattr(sys, "argv", [*command, *options])
@@ -41,16 +41,16 @@ def refusal(monkeypatch, capsys, tmp_path):
             main()
         assert ended.value.code == 2
         assert not out.exists()
-        said = capsys.readouterr().err.replace("\n", " ").strip()
-        assert said.count("nagi: ") == 1
-        return said
+        output = capsys.readouterr().err.replace("\n", " ").strip()
+        assert output.count("nagi: ") == 1
+        return output
 
-    return of
+    return run
 
 
 @pytest.fixture
 def other_server() -> Iterator[int]:
-    """The port of a server that never says anything."""
+    """Yield the port of a server that sends nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 
@@ -72,8 +72,8 @@ def test_a_wrong_address_is_told_with_its_cure(address, complaint, refusal):
 
 def test_a_server_that_is_no_scheduler_is_told(other_server, refusal, monkeypatch):
     monkeypatch.setattr("nagi.cluster.connection._TIMEOUT_S", 1)
-    said = refusal(f"tcp://127.0.0.1:{other_server}")
-    assert "what answers there is no Dask scheduler" in said
+    output = refusal(f"tcp://127.0.0.1:{other_server}")
+    assert "what answers there is no Dask scheduler" in output
 
 
 @pytest.mark.parametrize(
@@ -92,25 +92,25 @@ def test_a_missing_package_is_told_with_its_cure(refusal, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("nagi.cluster.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "distributed", None)
-    said = refusal("tcp://127.0.0.1:1")
-    assert "--dask needs Python's package distributed, which is not installed" in said
-    assert "install it: `pip install 'nagi[dask]'`" in said
+    output = refusal("tcp://127.0.0.1:1")
+    assert "--dask needs Python's package distributed, which is not installed" in output
+    assert "install it: `pip install 'nagi[dask]'`" in output
 
 
 def test_a_time_that_is_none_is_refused(refusal, monkeypatch):
     import dask
 
     with dask.config.set({"nagi.wait-for-workers": "soon"}):
-        said = refusal("tcp://127.0.0.1:1")
-    assert "Dask's setting nagi.wait-for-workers is soon; write such as 10min" in said
+        output = refusal("tcp://127.0.0.1:1")
+    assert "Dask's setting nagi.wait-for-workers is soon; write such as 10min" in output
 
 
 def test_installations_differ_in_words():
-    mine = {"nagi": "0.1.0", "nagi-link": "a" * 64, "pandas": "3.1.1"}
+    own_part = {"nagi": "0.1.0", "nagi-link": "a" * 64, "pandas": "3.1.1"}
     theirs = {"nagi": "0.0.9", "nagi-link": "b" * 64, "pandas": "3.1.1"}
-    assert list_differences(mine, theirs) == ["nagi 0.0.9 for 0.1.0", "nagi-link"]
-    here = Installation.from_this_machine(Requirements())
-    assert list_differences(here.parts, Installation.from_this_machine(Requirements()).parts) == []
+    assert list_differences(own_part, theirs) == ["nagi 0.0.9 for 0.1.0", "nagi-link"]
+    local = Installation.from_this_machine(Requirements())
+    assert list_differences(local.parts, Installation.from_this_machine(Requirements()).parts) == []
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_files_are_fetched_once_and_checked(files, tmp_path):
     assert (place / "linux").read_bytes() == b"kernel"
     assert (place / "linux").stat().st_mode & 0o111
     assert [path.name for path in place.parent.iterdir()] == [place.name]
-    # What was damaged since is fetched again by the next process.
+    # The next process fetches damaged files again.
     (place / "own.ko").write_bytes(b"spoilt")
     content._hash_cached_files.cache_clear()
     ensure_files(sums, fetch)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a campaign will take, against a recorded one and against a calculation by hand."""
+"""Estimates of time and disk, compared with a recorded campaign and with calculations by hand."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from nagi_contracts.units import in_bytes, in_time
 
 @pytest.fixture
 def plan() -> RunPlan:
-    """One flow, 100 s at 10 Mb/s: 10 Mb/s x 100 s / 8 / 1052 bytes = 118,821 packets."""
+    """Return a plan with one flow: 10 Mb/s x 100 s / 8 / 1052 bytes = 118,821 packets."""
     points = read_experiment(ROOT / "experiments" / "achievement-2008.yaml", None)
     plan = plan_runs(points[0], None)[0]
     (flow,) = plan.flows
@@ -75,8 +75,8 @@ def test_a_window_cap_and_a_shared_bottleneck_limit_the_rate(plan):
     assert sizes[2].raw - 120_000 == pytest.approx(maximum, rel=1e-3)  # together as much as one
 
 
-def packets_of(plan: RunPlan, **flow: Any) -> float:
-    """That the plan's flow sends, with other settings."""
+def count_packets(plan: RunPlan, **flow: Any) -> float:
+    """Return the number of packets that the plan's flow sends, with other settings."""
     changed = plan.model_copy(update={"flows": [plan.flows[0].model_copy(update=flow)]})
     size = estimate_size(changed, Keep(captures="none", packets="keep"))
     samples = (changed.flows[0].end_s - changed.flows[0].start_s) / plan.tcp_info_interval_s
@@ -93,8 +93,8 @@ def test_what_an_application_has_limits_the_packets(plan):
         (PoissonPlan(interval_ns=10**9, sizes="constant", size_bytes=5000), 500),
     ):
         headers = {"packet_bytes": 1028} if settings.is_udp else {}
-        found = packets_of(plan, traffic=settings.application, application=settings, **headers)
-        assert found == pytest.approx(packets, rel=0.01), settings
+        result = count_packets(plan, traffic=settings.application, application=settings, **headers)
+        assert result == pytest.approx(packets, rel=0.01), settings
 
 
 def test_the_mean_of_a_bounded_pareto_distribution_is_that_of_its_quantiles():
@@ -108,7 +108,7 @@ def test_the_mean_of_a_bounded_pareto_distribution_is_that_of_its_quantiles():
 
 
 def test_losses_limit_the_packets(plan):
-    """Half as much again as the formula of Mathis et al., and what comes before the first loss."""
+    """1.5 times the formula of Mathis et al., and the packets before the first loss."""
     (point,) = (
         point
         for point in read_experiment(ROOT / "experiments" / "achievement-2008.yaml", None)
@@ -119,7 +119,7 @@ def test_losses_limit_the_packets(plan):
     (flow,) = lossy.flows
     per_rtt = 1.5 * (1.5 / 0.01) ** 0.5
     expected = 100 + per_rtt * (flow.end_s - flow.start_s) / 0.1
-    assert packets_of(lossy) == pytest.approx(expected, rel=0.01)
+    assert count_packets(lossy) == pytest.approx(expected, rel=0.01)
 
 
 def test_it_is_near_what_was_recorded():
@@ -130,7 +130,7 @@ def test_it_is_near_what_was_recorded():
 
 def test_a_campaign_takes_what_its_runs_keep_and_what_is_under_way(plan):
     size = estimate_size(plan, Keep())
-    # A cell is given 75 s of runs at once, so one of these, which take 200 s and more.
+    # A cell gets 75 s of runs per batch: one of these runs, which take 200 s or more.
     needed = estimate_disk([plan] * 10, Keep(), 2, "netns", Paces())
     assert needed == Disk(kept=10 * size.kept, meanwhile=2 * size.raw)
     needed = estimate_disk([plan] * 10, Keep(), 2, "virtual", Paces())
@@ -140,8 +140,8 @@ def test_a_campaign_takes_what_its_runs_keep_and_what_is_under_way(plan):
 
 
 def test_in_virtual_time_it_is_packets_and_nodes_that_take_time(plan):
-    def taken(each):
-        return estimate_time([each] * 10, 2, "virtual", Paces())
+    def estimate(plan):
+        return estimate_time([plan] * 10, 2, "virtual", Paces())
 
     (flow,) = plan.flows
     half = plan.model_copy(
@@ -150,8 +150,8 @@ def test_in_virtual_time_it_is_packets_and_nodes_that_take_time(plan):
     packets = flow.bottleneck_bps / 8 / flow.packet_bytes * (flow.end_s - flow.start_s)
     nodes = len(plan.nodes)
     fixed = 5 * (1.15 + 0.25 * nodes + 0.005 * plan.timeline.end_s) + 3 + 0.13 * nodes
-    assert taken(plan) == pytest.approx(fixed + 5 * 5.5e-6 * 4 * packets, rel=1e-4)
-    assert taken(half) - fixed == pytest.approx((taken(plan) - fixed) / 2, rel=1e-4)
+    assert estimate(plan) == pytest.approx(fixed + 5 * 5.5e-6 * 4 * packets, rel=1e-4)
+    assert estimate(half) - fixed == pytest.approx((estimate(plan) - fixed) / 2, rel=1e-4)
 
 
 def test_one_run_has_one_processor(plan):
@@ -167,10 +167,10 @@ def test_what_does_not_fit_is_refused(tmp_path):
 
 
 def test_room_is_looked_for_where_results_will_be(tmp_path):
-    place = os.statvfs(tmp_path)
-    known = place.f_bavail * place.f_frsize
-    # Others write and remove files meanwhile.
-    assert read_free_disk(tmp_path / "not" / "there" / "yet") == pytest.approx(known, rel=0.2)
+    file_system = os.statvfs(tmp_path)
+    free_bytes = file_system.f_bavail * file_system.f_frsize
+    # Other processes write and remove files at the same time.
+    assert read_free_disk(tmp_path / "not" / "there" / "yet") == pytest.approx(free_bytes, rel=0.2)
 
 
 def test_sizes_and_times_for_people():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Estimates learn how fast this machine is."""
+"""Paces: estimates adapt to the speed of this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nagi_contracts.records import Keep
 
 
 @pytest.fixture(autouse=True)
-def kept(tmp_path, monkeypatch):
+def pace_file(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "nagi" / "pace.json"
 
@@ -27,11 +27,11 @@ def plan():
     return plan_runs(point, None)[0]
 
 
-def learn(plan, estimated_s, took_s):
+def record_pace(plan, estimated_s, took_s):
     pace.record_pace(plan, pace.Pace(estimated_s=estimated_s, took_s=took_s))
 
 
-def of_another_experiment(plan, **changes):
+def change_experiment(plan, **changes):
     other = plan.experiment.model_copy(update={"name": "other"})
     return plan.model_copy(update={"experiment": other, **changes})
 
@@ -39,7 +39,7 @@ def of_another_experiment(plan, **changes):
 def test_a_slow_machine_is_slow_next_time(plan):
     assert make_time_estimator("virtual")(plan) == estimate_virtual_seconds(plan)
     real = make_time_estimator("netns")(plan)
-    learn(plan, 100, 250)
+    record_pace(plan, 100, 250)
     assert make_time_estimator("virtual")(plan) == pytest.approx(
         2.5 * estimate_virtual_seconds(plan)
     )
@@ -48,38 +48,38 @@ def test_a_slow_machine_is_slow_next_time(plan):
 
 def test_once_known_what_is_as_estimated_changes_nothing(plan):
     for _ in range(20):
-        learn(plan, 100, 250)
+        record_pace(plan, 100, 250)
     assert pace.read_paces().time_ratio(plan) == pytest.approx(2.5)
 
 
 def test_of_earlier_runs_an_hour_counts(plan):
-    learn(plan, 3000, 6000)
-    learn(plan, 600, 600)  # both fit into an hour
+    record_pace(plan, 3000, 6000)
+    record_pace(plan, 600, 600)  # both fit into an hour
     assert pace.read_paces().time_ratio(plan) == pytest.approx(6600 / 3600)
-    learn(plan, 3600, 3600)
+    record_pace(plan, 3600, 3600)
     assert pace.read_paces().time_ratio(plan) == pytest.approx(1.0)
 
 
 def test_each_kind_of_runs_has_a_pace(plan):
-    other = of_another_experiment(plan)
-    over_media = of_another_experiment(plan, media=plan.links)
+    other = change_experiment(plan)
+    over_media = change_experiment(plan, media=plan.links)
     assert (pace.classify_run(other), pace.classify_run(over_media)) == ("hosts", "hosts media")
-    learn(plan.model_copy(update={"media": plan.links}), 100, 50)
+    record_pace(plan.model_copy(update={"media": plan.links}), 100, 50)
     assert pace.read_paces().time_ratio(other) == 0.5  # nothing else is known
-    learn(plan, 100, 200)
+    record_pace(plan, 100, 200)
     assert pace.read_paces().time_ratio(other) == 2.0
     assert pace.read_paces().time_ratio(over_media) == 0.5
-    over_fpgas = of_another_experiment(
+    over_fpgas = change_experiment(
         plan, flows=[plan.flows[0].model_copy(update={"application": "any"})]
     )
     assert pace.read_paces().time_ratio(over_fpgas) == 250 / 200  # all kinds together
 
 
 def test_an_experiment_has_a_pace_of_its_own(plan):
-    learn(plan, 3, 56)
-    learn(of_another_experiment(plan), 300, 300)
+    record_pace(plan, 3, 56)
+    record_pace(change_experiment(plan), 300, 300)
     assert pace.read_paces().time_ratio(plan) == pytest.approx(56 / 3)
-    assert pace.read_paces().time_ratio(of_another_experiment(plan)) == 1.0
+    assert pace.read_paces().time_ratio(change_experiment(plan)) == 1.0
     quick = plan.experiment.model_copy(update={"variant": "quick"})
     quick = plan.model_copy(update={"experiment": quick})
     assert pace.read_paces().time_ratio(quick) == pytest.approx(356 / 303)  # as all of its kind
@@ -94,21 +94,21 @@ def test_disk_is_learned_like_time(plan):
     assert pace.read_paces().time_ratio(plan) == 1.0
 
 
-def test_the_oldest_experiments_are_forgotten(plan, kept):
+def test_the_oldest_experiments_are_forgotten(plan, pace_file):
     for number in range(103):
-        each = plan.experiment.model_copy(update={"name": f"e{number}"})
-        learn(plan.model_copy(update={"experiment": each}), 10, 20)
+        item = plan.experiment.model_copy(update={"name": f"e{number}"})
+        record_pace(plan.model_copy(update={"experiment": item}), 10, 20)
     assert list(pace.read_paces().experiments) == [f"e{number}" for number in range(3, 103)]
 
 
 class Clocks:
-    """Processor times as a test has them: busy, idle, and this process's own."""
+    """Processor times that a test sets: busy, idle, and this process's own."""
 
     def __init__(self, monkeypatch):
         self._now = (1000.0, 5000.0, 10.0)
         monkeypatch.setattr(pace, "_read_processor_seconds", lambda: self._now)
 
-    def go_on(self, *, own=0.0, others=0.0, idle=0.0):
+    def advance(self, *, own=0.0, others=0.0, idle=0.0):
         busy, idle_so_far, own_so_far = self._now
         self._now = (busy + own + others, idle_so_far + idle, own_so_far + own)
 
@@ -122,33 +122,33 @@ def test_what_others_take_of_the_processors_is_not_a_slow_machine(
 ):
     clocks = Clocks(monkeypatch)
     measured = pace.ProcessorShare()
-    clocks.go_on(own=own, others=others, idle=idle)
+    clocks.advance(own=own, others=others, idle=idle)
     assert measured.measure() == pytest.approx(share)
 
 
 def test_processes_that_were_waited_for_are_ones_own(monkeypatch):
-    # Of this machine's clocks only what a test can know: a child's time is there once it has ended.
+    # A test cannot know more of this machine's clocks than that a child's time counts when it ends.
     *_, before = pace._read_processor_seconds()
     subprocess.run([sys.executable, "-c", "sum(range(10**7))"], check=True)
     assert pace._read_processor_seconds()[2] > before
     assert 0 < pace.ProcessorShare().measure() <= 1
 
 
-def test_a_campaign_of_nothing_teaches_nothing(plan, kept):
-    learn(plan, 0, 0)
-    assert not kept.exists() and pace.read_paces().time_ratio(plan) == 1.0
+def test_a_campaign_of_nothing_teaches_nothing(plan, pace_file):
+    record_pace(plan, 0, 0)
+    assert not pace_file.exists() and pace.read_paces().time_ratio(plan) == 1.0
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"schema_version": 1}', '{"kinds": "no"}'])
-def test_a_damaged_file_is_as_none(plan, kept, text):
-    kept.parent.mkdir()
-    kept.write_text(text)
+def test_a_damaged_file_is_as_none(plan, pace_file, text):
+    pace_file.parent.mkdir()
+    pace_file.write_text(text)
     assert pace.read_paces().time_ratio(plan) == 1.0
-    learn(plan, 10, 20)
+    record_pace(plan, 10, 20)
     assert pace.read_paces().time_ratio(plan) == 2.0
 
 
-def test_where_nothing_can_be_kept_nothing_is(plan, kept):
-    kept.parent.write_text("a file is here")
-    learn(plan, 10, 20)
+def test_where_nothing_can_be_kept_nothing_is(plan, pace_file):
+    pace_file.parent.write_text("a file is here")
+    record_pace(plan, 10, 20)
     assert pace.read_paces().time_ratio(plan) == 1.0
