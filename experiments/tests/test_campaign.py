@@ -97,7 +97,7 @@ class Lab:
         if self.unfit:
             raise Unfit(self.unfit)
 
-    def lead_s(self):
+    def estimate_lead_s(self):
         return 0.0
 
     def run_batch(self, batch):

@@ -49,15 +49,15 @@ def test_a_slow_machine_is_slow_next_time(plan):
 def test_once_known_what_is_as_estimated_changes_nothing(plan):
     for _ in range(20):
         record_pace(plan, 100, 250)
-    assert pace.read_paces().time_ratio(plan) == pytest.approx(2.5)
+    assert pace.read_paces().find_time_ratio(plan) == pytest.approx(2.5)
 
 
 def test_of_earlier_runs_an_hour_counts(plan):
     record_pace(plan, 3000, 6000)
     record_pace(plan, 600, 600)  # both fit into an hour
-    assert pace.read_paces().time_ratio(plan) == pytest.approx(6600 / 3600)
+    assert pace.read_paces().find_time_ratio(plan) == pytest.approx(6600 / 3600)
     record_pace(plan, 3600, 3600)
-    assert pace.read_paces().time_ratio(plan) == pytest.approx(1.0)
+    assert pace.read_paces().find_time_ratio(plan) == pytest.approx(1.0)
 
 
 def test_each_kind_of_runs_has_a_pace(plan):
@@ -65,24 +65,26 @@ def test_each_kind_of_runs_has_a_pace(plan):
     over_media = change_experiment(plan, media=plan.links)
     assert (pace.classify_run(other), pace.classify_run(over_media)) == ("hosts", "hosts media")
     record_pace(plan.model_copy(update={"media": plan.links}), 100, 50)
-    assert pace.read_paces().time_ratio(other) == 0.5  # nothing else is known
+    assert pace.read_paces().find_time_ratio(other) == 0.5  # nothing else is known
     record_pace(plan, 100, 200)
-    assert pace.read_paces().time_ratio(other) == 2.0
-    assert pace.read_paces().time_ratio(over_media) == 0.5
+    assert pace.read_paces().find_time_ratio(other) == 2.0
+    assert pace.read_paces().find_time_ratio(over_media) == 0.5
     over_fpgas = change_experiment(
         plan, flows=[plan.flows[0].model_copy(update={"application": "any"})]
     )
-    assert pace.read_paces().time_ratio(over_fpgas) == 250 / 200  # all kinds together
+    assert pace.read_paces().find_time_ratio(over_fpgas) == 250 / 200  # all kinds together
 
 
 def test_an_experiment_has_a_pace_of_its_own(plan):
     record_pace(plan, 3, 56)
     record_pace(change_experiment(plan), 300, 300)
-    assert pace.read_paces().time_ratio(plan) == pytest.approx(56 / 3)
-    assert pace.read_paces().time_ratio(change_experiment(plan)) == 1.0
+    assert pace.read_paces().find_time_ratio(plan) == pytest.approx(56 / 3)
+    assert pace.read_paces().find_time_ratio(change_experiment(plan)) == 1.0
     quick = plan.experiment.model_copy(update={"variant": "quick"})
     quick = plan.model_copy(update={"experiment": quick})
-    assert pace.read_paces().time_ratio(quick) == pytest.approx(356 / 303)  # as all of its kind
+    assert pace.read_paces().find_time_ratio(quick) == pytest.approx(
+        356 / 303
+    )  # as all of its kind
 
 
 def test_disk_is_learned_like_time(plan):
@@ -91,7 +93,7 @@ def test_disk_is_learned_like_time(plan):
     after = estimate_disk([plan], Keep(), 1, "virtual")
     assert after.kept == pytest.approx(before.kept * 51 / 864, abs=1)
     assert after.peak == pytest.approx(before.peak * 51 / 864, abs=2)
-    assert pace.read_paces().time_ratio(plan) == 1.0
+    assert pace.read_paces().find_time_ratio(plan) == 1.0
 
 
 def test_the_oldest_experiments_are_forgotten(plan, pace_file):
@@ -136,19 +138,19 @@ def test_processes_that_were_waited_for_are_ones_own(monkeypatch):
 
 def test_a_campaign_of_nothing_teaches_nothing(plan, pace_file):
     record_pace(plan, 0, 0)
-    assert not pace_file.exists() and pace.read_paces().time_ratio(plan) == 1.0
+    assert not pace_file.exists() and pace.read_paces().find_time_ratio(plan) == 1.0
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"schema_version": 1}', '{"kinds": "no"}'])
 def test_a_damaged_file_is_as_none(plan, pace_file, text):
     pace_file.parent.mkdir()
     pace_file.write_text(text)
-    assert pace.read_paces().time_ratio(plan) == 1.0
+    assert pace.read_paces().find_time_ratio(plan) == 1.0
     record_pace(plan, 10, 20)
-    assert pace.read_paces().time_ratio(plan) == 2.0
+    assert pace.read_paces().find_time_ratio(plan) == 2.0
 
 
 def test_where_nothing_can_be_kept_nothing_is(plan, pace_file):
     pace_file.parent.write_text("a file is here")
     record_pace(plan, 10, 20)
-    assert pace.read_paces().time_ratio(plan) == 1.0
+    assert pace.read_paces().find_time_ratio(plan) == 1.0

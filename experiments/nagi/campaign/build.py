@@ -50,7 +50,9 @@ def identify_build(
     guest = None
     if lab == virtual.NAME:
         kernel = guest_kernel.require_installed()
-        guest = digest([kernel.linux, kernel.modules, sha256_of(guest_kernel.preloaded_library())])
+        guest = digest(
+            [kernel.linux, kernel.modules, sha256_of(guest_kernel.find_preloaded_library())]
+        )
     optional = {"guest": guest, **optional}
     checksums = [checksum for checksum in optional.values() if checksum is not None]
     return Build(
@@ -131,8 +133,8 @@ def _find_nagi_switch() -> Path:
 def _find_simple_switch() -> Path:
     problem = simple_switch_problem(client=client_directory())
     if problem is not None:
-        what, _, cure = problem.partition("; ")
-        raise refuse(f"--switch bmv2: {what}", cure)
+        reason, _, cure = problem.partition("; ")
+        raise refuse(f"--switch bmv2: {reason}", cure)
     executable = shutil.which("simple_switch")
     assert executable is not None
     return Path(executable)

@@ -96,7 +96,7 @@ def estimate_size(plan: RunPlan, keep: Keep) -> RunSize:
             if sends or receives:
                 frames = [
                     (1.0, flow.packet_bytes + ETHERNET_BYTES),
-                    (_acks_per_packet(plan, flow), ACK_BYTES + ETHERNET_BYTES),
+                    (_count_acks_per_packet(plan, flow), ACK_BYTES + ETHERNET_BYTES),
                 ]
                 bytes_per_packet = sum(
                     count * (PCAP_RECORD_BYTES + min(capture.snap_bytes, size))
@@ -169,7 +169,7 @@ def estimate_disk(
     if not plans:
         return Disk()
     paces = paces or pace.read_paces()
-    ratio = paces.disk_ratio(plans[0])
+    ratio = paces.find_disk_ratio(plans[0])
     sizes = [estimate_size(plan, keep) for plan in plans]
     runs_per_cell = 2
     if lab != virtual.NAME:
@@ -204,7 +204,7 @@ def make_time_estimator(lab: str, paces: pace.Paces | None = None) -> Callable[[
     if lab != virtual.NAME:
         return estimate_seconds
     paces = paces or pace.read_paces()
-    return lambda plan: estimate_virtual_seconds(plan) * paces.time_ratio(plan)
+    return lambda plan: estimate_virtual_seconds(plan) * paces.find_time_ratio(plan)
 
 
 def estimate_time(
@@ -227,7 +227,7 @@ def estimate_time(
         return runs_s
     nodes = max(len(plan.nodes) for plan in plans)
     around_s = VIRTUAL_CAMPAIGN_S + VIRTUAL_NODE_SETUP_S * nodes
-    return runs_s + around_s * paces.time_ratio(plans[0])
+    return runs_s + around_s * paces.find_time_ratio(plans[0])
 
 
 def read_free_disk(out: Path) -> int:
@@ -252,11 +252,11 @@ def require_disk(runs: int, needed: Disk, out: Path, free: int) -> None:
 def _find_bottleneck(plan: RunPlan, flow: FlowPlan) -> tuple[str, str]:
     """Return link and direction of the first hop with the minimum rate on a flow's path."""
 
-    def rate(direction: LinkDirection) -> float:
+    def read_rate(direction: LinkDirection) -> float:
         mean_rate_bps = plan.channel(direction).mean_rate_bps
         return math.inf if mean_rate_bps is None else mean_rate_bps
 
-    direction = min(flow.path, key=rate)
+    direction = min(flow.path, key=read_rate)
     return direction.link, direction.direction
 
 
@@ -301,14 +301,14 @@ def _count_crossings(
         links: the links that count; by default, all links and media
     """
     return sum(
-        round(packets[flow.name] * (1 + _acks_per_packet(plan, flow)))
+        round(packets[flow.name] * (1 + _count_acks_per_packet(plan, flow)))
         for flow in plan.flows
         for direction in flow.path
         if links is None or direction.link in links
     )
 
 
-def _acks_per_packet(plan: RunPlan, flow: FlowPlan) -> float:
+def _count_acks_per_packet(plan: RunPlan, flow: FlowPlan) -> float:
     """Return the number of ACKs that the receiver sends per packet."""
     if flow.application is not None and flow.application.is_udp:
         return 0.0
@@ -340,7 +340,7 @@ def _count_packets(plan: RunPlan, flow: FlowPlan, sharing: int) -> float:
     round_trips = seconds / flow.base_rtt_s
     if flow.max_window is not None:
         limits.append(flow.max_window * round_trips)
-    loss = _loss_probability(plan, flow)
+    loss = _compute_loss_probability(plan, flow)
     if loss > 0:
         window = SCHEME_FACTOR * math.sqrt(1.5 / loss)
         limits.append(1 / loss + window * round_trips)
@@ -353,7 +353,7 @@ def _count_offered_bytes(flow: FlowPlan, seconds: float) -> float:
     return flow.application.offered_bytes(seconds, flow.packet_bytes - flow.payload_bytes)
 
 
-def _loss_probability(plan: RunPlan, flow: FlowPlan) -> float:
+def _compute_loss_probability(plan: RunPlan, flow: FlowPlan) -> float:
     """Return the probability that a full-size packet is lost on its path.
 
     Losses that depend on each other are neglected.

@@ -58,17 +58,19 @@ class Paces(Contract):
     experiments: dict[str, Pace] = Field({})
     kinds: dict[str, Pace] = Field({})
 
-    def time_ratio(self, plan: RunPlan) -> float:
+    def find_time_ratio(self, plan: RunPlan) -> float:
         """Return the ratio of actual to estimated time of a run; 1 without earlier runs."""
-        return _first_ratio((pace.took_s, pace.estimated_s) for pace in self._nearest(plan))
+        return _find_ratio((pace.took_s, pace.estimated_s) for pace in self._list_nearest(plan))
 
-    def disk_ratio(self, plan: RunPlan) -> float:
+    def find_disk_ratio(self, plan: RunPlan) -> float:
         """Return the ratio of actual to estimated disk of a run; 1 without earlier runs."""
-        return _first_ratio((pace.kept_bytes, pace.estimated_bytes) for pace in self._nearest(plan))
+        return _find_ratio(
+            (pace.kept_bytes, pace.estimated_bytes) for pace in self._list_nearest(plan)
+        )
 
-    def _nearest(self, plan: RunPlan) -> Iterator[Pace]:
+    def _list_nearest(self, plan: RunPlan) -> Iterator[Pace]:
         """Yield the paces of the run's experiment, of its class, and of all classes together."""
-        yield self.experiments.get(_experiment_name(plan), Pace())
+        yield self.experiments.get(_name_experiment(plan), Pace())
         yield self.kinds.get(classify_run(plan), Pace())
         yield Pace(
             **{
@@ -78,12 +80,12 @@ class Paces(Contract):
         )
 
 
-def _first_ratio(pairs: Iterable[tuple[float, float]]) -> float:
+def _find_ratio(pairs: Iterable[tuple[float, float]]) -> float:
     """Return the first ratio of actual to estimated that is defined, or 1."""
     return next((actual / estimated for actual, estimated in pairs if actual > 0 < estimated), 1.0)
 
 
-def _experiment_name(plan: RunPlan) -> str:
+def _name_experiment(plan: RunPlan) -> str:
     """Return the name of a run's experiment with its variant, whose runs can differ in duration."""
     name, variant = plan.experiment.name, plan.experiment.variant
     return name if variant is None else f"{name}:{variant}"
@@ -138,7 +140,7 @@ def _read_processor_seconds() -> tuple[float, float, float]:
 def read_paces() -> Paces:
     """Return the stored paces; empty paces if the file is missing or damaged."""
     try:
-        return Paces.read(_pace_file())
+        return Paces.read(_find_pace_file())
     except InputError:
         return Paces()
 
@@ -153,7 +155,7 @@ def record_pace(plan: RunPlan, campaign: Pace) -> None:
         campaign: estimates by the formula alone, and the actual values without the share of other
             programs
     """
-    paces, name, kind = read_paces(), _experiment_name(plan), classify_run(plan)
+    paces, name, kind = read_paces(), _name_experiment(plan), classify_run(plan)
     if campaign == Pace():
         return
     # The experiment of this campaign becomes the last; the oldest ones are removed.
@@ -162,9 +164,9 @@ def record_pace(plan: RunPlan, campaign: Pace) -> None:
     experiments[name] = paces.experiments.get(name, Pace()).merge(campaign)
     kinds = paces.kinds | {kind: paces.kinds.get(kind, Pace()).merge(campaign)}
     with suppress(OSError):
-        _pace_file().parent.mkdir(parents=True, exist_ok=True)
-        Paces(experiments=experiments, kinds=kinds).write(_pace_file())
+        _find_pace_file().parent.mkdir(parents=True, exist_ok=True)
+        Paces(experiments=experiments, kinds=kinds).write(_find_pace_file())
 
 
-def _pace_file() -> Path:
+def _find_pace_file() -> Path:
     return user_cache("pace.json")

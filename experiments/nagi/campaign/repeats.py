@@ -51,7 +51,7 @@ def add_repeats(selection: Selection, runs: Path) -> Selection:
     plans = []
     for point, point_plans in zip(selection.points, selection.group_by_point(), strict=True):
         # An added repeat may have a result already, from before the campaign was interrupted.
-        while (target := _target_count(point_plans, runs, until)) > len(point_plans):
+        while (target := _choose_target(point_plans, runs, until)) > len(point_plans):
             added = plan_runs(
                 point, selection.variant, range(len(point_plans), target), switch=selection.switch
             )
@@ -105,7 +105,7 @@ def choose_run_count(values: list[float], runs: int, until: Until) -> int:
     return min(runs + max(1, min(missing, runs)), until.at_most)
 
 
-def _target_count(plans: list[RunPlan], runs: Path, until: Until) -> int:
+def _choose_target(plans: list[RunPlan], runs: Path, until: Until) -> int:
     """Return the number of runs that a point should have; unchanged while some have not ended."""
     if any(read_verdict(runs, plan.run_id) is None for plan in plans):
         return len(plans)

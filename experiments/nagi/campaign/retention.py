@@ -29,7 +29,7 @@ def retain(run: Path, keep: Keep) -> None:
         return
     plan = RunPlan.read(run / "plan.json")
     manifest = Manifest.read(run / "manifest.json")
-    captures = _captures_to_keep(plan, keep)
+    captures = _select_captures(plan, keep)
     for capture in plan.captures:
         if capture.file not in captures:
             manifest = _remove(run, manifest, capture.file)
@@ -49,7 +49,7 @@ def retain(run: Path, keep: Keep) -> None:
         metrics.model_copy(update={"files": fates}).write(run / "metrics.json")
 
 
-def _captures_to_keep(plan: RunPlan, keep: Keep) -> set[str]:
+def _select_captures(plan: RunPlan, keep: Keep) -> set[str]:
     """Return the captures to keep. A capture of a sender and of a receiver counts as both."""
     files = set()
     for flow in plan.flows:

@@ -22,7 +22,7 @@ from nagi.campaign.selection import Selection
 from nagi.labs.errors import Gone, LabError, Unfit
 from nagi.labs.lab import BETWEEN_RUNS_S, Lab, Labs
 from nagi.labs.shape import Shape
-from nagi.labs.virtual import console_path
+from nagi.labs.virtual import make_console_path
 from nagi.verdict.certificate import is_late
 
 _MAX_FAILED_LABS = 3
@@ -150,7 +150,7 @@ class Runner:
             shapes: dict[tuple[Shape, int], list[RunPlan]] = {}
             for plan in pending:
                 # Parallel runs can disturb each other, so a repeated run has the machine alone.
-                is_repeated = self._status(plan) == "invalid" or plan.run_id in self._late_now
+                is_repeated = self._read_status(plan) == "invalid" or plan.run_id in self._late_now
                 jobs = 1 if is_repeated else self._jobs
                 shape = Shape.from_plan(plan if self._one_shape else pending[0])
                 shapes.setdefault((shape, jobs), []).append(plan)
@@ -159,7 +159,7 @@ class Runner:
             for plan in pending:
                 self._note_failure(plan)
         for plan in self._plans:
-            if self._status(plan) in ("valid", "invalid"):
+            if self._read_status(plan) in ("valid", "invalid"):
                 self._analyse(self._directory.runs / plan.run_id)
 
     def _note_failure(self, plan: RunPlan) -> None:
@@ -181,12 +181,12 @@ class Runner:
             self._observer.runs_added(new_plans)
         return bool(new_plans)
 
-    def _status(self, plan: RunPlan) -> str | None:
+    def _read_status(self, plan: RunPlan) -> str | None:
         verdict = read_verdict(self._directory.runs, plan.run_id)
         return verdict.status if verdict else None
 
     def _is_pending(self, plan: RunPlan) -> bool:
-        status = self._status(plan)
+        status = self._read_status(plan)
         if status == "invalid":
             return count_invalid_attempts(self._directory.runs, plan.run_id) + 1 < self._tries
         return status is None or (status == "failed" and plan.run_id not in self._failed_now)
@@ -252,7 +252,7 @@ class Runner:
             min_duration_s = self._runs_per_batch * max(plan.timeline.end_s for plan in plans)
         batch = choose_batch(plans, lab.cells, min_duration_s)
         chosen = [plan for cell_plans in batch.values() for plan in cell_plans]
-        self._observer.batch_starting(batch, lab.lead_s() if lab.in_real_time else None)
+        self._observer.batch_starting(batch, lab.estimate_lead_s() if lab.in_real_time else None)
         unfinished = list(chosen)
         lab_error = None
         reasons: dict[str, str] = {}
@@ -277,7 +277,7 @@ class Runner:
             for plan in failed_plans:
                 pending_ids.discard(plan.run_id)
                 reason_of_run = reasons.get(plan.run_id, reason)
-                console = console_path(self._directory.records, plan)
+                console = make_console_path(self._directory.records, plan)
                 verdict = record_failure(self._directory.runs, plan, reason_of_run, console)
                 self._observer.run_over(plan, verdict)
         if lab_error is None:

@@ -117,8 +117,8 @@ def select_runs(
         if selected[0].experiment.until is not None:
             problem = f"--only {REPEAT}=...: the experiment's `until` decides how many there are"
             raise refuse(problem, "choose points, or remove `until`")
-        _require_known(REPEAT, repeats, sorted({_repeat_number(plan) for plan in plans}, key=int))
-        plans = [plan for plan in plans if _repeat_number(plan) in repeats]
+        _require_known(REPEAT, repeats, sorted({_format_repeat(plan) for plan in plans}, key=int))
+        plans = [plan for plan in plans if _format_repeat(plan) in repeats]
     availabilities = {
         name: available(scheme) for name, scheme in sorted(find_schemes(selected).items())
     }
@@ -148,7 +148,7 @@ def _require_known(axis: str, values: list[str], valid: list[str]) -> None:
             raise refuse(problem, choices(value, valid, "values"))
 
 
-def _repeat_number(plan: RunPlan) -> str:
+def _format_repeat(plan: RunPlan) -> str:
     """Return the number of a run's repeat, counted from 1."""
     return str(plan.repeat + 1)
 

@@ -83,13 +83,13 @@ class CampaignStatus:
 
     def find_end_times(self) -> tuple[datetime, datetime] | None:
         """Return when the first and the last run ended, by the times of their verdicts, or None."""
-        stamps = list(self._stamps())
+        stamps = list(self._read_end_times())
         if not stamps:
             return None
         first, last = min(stamps), max(stamps)
         return datetime.fromtimestamp(first).astimezone(), datetime.fromtimestamp(last).astimezone()
 
-    def _stamps(self) -> Iterator[float]:
+    def _read_end_times(self) -> Iterator[float]:
         """Yield when each run ended, in seconds since the epoch."""
         for status in self.runs:
             try:

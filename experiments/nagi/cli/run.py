@@ -298,7 +298,7 @@ class _Launch:
         kept = count_bytes(self.directory.runs / plan.run_id for plan in made)
         first = selection.plans[0]  # all are of one kind
         lesson = pace.Pace(
-            estimated_s=estimated_s / self._paces.time_ratio(first),
+            estimated_s=estimated_s / self._paces.find_time_ratio(first),
             took_s=took_s * share,
             estimated_bytes=estimated,
             kept_bytes=kept,

@@ -73,11 +73,11 @@ def _make_security(address: str) -> Security:
     scheme, _ = parse_address(address)
     if scheme not in backends or scheme == "inproc":
         supported = [name for name in ("tcp", "tls", "ws", "wss") if name in backends]
-        what = f"--dask {excerpt(address)}: {excerpt(scheme)} is no protocol of schedulers"
-        raise refuse(what, choices(scheme, supported))
+        problem = f"--dask {excerpt(address)}: {excerpt(scheme)} is no protocol of schedulers"
+        raise refuse(problem, choices(scheme, supported))
     try:
         security = Security()
-        if scheme in ("tls", "wss") and _connection_arguments(security)["ssl_context"] is None:
+        if scheme in ("tls", "wss") and _get_connection_arguments(security)["ssl_context"] is None:
             raise refuse(
                 f"--dask {excerpt(address)}: Dask has no certificates for TLS",
                 "set distributed.comm.tls.ca-file, client.cert and client.key in Dask's "
@@ -92,10 +92,10 @@ def _make_security(address: str) -> Security:
     return security
 
 
-def _connection_arguments(security: Security) -> dict[str, Any]:
+def _get_connection_arguments(security: Security) -> dict[str, Any]:
     return dict(security.get_connection_args("client"))
 
 
 async def _greet(address: str, security: Security) -> None:
-    comm = await connect(address, timeout=_TIMEOUT_S, **_connection_arguments(security))
+    comm = await connect(address, timeout=_TIMEOUT_S, **_get_connection_arguments(security))
     await comm.close()

@@ -100,7 +100,7 @@ def _hash_sources() -> str:
     """Return one checksum of nagi's Python packages and of the switches' pipeline."""
     checksum = hashlib.sha256()
     for package in _PACKAGES:
-        for root in _package_directories(package):
+        for root in _find_package_directories(package):
             for file in sorted(root.rglob("*.py")):
                 name = file.relative_to(root)
                 if name.parts[0] not in ("data", "tests"):
@@ -109,7 +109,7 @@ def _hash_sources() -> str:
     return checksum.hexdigest()
 
 
-def _package_directories(package: str) -> list[Path]:
+def _find_package_directories(package: str) -> list[Path]:
     spec = find_spec(package)
     assert spec is not None and spec.submodule_search_locations is not None
     return [Path(each) for each in spec.submodule_search_locations]

@@ -41,9 +41,9 @@ def collect_guest_files(plans: list[RunPlan]) -> GuestFiles:
 
 def _list_library() -> list[Path]:
     """Return the library of guests. Raises InputError if a part is missing."""
-    directory = guest_kernel.kernel_directory()
+    directory = guest_kernel.find_kernel_directory()
     files = [file for pattern in ("linux", "*.ko") for file in directory.glob(pattern)]
-    return [*files, guest_kernel.preloaded_library(), guest.require_filter()]
+    return [*files, guest_kernel.find_preloaded_library(), guest.require_filter()]
 
 
 class ClusterLab:
@@ -66,11 +66,13 @@ class ClusterLab:
     def prepare(self, plans: list[RunPlan]) -> None:
         """Do nothing: workers were examined when they were registered."""
 
-    def lead_s(self) -> float:
+    def estimate_lead_s(self) -> float:
         return 0.0
 
     def run_batch(self, plans: dict[str, list[RunPlan]]) -> dict[str, str]:
-        batch_tasks = [self._task(plan) for cell_plans in plans.values() for plan in cell_plans]
+        batch_tasks = [
+            self._make_task(plan) for cell_plans in plans.values() for plan in cell_plans
+        ]
         reasons = {}
         for result in self._cluster.run_tasks(batch_tasks):
             if result.error:
@@ -79,7 +81,7 @@ class ClusterLab:
                 unpack(result.archive, self._records / WHOLE / result.task.run_id)
         return reasons
 
-    def _task(self, plan: RunPlan) -> Task:
+    def _make_task(self, plan: RunPlan) -> Task:
         modules = {
             name: hash_files([file])
             for name, file in guest_modules.build_user_modules(plan).items()

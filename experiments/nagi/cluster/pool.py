@@ -124,7 +124,7 @@ class Cluster:
             if waited_s > limit_s:
                 raise refuse(
                     f"no worker has come to {self.address} in {limit_s:.0f} s",
-                    f"start one: {_worker_command(self.address)}; {longer}",
+                    f"start one: {_make_worker_command(self.address)}; {longer}",
                 )
             if not is_notified and (not new or waited_s > _ANSWERED_TIMEOUT_S):
                 missing = "an answer of workers" if new else "workers"
@@ -159,7 +159,7 @@ class Cluster:
                 elif time.monotonic() - last_ready_s > self._timeout_s:
                     raise Gone(
                         f"{self.address} has had no worker that can be used for "
-                        f"{self._timeout_s:.0f} s; start one: {_worker_command(self.address)}"
+                        f"{self._timeout_s:.0f} s; start one: {_make_worker_command(self.address)}"
                     )
         finally:
             self._scheduler.drop_all()
@@ -207,5 +207,5 @@ def _read_timeout_s() -> float:
         ) from None
 
 
-def _worker_command(address: str) -> str:
+def _make_worker_command(address: str) -> str:
     return f"`dask worker {address} --nthreads 1 --dashboard-address 127.0.0.1:0`"

@@ -64,7 +64,7 @@ class SchedulerClient:
 
     def publish(self, key: str, archive: bytes) -> None:
         """Store an archive at the scheduler, from where workers fetch it. Raises Gone."""
-        variable = Variable(tasks.variable_name(key), client=self._client)
+        variable = Variable(tasks.make_variable_name(key), client=self._client)
         self.ask(lambda: variable.set(archive))
 
     def submit(

@@ -36,7 +36,7 @@ _FETCH_TIMEOUT_S = 60
 Outcome = tuple[bytes, str]
 
 
-def variable_name(key: str) -> str:
+def make_variable_name(key: str) -> str:
     """Return the name of the scheduler's variable that stores a set of files."""
     return f"nagi-{key}"
 
@@ -77,7 +77,7 @@ def prepare(sets: list[Sums], plan: str) -> str:
     for sums in sets:
         ensure_files(sums, _fetch_files)
     run_plan = RunPlan.model_validate_json(plan)
-    with scratch(_worker_directory()) as directory, _reserve_processor() as processor:
+    with scratch(_find_worker_directory()) as directory, _reserve_processor() as processor:
         lab = VirtualLab(
             Shape.from_plan(run_plan),
             1,
@@ -104,7 +104,7 @@ def run(plan: str, build: str, keep: str, library: Sums, modules: dict[str, Sums
         modules: the checksums of the modules of users' own schemes, by congestion control
     """
     interrupted = _make_cancel_check(get_worker())
-    with scratch(_worker_directory()) as directory, _reserve_processor() as processor:
+    with scratch(_find_worker_directory()) as directory, _reserve_processor() as processor:
         run_or_reason = run_one(
             RunPlan.model_validate_json(plan),
             Build.model_validate_json(build),
@@ -126,7 +126,7 @@ def analyse(archive: bytes) -> Outcome:
     Args:
         archive: the run directory, as `content.pack()` packs it
     """
-    with scratch(_worker_directory()) as directory:
+    with scratch(_find_worker_directory()) as directory:
         run = directory / "run"
         unpack(archive, run)
         try:
@@ -148,11 +148,13 @@ def _make_parts(library: Sums, own: dict[str, Sums], processor: int) -> GuestPar
 
 def _fetch_files(key: str) -> bytes:
     """Return the archive that the client has stored at the scheduler under a key."""
-    archive: Any = Variable(variable_name(key), client=get_client()).get(timeout=_FETCH_TIMEOUT_S)
+    archive: Any = Variable(make_variable_name(key), client=get_client()).get(
+        timeout=_FETCH_TIMEOUT_S
+    )
     return bytes(archive)
 
 
-def _worker_directory() -> Path:
+def _find_worker_directory() -> Path:
     """Return the directory for files of this worker."""
     return Path(get_worker().local_directory)
 
@@ -162,7 +164,7 @@ def _unpack_agent() -> Path:
     """Return the directory of the agent, which is unpacked once per process."""
     cleanup = ExitStack()
     atexit.register(cleanup.close)
-    return unpack_agent(cleanup.enter_context(scratch(_worker_directory())))
+    return unpack_agent(cleanup.enter_context(scratch(_find_worker_directory())))
 
 
 def _make_cancel_check(worker: Worker) -> Callable[[], bool]:

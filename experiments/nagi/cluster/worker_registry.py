@@ -126,8 +126,8 @@ class WorkerRegistry:
             ) from None
         parts = {name: self._installation.parts[name] for name in scheduler.parts}
         if differences := list_differences(parts, scheduler.parts):
-            what = f"the scheduler at {address} has another build: {', '.join(differences)}"
-            raise refuse(what, cure)
+            problem = f"the scheduler at {address} has another build: {', '.join(differences)}"
+            raise refuse(problem, cure)
 
     def _inquire(
         self,

@@ -56,7 +56,7 @@ class Playbooks:
         added = directory / "inventory.yml"
         added.write_text(to_yaml(inventory))
         self._home = directory / "home"
-        kill_workers(_home_mark(self._home))  # workers of an earlier process that was killed
+        kill_workers(_make_home_mark(self._home))  # workers of an earlier process that was killed
         self._inventories = [
             str(path.absolute()) for path in (user_inventory, added) if path is not None
         ]
@@ -91,7 +91,7 @@ class Playbooks:
             kind, data = event.get("event"), event.get("event_data", {})
             if kind == "runner_on_ok":
                 results.setdefault(data["task"], {})[data["host"]] = data.get("res", {})
-                self.windows[data["task"], data["host"]] = _task_window(data)
+                self.windows[data["task"], data["host"]] = _read_task_window(data)
             elif kind in ("runner_on_failed", "runner_on_unreachable") and not data.get(
                 "ignore_errors"
             ):
@@ -107,7 +107,7 @@ class Playbooks:
 
         variables_file = self._directory / "variables.yml"
         variables_file.write_text(to_yaml(variables))
-        with kill_workers_on_exit(_home_mark(self._home)):
+        with kill_workers_on_exit(_make_home_mark(self._home)):
             runner = ansible_runner.run(
                 private_data_dir=str(self._directory),
                 project_dir=str(paths.COLLECTION),
@@ -153,7 +153,7 @@ class Playbooks:
         return results
 
 
-def _home_mark(home: Path) -> str:
+def _make_home_mark(home: Path) -> str:
     """Return the mark of kill_workers() for Ansible's processes."""
     return f"ANSIBLE_HOME={home}"
 
@@ -190,7 +190,7 @@ def kill_workers(mark: str) -> None:
         time.sleep(0.02)
 
 
-def _task_window(data: dict[str, Any]) -> Window:
+def _read_task_window(data: dict[str, Any]) -> Window:
     """Return when a task was executed, from an event of ansible-runner, whose times are UTC."""
     begin, end = (
         datetime.fromisoformat(data[key]).replace(tzinfo=UTC).timestamp()

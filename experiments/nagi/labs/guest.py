@@ -83,7 +83,7 @@ class Guest:
         memory_mib: int = MEMORY_MIB,
     ) -> None:
         self._own = own
-        shown = {LIBRARY: guest_kernel.kernel_directory(), **programs}
+        shown = {LIBRARY: guest_kernel.find_kernel_directory(), **programs}
         self._sandbox = Sandbox(shown[LIBRARY] / FILTER, {OWN: own}, shown)
         self._processor = processor  # a guest executes one thread at a time
         self._environment = {
@@ -215,7 +215,7 @@ def require_guest_support(free_mib: int | None = None) -> None:
 
 def require_filter() -> Path:
     """Return the file with the seccomp filter of guests. Raises InputError if it does not exist."""
-    file = guest_kernel.kernel_directory() / FILTER
+    file = guest_kernel.find_kernel_directory() / FILTER
     if not file.exists():
         raise refuse(
             f"the virtual lab's sandbox has no filter {file}",

@@ -63,14 +63,14 @@ def _load_builder() -> _Builder:
     return cast(_Builder, paths.module_at(paths.GUEST / "kernel.py"))
 
 
-def kernel_directory() -> Path:
+def find_kernel_directory() -> Path:
     """Return the directory in which kernel and modules are installed."""
     return paths.prefix() / "lib" / "nagi" / "guest"
 
 
-def preloaded_library() -> Path:
+def find_preloaded_library() -> Path:
     """Return the library that is preloaded into the kernel."""
-    return kernel_directory() / PRELOADED
+    return find_kernel_directory() / PRELOADED
 
 
 def set_up(tree: Path | None, mirror: str | None) -> str:
@@ -88,7 +88,7 @@ def set_up(tree: Path | None, mirror: str | None) -> str:
     """
     builder = _load_builder()
     try:
-        return builder.set_up(kernel_directory(), tree, mirror)
+        return builder.set_up(find_kernel_directory(), tree, mirror)
     except builder.Refused as error:
         raise refuse(error.what, error.cure, file=error.file) from None
 
@@ -96,7 +96,7 @@ def set_up(tree: Path | None, mirror: str | None) -> str:
 def read_installed() -> GuestKernel | None:
     """Return the kernel that is installed, or None."""
     try:
-        return GuestKernel.read(kernel_directory() / _load_builder().FILE)
+        return GuestKernel.read(find_kernel_directory() / _load_builder().FILE)
     except InputError:
         return None
 
@@ -114,9 +114,9 @@ def require_installed() -> GuestKernel:
             "the virtual lab's guest kernel was built with another configuration than this nagi's",
             "build it again: `nagi setup virtual-lab`",
         )
-    if not preloaded_library().exists():
+    if not find_preloaded_library().exists():
         raise refuse(
-            f"the virtual lab's guest kernel has no {preloaded_library()}",
+            f"the virtual lab's guest kernel has no {find_preloaded_library()}",
             "build it: `make setup`, or install nagi again",
         )
     return kernel
@@ -160,7 +160,7 @@ def build_user_module(object_file: Path, source: Path) -> Path:
         process = compile_in_sandbox(
             command,
             writable={_MODULES: Path(scratch)},
-            readable={path: path for path in (kernel_build, _kernel_sources(kernel_build))},
+            readable={path: path for path in (kernel_build, _find_kernel_sources(kernel_build))},
         )
         if process.returncode != 0:
             raise InputError(*problems_in(process.stdout, source))
@@ -171,6 +171,6 @@ def build_user_module(object_file: Path, source: Path) -> Path:
     return module
 
 
-def _kernel_sources(kernel_build: Path) -> Path:
+def _find_kernel_sources(kernel_build: Path) -> Path:
     """Return the directory of the kernel's sources, to which the build directory has a link."""
     return (kernel_build / "source").resolve()

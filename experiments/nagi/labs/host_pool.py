@@ -143,7 +143,7 @@ class HostPool:
             if shape is None or host.node in (*shape.nodes, EMULATOR)
         ]
 
-    def _home(self, host: LabHost) -> str:
+    def _find_home(self, host: LabHost) -> str:
         return f"{host.spool}/{self.token}"
 
     def _make_placement(
@@ -173,17 +173,17 @@ class HostPool:
             cell=host.cell,
             node=host.node,
             interfaces=interfaces,
-            spool=f"{self._home(host)}/runs",
+            spool=f"{self._find_home(host)}/runs",
             state=host.state,
             user=host.user,
-            nagi_link=host.nagi_link or f"{host.programs or self._home(host)}/nagi-link",
+            nagi_link=host.nagi_link or f"{host.programs or self._find_home(host)}/nagi-link",
             # It comes with GNU Radio, and is not shipped.
             nagi_sdr=host.nagi_sdr or "nagi-sdr",
             nagi_fpga=host.nagi_fpga or "nagi-fpga",
             fpga_images=host.fpga_images or FPGA_IMAGES,
             token=self.token,
             switch=SwitchPrograms(
-                host.nagi_switch or f"{host.programs or self._home(host)}/nagi-switch"
+                host.nagi_switch or f"{host.programs or self._find_home(host)}/nagi-switch"
             )
             if host.nagi_switch or host.node in shape.switches
             else None,
@@ -207,7 +207,7 @@ class HostPool:
                     continue
                 placement = placements[host.name]
                 host_variables: dict[str, object] = {
-                    "nagi_home": self._home(host),
+                    "nagi_home": self._find_home(host),
                     "nagi_spool": placement.spool,
                     "nagi_link_executable": placement.nagi_link,
                     "nagi_journal": f"{host.state}/interfaces.json",
@@ -340,11 +340,11 @@ def make_token(directory: Path) -> str:
 def _make_mac_lookup(cell: Cell, inspections: dict[str, Inspection]) -> Callable[[str, str], str]:
     """Return a function that returns the MAC address of a node's interface on a link."""
 
-    def mac(node: str, link: str) -> str:
+    def find_mac(node: str, link: str) -> str:
         host = cell.hosts[node]
         return inspections[host.name].interfaces[host.links[link]].mac
 
-    return mac
+    return find_mac
 
 
 def _list_shipped_programs(host: LabHost, placement: HostPlacement) -> dict[str, object]:

@@ -28,7 +28,7 @@ _EXAMPLE_HEAD = """\
 """
 
 
-def host_name(cell: str, node: str) -> str:
+def make_host_name(cell: str, node: str) -> str:
     """Return the name of a node's host, for Ansible and for the namespace."""
     return f"{cell}_{node}"
 
@@ -67,12 +67,12 @@ def make_netns_placements(
     """
     return [
         HostPlacement(
-            host=host_name(cell, node),
+            host=make_host_name(cell, node),
             cell=cell,
             node=node,
             interfaces=list_interface_names(shape, node),
-            spool=str(spools / host_name(cell, node)),
-            state=str(directory / "state" / host_name(cell, node)),
+            spool=str(spools / make_host_name(cell, node)),
+            state=str(directory / "state" / make_host_name(cell, node)),
             user="nobody",
             nagi_link=str(nagi_link),
             nagi_sdr=None if nagi_sdr is None else str(nagi_sdr),
@@ -114,7 +114,7 @@ def make_netns_inventory(
         }
         groups.setdefault(placement.cell, {"hosts": {}})["hosts"][placement.host] = variables
     for cell in groups:
-        commands += _veth_commands(shape, cell)
+        commands += _make_veth_commands(shape, cell)
     return {
         "all": {
             "vars": {
@@ -140,11 +140,11 @@ def make_netns_inventory(
     }
 
 
-def _veth_commands(shape: Shape, cell: str) -> list[str]:
+def _make_veth_commands(shape: Shape, cell: str) -> list[str]:
     """Return the ip(8) commands that make the veth pairs of a cell."""
     return [
-        f"link add name {end.link} netns {host_name(cell, end.node)} address {end.mac} type veth "
-        f"peer name {peer} netns {host_name(cell, EMULATOR)}"
+        f"link add name {end.link} netns {make_host_name(cell, end.node)} address {end.mac} "
+        f"type veth peer name {peer} netns {make_host_name(cell, EMULATOR)}"
         for end, peer in list_veth_pairs(shape)
     ]
 

@@ -147,7 +147,7 @@ class Lab(Protocol):
             LabError: the lab failed; the records that could be fetched are in the records directory
         """
 
-    def lead_s(self) -> float:
+    def estimate_lead_s(self) -> float:
         """Return the seconds between the start of a batch and its first run."""
 
 
@@ -219,7 +219,7 @@ class Batches:
     def cells(self) -> list[str]:
         return list(dict.fromkeys(placement.cell for placement in self.placements))
 
-    def lead_s(self) -> float:
+    def estimate_lead_s(self) -> float:
         """Return the seconds between the start of a batch and its first run.
 
         The time is longer on machines that took long to check all agents.
@@ -302,7 +302,7 @@ class Batches:
             playbook,
             nagi_batches=str(self._directory),
             nagi_collected=str(self._records),
-            nagi_lead_s=self.lead_s(),
+            nagi_lead_s=self.estimate_lead_s(),
             **options,
         )
 

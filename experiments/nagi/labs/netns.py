@@ -93,8 +93,8 @@ class NetnsLab:
         self.batches.run_batch(plans)
         return {}
 
-    def lead_s(self) -> float:
-        return self.batches.lead_s()
+    def estimate_lead_s(self) -> float:
+        return self.batches.estimate_lead_s()
 
 
 class NetnsLabs(LocalLabs):

@@ -100,7 +100,7 @@ def format_command(command: list[str]) -> str:
 
     It has the path of the program if the shell would find another program or none.
     """
-    own_program = _program_path(command[0])
+    own_program = _find_program(command[0])
     executable = shutil.which(command[0])
     program = (
         command[0]
@@ -110,7 +110,7 @@ def format_command(command: list[str]) -> str:
     return shlex.join([program, *command[1:]])
 
 
-def _program_path(program: str) -> Path:
+def _find_program(program: str) -> Path:
     """Return the path of a program of this Python environment."""
     return Path(sys.prefix) / "bin" / program
 
@@ -137,7 +137,7 @@ def run_playbook(
     record = scratch / "outcomes.jsonl"
     with kill_workers_on_exit(f"{_OUTCOMES}={record}"):
         process = subprocess.Popen(
-            [_program_path(command[0]), *command[1:]], env=_make_environment(record), stdout=output
+            [_find_program(command[0]), *command[1:]], env=_make_environment(record), stdout=output
         )
         status = _wait(process, interrupted)
     if interrupted():

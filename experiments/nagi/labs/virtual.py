@@ -42,8 +42,8 @@ from nagi.labs.guest_modules import build_user_modules
 from nagi.labs.guest_programs import list_visible_programs
 from nagi.labs.inventory import (
     describe_interfaces,
-    host_name,
     list_veth_pairs,
+    make_host_name,
     make_netns_placements,
 )
 from nagi.labs.lab import LocalLabs, SwitchPrograms, make_agent, schedule
@@ -67,7 +67,7 @@ class GuestTimeLimit(NamedTuple):
     minimum_s: float = 120.0
     per_virtual_second_s: float = 20.0
 
-    def seconds_for(self, plan: RunPlan) -> float:
+    def compute_seconds(self, plan: RunPlan) -> float:
         """Return the limit of a run, in seconds."""
         return self.minimum_s + self.per_virtual_second_s * plan.timeline.end_s
 
@@ -92,7 +92,9 @@ class GuestParts:
     @classmethod
     def from_this_machine(cls) -> GuestParts:
         """Return the parts that are installed on this machine."""
-        return cls(guest_kernel.kernel_directory(), build_user_modules, guest.list_processors())
+        return cls(
+            guest_kernel.find_kernel_directory(), build_user_modules, guest.list_processors()
+        )
 
 
 class VirtualLab:
@@ -126,7 +128,7 @@ class VirtualLab:
     def cells(self) -> list[str]:
         return list(self._processors)
 
-    def lead_s(self) -> float:
+    def estimate_lead_s(self) -> float:
         return 0.0
 
     def prepare(self, plans: list[RunPlan]) -> None:
@@ -167,16 +169,16 @@ class VirtualLab:
         """Execute a run in `cell`. Return why records are missing, or None."""
         directory = self._make_directory(plan.run_id)
         job = self._make_job("run", [plan])
-        limit_s = self._limit.seconds_for(plan)
+        limit_s = self._limit.compute_seconds(plan)
         modules = self._parts.own_modules(plan)
         module_directories = {
-            _user_module_directory(name): module.parent for name, module in modules.items()
+            _locate_user_module(name): module.parent for name, module in modules.items()
         }
         error = self._boot(directory, job, plan.seed, cell, limit_s, module_directories)
         for node in job.nodes:
-            records = directory / _SPOOL / host_name(_INSIDE, node) / plan.run_id
+            records = directory / _SPOOL / make_host_name(_INSIDE, node) / plan.run_id
             if records.exists():
-                target = self._records / host_name(cell, node) / plan.run_id
+                target = self._records / make_host_name(cell, node) / plan.run_id
                 shutil.rmtree(target, ignore_errors=True)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 records.chmod(0o755)
@@ -184,7 +186,7 @@ class VirtualLab:
         if error is None:
             error = _read_problems(directory) or None
         else:
-            _keep_console(directory, console_path(self._records, plan))
+            _keep_console(directory, make_console_path(self._records, plan))
         shutil.rmtree(directory, ignore_errors=True)
         return error
 
@@ -231,14 +233,14 @@ class VirtualLab:
         # All nodes have the same plans.
         plans = [run.plan for run in next(iter(job.nodes.values())).batch.runs]
         for node in job.nodes:
-            (directory / _SPOOL / host_name(_INSIDE, node)).mkdir(parents=True)
+            (directory / _SPOOL / make_host_name(_INSIDE, node)).mkdir(parents=True)
         programs = {
             guest.LIBRARY: self._parts.library,
             guest.AGENT: self._agent,
             guest.NAGI_LINK: paths.executable("nagi-link"),
             **modules,
             **list_visible_programs(plans),
-            **{path_in_guest(file): file.source for plan in plans for file in plan.files()},
+            **{make_guest_path(file): file.source for plan in plans for file in plan.files()},
         }
         if self._shape.switches:
             programs[guest.NAGI_SWITCH] = paths.executable("nagi-switch")
@@ -271,7 +273,7 @@ class VirtualLab:
         update = {
             "virtual": True,
             "files": {
-                file.key: str(path_in_guest(file)) for plan in plans for file in plan.files()
+                file.key: str(make_guest_path(file)) for plan in plans for file in plan.files()
             },
         }
         placements = make_netns_placements(
@@ -321,7 +323,7 @@ class VirtualLab:
         return [
             GuestModule(
                 file=str(
-                    (_user_module_directory(name) if name in user_modules else guest.LIBRARY)
+                    (_locate_user_module(name) if name in user_modules else guest.LIBRARY)
                     / f"{name}.ko"
                 ),
                 parameters=scheme_object.parameters,
@@ -378,7 +380,7 @@ def _estimate_memory_mib(plans: list[RunPlan]) -> int:
     return guest.estimate_memory_mib(max((len(plan.nodes) for plan in plans), default=0))
 
 
-def console_path(records: Path, plan: RunPlan) -> Path:
+def make_console_path(records: Path, plan: RunPlan) -> Path:
     """Return the file that keeps the console of a run whose guest failed."""
     return records / "consoles" / f"{plan.run_id}.log"
 
@@ -400,12 +402,12 @@ def _read_problems(directory: Path) -> str:
     return "; ".join(dict.fromkeys(messages))
 
 
-def _user_module_directory(name: str) -> Path:
+def _locate_user_module(name: str) -> Path:
     """Return the directory in which a guest sees the module of a user's scheme."""
     return guest.LIBRARY.parent / "schemes" / name
 
 
-def path_in_guest(file: CommandFile) -> Path:
+def make_guest_path(file: CommandFile) -> Path:
     """Return the path of a command's file in a guest."""
     return guest.INSIDE / "files" / file.sha256[:16] / file.name
 
