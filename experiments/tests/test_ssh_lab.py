@@ -95,7 +95,7 @@ def test_cells_share_a_campaign_and_are_as_before_when_it_is_over():
         said = run(hosts, out)
         assert "setting up the physical lab for 2 runs side by side" in said
         assert "4 runs: 4 valid" in said
-        assert "s a run for orchestration" in said
+        assert "s per run for orchestration" in said
         manifests = [Manifest.read(path) for path in out.glob("runs/*/manifest.json")]
         assert {manifest.lab for manifest in manifests} == {"physical"}
         assert {manifest.cell for manifest in manifests} == {"bench1", "bench2"}

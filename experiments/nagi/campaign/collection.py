@@ -227,7 +227,7 @@ def collect(
 
 
 def _move_whole(whole: Path, target: Path) -> Verdict:
-    """Move a run directory that another machine made to its place, and return its verdict."""
+    """Move a run directory that another machine made to `target`, and return its verdict."""
     verdict = Verdict.read(whole / VERDICT)
     replace_run(whole, target)
     return verdict
@@ -276,7 +276,7 @@ def _collect_and_certify(
     target: Path,
     certifier: Certifier,
 ) -> Verdict:
-    """Move captures and accounts to the run directory `target`, and return the verdict."""
+    """Copy captures and accounts to the run directory `target`, and return the verdict."""
     for capture in plan.captures:
         collect_file(sources[capture.node], target, capture.file)
     monitors = [medium.monitor for medium in plan.media if medium.monitor is not None]
@@ -295,8 +295,8 @@ def _collect_and_certify(
         links = Links.read(target / LINKS)
         records = read_records(sources[EMULATOR] / _RECORDS)
         to_table(records, plan).to_parquet(target / PACKETS, index=False, compression="zstd")
-        began = nodes[EMULATOR].began_realtime_s
-        switches = collect_switches(plan, sources, began, target)
+        began_s = nodes[EMULATOR].began_realtime_s
+        switches = collect_switches(plan, sources, began_s, target)
         transmissions = collect_transmissions(plan, sources[EMULATOR], target)
         return certifier(plan, links, nodes, records, target, switches, transmissions)
     except InputError as error:

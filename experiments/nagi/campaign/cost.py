@@ -79,9 +79,9 @@ class Cost:
         if self._wall_s:
             return (
                 f"{self._virtual_s:.0f} virtual seconds in {self._wall_s:.0f} s of wall time; "
-                f"beyond that {results:.2f} s a run for certificates and metrics"
+                f"beyond that {results:.2f} s per run for certificates and metrics"
             )
         return (
-            f"beyond the timelines of {count_of(self.runs, 'run')}: {labs:.2f} s a run for "
-            f"orchestration, {results:.2f} s a run for certificates and metrics"
+            f"beyond the timelines of {count_of(self.runs, 'run')}: {labs:.2f} s per run for "
+            f"orchestration, {results:.2f} s per run for certificates and metrics"
         )

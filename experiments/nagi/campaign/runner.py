@@ -50,13 +50,26 @@ class TooNoisy(Exception):
 class Observer(Protocol):
     """Receives the events of a campaign."""
 
-    def done_before(self, plans: list[RunPlan]) -> None: ...
-    def runs_added(self, plans: list[RunPlan]) -> None: ...
-    def round_starting(self, plans: list[RunPlan]) -> None: ...
-    def lab_starting(self, lab: str, cells: int) -> None: ...
-    def lab_failed(self, why: str, given_up: list[str]) -> None: ...
-    def batch_starting(self, plans: dict[str, list[RunPlan]], lead_s: float | None) -> None: ...
-    def run_over(self, plan: RunPlan, verdict: Verdict) -> None: ...
+    def done_before(self, plans: list[RunPlan]) -> None:
+        """Receive the runs that need not be executed, before any run is."""
+
+    def runs_added(self, plans: list[RunPlan]) -> None:
+        """Receive runs that `until` has added."""
+
+    def round_starting(self, plans: list[RunPlan]) -> None:
+        """Receive the pending runs, before each round of attempts."""
+
+    def lab_starting(self, lab: str, cells: int) -> None:
+        """Receive the name and the number of cells of a lab that starts."""
+
+    def lab_failed(self, why: str, given_up: list[str]) -> None:
+        """Receive the error of a lab, and the cells that are excluded from now on."""
+
+    def batch_starting(self, plans: dict[str, list[RunPlan]], lead_s: float | None) -> None:
+        """Receive the plans of a batch by cell; `lead_s` is None in virtual time."""
+
+    def run_over(self, plan: RunPlan, verdict: Verdict) -> None:
+        """Receive a run that has ended, with its verdict."""
 
 
 class Runner:
@@ -132,7 +145,7 @@ class Runner:
             remove_collected(directory.records, directory.runs, plan)
         self._collect(self._plans)
         shutil.rmtree(directory.records, ignore_errors=True)
-        self._observer.done_before([p for p in self._plans if not self._is_pending(p)])
+        self._observer.done_before([plan for plan in self._plans if not self._is_pending(plan)])
         try:
             self._run_pending()
             while self._add_runs():
@@ -182,10 +195,12 @@ class Runner:
         return bool(new_plans)
 
     def _read_status(self, plan: RunPlan) -> str | None:
+        """Return the status of a run's verdict, or None."""
         verdict = read_verdict(self._directory.runs, plan.run_id)
         return verdict.status if verdict else None
 
     def _is_pending(self, plan: RunPlan) -> bool:
+        """Return whether a run is to be executed, or repeated by this process."""
         status = self._read_status(plan)
         if status == "invalid":
             return count_invalid_attempts(self._directory.runs, plan.run_id) + 1 < self._tries

@@ -76,6 +76,7 @@ def unpack_into(archive: bytes, target: Path) -> None:
 
 
 def _extract(archive: bytes, target: Path) -> None:
+    """Extract an archive below `target`. Raises OSError if it has more than plain files."""
     with (
         pa.input_stream(BytesIO(archive), compression="zstd") as stream,
         tarfile.open(fileobj=stream, mode="r|") as tar,

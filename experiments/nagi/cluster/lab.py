@@ -107,7 +107,7 @@ class ClusterLabs:
 
 
 def analyse(cluster: Cluster, runs: list[Path]) -> Iterator[tuple[Path, str]]:
-    """Compute the metrics of run directories anew from their captures, and write them there.
+    """Compute the metrics of run directories again from their captures, and write them there.
 
     Yields:
         each run directory when its task ends, and why it has no metrics, or an empty text

@@ -119,7 +119,7 @@ class Cluster:
                 raise refuse(
                     f"{count_of(len(new), 'worker')} of {self.address}, and no answer in "
                     f"{limit_s:.0f} s: busy with something else",
-                    f"give the same command when that is over; {longer}",
+                    f"give the same command when the workers are idle; {longer}",
                 )
             if waited_s > limit_s:
                 raise refuse(

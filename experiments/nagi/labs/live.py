@@ -108,7 +108,7 @@ class LiveLab:
         lab = PhysicalLab(
             pool, [cell], shape, survey, [], directory / "records", f"up {plan.experiment.name}"
         )
-        expires = time.time() + lease_s
+        expires_s = time.time() + lease_s
         live = Live(
             lab="physical",
             experiment=plan.experiment.name,
@@ -117,7 +117,7 @@ class LiveLab:
             nodes=_list_nodes(plan, lab.batches.placements),
             inventory=str(pool.inventory),
             cell=cell.name,
-            expires_s=expires,
+            expires_s=expires_s,
         )
         live.write(self._file)
         try:
@@ -154,12 +154,14 @@ class LiveLab:
         return Path(tempfile.mkdtemp(prefix="lab-", dir=self._state))
 
     def _read(self) -> Live | None:
+        """Return the description of the topology, or None."""
         try:
             return Live.read(self._file)
         except InputError:
             return None
 
     def _forget(self, live: Live | None) -> None:
+        """Remove the description and the files of a topology."""
         if live is not None:
             shutil.rmtree(live.directory, ignore_errors=True)
         self._file.unlink(missing_ok=True)
@@ -213,6 +215,7 @@ def _make_ssh_command(variables: dict[str, Any], host: str) -> list[str]:
 
 
 def _list_nodes(plan: RunPlan, placements: list[HostPlacement]) -> list[LiveNode]:
+    """Return the description of each node of a live topology."""
     addresses: dict[str, dict[str, str]] = {}
     for link in plan.links:
         for end in link.ends:
@@ -233,6 +236,7 @@ def _list_nodes(plan: RunPlan, placements: list[HostPlacement]) -> list[LiveNode
 
 
 def _is_alive(live: Live) -> bool:
+    """Return whether a topology exists: its keeper runs, or its lease has not ended."""
     if live.lab == "netns":
         assert live.keeper is not None
         return keeper.read_start_ticks(live.keeper) == live.keeper_started

@@ -77,7 +77,7 @@ TIME_LIMIT = GuestTimeLimit()
 
 @dataclass(frozen=True)
 class GuestParts:
-    """The files and processors that guests use, besides executables.
+    """The files and processors that guests use, in addition to executables.
 
     `library` is the directory with kernel, nagi's modules and the preloaded library. `own_modules`
     returns the modules of users' schemes that a plan needs, by name. `processors` are those that
