@@ -30,7 +30,7 @@ def identify_build(
     radios: bool = False,
     fpgas: bool = False,
 ) -> Build:
-    """Return the build that runs in a lab would have now.
+    """Return the build of the runs that a lab would execute now.
 
     The guest is a part of the build in the virtual lab. A switch program is a part if the
     experiment has switches, nagi-sdr if it has radios, nagi-fpga if it has simulated FPGAs, unless

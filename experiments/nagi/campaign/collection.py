@@ -70,7 +70,7 @@ def find_finished_cell(records: Path, runs: Path, plan: RunPlan) -> str | None:
         return WHOLE
     for emulator_records in records.glob(f"*_{EMULATOR}/{plan.run_id}"):
         cell = emulator_records.parent.name.removesuffix(f"_{EMULATOR}")
-        sources = _record_directories(records, plan, cell)
+        sources = _find_records(records, plan, cell)
         begins_s = {_read_begin_s(source / _NODE) for source in sources.values()}
         # Records of an interrupted attempt have another begin.
         if None not in begins_s and len(begins_s) == 1:
@@ -89,7 +89,7 @@ def remove_collected(records: Path, runs: Path, plan: RunPlan) -> None:
     except InputError:
         return
     for emulator_records in records.glob(f"*_{EMULATOR}/{plan.run_id}"):
-        sources = _record_directories(
+        sources = _find_records(
             records, plan, emulator_records.parent.name.removesuffix(f"_{EMULATOR}")
         )
         try:
@@ -194,7 +194,7 @@ def collect(
     """
     if cell == WHOLE:
         return _move_whole(records / WHOLE / plan.run_id, runs / plan.run_id)
-    sources = _record_directories(records, plan, cell)
+    sources = _find_records(records, plan, cell)
     partial = make_partial(runs, plan)
     nodes = {node: NodeRecord.read(source / _NODE) for node, source in sources.items()}
     samples, damage = collect_samples(plan, nodes, sources)
@@ -249,7 +249,7 @@ def record_failure(runs: Path, plan: RunPlan, reason: str, console: Path | None 
     return verdict
 
 
-def _record_directories(records: Path, plan: RunPlan, cell: str) -> dict[str, Path]:
+def _find_records(records: Path, plan: RunPlan, cell: str) -> dict[str, Path]:
     """Return the directory of each node's records of a run, by node."""
     nodes = (*(node.name for node in plan.nodes), EMULATOR)
     return {node: records / f"{cell}_{node}" / plan.run_id for node in nodes}

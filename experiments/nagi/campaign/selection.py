@@ -39,6 +39,7 @@ class Selection:
         return self.points[0].experiment
 
     def list_available(self) -> list[RunPlan]:
+        """Return the plans for which this machine lacks nothing."""
         return [plan for plan in self.plans if not self.list_missing(plan)]
 
     def group_by_point(self) -> list[list[RunPlan]]:

@@ -38,7 +38,7 @@ class TaskScheduler:
         self._lost_workers: Counter[str] = Counter()  # by run
 
     def close(self) -> None:
-        """Stop to fetch results."""
+        """Cancel the fetches of results that have not begun."""
         self._fetcher.close()
 
     def add(self, tasks: Sequence[Task]) -> None:

@@ -120,7 +120,7 @@ def read_cells(inventory: Path) -> list[Cell]:
     if not names:
         raise refuse(
             f"it has no group `{GROUP}` with a group for each testbed",
-            f"write one as {EXAMPLE} has it",
+            f"write one as in {EXAMPLE}",
             file=str(inventory),
         )
     variables = listing["_meta"]["hostvars"]
@@ -185,7 +185,7 @@ def list_inventory(inventory: Path) -> dict[str, Any]:
         reason, line = _parse_ansible_error(process.stderr or process.stdout)
         raise refuse(
             f"Ansible cannot read it: {reason}",
-            f"write it as {EXAMPLE} has it",
+            f"write it as in {EXAMPLE}",
             file=str(inventory),
             line=line,
         )
@@ -199,7 +199,7 @@ def _require_text(inventory: Path) -> None:
         inventory.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise refuse(
-            "it is not a text in UTF-8", f"write it as {EXAMPLE} has it", file=str(inventory)
+            "it is not a text in UTF-8", f"write it as in {EXAMPLE}", file=str(inventory)
         ) from None
     except OSError as error:
         raise refuse(

@@ -238,8 +238,8 @@ def require_machine(filter_: Path | None = None, free_mib: int | None = None) ->
     require_memory(NEEDED_MIB, free)
 
 
-def guest_memory_mib(nodes: int) -> int:
-    """Return the memory of a guest with `nodes` nodes, in MiB."""
+def choose_memory_mib(nodes: int) -> int:
+    """Return the memory that a guest with `nodes` nodes gets, in MiB."""
     return MEMORY_MIB + _NODE_MIB * max(0, nodes - _FEW_NODES)
 
 

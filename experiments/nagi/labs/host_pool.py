@@ -110,7 +110,7 @@ class HostPool:
         except LabError as error:
             if self.is_reserved:
                 self.notify(
-                    f"{error}; hosts that were not let go put themselves back within "
+                    f"{error}; hosts that were not released restore themselves within "
                     f"{LEASE_S / 60:.0f} minutes, or at `nagi down -i {self.inventory} --force`"
                 )
 

@@ -64,7 +64,7 @@ def _find_python_command(name: str) -> str | None:
 
 @dataclass(frozen=True)
 class HostPlacement:
-    """The host that is a node of a lab.
+    """The host that acts as a node in a lab.
 
     `interfaces` are the node's interfaces, by link. The emulator has the interfaces of both ends of
     a link, or of all stations of a medium; `macs` are the stations' MAC addresses where they differ

@@ -247,7 +247,7 @@ class VirtualLab:
         if (nagi_fpga := paths.executable("nagi-fpga")).exists():
             programs[guest.NAGI_FPGA] = nagi_fpga
         script = f"exec /usr/bin/python3 -I -S {guest.AGENT} guest {guest.OWN / _JOB}"
-        memory_mib = guest.guest_memory_mib(len(self._shape.nodes))
+        memory_mib = guest.choose_memory_mib(len(self._shape.nodes))
         booted_guest = Guest(directory, programs, script, seed, self._processors[cell], memory_mib)
         exit_ = booted_guest.run(limit_s, self._interrupted)
         if exit_.foreign:
