@@ -68,7 +68,7 @@ def test_a_medium_joins_any_number_of_nodes(inventory, tmp_path):
     shape = cell.make_shape()
     assert shape.media == ("air",)
     assert {name: nodes for name, _, nodes, _ in shape.links}["air"] == ("D", "N", "S")
-    assert [item.address for item in shape.list_interfaces("N")] == [
+    assert [interface.address for interface in shape.list_interfaces("N")] == [
         "198.19.0.2/24", "198.18.1.2/30", "198.18.2.1/30",
     ]  # fmt: skip
     assert cell.list_missing(shape) == []

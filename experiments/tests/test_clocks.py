@@ -113,8 +113,10 @@ def test_packets_of_one_way_say_nothing():
 def test_from_the_emulator_s_time_to_the_host_s_and_back():
     clock = estimate(*passages(line(-3 * MS, 20e-6), 10, 7), 10 * SECOND)
     for at in (0, 3 * SECOND, 10 * SECOND):
-        local = host_ns(clock, at)
-        assert local - ahead_ns(clock, np.array([local]))[0] == pytest.approx(at, abs=2)
+        host_time_ns = host_ns(clock, at)
+        assert host_time_ns - ahead_ns(clock, np.array([host_time_ns]))[0] == pytest.approx(
+            at, abs=2
+        )
     assert host_ns(None, 7) == 7
 
 
@@ -184,7 +186,7 @@ def checks(verdict):
 
 
 def information(verdict):
-    return {(item.name, item.subject): item.value for item in verdict.information}
+    return {(entry.name, entry.subject): entry.value for entry in verdict.information}
 
 
 def test_hosts_that_share_the_clock_are_judged_as_ever(case):

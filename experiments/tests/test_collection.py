@@ -55,9 +55,9 @@ def records(tmp_path) -> Path:
                 shutil.copy(RECORDED / capture.file, source)
     samples = pd.read_parquet(RECORDED / "tcp_info.parquet")
     for flow in PLAN.flows:
-        own_part = samples[samples["flow"] == flow.name]
+        flow_samples = samples[samples["flow"] == flow.name]
         source = records / f"cell0_{flow.sender}" / RUN
-        own_part.to_json(source / "tcp_info.jsonl", orient="records", lines=True)
+        flow_samples.to_json(source / "tcp_info.jsonl", orient="records", lines=True)
     emulator = records / "cell0_emulator" / RUN
     for name in ("links.json", "drops.pcapng"):
         shutil.copy(RECORDED / name, emulator)

@@ -27,7 +27,7 @@ def node(name: str, noise: Noise | None, boot: str = "one") -> NodeRecord:
 
 
 def causes(**values) -> list[str]:
-    return [item.cause for item in explain([node("S", QUIET.model_copy(update=values))])]
+    return [noise.cause for noise in explain([node("S", QUIET.model_copy(update=values))])]
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_one_machine_is_told_once_and_several_by_name():
     loud = QUIET.model_copy(update={"stolen": 0.2})
     assert len(explain([node("S", loud), node("D", loud)])) == 1
     result = explain([node("S", loud, "one"), node("D", QUIET, "two"), node("E", loud, "three")])
-    assert [item.description.split(":")[0] for item in result] == ["S", "E"]
-    assert not any("--lab virtual" in item.cure for item in result)
+    assert [noise.description.split(":")[0] for noise in result] == ["S", "E"]
+    assert not any("--lab virtual" in noise.cure for noise in result)
 
 
 def late_verdict(**values) -> Verdict:

@@ -98,8 +98,8 @@ def test_disk_is_learned_like_time(plan):
 
 def test_the_oldest_experiments_are_forgotten(plan, pace_file):
     for number in range(103):
-        item = plan.experiment.model_copy(update={"name": f"e{number}"})
-        record_pace(plan.model_copy(update={"experiment": item}), 10, 20)
+        experiment = plan.experiment.model_copy(update={"name": f"e{number}"})
+        record_pace(plan.model_copy(update={"experiment": experiment}), 10, 20)
     assert list(pace.read_paces().experiments) == [f"e{number}" for number in range(3, 103)]
 
 

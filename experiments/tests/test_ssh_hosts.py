@@ -115,8 +115,8 @@ def test_nothing_of_them_outlives_the_test():
     with SshHosts() as hosts:
         run_ansible(hosts, "-m", "ping", "cells")
         directory = hosts.home.parent
-        present = [pid for host in hosts.hosts for pid in hosts.processes(host)]
-        assert present and directory.exists()
+        pids = [pid for host in hosts.hosts for pid in hosts.processes(host)]
+        assert pids and directory.exists()
     assert not directory.exists()
-    assert not [pid for pid in present if Path(f"/proc/{pid}").exists()]
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
     assert {entry.name for entry in Path("/sys/class/net").iterdir()} == before
