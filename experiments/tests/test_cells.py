@@ -151,7 +151,7 @@ def test_what_makes_no_sense_is_refused_with_its_place(inventory, spoil, complai
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"\x7fELF\xff\xfe", "lab.yml: it is not a text in UTF-8; write it as /"),
+        (b"\x7fELF\xff\xfe", "lab.yml: it is not a text in UTF-8; write it as in /"),
         ("cells:\n".encode("utf-16"), "lab.yml: it is not a text in UTF-8; write it as"),
         (
             b"cells:\n  hosts:\n    a: {\n",
