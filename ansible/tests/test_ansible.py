@@ -13,7 +13,7 @@ from nagi.agent_contracts import read_offloads
 from nagi.labs.ansible_runs import Playbooks
 from nagi.labs.ansible_variables import Template, to_yaml
 from nagi.labs.errors import Interrupted, LabError
-from nagi.labs.inventory import EXAMPLE, example_text
+from nagi.labs.inventory import EXAMPLE, format_example
 from nagi_contracts.paths import COLLECTION
 from provisioning import list_inventory
 
@@ -309,5 +309,5 @@ def test_an_interrupted_play_ends_soon(playbooks, tmp_path):
 
 
 def test_the_example_inventory_is_what_a_lab_is_given():
-    assert EXAMPLE.read_text() == example_text(), "run: python -m nagi.labs.inventory"
+    assert EXAMPLE.read_text() == format_example(), "run: python -m nagi.labs.inventory"
     assert {"keeper", "lab_hosts", "cell0"} <= list_inventory(EXAMPLE).keys()

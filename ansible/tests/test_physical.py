@@ -13,7 +13,7 @@ import sys
 import time
 
 import pytest
-from nagi.labs.physical import APART
+from nagi.labs.host_pool import APART
 from nagi_contracts.paths import AGENT, P4, ROOT
 from provisioning import Provision
 

@@ -154,7 +154,7 @@ def slow_pages() -> list[Any]:
 
 
 needs_lab = pytest.mark.skipif(
-    guest_kernel.installed() is None, reason="no guest kernel: `make virtual-lab` builds it"
+    guest_kernel.read_installed() is None, reason="no guest kernel: `make virtual-lab` builds it"
 )
 
 
@@ -291,7 +291,7 @@ def test_commands_for_hosts_run_as_printed(page: str) -> None:
         clone = make_clone(hosts.home / "nagi")
         # Namespaces have no systemd of their own: they are provisioned as disk images are.
         image = {"nagi_start_services": False, "nagi_clock": "none"}
-        inventory = {"all": {"vars": image, **hosts.as_inventory()["all"]}}
+        inventory = {"all": {"vars": image, **hosts.make_inventory()["all"]}}
         (clone / "lab.yml").write_text(yaml.safe_dump(inventory))
         variables = environment(hosts.home) | {"TMPDIR": str(hosts.temporary)}
         for path in (clone, *clone.rglob("*"), hosts.home / "bin"):

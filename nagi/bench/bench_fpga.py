@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import Event, Thread
 from time import process_time
 
-from nagi.campaign.build import current_build
+from nagi.campaign.build import identify_build
 from nagi.labs import virtual
 from nagi.plan import fpga
 from nagi.plan.planner import plan_runs
@@ -69,7 +69,7 @@ class Measured:
 
 def measured(directory: Path, spec: Path) -> dict[tuple[str, int], Measured]:
     """Of each emulator and rate, in Mb/s."""
-    build = current_build(virtual.NAME, fpgas=True)
+    build = identify_build(virtual.NAME, fpgas=True)
     found = {}
     for point in read_experiment(spec, None):
         (plan,) = (each.with_ids(build.id) for each in plan_runs(point, None))

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "link-emulator" / "bench"))
 
 import numpy as np
 from bench_report import Row, machine, report, verdict
-from nagi.campaign.build import current_build
+from nagi.campaign.build import identify_build
 from nagi.labs import guest, virtual
 from nagi.plan.planner import plan_runs
 from nagi.records.packets import RECORD, write_records
@@ -90,7 +90,7 @@ report: {{x: scheme}}
 
 
 def virtual_speed(directory: Path, spec: Path) -> Row:
-    build = current_build(virtual.NAME)
+    build = identify_build(virtual.NAME)
     (point,) = read_experiment(spec, None)
     (plan,) = (each.with_ids(build.id) for each in plan_runs(point, None))
     run = run_once(directory, plan, build)
@@ -198,7 +198,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     try:
-        guest.require_able()
+        guest.require_guest_support()
     except InputError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
@@ -209,7 +209,7 @@ def main() -> int:
         spec.write_text(grid(given.seconds))
         rows = cost_of_frames(directory)
         rows.append(real_time_load(directory, spec))
-        os.sched_setaffinity(0, guest.processors()[-1:])
+        os.sched_setaffinity(0, guest.list_processors()[-1:])
         rows.append(virtual_speed(directory, spec))
     about = {"machine": machine(), "seconds": given.seconds}
     return report(rows, NOTES, given.json, about, {"took_s": time.perf_counter() - began})

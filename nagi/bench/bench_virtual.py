@@ -13,7 +13,7 @@ import statistics
 import sys
 from pathlib import Path
 
-from nagi.campaign.build import current_build
+from nagi.campaign.build import identify_build
 from nagi.labs import virtual
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
@@ -44,7 +44,7 @@ so what others do there shows."""
 
 def measured(directory: Path, spec: Path) -> dict[int, Run]:
     """Of each rate, in Mb/s."""
-    build = current_build(virtual.NAME)
+    build = identify_build(virtual.NAME)
     found = {}
     for point in read_experiment(spec, None):
         (plan,) = (each.with_ids(build.id) for each in plan_runs(point, None))

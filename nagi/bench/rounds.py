@@ -47,7 +47,7 @@ class Run:
 def run_once(directory: Path, plan: RunPlan, build: Build) -> Run:
     """Runs a plan in the virtual lab; its run directory is in `directory`, in runs."""
     records, runs = directory / "records", directory / "runs"
-    lab = virtual.VirtualLab(Shape.of(plan), 1, directory / "lab", records, lambda: False)
+    lab = virtual.VirtualLab(Shape.from_plan(plan), 1, directory / "lab", records, lambda: False)
     started = time.perf_counter()
     failures = lab.run_batch({"cell0": [plan]})
     over = time.perf_counter()
@@ -83,13 +83,13 @@ class Benchmark(Generic[Round]):
         parser.add_argument("--json", type=Path)
         given = parser.parse_args()
         try:
-            guest.require_able()
+            guest.require_guest_support()
             require()
         except InputError as error:
             print(f"bench: {error}", file=sys.stderr)
             return 2
         about = {"machine": machine(), "seconds": given.seconds, "payload": given.payload}
-        os.sched_setaffinity(0, guest.processors()[-1:])
+        os.sched_setaffinity(0, guest.list_processors()[-1:])
         try:
             rounds = self._rounds(given)
         except RuntimeError as error:

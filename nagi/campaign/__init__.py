@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaigns: which runs there are, what becomes of them, when there are enough."""
+"""Executes and collects the runs of an experiment. A campaign that was interrupted resumes."""

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs the runs: the programs whose every change makes earlier results another build's."""
+"""Identifies the build: the programs that decide the results of runs.
+
+A change of any of these programs makes a new build, whose runs are not mixed with earlier ones.
+"""
 
 from __future__ import annotations
 
@@ -20,105 +23,125 @@ from nagi.plan import fpga, radio, scheme_objects
 from nagi.plan.applications import nagi_traffic
 
 
-def current_build(
+def identify_build(
     lab: str = "",
     switch: SwitchTarget | None = None,
     *,
     radios: bool = False,
     fpgas: bool = False,
 ) -> Build:
-    """The build in use; of the virtual lab its guest is a part, of experiments with switches the
-    program that these run, of those with radios nagi-sdr and of those with simulated FPGAs
-    nagi-fpga, unless they are what real hosts have.
+    """Return the build of the runs that a lab would execute now.
+
+    The guest is a part of the build in the virtual lab. A switch program is a part if the
+    experiment has switches, nagi-sdr if it has radios, nagi-fpga if it has simulated FPGAs, unless
+    real hosts provide them.
+
+    Args:
+        lab: the name of the lab; empty for the parts that all labs share
+        switch: what executes the pipeline of switches; None if the experiment has no switches
+        radios: whether a link is a radio
+        fpgas: whether an FPGA is simulated
 
     Raises:
         InputError: nagi-link, nagi-tcp or nagi-traffic has not been built, or the guest,
             nagi-switch or bmv2 is not installed.
     """
-    always, of_this_lab = _programs(lab, switch, radios=radios, fpgas=fpgas)
+    common, optional = _hash_programs(lab, switch, radios=radios, fpgas=fpgas)
     guest = None
     if lab == virtual.NAME:
         kernel = guest_kernel.require_installed()
-        guest = digest([kernel.linux, kernel.modules, sha256_of(guest_kernel.preloaded())])
-    of_this_lab = {"guest": guest, **of_this_lab}
-    checksums = [each for each in of_this_lab.values() if each is not None]
+        guest = digest(
+            [kernel.linux, kernel.modules, sha256_of(guest_kernel.find_preloaded_library())]
+        )
+    optional = {"guest": guest, **optional}
+    checksums = [checksum for checksum in optional.values() if checksum is not None]
     return Build(
-        id=digest([__version__, *always.values(), *checksums]),
+        id=digest([__version__, *common.values(), *checksums]),
         version=__version__,
-        commit=_commit(),
-        **always,
-        **of_this_lab,
+        commit=_read_commit(),
+        **common,
+        **optional,
     )
 
 
-def programs(lab: str, switch: SwitchTarget | None, *, radios: bool, fpgas: bool) -> dict[str, str]:
-    """Return the checksums of what this machine has of a build, without the guest kernel. Raises
-    InputError as current_build() does."""
-    always, of_this_lab = _programs(lab, switch, radios=radios, fpgas=fpgas)
-    return always | {name: sha256 for name, sha256 in of_this_lab.items() if sha256 is not None}
+def hash_programs(
+    lab: str, switch: SwitchTarget | None, *, radios: bool, fpgas: bool
+) -> dict[str, str]:
+    """Return the checksums of a build's programs on this machine, by name.
+
+    The guest kernel is left out. Raises InputError as identify_build() does.
+    """
+    common, optional = _hash_programs(lab, switch, radios=radios, fpgas=fpgas)
+    return common | {name: sha256 for name, sha256 in optional.items() if sha256 is not None}
 
 
-def _programs(
+def _hash_programs(
     lab: str, switch: SwitchTarget | None, *, radios: bool, fpgas: bool
 ) -> tuple[dict[str, str], dict[str, str | None]]:
-    """Checksums of what every build has, and of what some have."""
+    """Return the checksums that every build has, and those that depend on lab and experiment."""
     program = paths.executable("nagi-link")
     if not program.exists():
         raise refuse(f"there is no {program}", "build it: `make setup`")
     sources = sorted((paths.AGENT / "nagi_agent").glob("*.py"))
     sources += sorted((paths.P4_CONTROL / "nagi_p4").glob("*.py"))
     sources += sorted((paths.FPGA / "nagi_fpga").glob("*.py"))
-    always = {
+    common = {
         "nagi_link": sha256_of(program),
-        "nagi_agent": hashlib.sha256(b"".join(each.read_bytes() for each in sources)).hexdigest(),
+        "nagi_agent": hashlib.sha256(
+            b"".join(source.read_bytes() for source in sources)
+        ).hexdigest(),
         "nagi_tcp": sha256_of(scheme_objects.nagi_tcp()),
         "nagi_traffic": sha256_of(nagi_traffic()),
     }
-    here = lab != physical.NAME  # bmv2, as kernels and iperf there, is the hosts' own
-    of_this_lab = {
-        "nagi_switch": sha256_of(_nagi_switch()) if switch == "nagi" else None,
-        "simple_switch": sha256_of(_simple_switch()) if here and switch == "bmv2" else None,
-        **(_by_p4runtime(here) if switch == "p4runtime" else {}),
-        "nagi_sdr": radio.checksum() if here and radios else None,
-        "nagi_fpga": fpga.checksum() if here and fpgas else None,
+    is_local = lab != physical.NAME  # real hosts have their own bmv2
+    optional = {
+        "nagi_switch": sha256_of(_find_nagi_switch()) if switch == "nagi" else None,
+        "simple_switch": sha256_of(_find_simple_switch())
+        if is_local and switch == "bmv2"
+        else None,
+        **(_hash_p4runtime_programs(is_local) if switch == "p4runtime" else {}),
+        "nagi_sdr": radio.checksum() if is_local and radios else None,
+        "nagi_fpga": fpga.checksum() if is_local and fpgas else None,
     }
-    return always, of_this_lab
+    return common, optional
 
 
-def _by_p4runtime(here: bool) -> dict[str, str | None]:
-    """Checksums of what reaches a switch by P4Runtime, and of what is the switch on this machine:
-    bmv2's simple_switch_grpc if there is one, else nagi-switch."""
+def _hash_p4runtime_programs(is_local: bool) -> dict[str, str | None]:
+    """Return the checksums of the P4Runtime server and of the switch on this machine.
+
+    The switch is bmv2's simple_switch_grpc if it is installed, and nagi-switch otherwise.
+    """
     sources = sorted((paths.P4_CONTROL / "nagi_p4runtime").glob("*.py"))
-    joined = b"".join(each.read_bytes() for each in sources)
-    found: dict[str, str | None] = {"nagi_p4runtime": hashlib.sha256(joined).hexdigest()}
-    if here:
+    joined = b"".join(source.read_bytes() for source in sources)
+    checksums: dict[str, str | None] = {"nagi_p4runtime": hashlib.sha256(joined).hexdigest()}
+    if is_local:
         grpc = shutil.which("simple_switch_grpc")
         is_nagi = grpc is None
-        found["nagi_switch" if is_nagi else "simple_switch"] = sha256_of(
-            _nagi_switch() if grpc is None else Path(grpc)
+        checksums["nagi_switch" if is_nagi else "simple_switch"] = sha256_of(
+            _find_nagi_switch() if grpc is None else Path(grpc)
         )
-    return found
+    return checksums
 
 
-def _nagi_switch() -> Path:
+def _find_nagi_switch() -> Path:
     program = paths.executable("nagi-switch")
     if not program.exists():
         raise refuse(f"there is no {program}", "build it: `make setup`")
     return program
 
 
-def _simple_switch() -> Path:
-    said = simple_switch_problem(client=client_directory())
-    if said is not None:
-        what, _, cure = said.partition("; ")
-        raise refuse(f"--switch bmv2: {what}", cure)
-    found = shutil.which("simple_switch")
-    assert found is not None
-    return Path(found)
+def _find_simple_switch() -> Path:
+    problem = simple_switch_problem(client=client_directory())
+    if problem is not None:
+        reason, _, cure = problem.partition("; ")
+        raise refuse(f"--switch bmv2: {reason}", cure)
+    executable = shutil.which("simple_switch")
+    assert executable is not None
+    return Path(executable)
 
 
-def _commit() -> str | None:
-    """The checkout's commit, with `+` if it was changed since; None outside a checkout."""
+def _read_commit() -> str | None:
+    """Return the checkout's commit, with `+` if files have changed; None outside a checkout."""
     if not paths.IN_CHECKOUT:
         return None
     git = ["git", "-c", f"safe.directory={paths.ROOT}", "-C", str(paths.ROOT)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a campaign costs beyond the runs' own timelines."""
+"""Measures the time that a campaign takes beyond the timelines of its runs."""
 
 from __future__ import annotations
 
@@ -11,57 +11,66 @@ from typing import Literal
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.units import count_of
 
-from nagi.labs.lab import BETWEEN_RUNS
+from nagi.labs.lab import BETWEEN_RUNS_S
 
-What = Literal["labs", "results"]
+Expense = Literal["labs", "results"]
 
 
 class Cost:
-    """Adds up, by a monotonic clock, where the time of a campaign goes, in seconds.
+    """Sums of the wall time of a campaign, in seconds, by a monotonic clock.
 
-    `labs`: making labs, shipping batches, waiting for agents and bringing records; of a batch, what
-    it takes longer than the runs of the cell that has most. `results`: certificates and metrics.
-    Runs that do not take place in real time count with what they take.
+    `labs` is the time to make labs, to ship batches, to wait for agents and to fetch records: for
+    each batch, its duration minus the timelines of the busiest cell. `results` is the time for
+    certificates and metrics. Runs in virtual time count with the wall time that they take.
     """
 
     def __init__(self) -> None:
         self.runs = 0
-        self.seconds: dict[What, float] = {"labs": 0.0, "results": 0.0}
+        self.seconds: dict[Expense, float] = {"labs": 0.0, "results": 0.0}
         self._virtual_s = self._wall_s = 0.0
 
     @contextmanager
-    def spent(self, what: What) -> Iterator[None]:
-        """What is done meanwhile is not part of any run."""
+    def measure(self, expense: Expense) -> Iterator[None]:
+        """Add the duration of the block to an expense."""
         started = time.monotonic()
         try:
             yield
         finally:
-            self.seconds[what] += time.monotonic() - started
+            self.seconds[expense] += time.monotonic() - started
 
     @contextmanager
-    def batch(
+    def measure_batch(
         self, plans: dict[str, list[RunPlan]], *, in_real_time: bool = True
     ) -> Iterator[None]:
-        """A batch goes on meanwhile."""
+        """Measure the block, which executes a batch.
+
+        Args:
+            plans: the plans of the batch, by cell
+            in_real_time: whether runs take as long as their timelines
+        """
         timelines = [
-            sum(plan.timeline.end_s + BETWEEN_RUNS for plan in dealt) for dealt in plans.values()
+            sum(plan.timeline.end_s + BETWEEN_RUNS_S for plan in cell_plans)
+            for cell_plans in plans.values()
         ]
         started = time.monotonic()
         yield
-        took = time.monotonic() - started
+        duration_s = time.monotonic() - started
         if in_real_time:
-            self.seconds["labs"] += took - max(timelines)
+            self.seconds["labs"] += duration_s - max(timelines)
         else:
             self._virtual_s += sum(timelines)
-            self._wall_s += took
+            self._wall_s += duration_s
         self.runs += sum(map(len, plans.values()))
 
-    def in_words(self, elsewhere: str = "") -> str:
-        """One line for the campaign's summary; empty if nothing was run. `elsewhere`: on what runs
-        were done, with certificates and metrics, if not here."""
+    def describe(self, elsewhere: str = "") -> str:
+        """Return one line for the campaign's summary; empty if no run was executed.
+
+        Args:
+            elsewhere: the machines that executed runs and computed metrics; empty for this one
+        """
         if not self.runs:
             return ""
-        labs, results = (self.seconds[what] / self.runs for what in ("labs", "results"))
+        labs, results = (self.seconds[expense] / self.runs for expense in ("labs", "results"))
         if elsewhere:
             return (
                 f"{self._virtual_s:.0f} virtual seconds in {self._wall_s:.0f} s of wall time on "
@@ -70,9 +79,9 @@ class Cost:
         if self._wall_s:
             return (
                 f"{self._virtual_s:.0f} virtual seconds in {self._wall_s:.0f} s of wall time; "
-                f"beyond that {results:.2f} s a run for certificates and metrics"
+                f"beyond that {results:.2f} s per run for certificates and metrics"
             )
         return (
-            f"beyond the timelines of {count_of(self.runs, 'run')}: {labs:.2f} s a run for "
-            f"orchestration, {results:.2f} s a run for certificates and metrics"
+            f"beyond the timelines of {count_of(self.runs, 'run')}: {labs:.2f} s per run for "
+            f"orchestration, {results:.2f} s per run for certificates and metrics"
         )

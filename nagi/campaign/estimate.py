@@ -1,36 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a campaign will take of time and disk, before it is run.
+"""Estimates time and disk of a campaign before it begins.
 
-Packets. A flow sends full-size packets from its start to the end of the traffic, at the least of
-- its share of its bottleneck, which flows that cross it have equally;
-- its share of each medium on its path, where of four hops in a row one is busy at a time, with
-  undisturbed exchanges;
-- a window a base RTT, of the cap on windows if there is one;
-- what its application has for the network;
-- with independent losses p on its path: sqrt(3/2) / sqrt(p) packets a base RTT (Mathis, Semke,
-  Mahdavi, Ott, ACM CCR 27(3), 1997), half as much again, as schemes differ, and 1 / p packets
-  before the first loss. Schemes that take no loss for congestion are faster than that.
-Receivers acknowledge every packet, or with delayed ACKs every other.
+Packets. A flow sends full-size packets from its start to the end of the traffic. Their number is
+the minimum of:
 
-Disk, from these assumptions:
-- A captured packet takes 16 bytes of record header and what is captured of its frame: at most the
-  snap length, 128 bytes; of an ACK 78 bytes, with timestamps and one SACK block.
-- zstd brings captures of headers to a sixth (recorded ones came to 12 % to 17 %).
-- nagi-link records 32 bytes a packet and link; as packets.parquet they are 17. On links that are
-  radios or have ARQ the same again for transmissions, of which repeated ones are left out. On media
-  it is one transmission a frame: RTS, CTS, DATA and ACK.
-- A monitor's capture has 160 bytes of a DATA frame, and 52 of another.
-- TCP_INFO takes 25 bytes a sample, everything else 70 kB a run.
-- While runs are under way, raw records are there beside what is kept: in real time those of all
-  runs that cells are given at once; in virtual time those of the runs that are going on and of as
-  many that wait for their metrics.
-What is kept is multiplied by what it came to before (pace.py).
+- an equal share of its bottleneck, which all flows that cross the bottleneck have; - its share of
+each medium on its path, with undisturbed exchanges; of four consecutive hops one is busy at a time;
+- one window per base RTT, if the window has a maximum; - the data that its application sends; -
+with independent losses of probability p on its path: sqrt(3/2) / sqrt(p) packets per base RTT
+(Mathis, Semke, Mahdavi, Ott, ACM CCR 27(3), 1997), times 1.5, as schemes differ, and 1 / p packets
+before the first loss. Schemes that do not respond to loss are faster than that.
 
-Time: each run takes its timeline; runs side by side divide it. Setting up the lab (some 10 s) and
-computing metrics are not in it. In virtual time a run takes 1.15 s, 0.25 s for every node, 5 ms for
-every second of its timeline and 5.5 us for every packet on every link, certificate and metrics
-included; a campaign takes 3 s and 0.13 s for every node beside its runs. That is of the processors
-it was measured with (stars of 1 to 60 hosts); on others it is multiplied by their pace (pace.py).
+Receivers acknowledge every packet, or with delayed ACKs every second one.
+
+Disk. The estimate has these assumptions:
+
+- A captured packet takes 16 bytes of record header and the captured part of its frame: at most the
+  snap length, 128 bytes. An ACK has 78 bytes, with timestamps and one SACK block.
+- zstd compresses captures of headers to 15 % (12 % to 17 % were measured).
+- nagi-link records 32 bytes per packet and link, which take 17 bytes in packets.parquet. Links that
+  are radios or have ARQ record as much again for transmissions; repetitions are neglected. Media
+  record one transmission per frame: RTS, CTS, DATA and ACK.
+- A monitor captures 160 bytes of a DATA frame, and 52 bytes of any other frame.
+- TCP_INFO takes 25 bytes per sample, and all other files 70 kB per run.
+- During a campaign, raw records exist in addition to the kept files: in real time those of all
+  runs in a batch; in virtual time those of the current runs and of as many runs that wait for their
+  metrics.
+
+The kept bytes are multiplied by the ratio of earlier campaigns (pace.py).
+
+Time. Each run takes its timeline, and parallel runs divide the sum. The time to set up the lab
+(some 10 s) and to compute metrics is not included. In virtual time a run takes 1.15 s, plus 0.25 s
+per node, 5 ms per second of its timeline and 5.5 us per packet and link, certificate and metrics
+included. A campaign takes 3 s and 0.13 s per node in addition to its runs. These numbers were
+measured with stars of 1 to 60 hosts on one machine; on others they are multiplied by the pace of
+that machine (pace.py).
 """
 
 from __future__ import annotations
@@ -49,9 +53,9 @@ from nagi_contracts.records import Keep
 from nagi_contracts.units import count_of, in_bytes
 
 from nagi.campaign import pace
-from nagi.campaign.campaign import BATCH_SECONDS
+from nagi.campaign.runner import BATCH_S
 from nagi.labs import virtual
-from nagi.labs.lab import BETWEEN_RUNS
+from nagi.labs.lab import BETWEEN_RUNS_S
 from nagi.plan.media import IN_TURN
 
 ETHERNET_BYTES = 14
@@ -62,7 +66,7 @@ RECORD_BYTES = 32
 PARQUET_BYTES = 17
 SAMPLE_BYTES = 25
 OTHER_BYTES = 70_000
-SCHEMES_DIFFER = 1.5
+SCHEME_FACTOR = 1.5
 MONITORED_DATA_BYTES, MONITORED_BYTES = 160, 52
 VIRTUAL_RUN_S, VIRTUAL_NODE_S, VIRTUAL_SECOND_S, VIRTUAL_CROSSING_S = 1.15, 0.25, 0.005, 5.5e-6
 VIRTUAL_CAMPAIGN_S, VIRTUAL_NODE_SETUP_S = 3.0, 0.13
@@ -74,96 +78,114 @@ MORE_DISK = (
 
 @dataclass(frozen=True)
 class RunSize:
-    """What a run takes of disk, in bytes."""
+    """The disk space of a run, in bytes."""
 
     raw: int  # as recorded
     kept: int  # once `keep` has been applied
 
 
-def size_of(plan: RunPlan, keep: Keep) -> RunSize:
-    """What a run of `plan` takes."""
-    packets = _all_packets(plan)
+def estimate_size(plan: RunPlan, keep: Keep) -> RunSize:
+    """Return the disk space that a run of `plan` takes."""
+    packets = _count_packets_by_flow(plan)
     raw_captures = kept_captures = 0
     for capture in plan.captures:
-        total, wanted = 0, False
+        capture_bytes, is_kept = 0, False
         for flow in plan.flows:
             sends = (flow.sender, flow.path[0].link) == (capture.node, capture.link)
             receives = (flow.receiver, flow.path[-1].link) == (capture.node, capture.link)
             if sends or receives:
                 frames = [
                     (1.0, flow.packet_bytes + ETHERNET_BYTES),
-                    (_acks(plan, flow), ACK_BYTES + ETHERNET_BYTES),
+                    (_count_acks_per_packet(plan, flow), ACK_BYTES + ETHERNET_BYTES),
                 ]
-                each = sum(
+                bytes_per_packet = sum(
                     count * (PCAP_RECORD_BYTES + min(capture.snap_bytes, size))
                     for count, size in frames
                 )
-                total += round(packets[flow.name] * each)
-                wanted |= keep.captures == "both"
-                wanted |= keep.captures == "sender" and sends
-                wanted |= keep.captures == "receiver" and receives
-        raw_captures += total
-        if wanted:
-            kept_captures += round(total * (COMPRESSED_SHARE if keep.compress == "zstd" else 1))
-    crossings = _crossings(plan, packets) + _crossings(plan, packets, _watched(plan))
-    crossings += sum(
-        _frames(medium, plan) * _crossings(plan, packets, {medium.name}) for medium in plan.media
+                capture_bytes += round(packets[flow.name] * bytes_per_packet)
+                is_kept |= keep.captures == "both"
+                is_kept |= keep.captures == "sender" and sends
+                is_kept |= keep.captures == "receiver" and receives
+        raw_captures += capture_bytes
+        if is_kept:
+            kept_captures += round(
+                capture_bytes * (COMPRESSED_SHARE if keep.compress == "zstd" else 1)
+            )
+    crossings = _count_crossings(plan, packets) + _count_crossings(
+        plan, packets, _list_recorded_links(plan)
     )
-    raw_monitors = sum(_monitored(medium, plan, packets) for medium in plan.media)
+    crossings += sum(
+        _count_frames(medium, plan) * _count_crossings(plan, packets, {medium.name})
+        for medium in plan.media
+    )
+    raw_monitors = sum(_estimate_monitor_bytes(medium, plan, packets) for medium in plan.media)
     kept_monitors = round(raw_monitors * (COMPRESSED_SHARE if keep.compress == "zstd" else 1))
-    other = OTHER_BYTES + sum(
+    other_bytes = OTHER_BYTES + sum(
         round((flow.end_s - flow.start_s) / plan.tcp_info_interval_s) * SAMPLE_BYTES
         for flow in plan.flows
     )
-    table = crossings * PARQUET_BYTES
+    table_bytes = crossings * PARQUET_BYTES
     return RunSize(
-        raw=raw_captures + raw_monitors + crossings * RECORD_BYTES + table + other,
-        kept=kept_captures + kept_monitors + (table if keep.packets == "keep" else 0) + other,
+        raw=raw_captures + raw_monitors + crossings * RECORD_BYTES + table_bytes + other_bytes,
+        kept=kept_captures
+        + kept_monitors
+        + (table_bytes if keep.packets == "keep" else 0)
+        + other_bytes,
     )
 
 
 @dataclass(frozen=True)
 class Disk:
-    """Bytes that a campaign keeps, and those that it has beside them while runs are under way."""
+    """The disk space of a campaign, in bytes.
+
+    `kept` remains after the campaign. `meanwhile` is needed in addition while runs are executed.
+    """
 
     kept: int = 0
     meanwhile: int = 0
 
     @property
-    def at_most(self) -> int:
-        """The most bytes that are there at once."""
+    def peak(self) -> int:
+        """The maximum number of bytes during the campaign."""
         return self.kept + self.meanwhile
 
-    def in_words(self) -> str:
-        """Return a phrase to follow "disk: about"."""
-        return f"{in_bytes(self.kept)}, at most {in_bytes(self.at_most)} meanwhile"
+    def describe(self) -> str:
+        """Return a phrase that follows "disk: about" in messages."""
+        return f"{in_bytes(self.kept)}, at most {in_bytes(self.peak)} meanwhile"
 
 
-def disk_needed(
+def estimate_disk(
     plans: list[RunPlan], keep: Keep, jobs: int, lab: str, paces: pace.Paces | None = None
 ) -> Disk:
-    """Return what `plans` take of disk, when run `jobs` side by side in a lab, as it is known by
-    `paces` (None: as it is known now)."""
+    """Return the disk space that `plans` take.
+
+    Args:
+        plans: the plans of the campaign
+        keep: the files that are kept
+        jobs: the number of parallel runs
+        lab: the name of the lab
+        paces: the paces of earlier campaigns; by default, those that this machine stores
+    """
     if not plans:
         return Disk()
-    paces = paces or pace.known()
-    ratio = paces.disk_ratio(plans[0])
-    sizes = [size_of(plan, keep) for plan in plans]
-    a_cell = 2
+    paces = paces or pace.read_paces()
+    ratio = paces.find_disk_ratio(plans[0])
+    sizes = [estimate_size(plan, keep) for plan in plans]
+    runs_per_cell = 2
     if lab != virtual.NAME:
-        a_cell = max(math.ceil(BATCH_SECONDS / seconds_of(plan)) for plan in plans)
-    largest = sorted((size.raw for size in sizes), reverse=True)[: jobs * a_cell]
+        runs_per_cell = max(math.ceil(BATCH_S / estimate_seconds(plan)) for plan in plans)
+    largest = sorted((size.raw for size in sizes), reverse=True)[: jobs * runs_per_cell]
     return Disk(round(sum(size.kept for size in sizes) * ratio), round(sum(largest) * ratio))
 
 
-def seconds_of(plan: RunPlan) -> float:
-    """How long a cell is busy with a run."""
-    return plan.timeline.end_s + BETWEEN_RUNS
+def estimate_seconds(plan: RunPlan) -> float:
+    """Return how long a run occupies a cell in real time, in seconds."""
+    return plan.timeline.end_s + BETWEEN_RUNS_S
 
 
-def virtual_seconds_of(plan: RunPlan) -> float:
-    """Return how long a run in virtual time takes by the clock on the wall."""
-    crossings = _crossings(plan, _all_packets(plan))
+def estimate_virtual_seconds(plan: RunPlan) -> float:
+    """Return the wall time of a run in virtual time, in seconds."""
+    crossings = _count_crossings(plan, _count_packets_by_flow(plan))
     return (
         VIRTUAL_RUN_S
         + VIRTUAL_NODE_S * len(plan.nodes)
@@ -172,144 +194,173 @@ def virtual_seconds_of(plan: RunPlan) -> float:
     )
 
 
-def seconds_in(lab: str, paces: pace.Paces | None = None) -> Callable[[RunPlan], float]:
-    """How long a run takes in a lab, by the clock on the wall, at the pace of this machine (None:
-    as it is known now)."""
+def make_time_estimator(lab: str, paces: pace.Paces | None = None) -> Callable[[RunPlan], float]:
+    """Return a function that estimates the wall time of a run in a lab, in seconds.
+
+    Args:
+        lab: the name of the lab
+        paces: the paces of earlier campaigns; by default, those that this machine stores
+    """
     if lab != virtual.NAME:
-        return seconds_of
-    paces = paces or pace.known()
-    return lambda plan: virtual_seconds_of(plan) * paces.time_ratio(plan)
+        return estimate_seconds
+    paces = paces or pace.read_paces()
+    return lambda plan: estimate_virtual_seconds(plan) * paces.find_time_ratio(plan)
 
 
-def time_needed(
+def estimate_time(
     plans: list[RunPlan], jobs: int, lab: str, paces: pace.Paces | None = None
 ) -> float:
-    """Return the seconds that `plans` take in a lab, `jobs` side by side, as it is known by
-    `paces` (None: as it is known now)."""
+    """Return the wall time that `plans` take, in seconds.
+
+    Args:
+        plans: the plans of the campaign
+        jobs: the number of parallel runs
+        lab: the name of the lab
+        paces: the paces of earlier campaigns; by default, those that this machine stores
+    """
     if not plans:
         return 0.0
-    paces = paces or pace.known()
-    seconds = list(map(seconds_in(lab, paces), plans))
+    paces = paces or pace.read_paces()
+    seconds = list(map(make_time_estimator(lab, paces), plans))
     runs_s = max(sum(seconds) / jobs, *seconds)
     if lab != virtual.NAME:
         return runs_s
     nodes = max(len(plan.nodes) for plan in plans)
     around_s = VIRTUAL_CAMPAIGN_S + VIRTUAL_NODE_SETUP_S * nodes
-    return runs_s + around_s * paces.time_ratio(plans[0])
+    return runs_s + around_s * paces.find_time_ratio(plans[0])
 
 
-def free_disk(out: Path) -> int:
-    """Bytes free where `out` is, or would be made."""
-    there = out.absolute()
-    while not there.exists():
-        there = there.parent
-    return shutil.disk_usage(there).free
+def read_free_disk(out: Path) -> int:
+    """Return the free bytes of the file system of `out`, which need not exist."""
+    existing = out.absolute()
+    while not existing.exists():
+        existing = existing.parent
+    return shutil.disk_usage(existing).free
 
 
 def require_disk(runs: int, needed: Disk, out: Path, free: int) -> None:
-    """Raise InputError if `runs` need more than the bytes that are `free` where `out` is."""
-    if needed.at_most > free:
+    """Raise InputError if `runs` runs need more bytes than are free at `out`."""
+    if needed.peak > free:
         raise refuse(
-            f"{count_of(runs, 'run')} need about {in_bytes(needed.at_most)} of disk, and "
+            f"{count_of(runs, 'run')} need about {in_bytes(needed.peak)} of disk, and "
             f"{in_bytes(free)} are free there",
             MORE_DISK,
             file=str(out),
         )
 
 
-def _bottleneck(plan: RunPlan, flow: FlowPlan) -> tuple[str, str]:
-    """The first hop of a flow's path with the smallest rate."""
+def _find_bottleneck(plan: RunPlan, flow: FlowPlan) -> tuple[str, str]:
+    """Return link and direction of the first hop with the minimum rate on a flow's path."""
 
-    def rate(direction: LinkDirection) -> float:
+    def read_rate(direction: LinkDirection) -> float:
         mean_rate_bps = plan.channel(direction).mean_rate_bps
         return math.inf if mean_rate_bps is None else mean_rate_bps
 
-    direction = min(flow.path, key=rate)
+    direction = min(flow.path, key=read_rate)
     return direction.link, direction.direction
 
 
-def _all_packets(plan: RunPlan) -> dict[str, float]:
-    """How many full-size packets each flow sends."""
-    bottlenecks = {flow.name: _bottleneck(plan, flow) for flow in plan.flows}
+def _count_packets_by_flow(plan: RunPlan) -> dict[str, float]:
+    """Return the number of full-size packets that each flow sends."""
+    bottlenecks = {flow.name: _find_bottleneck(plan, flow) for flow in plan.flows}
     sharing = Counter(bottlenecks.values())
-    return {flow.name: _packets(plan, flow, sharing[bottlenecks[flow.name]]) for flow in plan.flows}
+    return {
+        flow.name: _count_packets(plan, flow, sharing[bottlenecks[flow.name]])
+        for flow in plan.flows
+    }
 
 
-def _frames(medium: MediumPlan, plan: RunPlan) -> int:
-    """Of an exchange of a full-size packet."""
+def _count_frames(medium: MediumPlan, plan: RunPlan) -> int:
+    """Return the number of frames in the exchange of a full-size packet."""
     packet = max(flow.packet_bytes for flow in plan.flows)
     threshold = medium.rts_threshold_bytes
     return 4 if threshold is not None and packet + FRAMING_BYTES > threshold else 2
 
 
-def _monitored(medium: MediumPlan, plan: RunPlan, packets: dict[str, float]) -> int:
-    """Bytes of a monitor's capture."""
+def _estimate_monitor_bytes(medium: MediumPlan, plan: RunPlan, packets: dict[str, float]) -> int:
+    """Return the size of a monitor's capture."""
     if medium.monitor is None:
         return 0
-    each = MONITORED_DATA_BYTES + (_frames(medium, plan) - 1) * MONITORED_BYTES
-    return each * _crossings(plan, packets, {medium.name})
+    bytes_per_packet = MONITORED_DATA_BYTES + (_count_frames(medium, plan) - 1) * MONITORED_BYTES
+    return bytes_per_packet * _count_crossings(plan, packets, {medium.name})
 
 
-def _watched(plan: RunPlan) -> set[str]:
-    """Links whose transmissions are recorded."""
+def _list_recorded_links(plan: RunPlan) -> set[str]:
+    """Return the links whose transmissions are recorded."""
     return {link.name for link in plan.links if link.records_transmissions}
 
 
-def _crossings(plan: RunPlan, packets: dict[str, float], links: set[str] | None = None) -> int:
-    """How many packets cross links (None: all), acknowledgements included, one counted on every
-    link. `packets`: how many each flow sends."""
+def _count_crossings(
+    plan: RunPlan, packets: dict[str, float], links: set[str] | None = None
+) -> int:
+    """Return how many packets cross links, ACKs included; a packet counts once per link.
+
+    Args:
+        plan: the plan of the run
+        packets: the number of packets that each flow sends
+        links: the links that count; by default, all links and media
+    """
     return sum(
-        round(packets[flow.name] * (1 + _acks(plan, flow)))
+        round(packets[flow.name] * (1 + _count_acks_per_packet(plan, flow)))
         for flow in plan.flows
         for direction in flow.path
         if links is None or direction.link in links
     )
 
 
-def _acks(plan: RunPlan, flow: FlowPlan) -> float:
-    """Acknowledgements of a packet."""
+def _count_acks_per_packet(plan: RunPlan, flow: FlowPlan) -> float:
+    """Return the number of ACKs that the receiver sends per packet."""
     if flow.application is not None and flow.application.is_udp:
         return 0.0
     routes = plan.node(flow.receiver).routes
     return 1.0 if any(route.quickack for route in routes) else 0.5
 
 
-def _packets(plan: RunPlan, flow: FlowPlan, sharing: int) -> float:
-    """How many full-size packets a flow sends."""
+def _count_packets(plan: RunPlan, flow: FlowPlan, sharing: int) -> float:
+    """Return the number of full-size packets that a flow sends.
+
+    Args:
+        plan: the plan of the run
+        flow: the flow
+        sharing: the number of flows that share the flow's bottleneck
+    """
     seconds = flow.end_s - flow.start_s
-    found = [flow.bottleneck_bps / sharing * seconds / (8 * flow.packet_bytes)]
+    limits = [flow.bottleneck_bps / sharing * seconds / (8 * flow.packet_bytes)]
     hops = Counter(hop.link for hop in flow.path if hop.is_hop)
     for name, count in hops.items():
-        others = sum(any(hop.link == name for hop in each.path) for each in plan.flows)
+        flows_on_medium = sum(any(hop.link == name for hop in other.path) for other in plan.flows)
         busy_ns = min(count, IN_TURN) * plan.medium(name).exchange_ns(flow.packet_bytes)
-        found.append(seconds * 1e9 / busy_ns / others)
+        limits.append(seconds * 1e9 / busy_ns / flows_on_medium)
     if flow.application is not None:
-        found.append(_offered_bytes(flow, seconds) / flow.payload_bytes)
+        limits.append(_count_offered_bytes(flow, seconds) / flow.payload_bytes)
         if flow.application.is_udp:
-            return min(found)
+            return min(limits)
     if flow.base_rtt_s == 0:
-        return min(found)
+        return min(limits)
     round_trips = seconds / flow.base_rtt_s
     if flow.max_window is not None:
-        found.append(flow.max_window * round_trips)
-    loss = _loss_probability(plan, flow)
+        limits.append(flow.max_window * round_trips)
+    loss = _compute_loss_probability(plan, flow)
     if loss > 0:
-        window = SCHEMES_DIFFER * math.sqrt(1.5 / loss)
-        found.append(1 / loss + window * round_trips)
-    return min(found)
+        window = SCHEME_FACTOR * math.sqrt(1.5 / loss)
+        limits.append(1 / loss + window * round_trips)
+    return min(limits)
 
 
-def _offered_bytes(flow: FlowPlan, seconds: float) -> float:
-    """Of its application."""
+def _count_offered_bytes(flow: FlowPlan, seconds: float) -> float:
+    """Return the number of bytes that a flow's application sends in `seconds`."""
     assert flow.application is not None
     return flow.application.offered_bytes(seconds, flow.packet_bytes - flow.payload_bytes)
 
 
-def _loss_probability(plan: RunPlan, flow: FlowPlan) -> float:
-    """Of a full-size packet on its way, as far as losses do not depend on each other."""
-    kept = 1.0
+def _compute_loss_probability(plan: RunPlan, flow: FlowPlan) -> float:
+    """Return the probability that a full-size packet is lost on its path.
+
+    Losses that depend on each other are neglected.
+    """
+    delivery_probability = 1.0
     for hop in flow.path:
         channel = plan.channel(hop)
-        found = channel.loss.loss_probability(flow.packet_bytes, channel.overhead_bytes)
-        kept *= 1 - (found or 0.0)
-    return 1 - kept
+        loss_probability = channel.loss.loss_probability(flow.packet_bytes, channel.overhead_bytes)
+        delivery_probability *= 1 - (loss_probability or 0.0)
+    return 1 - delivery_probability

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks of a run once more, from its directory: what each has measured, and from what."""
+"""Repeats one check of a run from its directory, to show what the check measured."""
 
 from __future__ import annotations
 
@@ -16,32 +16,36 @@ from nagi_contracts.records import COMPRESSED, Check, Manifest, Verdict
 from nagi_contracts.switches import Switches
 from nagi_reports.parquet import read_parquet
 
-from nagi.campaign.collection import LINKS, MANIFEST, PLAN, SWITCHES, VERDICT, evidence_of
+from nagi.campaign.collection import gather_evidence
 from nagi.campaign.retention import PACKETS, TRANSMISSIONS
+from nagi.campaign.run_directory import LINKS, MANIFEST, PLAN, SWITCHES, VERDICT
 from nagi.records import packets, transmissions
 from nagi.records.packets import Records
 from nagi.verdict.certificate import measure
 from nagi.verdict.evidence import Evidence, Value
 
-_ALSO_OF_PACKETS = {"unaccounted"}  # measured from packets beside other records
+_NEEDS_PACKETS = {"unaccounted"}  # measured from packets and from other records
 
 
 @dataclass(frozen=True)
 class Recheck:
-    """A check of a run, with what it was measured from."""
+    """A check of a run, with the values and packets that it was measured from."""
 
     check: Check
-    values: list[Value]  # by place, the worst first
-    witnesses: pd.DataFrame | None  # see nagi.verdict.witnesses; None: only numbers were recorded
+    values: list[Value]  # the worst first
+    witnesses: pd.DataFrame | None  # see nagi.verdict.witnesses; None if only numbers were recorded
 
 
 def recheck(run: Path, name: str) -> Recheck:
-    """Measure what a check of a run is about again. Raises InputError if the run has no such check,
-    or has not kept what it was measured from."""
+    """Repeat the check `name` of the run directory `run`.
+
+    Raises:
+        InputError: the run has no such check, or did not keep the records that the check needs
+    """
     verdict = Verdict.read(run / VERDICT)
-    check = next((each for each in verdict.checks if each.name == name), None)
+    check = next((candidate for candidate in verdict.checks if candidate.name == name), None)
     if check is None:
-        names = ", ".join(each.name for each in verdict.checks)
+        names = ", ".join(candidate.name for candidate in verdict.checks)
         raise refuse(
             f"the run has no check {name!r}",
             f"it has {names}" if names else "it did not come to its end, and was not checked",
@@ -51,25 +55,27 @@ def recheck(run: Path, name: str) -> Recheck:
     manifest.require_files(run, allow_missing=True)
     links = Links.read(run / LINKS)
     switches = Switches.read(run / SWITCHES) if plan.switches() else None
-    gone = [
+    removed = [
         file
         for file in manifest.fates(plan)
         if not (run / file).exists() and not (run / (file + COMPRESSED)).exists()
     ]
-    if gone:
+    if removed:
         evidence = Evidence({}, [])
     else:
-        recorded = _records(packets.from_table, run / PACKETS, plan)
-        sent = (
-            _records(transmissions.from_table, run / TRANSMISSIONS, plan)
+        packet_records = _read_record(packets.from_table, run / PACKETS, plan)
+        transmission_records = (
+            _read_record(transmissions.from_table, run / TRANSMISSIONS, plan)
             if plan.records_transmissions()
             else None
         )
-        evidence = evidence_of(plan, links, manifest.nodes, recorded, run, switches, sent)
+        evidence = gather_evidence(
+            plan, links, manifest.nodes, packet_records, run, switches, transmission_records
+        )
     values = measure(plan, links, manifest.nodes.values(), evidence, switches).get(name)
-    if gone and (not values or name in _ALSO_OF_PACKETS):
+    if removed and (not values or name in _NEEDS_PACKETS):
         raise refuse(
-            f"the run has not kept {', '.join(gone)}, which {name} may need",
+            f"the run has not kept {', '.join(removed)}, which {name} may need",
             "run it again with `keep: {captures: both, packets: keep}`; `nagi show` has the value",
             file=str(run),
         )
@@ -79,14 +85,20 @@ def recheck(run: Path, name: str) -> Recheck:
             "`nagi show` has what it measured",
             file=str(run / VERDICT),
         )
-    make = evidence.witnesses.get(name)
-    return Recheck(check, sorted(values, reverse=True), None if make is None else make())
+    make_witnesses = evidence.witnesses.get(name)
+    return Recheck(
+        check, sorted(values, reverse=True), None if make_witnesses is None else make_witnesses()
+    )
 
 
-def _records(
+def _read_record(
     from_table: Callable[[pd.DataFrame, RunPlan], Records], file: Path, plan: RunPlan
 ) -> Records:
-    """Read a record from its table. Raises InputError if it is none, or of another plan."""
+    """Read a record from its table.
+
+    Raises:
+        InputError: the table is no such record, or belongs to another plan
+    """
     try:
         return from_table(read_parquet(file), plan)
     except (KeyError, ValueError, TypeError, StopIteration) as error:

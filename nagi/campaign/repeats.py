@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repeating points until the interval of a metric's mean is narrow enough: `until`.
+"""Repeats points until the confidence interval of a metric is narrow enough: `until`.
 
-A point is looked at whenever all its runs are over. If the 95 % interval over its valid runs is
-wider than asked for, runs are added: as many as are needed if their standard deviation stays what
-it is, at most as many as there are, at most `at_most` in all. What is decided follows from the
-results alone, so a campaign that is resumed decides the same.
+A point is evaluated whenever all its runs have ended. If the 95 % interval over its valid runs is
+wider than `until` asks for, runs are added: as many as are necessary if their standard deviation
+stays constant, but at most as many as exist, and at most `at_most` in all. Decisions follow from
+the results alone, so a campaign that is resumed decides the same.
 
-To stop when an interval happens to be narrow makes intervals hold the truth somewhat less often
-than 95 %, the fewer repeats there are at least the more so. Of normal values: 91 to 94 % with 3
-at least, 93 to 95 % with 5, 94 to 95 % with 10 (Chow and Robbins, 1965, for the limit).
+This rule stops when an interval happens to be narrow, so intervals contain the true value less
+often than in 95 % of cases. For normal values the coverage is 91 to 94 % with at least 3 repeats,
+93 to 95 % with 5, 94 to 95 % with 10 (Chow and Robbins, 1965, for the limit).
 """
 
 from __future__ import annotations
@@ -23,68 +23,80 @@ from nagi_contracts.records import Until
 from nagi_contracts.results import Metrics
 from nagi_reports.statistics import halfwidth, runs_needed
 
-from nagi.campaign.campaign import Selection
-from nagi.campaign.collection import verdict_of
+from nagi.campaign.run_directory import read_verdict
+from nagi.campaign.selection import Selection
 from nagi.plan.planner import plan_runs
 
 
 @dataclass(frozen=True)
-class Width:
-    """How far a point has come."""
+class PointWidth:
+    """The number of runs of a point, and the half-width of its interval."""
 
     point: dict[str, str]
     runs: int
     valid: int
-    halfwidth: float  # nan for fewer than two valid runs
+    halfwidth: float  # NaN for fewer than two valid runs
 
 
 def add_repeats(selection: Selection, runs: Path) -> Selection:
-    """The selection with the repeats that `until` asks for, given what is in `runs`; the same if
-    there are none to add."""
+    """Return the selection with the repeats that `until` requires.
+
+    Args:
+        selection: the runs of the campaign
+        runs: the directory of all run directories, whose results decide
+    """
     until = selection.experiment.until
     if until is None:
         return selection
     plans = []
-    for point, mine in zip(selection.points, selection.by_point(), strict=True):
-        # What is added may have been run already, before the campaign was stopped.
-        while (wanted := _wanted(mine, runs, until)) > len(mine):
+    for point, point_plans in zip(selection.points, selection.group_by_point(), strict=True):
+        # An added repeat may have a result already, from before the campaign was interrupted.
+        while (target := _choose_target(point_plans, runs, until)) > len(point_plans):
             added = plan_runs(
-                point, selection.variant, range(len(mine), wanted), switch=selection.switch
+                point, selection.variant, range(len(point_plans), target), switch=selection.switch
             )
-            mine = [*mine, *(plan.with_ids(selection.build.id) for plan in added)]
-        plans += mine
+            point_plans = [*point_plans, *(plan.with_ids(selection.build.id) for plan in added)]
+        plans += point_plans
     return replace(selection, plans=plans) if len(plans) > len(selection.plans) else selection
 
 
-def too_wide(selection: Selection, runs: Path) -> list[Width]:
-    """The points whose interval is wider than asked for."""
+def list_wide_points(selection: Selection, runs: Path) -> list[PointWidth]:
+    """Return the points whose interval is wider than `until` requires."""
     until = selection.experiment.until
     if until is None:
         return []
-    found = []
-    for point, mine in zip(selection.points, selection.by_point(), strict=True):
-        if not selection.missing(mine[0]):
-            values = _values(mine, runs, until.metric)
-            width = halfwidth(values)
-            if not width <= until.halfwidth:
-                found.append(Width(point.values, len(mine), len(values), width))
-    return found
+    widths = []
+    for point, point_plans in zip(selection.points, selection.group_by_point(), strict=True):
+        if not selection.list_missing(point_plans[0]):
+            values = _read_metric(point_plans, runs, until.metric)
+            point_halfwidth = halfwidth(values)
+            if not point_halfwidth <= until.halfwidth:
+                widths.append(
+                    PointWidth(point.values, len(point_plans), len(values), point_halfwidth)
+                )
+    return widths
 
 
-def too_wide_in_words(selection: Selection, runs: Path) -> list[str]:
-    """A line for each of them."""
+def describe_wide_points(selection: Selection, runs: Path) -> list[str]:
+    """Return one line per point whose interval is wider than `until` requires."""
     until = selection.experiment.until
     return [
-        f"{', '.join(each.point.values())}: the interval of {until.metric} is "
-        + ("not known" if math.isnan(each.halfwidth) else f"±{each.halfwidth:.3g}")
-        + f" after {each.runs} runs ({each.valid} valid); ±{until.halfwidth:g} was asked for"
-        for each in too_wide(selection, runs)
+        f"{', '.join(width.point.values())}: the interval of {until.metric} is "
+        + ("not known" if math.isnan(width.halfwidth) else f"±{width.halfwidth:.3g}")
+        + f" after {width.runs} runs ({width.valid} valid); ±{until.halfwidth:g} was asked for"
+        for width in list_wide_points(selection, runs)
         if until is not None
     ]
 
 
-def next_count(values: list[float], runs: int, until: Until) -> int:
-    """How many runs a point should have that has `runs`, the valid ones with these values."""
+def choose_run_count(values: list[float], runs: int, until: Until) -> int:
+    """Return the number of runs that a point should have.
+
+    Args:
+        values: the metric of the valid runs
+        runs: the number of runs that the point has
+        until: the required half-width, and the maximum number of runs
+    """
     if runs >= until.at_most or halfwidth(values) <= until.halfwidth:
         return runs
     missing = 1
@@ -93,25 +105,26 @@ def next_count(values: list[float], runs: int, until: Until) -> int:
     return min(runs + max(1, min(missing, runs)), until.at_most)
 
 
-def _wanted(plans: list[RunPlan], runs: Path, until: Until) -> int:
-    if any(verdict_of(runs, plan.run_id) is None for plan in plans):
+def _choose_target(plans: list[RunPlan], runs: Path, until: Until) -> int:
+    """Return the number of runs that a point should have; unchanged while some have not ended."""
+    if any(read_verdict(runs, plan.run_id) is None for plan in plans):
         return len(plans)
-    return next_count(_values(plans, runs, until.metric), len(plans), until)
+    return choose_run_count(_read_metric(plans, runs, until.metric), len(plans), until)
 
 
-def _values(plans: list[RunPlan], runs: Path, metric: str) -> list[float]:
-    """The metric of each valid run, the mean of its flows without cross traffic."""
+def _read_metric(plans: list[RunPlan], runs: Path, metric: str) -> list[float]:
+    """Return the metric of each valid run: the mean of its flows without cross traffic."""
     values = []
     for plan in plans:
-        verdict = verdict_of(runs, plan.run_id)
+        verdict = read_verdict(runs, plan.run_id)
         if verdict is None or verdict.status != "valid":
             continue
         try:
             rows = Metrics.read(runs / plan.run_id / "metrics.json").rows
         except InputError:
             continue  # not computed yet
-        mine = [row for row in rows if not row.background]
-        found = [value for row in mine if (value := getattr(row, metric)) is not None]
-        if found and not math.isnan(sum(found)):
-            values.append(sum(found) / len(found))
+        foreground = [row for row in rows if not row.background]
+        flow_values = [value for row in foreground if (value := getattr(row, metric)) is not None]
+        if flow_values and not math.isnan(sum(flow_values)):
+            values.append(sum(flow_values) / len(flow_values))
     return values

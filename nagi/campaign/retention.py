@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept of a run once its metrics have been computed: the experiment's `keep`.
+"""Removes and compresses files of a run after its metrics were computed: the experiment's `keep`.
 
-Captures are compressed by zstd or removed, the records of packets and of transmissions may be
-removed; everything else stays. manifest.json lists the files there are and, under `removed`, those
-there were, each with its checksum; metrics.json says the same in words. A run that failed keeps
-everything.
+Captures are compressed by zstd or removed. The records of packets and of transmissions may be
+removed. All other files stay. manifest.json lists the existing files and, under `removed`, the
+earlier ones, with their checksums; metrics.json describes the same in words. A run that failed
+keeps all files.
 
-Each step leaves the run whole: a new file is in place before the manifest names it, and the old one
-is removed only after that. So what was interrupted is done by the next call.
+The run directory is consistent after each step: a new file exists before the manifest lists it, and
+the old file is removed afterwards. The next call completes what was interrupted.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ PACKETS, TRANSMISSIONS, FRAMES = "packets.parquet", "transmissions.parquet", "fr
 
 
 def retain(run: Path, keep: Keep) -> None:
-    """Applies `keep` to a run directory that has its metrics. What was removed before stays so."""
+    """Apply `keep` to a run directory that has its metrics. Removed files stay removed."""
     if not (run / "metrics.json").exists():
         return
     plan = RunPlan.read(run / "plan.json")
     manifest = Manifest.read(run / "manifest.json")
-    wanted = _wanted_captures(plan, keep)
+    captures = _select_captures(plan, keep)
     for capture in plan.captures:
-        if capture.file not in wanted:
+        if capture.file not in captures:
             manifest = _remove(run, manifest, capture.file)
             manifest = _remove(run, manifest, capture.file + COMPRESSED)
         elif keep.compress == "zstd":
@@ -49,24 +49,27 @@ def retain(run: Path, keep: Keep) -> None:
         metrics.model_copy(update={"files": fates}).write(run / "metrics.json")
 
 
-def _wanted_captures(plan: RunPlan, keep: Keep) -> set[str]:
-    """The captures to keep; one that is of a sender and of a receiver counts as both."""
-    wanted = set()
+def _select_captures(plan: RunPlan, keep: Keep) -> set[str]:
+    """Return the captures to keep. A capture of a sender and of a receiver counts as both."""
+    files = set()
     for flow in plan.flows:
         for end, node, direction in (
             ("sender", flow.sender, flow.path[0]),
             ("receiver", flow.receiver, flow.path[-1]),
         ):
             if keep.captures in ("both", end):
-                wanted |= {
-                    c.file for c in plan.captures if (c.node, c.link) == (node, direction.link)
+                files |= {
+                    capture.file
+                    for capture in plan.captures
+                    if (capture.node, capture.link) == (node, direction.link)
                 }
-    return wanted
+    return files
 
 
 def _remove(run: Path, manifest: Manifest, name: str) -> Manifest:
+    """Remove a file and note that in the manifest. Return the manifest."""
     if name in manifest.files:
-        manifest = _moved(manifest, name, {})
+        manifest = _replace_in_manifest(manifest, name, {})
         manifest.write(run / "manifest.json")
     if name not in manifest.files:
         (run / name).unlink(missing_ok=True)
@@ -74,24 +77,28 @@ def _remove(run: Path, manifest: Manifest, name: str) -> Manifest:
 
 
 def _compress(run: Path, manifest: Manifest, name: str) -> Manifest:
+    """Replace a file by its compressed form, and return the manifest."""
     target = run / (name + COMPRESSED)
     if name in manifest.files:
         partial = target.with_name(target.name + ".partial")
-        with (run / name).open("rb") as raw, pa.CompressedOutputStream(str(partial), "zstd") as out:
-            shutil.copyfileobj(raw, out, 1 << 20)
+        with (
+            (run / name).open("rb") as raw,
+            pa.CompressedOutputStream(str(partial), "zstd") as compressed,
+        ):
+            shutil.copyfileobj(raw, compressed, 1 << 20)
         partial.replace(target)
-        manifest = _moved(manifest, name, {target.name: FileSum.of(target)})
+        manifest = _replace_in_manifest(manifest, name, {target.name: FileSum.of(target)})
         manifest.write(run / "manifest.json")
     if target.name in manifest.files:
         (run / name).unlink(missing_ok=True)
     return manifest
 
 
-def _moved(manifest: Manifest, name: str, instead: dict[str, FileSum]) -> Manifest:
-    """The manifest with the file `name` removed and what there is instead of it."""
+def _replace_in_manifest(manifest: Manifest, name: str, instead: dict[str, FileSum]) -> Manifest:
+    """Return the manifest with the file `name` replaced by the files `instead`."""
     files = {key: value for key, value in manifest.files.items() if key != name} | instead
     removed = manifest.removed
-    # A compressed capture that is removed later is still known by what it was at first.
+    # The manifest has the original checksum of a capture that was compressed before.
     if not name.endswith(COMPRESSED):
         removed = removed | {name: manifest.files[name]}
     return manifest.model_copy(

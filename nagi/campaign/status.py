@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a campaign has come, read from its directory without holding it: nagi may be at work."""
+"""Reads the progress of a campaign from its directory, without locking it.
+
+Another process may execute the campaign meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,15 @@ from typing import Any
 
 from nagi_contracts.records import Campaign, CampaignRun, Verdict
 
-from nagi.campaign.campaign import CampaignDirectory
-from nagi.campaign.collection import VERDICT, attempts, verdict_of
+from nagi.campaign.directory import CampaignDirectory
+from nagi.campaign.run_directory import VERDICT, count_invalid_attempts, read_verdict
 
 STATES = ("valid", "invalid", "failed", "missing")
 
 
 @dataclass(frozen=True)
 class RunStatus:
-    """A run of the campaign. `state` is one of STATES, `attempts` counts all tries."""
+    """The status of a run. `state` is one of STATES, `attempts` counts all attempts."""
 
     run: CampaignRun
     state: str
@@ -30,16 +33,17 @@ class RunStatus:
 
     @classmethod
     def read(cls, runs: Path, run: CampaignRun) -> RunStatus:
-        """Return what became of a run. Raises InputError if its verdict is damaged."""
-        verdict = verdict_of(runs, run.run_id)
-        if verdict is None and (damaged := runs / run.run_id / VERDICT).exists():
-            verdict = Verdict.read(damaged)  # which raises InputError
-        before = attempts(runs, run.run_id)
+        """Read the status of a run. Raises InputError if its verdict is damaged."""
+        verdict = read_verdict(runs, run.run_id)
+        if verdict is None and (verdict_file := runs / run.run_id / VERDICT).exists():
+            verdict = Verdict.read(verdict_file)  # raises InputError
+        invalid_attempts = count_invalid_attempts(runs, run.run_id)
         if verdict is None:
-            return cls(run, "missing", [], before)
-        return cls(run, verdict.status, verdict.reasons, before + 1)
+            return cls(run, "missing", [], invalid_attempts)
+        return cls(run, verdict.status, verdict.reasons, invalid_attempts + 1)
 
-    def as_data(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
+        """Return the status as data for JSON."""
         return {
             "run_id": self.run.run_id,
             "point": self.run.point,
@@ -52,7 +56,7 @@ class RunStatus:
 
 @dataclass(frozen=True)
 class CampaignStatus:
-    """All runs of a campaign. `worker`: the process that works on it now, if there is one."""
+    """The status of a campaign. `worker` is the process that executes it now, or None."""
 
     directory: CampaignDirectory
     campaign: Campaign
@@ -61,39 +65,44 @@ class CampaignStatus:
 
     @classmethod
     def read(cls, directory: CampaignDirectory, campaign: Campaign) -> CampaignStatus:
+        """Read the status of all runs. Raises InputError if a verdict is damaged."""
         runs = [RunStatus.read(directory.runs, run) for run in campaign.runs]
-        return cls(directory, campaign, runs, holder_of(directory.lock))
+        return cls(directory, campaign, runs, find_lock_holder(directory.lock_file))
 
     @property
     def name(self) -> str:
-        """Of experiment and variant."""
+        """The name of the experiment, with its variant."""
         variant = self.campaign.variant
         return f"{self.campaign.experiment} ({variant})" if variant else self.campaign.experiment
 
     @property
     def counts(self) -> dict[str, int]:
-        """State -> runs."""
-        found = Counter(run.state for run in self.runs)
-        return {state: found[state] for state in STATES}
+        """The number of runs in each state."""
+        run_counts = Counter(run.state for run in self.runs)
+        return {state: run_counts[state] for state in STATES}
 
-    def ended(self) -> tuple[datetime, datetime] | None:
-        """When the first and the last run ended, as far as their files say; None: none has."""
-        stamps = list(self._stamps())
+    def find_end_times(self) -> tuple[datetime, datetime] | None:
+        """Return when the first and the last run ended, by the times of their verdicts, or None."""
+        stamps = list(self._read_end_times())
         if not stamps:
             return None
         first, last = min(stamps), max(stamps)
         return datetime.fromtimestamp(first).astimezone(), datetime.fromtimestamp(last).astimezone()
 
-    def _stamps(self) -> Iterator[float]:
-        for each in self.runs:
+    def _read_end_times(self) -> Iterator[float]:
+        """Yield when each run ended, in seconds since the epoch."""
+        for status in self.runs:
             try:
-                yield (self.directory.runs / each.run.run_id / VERDICT).stat().st_mtime
+                yield (self.directory.runs / status.run.run_id / VERDICT).stat().st_mtime
             except OSError:
                 continue
 
-    def as_data(self) -> dict[str, Any]:
-        ended = self.ended()
-        first, last = (None, None) if ended is None else (each.isoformat() for each in ended)
+    def to_dict(self) -> dict[str, Any]:
+        """Return the status as data for JSON."""
+        ended = self.find_end_times()
+        first, last = (
+            (None, None) if ended is None else (end_time.isoformat() for end_time in ended)
+        )
         return {
             "results": str(self.directory.out),
             "experiment": self.campaign.experiment,
@@ -106,13 +115,15 @@ class CampaignStatus:
             "last_run_ended": last,
             "counts": {"runs": len(self.runs), **self.counts},
             "left_out": self.campaign.left_out,
-            "runs": [run.as_data() for run in self.runs],
+            "runs": [run.to_dict() for run in self.runs],
         }
 
 
-def holder_of(lock: Path) -> int | None:
-    """The process that has locked a file by flock(2), by /proc/locks; None: none, or it cannot be
-    seen from here."""
+def find_lock_holder(lock: Path) -> int | None:
+    """Return the process that has locked a file by flock(2), or None.
+
+    The process is found in /proc/locks. None may also mean that it is invisible from here.
+    """
     try:
         status = lock.stat()
         locks = Path("/proc/locks").read_text()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs in a campaign's directory that the campaign does not list any more, because its experiment
-was edited or nagi was rebuilt."""
+"""Finds and removes stray runs: run directories that the campaign does not list any more.
+
+Runs become stray when the experiment is edited or nagi is rebuilt.
+"""
 
 from __future__ import annotations
 
@@ -14,45 +16,46 @@ from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign
 from nagi_contracts.units import count_of, in_bytes
 
-from nagi.campaign.campaign import CampaignDirectory
-from nagi.campaign.collection import PLAN
+from nagi.campaign.directory import CampaignDirectory
+from nagi.campaign.run_directory import PLAN
 from nagi.disk import bytes_below
 
 
-def stray_runs(directory: CampaignDirectory, campaign: Campaign) -> list[Path]:
-    """Return the directories of runs, attempts included, that are none of the campaign's.
+def list_stray_runs(directory: CampaignDirectory, campaign: Campaign) -> list[Path]:
+    """Return the directories of stray runs, earlier attempts included.
 
-    A campaign that was narrowed, by --only or by what was unavailable, does not list all that it
-    wants: of it, none are."""
+    A campaign that was narrowed, by --only or by unavailable schemes, does not list all its runs:
+    it has no stray runs.
+    """
     if campaign.narrowed_by or not directory.runs.is_dir():
         return []
-    wanted = {run.run_id for run in campaign.runs}
+    listed = {run.run_id for run in campaign.runs}
     return sorted(
         path
         for path in directory.runs.iterdir()
-        if path.is_dir() and not path.is_symlink() and path.name.partition(".")[0] not in wanted
+        if path.is_dir() and not path.is_symlink() and path.name.partition(".")[0] not in listed
     )
 
 
-def bytes_of(runs: Iterable[Path]) -> int:
-    """Return the bytes of all files of runs."""
+def count_bytes(runs: Iterable[Path]) -> int:
+    """Return the size of all files of runs, in bytes."""
     return sum(map(bytes_below, runs))
 
 
 def describe_stray(directory: CampaignDirectory, campaign: Campaign) -> str:
-    """Return how many stray runs there are and how to remove them; empty if there is none."""
-    found = stray_runs(directory, campaign)
-    if not found:
+    """Return how many stray runs exist and how to remove them; empty if there are none."""
+    stray = list_stray_runs(directory, campaign)
+    if not stray:
         return ""
     return (
-        f"{count_of(len(found), 'run')} that this campaign no longer lists, "
-        f"{in_bytes(bytes_of(found))}: `nagi prune {shlex.quote(str(directory.out))}` removes "
-        f"{'it' if len(found) == 1 else 'them'}"
+        f"{count_of(len(stray), 'run')} that this campaign no longer lists, "
+        f"{in_bytes(count_bytes(stray))}: `nagi prune {shlex.quote(str(directory.out))}` removes "
+        f"{'it' if len(stray) == 1 else 'them'}"
     )
 
 
-def point_of(run: Path) -> str:
-    """Return a run's point, as AXIS=VALUE, or that it is not known."""
+def describe_point(run: Path) -> str:
+    """Return the point of a run, as AXIS=VALUE, or that it is unknown."""
     try:
         point = RunPlan.read(run / PLAN).point
     except InputError:
@@ -61,9 +64,10 @@ def point_of(run: Path) -> str:
 
 
 def remove_runs(runs: Iterable[Path]) -> None:
-    """Remove the directories of runs; one that is gone already is no error.
+    """Remove run directories. Directories that do not exist are ignored.
 
-    Raises InputError for what cannot be removed, such as runs of another user.
+    Raises:
+        InputError: a file cannot be removed, such as one of another user
     """
     for run in runs:
         try:
@@ -73,6 +77,6 @@ def remove_runs(runs: Iterable[Path]) -> None:
         except OSError as error:
             raise refuse(
                 f"cannot remove it: {error.strerror}",
-                "remove it as the user whose it is",
+                "remove it as its owner",
                 file=str(error.filename or run),
             ) from None

@@ -20,8 +20,8 @@ from nagi_fpga.kinds import DEFAULT, DEFAULT_ADDRESS, KINDS
 from nagi_fpga.loading import Place
 from rich.table import Table
 
-from nagi.campaign.build import current_build
-from nagi.campaign.campaign import has_radios, has_simulated_fpgas, schemes_of, select
+from nagi.campaign.build import identify_build
+from nagi.campaign.selection import find_schemes, has_radios, has_simulated_fpgas, select_runs
 from nagi.doctor import judge
 from nagi.doctor.examination import (
     examine_fpga,
@@ -32,9 +32,9 @@ from nagi.doctor.examination import (
 from nagi.doctor.text import show
 from nagi.labs import netns, physical, virtual
 from nagi.labs.errors import Interrupted, LabError
-from nagi.labs.live import LiveLab, shell_command, state_directory
+from nagi.labs.host_pool import HostPool, make_token
+from nagi.labs.live import LiveLab, find_state_directory, make_shell_command
 from nagi.labs.netns import require_root
-from nagi.labs.physical import HostPool, token_for
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.plan import fpga, radio
 from nagi.plan.schemes import Availability, Scheme
@@ -158,7 +158,7 @@ def doctor(
         if inventory is None:
             seen = examine_this_machine(directory, stop)
         else:
-            token = token_for(directory)
+            token = make_token(directory)
             with host_pool(inventory, directory, token, stop) as pool:
                 seen = examine_hosts(pool)
     _tell(judge(seen), json_)
@@ -259,15 +259,15 @@ def up(
             "use --lab netns, or have a flow with `traffic: command` run your programs in "
             "`nagi run`",
         )
-    live_lab = LiveLab(state_directory())
+    live_lab = LiveLab(find_state_directory())
     variant_ = chosen_variant(quick, variant)
     points = read_experiment(spec, variant_)
     target = chosen_switch(switch, points)
-    selection = select(
+    selection = select_runs(
         points,
         variant_,
         chosen_values(only),
-        current_build(where, target, radios=has_radios(points), fpgas=has_simulated_fpgas(points)),
+        identify_build(where, target, radios=has_radios(points), fpgas=has_simulated_fpgas(points)),
         switch=target or "nagi",
         # Of real hosts, agents are asked.
         radios=radio.availability if inventory is None else lambda: Availability(True),
@@ -286,9 +286,9 @@ def up(
     write_line(f"setting up {_named(plan)}")
     try:
         if inventory is None:
-            live = live_lab.up_in_netns(plan, interrupted)
+            live = live_lab.bring_up_in_netns(plan, interrupted)
         else:
-            wanted = schemes_of(selection.points)
+            wanted = find_schemes(selection.points)
             live = _up_on_hosts(live_lab, plan, inventory, lasts, interrupted, wanted)
     except LabError as error:
         complain(f"{error}; nothing is left")
@@ -310,10 +310,10 @@ def shell(
     ] = None,
 ) -> None:
     """Open a shell on a node of the topology that is up, or run a command there."""
-    live = LiveLab(state_directory()).get()
+    live = LiveLab(find_state_directory()).get()
     if live.lab == "netns":
         require_root()
-    words = shell_command(live, node, command or [])
+    words = make_shell_command(live, node, command or [])
     os.execvp(words[0], words)
 
 
@@ -327,11 +327,11 @@ def down(
     if inventory is None:
         if force:
             raise refuse("--force is for the hosts of an inventory", "give one with -i")
-        live = LiveLab(state_directory()).down(_pool_of)
+        live = LiveLab(find_state_directory()).take_down(_pool_of)
         write_line(f"{live.experiment} is down")
         return
     with scratch() as directory:
-        pool = host_pool(inventory, directory, token_for(state_directory()))
+        pool = host_pool(inventory, directory, make_token(find_state_directory()))
         pool.survey()  # brings the agent to hosts that have none
         pool.release(force=force)
     write_line("all hosts are as they were before, and free")
@@ -345,24 +345,26 @@ def _up_on_hosts(
     interrupted: Callable[[], bool],
     wanted: dict[str, Scheme],
 ) -> Live:
-    directory = lab.new_directory()
-    token = token_for(state_directory())
+    directory = lab.make_directory()
+    token = make_token(find_state_directory())
     with host_pool(inventory, directory, token, interrupted, wanted) as pool:
         survey = pool.survey()
         require_ready(pool, survey)
-        shape = Shape.of(plan)
-        if all(cell.lacks(shape) for cell in pool.cells):
+        shape = Shape.from_plan(plan)
+        if all(cell.list_missing(shape) for cell in pool.cells):
             raise refuse(
-                "; ".join(f"{cell.name}: {', '.join(cell.lacks(shape))}" for cell in pool.cells),
+                "; ".join(
+                    f"{cell.name}: {', '.join(cell.list_missing(shape))}" for cell in pool.cells
+                ),
                 "give the inventory a cell with the experiment's nodes and links",
                 file=str(inventory),
             )
-        return lab.up_on_hosts(plan, pool, survey, directory, lasts)
+        return lab.bring_up_on_hosts(plan, pool, survey, directory, lasts)
 
 
 def _pool_of(live: Live) -> HostPool:
     assert live.inventory is not None
-    return host_pool(Path(live.inventory), Path(live.directory), token_for(state_directory()))
+    return host_pool(Path(live.inventory), Path(live.directory), make_token(find_state_directory()))
 
 
 def _named(plan: RunPlan) -> str:

@@ -17,16 +17,17 @@ from nagi_contracts.records import Campaign
 from nagi_contracts.units import Bitrate, Duration, in_bytes, in_time
 from rich.table import Table
 
-from nagi.campaign.campaign import CampaignDirectory, Selection
-from nagi.campaign.collection import is_to_do, verdict_of
+from nagi.campaign.directory import CampaignDirectory
 from nagi.campaign.estimate import (
     MORE_DISK,
     Disk,
-    disk_needed,
-    free_disk,
-    seconds_in,
-    time_needed,
+    estimate_disk,
+    estimate_time,
+    make_time_estimator,
+    read_free_disk,
 )
+from nagi.campaign.run_directory import needs_run, read_verdict
+from nagi.campaign.selection import Selection
 from nagi.campaign.stray import describe_stray
 from nagi.labs import virtual
 from nagi.scratch import scratch
@@ -69,7 +70,7 @@ def plan(
         site = site_of(choice.name, inventory, wanted.points, directory, _never, cleanup)
         selection = wanted.select(site)
         if site.name == virtual.NAME:  # whether real hosts fit, `nagi run` asks them
-            site.require_fit(selection.available())
+            site.require_fit(selection.list_available())
         estimate = Estimate.of(selection, site, out or wanted.default_out)
     if json_:
         write_json(_as_data(wanted, selection, site, estimate))
@@ -109,15 +110,15 @@ class Estimate:
 
     @classmethod
     def of(cls, selection: Selection, site: Site, out: Path) -> Estimate:
-        available, keep = selection.available(), selection.experiment.keep
+        available, keep = selection.list_available(), selection.experiment.keep
         until = selection.experiment.until
         maximum = available
         if until is not None:
             # Repeats differ in their seeds only.
             maximum = [
                 plans[0]
-                for plans in selection.by_point()
-                if not selection.missing(plans[0])
+                for plans in selection.group_by_point()
+                if not selection.list_missing(plans[0])
                 for _ in range(until.at_most)
             ]
         all_runs = len(selection.plans)
@@ -127,12 +128,12 @@ class Estimate:
             jobs,
             (all_runs, until.at_most * len(selection.points) if until else all_runs),
             (len(available), len(maximum)),
-            (time_needed(available, jobs, site.name), time_needed(maximum, jobs, site.name)),
+            (estimate_time(available, jobs, site.name), estimate_time(maximum, jobs, site.name)),
             (
-                disk_needed(available, keep, jobs, site.name),
-                disk_needed(maximum, keep, jobs, site.name),
+                estimate_disk(available, keep, jobs, site.name),
+                estimate_disk(maximum, keep, jobs, site.name),
             ),
-            free_disk(out),
+            read_free_disk(out),
         )
 
     def in_words(self, lab: str) -> list[str]:
@@ -140,7 +141,7 @@ class Estimate:
         lines = [
             f"{runs} {'run' if runs == '1' else 'runs'}, {possible} of them possible in the {lab} "
             f"lab; about {_range(*map(in_time, self.seconds))} with {self.jobs} side by side",
-            f"disk: about {_range(*(each.in_words() for each in self.disk))}; "
+            f"disk: about {_range(*(each.describe() for each in self.disk))}; "
             f"{in_bytes(self.free_bytes)} are free at {self.out}",
         ]
         minimum, maximum = self._disk_at_most()
@@ -152,7 +153,7 @@ class Estimate:
 
     def _disk_at_most(self) -> tuple[int, int]:
         minimum, maximum = self.disk
-        return minimum.at_most, maximum.at_most
+        return minimum.peak, maximum.peak
 
     def as_data(self) -> dict[str, Any]:
         minimum, maximum = self.disk
@@ -299,11 +300,11 @@ def _points(selection: Selection, site: Site) -> Table:
     for head in ("runs", "seconds"):
         table.add_column(head, justify="right")
     table.add_column("first run, or why there is none")
-    until, lasts = selection.experiment.until, seconds_in(site.name)
-    for plans in selection.by_point():
+    until, lasts = selection.experiment.until, make_time_estimator(site.name)
+    for plans in selection.group_by_point():
         first, minimum = plans[0], len(plans)
         maximum = until.at_most if until else minimum
-        missing = selection.missing(first)
+        missing = selection.list_missing(first)
         table.add_row(
             *first.point.values(),
             _range(str(minimum), str(maximum)),
@@ -317,7 +318,7 @@ def _points(selection: Selection, site: Site) -> Table:
 def _as_data(
     wanted: Wanted, selection: Selection, site: Site, estimate: Estimate
 ) -> dict[str, Any]:
-    lasts = seconds_in(site.name)
+    lasts = make_time_estimator(site.name)
     return {
         "experiment": selection.experiment.name,
         "variant": wanted.variant,
@@ -333,7 +334,7 @@ def _as_data(
                 "point": each.point,
                 "repeat": each.repeat,
                 "time_s": round(lasts(each), 3),
-                "not_available": selection.missing(each),
+                "not_available": selection.list_missing(each),
                 "flows": [
                     {
                         "name": flow.name,
@@ -358,19 +359,19 @@ def _as_data(
 def _done_in_words(selection: Selection, site: Site, out: Path) -> list[str]:
     """Describe how many runs are done in the campaign's directory, and how many are left."""
     directory = CampaignDirectory(out)
-    available = selection.available()
-    verdicts = {plan.run_id: verdict_of(directory.runs, plan.run_id) for plan in available}
+    available = selection.list_available()
+    verdicts = {plan.run_id: read_verdict(directory.runs, plan.run_id) for plan in available}
     counts = Counter(verdict.status for verdict in verdicts.values() if verdict is not None)
     if not counts:
         return []
-    left = [plan for plan in available if is_to_do(verdicts[plan.run_id])]
+    left = [plan for plan in available if needs_run(verdicts[plan.run_id])]
     states = ", ".join(f"{counts[state]} {state}" for state in ("valid", "invalid", "failed"))
     lines = [f"done there: {states}; to run: {len(left)}"]
     if left:
-        lasts = time_needed(left, site.jobs(left), site.name)
+        lasts = estimate_time(left, site.jobs(left), site.name)
         lines[0] += f", about {in_time(lasts)}"
-    if directory.campaign.exists():
-        lines.append(describe_stray(directory, Campaign.read(directory.campaign)))
+    if directory.campaign_file.exists():
+        lines.append(describe_stray(directory, Campaign.read(directory.campaign_file)))
     return [line for line in lines if line]
 
 

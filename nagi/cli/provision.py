@@ -22,11 +22,11 @@ from nagi.labs.provisioning import (
     HostOutcome,
     HostStatus,
     Outcome,
-    chosen_hosts,
-    playbook_command,
-    roles,
+    format_command,
+    list_roles,
+    make_playbook_command,
     run_playbook,
-    shown,
+    select_hosts,
 )
 from nagi.scratch import scratch
 from nagi.terminal.console import (
@@ -61,7 +61,7 @@ Tags = Annotated[
         "--tags",
         metavar="ROLE",
         help="Only what this role does; may be given several times",
-        autocompletion=lambda incomplete: [r for r in roles() if r.startswith(incomplete)],
+        autocompletion=lambda incomplete: [r for r in list_roles() if r.startswith(incomplete)],
     ),
 ]
 AskBecomePass = Annotated[
@@ -201,7 +201,7 @@ def deprovision(
 
 def _hosts(inventory: Path, limit: list[str] | None) -> list[str]:
     """The hosts of an inventory that are meant. Raises InputError."""
-    return chosen_hosts(read_cells(inventory), limit or (), inventory)
+    return select_hosts(read_cells(inventory), limit or (), inventory)
 
 
 def _options(
@@ -209,8 +209,8 @@ def _options(
 ) -> list[str]:
     """ansible-playbook's options. Raises InputError."""
     for tag in tags or ():
-        if tag not in roles():
-            raise refuse(f"--tags {tag}: there is no such role", choices(tag, roles()))
+        if tag not in list_roles():
+            raise refuse(f"--tags {tag}: there is no such role", choices(tag, list_roles()))
     return [
         *(["--limit", ",".join(hosts)] if limit else []),
         *(["--tags", ",".join(tags)] if tags else []),
@@ -232,8 +232,8 @@ def _run(
     """Shows the command that it runs, and runs it. With --json Ansible, too, writes to standard
     error."""
     stop = InterruptFlag()
-    command = playbook_command(playbook, inventory, *options)
-    write_line(f"$ {shown(command)}", text_console(json_))
+    command = make_playbook_command(playbook, inventory, *options)
+    write_line(f"$ {format_command(command)}", text_console(json_))
     with scratch() as directory:
         try:
             output = sys.stderr if json_ else None

@@ -11,7 +11,7 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.records import Campaign
 from nagi_contracts.units import count_of, in_bytes
 
-from nagi.campaign.stray import bytes_of, point_of, remove_runs, stray_runs
+from nagi.campaign.stray import count_bytes, describe_point, list_stray_runs, remove_runs
 from nagi.terminal.campaigns import existing_campaign
 from nagi.terminal.console import Json, text_console, write_json, write_line
 from nagi.terminal.options import Directory
@@ -24,7 +24,7 @@ def prune(
 ) -> None:
     """List the runs that the campaign no longer lists, and remove them."""
     held = existing_campaign(directory)
-    campaign = Campaign.read(held.campaign)
+    campaign = Campaign.read(held.campaign_file)
     if narrowed := campaign.narrowed_by:
         raise refuse(
             f"the campaign was last run with {narrowed}, so it does not list all runs that it has",
@@ -32,11 +32,13 @@ def prune(
             file=str(held.out),
         )
     console = text_console(json_)
-    with held.held():
-        found = stray_runs(held, campaign)
-        size = bytes_of(found)
+    with held.lock():
+        found = list_stray_runs(held, campaign)
+        size = count_bytes(found)
         for run in found:
-            write_line(f"{run.name}  {in_bytes(bytes_of([run]))}  {point_of(run)}", console)
+            write_line(
+                f"{run.name}  {in_bytes(count_bytes([run]))}  {describe_point(run)}", console
+            )
         nothing = "nothing to remove"
         what = f"{count_of(len(found), 'run')}, {in_bytes(size)}"
         if found and not yes:

@@ -15,7 +15,7 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.units import count_of, in_bytes
 from nagi_reports import analysis, bundle, comparison
 
-from nagi.campaign.collection import LINKS, MANIFEST
+from nagi.campaign.run_directory import LINKS, MANIFEST
 from nagi.terminal.campaigns import conclude, give_to_user, open_campaign
 from nagi.terminal.clusters import open_cluster
 from nagi.terminal.console import (
@@ -58,7 +58,7 @@ def analyze(
     console = text_console(json_)
     held, campaign = open_campaign(directory, out)
     with ExitStack() as cleanup:
-        cleanup.enter_context(held.held())
+        cleanup.enter_context(held.lock())
         runs = [held.runs / entry.run_id for entry in campaign.runs]
         over = [run for run in runs if (run / MANIFEST).exists() and (run / LINKS).exists()]
         whole = [run for run in over if analysis.can_analyse(run)]
@@ -67,12 +67,12 @@ def analyze(
         if dask is not None:
             cluster = open_cluster(dask, InterruptFlag(), cleanup)
             cluster.require_workers()
-        place = cluster.in_words if cluster is not None else None
+        place = cluster.describe_workers if cluster is not None else None
         with Progress(console, len(runs), place=place) as progress:
             for _ in range(len(runs) - len(whole)):
                 progress.step("analysing")
             if cluster is not None:
-                cluster.say = progress.note
+                cluster.notify = progress.note
                 _analyse_there(cluster, whole, progress)
             else:
                 for run in whole:
@@ -116,7 +116,7 @@ def write_report(
         known = ", ".join(report.FORMATS)
         raise refuse(f"--format {format_}: no such format", f"one of: {known}")
     held, campaign = open_campaign(directory, out)
-    with held.held():
+    with held.lock():
         table = analysis.build_table(held.out, campaign)
         path = report.write_report(held.out, campaign, table, cast(report.Format, format_))
         write_line(str(path))
@@ -192,7 +192,7 @@ def make_bundle(
     """Pack a campaign into one archive with checksums, for publication."""
     held, campaign = open_campaign(directory, None)
     target = out or Path(bundle.bundle_name(campaign) + bundle.SUFFIX)
-    with held.held():
+    with held.lock():
         bundle.write_bundle(held.out, target)
     write_line(f"{target}: {in_bytes(target.stat().st_size)}")
 
@@ -212,7 +212,7 @@ def publish(
     from nagi_reports import publication
 
     held, campaign = open_campaign(directory, None)
-    with held.held():
+    with held.lock():
         made = publication.publish(held.out, campaign, target)
         give_to_user(held.out)
     write_line(

@@ -20,27 +20,23 @@ from nagi_contracts.units import count_of, in_bytes, in_time
 from rich.console import Console
 
 from nagi.campaign import pace, repeats
-from nagi.campaign.campaign import (
-    RUNS_A_BATCH,
-    CampaignDirectory,
-    Runner,
-    Selection,
-    TooNoisy,
-)
-from nagi.campaign.collection import attempts, verdict_of
+from nagi.campaign.directory import CampaignDirectory
 from nagi.campaign.estimate import (
-    disk_needed,
-    free_disk,
+    estimate_disk,
+    estimate_size,
+    estimate_time,
+    make_time_estimator,
+    read_free_disk,
     require_disk,
-    seconds_in,
-    size_of,
-    time_needed,
 )
 from nagi.campaign.one_run import analyse_and_retain
-from nagi.campaign.stray import bytes_of
+from nagi.campaign.run_directory import count_invalid_attempts, read_verdict
+from nagi.campaign.runner import RUNS_PER_BATCH, Runner, TooNoisy
+from nagi.campaign.selection import Selection
+from nagi.campaign.stray import count_bytes
 from nagi.labs import netns, virtual
 from nagi.labs.errors import Interrupted, LabError
-from nagi.labs.guest import require_able
+from nagi.labs.guest import require_guest_support
 from nagi.labs.lab import Labs
 from nagi.labs.netns import require_root
 from nagi.terminal.campaigns import conclude, give_to_user
@@ -140,7 +136,7 @@ def run(
     """Run an experiment, print its results and write a report; run again, it continues."""
     wanted = Wanted.read(spec, quick, variant, only, switch)
     directory = CampaignDirectory(out or wanted.default_out)
-    if resume and not directory.campaign.exists():
+    if resume and not directory.campaign_file.exists():
         raise refuse(
             "there is no campaign to resume", "leave --resume out", file=str(directory.out)
         )
@@ -154,9 +150,9 @@ def run(
     if choice.name == netns.NAME:
         require_root()
     elif choice.name == virtual.NAME and dask is None:
-        require_able()
+        require_guest_support()
     with ExitStack() as cleanup:
-        cleanup.enter_context(directory.held())
+        cleanup.enter_context(directory.lock())
         require_same_experiment(directory, wanted)
         require_same_lab(directory, choice)
         cluster = None
@@ -168,13 +164,13 @@ def run(
             site = site_of(choice.name, inventory, wanted.points, directory.out, stop, cleanup)
         selection = wanted.select(site)
         left_out = leave_out(selection, skip_unavailable)
-        site.require_fit(selection.available())
-        side_by_side = jobs or site.jobs(selection.available())
-        to_do = [plan for plan in selection.available() if directory.is_to_do(plan)]
+        site.require_fit(selection.list_available())
+        side_by_side = jobs or site.jobs(selection.list_available())
+        to_do = [plan for plan in selection.list_available() if directory.needs_run(plan)]
         keep = selection.experiment.keep
         at_once = side_by_side if cluster is None else 0  # whose records are on this disk
-        needed = disk_needed(to_do, keep, at_once, choice.name)
-        require_disk(len(to_do), needed, directory.out, free_disk(directory.out))
+        needed = estimate_disk(to_do, keep, at_once, choice.name)
+        require_disk(len(to_do), needed, directory.out, read_free_disk(directory.out))
         labs = cleanup.enter_context(site.labs(directory, selection))
         launch = _Launch(
             wanted.name,
@@ -191,7 +187,7 @@ def run(
         try:
             verdicts = launch.carry_out(selection)
         except TooNoisy as error:
-            again = Campaign.read(directory.campaign).command(str(spec))
+            again = Campaign.read(directory.campaign_file).command(str(spec))
             for line in too_noisy_in_words(error, again, out or wanted.default_out):
                 write_line(line, error_console)
             raise typer.Exit(1) from None
@@ -216,7 +212,7 @@ class _Launch:
     @cached_property
     def _paces(self) -> pace.Paces:
         """As known when the campaign began: others may learn meanwhile."""
-        return pace.known()
+        return pace.read_paces()
 
     @cached_property
     def _console(self) -> Console:
@@ -227,28 +223,28 @@ class _Launch:
         stopped, TooNoisy."""
         directory = self.directory
         selection = repeats.add_repeats(selection, directory.runs)
-        campaign = directory.describe(selection, self.labs.name, self.left_out)
-        done_before = {p.run_id for p in selection.plans if not directory.is_to_do(p)}
+        campaign = directory.write_campaign(selection, self.labs.name, self.left_out)
+        done_before = {p.run_id for p in selection.plans if not directory.needs_run(p)}
         self._announce(selection, done_before)
 
         def grow(selection: Selection) -> Selection:
             larger = repeats.add_repeats(selection, directory.runs)
             if larger is not selection:
-                directory.describe(larger, self.labs.name, self.left_out)
+                directory.write_campaign(larger, self.labs.name, self.left_out)
             return larger
 
         progress = Progress(
             self._console,
-            len(selection.available()),
+            len(selection.list_available()),
             at_least=selection.experiment.until is not None,
             tries=self.tries,
-            tried=self._tried(selection.available()),
+            tried=self._tried(selection.list_available()),
             jobs=self.jobs,
-            lasts=seconds_in(self.labs.name, self._paces),
-            place=self.cluster.in_words if self.cluster is not None else None,
+            lasts=make_time_estimator(self.labs.name, self._paces),
+            place=self.cluster.describe_workers if self.cluster is not None else None,
         )
         if self.cluster is not None:
-            self.cluster.say = progress.note
+            self.cluster.notify = progress.note
         with progress:
             runner = Runner(
                 selection,
@@ -257,13 +253,13 @@ class _Launch:
                 jobs=self.jobs,
                 tries=self.tries,
                 stop_if_noisy=self.stop_if_noisy,
-                runs_a_batch=RUNS_A_BATCH if self.cluster is None else _RUNS_A_BATCH,
+                runs_per_batch=RUNS_PER_BATCH if self.cluster is None else _RUNS_A_BATCH,
                 one_shape=self.cluster is None,
                 analyse=lambda run: analyse_and_retain(run, campaign.keep),
                 grow=grow,
                 observer=progress,
             )
-            share = pace.Share()
+            share = pace.ProcessorShare()
             try:
                 verdicts = runner.run()
             except (Interrupted, LabError, TooNoisy) as error:
@@ -274,11 +270,13 @@ class _Launch:
                 raise leave from None
             finally:
                 if self.cluster is None:
-                    self._learn(runner.selection, done_before, progress, share.value())
-        conclude(directory, Campaign.read(directory.campaign), self.json_)
+                    self._learn(runner.selection, done_before, progress, share.measure())
+        conclude(directory, Campaign.read(directory.campaign_file), self.json_)
         for line in (
-            runner.cost.in_words(self.cluster.in_words() if self.cluster is not None else ""),
-            *repeats.too_wide_in_words(runner.selection, directory.runs),
+            runner.cost.describe(
+                self.cluster.describe_workers() if self.cluster is not None else ""
+            ),
+            *repeats.describe_wide_points(runner.selection, directory.runs),
         ):
             if line:
                 write_line(line, self._console)
@@ -294,32 +292,32 @@ class _Launch:
         made = [
             plan
             for plan in selection.plans
-            if plan.run_id not in done_before and not self.directory.is_to_do(plan)
+            if plan.run_id not in done_before and not self.directory.needs_run(plan)
         ]
-        estimated = sum(size_of(plan, selection.experiment.keep).kept for plan in made)
-        kept = bytes_of(self.directory.runs / plan.run_id for plan in made)
+        estimated = sum(estimate_size(plan, selection.experiment.keep).kept for plan in made)
+        kept = count_bytes(self.directory.runs / plan.run_id for plan in made)
         first = selection.plans[0]  # all are of one kind
         lesson = pace.Pace(
-            estimated_s=estimated_s / self._paces.time_ratio(first),
+            estimated_s=estimated_s / self._paces.find_time_ratio(first),
             took_s=took_s * share,
             estimated_bytes=estimated,
             kept_bytes=kept,
         )
-        pace.learn(first, lesson)
+        pace.record_pace(first, lesson)
 
     def _announce(self, selection: Selection, done_before: set[str]) -> None:
         """Say what is about to be run, where results go, and what it takes."""
-        plans, directory = selection.available(), self.directory
+        plans, directory = selection.list_available(), self.directory
         waiting = [plan for plan in plans if plan.run_id not in done_before]
         at_once = self.jobs if self.cluster is None else 0
         keep, lab = selection.experiment.keep, self.labs.name
-        needed = disk_needed(waiting, keep, at_once, lab, self._paces)
+        needed = estimate_disk(waiting, keep, at_once, lab, self._paces)
         at_least = "at least " if selection.experiment.until else ""
-        time_s = time_needed(waiting, self.jobs, lab, self._paces)
+        time_s = estimate_time(waiting, self.jobs, lab, self._paces)
         time = f"{at_least}about {in_time(time_s)}"
         where = f"{self.jobs} side by side"
         if self.cluster is not None:
-            where = f"on {self.cluster.in_words()} of {self.cluster.address}"
+            where = f"on {self.cluster.describe_workers()} of {self.cluster.address}"
         lines = [
             f"{self.name}: {at_least}{count_of(len(plans), 'run')} in the {self.labs.name} lab, "
             f"{where}",
@@ -331,8 +329,8 @@ class _Launch:
             lines.append(f"done before: {done}; they are not run again unless they are not valid")
         if waiting:
             lines.append(
-                f"to run: {len(waiting)}; {time}; disk: about {needed.in_words()}, "
-                f"{in_bytes(free_disk(directory.out))} free"
+                f"to run: {len(waiting)}; {time}; disk: about {needed.describe()}, "
+                f"{in_bytes(read_free_disk(directory.out))} free"
             )
         for line in lines:
             write_line(line, self._console)
@@ -342,9 +340,9 @@ class _Launch:
         runs = self.directory.runs
         found: Counter[str] = Counter()
         for plan in plans:
-            verdict = verdict_of(runs, plan.run_id)
+            verdict = read_verdict(runs, plan.run_id)
             if verdict is not None and verdict.status == "invalid":
-                found[plan.run_id] = attempts(runs, plan.run_id) + 1
+                found[plan.run_id] = count_invalid_attempts(runs, plan.run_id) + 1
         return found
 
     def _stopped(self, runner: Runner, error: Interrupted | LabError | TooNoisy) -> typer.Exit:
@@ -352,11 +350,11 @@ class _Launch:
         give_to_user(self.directory.out)
         if isinstance(error, LabError):
             complain(str(error))
-        plans = runner.selection.available()
+        plans = runner.selection.list_available()
         states = Counter(
             verdict.status
             for plan in plans
-            if (verdict := verdict_of(self.directory.runs, plan.run_id)) is not None
+            if (verdict := read_verdict(self.directory.runs, plan.run_id)) is not None
         )
         of_them = ", ".join(f"{number} {state}" for state, number in sorted(states.items()))
         at_least = "at least " if runner.selection.experiment.until else ""
@@ -381,7 +379,7 @@ def too_noisy_in_words(error: TooNoisy, command: list[str], out: Path) -> list[s
     here = [*command, "--lab", netns.NAME, "--out", str(out), "--keep-going"]
     first = ""
     try:
-        require_able()
+        require_guest_support()
     except InputError as lacking:
         first = f" (first: {lacking})"
     return [
@@ -410,7 +408,7 @@ def leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
     for links, problem in lacking:
         complain(f"left out: {problem}")
         left_out |= {f"link {name}": problem.what for name in links}
-    if not selection.available():
+    if not selection.list_available():
         if lacking:
             raise InputError(*(problem for _, problem in lacking))
         raise refuse("no scheme of this experiment is available here", "see `nagi plan`")

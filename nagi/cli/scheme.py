@@ -9,8 +9,8 @@ from typing import Any
 from nagi_contracts.errors import refuse
 from rich.table import Table
 
-from nagi.labs import netns, virtual
-from nagi.labs.physical import token_for
+from nagi.labs import guest_modules, netns, virtual
+from nagi.labs.host_pool import make_token
 from nagi.plan import schemes
 from nagi.plan.schemes import Availability, Scheme
 from nagi.scratch import scratch
@@ -37,7 +37,7 @@ def list_schemes(
     if choice.name == netns.NAME:
         found = {name: schemes.availability(scheme) for name, scheme in known.items()}
     elif choice.name == virtual.NAME:
-        found = {name: virtual.availability(scheme) for name, scheme in known.items()}
+        found = {name: guest_modules.check_availability(scheme) for name, scheme in known.items()}
     else:
         assert inventory is not None
         found = _on_hosts(inventory, known)
@@ -66,7 +66,7 @@ def list_schemes(
 
 def _on_hosts(inventory: Path, known: dict[str, Scheme]) -> dict[str, Availability]:
     with scratch() as directory:
-        token = token_for(directory)
+        token = make_token(directory)
         with host_pool(inventory, directory, token, InterruptFlag()) as bench:
             survey = bench.survey()
     if survey.failures:

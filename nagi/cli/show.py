@@ -19,7 +19,7 @@ from nagi_reports import analysis, summary, text
 from nagi_reports.applications import MEASURED
 from rich.table import Table
 
-from nagi.campaign.collection import MANIFEST, PLAN, VERDICT
+from nagi.campaign.run_directory import MANIFEST, PLAN, VERDICT
 from nagi.campaign.status import CampaignStatus, RunStatus
 from nagi.campaign.stray import describe_stray
 from nagi.terminal.campaigns import existing_campaign
@@ -69,7 +69,7 @@ def show(
     if run is None and here.parent.name == "runs" and (here / PLAN).exists():
         directory, run = here.parent.parent, here.name
     held = existing_campaign(directory)
-    status = CampaignStatus.read(held, Campaign.read(held.campaign))
+    status = CampaignStatus.read(held, Campaign.read(held.campaign_file))
     if check is not None:
         _show_check(status, run, check, json_)
         return
@@ -81,7 +81,7 @@ def show(
     report = held.out / "report.pdf"
     if json_:
         path = str(report) if report.exists() else None
-        write_json({**status.as_data(), **text.as_data(found), "report": path})
+        write_json({**status.to_dict(), **text.as_data(found), "report": path})
         return
     _show_state(status)
     _show_runs(status, all_)
@@ -112,7 +112,7 @@ def _show_state(status: CampaignStatus) -> None:
             f"until {campaign.until.metric} is known to ±{campaign.until.halfwidth:g}, at most "
             f"{campaign.until.at_most} a point"
         )
-    if (ended := status.ended()) is not None:
+    if (ended := status.find_end_times()) is not None:
         first, last = (f"{each:%Y-%m-%d %H:%M:%S}" for each in ended)
         facts["runs ended"] = first if first == last else f"{first} to {last}"
     if status.worker is not None:
@@ -160,7 +160,7 @@ def _show_run(status: CampaignStatus, wanted: str, json_: bool) -> None:
             {
                 "results": str(status.directory.out),
                 "directory": str(directory),
-                **run.as_data(),
+                **run.to_dict(),
                 "lab": manifest.lab if manifest else status.campaign.lab,
                 "cell": manifest and manifest.cell,
                 "seed": plan and plan.seed,

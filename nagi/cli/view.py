@@ -39,7 +39,7 @@ def view(
     """
     held = existing_campaign(directory)
     refuse_links(held.out)
-    campaign = Campaign.read(held.campaign)
+    campaign = Campaign.read(held.campaign_file)
     target = out or held.out / explorer.NAME
     if target.is_dir():
         refuse_links(target)

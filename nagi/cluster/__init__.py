@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs in virtual time, and metrics, on the workers of a Dask cluster."""
+"""Executes runs in virtual time, and computes metrics, on the workers of a Dask cluster."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connection to a Dask scheduler. Whether it is encrypted is Dask's setting
-(distributed.comm.tls).
+"""Connects to a Dask scheduler.
+
+Dask's setting `distributed.comm.tls` decides whether the connection is encrypted.
 """
 
 from __future__ import annotations
@@ -18,25 +19,31 @@ from distributed.comm.registry import backends
 from nagi_contracts.errors import choices, excerpt, refuse
 
 _TIMEOUT_S = 10
-_CURE = "give the address that `dask scheduler` says, such as tcp://127.0.0.1:8786"
+_CURE = "give the address that `dask scheduler` prints, such as tcp://127.0.0.1:8786"
 
 
-def connected(given: str) -> tuple[Client, str]:
-    """A client of the scheduler at an address, or at that in a scheduler's file; and the address.
-    Raises InputError."""
-    address = _address_in(Path(given)) if Path(given).is_file() else given
-    security = _security(address)
+def connect_client(option: str) -> tuple[Client, str]:
+    """Return a client of a scheduler, and the scheduler's address.
+
+    Args:
+        option: the value of `--dask`: an address, or a file that `dask scheduler` has written
+
+    Raises:
+        InputError: the address is malformed, or no scheduler answers there
+    """
+    address = _read_scheduler_address(Path(option)) if Path(option).is_file() else option
+    security = _make_security(address)
     try:
         host, port = get_address_host_port(address)
     except ValueError:
-        raise refuse(f"--dask {excerpt(given)}: there is no HOST:PORT in it", _CURE) from None
+        raise refuse(f"--dask {excerpt(option)}: there is no HOST:PORT in it", _CURE) from None
     try:
         socket.create_connection((host, port), _TIMEOUT_S).close()
     except OSError as error:
-        why = f"no scheduler answers there: {error.strerror or error}"
-        raise refuse(f"--dask {excerpt(given)}: {why}", _CURE) from None
+        problem = f"no scheduler answers there: {error.strerror or error}"
+        raise refuse(f"--dask {excerpt(option)}: {problem}", _CURE) from None
     try:
-        # By itself first: a client that is refused here takes long to give up.
+        # Connect without a client first: a client takes long to give up when it is refused.
         asyncio.run(asyncio.wait_for(_greet(address, security), _TIMEOUT_S))
         client = Client(
             address, timeout=_TIMEOUT_S, security=security, set_as_default=False, name="nagi"
@@ -44,33 +51,33 @@ def connected(given: str) -> tuple[Client, str]:
         return client, address
     except (OSError, ValueError):
         raise refuse(
-            f"--dask {excerpt(given)}: what answers there does not speak as a Dask scheduler does",
+            f"--dask {excerpt(option)}: what answers there is no Dask scheduler",
             f"{_CURE}; one with TLS is tls://HOST:PORT, and takes certificates that it knows",
         ) from None
 
 
-def _address_in(file: Path) -> str:
-    """The address that a scheduler wrote to its file."""
+def _read_scheduler_address(file: Path) -> str:
+    """Return the address that a scheduler wrote to its file. Raises InputError if there is none."""
     try:
-        found = json.loads(file.read_bytes())["address"]
-        if isinstance(found, str):
-            return found
+        address = json.loads(file.read_bytes())["address"]
+        if isinstance(address, str):
+            return address
     except (OSError, ValueError, TypeError, KeyError):
         pass
     cure = "give what `dask scheduler --scheduler-file` has written, or an address"
     raise refuse("--dask: this is not a scheduler's file", cure, file=str(file))
 
 
-def _security(address: str) -> Security:
-    """As Dask is set up."""
+def _make_security(address: str) -> Security:
+    """Return the security settings of Dask's configuration. Raises InputError if they are wrong."""
     scheme, _ = parse_address(address)
     if scheme not in backends or scheme == "inproc":
-        known = [name for name in ("tcp", "tls", "ws", "wss") if name in backends]
-        what = f"--dask {excerpt(address)}: {excerpt(scheme)} is no protocol of schedulers"
-        raise refuse(what, choices(scheme, known))
+        supported = [name for name in ("tcp", "tls", "ws", "wss") if name in backends]
+        problem = f"--dask {excerpt(address)}: {excerpt(scheme)} is no protocol of schedulers"
+        raise refuse(problem, choices(scheme, supported))
     try:
         security = Security()
-        if scheme in ("tls", "wss") and _arguments(security)["ssl_context"] is None:
+        if scheme in ("tls", "wss") and _get_connection_arguments(security)["ssl_context"] is None:
             raise refuse(
                 f"--dask {excerpt(address)}: Dask has no certificates for TLS",
                 "set distributed.comm.tls.ca-file, client.cert and client.key in Dask's "
@@ -85,10 +92,10 @@ def _security(address: str) -> Security:
     return security
 
 
-def _arguments(security: Security) -> dict[str, Any]:
+def _get_connection_arguments(security: Security) -> dict[str, Any]:
     return dict(security.get_connection_args("client"))
 
 
 async def _greet(address: str, security: Security) -> None:
-    comm = await connect(address, timeout=_TIMEOUT_S, **_arguments(security))
+    comm = await connect(address, timeout=_TIMEOUT_S, **_get_connection_arguments(security))
     await comm.close()

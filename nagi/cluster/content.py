@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that workers have by their content: kernel, modules and preloaded library of guests, and
-directories of runs as one piece of bytes.
+"""Files that workers store by content.
 
-A worker keeps sets of files in $XDG_CACHE_HOME/nagi/by-content, a directory for each content. What
-is there is checked by SHA-256 before a process uses it for the first time.
+Such files are the kernel, the modules and the preloaded library of guests. A worker keeps sets of
+files in $XDG_CACHE_HOME/nagi/by-content, one directory per content. A process checks the SHA-256 of
+a set before it uses the set for the first time. Sets and run directories are sent as archives (tar,
+compressed by zstd).
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from nagi.scratch import scratch, user_cache
 Sums = dict[str, str]  # file -> SHA-256, of one directory
 
 
-def sums_of(files: list[Path]) -> Sums:
-    """Of a set of files with different names."""
+def hash_files(files: list[Path]) -> Sums:
+    """Return the checksums of a set of files, whose names must differ."""
     return {file.name: sha256_of(file) for file in sorted(files)}
 
 
-def key_of(sums: Sums) -> str:
-    """Stands for the content of a set."""
+def hash_sums(sums: Sums) -> str:
+    """Return a key that identifies the content of a set."""
     return digest(sums)
 
 
-def packed(directory: Path, files: list[Path]) -> bytes:
-    """Files of a directory as a tar archive, compressed by zstd."""
+def pack(directory: Path, files: list[Path]) -> bytes:
+    """Return files below `directory` as an archive."""
     sink = pa.BufferOutputStream()
     with (
         pa.CompressedOutputStream(sink, "zstd") as stream,
@@ -49,24 +50,33 @@ def packed(directory: Path, files: list[Path]) -> bytes:
 
 
 def unpack(archive: bytes, target: Path) -> None:
-    """Unpacks what packed() made into `target`, which is whole or not there. Nothing can land
-    outside. Raises OSError."""
+    """Create the directory `target` from an archive that `pack()` made.
+
+    Either the whole directory is created or nothing. No file can land outside of it.
+
+    Raises:
+        OSError: the archive is damaged or has more than plain files, or the disk is full
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
-    with scratch(target.parent) as beside:
-        _extract(archive, beside / "files")
-        (beside / "files").rename(target)
+    with scratch(target.parent) as directory:
+        _extract(archive, directory / "files")
+        (directory / "files").rename(target)
 
 
 def unpack_into(archive: bytes, target: Path) -> None:
-    """Puts files of an archive in the place of those in a directory, each whole or not at all.
-    Raises OSError."""
-    with scratch(target.parent) as beside:
-        _extract(archive, beside / "files")
-        for file in sorted((beside / "files").iterdir()):
+    """Replace files of the directory `target` by those of an archive, each of them atomically.
+
+    Raises:
+        OSError: the archive is damaged or has more than plain files, or the disk is full
+    """
+    with scratch(target.parent) as directory:
+        _extract(archive, directory / "files")
+        for file in sorted((directory / "files").iterdir()):
             file.replace(target / file.name)
 
 
 def _extract(archive: bytes, target: Path) -> None:
+    """Extract an archive below `target`. Raises OSError if it has more than plain files."""
     with (
         pa.input_stream(BytesIO(archive), compression="zstd") as stream,
         tarfile.open(fileobj=stream, mode="r|") as tar,
@@ -79,45 +89,53 @@ def _extract(archive: bytes, target: Path) -> None:
             assert content is not None  # a plain file
             file = target / name
             file.parent.mkdir(parents=True, exist_ok=True)
-            with file.open("xb") as made:
-                shutil.copyfileobj(content, made, 1 << 20)
+            with file.open("xb") as output:
+                shutil.copyfileobj(content, output, 1 << 20)
             file.chmod(member.mode & 0o755)
 
 
-def files_of(run: Path) -> list[Path]:
-    """All files of a run directory."""
+def list_files(run: Path) -> list[Path]:
+    """Return all files below a run directory."""
     return [path for path in run.rglob("*") if path.is_file()]
 
 
-def has(sums: Sums) -> bool:
-    """Whether this machine has a set, undamaged."""
-    return _checked(key_of(sums)) == sums
+def has_files(sums: Sums) -> bool:
+    """Return whether this machine stores a set, undamaged."""
+    return _hash_cached_files(hash_sums(sums)) == sums
 
 
-def kept(sums: Sums, fetch: Callable[[str], bytes]) -> Path:
-    """The directory in which this machine keeps a set. `fetch` gives its archive, by its key, if it
-    is not there yet. Raises InputError if what it gives is something else."""
-    key = key_of(sums)
+def ensure_files(sums: Sums, fetch: Callable[[str], bytes]) -> Path:
+    """Return the directory in which this machine stores a set, and fetch the set if it is missing.
+
+    Args:
+        sums: the checksums of the set
+        fetch: returns the archive of the set with a key, from `hash_sums()`
+
+    Raises:
+        InputError: `fetch` returned other files
+        OSError: the archive is damaged, or the disk is full
+    """
+    key = hash_sums(sums)
     target = user_cache("by-content") / key
-    if _checked(key) != sums:
+    if _hash_cached_files(key) != sums:
         shutil.rmtree(target, ignore_errors=True)
         try:
             unpack(fetch(key), target)
         except OSError:
-            if not target.exists():  # another process was first
+            if not target.exists():  # otherwise another process was faster
                 raise
-        _checked.cache_clear()
-        if _checked(key) != sums:
+        _hash_cached_files.cache_clear()
+        if _hash_cached_files(key) != sums:
             shutil.rmtree(target, ignore_errors=True)
-            raise refuse(f"what came for {key[:16]} is something else", "start the scheduler anew")
+            raise refuse(f"the files that came for {key[:16]} are others", "restart the scheduler")
     return target
 
 
 @cache
-def _checked(key: str) -> Sums:
-    """What the files of a set are by now."""
+def _hash_cached_files(key: str) -> Sums:
+    """Return the checksums of the files that this machine stores under a key."""
     try:
-        return sums_of(
+        return hash_files(
             [file for file in (user_cache("by-content") / key).iterdir() if file.is_file()]
         )
     except OSError:

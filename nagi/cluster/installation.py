@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is installed on a machine, as far as it can change a result. Machines of a cluster have to
-agree in it. The guest kernel is not part of it: workers fetch it.
+"""The software of a machine that can change a result. All machines of a cluster must agree in it.
+
+The guest kernel is not a part: workers fetch it.
 """
 
 from __future__ import annotations
@@ -18,20 +19,23 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.plan import SwitchTarget
 from nagi_contracts.records import sha256_of
 
-from nagi.campaign.build import programs
+from nagi.campaign.build import hash_programs
 from nagi.labs.virtual import NAME
 
 _PACKAGES = ("nagi", "nagi_captures", "nagi_contracts", "nagi_p4", "nagi_reports")
-# Of others' packages, those that write results or carry them.
-_OTHERS = ("dask", "distributed", "numpy", "pandas", "pyarrow", "pydantic", "scipy")
-# Of the machine's programs, those that take part in guests.
-_IN_GUESTS = ("tcpdump", "iperf", "ip", "ethtool", "sysctl", "/usr/bin/python3")
+# Packages of other projects that write results or transfer them.
+_FOREIGN_PACKAGES = ("dask", "distributed", "numpy", "pandas", "pyarrow", "pydantic", "scipy")
+# Programs of the distribution that run in guests.
+_GUEST_PROGRAMS = ("tcpdump", "iperf", "ip", "ethtool", "sysctl", "/usr/bin/python3")
 
 
 @dataclass(frozen=True)
-class Use:
-    """What an installation is to do. None of a switch: there are none; not `guests`: only captures
-    are read."""
+class Requirements:
+    """The purpose of an installation, which decides what has to be installed.
+
+    If `guests` is false, the installation only reads captures. `switch` is the target of switches,
+    or None if the experiment has no switches.
+    """
 
     guests: bool = False
     switch: SwitchTarget | None = None
@@ -41,67 +45,77 @@ class Use:
 
 @dataclass(frozen=True)
 class Installation:
-    """What of it is where. `parts`: have to be the same on all machines; `machine`: the
-    distribution's programs, by which captures may differ."""
+    """The software of one machine, by name.
+
+    `parts` are versions and checksums that must be equal on all machines. `machine` are checksums
+    of the distribution's programs: captures may differ if these differ.
+    """
 
     parts: dict[str, str]
     machine: dict[str, str]
 
     @classmethod
-    def here(cls, use: Use) -> Installation:
-        """This machine's. Raises InputError if something is missing."""
+    def from_this_machine(cls, requirements: Requirements) -> Installation:
+        """Read the software of this machine. Raises InputError if something is missing."""
         parts = {
             "nagi": __version__,
             "Python": ".".join(platform.python_version_tuple()[:2]),
-            "Python files of nagi": _sources(),
-            "capture reader": sha256_of(_capture_reader()),
-            **{name: version(name) for name in _OTHERS},
+            "Python files of nagi": _hash_sources(),
+            "capture reader": sha256_of(_find_capture_reader()),
+            **{name: version(name) for name in _FOREIGN_PACKAGES},
         }
-        if not use.guests:
+        if not requirements.guests:
             return cls(parts, {})
-        found = programs(
+        checksums = hash_programs(
             NAME,
-            use.switch,
-            radios=use.radios,
-            fpgas=use.fpgas,
+            requirements.switch,
+            radios=requirements.radios,
+            fpgas=requirements.fpgas,
         )
-        parts |= {name.replace("_", "-"): sha256 for name, sha256 in found.items()}
-        where = {name: shutil.which(name) for name in _IN_GUESTS}
-        machine = {name: sha256_of(Path(file)) for name, file in where.items() if file is not None}
+        parts |= {name.replace("_", "-"): sha256 for name, sha256 in checksums.items()}
+        executables = {name: shutil.which(name) for name in _GUEST_PROGRAMS}
+        machine = {
+            name: sha256_of(Path(file)) for name, file in executables.items() if file is not None
+        }
         return cls(parts, machine)
 
 
-def differences(mine: dict[str, str], theirs: dict[str, str]) -> list[str]:
-    """What differs, in words; with both versions of what has some."""
-    found = []
-    for name, value in mine.items():
-        other = theirs.get(name)
-        if other != value:
+def list_differences(expected: dict[str, str], actual: dict[str, str]) -> list[str]:
+    """Describe the parts in which two installations differ, with both versions if they have some.
+
+    Args:
+        expected: version or checksum of each part here
+        actual: version or checksum of each part of the other machine
+    """
+    differing = []
+    for name, value in expected.items():
+        actual_value = actual.get(name)
+        if actual_value != value:
             is_version = len(value) < 32
-            found.append(f"{name} {other or 'none'} for {value}" if is_version else name)
-    return found
+            differing.append(f"{name} {actual_value or 'none'} for {value}" if is_version else name)
+    return differing
 
 
-def _sources() -> str:
-    """Stands for nagi's Python packages and the pipeline of switches."""
-    total = hashlib.sha256()
+def _hash_sources() -> str:
+    """Return one checksum of nagi's Python packages and of the switches' pipeline."""
+    checksum = hashlib.sha256()
     for package in _PACKAGES:
-        for root in _roots(package):
+        for root in _find_package_directories(package):
             for file in sorted(root.rglob("*.py")):
                 name = file.relative_to(root)
                 if name.parts[0] not in ("data", "tests", "bench"):
-                    total.update(f"{package}/{name} {sha256_of(file)}\n".encode())
-    total.update(sha256_of(paths.P4 / "edge.json").encode())
-    return total.hexdigest()
+                    checksum.update(f"{package}/{name} {sha256_of(file)}\n".encode())
+    checksum.update(sha256_of(paths.P4 / "edge.json").encode())
+    return checksum.hexdigest()
 
 
-def _roots(package: str) -> list[Path]:
+def _find_package_directories(package: str) -> list[Path]:
     spec = find_spec(package)
     assert spec is not None and spec.submodule_search_locations is not None
     return [Path(each) for each in spec.submodule_search_locations]
 
 
-def _capture_reader() -> Path:
+def _find_capture_reader() -> Path:
     spec = find_spec("nagi_captures_native")
     if spec is None or spec.origin is None:
         raise refuse("the capture reader has not been built", "build it: `make setup`")

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The virtual lab on a cluster: each run is a task of a worker, which gives the whole run
-directory. And metrics of runs that are there, computed on a cluster."""
+"""The virtual lab on a cluster.
+
+Each run is a task of one worker, which returns the complete run directory. Workers can also compute
+the metrics of runs that exist already.
+"""
 
 from __future__ import annotations
 
@@ -14,69 +17,81 @@ from nagi_contracts.records import Build, Keep
 
 from nagi.campaign.collection import WHOLE
 from nagi.cluster import tasks
-from nagi.cluster.content import files_of, packed, sums_of, unpack, unpack_into
-from nagi.cluster.pool import Cluster, Guests, Task
-from nagi.labs import guest, guest_kernel, virtual
+from nagi.cluster.content import hash_files, list_files, pack, unpack, unpack_into
+from nagi.cluster.pool import Cluster
+from nagi.cluster.worker import Task
+from nagi.cluster.worker_registry import GuestFiles
+from nagi.labs import guest, guest_kernel, guest_modules, virtual
 from nagi.labs.errors import LabError
 from nagi.labs.shape import Shape
 
 
-def guests_for(plans: list[RunPlan]) -> Guests:
-    """What workers need for guests of these plans, which were made here. Raises InputError."""
-    own = [[module] for plan in plans for module in virtual.own_modules(plan).values()]
-    different = {str(files): files for files in own}
-    return Guests([_library(), *different.values()], plans[0])
+def collect_guest_files(plans: list[RunPlan]) -> GuestFiles:
+    """Return the files that workers need to execute plans in guests. Raises InputError.
+
+    Args:
+        plans: plans that this machine made, at least one
+    """
+    module_sets = [
+        [module] for plan in plans for module in guest_modules.build_user_modules(plan).values()
+    ]
+    distinct_sets = {str(file_set): file_set for file_set in module_sets}
+    return GuestFiles([_list_library(), *distinct_sets.values()], plans[0])
 
 
-def _library() -> list[Path]:
-    """Return kernel, modules of ours, preloaded library and filter. Raises InputError without a
-    filter."""
-    directory = guest_kernel.directory()
+def _list_library() -> list[Path]:
+    """Return the library of guests. Raises InputError if a part is missing."""
+    directory = guest_kernel.find_kernel_directory()
     files = [file for pattern in ("linux", "*.ko") for file in directory.glob(pattern)]
-    return [*files, guest_kernel.preloaded(), guest.required_filter()]
+    return [*files, guest_kernel.find_preloaded_library(), guest.require_filter()]
 
 
 class ClusterLab:
-    """A lab of all workers for runs of any shape."""
+    """A lab that executes runs of any shape on all workers."""
 
     in_real_time = False
 
     def __init__(self, cluster: Cluster, records: Path, build: Build, keep: Keep) -> None:
         self._cluster = cluster
-        self._library = sums_of(_library())
+        self._library = hash_files(_list_library())
         self._records = records
         self._build = build.model_dump_json()
         self._keep = keep.model_dump_json()
 
     @property
     def cells(self) -> list[str]:
-        """One a thread, as there are now; a run is done by whichever worker is free."""
+        """One cell per thread of the workers that are ready. Any free worker may execute a run."""
         return [f"thread{number}" for number in range(max(1, self._cluster.threads))]
 
     def prepare(self, plans: list[RunPlan]) -> None:
-        """Workers have been asked before."""
+        """Do nothing: workers were examined when they were registered."""
 
-    def lead_s(self) -> float:
+    def estimate_lead_s(self) -> float:
         return 0.0
 
     def run_batch(self, plans: dict[str, list[RunPlan]]) -> dict[str, str]:
-        wanted = [self._task(plan) for dealt in plans.values() for plan in dealt]
+        batch_tasks = [
+            self._make_task(plan) for cell_plans in plans.values() for plan in cell_plans
+        ]
         reasons = {}
-        for done in self._cluster.each(wanted):
-            if done.why:
-                reasons[done.task.run_id] = done.why
+        for result in self._cluster.run_tasks(batch_tasks):
+            if result.error:
+                reasons[result.task.run_id] = result.error
             else:
-                unpack(done.files, self._records / WHOLE / done.task.run_id)
+                unpack(result.archive, self._records / WHOLE / result.task.run_id)
         return reasons
 
-    def _task(self, plan: RunPlan) -> Task:
-        own = {name: sums_of([file]) for name, file in virtual.own_modules(plan).items()}
-        arguments = plan.model_dump_json(), self._build, self._keep, self._library, own
+    def _make_task(self, plan: RunPlan) -> Task:
+        modules = {
+            name: hash_files([file])
+            for name, file in guest_modules.build_user_modules(plan).items()
+        }
+        arguments = plan.model_dump_json(), self._build, self._keep, self._library, modules
         return Task("nagi-run", plan.run_id, tasks.run, arguments)
 
 
 class ClusterLabs:
-    """Makes labs of a cluster."""
+    """Opens the lab of a cluster. Labs for all shapes are the same lab."""
 
     name = virtual.NAME
 
@@ -87,23 +102,31 @@ class ClusterLabs:
     def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> Iterator[ClusterLab]:
         yield self._lab
 
-    def give_up(self, trouble: LabError) -> list[str]:
+    def exclude_cells(self, error: LabError) -> list[str]:
         return []
 
 
 def analyse(cluster: Cluster, runs: list[Path]) -> Iterator[tuple[Path, str]]:
-    """Has the metrics of run directories computed anew from their captures, and puts them there.
-    Yields each run when it is over, and why it has none, if so. Raises Gone, Interrupted."""
+    """Compute the metrics of run directories again from their captures, and write them there.
+
+    Yields:
+        each run directory when its task ends, and why it has no metrics, or an empty text
+
+    Raises:
+        Gone: the scheduler is gone, or no worker has been ready for some time
+        Interrupted: the user asked to stop
+    """
     directories = {run.name: run for run in runs}
-    wanted = [
-        Task("nagi-analyse", run.name, tasks.analyse, files=partial(_whole, run)) for run in runs
+    analyses = [
+        Task("nagi-analyse", run.name, tasks.analyse, make_archive=partial(_pack_run, run))
+        for run in runs
     ]
-    for done in cluster.each(wanted):
-        run = directories[done.task.run_id]
-        if not done.why:
-            unpack_into(done.files, run)
-        yield run, done.why
+    for result in cluster.run_tasks(analyses):
+        run = directories[result.task.run_id]
+        if not result.error:
+            unpack_into(result.archive, run)
+        yield run, result.error
 
 
-def _whole(run: Path) -> bytes:
-    return packed(run, files_of(run))
+def _pack_run(run: Path) -> bytes:
+    return pack(run, list_files(run))

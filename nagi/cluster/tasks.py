@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What workers of a cluster do. Each function is one of its arguments alone; arguments and results
-are texts, bytes and numbers.
+"""The functions that workers of a cluster execute.
+
+The result of each function depends on its arguments alone. Arguments and results are texts, bytes
+and numbers.
 """
 
 from __future__ import annotations
@@ -21,138 +23,180 @@ from nagi_contracts.records import Build, Keep
 from nagi_reports import analysis
 
 from nagi.campaign.one_run import run_one
-from nagi.cluster.content import Sums, files_of, has, kept, packed, unpack
-from nagi.cluster.installation import Installation, Use
+from nagi.cluster.content import Sums, ensure_files, has_files, list_files, pack, unpack
+from nagi.cluster.installation import Installation, Requirements
 from nagi.labs import guest
 from nagi.labs.errors import Unfit
 from nagi.labs.shape import Shape
-from nagi.labs.virtual import Parts, VirtualLab, unpacked_agent
+from nagi.labs.virtual import GuestParts, VirtualLab, unpack_agent
 from nagi.scratch import scratch
 
 _FETCH_TIMEOUT_S = 60
-# What comes of a run: files, or why there are none.
+# An archive of files and an empty text, or no files and the reason.
 Outcome = tuple[bytes, str]
 
 
-def variable_of(key: str) -> str:
-    """The variable in which the scheduler has a set of files."""
+def make_variable_name(key: str) -> str:
+    """Return the name of the scheduler's variable that stores a set of files."""
     return f"nagi-{key}"
 
 
-def examine(use: Use, wanted: list[Sums]) -> tuple[dict[str, str], dict[str, str], list[int], str]:
-    """What is installed here (Installation), which of the sets of files are not here yet, and what
-    keeps this machine from running guests; empty if nothing does."""
+def examine(
+    requirements: Requirements, sets: list[Sums]
+) -> tuple[dict[str, str], dict[str, str], list[int], str]:
+    """Examine the worker's machine.
+
+    Args:
+        requirements: what the machine has to fulfil
+        sets: the checksums of the sets of files that guests need
+
+    Returns:
+        parts and machine of the Installation, the indices of the sets that are missing here, and
+        what keeps this machine from running guests, or an empty text
+    """
     try:
-        found = Installation.here(use)
-        if use.guests:
+        installation = Installation.from_this_machine(requirements)
+        if requirements.guests:
             guest.require_machine()
     except InputError as error:
         return {}, {}, [], str(error)
-    missing = [index for index, sums in enumerate(wanted) if not has(sums)]
-    return found.parts, found.machine, missing, ""
+    missing = [index for index, sums in enumerate(sets) if not has_files(sums)]
+    return installation.parts, installation.machine, missing, ""
 
 
-def prepare(wanted: list[Sums], plan: str) -> str:
-    """Fetches sets of files, of which the first has the kernel, then asks a guest what would keep
-    it from running `plan`; empty if nothing does."""
-    for sums in wanted:
-        kept(sums, _fetch)
-    read = RunPlan.model_validate_json(plan)
-    with scratch(_here()) as directory, _processor() as processor:
+def prepare(sets: list[Sums], plan: str) -> str:
+    """Fetch sets of files, and try whether a guest can execute a plan.
+
+    Args:
+        sets: the checksums of the sets; the first set has the kernel
+        plan: a RunPlan as JSON
+
+    Returns:
+        what keeps a guest from executing the plan, or an empty text
+    """
+    for sums in sets:
+        ensure_files(sums, _fetch_files)
+    run_plan = RunPlan.model_validate_json(plan)
+    with scratch(_find_worker_directory()) as directory, _reserve_processor() as processor:
         lab = VirtualLab(
-            Shape.of(read),
+            Shape.from_plan(run_plan),
             1,
             directory,
             directory / "records",
-            _is_cancelled(get_worker()),
-            parts=_parts(wanted[0], {}, processor),
+            _make_cancel_check(get_worker()),
+            parts=_make_parts(sets[0], {}, processor),
         )
         try:
-            lab.prepare([read])
+            lab.prepare([run_plan])
         except Unfit as error:
             return str(error)
     return ""
 
 
-def run(plan: str, build: str, keep: str, library: Sums, own: dict[str, Sums]) -> Outcome:
-    """Does a run in a guest whose kernel is in the set `library`; `own`: modules of users' own
-    schemes, by the names of their congestion controls."""
-    cancelled = _is_cancelled(get_worker())
-    with scratch(_here()) as directory, _processor() as processor:
-        done = run_one(
+def run(plan: str, build: str, keep: str, library: Sums, modules: dict[str, Sums]) -> Outcome:
+    """Execute a run in a guest, and return its run directory.
+
+    Args:
+        plan: the RunPlan as JSON
+        build: the Build as JSON
+        keep: the Keep as JSON, which says which files of the run are kept
+        library: the checksums of the set that has the kernel
+        modules: the checksums of the modules of users' own schemes, by congestion control
+    """
+    interrupted = _make_cancel_check(get_worker())
+    with scratch(_find_worker_directory()) as directory, _reserve_processor() as processor:
+        run_or_reason = run_one(
             RunPlan.model_validate_json(plan),
             Build.model_validate_json(build),
             Keep.model_validate_json(keep),
-            _parts(library, own, processor),
+            _make_parts(library, modules, processor),
             directory,
-            cancelled,
+            interrupted,
         )
-        return (b"", done) if isinstance(done, str) else (packed(done, files_of(done)), "")
+        return (
+            (b"", run_or_reason)
+            if isinstance(run_or_reason, str)
+            else (pack(run_or_reason, list_files(run_or_reason)), "")
+        )
 
 
 def analyse(archive: bytes) -> Outcome:
-    """The files that metrics of a run directory are in, or why there are none."""
-    with scratch(_here()) as directory:
+    """Compute the metrics of a run directory, and return the files that contain them.
+
+    Args:
+        archive: the run directory, as `content.pack()` packs it
+    """
+    with scratch(_find_worker_directory()) as directory:
         run = directory / "run"
         unpack(archive, run)
         try:
             analysis.analyse_run(run)
         except InputError as error:
             return b"", str(error).replace(f"{run}/", "")
-        written = [run / name for name in (analysis.METRICS, analysis.GOODPUT)]
-        return packed(run, [file for file in written if file.exists()]), ""
+        files = [run / name for name in (analysis.METRICS, analysis.GOODPUT)]
+        return pack(run, [path for path in files if path.exists()]), ""
 
 
-def _parts(library: Sums, own: dict[str, Sums], processor: int) -> Parts:
-    modules = {name: kept(sums, _fetch) / next(iter(sums)) for name, sums in own.items()}
-    return Parts(kept(library, _fetch), lambda _: modules, [processor], _agent())
+def _make_parts(library: Sums, own: dict[str, Sums], processor: int) -> GuestParts:
+    modules = {
+        name: ensure_files(sums, _fetch_files) / next(iter(sums)) for name, sums in own.items()
+    }
+    return GuestParts(
+        ensure_files(library, _fetch_files), lambda _: modules, [processor], _unpack_agent()
+    )
 
 
-def _fetch(key: str) -> bytes:
-    """Files that the client has given to the scheduler."""
-    found: Any = Variable(variable_of(key), client=get_client()).get(timeout=_FETCH_TIMEOUT_S)
-    return bytes(found)
+def _fetch_files(key: str) -> bytes:
+    """Return the archive that the client has stored at the scheduler under a key."""
+    archive: Any = Variable(make_variable_name(key), client=get_client()).get(
+        timeout=_FETCH_TIMEOUT_S
+    )
+    return bytes(archive)
 
 
-def _here() -> Path:
-    """Where this worker may have files of its own."""
+def _find_worker_directory() -> Path:
+    """Return the directory for files of this worker."""
     return Path(get_worker().local_directory)
 
 
 @cache
-def _agent() -> Path:
-    """The agent, made once a process."""
-    files = ExitStack()
-    atexit.register(files.close)
-    return unpacked_agent(files.enter_context(scratch(_here())))
+def _unpack_agent() -> Path:
+    """Return the directory of the agent, which is unpacked once per process."""
+    cleanup = ExitStack()
+    atexit.register(cleanup.close)
+    return unpack_agent(cleanup.enter_context(scratch(_find_worker_directory())))
 
 
-def _is_cancelled(worker: Worker) -> Callable[[], bool]:
-    """Whether nobody wants this task any more: its client has gone or cancelled it, or the worker
-    is to end."""
+def _make_cancel_check(worker: Worker) -> Callable[[], bool]:
+    """Return a function that returns whether the current task is to be interrupted.
+
+    It is if the client has cancelled the task or is gone, or if the worker shuts down.
+    """
     key = worker.get_current_task()
 
-    def look() -> bool:
+    def is_cancelled() -> bool:
         task = worker.state.tasks.get(key)
-        return task is None or task.state == "cancelled" or worker.status.name not in _AT_WORK
+        return task is None or task.state == "cancelled" or worker.status.name not in _ACTIVE_STATES
 
-    return look
+    return is_cancelled
 
 
-_AT_WORK = ("running", "paused")
+_ACTIVE_STATES = ("running", "paused")
 
 
 @contextmanager
-def _processor() -> Iterator[int]:
-    """A processor on which no other worker of this machine has a guest, if there is one. It is held
-    by an abstract socket, of which the kernel lets go however this process ends."""
-    with socket.socket(socket.AF_UNIX) as held:
-        yield _claim(held, guest.processors())
+def _reserve_processor() -> Iterator[int]:
+    """Yield a processor on which no other worker of this machine has a guest, if there is one.
+
+    An abstract socket reserves it: the kernel closes the socket however this process ends.
+    """
+    with socket.socket(socket.AF_UNIX) as reservation:
+        yield _bind_processor(reservation, guest.list_processors())
 
 
-def _claim(held: socket.socket, processors: list[int]) -> int:
+def _bind_processor(reservation: socket.socket, processors: list[int]) -> int:
     for processor in processors:
-        with suppress(OSError):  # it is held by another
-            held.bind(f"\0nagi-processor-{processor}")
+        with suppress(OSError):  # another worker has reserved it
+            reservation.bind(f"\0nagi-processor-{processor}")
             return processor
     return processors[os.getpid() % len(processors)]

@@ -50,10 +50,11 @@ from nagi_fpga.loading import Place
 from nagi.doctor import Observations, Wanted, judge
 from nagi.doctor.text import TITLES
 from nagi.labs.errors import LabError, Results
+from nagi.labs.host_pool import HostPool, Survey
 from nagi.labs.keeper import Keeper
-from nagi.labs.lab import Batches, make_agent, objects_in
+from nagi.labs.lab import Batches, list_scheme_objects, make_agent
 from nagi.labs.netns import NetnsLab
-from nagi.labs.physical import HostPool, PhysicalLab, Survey
+from nagi.labs.physical import PhysicalLab
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.plan.radio import INSTALL, look_at_stages
 from nagi.plan.schemes import receivers, schemes
@@ -91,9 +92,15 @@ def examine_hosts(pool: HostPool) -> Observations:
         return replace(seen, paths_left_out="its links were not tried, as something else failed")
     try:
         for cell in pool.cells:
-            plan = _plain(cell.shape(), 0)
+            plan = _plain(cell.make_shape(), 0)
             lab = PhysicalLab(
-                pool, [cell], Shape.of(plan), survey, [], pool.directory / "records", "doctor"
+                pool,
+                [cell],
+                Shape.from_plan(plan),
+                survey,
+                [],
+                pool.directory / "records",
+                "doctor",
             )
             lab.prepare([plan], _LEASE_S)
             tried = _try_links(plan, lab.batches)
@@ -125,7 +132,7 @@ def examine_this_machine(scratch: Path, interrupted: Callable[[], bool]) -> Obse
     try:
         with Keeper() as keeper:
             lab = NetnsLab(
-                keeper.pid, Shape.of(plan), 1, [], scratch, scratch / "records", interrupted
+                keeper.pid, Shape.from_plan(plan), 1, [], scratch, scratch / "records", interrupted
             )
             lab.prepare([plan])
             tried = _try_links(plan, lab.batches)
@@ -146,7 +153,7 @@ _LINK = ("path", 0, ("S", "D"), ("198.18.0.1/30", "198.18.0.2/30"))
 
 def _inspection_here(scratch: Path) -> Inspection:
     """This machine as a host and as an emulator."""
-    agent = make_agent(scratch, objects_in([*schemes().values(), *receivers().values()]))
+    agent = make_agent(scratch, list_scheme_objects([*schemes().values(), *receivers().values()]))
     nagi_link = str(executable("nagi-link"))
     found = []
     for is_emulator in (False, True):
@@ -309,9 +316,9 @@ class _Tried:
 
 def _try_links(plan: RunPlan, batches: Batches) -> _Tried:
     """Tries the links of a lab that is prepared for `plan`. Raises LabError."""
-    batches.play("up.yml")
-    results = batches.play("paths.yml")
-    places = {place.host: place for place in batches.places}
+    batches.run_playbook("up.yml")
+    results = batches.run_playbook("paths.yml")
+    places = {place.host: place for place in batches.placements}
     ports: dict[str, list[PortReading]] = {}
     io: dict[str, str] = {}
     for host, said in _said(results, "Ask nagi-link"):

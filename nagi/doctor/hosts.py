@@ -10,7 +10,7 @@ from nagi_contracts.doctor import Status
 from nagi_contracts.inspection import Inspection
 
 from nagi.doctor.observations import Observations, StageFinding, Wanted
-from nagi.labs.complaints import cure_of
+from nagi.labs.complaints import find_cure
 from nagi.plan.schemes import Scheme, availability_on, schemes
 
 OLDEST_PYTHON = (3, 9)
@@ -30,7 +30,7 @@ def look_at_ssh(seen: Observations) -> Iterator[StageFinding]:
     for host in () if seen.is_local else seen.cells:
         if host in seen.unreachable:
             said = " ".join(seen.unreachable[host].split())
-            cure = cure_of(said, "try `ssh` to it by hand, as the inventory has it")
+            cure = find_cure(said, "try `ssh` to it by hand, as the inventory has it")
             yield StageFinding([host], "failure", said, cure)
         else:
             yield StageFinding([host], "ok", "reached")
@@ -44,7 +44,7 @@ def look_at_versions(seen: Observations) -> Iterator[StageFinding]:
             yield StageFinding([host], "ok", _versions(inspection))
     for host in seen.without_agent():
         said = " ".join(seen.silent.get(host, "").split()) or "it said nothing"
-        cure = cure_of(said, _PYTHON_CURE)
+        cure = find_cure(said, _PYTHON_CURE)
         yield StageFinding([host], "failure", f"nagi-agent cannot run there: {said}", cure)
     yield from seen.without_ssh()
 

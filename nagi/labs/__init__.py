@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The labs: where runs take place."""
+"""Labs that execute runs: network namespaces, guests in virtual time, and real hosts."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Variables for Ansible.
+"""Writes variables for Ansible.
 
-Ansible evaluates each text that it is given as a Jinja template, and a template can run programs.
-So texts of users, such as the path of a results directory, are marked `!unsafe`, by which Ansible
-leaves them alone.
+Ansible evaluates every text as a Jinja template, and a template can run programs. So texts of
+users, such as the path of a results directory, are marked `!unsafe`: Ansible does not evaluate
+them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import yaml
 
 
 class Template(str):
-    """A text of ours that Ansible is to evaluate."""
+    """A text that Ansible evaluates as a template."""
 
 
 class _Text(str):
-    """A text that is what it is."""
+    """A text that Ansible does not evaluate."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -32,11 +32,13 @@ _Dumper.add_representer(
 
 
 def to_yaml(variables: dict[str, Any], *, in_one_line: bool = False) -> str:
-    """Return variables, or an inventory, as YAML in which only a Template is a template. Keys are
-    as they are given."""
+    """Return variables, or an inventory, as YAML in which only a Template is a template.
+
+    Keys are not marked.
+    """
     width = 1 << 30 if in_one_line else None
     return yaml.dump(
-        _marked(variables),
+        _mark_texts(variables),
         Dumper=_Dumper,
         sort_keys=False,
         default_flow_style=in_one_line,
@@ -44,11 +46,12 @@ def to_yaml(variables: dict[str, Any], *, in_one_line: bool = False) -> str:
     )
 
 
-def _marked(value: Any) -> Any:
+def _mark_texts(value: Any) -> Any:
+    """Return `value` with all texts except Templates marked as `!unsafe`."""
     if isinstance(value, dict):
-        return {key: _marked(item) for key, item in value.items()}
+        return {key: _mark_texts(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_marked(item) for item in value]
+        return [_mark_texts(item) for item in value]
     if isinstance(value, str) and not isinstance(value, Template):
         return _Text(value)
     return value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cells of an inventory: real hosts, and which node of an experiment each can be.
+"""Reads the cells of an inventory: real hosts, and the node of an experiment that each can be.
 
     cells:
       children:
@@ -8,10 +8,10 @@
             alice: {ansible_host: 192.0.2.11, nagi_node: S, nagi_links: {wired: enp2s0}}
             heron: {nagi_node: emulator, nagi_links: {wired: {S: enp2s0, N: enp3s0}}}
 
-A node has an interface on each of its links; the emulator has one for each node that a link joins,
-or a medium: `nagi_links: {air: {A: enp2s0, B: enp3s0, C: enp4s0}}`. Where a board carries the link,
-it has none: `nagi_links: {wired: {S: board, N: board}}`. Which node is at the board's first port,
-the experiment says by its order.
+A node has one interface per link. The emulator has one interface per link or medium and node:
+`nagi_links: {air: {A: enp2s0, B: enp3s0, C: enp4s0}}`. If a board carries a link, the emulator has
+no interface on it: `nagi_links: {wired: {S: board, N: board}}`. The order in the experiment decides
+which node is at the board's first port.
 """
 
 from __future__ import annotations
@@ -37,17 +37,20 @@ from nagi.spec.media import MAX_STATIONS
 GROUP = "cells"
 EXAMPLE = paths.COLLECTION / "inventories" / "physical.example.yml"
 SPOOL, STATE = "/var/lib/nagi", "/run/nagi"
-BOARD = "board"  # instead of an interface of the emulator
-PACKAGED = "/usr/bin"  # where programs of nagi's packages are
+BOARD = "board"  # in place of an interface of the emulator
+PACKAGED = "/usr/bin"  # the directory of the programs of nagi's packages
 _LINKS = TypeAdapter(dict[str, str])
 _PORTS = TypeAdapter(dict[str, dict[str, str]])
 
 
 @dataclass(frozen=True)
 class LabHost:
-    """A host of a cell. `links`: link -> its interface; `ports`, on the emulator: link -> node ->
-    the interface that faces it; `programs`: the directory of nagi's programs, which else are
-    shipped."""
+    """A host of a cell.
+
+    `links` has the node's interface on each link. `ports`, of the emulator, has for each link and
+    node the interface that faces the node. `programs` is the directory of nagi's programs, or None
+    if they are shipped to the host.
+    """
 
     name: str
     cell: str
@@ -65,22 +68,27 @@ class LabHost:
     programs: str | None = None
     p4runtime: P4RuntimeAccess | None = None
 
-    def interfaces(self) -> list[str]:
-        """All its test interfaces; a board's ports are none."""
-        named = [*self.links.values(), *(i for ends in self.ports.values() for i in ends.values())]
-        return [interface for interface in named if interface != BOARD]
+    def list_interfaces(self) -> list[str]:
+        """Return all test interfaces of the host. The ports of a board are no interfaces."""
+        names = [
+            *self.links.values(),
+            *(name for ends in self.ports.values() for name in ends.values()),
+        ]
+        return [name for name in names if name != BOARD]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One complete testbed."""
+    """A cell: one complete testbed."""
 
     name: str
     hosts: dict[str, LabHost]  # by node
 
-    def shape(self) -> Shape:
-        """All its nodes and links, with addresses of our own. What joins more nodes than two is a
-        medium."""
+    def make_shape(self) -> Shape:
+        """Return the shape of all nodes and links, with addresses that nagi chooses.
+
+        A link of more than two nodes is a medium.
+        """
         nodes = [node for node in self.hosts if node != EMULATOR]
         links = []
         media = []
@@ -89,59 +97,64 @@ class Cell:
             if len(ends) > 2:
                 network, length = f"198.19.{number}", 24
                 media.append(link)
-            addresses = tuple(f"{network}.{place}/{length}" for place in range(1, len(ends) + 1))
+            addresses = tuple(f"{network}.{index}/{length}" for index in range(1, len(ends) + 1))
             links.append((link, number, tuple(ends), addresses))
         return Shape(tuple(nodes), tuple(links), media=tuple(media))
 
-    def lacks(self, shape: Shape) -> list[str]:
-        """What of `shape` this cell does not have."""
-        lacking = [f"no host is node {node}" for node in shape.nodes if node not in self.hosts]
+    def list_missing(self, shape: Shape) -> list[str]:
+        """Return the nodes and links of `shape` that this cell lacks, in words."""
+        missing = [f"no host is node {node}" for node in shape.nodes if node not in self.hosts]
         ports = self.hosts[EMULATOR].ports
         for link, _, ends, _ in shape.links:
             if link not in ports:
-                lacking.append(f"the emulator has no link {link}")
+                missing.append(f"the emulator has no link {link}")
             elif set(ends) != set(ports[link]):
-                lacking.append(f"link {link} joins {listed(ports[link])}")
-        return lacking
+                missing.append(f"link {link} joins {listed(ports[link])}")
+        return missing
 
 
 def read_cells(inventory: Path) -> list[Cell]:
-    """The cells of an inventory, as Ansible reads it. Raises InputError."""
-    listed = list_inventory(inventory)
-    names = listed.get(GROUP, {}).get("children", [])
+    """Return the cells of an inventory, as Ansible reads it. Raises InputError."""
+    listing = list_inventory(inventory)
+    names = listing.get(GROUP, {}).get("children", [])
     if not names:
         raise refuse(
             f"it has no group `{GROUP}` with a group for each testbed",
-            f"write one as {EXAMPLE} has it",
+            f"write one as in {EXAMPLE}",
             file=str(inventory),
         )
-    variables = listed["_meta"]["hostvars"]
+    variables = listing["_meta"]["hostvars"]
     cells = []
     problems: list[Problem] = []
-    where: dict[str, str] = {}
+    cell_of_host: dict[str, str] = {}
     for name in names:
         hosts: dict[str, LabHost] = {}
-        for host in _hosts_of(listed, name):
+        for host in _list_group_hosts(listing, name):
             try:
-                if host in where:
-                    raise _error(
-                        inventory, host, "", f"it is in cell {where[host]}, too", "leave it in one"
+                if host in cell_of_host:
+                    raise _make_error(
+                        inventory,
+                        host,
+                        "",
+                        f"it is also in cell {cell_of_host[host]}",
+                        "leave it in one",
                     )
-                where[host] = name
-                found = _host(inventory, host, name, variables.get(host, {}))
-                if found.node in hosts:
-                    raise _error(
+                cell_of_host[host] = name
+                cell_host = _read_host(inventory, host, name, variables.get(host, {}))
+                if cell_host.node in hosts:
+                    raise _make_error(
                         inventory,
                         host,
                         "nagi_node",
-                        f"{hosts[found.node].name} is node {found.node} of cell {name} already",
+                        f"{hosts[cell_host.node].name} is already node {cell_host.node} of cell "
+                        f"{name}",
                         "give each host of a cell a node of its own",
                     )
-                hosts[found.node] = found
+                hosts[cell_host.node] = cell_host
             except InputError as error:
                 problems += error.problems
         if not problems:
-            problems += _cabling(inventory, name, hosts)
+            problems += _check_cabling(inventory, name, hosts)
         cells.append(Cell(name, hosts))
     if problems:
         raise InputError(*problems)
@@ -149,12 +162,12 @@ def read_cells(inventory: Path) -> list[Cell]:
 
 
 def list_inventory(inventory: Path) -> dict[str, Any]:
-    """The inventory as `ansible-inventory --list` prints it. Raises InputError."""
+    """Return an inventory as `ansible-inventory --list` prints it. Raises InputError."""
     if not inventory.exists():
         raise refuse("there is no such inventory", f"see {EXAMPLE}", file=str(inventory))
-    if inventory.is_file() and not os.access(inventory, os.X_OK):  # else it is a program
+    if inventory.is_file() and not os.access(inventory, os.X_OK):  # an executable file is a program
         _require_text(inventory)
-    done = subprocess.run(
+    process = subprocess.run(
         [str(Path(sys.prefix) / "bin" / "ansible-inventory"), "-i", str(inventory), "--list"],
         env={
             **os.environ,
@@ -168,24 +181,25 @@ def list_inventory(inventory: Path) -> dict[str, Any]:
         text=True,
         check=False,
     )
-    if done.returncode != 0:
-        what, line = _complaint(done.stderr or done.stdout)
+    if process.returncode != 0:
+        reason, line = _parse_ansible_error(process.stderr or process.stdout)
         raise refuse(
-            f"Ansible cannot read it: {what}",
-            f"write it as {EXAMPLE} has it",
+            f"Ansible cannot read it: {reason}",
+            f"write it as in {EXAMPLE}",
             file=str(inventory),
             line=line,
         )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    listing: dict[str, Any] = json.loads(process.stdout)
+    return listing
 
 
 def _require_text(inventory: Path) -> None:
+    """Raise InputError if an inventory is no text that can be read."""
     try:
         inventory.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise refuse(
-            "it is not a text in UTF-8", f"write it as {EXAMPLE} has it", file=str(inventory)
+            "it is not a text in UTF-8", f"write it as in {EXAMPLE}", file=str(inventory)
         ) from None
     except OSError as error:
         raise refuse(
@@ -193,50 +207,58 @@ def _require_text(inventory: Path) -> None:
         ) from None
 
 
-def _complaint(said: str) -> tuple[str, int]:
-    """What Ansible complains of, of all that it says; and the line, if it names one."""
-    text = " ".join(said.replace("[ERROR]:", "").split())
+def _parse_ansible_error(output: str) -> tuple[str, int]:
+    """Return the error in Ansible's output, and its line in the inventory (0 if it has none)."""
+    text = " ".join(output.replace("[ERROR]:", "").split())
     if reason := re.search(r"YAML parsing failed: (.+?)(?= Origin:| <<<| \[|$)", text):
         line = re.search(r" Origin: \S+?:(\d+):\d+", text)
         return reason[1].rstrip("."), int(line[1]) if line else 0
     return text[:400], 0
 
 
-def _hosts_of(listed: dict[str, Any], group: str) -> list[str]:
-    entry = listed.get(group, {})
+def _list_group_hosts(listing: dict[str, Any], group: str) -> list[str]:
+    """Return the hosts of a group and of its child groups."""
+    entry = listing.get(group, {})
     hosts = list(entry.get("hosts", []))
     for child in entry.get("children", []):
-        hosts += [host for host in _hosts_of(listed, child) if host not in hosts]
+        hosts += [host for host in _list_group_hosts(listing, child) if host not in hosts]
     return hosts
 
 
-def _error(inventory: Path, host: str, key: str, what: str, cure: str) -> InputError:
+def _make_error(inventory: Path, host: str, key: str, message: str, cure: str) -> InputError:
     name = f"{host}.{key}" if key else host
-    return refuse(what, cure, file=str(inventory), key=name)
+    return refuse(message, cure, file=str(inventory), key=name)
 
 
-def _host(inventory: Path, name: str, cell: str, variables: dict[str, Any]) -> LabHost:
+def _read_host(inventory: Path, name: str, cell: str, variables: dict[str, Any]) -> LabHost:
+    """Return a host from its variables. Raises InputError."""
     node = variables.get("nagi_node")
     if not isinstance(node, str):
-        raise _error(inventory, name, "nagi_node", "it is missing", f"a node's name, or {EMULATOR}")
+        raise _make_error(
+            inventory, name, "nagi_node", "it is missing", f"a node's name, or {EMULATOR}"
+        )
     links = variables.get("nagi_links")
-    form = "{link: {node: interface, node: interface}}" if node == EMULATOR else "{link: interface}"
+    format_ = (
+        "{link: {node: interface, node: interface}}" if node == EMULATOR else "{link: interface}"
+    )
     try:
-        given = {
+        interfaces = {
             "ports" if node == EMULATOR else "links": (
                 _PORTS if node == EMULATOR else _LINKS
             ).validate_python(links)
         }
     except ValidationError:
-        what = (
+        problem = (
             "it is missing" if links is None else f"{excerpt(json.dumps(links))} is not understood"
         )
-        raise _error(inventory, name, "nagi_links", what, f"write it as {form}") from None
+        raise _make_error(
+            inventory, name, "nagi_links", problem, f"write it as {format_}"
+        ) from None
     host = LabHost(
         name,
         cell,
         node,
-        **given,  # type: ignore[arg-type]
+        **interfaces,  # type: ignore[arg-type]
         spool=str(variables.get("nagi_spool", SPOOL)),
         state=str(variables.get("nagi_state", STATE)),
         user=variables.get("nagi_user"),
@@ -246,61 +268,63 @@ def _host(inventory: Path, name: str, cell: str, variables: dict[str, Any]) -> L
         fpga_images=variables.get("nagi_fpga_images"),
         nagi_switch=variables.get("nagi_switch"),
         programs=PACKAGED if variables.get("nagi_packages") else None,
-        p4runtime=_p4runtime(inventory, name, variables.get("nagi_p4runtime")),
+        p4runtime=_read_p4runtime_access(inventory, name, variables.get("nagi_p4runtime")),
     )
-    used = host.interfaces()
-    twice = sorted({interface for interface in used if used.count(interface) > 1})
-    if twice:
-        raise _error(
+    names = host.list_interfaces()
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
+        raise _make_error(
             inventory,
             name,
             "nagi_links",
-            f"{', '.join(twice)} is used twice",
+            f"{', '.join(duplicates)} is used twice",
             "give each link an interface of its own",
         )
     return host
 
 
-def _p4runtime(inventory: Path, name: str, given: Any) -> P4RuntimeAccess | None:
-    """How a host reaches its switch by P4Runtime, if the inventory says so."""
-    if not given:
+def _read_p4runtime_access(inventory: Path, name: str, value: Any) -> P4RuntimeAccess | None:
+    """Return how a host reaches its switch by P4Runtime, or None. Raises InputError."""
+    if not value:
         return None
     try:
-        return P4RuntimeAccess.model_validate(given, strict=True)
+        return P4RuntimeAccess.model_validate(value, strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(["nagi_p4runtime", *map(str, first["loc"])])
         cure = 'write it as {address: "10.0.0.9:9559", device_id: 1, ports: {link: number}}'
-        raise _error(inventory, name, key, first["msg"], cure) from None
+        raise _make_error(inventory, name, key, first["msg"], cure) from None
 
 
-def _cabling(inventory: Path, cell: str, hosts: dict[str, LabHost]) -> list[Problem]:
-    """Whether what the emulator says of the cables fits what the nodes say."""
+def _check_cabling(inventory: Path, cell: str, hosts: dict[str, LabHost]) -> list[Problem]:
+    """Return the contradictions between the emulator's links and those of the nodes."""
 
-    def problem(host: str, what: str, cure: str) -> Problem:
-        return Problem(what, cure, file=str(inventory), key=f"{cell}.{host}.nagi_links")
+    def make_problem(host: str, message: str, cure: str) -> Problem:
+        return Problem(message, cure, file=str(inventory), key=f"{cell}.{host}.nagi_links")
 
     emulator = hosts.get(EMULATOR)
     if emulator is None:
-        return [problem("", "no host is the emulator", f"give one `nagi_node: {EMULATOR}`")]
+        return [make_problem("", "no host is the emulator", f"give one `nagi_node: {EMULATOR}`")]
     problems = []
     for link, ends in emulator.ports.items():
         if not 2 <= len(ends) <= MAX_STATIONS:
-            what = f"link {link} joins {len(ends)} node" + ("" if len(ends) == 1 else "s")
+            message = f"link {link} joins {len(ends)} node" + ("" if len(ends) == 1 else "s")
             cure = f"name its two nodes, or of a medium 2 to {MAX_STATIONS}"
-            problems.append(problem(emulator.name, what, cure))
+            problems.append(make_problem(emulator.name, message, cure))
         for node in ends:
             if node not in hosts:
                 cure = f"nodes: {', '.join(hosts)}"
                 problems.append(
-                    problem(emulator.name, f"link {link} leads to {node}, which no host is", cure)
+                    make_problem(
+                        emulator.name, f"link {link} leads to {node}, which no host is", cure
+                    )
                 )
             elif link not in hosts[node].links:
-                what = f"the emulator's link {link} leads to it, but it has no interface there"
-                problems.append(problem(hosts[node].name, what, f"add `{link}: INTERFACE`"))
+                message = f"the emulator's link {link} leads to it, but it has no interface there"
+                problems.append(make_problem(hosts[node].name, message, f"add `{link}: INTERFACE`"))
     for node, host in hosts.items():
         problems += [
-            problem(
+            make_problem(
                 host.name,
                 f"link {link} does not lead to the emulator",
                 f"give {emulator.name} `{link}: {{{node}: INTERFACE, ...}}`",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Ansible, ssh and sudo say when something fails, in one line; and what helps."""
+"""Shortens the messages of Ansible, ssh and sudo to one line, and finds cures."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ import re
 import signal
 from typing import Any
 
-# What ssh or sudo says, and what helps; the first that is found counts.
+# Regular expression of a message -> cure. The first that matches counts.
 _CURES = (
     ("unprotected private key|bad permissions", "`chmod 600` its key"),
     (
         "host key verification failed|remote host identification",
-        "if it was installed anew, take out its old key by `ssh-keygen -R ADDRESS`; then take in "
+        "if the host was reinstalled, remove its old key by `ssh-keygen -R ADDRESS`; then accept "
         "the new one by `ssh ADDRESS`",
     ),
     (
         "permission denied|no such identity|invalid format|too many authentication",
-        "mend its `ansible_user` or `ansible_ssh_private_key_file`, or add the key to that user's "
-        "~/.ssh/authorized_keys there: `nagi lab bootstrap` does",
+        "correct its `ansible_user` or `ansible_ssh_private_key_file`, or add the key to "
+        "~/.ssh/authorized_keys of that user there: `nagi lab bootstrap` does",
     ),
     (
         "could not resolve|not known|name resolution",
-        "mend its `ansible_host`: it is no address, nor a name that is known here",
+        "correct its `ansible_host`: it is neither an address nor a name that is known here",
     ),
-    ("connection refused", "start sshd there, or mend its `ansible_port`"),
+    ("connection refused", "start sshd there, or correct its `ansible_port`"),
     (
         "timed out|no route|unreachable|host is down",
-        "switch it on and look at its management network, or mend its `ansible_host`",
+        "switch it on and check its management network, or correct its `ansible_host`",
     ),
     (
         "interpreter .* (was )?not found",
-        "install Python there (`apt install python3`), or mend its `ansible_python_interpreter`",
+        "install Python there (`apt install python3`), or correct its `ansible_python_interpreter`",
     ),
     (
         "(incorrect|missing) \\w+ password",
-        "give the password of its user: with -K (--ask-become-pass) it is asked for, with "
-        "`ansible_become_password` it is in the inventory",
+        "give the password of its user: with -K (--ask-become-pass) Ansible asks for it, or set "
+        "`ansible_become_password` in the inventory",
     ),
     ("not root", "connect as root (`ansible_user: root`), or become it (`ansible_become: true`)"),
     (
@@ -48,24 +48,29 @@ _CURES = (
 )
 
 
-def cure_of(said: str, otherwise: str) -> str:
-    """What helps against what ssh or sudo says."""
-    return next((cure for words, cure in _CURES if re.search(words, said.lower())), otherwise)
+def find_cure(message: str, default: str) -> str:
+    """Return a cure for a message of ssh or sudo.
+
+    Args:
+        message: a message of ssh or sudo
+        default: the cure of unknown messages
+    """
+    return next((cure for pattern, cure in _CURES if re.search(pattern, message.lower())), default)
 
 
-def complaint(result: dict[str, Any]) -> str:
-    """Why a task failed, of its result."""
+def describe_failure(result: dict[str, Any]) -> str:
+    """Return why a task failed, from its result, in one line."""
     status = result.get("rc")
     if isinstance(status, int) and status < 0:
         return f"killed by signal {-status} ({signal.strsignal(-status)})"
     for key in ("stderr", "msg", "module_stderr", "stdout"):
         text = result.get(key)
         if text:
-            said = text if isinstance(text, str) else json.dumps(text)
-            return tail(said.removeprefix("Task failed: "))
-    return "failed without a word"
+            message = text if isinstance(text, str) else json.dumps(text)
+            return shorten_to_end(message.removeprefix("Task failed: "))
+    return "failed without a message"
 
 
-def tail(text: str, length: int = 300) -> str:
-    """The end of a text, in one line."""
+def shorten_to_end(text: str, length: int = 300) -> str:
+    """Return the last `length` characters of a text, in one line."""
     return " ".join(text.split())[-length:]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ends a command that runs something in a lab."""
+"""Exceptions that end a command that executes runs in a lab."""
 
 from __future__ import annotations
 
@@ -23,30 +23,32 @@ class Failure:
         )
 
 
-Results = dict[str, dict[str, dict[str, Any]]]  # of tasks, by task and host
+Results = dict[str, dict[str, dict[str, Any]]]  # task -> host -> result
 
 
 class LabError(Exception):
-    """A lab could not do its part. Nothing is left behind; finished runs are kept.
+    """A lab failed. It left nothing behind; finished runs are kept.
 
-    `failures`: on which hosts, if it is known; `results`: of the tasks that did succeed.
+    `failures` are the tasks that failed on hosts, as far as they are known. `results` are those of
+    the tasks that succeeded. `cells` are the names of the cells whose hosts failed, or None if they
+    are unknown.
     """
 
     def __init__(
-        self, what: str, failures: Sequence[Failure] = (), results: Results | None = None
+        self, message: str, failures: Sequence[Failure] = (), results: Results | None = None
     ) -> None:
-        super().__init__(what)
+        super().__init__(message)
         self.failures = list(failures)
         self.results = results or {}
-        self.cells: set[str] | None = None  # whose hosts they are; None: not known
+        self.cells: set[str] | None = None
 
 
 class Unfit(LabError):
-    """Hosts cannot run what is asked, and say why: nothing to try again."""
+    """Hosts lack something that the runs need, and report it. Another attempt cannot succeed."""
 
 
 class Gone(LabError):
-    """What the lab is made of has gone, and nothing here can make it anew."""
+    """The lab does not exist any more, and this process cannot make it again."""
 
 
 class Interrupted(Exception):

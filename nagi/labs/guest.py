@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A guest of the virtual lab: User-mode Linux, whose clock moves only when everything in it sleeps.
+"""A guest of the virtual lab: User-mode Linux in virtual time.
 
-It runs in a sandbox (sandbox.py) that lets it write to one directory of its own and reach no
-network. In there, and so in the guest, what it needs is below /mnt/nagi, wherever it is outside: a
-guest sees the same on every machine. What it draws at random follows from a seed.
+Its clock advances only when all its processes sleep. It runs in a sandbox (sandbox.py), which lets
+it write to one directory and has no network. Its files are below /mnt/nagi, wherever they are
+outside, so a guest sees the same on every machine. All its random numbers follow from a seed.
 """
 
 from __future__ import annotations
@@ -31,42 +31,47 @@ INSIDE = Path("/mnt/nagi")
 OWN, AGENT, LIBRARY, NAGI_LINK, NAGI_SWITCH, NAGI_FPGA = (
     INSIDE / name for name in ("own", "agent", "lib", "nagi-link", "nagi-switch", "nagi-fpga")
 )
-# What a guest's clock says when it boots, seconds since the epoch.
+# The time of a guest's clock when it boots, in seconds since the epoch.
 BOOT_S = 1_000_000_000
-MEMORY_MIB = 1024  # of a guest of few nodes; taken as it is used
-NEEDED_MIB = 600  # of them are, of a usual run
-# What a node more takes: its agent, tcpdump, applications, the emulator's port, and TCP's part.
+MEMORY_MIB = 1024  # the memory of a guest with few nodes; the guest takes it as it uses it
+NEEDED_MIB = 600  # the part of it that a usual run uses
+# Per further node: its agent, tcpdump, applications, the emulator's port, and memory of TCP.
 _NODE_MIB = 30
 _FEW_NODES = 11
 CONSOLE, _INIT = "console.log", "init"
 STUCK_PROCESSOR_S = 60.0
-_LOOK_EVERY_S = 2.0
+_WATCHDOG_INTERVAL_S = 2.0
 _LAST_LINES, _LAST_BYTES = 4, 2000
-_CONSOLE_BYTES = 256 * 1024  # that are kept, from the end
+_CONSOLE_BYTES = 256 * 1024  # the last part of the console, which is kept
 
 
 @dataclass(frozen=True)
-class Ended:
-    """The end of a guest.
+class GuestExit:
+    """The exit of a guest.
 
-    `console`: its last lines; CONSOLE has more of them. `stuck`: the watchdog ended it. `planted`:
-    what it left that is neither a file nor a directory, and has been removed."""
+    `in_time`: whether it ended before the limit. `console`: the last lines of its console; the file
+    CONSOLE has more of them. `stuck`: whether the watchdog ended it. `foreign`: entries of its
+    directory that were neither files nor directories, and have been removed.
+    """
 
     in_time: bool
     wall_s: float
     console: str
     stuck: bool = False
-    planted: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
 
 
-# A sandbox's process 1. bwrap does not wait for one of its own, so that nobody would know what the
-# guest took of the processors (campaign/pace.py); the guest cannot be it, as it ends by SIGABRT.
+# Process 1 of a sandbox. It waits for the guest, so that the guest's processor time is accounted
+# (campaign/pace.py): bwrap does not wait. The guest cannot be process 1, as it ends by SIGABRT.
 _FIRST = ("sh", "-c", '"$@"; exit $?', "sh")
 
 
 class Guest:
-    """One boot. `own` is the directory it may write to, `programs` what else it sees below
-    /mnt/nagi: name -> file or directory outside. Its first process is a shell with `script`."""
+    """One boot of a guest.
+
+    The guest can write to the directory `own`. `programs` are files and directories that it sees,
+    path inside -> path outside. Its first process is a shell that executes `script`.
+    """
 
     def __init__(
         self,
@@ -78,9 +83,9 @@ class Guest:
         memory_mib: int = MEMORY_MIB,
     ) -> None:
         self._own = own
-        shown = {LIBRARY: guest_kernel.directory(), **programs}
+        shown = {LIBRARY: guest_kernel.find_kernel_directory(), **programs}
         self._sandbox = Sandbox(shown[LIBRARY] / FILTER, {OWN: own}, shown)
-        self._processor = processor  # it is one thread at a time
+        self._processor = processor  # a guest executes one thread at a time
         self._environment = {
             "NAGI_SEED": str(seed),
             "LD_PRELOAD": f"{LIBRARY / guest_kernel.PRELOADED}",
@@ -99,10 +104,10 @@ class Guest:
         init.write_text(f"#!/bin/sh\n{script}\n")
         init.chmod(0o755)
 
-    def run(self, limit_s: float, interrupted: Callable[[], bool]) -> Ended:
-        """Boots it and waits for its end, or ends it after `limit_s`. Raises Interrupted."""
+    def run(self, limit_s: float, interrupted: Callable[[], bool]) -> GuestExit:
+        """Boot the guest and wait until it ends, at most `limit_s` seconds. Raises Interrupted."""
         started = time.monotonic()
-        # The console is read from this descriptor: the guest may put something else in its place.
+        # The console is read from this descriptor: the guest could replace the file.
         with (self._own / CONSOLE).open("w+b") as log:
             process = self._sandbox.start(
                 self._command, self._environment, log, processor=self._processor
@@ -120,54 +125,54 @@ class Guest:
                         process.wait(0.05)
                 in_time = process.poll() is not None
             finally:
-                # Its end is that of the sandbox, and so of everything in it. Just after the start,
-                # the sandbox's first process may not yet have asked to die with its parent: it is
-                # in the same group.
+                # When the sandbox ends, all its processes end. Just after the start, its first
+                # process may not yet be set to die with its parent, so its group is killed.
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
             wall_s = time.monotonic() - started
             log.seek(max(0, log.seek(0, os.SEEK_END) - _CONSOLE_BYTES))
             console = log.read()
-        planted = _remove_all_but_files(self._own)
+        foreign = _remove_all_but_files(self._own)
         (self._own / CONSOLE).unlink(missing_ok=True)
         (self._own / CONSOLE).write_bytes(console)
-        return Ended(in_time, wall_s, _last_lines(console), stuck, planted)
+        return GuestExit(in_time, wall_s, _join_last_lines(console), stuck, foreign)
 
 
 class _Watchdog:
     """A watchdog that ends guests which compute without recording anything.
 
-    The clock of such a guest stands still, because a scheme or a program in it never sleeps, and it
-    will never end. Its console is no record: a kernel says one thing for ever. Processor time
-    counts, not time on the wall: a busy machine makes a guest slow, not stuck.
+    The clock of such a guest stands still because a scheme or a program in it never sleeps, so it
+    would never end. The console does not count as a record: a kernel may repeat one message
+    forever. The watchdog measures processor time, not wall time: a busy machine makes a guest slow,
+    not stuck.
     """
 
     def __init__(self, process: int, own: Path) -> None:
         self._process = process
         self._own = own
-        self._seen = -1
-        self._since_s = 0.0
-        self._next = 0.0
+        self._recorded_bytes = -1
+        self._progress_s = 0.0
+        self._next_check_s = 0.0
 
     def is_stuck(self) -> bool:
-        """Return whether STUCK_PROCESSOR_S of processor time brought no record."""
-        if time.monotonic() < self._next:
+        """Return whether the guest has recorded nothing for STUCK_PROCESSOR_S of processor time."""
+        if time.monotonic() < self._next_check_s:
             return False
-        self._next = time.monotonic() + _LOOK_EVERY_S
-        spent_s = _processor_s(self._process)
-        seen = bytes_below(self._own, without=CONSOLE)
-        if seen != self._seen:
-            self._seen, self._since_s = seen, spent_s
-        return spent_s - self._since_s > STUCK_PROCESSOR_S
+        self._next_check_s = time.monotonic() + _WATCHDOG_INTERVAL_S
+        processor_s = _read_processor_s(self._process)
+        recorded_bytes = bytes_below(self._own, without=CONSOLE)
+        if recorded_bytes != self._recorded_bytes:
+            self._recorded_bytes, self._progress_s = recorded_bytes, processor_s
+        return processor_s - self._progress_s > STUCK_PROCESSOR_S
 
 
 def _remove_all_but_files(own: Path) -> tuple[str, ...]:
-    """Remove what a guest left in its directory but files and directories, and return its names.
+    """Remove what is neither a file nor a directory from a guest's directory; return the names.
 
-    A scheme in the guest can make symbolic links, which would lead whoever reads its records to
-    files of the user, and pipes, which would have him wait. All that is left can be read. Sockets
-    are not named: programs that are ended by force leave theirs.
+    A scheme in the guest can make symbolic links to files of the user, and pipes that block
+    readers. The permissions of the remaining entries are set so that they can be read. Sockets are
+    removed but not returned: programs that were killed leave sockets.
     """
     removed = []
     for directory, names, files in os.walk(own):
@@ -185,57 +190,66 @@ def _remove_all_but_files(own: Path) -> tuple[str, ...]:
     return tuple(removed)
 
 
-def _processor_s(pid: int) -> float:
-    """Return the processor time of a process and all that it has started, seconds."""
-    total = 0.0
+def _read_processor_s(pid: int) -> float:
+    """Return the processor time of a process and its descendants, in seconds."""
+    total_s = 0.0
     with suppress(psutil.NoSuchProcess):
-        first = psutil.Process(pid)
-        for process in (first, *first.children(recursive=True)):
+        root = psutil.Process(pid)
+        for process in (root, *root.children(recursive=True)):
             with suppress(psutil.NoSuchProcess):
-                total += sum(process.cpu_times()[:4])  # its own, and of children that have ended
-    return total
+                total_s += sum(
+                    process.cpu_times()[:4]
+                )  # its own time, and that of children that have ended
+    return total_s
 
 
-def require_able(free_mib: int | None = None) -> None:
-    """Raises InputError if this machine cannot run guests, with what would help. `free_mib`: of
-    memory; None: what there is."""
+def require_guest_support(free_mib: int | None = None) -> None:
+    """Raise InputError, with the cure, if this machine cannot execute guests.
+
+    Args:
+        free_mib: the free memory; by default, that of this machine
+    """
     guest_kernel.require_installed()
-    require_machine(required_filter(), free_mib)
+    require_machine(require_filter(), free_mib)
 
 
-def required_filter() -> Path:
-    """Return the file with the seccomp filter of guests. Raises InputError if there is none."""
-    found = guest_kernel.directory() / FILTER
-    if not found.exists():
+def require_filter() -> Path:
+    """Return the file with the seccomp filter of guests. Raises InputError if it does not exist."""
+    file = guest_kernel.find_kernel_directory() / FILTER
+    if not file.exists():
         raise refuse(
-            f"the virtual lab's sandbox has no filter {found}",
+            f"the virtual lab's sandbox has no filter {file}",
             "build it: `make virtual-lab`, or install nagi again",
         )
-    return found
+    return file
 
 
 def require_machine(filter_: Path | None = None, free_mib: int | None = None) -> None:
-    """Raise InputError if this machine cannot run guests of any kernel. `filter_`: the seccomp
-    filter to try; None: none, before it is built. `free_mib`: as require_able()."""
+    """Raise InputError if this machine cannot execute guests of any kernel.
+
+    Args:
+        filter_: the seccomp filter that is tried; None before it is built
+        free_mib: the free memory; by default, that of this machine
+    """
     require_sandbox(filter_)
     if shutil.which("taskset") is None:
         raise refuse("the virtual lab needs taskset", "install it: `apt-get install util-linux`")
-    free = free_memory_mib() if free_mib is None else free_mib
+    free = read_free_memory_mib() if free_mib is None else free_mib
     require_memory(NEEDED_MIB, free)
 
 
-def memory_mib(nodes: int) -> int:
-    """Return the memory that a guest with that many nodes has."""
+def choose_memory_mib(nodes: int) -> int:
+    """Return the memory that a guest with `nodes` nodes gets, in MiB."""
     return MEMORY_MIB + _NODE_MIB * max(0, nodes - _FEW_NODES)
 
 
-def needed_mib(nodes: int) -> int:
-    """Return how much of this machine's memory a guest with that many nodes takes."""
+def estimate_memory_mib(nodes: int) -> int:
+    """Return how much memory of this machine a guest with `nodes` nodes uses, in MiB."""
     return NEEDED_MIB + _NODE_MIB * max(0, nodes - _FEW_NODES)
 
 
 def require_memory(needed: int, free: int) -> None:
-    """Raise InputError if less memory is free than a guest takes, both in MiB."""
+    """Raise InputError if less memory is free than a guest needs, both in MiB."""
     if free < needed:
         nodes = _FEW_NODES + max(0, free - NEEDED_MIB) // _NODE_MIB
         fewer = f", or plan {nodes} nodes or fewer" if needed > NEEDED_MIB else ""
@@ -245,19 +259,20 @@ def require_memory(needed: int, free: int) -> None:
         )
 
 
-def processors() -> list[int]:
-    """Those this process may use."""
+def list_processors() -> list[int]:
+    """Return the processors that this process may use."""
     return sorted(os.sched_getaffinity(0))
 
 
-def free_memory_mib() -> int:
-    """What programs can have without others being swapped out, in MiB."""
+def read_free_memory_mib() -> int:
+    """Return the memory that programs can use without swapping, in MiB."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) // 1024
     return 0
 
 
-def _last_lines(console: bytes) -> str:
+def _join_last_lines(console: bytes) -> str:
+    """Return the last lines of a console, joined by slashes."""
     lines = console[-_LAST_BYTES:].decode(errors="replace").splitlines()
     return " / ".join(line.strip() for line in lines[-_LAST_LINES:] if line.strip())

@@ -19,11 +19,11 @@ from pydantic import Field
 from nagi.plan.scheme_sources import compile_in_sandbox, problems_in, sources_beside
 
 PRELOADED = "repeatable.so"
-_MODULES = Path("/mnt/nagi/modules")  # where Kbuild sees a module's sources, in its sandbox
+_MODULES = Path("/mnt/nagi/modules")  # the sources of a module, in the sandbox of Kbuild
 
 
 class GuestKernel(Contract):
-    """kernel.json: what a guest kernel was made from, and is."""
+    """The content of kernel.json: a guest kernel, and the sources that it was built from."""
 
     schema_version: Literal[1] = 1
     release: str
@@ -44,7 +44,7 @@ class _Refused(Exception):
 
 
 class _Builder(Protocol):
-    """hosts/guest/kernel.py"""
+    """The functions of hosts/guest/kernel.py that are used here."""
 
     FILE: str
     Refused: type[_Refused]
@@ -58,72 +58,89 @@ class _Builder(Protocol):
 
 
 @cache
-def _builder() -> _Builder:
+def _load_builder() -> _Builder:
+    """Return hosts/guest/kernel.py as a module."""
     return cast(_Builder, paths.module_at(paths.GUEST / "kernel.py"))
 
 
-def directory() -> Path:
-    """Where kernel and modules are installed."""
+def find_kernel_directory() -> Path:
+    """Return the directory in which kernel and modules are installed."""
     return paths.prefix() / "lib" / "nagi" / "guest"
 
 
-def preloaded() -> Path:
+def find_preloaded_library() -> Path:
     """Return the library that is preloaded into the kernel."""
-    return directory() / PRELOADED
+    return find_kernel_directory() / PRELOADED
 
 
 def set_up(tree: Path | None, mirror: str | None) -> str:
-    """Builds and installs what is not there yet; `tree`: a Linux tree instead of Debian's package,
-    `mirror`: a Debian archive instead of the one apt has. Returns what there is, in words. Raises
-    InputError."""
-    builder = _builder()
+    """Build and install the parts of the guest kernel that are missing.
+
+    Args:
+        tree: a Linux source tree; by default, Debian's package is used
+        mirror: a Debian archive; by default, the one that apt uses
+
+    Returns:
+        a description of what is installed
+
+    Raises:
+        InputError: the kernel cannot be built
+    """
+    builder = _load_builder()
     try:
-        return builder.set_up(directory(), tree, mirror)
+        return builder.set_up(find_kernel_directory(), tree, mirror)
     except builder.Refused as error:
         raise refuse(error.what, error.cure, file=error.file) from None
 
 
-def installed() -> GuestKernel | None:
-    """The kernel that is installed, if one is."""
+def read_installed() -> GuestKernel | None:
+    """Return the kernel that is installed, or None."""
     try:
-        return GuestKernel.read(directory() / _builder().FILE)
+        return GuestKernel.read(find_kernel_directory() / _load_builder().FILE)
     except InputError:
         return None
 
 
 def require_installed() -> GuestKernel:
-    """Raises InputError if there is none, or another than this nagi's."""
-    found = installed()
-    if found is None:
+    """Return the kernel that is installed. Raises InputError if it is missing or outdated."""
+    kernel = read_installed()
+    if kernel is None:
         raise refuse(
             "the virtual lab's guest kernel has not been built",
-            f"build it: `nagi setup virtual-lab` (about {_builder().describe_build_time()})",
+            f"build it: `nagi setup virtual-lab` (about {_load_builder().describe_build_time()})",
         )
-    if found.configuration != _builder().digest_configuration():
+    if kernel.configuration != _load_builder().digest_configuration():
         raise refuse(
             "the virtual lab's guest kernel was built with another configuration than this nagi's",
-            "build it anew: `nagi setup virtual-lab`",
+            "build it again: `nagi setup virtual-lab`",
         )
-    if not preloaded().exists():
+    if not find_preloaded_library().exists():
         raise refuse(
-            f"the virtual lab's guest kernel has no {preloaded()}",
+            f"the virtual lab's guest kernel has no {find_preloaded_library()}",
             "build it: `make setup`, or install nagi again",
         )
-    return found
+    return kernel
 
 
 @cache
-def module_sources() -> str:
-    """Stands for what modules of ours are built from now."""
-    return _builder().digest_module_sources()
+def hash_module_sources() -> str:
+    """Return a checksum of the current sources of nagi's modules."""
+    return _load_builder().digest_module_sources()
 
 
-def own_module(made: Path, source: Path) -> Path:
-    """The module of a scheme of a user's own, built if it has not been. `made`: its eBPF object,
-    `source`: the user's file, for messages. Raises InputError."""
+def build_user_module(object_file: Path, source: Path) -> Path:
+    """Return the kernel module of a user's scheme, which is built if necessary.
+
+    Args:
+        object_file: the eBPF object of the scheme
+        source: the user's file, for messages
+
+    Raises:
+        InputError: the source does not compile, or the guest kernel is missing
+    """
     kernel = require_installed()
-    name = f"nagi_{made.name.partition('.')[0]}"
-    module = made.parent / kernel.linux[:16] / f"{name}.ko"
+    name = f"nagi_{object_file.name.partition('.')[0]}"
+    module = object_file.parent / kernel.linux[:16] / f"{name}.ko"
     if module.exists():
         return module
     kernel_build = Path(kernel.build)
@@ -133,20 +150,20 @@ def own_module(made: Path, source: Path) -> Path:
             "build it again: `nagi setup virtual-lab`",
             file=kernel.build,
         )
-    builder = _builder()
+    builder = _load_builder()
     with tempfile.TemporaryDirectory(prefix="nagi-module-") as scratch:
         try:
-            builder.stage_module_sources(sources_beside(made), Path(scratch))
+            builder.stage_module_sources(sources_beside(object_file), Path(scratch))
             command = builder.build_module_command(kernel_build, _MODULES)
         except builder.Refused as error:
             raise refuse(error.what, error.cure, file=error.file) from None
-        done = compile_in_sandbox(
+        process = compile_in_sandbox(
             command,
             writable={_MODULES: Path(scratch)},
-            readable={path: path for path in (kernel_build, _sources_of(kernel_build))},
+            readable={path: path for path in (kernel_build, _find_kernel_sources(kernel_build))},
         )
-        if done.returncode != 0:
-            raise InputError(*problems_in(done.stdout, source))
+        if process.returncode != 0:
+            raise InputError(*problems_in(process.stdout, source))
         module.parent.mkdir(exist_ok=True)
         partial = module.with_suffix(f".{os.getpid()}")
         shutil.copyfile(Path(scratch) / module.name, partial)
@@ -154,6 +171,6 @@ def own_module(made: Path, source: Path) -> Path:
     return module
 
 
-def _sources_of(kernel_build: Path) -> Path:
-    """Return the kernel's sources, to which a build directory has a link."""
+def _find_kernel_sources(kernel_build: Path) -> Path:
+    """Return the directory of the kernel's sources, to which the build directory has a link."""
     return (kernel_build / "source").resolve()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inventory of a netns lab: what Ansible needs to know to make and provision it.
+"""The inventory of a netns lab: what Ansible needs to make and to provision it.
 
-`python -m nagi.labs.inventory` writes the example of the collection anew.
+`python -m nagi.labs.inventory` writes the example in the Ansible collection.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 from nagi_contracts import paths
 
-from nagi.labs.lab import Place, SwitchPrograms
+from nagi.labs.lab import HostPlacement, SwitchPrograms
 from nagi.labs.shape import EMULATOR, Interface, Shape
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
@@ -28,19 +28,22 @@ _EXAMPLE_HEAD = """\
 """
 
 
-def host_of(cell: str, node: str) -> str:
-    """A node's host: Ansible's name, and the namespace's."""
+def make_host_name(cell: str, node: str) -> str:
+    """Return the name of a node's host, for Ansible and for the namespace."""
     return f"{cell}_{node}"
 
 
-def interface_names(shape: Shape, node: str) -> dict[str, str] | dict[str, tuple[str, ...]]:
-    """link -> the node's interface; for the emulator those that the link or medium joins."""
+def list_interface_names(shape: Shape, node: str) -> dict[str, str] | dict[str, tuple[str, ...]]:
+    """Return the names of a node's interfaces, by link.
+
+    The emulator has several interfaces per link or medium: one per node.
+    """
     if node == EMULATOR:
-        return shape.emulator_interfaces()
-    return {interface.link: interface.link for interface in shape.interfaces(node)}
+        return shape.name_emulator_interfaces()
+    return {interface.link: interface.link for interface in shape.list_interfaces(node)}
 
 
-def netns_places(
+def make_netns_placements(
     shape: Shape,
     cells: list[str],
     spools: Path,
@@ -49,17 +52,27 @@ def netns_places(
     switch: SwitchPrograms,
     nagi_sdr: Path | None = None,
     nagi_fpga: Path | None = None,
-) -> list[Place]:
-    """Where the nodes of a netns lab are. In `spools` each host has a directory for its records;
-    `directory` is the lab's."""
+) -> list[HostPlacement]:
+    """Return the placements of all nodes of a netns lab.
+
+    Args:
+        shape: the nodes and links of each cell
+        cells: the names of the cells
+        spools: a directory in which each host has a directory for its records
+        directory: the directory of the lab
+        nagi_link: the executable of nagi-link
+        switch: the programs of switches
+        nagi_sdr: the executable of nagi-sdr, if there is one
+        nagi_fpga: the executable of nagi-fpga, if there is one
+    """
     return [
-        Place(
-            host=host_of(cell, node),
+        HostPlacement(
+            host=make_host_name(cell, node),
             cell=cell,
             node=node,
-            interfaces=interface_names(shape, node),
-            spool=str(spools / host_of(cell, node)),
-            state=str(directory / "state" / host_of(cell, node)),
+            interfaces=list_interface_names(shape, node),
+            spool=str(spools / make_host_name(cell, node)),
+            state=str(directory / "state" / make_host_name(cell, node)),
             user="nobody",
             nagi_link=str(nagi_link),
             nagi_sdr=None if nagi_sdr is None else str(nagi_sdr),
@@ -71,29 +84,37 @@ def netns_places(
     ]
 
 
-def netns_inventory(
+def make_netns_inventory(
     shape: Shape,
-    places: list[Place],
+    placements: list[HostPlacement],
     *,
     keeper_pid: int,
     agent: Path,
     modules: list[str],
 ) -> dict[str, Any]:
-    """The inventory of a lab whose namespaces are the keeper's; `agent` is the program."""
+    """Return the inventory of a netns lab.
+
+    Args:
+        shape: the nodes and links of each cell
+        placements: the placements of all nodes
+        keeper_pid: the process whose namespaces the lab uses
+        agent: the program of the agent
+        modules: the kernel modules to load
+    """
     groups: dict[str, Any] = {}
     command = ["/usr/bin/python3", str(agent)]
-    commands = [f"netns add {place.host}" for place in places]
-    for place in places:
+    commands = [f"netns add {placement.host}" for placement in placements]
+    for placement in placements:
         variables = {
-            "nagi_node": place.node,
-            "nagi_namespace": place.host,
-            "nagi_spool": place.spool,
-            "nagi_link_executable": place.nagi_link,
-            "nagi_interfaces": module_interfaces(shape, place.node, place.interfaces),
+            "nagi_node": placement.node,
+            "nagi_namespace": placement.host,
+            "nagi_spool": placement.spool,
+            "nagi_link_executable": placement.nagi_link,
+            "nagi_interfaces": describe_interfaces(shape, placement.node, placement.interfaces),
         }
-        groups.setdefault(place.cell, {"hosts": {}})["hosts"][place.host] = variables
+        groups.setdefault(placement.cell, {"hosts": {}})["hosts"][placement.host] = variables
     for cell in groups:
-        commands += _veths(shape, cell)
+        commands += _make_veth_commands(shape, cell)
     return {
         "all": {
             "vars": {
@@ -109,7 +130,7 @@ def netns_inventory(
                     "hosts": {
                         "lab": {
                             "nagi_netns_commands": commands,
-                            "nagi_last_namespace": places[-1].host,
+                            "nagi_last_namespace": placements[-1].host,
                         }
                     }
                 },
@@ -119,34 +140,41 @@ def netns_inventory(
     }
 
 
-def _veths(shape: Shape, cell: str) -> list[str]:
-    """ip(8) commands for the veth pairs of a cell: one end a node's, the other the emulator's."""
+def _make_veth_commands(shape: Shape, cell: str) -> list[str]:
+    """Return the ip(8) commands that make the veth pairs of a cell."""
     return [
-        f"link add name {end.link} netns {host_of(cell, end.node)} address {end.mac} type veth "
-        f"peer name {peer} netns {host_of(cell, EMULATOR)}"
-        for end, peer in veth_pairs(shape)
+        f"link add name {end.link} netns {make_host_name(cell, end.node)} address {end.mac} "
+        f"type veth peer name {peer} netns {make_host_name(cell, EMULATOR)}"
+        for end, peer in list_veth_pairs(shape)
     ]
 
 
-def veth_pairs(shape: Shape) -> Iterator[tuple[Interface, str]]:
-    """A pair for each end of each link: a node's interface, and the name of the emulator's."""
-    names = shape.emulator_interfaces()
+def list_veth_pairs(shape: Shape) -> Iterator[tuple[Interface, str]]:
+    """Yield the interface of each node, and the name of the emulator's interface that faces it."""
+    names = shape.name_emulator_interfaces()
     interfaces = {
-        node: {each.link: each for each in shape.interfaces(node)} for node in shape.nodes
+        node: {interface.link: interface for interface in shape.list_interfaces(node)}
+        for node in shape.nodes
     }
     for link, _, nodes, _ in shape.links:
         for node, name in zip(nodes, names[link], strict=True):
             yield interfaces[node][link], name
 
 
-def module_interfaces(
+def describe_interfaces(
     shape: Shape,
     node: str,
     names: dict[str, str] | dict[str, tuple[str, ...]],
     macs: Callable[[str, str], str] | None = None,
 ) -> list[dict[str, object]]:
-    """What the module nagi.testbed.interfaces is told of a node's interfaces. `macs`: the MAC
-    address of a node's interface on a link, where it is not the shape's."""
+    """Return a node's interfaces as the module nagi.testbed.interfaces takes them.
+
+    Args:
+        shape: the nodes and links of the cell
+        node: the name of the node
+        names: the names of the interfaces, by link
+        macs: returns the MAC address of a node on a link; by default, the shape's
+    """
     if node == EMULATOR:
         return [{"name": name} for ends in names.values() for name in ends]
     return [
@@ -154,34 +182,34 @@ def module_interfaces(
             "name": names[interface.link],
             "address": interface.address,
             "neighbours": {
-                each.address: macs(each.node, interface.link) if macs else each.mac
-                for each in interface.neighbours
+                neighbour.address: macs(neighbour.node, interface.link) if macs else neighbour.mac
+                for neighbour in interface.neighbours
             },
             **({} if interface.mtu is None else {"mtu": interface.mtu}),
         }
-        for interface in shape.interfaces(node)
+        for interface in shape.list_interfaces(node)
     ]
 
 
 class _Indented(yaml.SafeDumper):
-    """Lists indented below their keys, as ansible-lint wants them."""
+    """A dumper that indents lists below their keys, as ansible-lint requires."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, indentless=False)
 
 
-def example_text() -> str:
-    """The example inventory."""
+def format_example() -> str:
+    """Return the text of the example inventory."""
     point = read_experiment(paths.SCHEMAS / "example" / "experiment.yaml", None)[0]
-    shape = Shape.of(plan_runs(point, None)[0])
-    out = Path("results/example")
-    lab = out / ".lab"
-    inventory = netns_inventory(
+    shape = Shape.from_plan(plan_runs(point, None)[0])
+    results = Path("results/example")
+    lab = results / ".lab"
+    inventory = make_netns_inventory(
         shape,
-        netns_places(
+        make_netns_placements(
             shape,
             ["cell0"],
-            out / ".records",
+            results / ".records",
             lab,
             Path(".venv/bin/nagi-link"),
             SwitchPrograms(".venv/bin/nagi-switch"),
@@ -194,4 +222,4 @@ def example_text() -> str:
 
 
 if __name__ == "__main__":
-    EXAMPLE.write_text(example_text(), encoding="utf-8")
+    EXAMPLE.write_text(format_example(), encoding="utf-8")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keeper of a netns lab: the process in whose namespaces everything of the lab lives.
+"""The keeper of a netns lab: a process whose namespaces contain all of the lab.
 
-It is the first process of a PID namespace and of a mount namespace of its own. Namespaces made by
-`ip netns` beside it are visible to nobody else, and when it ends, the kernel ends every process and
-with the last one every network namespace and interface of the lab. It ends with the process that
-started it, however that ends; so nothing can be left behind.
+The keeper is the first process of a PID namespace, and has a mount namespace. Only processes in
+this mount namespace see the network namespaces that `ip netns` makes there. When the keeper ends,
+the kernel kills all processes of the lab, and removes its network namespaces and interfaces with
+the last of them. The keeper ends with the process that started it, so that nothing is left behind.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ mkdir -p /run/netns
 mount --make-rprivate /
 mount -t tmpfs -o mode=0755 nagi /run/netns
 echo ready
-# As the first process of its PID namespace the shell inherits orphans; waiting, it buries them.
+# As the first process of its PID namespace the shell inherits orphans. `wait` reaps them.
 sleep infinity &
 wait $!
 """
@@ -41,7 +41,7 @@ _TIMEOUT_S = 10.0
 
 
 class Keeper:
-    """Starts on entry; on exit the lab is gone."""
+    """A keeper that starts when the block begins. At the end of the block the lab is removed."""
 
     def __enter__(self) -> Keeper:
         self._process, self.pid = _start([*_DIES_WITH_US, *_NEW_NAMESPACES])
@@ -54,21 +54,21 @@ class Keeper:
 
 
 def start_keeper() -> int:
-    """Starts a keeper that stays when this process ends, and returns its number."""
+    """Start a keeper that survives this process, and return its process ID. Raises LabError."""
     return _start(_NEW_NAMESPACES)[1]
 
 
 def end_keeper(pid: int) -> None:
-    """Ends a keeper; then the lab is gone."""
+    """End a keeper, and wait until its lab is removed."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
     _wait_for_end(pid)
 
 
-def started(pid: int) -> int | None:
-    """When a process began, in clock ticks since boot (proc(5)); None if there is none."""
+def read_start_ticks(pid: int) -> int | None:
+    """Return when a process started, in clock ticks since boot (proc(5)); None if there is none."""
     try:
-        return int(_stat(pid)[19])
+        return int(_read_stat(pid)[19])
     except OSError:
         return None
 
@@ -79,34 +79,34 @@ def _start(new_namespaces: list[str]) -> tuple[subprocess.Popen[bytes], int]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C is for nagi, which then ends the keeper
+        start_new_session=True,  # Ctrl-C reaches nagi alone, which then ends the keeper
     )
     assert process.stdout is not None
     if process.stdout.readline() != b"ready\n":
         process.kill()
-        _, said = process.communicate()
-        raise LabError(f"cannot make namespaces: {said.decode().strip() or 'no reason given'}")
-    return process, _only_child(process.pid)
+        _, message = process.communicate()
+        raise LabError(f"cannot make namespaces: {message.decode().strip() or 'no reason given'}")
+    return process, _find_only_child(process.pid)
 
 
 def _wait_for_end(pid: int) -> None:
-    """The kernel takes a namespace's processes down; waits until the last is gone."""
+    """Wait until the kernel has ended all processes of a keeper's namespace."""
     deadline = time.monotonic() + _TIMEOUT_S
     while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
 
 
-def _only_child(parent: int) -> int:
+def _find_only_child(parent: int) -> int:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                if int(_stat(int(entry.name))[1]) == parent:
+                if int(_read_stat(int(entry.name))[1]) == parent:
                     return int(entry.name)
-            except OSError:  # it has just ended
+            except OSError:  # the process has just ended
                 continue
     raise LabError("the keeper of the lab ended at once")
 
 
-def _stat(pid: int) -> list[str]:
-    """What proc(5) says of a process, from its state on."""
+def _read_stat(pid: int) -> list[str]:
+    """Return the fields of /proc/PID/stat (proc(5)), from the state on."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What labs have in common: hosts that Ansible reaches, agents on them, batches of plans."""
+"""What all labs share: hosts that Ansible reaches, agents on them, and batches of plans."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ from nagi.plan.applications import BUNDLED, nagi_traffic
 from nagi.plan.scheme_objects import NAGI_TCP, nagi_tcp, object_name
 from nagi.plan.schemes import Scheme
 
-BETWEEN_RUNS = 0.1  # seconds
+BETWEEN_RUNS_S = 0.1
 
 
 @dataclass(frozen=True)
 class SwitchPrograms:
-    """Where a host has what a switch can run, as paths. Of bmv2's: None means where the host's
-    programs, or Python's modules, are."""
+    """The paths of a host's programs for switches.
+
+    For bmv2, None means that the host finds the program or the Python modules itself.
+    """
 
     nagi_switch: str
     simple_switch: str | None = None
@@ -40,30 +42,34 @@ class SwitchPrograms:
     p4runtime: P4RuntimePrograms | None = None
 
     @classmethod
-    def here(cls) -> SwitchPrograms:
-        """On this machine."""
+    def from_this_machine(cls) -> SwitchPrograms:
+        """Return the programs of this machine."""
         return cls(
             str(paths.executable("nagi-switch")),
             shutil.which("simple_switch"),
             client_directory(),
             P4RuntimePrograms(
                 simple_switch_grpc=shutil.which("simple_switch_grpc"),
-                nagi_p4runtime=_beside_python("nagi-p4runtime"),
+                nagi_p4runtime=_find_python_command("nagi-p4runtime"),
                 modules=sysconfig.get_path("purelib"),
             ),
         )
 
 
-def _beside_python(name: str) -> str | None:
-    """The path of a command of this Python's packages, if it is installed."""
+def _find_python_command(name: str) -> str | None:
+    """Return the path of a command of this Python's packages, or None."""
     path = Path(sysconfig.get_path("scripts")) / name
     return str(path) if path.exists() else None
 
 
 @dataclass(frozen=True)
-class Place:
-    """A node's host in a lab. `interfaces`: link -> interface; on the emulator, of both ends, or
-    of all stations of a medium, whose MAC addresses are `macs` if they are not the plan's."""
+class HostPlacement:
+    """The host that acts as a node in a lab.
+
+    `interfaces` are the node's interfaces, by link. The emulator has the interfaces of both ends of
+    a link, or of all stations of a medium; `macs` are the stations' MAC addresses where they differ
+    from the plan's.
+    """
 
     host: str  # Ansible's name
     cell: str
@@ -73,15 +79,21 @@ class Place:
     state: str
     user: str | None
     nagi_link: str
-    nagi_sdr: str | None = None  # of an emulator
-    nagi_fpga: str | None = None  # the same
-    fpga_images: str | None = None  # the same
+    nagi_sdr: str | None = None  # this and the next two: only of an emulator
+    nagi_fpga: str | None = None
+    fpga_images: str | None = None
     token: str | None = None
-    switch: SwitchPrograms | None = None  # of a node that is one
-    p4runtime: P4RuntimeAccess | None = None  # the same, where P4Runtime reaches it
+    switch: SwitchPrograms | None = None  # only of a switch
+    p4runtime: P4RuntimeAccess | None = None  # only of a switch that P4Runtime reaches
     macs: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def batch(self, runs: list[ScheduledRun], collected: list[str]) -> Batch:
+    def make_batch(self, runs: list[ScheduledRun], collected: list[str]) -> Batch:
+        """Return a batch for the agent of this host.
+
+        Args:
+            runs: the runs, with their instants
+            collected: the IDs of runs whose records the agent can delete
+        """
         return Batch(
             node=self.node,
             is_emulator=self.node == EMULATOR,
@@ -107,63 +119,71 @@ class Place:
 
 
 class Lab(Protocol):
-    """A lab for plans of one shape. Exists from entry to exit. `in_real_time`: a run takes as long
-    as its timeline says."""
+    """A lab for plans of one shape. It exists for one `with` block.
+
+    `in_real_time` is whether a run takes as long as its timeline.
+    """
 
     in_real_time: bool
 
     @property
     def cells(self) -> list[str]:
-        """Complete testbeds: runs of different cells go on side by side."""
+        """The names of the cells: complete testbeds that execute runs side by side."""
 
     def prepare(self, plans: list[RunPlan]) -> None:
-        """Brings all hosts into shape and asks every agent what would keep it from running `plans`.
-        Raises LabError."""
+        """Prepare all hosts, and check that their agents can execute `plans`. Raises LabError."""
 
     def run_batch(self, plans: dict[str, list[RunPlan]]) -> dict[str, str]:
-        """Runs plans, by cell, one after the other; cells side by side. Returns when all are over;
-        what the agents recorded is then in the records directory. Returns why runs (by their id)
-        are not there, as far as it is known. Raises LabError, with what could be brought in there
-        all the same."""
+        """Execute plans: those of one cell one after the other, cells side by side.
 
-    def lead_s(self) -> float:
-        """Seconds between a batch's start and its first run."""
+        Args:
+            plans: the plans of each cell
+
+        Returns:
+            reasons of runs that left no records, by run ID, as far as they are known. The records
+            of all other runs are then in the records directory.
+
+        Raises:
+            LabError: the lab failed; the records that could be fetched are in the records directory
+        """
+
+    def estimate_lead_s(self) -> float:
+        """Return the seconds between the start of a batch and its first run."""
 
 
 class Labs(Protocol):
-    """Where a campaign's runs take place: makes a lab for each shape."""
+    """Makes a lab for each shape of a campaign."""
 
     name: str
 
     def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> AbstractContextManager[Lab]:
-        """A lab for `plans`, with at most `jobs` cells. Raises LabError."""
+        """Make a lab with at most `jobs` cells for `plans`, for a `with` block. Raises LabError."""
 
-    def give_up(self, trouble: LabError) -> list[str]:
-        """The cells that are left out from now on, as it is their hosts that have failed; none if
-        no other would be left."""
+    def exclude_cells(self, error: LabError) -> list[str]:
+        """Exclude the cells whose hosts failed from further labs, and return their names.
+
+        If no other cell would be left, no cell is excluded.
+        """
 
 
-class LabsHere:
-    """Labs on this machine, each made anew in `directory`: none of their cells is given up."""
+class LocalLabs:
+    """Labs on this machine. Each is made again in `directory`, so no cell is ever excluded."""
 
     def __init__(self, directory: Path, records: Path, interrupted: Callable[[], bool]) -> None:
         self._directory = directory
         self._records = records
         self._interrupted = interrupted
 
-    def give_up(self, trouble: LabError) -> list[str]:
+    def exclude_cells(self, error: LabError) -> list[str]:
         return []
 
 
 class Batches:
-    """Ships plans to the agents of a lab's hosts, and has them run.
-
-    `directory` is the lab's own. What agents record is brought to `records`, a directory a host.
-    """
+    """Ships batches of plans to the agents of a lab's hosts, and fetches their records."""
 
     def __init__(
         self,
-        places: list[Place],
+        placements: list[HostPlacement],
         playbooks: Playbooks,
         directory: Path,
         records: Path,
@@ -172,10 +192,18 @@ class Batches:
         fetch: bool,
         collected: dict[str, list[str]] | None = None,
     ) -> None:
-        """`fetch`: hosts keep their records; otherwise they are in `records` as it is. `collected`:
-        host -> runs whose records have been fetched, kept up to date here. `lead_s`: by the number
-        of hosts, how long agents take to start."""
-        self.places = places
+        """Make the directories.
+
+        Args:
+            placements: the placements of all nodes
+            playbooks: runs playbooks on the hosts
+            directory: the directory of the lab
+            records: the directory of records, with one directory per host
+            lead_s: returns how long agents on a number of hosts take to start, in seconds
+            fetch: whether hosts store records themselves; otherwise they write to `records`
+            collected: host -> IDs of runs whose records were fetched, which is updated here
+        """
+        self.placements = placements
         self._playbooks = playbooks
         self._directory = directory / "batches"
         self._records = records
@@ -183,30 +211,37 @@ class Batches:
         self._fetch = fetch
         self._collected = {} if collected is None else collected
         self._written = False
-        self._asking_s = 0.0
+        self._check_duration_s = 0.0
         self._directory.mkdir(parents=True, exist_ok=True)
         records.mkdir(parents=True, exist_ok=True)
 
     @property
     def cells(self) -> list[str]:
-        return list(dict.fromkeys(place.cell for place in self.places))
+        return list(dict.fromkeys(placement.cell for placement in self.placements))
 
-    def lead_s(self) -> float:
-        """As long as agents of so many hosts usually take to start; longer on machines that were
-        slow to ask them all."""
-        return max(self._lead_s(len(self.places)), 2 * self._asking_s)
+    def estimate_lead_s(self) -> float:
+        """Return the seconds between the start of a batch and its first run.
+
+        The time is longer on machines that took long to check all agents.
+        """
+        return max(self._lead_s(len(self.placements)), 2 * self._check_duration_s)
 
     def prepare(self, playbook: str, plans: list[RunPlan], **options: Any) -> Results:
-        """Runs `playbook`, whose last task asks agents what would keep them from running `plans`.
-        Raises LabError, also if there is anything."""
+        """Run `playbook`, whose last task asks agents what keeps them from executing `plans`.
+
+        Raises:
+            LabError: the playbook failed, or an agent cannot execute the plans (Unfit)
+        """
         self._write(dict.fromkeys(self.cells, plans))
-        results = self.play(playbook, **options)
+        results = self.run_playbook(playbook, **options)
         answers = results.get("Check", {})
         windows = [self._playbooks.windows["Check", host] for host in answers]
         if windows:
-            self._asking_s = max(end for _, end in windows) - min(begin for begin, _ in windows)
-        if len(answers) != len(self.places):
-            raise LabError(f"only {len(answers)} of {len(self.places)} agents answered")
+            self._check_duration_s = max(end for _, end in windows) - min(
+                begin for begin, _ in windows
+            )
+        if len(answers) != len(self.placements):
+            raise LabError(f"only {len(answers)} of {len(self.placements)} agents answered")
         problems = [
             f"{host}: {problem}"
             for host, result in answers.items()
@@ -216,26 +251,32 @@ class Batches:
             raise Unfit("; ".join(problems))
         return results
 
-    def run(self, plans: dict[str, list[RunPlan]]) -> None:
-        """Raises LabError; what could be brought is then in the records directory."""
+    def run_batch(self, plans: dict[str, list[RunPlan]]) -> None:
+        """Execute the plans of each cell, and fetch the records.
+
+        Raises:
+            LabError: a host failed; the records that could be fetched are in the records directory
+        """
         self._write(plans)
         try:
-            self.play("batch.yml", stop_at_failure=True)
+            self.run_playbook("batch.yml", stop_at_failure=True)
         except LabError as error:
-            hosts = {place.host: place.cell for place in self.places}
+            hosts = {placement.host: placement.cell for placement in self.placements}
             if error.failures:
                 error.cells = {hosts[failure.host] for failure in error.failures}
             raise
         finally:
-            self.bring_records()
+            self.fetch_records()
 
-    def bring_records(self) -> None:
-        """Fetches what agents have left on hosts that share no files with us."""
+    def fetch_records(self) -> None:
+        """Fetch the records of agents from hosts that share no files with this machine."""
         if not self._fetch:
             return
-        with suppress(LabError):  # of a host that is gone; what ran on it has said so
-            self.play("records.yml", to_the_end=True)
-        names = {place.host: f"{place.cell}_{place.node}" for place in self.places}
+        with suppress(LabError):  # a host is gone; its runs have reported that
+            self.run_playbook("records.yml", uninterruptible=True)
+        names = {
+            placement.host: f"{placement.cell}_{placement.node}" for placement in self.placements
+        }
         for archive in sorted(self._records.glob("*.tar")):
             target = self._records / names[archive.stem]
             target.mkdir(exist_ok=True)
@@ -246,49 +287,61 @@ class Batches:
             ]
 
     def _write(self, plans: dict[str, list[RunPlan]]) -> None:
+        """Write the batches of all hosts."""
         self._written = True
-        for place in self.places:
-            runs = list(schedule(plans.get(place.cell, [])))
-            batch = place.batch(runs, self._collected.get(place.host, []))
-            batch.write(self._directory / f"{place.host}.json")
+        for placement in self.placements:
+            runs = list(schedule(plans.get(placement.cell, [])))
+            batch = placement.make_batch(runs, self._collected.get(placement.host, []))
+            batch.write(self._directory / f"{placement.host}.json")
 
-    def play(self, playbook: str, **options: Any) -> Results:
-        """Runs a playbook of the lab's. Raises LabError or Interrupted."""
+    def run_playbook(self, playbook: str, **options: Any) -> Results:
+        """Run a playbook of labs. Raises LabError or Interrupted."""
         if not self._written:
             self._write({})
         return self._playbooks.run(
             playbook,
             nagi_batches=str(self._directory),
             nagi_collected=str(self._records),
-            nagi_lead_s=self.lead_s(),
+            nagi_lead_s=self.estimate_lead_s(),
             **options,
         )
 
 
 def schedule(plans: list[RunPlan]) -> Iterator[ScheduledRun]:
-    """Runs one after the other."""
+    """Yield runs, one after the other, with their offsets from the first."""
     offset = 0.0
     for plan in plans:
         yield ScheduledRun(offset_s=round(offset, 6), plan=plan)
-        offset += plan.timeline.end_s + BETWEEN_RUNS
+        offset += plan.timeline.end_s + BETWEEN_RUNS_S
 
 
 def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
-    """The agent as one file, which Python runs. With it come nagi-traffic, and nagi-tcp with the
-    eBPF objects that it is to give to kernels: name -> file."""
+    """Pack the agent into one file that Python executes, and return its path.
+
+    The file also has nagi-traffic, nagi-tcp and eBPF objects of schemes.
+
+    Args:
+        directory: the directory for the file
+        objects: name in plans -> eBPF object file
+    """
     agent = directory / "nagi-agent.pyz"
-    named = {NAGI_TCP: nagi_tcp(), BUNDLED: nagi_traffic(), **objects}
-    given = [f"{name}={file}" for name, file in named.items()]
-    subprocess.run([sys.executable, paths.AGENT / "bundle.py", agent, *given], check=True)
+    files = {NAGI_TCP: nagi_tcp(), BUNDLED: nagi_traffic(), **objects}
+    options = [f"{name}={file}" for name, file in files.items()]
+    subprocess.run([sys.executable, paths.AGENT / "bundle.py", agent, *options], check=True)
     return agent
 
 
-def objects_in(found: Iterable[Scheme]) -> dict[str, Path]:
-    """The objects of schemes that have one, by the names they have in plans."""
-    return {object_name(path): path for scheme in found for path in scheme.objects}
+def list_scheme_objects(schemes: Iterable[Scheme]) -> dict[str, Path]:
+    """Return the eBPF objects of schemes, by their names in plans."""
+    return {object_name(path): path for scheme in schemes for path in scheme.objects}
 
 
-def objects_of(plans: list[RunPlan]) -> dict[str, Path]:
-    """The objects that plans need, by the names they have in them."""
-    found = [each for plan in plans for flow in plan.flows for each in flow.objects().values()]
-    return {each.object: each.source for each in found}
+def list_plan_objects(plans: list[RunPlan]) -> dict[str, Path]:
+    """Return the eBPF objects that plans need, by their names there."""
+    objects = [
+        scheme_object
+        for plan in plans
+        for flow in plan.flows
+        for scheme_object in flow.objects().values()
+    ]
+    return {scheme_object.object: scheme_object.source for scheme_object in objects}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Live topologies: links as an experiment has them, kept up for one's own application."""
+"""Live topologies: links of an experiment that stay up for the user's own application."""
 
 from __future__ import annotations
 
@@ -18,42 +18,50 @@ from nagi_contracts.plan import RunPlan
 
 from nagi.labs import keeper
 from nagi.labs.cells import list_inventory
-from nagi.labs.lab import Place
+from nagi.labs.host_pool import HostPool, Survey
+from nagi.labs.lab import HostPlacement
 from nagi.labs.netns import NetnsLab
-from nagi.labs.physical import HostPool, PhysicalLab, Survey
+from nagi.labs.physical import PhysicalLab
 from nagi.labs.shape import Shape
 
 
 class LiveLab:
-    """The live topology of this user, if there is one; in `state` is what is known of it."""
+    """The live topology of this user, if there is one.
+
+    The directory `state` has its description and the files of the controller.
+    """
 
     def __init__(self, state: Path) -> None:
         self._state = state
         self._file = state / "live.json"
 
     def get(self) -> Live:
-        """Raises InputError if nothing is up."""
+        """Return the live topology. Raises InputError if there is none."""
         live = self._read()
         if live is None or not _is_alive(live):
             raise refuse("nothing is up", "bring a topology up with `nagi up SPEC`")
         return live
 
     def require_none(self) -> None:
-        """Raises InputError if something is up."""
+        """Raise InputError if there is a live topology."""
         live = self._read()
         if live is not None and _is_alive(live):
             raise refuse(f"{live.experiment} is up already", "take it down with `nagi down`")
         self._forget(live)
 
-    def up_in_netns(self, plan: RunPlan, interrupted: Callable[[], bool]) -> Live:
-        """Brings a run's topology up on this machine. Raises LabError or Interrupted; then nothing
-        is left."""
-        directory = self.new_directory()
+    def bring_up_in_netns(self, plan: RunPlan, interrupted: Callable[[], bool]) -> Live:
+        """Bring the topology of a plan up on this machine.
+
+        Raises:
+            LabError: the topology could not be made; nothing of it is left
+            Interrupted: the user asked to stop; nothing is left
+        """
+        directory = self.make_directory()
         pid = keeper.start_keeper()
         try:
             lab = NetnsLab(
                 pid,
-                Shape.of(plan),
+                Shape.from_plan(plan),
                 1,
                 [plan],
                 directory,
@@ -65,92 +73,116 @@ class LiveLab:
                 experiment=plan.experiment.name,
                 point=plan.point,
                 directory=str(directory),
-                nodes=_nodes(plan, lab.batches.places),
+                nodes=_list_nodes(plan, lab.batches.placements),
                 keeper=pid,
-                keeper_started=keeper.started(pid),
+                keeper_started=keeper.read_start_ticks(pid),
                 cell=lab.cells[0],
             )
             live.write(self._file)
             lab.prepare([plan])
-            lab.batches.play("up.yml")
+            lab.batches.run_playbook("up.yml")
         except BaseException:
             keeper.end_keeper(pid)
             self._forget(self._read())
             raise
         return live
 
-    def up_on_hosts(
+    def bring_up_on_hosts(
         self, plan: RunPlan, pool: HostPool, survey: Survey, directory: Path, lease_s: float
     ) -> Live:
-        """Brings a run's topology up on the hosts of the first cell that has it, where it stays.
-        Raises LabError or Interrupted; then it does not."""
-        shape = Shape.of(plan)
-        (cell, *_) = [cell for cell in pool.cells if not cell.lacks(shape)]
+        """Bring the topology of a plan up on the hosts of the first cell that fits.
+
+        Args:
+            plan: the plan of the topology
+            pool: the hosts, which stay reserved
+            survey: the results of the examination of the hosts
+            directory: a directory for the controller's files
+            lease_s: how long the hosts stay reserved, in seconds
+
+        Raises:
+            LabError: the topology could not be made; the pool then releases the hosts
+            Interrupted: the user asked to stop
+        """
+        shape = Shape.from_plan(plan)
+        (cell, *_) = [cell for cell in pool.cells if not cell.list_missing(shape)]
         lab = PhysicalLab(
             pool, [cell], shape, survey, [], directory / "records", f"up {plan.experiment.name}"
         )
-        expires = time.time() + lease_s
+        expires_s = time.time() + lease_s
         live = Live(
             lab="physical",
             experiment=plan.experiment.name,
             point=plan.point,
             directory=str(directory),
-            nodes=_nodes(plan, lab.batches.places),
+            nodes=_list_nodes(plan, lab.batches.placements),
             inventory=str(pool.inventory),
             cell=cell.name,
-            expires_s=expires,
+            expires_s=expires_s,
         )
         live.write(self._file)
         try:
             lab.prepare([plan], lease_s)
-            lab.batches.play("up.yml")
+            lab.batches.run_playbook("up.yml")
         except BaseException:
             self._forget(live)
             raise
-        pool.stay = True
+        pool.keep_hosts = True
         return live
 
-    def down(self, bench_of: Callable[[Live], HostPool]) -> Live:
-        """Takes down what is up. Raises InputError if nothing is, LabError if hosts could not be
-        let go (they put themselves back when the lease ends)."""
+    def take_down(self, make_pool: Callable[[Live], HostPool]) -> Live:
+        """Take the live topology down, and return its description.
+
+        Args:
+            make_pool: returns the hosts of a topology on real hosts
+
+        Raises:
+            InputError: there is no live topology
+            LabError: hosts could not be released; they restore themselves when the lease ends
+        """
         live = self.get()
         if live.lab == "netns":
             assert live.keeper is not None
             keeper.end_keeper(live.keeper)
         else:
-            bench_of(live).release()
+            make_pool(live).release()
         self._forget(live)
         return live
 
-    def new_directory(self) -> Path:
-        """A place for the controller's files of a topology."""
+    def make_directory(self) -> Path:
+        """Make a directory for the controller's files of a topology."""
         self._state.mkdir(parents=True, exist_ok=True, mode=0o700)
         return Path(tempfile.mkdtemp(prefix="lab-", dir=self._state))
 
     def _read(self) -> Live | None:
+        """Return the description of the topology, or None."""
         try:
             return Live.read(self._file)
         except InputError:
             return None
 
     def _forget(self, live: Live | None) -> None:
+        """Remove the description and the files of a topology."""
         if live is not None:
             shutil.rmtree(live.directory, ignore_errors=True)
         self._file.unlink(missing_ok=True)
 
 
-def state_directory() -> Path:
-    """Where this user's live topology is noted (XDG base directories)."""
+def find_state_directory() -> Path:
+    """Return the directory that describes this user's live topology (XDG base directories)."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(base) / "nagi"
 
 
-def shell_command(live: Live, node: str, command: list[str]) -> list[str]:
-    """The command line that runs `command` (none: a shell) on a node. Raises InputError."""
-    known = {each.node: each for each in live.nodes}
-    if node not in known:
-        raise refuse(f"there is no node {node}", f"nodes: {', '.join(known)}")
-    host = known[node].host
+def make_shell_command(live: Live, node: str, command: list[str]) -> list[str]:
+    """Return the command line that executes `command`, or a shell, on a node.
+
+    Raises:
+        InputError: the topology has no such node
+    """
+    nodes = {live_node.node: live_node for live_node in live.nodes}
+    if node not in nodes:
+        raise refuse(f"there is no node {node}", f"nodes: {', '.join(nodes)}")
+    host = nodes[node].host
     if live.lab == "netns":
         shell = command or [os.environ.get("SHELL", "/bin/sh")]
         enter = [
@@ -164,11 +196,11 @@ def shell_command(live: Live, node: str, command: list[str]) -> list[str]:
         return [*enter, "--", "ip", "netns", "exec", host, *shell]
     assert live.inventory is not None
     variables = list_inventory(Path(live.inventory))["_meta"]["hostvars"].get(host, {})
-    return [*_ssh(variables, host), *([shlex.join(command)] if command else [])]
+    return [*_make_ssh_command(variables, host), *([shlex.join(command)] if command else [])]
 
 
-def _ssh(variables: dict[str, Any], host: str) -> list[str]:
-    """How Ansible would reach a host."""
+def _make_ssh_command(variables: dict[str, Any], host: str) -> list[str]:
+    """Return the ssh command line that reaches a host as Ansible would."""
     command = ["ssh", "-t"]
     for variable, option in (
         ("ansible_user", "-l"),
@@ -182,7 +214,8 @@ def _ssh(variables: dict[str, Any], host: str) -> list[str]:
     return [*command, str(variables.get("ansible_host", host))]
 
 
-def _nodes(plan: RunPlan, places: list[Place]) -> list[LiveNode]:
+def _list_nodes(plan: RunPlan, placements: list[HostPlacement]) -> list[LiveNode]:
+    """Return the description of each node of a live topology."""
     addresses: dict[str, dict[str, str]] = {}
     for link in plan.links:
         for end in link.ends:
@@ -192,19 +225,20 @@ def _nodes(plan: RunPlan, places: list[Place]) -> list[LiveNode]:
             addresses.setdefault(station.node, {})[medium.name] = station.address
     return [
         LiveNode(
-            node=place.node,
-            host=place.host,
-            addresses=addresses.get(place.node, {}),
-            spool=place.spool,
-            nagi_link=place.nagi_link,
+            node=placement.node,
+            host=placement.host,
+            addresses=addresses.get(placement.node, {}),
+            spool=placement.spool,
+            nagi_link=placement.nagi_link,
         )
-        for place in places
+        for placement in placements
     ]
 
 
 def _is_alive(live: Live) -> bool:
+    """Return whether a topology exists: its keeper runs, or its lease has not ended."""
     if live.lab == "netns":
         assert live.keeper is not None
-        return keeper.started(live.keeper) == live.keeper_started
+        return keeper.read_start_ticks(live.keeper) == live.keeper_started
     assert live.expires_s is not None
     return time.time() < live.expires_s

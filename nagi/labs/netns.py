@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The netns lab: hosts, routers and emulator as network namespaces of one machine, in real time.
 
-A cell is one complete testbed; cells run side by side. Every node's interface on a link is a veth
-whose other end is the emulator's.
+A cell is one complete testbed; cells execute runs side by side. Each interface of a node is a veth
+whose other end belongs to the emulator.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.plan import RunPlan
 
 from nagi.labs.ansible_runs import Playbooks
-from nagi.labs.inventory import netns_inventory, netns_places
+from nagi.labs.inventory import make_netns_inventory, make_netns_placements
 from nagi.labs.keeper import Keeper
-from nagi.labs.lab import Batches, LabsHere, SwitchPrograms, make_agent, objects_of
+from nagi.labs.lab import Batches, LocalLabs, SwitchPrograms, list_plan_objects, make_agent
 from nagi.labs.shape import Shape
 from nagi.plan import schemes
 
 NAME = "netns"
-# From choosing the first run's instant to it every agent must have started: seen to take 0.13 s a
-# host on two processors.
+# All agents must start between the choice of the first run's instant and this instant. That took
+# 0.13 s per host on two processors.
 _LEAD_S = 1.5
 _LEAD_PER_HOST_S = 0.2
 
 
 def require_root() -> None:
-    """Raises InputError if this process may not make network namespaces."""
+    """Raise InputError if this process cannot make network namespaces."""
     if os.geteuid() != 0:
         raise refuse(
             "the netns lab makes network namespaces, which needs root",
@@ -40,7 +40,7 @@ def require_root() -> None:
 
 
 class NetnsLab:
-    """A lab of `cells` cells of one shape for `plans`, in the namespaces of `keeper_pid`."""
+    """A netns lab with `cells` cells of one shape, in the namespaces of process `keeper_pid`."""
 
     in_real_time = True
 
@@ -55,26 +55,26 @@ class NetnsLab:
         interrupted: Callable[[], bool],
     ) -> None:
         self.keeper_pid = keeper_pid
-        places = netns_places(
+        placements = make_netns_placements(
             shape,
             [f"cell{index}" for index in range(cells)],
             records,
             directory,
             paths.executable("nagi-link"),
-            SwitchPrograms.here(),
+            SwitchPrograms.from_this_machine(),
             paths.executable("nagi-sdr"),
             paths.executable("nagi-fpga"),
         )
-        inventory = netns_inventory(
+        inventory = make_netns_inventory(
             shape,
-            places,
+            placements,
             keeper_pid=keeper_pid,
-            agent=make_agent(directory, objects_of(plans)),
-            modules=modules_for(plans),
+            agent=make_agent(directory, list_plan_objects(plans)),
+            modules=list_kernel_modules(plans),
         )
         self.playbooks = Playbooks(directory / "ansible", inventory, interrupted)
         self.batches = Batches(
-            places,
+            placements,
             self.playbooks,
             directory,
             records,
@@ -90,15 +90,15 @@ class NetnsLab:
         self.batches.prepare("netns_lab.yml", plans)
 
     def run_batch(self, plans: dict[str, list[RunPlan]]) -> dict[str, str]:
-        self.batches.run(plans)
+        self.batches.run_batch(plans)
         return {}
 
-    def lead_s(self) -> float:
-        return self.batches.lead_s()
+    def estimate_lead_s(self) -> float:
+        return self.batches.estimate_lead_s()
 
 
-class NetnsLabs(LabsHere):
-    """Makes netns labs, each with a keeper of its own."""
+class NetnsLabs(LocalLabs):
+    """Makes netns labs, each with its own keeper."""
 
     name = NAME
 
@@ -116,9 +116,9 @@ class NetnsLabs(LabsHere):
             )
 
 
-def modules_for(plans: list[RunPlan]) -> list[str]:
-    """Kernel modules to load for these plans."""
+def list_kernel_modules(plans: list[RunPlan]) -> list[str]:
+    """Return the kernel modules that must be loaded for these plans."""
     flows = [flow for plan in plans for flow in plan.flows]
-    wanted = {flow.congestion_control for flow in flows if flow.scheme_object is None}
-    wanted -= {schemes.NO_CONTROL}
-    return [f"tcp_{name}" for name in sorted(wanted - schemes.loaded())]
+    schemes_of_kernel = {flow.congestion_control for flow in flows if flow.scheme_object is None}
+    schemes_of_kernel -= {schemes.NO_CONTROL}
+    return [f"tcp_{name}" for name in sorted(schemes_of_kernel - schemes.loaded())]

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real hosts, prepared for good: playbooks of the collection nagi.testbed in the user's terminal,
-and what became of each host.
+"""Provisions real hosts: runs playbooks of the collection nagi.testbed in the user's terminal.
 
-The playbook is run as a user would run it: with the user's Ansible settings, terminal and agent.
-What became of hosts comes from the callback nagi.testbed.outcomes.
+A playbook runs as a user would run it: with the user's Ansible settings, terminal and ssh agent.
+The callback nagi.testbed.outcomes records the result of each host.
 """
 
 from __future__ import annotations
@@ -23,28 +22,31 @@ from typing import IO, Any, Literal
 from nagi_contracts import paths
 from nagi_contracts.errors import choices, refuse
 
-from nagi.labs.ansible_runs import leaving_no_workers
+from nagi.labs.ansible_runs import kill_workers_on_exit
 from nagi.labs.cells import Cell
-from nagi.labs.complaints import complaint, cure_of
+from nagi.labs.complaints import describe_failure, find_cure
 from nagi.labs.errors import Interrupted
 
 COLLECTION = "nagi.testbed"
 _CALLBACK, _OUTCOMES = f"{COLLECTION}.outcomes", "NAGI_OUTCOMES"
 _TIMEOUT_S = 5.0  # for Ansible to end when it is asked to
-# Actions that look, and refuse: what they complain of was there before.
+# Actions that only check: what they report existed before the playbook.
 _CHECKS = ("assert", "fail", "validate_argument_spec")
-# The task of playbooks/provision.yml in which a host stops that nothing is wrong with.
+# The task of playbooks/provision.yml that stops a host because another host was refused.
 _STOPS_WITH_OTHERS = "Check that none is refused"
-_MAX_REASONS = 3  # of one host that are shown
-_READ_ABOVE = "read what Ansible says above"
+_MAX_REASONS = 3  # per host, in messages
+_READ_ABOVE = "read the output of Ansible above"
 
 HostStatus = Literal["ok", "refused", "failed", "unreachable", "stopped"]
 
 
 @dataclass
 class HostOutcome:
-    """What became of a host. `changed`: the tasks that changed it, or would; `kept`: what stays,
-    because its operator has edited it."""
+    """The result of a playbook on one host.
+
+    `changed` are the tasks that changed the host, or would change it. `kept` are files that stay
+    because the host's operator has edited them.
+    """
 
     status: HostStatus = "stopped"
     changed: list[str] = field(default_factory=list)
@@ -55,7 +57,7 @@ class HostOutcome:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of all hosts. `error`: what is wrong with none of them."""
+    """The results of a playbook on all hosts. `error` concerns no particular host."""
 
     hosts: dict[str, HostOutcome]
     error: str = ""
@@ -65,41 +67,51 @@ class Outcome:
         return not self.error and all(host.status == "ok" for host in self.hosts.values())
 
 
-def roles() -> list[str]:
-    """The roles of the collection, which are also the tags of its playbooks."""
+def list_roles() -> list[str]:
+    """Return the roles of the collection, which are also the tags of its playbooks."""
     return sorted(path.parents[1].name for path in paths.COLLECTION.glob("roles/*/tasks/main.yml"))
 
 
-def chosen_hosts(cells: list[Cell], limit: Iterable[str], inventory: Path) -> list[str]:
-    """The hosts that are named: by themselves, or by their cell; all if none is. Raises
-    InputError."""
+def select_hosts(cells: list[Cell], limit: Iterable[str], inventory: Path) -> list[str]:
+    """Return the hosts that `limit` names, by host or by cell; all hosts if it is empty.
+
+    Raises:
+        InputError: the inventory has no such host or cell
+    """
     by_name = {cell.name: [host.name for host in cell.hosts.values()] for cell in cells}
-    every = [host for hosts in by_name.values() for host in hosts]
-    by_name |= {host: [host] for host in every}
-    found: list[str] = []
+    all_hosts = [host for hosts in by_name.values() for host in hosts]
+    by_name |= {host: [host] for host in all_hosts}
+    selected: list[str] = []
     for name in limit:
         if name not in by_name:
-            what = f"--limit {name}: it has no such host, nor cell"
-            raise refuse(what, choices(name, by_name), file=str(inventory))
-        found += by_name[name]
-    return list(dict.fromkeys(found)) or every
+            problem = f"--limit {name}: it has neither such a host nor such a cell"
+            raise refuse(problem, choices(name, by_name), file=str(inventory))
+        selected += by_name[name]
+    return list(dict.fromkeys(selected)) or all_hosts
 
 
-def playbook_command(playbook: str, inventory: Path, *options: str) -> list[str]:
-    """The command line that runs a playbook of the collection."""
+def make_playbook_command(playbook: str, inventory: Path, *options: str) -> list[str]:
+    """Return the command line that runs a playbook of the collection."""
     return ["ansible-playbook", "-i", str(inventory), f"{COLLECTION}.{playbook}", *options]
 
 
-def shown(command: list[str]) -> str:
-    """A command line as a user can give it: with the path of a program that the shell would not
-    find, or find elsewhere."""
-    own = _own(command[0])
-    found = shutil.which(command[0])
-    program = command[0] if found and Path(found).resolve() == own.resolve() else str(own)
+def format_command(command: list[str]) -> str:
+    """Return a command line that a user can enter.
+
+    It has the path of the program if the shell would find another program or none.
+    """
+    own_program = _find_program(command[0])
+    executable = shutil.which(command[0])
+    program = (
+        command[0]
+        if executable and Path(executable).resolve() == own_program.resolve()
+        else str(own_program)
+    )
     return shlex.join([program, *command[1:]])
 
 
-def _own(program: str) -> Path:
+def _find_program(program: str) -> Path:
+    """Return the path of a program of this Python environment."""
     return Path(sys.prefix) / "bin" / program
 
 
@@ -110,12 +122,22 @@ def run_playbook(
     interrupted: Callable[[], bool],
     output: IO[str] | None = None,
 ) -> Outcome:
-    """Runs `command`, whose output goes to the terminal (or to `output`); what became of `hosts`.
-    `scratch` is a directory of this call's own. Raises Interrupted."""
+    """Run a playbook, and return its results.
+
+    Args:
+        command: the command line, from make_playbook_command()
+        hosts: the hosts on which it runs
+        scratch: an empty directory
+        interrupted: returns whether the user asked to stop
+        output: receives the output; by default, the terminal
+
+    Raises:
+        Interrupted: the user asked to stop
+    """
     record = scratch / "outcomes.jsonl"
-    with leaving_no_workers(f"{_OUTCOMES}={record}"):
+    with kill_workers_on_exit(f"{_OUTCOMES}={record}"):
         process = subprocess.Popen(
-            [_own(command[0]), *command[1:]], env=_environment(record), stdout=output
+            [_find_program(command[0]), *command[1:]], env=_make_environment(record), stdout=output
         )
         status = _wait(process, interrupted)
     if interrupted():
@@ -123,26 +145,28 @@ def run_playbook(
     events = []
     if record.exists():
         events = [json.loads(line) for line in record.read_text().splitlines()]
-    return _judge(events, hosts, status)
+    return _summarise_events(events, hosts, status)
 
 
-def _environment(record: Path) -> dict[str, str]:
-    """The user's environment, with the callback, and a locale without which Ansible refuses to
-    work."""
+def _make_environment(record: Path) -> dict[str, str]:
+    """Return the environment of ansible-playbook: the user's, with the callback and UTF-8."""
     enabled = [os.environ.get("ANSIBLE_CALLBACKS_ENABLED", ""), _CALLBACK]
-    own = {
+    variables = {
         _OUTCOMES: str(record),
         "ANSIBLE_CALLBACKS_ENABLED": ",".join(filter(None, enabled)),
         "ANSIBLE_LOCALHOST_WARNING": "False",
         "LC_ALL": "C.UTF-8",
     }
-    shown_less = {"ANSIBLE_DISPLAY_SKIPPED_HOSTS": "False", "ANSIBLE_DEPRECATION_WARNINGS": "False"}
-    return {**shown_less, **os.environ, **own}
+    defaults = {"ANSIBLE_DISPLAY_SKIPPED_HOSTS": "False", "ANSIBLE_DEPRECATION_WARNINGS": "False"}
+    return {**defaults, **os.environ, **variables}
 
 
 def _wait(process: subprocess.Popen[bytes], interrupted: Callable[[], bool]) -> int:
-    """Waits for a process. One that does not end when the user asks to stop is asked, then
-    killed: a terminal has told it, too, but not who signals nagi alone."""
+    """Wait for a process, and return its exit status.
+
+    If the user asks to stop, the process gets SIGTERM, then SIGKILL. After Ctrl-C the terminal has
+    signalled it already, but not if only nagi was signalled.
+    """
     signals = iter((signal.SIGTERM, signal.SIGKILL))
     while True:
         try:
@@ -152,56 +176,69 @@ def _wait(process: subprocess.Popen[bytes], interrupted: Callable[[], bool]) -> 
                 process.send_signal(next(signals, signal.SIGKILL))
 
 
-def _judge(events: list[dict[str, Any]], hosts: list[str], status: int) -> Outcome:
-    """What became of hosts, of the lines that the callback wrote."""
-    found = {host: HostOutcome() for host in hosts}
-    elsewhere = HostOutcome()  # the controller's part
-    ended = next((event for event in events if event["event"] == "ended"), None)
-    broken_off = False
+def _summarise_events(events: list[dict[str, Any]], hosts: list[str], status: int) -> Outcome:
+    """Return the results of hosts, from the events that the callback recorded.
+
+    Args:
+        events: the events
+        hosts: the hosts on which the playbook ran
+        status: the exit status of ansible-playbook
+    """
+    outcomes = {host: HostOutcome() for host in hosts}
+    controller = HostOutcome()  # tasks that run on this machine
+    end_event = next((event for event in events if event["event"] == "ended"), None)
+    is_aborted = False
     for event in events:
-        host = found.get(event.get("host", ""), elsewhere)
+        host = outcomes.get(event.get("host", ""), controller)
         if event["event"] == "changed":
             host.changed.append(event["task"])
         elif event["event"] == "kept":
             host.kept += event["kept"]
         elif event["event"] in ("failed", "unreachable") and not (
-            ended is not None and event["host"] in ended["rescued"]
+            end_event is not None and event["host"] in end_event["rescued"]
         ):
-            _note(host, event)  # the last one counts: those before were mended
-            broken_off = broken_off or event["ends_for_all"]
-    for name, outcome in found.items():
+            _record_failure(host, event)  # the last failure counts: earlier ones were rescued
+            is_aborted = is_aborted or event["ends_for_all"]
+    for name, outcome in outcomes.items():
         if outcome.status == "stopped" and not outcome.what:
-            if ended is not None and not broken_off and name in ended["hosts"]:
+            if end_event is not None and not is_aborted and name in end_event["hosts"]:
                 outcome.status = "ok"
             else:
                 outcome.what = "not finished"
-    error = elsewhere.what
-    failed = [host for host in found.values() if host.status != "ok"]
+    error = controller.what
+    failed = [host for host in outcomes.values() if host.status != "ok"]
     if status != 0 and not failed and not error:
         error = f"ansible-playbook ended with {status}; {_READ_ABOVE}"
-    return Outcome(found, error)
+    return Outcome(outcomes, error)
 
 
-def _note(host: HostOutcome, event: dict[str, Any]) -> None:
-    reasons = list(dict.fromkeys(complaint(reason) for reason in event["reasons"]))
-    said = "; ".join(each.removeprefix(f"{event['host']}: ") for each in reasons[:_MAX_REASONS])
+def _record_failure(host: HostOutcome, event: dict[str, Any]) -> None:
+    """Set status, problem and cure of a host from an event."""
+    reasons = list(dict.fromkeys(describe_failure(reason) for reason in event["reasons"]))
+    message = "; ".join(
+        reason_text.removeprefix(f"{event['host']}: ") for reason_text in reasons[:_MAX_REASONS]
+    )
     if len(reasons) > _MAX_REASONS:
-        said += f"; and {len(reasons) - _MAX_REASONS} more"
+        message += f"; and {len(reasons) - _MAX_REASONS} more"
     task = event["task"].rpartition(" : ")[2]
     if event["event"] == "unreachable":
-        host.status, host.what = "unreachable", said
-        host.cure = cure_of(said, "try `ssh` to it by hand, as the inventory has it")
+        host.status, host.what = "unreachable", message
+        host.cure = find_cure(
+            message, "try `ssh` to it by hand, with the settings of the inventory"
+        )
     elif task == _STOPS_WITH_OTHERS:
-        host.status, host.what = "stopped", said
+        host.status, host.what = "stopped", message
     elif _is_refusal(event):
-        # The complaint says what would be right.
-        host.status, host.what = "refused", said
+        # The message of a check has the cure.
+        host.status, host.what = "refused", message
     else:
-        host.status, host.what = "failed", f"{task}: {said}"
-        host.cure = cure_of(said, _READ_ABOVE)
+        host.status, host.what = "failed", f"{task}: {message}"
+        host.cure = find_cure(message, _READ_ABOVE)
 
 
 def _is_refusal(event: dict[str, Any]) -> bool:
-    """Whether a check failed, and not what it checks by."""
-    broken = any(str(each.get("msg", "")).startswith("Task failed") for each in event["reasons"])
-    return event.get("action", "").rpartition(".")[2] in _CHECKS and not broken
+    """Return whether a check failed because of the host, and not because the check is broken."""
+    is_broken = any(
+        str(reason.get("msg", "")).startswith("Task failed") for reason in event["reasons"]
+    )
+    return event.get("action", "").rpartition(".")[2] in _CHECKS and not is_broken

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lab must build for a plan: nodes, links and media, addresses. Runs of one shape share a
-lab."""
+"""The shape of a plan: the nodes, links, media and addresses that a lab must make.
+
+Runs of one shape can share a lab.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ _MAX_NAME = 15  # characters of an interface's name
 
 @dataclass(frozen=True)
 class Neighbour:
-    """An interface that another reaches over its link or medium."""
+    """An interface that another interface reaches over its link or medium."""
 
     node: str
     address: str
@@ -25,32 +27,35 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Interface:
-    """A node's interface on a link or medium, and those of all others there."""
+    """A node's interface on a link or medium, with all other interfaces there."""
 
     link: str
     node: str
     address: str
     mac: str
     neighbours: tuple[Neighbour, ...]
-    mtu: int | None = None  # None: as it is
+    mtu: int | None = None  # None leaves the MTU unchanged
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Nodes, links and media without what differs from run to run. `links`: name, number, nodes
-    and their addresses of each link and then of each medium, which has more nodes than two, or
-    two."""
+    """Nodes, links and media, without what differs between runs.
+
+    `links` are the links and then the media, each with name, number, nodes and the addresses of
+    these nodes. A medium may have more than two nodes.
+    """
 
     nodes: tuple[str, ...]
     links: tuple[tuple[str, int, tuple[str, ...], tuple[str, ...]], ...]
-    switches: tuple[str, ...] = ()  # those of the nodes that need a program to forward
-    media: tuple[str, ...] = ()  # those of the links that are media
-    mtus: tuple[tuple[str, int], ...] = ()  # of links that have one of their own
+    switches: tuple[str, ...] = ()  # the nodes that forward by a program
+    media: tuple[str, ...] = ()  # the names in `links` that are media
+    mtus: tuple[tuple[str, int], ...] = ()  # of the links that set one
 
     @classmethod
-    def of(cls, plan: RunPlan) -> Shape:
-        links = [(each.name, each.id, _ends(each.ends)) for each in plan.links]
-        media = [(each.name, each.id, _ends(each.stations)) for each in plan.media]
+    def from_plan(cls, plan: RunPlan) -> Shape:
+        """Return the shape of a plan."""
+        links = [(item.name, item.id, _split_ends(item.ends)) for item in plan.links]
+        media = [(item.name, item.id, _split_ends(item.stations)) for item in plan.media]
         return cls(
             tuple(node.name for node in plan.nodes),
             tuple((name, number, *ends) for name, number, ends in (*links, *media)),
@@ -59,42 +64,44 @@ class Shape:
             tuple((link.name, link.mtu) for link in plan.links if link.mtu is not None),
         )
 
-    def interfaces(self, node: str) -> list[Interface]:
-        """The interfaces of `node`, in the order of the links."""
-        found = []
+    def list_interfaces(self, node: str) -> list[Interface]:
+        """Return the interfaces of `node`, in the order of the links."""
+        interfaces = []
         mtus = dict(self.mtus)
         for name, number, nodes, addresses in self.links:
             ends = [
-                Neighbour(each, address, mac_address(number, index))
-                for index, (each, address) in enumerate(zip(nodes, addresses, strict=True))
+                Neighbour(neighbour, address, mac_address(number, index))
+                for index, (neighbour, address) in enumerate(zip(nodes, addresses, strict=True))
             ]
             for end in ends:
                 if end.node == node:
                     others = tuple(
-                        Neighbour(each.node, each.address.split("/")[0], each.mac)
-                        for each in ends
-                        if each is not end
+                        Neighbour(neighbour.node, neighbour.address.split("/")[0], neighbour.mac)
+                        for neighbour in ends
+                        if neighbour is not end
                     )
                     mtu = mtus.get(name)
-                    found.append(Interface(name, node, end.address, end.mac, others, mtu))
-        return found
+                    interfaces.append(Interface(name, node, end.address, end.mac, others, mtu))
+        return interfaces
 
-    def emulator_interfaces(self) -> dict[str, tuple[str, ...]]:
-        """Link -> the emulator's interfaces that face its nodes, where a lab names them: `LINK.a`
-        and `LINK.b` of a link, `MEDIUM.NODE` of a medium, or `MEDIUM.NUMBER` if one of these were
-        too long."""
-        found = {}
+    def name_emulator_interfaces(self) -> dict[str, tuple[str, ...]]:
+        """Return the names of the emulator's interfaces, by link, in labs that choose names.
+
+        They are `LINK.a` and `LINK.b` for a link. For a medium they are `MEDIUM.NODE`, or
+        `MEDIUM.NUMBER` if one of these is too long.
+        """
+        names = {}
         for name, _, nodes, _ in self.links:
             ends: tuple[str, ...] = ("a", "b")
             if name in self.media:
                 fits = all(len(f"{name}.{node}") <= _MAX_NAME for node in nodes)
                 ends = nodes if fits else tuple(str(number + 1) for number in range(len(nodes)))
-            found[name] = tuple(f"{name}.{end}" for end in ends)
-        return found
+            names[name] = tuple(f"{name}.{end}" for end in ends)
+        return names
 
 
-def _ends(
+def _split_ends(
     ends: Sequence[LinkEnd] | Sequence[StationPlan],
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Their nodes and addresses."""
+    """Return the nodes and the addresses of ends or stations."""
     return tuple(end.node for end in ends), tuple(end.address for end in ends)

@@ -16,8 +16,8 @@ from nagi_contracts.records import Campaign
 from nagi_contracts.units import count_of
 from nagi_reports import analysis, bundle, summary, text
 
-from nagi.campaign.campaign import CampaignDirectory
-from nagi.campaign.collection import verdict_of
+from nagi.campaign.directory import CampaignDirectory
+from nagi.campaign.run_directory import read_verdict
 from nagi.campaign.status import CampaignStatus
 from nagi.campaign.stray import describe_stray
 from nagi.terminal.console import error_console, out_console, write_json, write_line
@@ -35,9 +35,9 @@ def open_campaign(directory: Path, out: Path | None) -> tuple[CampaignDirectory,
             file=str(directory),
         )
     held = CampaignDirectory(directory)
-    if not held.campaign.exists():
+    if not held.campaign_file.exists():
         raise refuse("no campaign here", "give the --out of `nagi run`", file=str(directory))
-    return held, Campaign.read(held.campaign)
+    return held, Campaign.read(held.campaign_file)
 
 
 def existing_campaign(directory: Path) -> CampaignDirectory:
@@ -49,7 +49,7 @@ def existing_campaign(directory: Path) -> CampaignDirectory:
             file=str(directory),
         )
     held = CampaignDirectory(directory)
-    if not held.campaign.exists():
+    if not held.campaign_file.exists():
         raise refuse("no campaign here", "give the --out of `nagi run`", file=str(directory))
     return held
 
@@ -67,7 +67,7 @@ def conclude(directory: CampaignDirectory, campaign: Campaign, json_: bool) -> N
             report.write_report(directory.out, campaign, table, "html")
     if json_:
         status = CampaignStatus.read(directory, campaign)
-        write_json({**status.as_data(), **text.as_data(found), "report": path and str(path)})
+        write_json({**status.to_dict(), **text.as_data(found), "report": path and str(path)})
         return
     for each in (*text.tables(found), *text.application_tables(campaign, table)):
         out_console.print()
@@ -76,7 +76,7 @@ def conclude(directory: CampaignDirectory, campaign: Campaign, json_: bool) -> N
         f"\n{count_of(found.runs, 'run')}: {found.valid} valid, {found.invalid} invalid, "
         f"{found.failed} failed"
     )
-    verdicts = [verdict_of(directory.runs, run.run_id) for run in campaign.runs]
+    verdicts = [read_verdict(directory.runs, run.run_id) for run in campaign.runs]
     for line in noise.summarise([verdict for verdict in verdicts if verdict is not None]):
         write_line(line)
     if stray := describe_stray(directory, campaign):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nagi.labs.cells import read_cells
-from nagi.labs.physical import HostPool
+from nagi.labs.host_pool import HostPool
 from nagi.plan.schemes import Scheme
 from nagi.terminal.console import complain
 

@@ -11,7 +11,7 @@ from nagi_contracts.errors import InputError, refuse
 from nagi_contracts.plan import SwitchTarget
 from nagi_contracts.results import metrics_of_results
 
-from nagi.campaign.campaign import has_switches
+from nagi.campaign.selection import has_switches
 from nagi.labs import cells, netns, physical, virtual
 from nagi.spec.points import Point
 from nagi.spec.yaml_source import read_yaml

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 
-from nagi.campaign.estimate import seconds_of
+from nagi.campaign.estimate import estimate_seconds
 from nagi.terminal.console import write_line
 
 _LINE_EVERY_S = 15.0  # how often a campaign that is not on a terminal says it is alive
@@ -84,7 +84,7 @@ class Progress:
         tries: int = 1,
         tried: Mapping[str, int] | None = None,
         jobs: int = 1,
-        lasts: Callable[[RunPlan], float] = seconds_of,
+        lasts: Callable[[RunPlan], float] = estimate_seconds,
         place: Callable[[], str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -13,17 +13,17 @@ from typing import Any
 
 from nagi_contracts.errors import InputError, Problem, excerpt, refuse
 
-from nagi.campaign.build import current_build
-from nagi.campaign.campaign import (
-    CampaignDirectory,
+from nagi.campaign.build import identify_build
+from nagi.campaign.directory import CampaignDirectory
+from nagi.campaign.selection import (
     Selection,
+    find_schemes,
     has_radios,
     has_simulated_fpgas,
-    schemes_of,
-    select,
+    select_runs,
 )
 from nagi.labs import netns, physical, virtual
-from nagi.labs.guest import require_able
+from nagi.labs.guest import require_guest_support
 from nagi.plan import fpga, radio
 from nagi.scratch import scratch
 from nagi.spec.points import Point, read_experiment
@@ -64,11 +64,11 @@ class Wanted:
     def select(self, site: Site) -> Selection:
         """The runs, as they would be at `site`. Raises InputError."""
         target = chosen_switch(self.switch, self.points)
-        selection = select(
+        selection = select_runs(
             self.points,
             self.variant,
             self.values,
-            current_build(
+            identify_build(
                 site.name,
                 target,
                 radios=has_radios(self.points),
@@ -96,7 +96,7 @@ def choose_lab(
     inventory: Path | None,
     *,
     has_root: bool,
-    require_able: Callable[[], None] = require_able,
+    require_able: Callable[[], None] = require_guest_support,
 ) -> LabChoice:
     """The lab that is meant. If none is given and the virtual lab cannot be used here, it is netns
     for who has root (`has_root`). `require_able` raises InputError if it cannot. Raises
@@ -171,7 +171,7 @@ def _describe(experiment: object, variant: object) -> str:
 def _campaign_json(directory: CampaignDirectory) -> dict[str, Any]:
     """Return what campaign.json says, which may be another version's; nothing if it is damaged."""
     try:
-        found = json.loads(directory.campaign.read_text())
+        found = json.loads(directory.campaign_file.read_text())
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -193,7 +193,7 @@ def site_of(
     directory = cleanup.enter_context(scratch())
     write_line(f"looking at the hosts of {inventory}", error_console)
     return physical_site(
-        inventory, out, directory, complain, interrupted, cleanup, schemes_of(points).values()
+        inventory, out, directory, complain, interrupted, cleanup, find_schemes(points).values()
     )
 
 
@@ -213,8 +213,8 @@ def links_lacking(selection: Selection) -> list[tuple[list[str], Problem]]:
     links these are."""
     problems = []
     for links, found, words in (
-        (selection.radios_missing(), selection.no_radios, radio.of_links),
-        (selection.fpgas_missing(), selection.no_fpgas, fpga.of_links),
+        (selection.list_missing_radios(), selection.no_radios, radio.of_links),
+        (selection.list_missing_fpgas(), selection.no_fpgas, fpga.of_links),
     ):
         if not links or found is None:
             continue

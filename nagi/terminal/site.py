@@ -14,19 +14,16 @@ from nagi_contracts.doctor import Doctor
 from nagi_contracts.plan import RunPlan, SwitchTarget
 from nagi_contracts.units import count_of
 
-from nagi.campaign.campaign import (
-    CampaignDirectory,
-    Selection,
-    has_radios,
-    has_simulated_fpgas,
-)
+from nagi.campaign.directory import CampaignDirectory
+from nagi.campaign.selection import Selection, has_radios, has_simulated_fpgas
 from nagi.doctor import Wanted, failures, judge
 from nagi.doctor.examination import to_observations
-from nagi.labs import virtual
+from nagi.labs import guest_modules, virtual
 from nagi.labs.cells import read_cells
+from nagi.labs.host_pool import HostPool, Survey, make_token
 from nagi.labs.lab import Labs
 from nagi.labs.netns import NetnsLabs
-from nagi.labs.physical import HostPool, PhysicalLabs, Survey, token_for
+from nagi.labs.physical import PhysicalLabs
 from nagi.labs.shape import EMULATOR
 from nagi.labs.virtual import VirtualLabs
 from nagi.plan import fpga, radio, schemes
@@ -68,9 +65,9 @@ def virtual_site(interrupted: Callable[[], bool]) -> Site:
     """Guests on this machine, in virtual time."""
     return Site(
         VirtualLabs.name,
-        virtual.jobs_for,
-        virtual.availability,
-        virtual.require_fit,
+        virtual.count_jobs,
+        guest_modules.check_availability,
+        virtual.require_memory_for,
         lambda directory, _: nullcontext(
             VirtualLabs(directory.lab, directory.records, interrupted)
         ),
@@ -81,23 +78,23 @@ def virtual_site(interrupted: Callable[[], bool]) -> Site:
 
 def cluster_site(cluster: Cluster, points: list[Point], switch: SwitchTarget | None) -> Site:
     """The workers of a cluster, whose guests are this machine's."""
-    from nagi.cluster.installation import Use
-    from nagi.cluster.lab import ClusterLabs, guests_for
+    from nagi.cluster.installation import Requirements
+    from nagi.cluster.lab import ClusterLabs, collect_guest_files
 
     def require_fit(plans: list[RunPlan]) -> None:
         require_same_machine(plans)
-        use = Use(
+        use = Requirements(
             guests=True,
             switch=switch,
             radios=has_radios(points),
             fpgas=has_simulated_fpgas(points),
         )
-        cluster.require_workers(use, guests_for(plans))
+        cluster.require_workers(use, collect_guest_files(plans))
 
     return Site(
         VirtualLabs.name,
         lambda plans: cluster.threads,
-        virtual.availability,
+        guest_modules.check_availability,
         require_fit,
         lambda directory, selection: nullcontext(
             ClusterLabs(cluster, directory.records, selection.build, selection.experiment.keep)
@@ -121,7 +118,7 @@ def physical_site(
     what does not keep runs from being done; `cleanup` lets hosts go. Raises InputError."""
     cells = read_cells(inventory)
     pool = cleanup.enter_context(
-        HostPool(inventory, cells, scratch, token_for(out), interrupted, say, wanted)
+        HostPool(inventory, cells, scratch, make_token(out), interrupted, say, wanted)
     )
     survey = pool.survey()
 

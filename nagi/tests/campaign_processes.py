@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs for one campaign in the netns lab, for tests that strike it. The machine may have the
-same programs at work for others; and for the campaign, at other work (`nagi-traffic --version`)."""
+"""Finds the processes of a campaign in the netns lab, for tests that strike them.
+
+Other campaigns may run the same programs on this machine, and the campaign may run them for other
+purposes (`nagi-traffic --version`).
+"""
 
 from __future__ import annotations
 
@@ -10,35 +13,40 @@ from pathlib import Path
 from controller import read_process
 
 
-def processes(out: Path, *command: str) -> list[int]:
-    """Return those whose command line begins with `command` (a program by the name that it has or
-    has given itself, then its first arguments), and whose directory or standard output is below
-    `out`, the campaign's directory."""
+def find_processes(out: Path, *command: str) -> list[int]:
+    """Return the processes of a campaign that execute `command`.
+
+    Args:
+        out: the directory of the campaign; the working directory or output of a process is below it
+        *command: the program, by its file or by the name that it has set, and its first arguments
+    """
     program, *arguments = command
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
-        words = read_process(int(entry.name), "cmdline").split("\0")  # none once it has ended
+        words = read_process(int(entry.name), "cmdline").split(
+            "\0"
+        )  # empty if the process has ended
         names = Path(words[0]).name, read_process(int(entry.name), "comm").strip()
         if program in names and words[1 : len(command)] == arguments:
-            with suppress(OSError):  # it has ended meanwhile
-                places = (entry / "cwd").readlink(), (entry / "fd" / "1").readlink()
-                if any(place.is_relative_to(out) for place in places):
-                    found.append(int(entry.name))
-    return found
+            with suppress(OSError):  # the process has ended
+                paths = (entry / "cwd").readlink(), (entry / "fd" / "1").readlink()
+                if any(path.is_relative_to(out) for path in paths):
+                    pids.append(int(entry.name))
+    return pids
 
 
-def emulators(out: Path) -> list[int]:
-    return processes(out, "nagi-link", "run")
+def find_emulators(out: Path) -> list[int]:
+    """Return the emulators of a campaign."""
+    return find_processes(out, "nagi-link", "run")
 
 
 def has_traffic(out: Path) -> bool:
-    """Return whether a run of the campaign is under way that far, and both ends of its flow are
-    there."""
-    return all(bulk_ends(out, role) for role in ("server", "client"))
+    """Return whether both ends of a bulk flow of the campaign exist."""
+    return all(find_bulk_ends(out, role) for role in ("server", "client"))
 
 
-def bulk_ends(out: Path, role: str) -> list[int]:
-    """Return the ends of bulk flows, by their role: server or client."""
-    return processes(out, "nagi-traffic", "bulk", role)
+def find_bulk_ends(out: Path, role: str) -> list[int]:
+    """Return the ends of bulk flows with this role: server or client."""
+    return find_processes(out, "nagi-traffic", "bulk", role)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine that nagi is run on, as a test has it for itself: in namespaces of its own (PID,
-network, mount), so that nothing outlives the test and whatever nagi leaves behind is seen, however
-many others are at work on the real machine."""
+"""The machine on which a test runs nagi, in its own namespaces (PID, network, mount).
+
+Nothing outlives the test, and the test sees all that nagi leaves behind, whatever other processes
+do on the real machine.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ _TIMEOUT_S = 20.0
 _NS_GET_PARENT = 0xB702  # ioctl(2) of namespaces
 _AS_KEEPER = ("--mount", "--pid", "--wd=/")
 
-# Its first process. It sees the machine's files, and one more user. $1 directory with passwd and
-# group.
+# The first process, which sees the machine's files and one more user. $1: the directory with passwd
+# and group.
 _SCRIPT = """
 set -e
 mount --bind "$1/passwd" /etc/passwd
@@ -43,11 +45,13 @@ wait $!
 
 
 class Controller:
-    """Exists from entry to exit. `home` is a directory that both users can write to, `temporary`
-    one in it where temporary files go."""
+    """A controller, which exists during a `with` block.
+
+    Both users can write to the directory `home`. Temporary files go to `temporary`, which is in it.
+    """
 
     def __init__(self, *, root: bool) -> None:
-        """`root`: nagi is run by root, otherwise by an ordinary user."""
+        """Make a controller on which root or an ordinary user runs nagi."""
         self._root = root
 
     def __enter__(self) -> Self:
@@ -57,12 +61,12 @@ class Controller:
             self._directory.chmod(0o755)
             self.home = self._directory / "home"
             self.temporary = self.home / "tmp"
-            for place in (self.home, self.temporary):
-                place.mkdir()
-                os.chown(place, USER_ID, USER_ID)
+            for path in (self.home, self.temporary):
+                path.mkdir()
+                os.chown(path, USER_ID, USER_ID)
             self._firsts: dict[str, int] = {}  # namespace -> its first process
-            self._beginnings: list[subprocess.Popen[str]] = []  # what started them
-            stack.callback(self._bury)
+            self._starters: list[subprocess.Popen[str]] = []  # what started them
+            stack.callback(self._reap)
             self._keeper = stack.enter_context(Keeper())
             self._make()
             self._stack = stack.pop_all()
@@ -72,7 +76,7 @@ class Controller:
         self._stack.close()
 
     def command(self, *command: object, root: bool = False) -> list[str]:
-        """The command line that runs `command` here; `root`: as root in any case."""
+        """Return the command line that executes `command` here, as root if `root` is set."""
         inside = ["--mount", "--pid", "--net", "--uts", f"--wd={self.home}"]
         enter = ["nsenter", "--target", str(self._firsts[NAMESPACE]), *inside, "--"]
         if not self._root and not root:
@@ -83,16 +87,18 @@ class Controller:
     def start(
         self, *arguments: object, program: str = "nagi", **variables: str
     ) -> subprocess.Popen[str]:
-        """Starts `nagi` (or another program of the environment it is in) with further environment
-        variables. What one gets is the process that waits for it, see `pid_of`; its exit status is
-        nagi's."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SUDO_", "XDG_"))}
-        own = {"HOME": str(self.home), "TMPDIR": str(self.temporary)}
+        """Start nagi, or another program of its environment, with further environment variables.
+
+        The result is the parent of the program: see find_pid(). Its exit status is that of the
+        program.
+        """
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("SUDO_", "XDG_"))}
+        defaults = {"HOME": str(self.home), "TMPDIR": str(self.temporary)}
         if not self._root:
-            own |= {"USER": USER, "LOGNAME": USER}
+            defaults |= {"USER": USER, "LOGNAME": USER}
         return subprocess.Popen(
             self.command(paths.executable(program), *arguments),
-            env=kept | own | variables,
+            env=inherited | defaults | variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -107,20 +113,31 @@ class Controller:
         timeout_s: float = 400,
         **variables: str,
     ) -> str:
-        """Runs `nagi` to its end; what it says. `status` is what it must end with; None: any."""
+        """Run nagi, or another program, to its end, and return its output.
+
+        Args:
+            *arguments: the arguments
+            program: the name of the program
+            status: the required exit status; None permits any
+            timeout_s: the time after which the program is killed
+            **variables: further environment variables
+        """
         with self.start(*arguments, program=program, **variables) as process:
             try:
-                said, _ = process.communicate(timeout=timeout_s)
+                output, _ = process.communicate(timeout=timeout_s)
             except subprocess.TimeoutExpired:
-                os.kill(self.pid_of(process), signal.SIGKILL)
-                said, _ = process.communicate()
-                raise AssertionError(f"it did not end within {timeout_s} s: {said}") from None
-        assert status is None or process.returncode == status, said
-        return said
+                os.kill(self.find_pid(process), signal.SIGKILL)
+                output, _ = process.communicate()
+                raise AssertionError(f"it did not end within {timeout_s} s: {output}") from None
+        assert status is None or process.returncode == status, output
+        return output
 
-    def pid_of(self, process: subprocess.Popen[str]) -> int:
-        """The process id of what `start` started: signals are to go there. Raises
-        ProcessLookupError if it has ended."""
+    def find_pid(self, process: subprocess.Popen[str]) -> int:
+        """Return the process ID of the program that `start()` started, for signals.
+
+        Raises:
+            ProcessLookupError: the program has ended
+        """
 
         def child() -> int | None:
             if process.poll() is not None:
@@ -129,40 +146,45 @@ class Controller:
 
         return wait_for(child, f"the child of process {process.pid}")
 
-    def seen(self, path: Path, namespace: str = NAMESPACE) -> Path:
-        """A file as it is here (or on a host), for who looks from outside: file systems differ."""
+    def outside_path(self, path: Path, namespace: str = NAMESPACE) -> Path:
+        """Return the path from outside of a file of this machine or of a host.
+
+        Their file systems differ from that of the test.
+        """
         return Path(f"/proc/{self._firsts[namespace]}/root{path}")
 
-    def all_processes(self) -> dict[int, str]:
-        """Process id (the machine's) -> command line of all that runs here, but for what has been
-        here from the beginning."""
-        ours = {self._keeper.pid, *self._firsts.values()}
+    def list_processes(self) -> dict[int, str]:
+        """Return the command lines of all processes here, by process ID outside.
+
+        Processes that exist permanently are left out.
+        """
+        permanent = {self._keeper.pid, *self._firsts.values()}
         namespace = Path(f"/proc/{self._keeper.pid}/ns/pid").stat().st_ino
-        found = {}
+        processes = {}
         for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and int(entry.name) not in ours:
+            if entry.name.isdigit() and int(entry.name) not in permanent:
                 command = read_process(int(entry.name), "cmdline").replace("\0", " ").strip()
                 if (
                     command
-                    and not self._is_ours(command)
+                    and not self._is_permanent(command)
                     and _is_within(int(entry.name), namespace)
                 ):
-                    found[int(entry.name)] = command
-        return found
+                    processes[int(entry.name)] = command
+        return processes
 
-    def _is_ours(self, command: str) -> bool:
-        """Whether a process is part of what was here from the beginning."""
-        # Those that wait for the namespaces' first processes, and what these wait for.
+    def _is_permanent(self, command: str) -> bool:
+        """Return whether a command line is that of a permanent process."""
+        # Parents of the first processes of namespaces, and the processes that these wait for.
         return command == "sleep infinity" or command.startswith("unshare --mount --uts ")
 
     def _make(self) -> None:
-        """Makes everything inside the keeper."""
+        """Make users, namespaces and first processes inside the keeper."""
         line = f"{USER}:x:{USER_ID}:{USER_ID}:ordinary user:{self.home}:/bin/sh\n"
         (self._directory / "passwd").write_text(Path("/etc/passwd").read_text() + line)
         line = f"{USER}:x:{USER_ID}:\n"
         (self._directory / "group").write_text(Path("/etc/group").read_text() + line)
         self._ip(None, [f"netns add {NAMESPACE}"])
-        self._begin(NAMESPACE, _SCRIPT, str(self._directory))
+        self._start_first_process(NAMESPACE, _SCRIPT, str(self._directory))
 
     def _ip(self, namespace: str | None, commands: list[str]) -> None:
         within = ["-netns", namespace] if namespace else []
@@ -176,52 +198,60 @@ class Controller:
             check=True,
         )
 
-    def _begin(self, name: str, script: str, *arguments: str, processes: bool = False) -> None:
-        """Starts the first process in the network namespace `name`, with mount and UTS namespaces
-        of its own; `processes`: and a PID namespace."""
-        own = ["--mount", "--uts"]
+    def _start_first_process(
+        self, name: str, script: str, *arguments: str, processes: bool = False
+    ) -> None:
+        """Start the first process in a network namespace, with its own mount and UTS namespaces.
+
+        Args:
+            name: the network namespace
+            script: what the process executes
+            *arguments: the arguments of the script
+            processes: whether it has its own PID namespace as well
+        """
+        options = ["--mount", "--uts"]
         if processes:
-            own += ["--pid", "--fork", "--kill-child", "--mount-proc"]
+            options += ["--pid", "--fork", "--kill-child", "--mount-proc"]
         keeper = ["nsenter", "--target", str(self._keeper.pid), *_AS_KEEPER, "--"]
         network = ["nsenter", f"--net=/run/netns/{name}"]
         log = self._directory / f"{name}.log"
         with log.open("w") as file:
             process = subprocess.Popen(
-                [*keeper, *network, "unshare", *own, "sh", "-c", script, "sh", *arguments],
+                [*keeper, *network, "unshare", *options, "sh", "-c", script, "sh", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=file,
                 text=True,
             )
-        self._beginnings.append(process)
+        self._starters.append(process)
         assert process.stdout is not None
-        said = log.read_text
-        assert process.stdout.readline() == "ready\n", f"{name} did not come up: {said()}"
+        read_log = log.read_text
+        assert process.stdout.readline() == "ready\n", f"{name} did not come up: {read_log()}"
         first = _child(process.pid)
         if first is not None and processes:
             first = _child(first)
-        assert first is not None, f"{name} has ended: {said()}"
+        assert first is not None, f"{name} has ended: {read_log()}"
         self._firsts[name] = first
 
-    def _bury(self) -> None:
-        """The keeper has ended, and with it all that was started in its PID namespace."""
-        for process in self._beginnings:
+    def _reap(self) -> None:
+        """Wait for the processes that started the first processes, after the keeper has ended."""
+        for process in self._starters:
             process.communicate()
 
 
 def wait_for(
-    condition: Callable[[], _Found | None], what: str, timeout_s: float = _TIMEOUT_S
+    condition: Callable[[], _Found | None], event: str, timeout_s: float = _TIMEOUT_S
 ) -> _Found:
-    """Waits until `condition` is true, and returns what it returns."""
+    """Wait until `condition()` is true, and return its result."""
     deadline = time.monotonic() + timeout_s
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"{what} did not come"
+    while not (result := condition()):
+        assert time.monotonic() < deadline, f"{event} did not come"
         time.sleep(0.01)
-    return found
+    return result
 
 
 def read_process(process: int, file: str) -> str:
-    """A file of /proc; empty if the process has ended."""
+    """Return a file of a process in /proc; empty if the process has ended."""
     try:
         return Path(f"/proc/{process}/{file}").read_text(errors="replace")
     except OSError:
@@ -234,7 +264,7 @@ def _child(parent: int) -> int | None:
 
 
 def _is_within(process: int, namespace: int) -> bool:
-    """Whether a process is in a PID namespace (its inode) or in one within it."""
+    """Return whether a process is in a PID namespace (its inode) or in a descendant of it."""
     with ExitStack() as opened:
         try:
             descriptor = os.open(f"/proc/{process}/ns/pid", os.O_RDONLY)
@@ -242,6 +272,6 @@ def _is_within(process: int, namespace: int) -> bool:
             while os.fstat(descriptor).st_ino != namespace:
                 descriptor = fcntl.ioctl(descriptor, _NS_GET_PARENT)
                 opened.callback(os.close, descriptor)
-        except OSError:  # it has ended, or there is no further parent
+        except OSError:  # the process has ended, or the namespace has no parent
             return False
     return True

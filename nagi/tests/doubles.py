@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs in the place of nagi's own, which have the real one within themselves: a guest sees a
-program, and nothing beside it."""
+"""Writes executables that replace programs of nagi and contain the original program.
+
+A guest sees a program but no files next to it.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ os.execv(program, [program, *sys.argv[1:]])
 
 
 def write_shell_double(path: Path, script: str, program: Path) -> None:
-    """Write an executable that does `script`, for sh, in which PROGRAM is `program`."""
+    """Write an executable that executes `script` by sh; PROGRAM in it is `program`."""
     text = _UNPACK.replace("{script}", script.replace("PROGRAM", '"$program"'))
     text = text.format(first=text.count("\n") + 1)
     path.write_bytes(text.encode() + program.read_bytes())
@@ -34,7 +36,7 @@ def write_shell_double(path: Path, script: str, program: Path) -> None:
 
 
 def write_python_double(path: Path, code: str, program: Path) -> None:
-    """Write an executable that does `code`, in Python, and then becomes `program`."""
+    """Write an executable that executes `code` by Python, and then `program`."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("__main__.py", _MAIN.format(code=code))

@@ -15,7 +15,8 @@ needs_root = pytest.mark.skipif(
 in_virtual_time = [
     pytest.mark.virtual,
     pytest.mark.skipif(
-        guest_kernel.installed() is None, reason="no guest kernel: `make virtual-lab` builds it"
+        guest_kernel.read_installed() is None,
+        reason="no guest kernel: `make virtual-lab` builds it",
     ),
     pytest.mark.timeout(900),
 ]

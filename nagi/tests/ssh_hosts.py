@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that are only SSH addresses: what a real testbed is to nagi, made of namespaces.
+"""Hosts that nagi reaches over SSH alone, as in a real testbed, made of namespaces.
 
-Every host has network, mount, PID and UTS namespaces of its own, a root file system of its own
-(what is written goes to memory; the checkout, /tmp, /root, /home and /run of the machine are not
-there), an sshd on a management network, and network cards that nobody has configured. The
-controller, from which nagi runs as an ordinary user, has only the management network. Everything
-lives in one keeper and ends with the test.
+Every host has its own network, mount, PID and UTS namespaces and its own root file system: writes
+go to memory, and the checkout, /tmp, /root, /home and /run of the machine are hidden. It has an
+sshd on a management network, and network cards that nobody has configured. The controller, on which
+an ordinary user runs nagi, has only the management network. All processes live in one keeper and
+end with the test.
 
     with SshHosts() as hosts:                        # or the fixture ssh_hosts
         spec = hosts.home / "small.yaml"             # the user's home; nagi cannot write elsewhere
         done = hosts.run("run", spec, "-i", hosts.inventory)
 
-What the hosts share with each other is the kernel: its clock, boot id, modules and processors.
+All hosts share the kernel: its clock, boot ID, modules and processors.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from controller import NAMESPACE, USER_ID, Controller, read_process, wait_for
 from nagi.labs.shape import EMULATOR
 from nagi_contracts import paths
 
-MANAGEMENT = "management"  # what `unplug` calls the link that sshd is reached over
+MANAGEMENT = "management"  # the name of the management network in `unplug`
 LINKS = {"wired": ("S", "N"), "radio": ("N", "D")}
 CELLS = {"bench1": {"S": "alice", "N": "bob", "D": "carol", EMULATOR: "heron"}}
 
-_VISITOR, _VISITOR_ID = "visitor", 20078  # on a host, where nagi is to have no root
+_VISITOR, _VISITOR_ID = "visitor", 20078  # the user of hosts on which nagi is not root
 _NETWORK = "192.168.77."
 _MANAGEMENT_CARD = "eno1"
 _SSHD = "/usr/sbin/sshd"
 _AS_HOST = ("--mount", "--pid", "--net", "--uts", "--wd=/")
 
-# The first process of a host: makes its root file system, then stays, and buries orphans.
-# $1 name, $2 directory with host_key, authorized_keys and sshd_config, $3 and $4 a user who is not
-# root, $5... what hosts do not see.
+# The first process of a host makes its root file system, then waits and reaps orphans.
+# $1: name; $2: directory with host_key, authorized_keys and sshd_config; $3, $4: name and ID of a
+# user who is not root; $5...: hidden directories.
 _HOST_SCRIPT = """
 set -e
 name=$1 files=$2 visitor=$3 visitor_id=$4
@@ -100,29 +100,24 @@ Subsystem sftp internal-sftp
 
 @dataclass(frozen=True)
 class Host:
-    """A host, as the one who wired it up knows it."""
+    """A host, with its cables."""
 
     name: str
     cell: str
     node: str
     address: str  # of the management interface
-    links: Mapping[str, str] | Mapping[str, Mapping[str, str]]  # as `nagi_links` has them
+    links: Mapping[str, str] | Mapping[str, Mapping[str, str]]  # in the format of `nagi_links`
 
-    def card(self, link: str, towards: str | None = None) -> str:
-        """The interface on a link; the emulator's that faces the node `towards`."""
+    def card_name(self, link: str, towards: str | None = None) -> str:
+        """Return the interface on a link; for the emulator, the one towards the node `towards`."""
         if link == MANAGEMENT:
             return _MANAGEMENT_CARD
-        found = self.links[link]
-        return found if isinstance(found, str) else found[towards or next(iter(found))]
+        card = self.links[link]
+        return card if isinstance(card, str) else card[towards or next(iter(card))]
 
 
 class SshHosts(Controller):
-    """Testbeds. They exist from entry to exit.
-
-    `links`: link -> the nodes it joins. `cells`: cell -> node (and emulator) -> name of the host.
-    The others name hosts that are not as they should be: reached as a user without root, with a key
-    that they do not know, or not at all.
-    """
+    """Testbeds of hosts, which exist during a `with` block."""
 
     def __init__(
         self,
@@ -133,62 +128,80 @@ class SshHosts(Controller):
         wrong_key: Collection[str] = (),
         down: Collection[str] = (),
     ) -> None:
+        """Name the hosts.
+
+        Args:
+            links: link -> the nodes that it connects
+            cells: cell -> node or emulator -> name of the host
+            without_root: hosts that nagi reaches as a user who is not root
+            wrong_key: hosts that do not accept nagi's key
+            down: hosts that nagi cannot reach
+        """
         super().__init__(root=False)
         self._without_root, self._wrong_key, self._down = without_root, wrong_key, down
         self.hosts: dict[str, Host] = {}
         for cell, nodes in cells.items():
             for node, name in nodes.items():
                 address = f"{_NETWORK}{11 + len(self.hosts)}"
-                self.hosts[name] = Host(name, cell, node, address, _cards(links, node))
+                self.hosts[name] = Host(name, cell, node, address, _name_cards(links, node))
 
     def enter(self, host: str, *command: object, status: int | None = 0) -> str:
-        """Runs a command on a host as root, not by SSH; what it prints."""
-        done = subprocess.run(
+        """Execute a command on a host as root, without SSH, and return its output."""
+        process = subprocess.run(
             ["nsenter", "--target", str(self._firsts[host]), *_AS_HOST, "--", *map(str, command)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             check=False,
         )
-        assert status is None or done.returncode == status, f"{command}: {done.stderr}"
-        return done.stdout
+        assert status is None or process.returncode == status, f"{command}: {process.stderr}"
+        return process.stdout
 
     def unplug(self, host: str, link: str, towards: str | None = None) -> None:
-        """Takes a host off a link of the tests (its interface goes down), or pulls the cable of its
-        management network (the host keeps address and routes). An emulator has two interfaces on a
-        link: `towards` says which."""
+        """Set an interface of a host down, or pull the cable of its management network.
+
+        Without its management network a host keeps addresses and routes. `towards` selects one of
+        the emulator's two interfaces on a link.
+        """
         self._set(host, link, towards, "down")
 
     def plug(self, host: str, link: str, towards: str | None = None) -> None:
+        """Undo `unplug()`."""
         self._set(host, link, towards, "up")
 
     def processes(self, host: str) -> dict[int, str]:
-        """Process id (the machine's) -> command line of all that runs on a host, but for what was
-        there from the beginning."""
-        found = {}
-        for process in self._all_of(host):
-            command = read_process(process, "cmdline").replace("\0", " ").strip()
-            if command and process != self._firsts[host] and not self._is_ours(command):
-                found[process] = command
-        return found
+        """Return the command lines of all processes of a host, by process ID outside.
 
-    def host_of(self, process: int) -> Host:
-        """On which host a process runs."""
-        return next(host for name, host in self.hosts.items() if process in self._all_of(name))
+        Processes that exist permanently are left out.
+        """
+        commands = {}
+        for process in self._list_processes(host):
+            command = read_process(process, "cmdline").replace("\0", " ").strip()
+            if command and process != self._firsts[host] and not self._is_permanent(command):
+                commands[process] = command
+        return commands
+
+    def find_host(self, process: int) -> Host:
+        """Return the host on which a process runs."""
+        return next(
+            host for name, host in self.hosts.items() if process in self._list_processes(name)
+        )
 
     def stop_sshd(self, host: str) -> None:
-        """Kills the sshd of a host, and everyone's connections."""
-        for process in self._sshds(host):
+        """Kill the sshd of a host with all its connections."""
+        for process in self._find_sshds(host):
             os.kill(process, signal.SIGKILL)
-        wait_for(lambda: not self._sshds(host), f"the end of {host}'s sshd")
+        wait_for(lambda: not self._find_sshds(host), f"the end of {host}'s sshd")
 
     def start_sshd(self, host: str) -> None:
         self.enter(host, _SSHD)
 
-    def snapshot(self, host: str) -> dict[str, Any]:
-        """What a run may change on a host: its interfaces, their addresses, MTU and offloads,
-        routes and neighbours (of IPv4; IPv6 makes its own as time goes by), queueing, sysctls of
-        the network."""
+    def read_snapshot(self, host: str) -> dict[str, Any]:
+        """Return the settings of a host that a run may change.
+
+        They are interfaces with addresses, MTU and offloads, routes and neighbours of IPv4 (those
+        of IPv6 change by themselves), queueing, and sysctls of the network.
+        """
         cards = [
             {key: card[key] for key in ("ifname", "address", "mtu")} | {"up": "UP" in card["flags"]}
             for card in json.loads(self.enter(host, "ip", "-json", "link"))
@@ -196,8 +209,8 @@ class SshHosts(Controller):
         return {
             "cards": {card["ifname"]: card for card in cards},
             **{
-                what: sorted(self.enter(host, "ip", "-4", "-oneline", *command).splitlines())
-                for what, command in {
+                kind: sorted(self.enter(host, "ip", "-4", "-oneline", *command).splitlines())
+                for kind, command in {
                     "addresses": ("address",),
                     "routes": ("route", "show", "table", "all"),
                     "rules": ("rule",),
@@ -209,52 +222,52 @@ class SshHosts(Controller):
             },
             # An interface that was up once has `noqueue` instead of none.
             "queueing": self.enter(host, "sh", "-c", "tc qdisc | grep -v noqueue || true"),
-            # Which congestion controls there are is the kernel's matter, not the host's.
+            # The list of congestion controls belongs to the kernel, not to the host.
             "sysctls": self.enter(
                 host, "sh", "-c", "sysctl -a 2>/dev/null | grep ^net | grep -v tcp_available"
             ),
         }
 
-    def _is_ours(self, command: str) -> bool:
-        return super()._is_ours(command) or command.startswith(f"sshd: {_SSHD}")
+    def _is_permanent(self, command: str) -> bool:
+        return super()._is_permanent(command) or command.startswith(f"sshd: {_SSHD}")
 
     def _make(self) -> None:
         self.inventory = self.home / "inventory.yml"
         self._write_files()
         super()._make()
-        self._wire()
+        self._connect_hosts()
         hidden = {str(path).lstrip("/") for path in (paths.ROOT, Path(sys.prefix))}
         for name in self.hosts:
             visitor = (_VISITOR, str(_VISITOR_ID))
-            arguments = (name, str(self._files(name)), *visitor, *sorted(hidden))
-            self._begin(name, _HOST_SCRIPT, *arguments, processes=True)
+            arguments = (name, str(self._host_directory(name)), *visitor, *sorted(hidden))
+            self._start_first_process(name, _HOST_SCRIPT, *arguments, processes=True)
         for name in self._down:
             self.unplug(name, MANAGEMENT)
 
-    def _files(self, name: str) -> Path:
+    def _host_directory(self, name: str) -> Path:
         return self._directory / name
 
     def _write_files(self) -> None:
-        """Keys and the inventory."""
-        ours, unknown = self.home / "id_ed25519", self._directory / "unknown"
-        for key in (ours, unknown):
+        """Write keys and the inventory."""
+        key_of_nagi, other_key = self.home / "id_ed25519", self._directory / "unknown"
+        for key in (key_of_nagi, other_key):
             _make_key(key)
-        known = []
+        known_hosts = []
         for host in self.hosts.values():
-            files = self._files(host.name)
+            files = self._host_directory(host.name)
             files.mkdir()
             _make_key(files / "host_key")
-            known.append(f"{host.address} {(files / 'host_key.pub').read_text()}")
-            accepted = unknown if host.name in self._wrong_key else ours
+            known_hosts.append(f"{host.address} {(files / 'host_key.pub').read_text()}")
+            accepted = other_key if host.name in self._wrong_key else key_of_nagi
             shutil.copy(accepted.with_suffix(".pub"), files / "authorized_keys")
             (files / "sshd_config").write_text(_SSHD_CONFIG.format(address=host.address))
-        (self.home / "known_hosts").write_text("".join(known))
-        self.write_inventory(self.as_inventory())
+        (self.home / "known_hosts").write_text("".join(known_hosts))
+        self.write_inventory(self.make_inventory())
         for path in self.home.iterdir():
-            os.chown(path, USER_ID, USER_ID)  # ssh refuses a key that is another's
+            os.chown(path, USER_ID, USER_ID)  # ssh refuses a key that belongs to another user
 
-    def as_inventory(self) -> dict[str, Any]:
-        """The inventory of all cells; a fresh copy, to be changed and written."""
+    def make_inventory(self) -> dict[str, Any]:
+        """Return a new copy of the inventory of all cells, which the caller may modify."""
         cells: dict[str, Any] = {}
         for host in self.hosts.values():
             cells.setdefault(host.cell, {"hosts": {}})["hosts"][host.name] = {
@@ -271,8 +284,8 @@ class SshHosts(Controller):
     def write_inventory(self, inventory: dict[str, Any]) -> None:
         self.inventory.write_text(yaml.safe_dump(inventory, sort_keys=False))
 
-    def _wire(self) -> None:
-        """The hosts' network namespaces and all cables."""
+    def _connect_hosts(self) -> None:
+        """Make the network namespaces of the hosts and all cables."""
         bridge, end = "bridge", _MANAGEMENT_CARD
         commands = [f"netns add {name}" for name in self.hosts]
         commands.append(f"link add {bridge} netns {NAMESPACE} type bridge")
@@ -286,7 +299,7 @@ class SshHosts(Controller):
                         for other in self.hosts.values()
                         if other.cell == host.cell and other.node == EMULATOR
                     )
-                    port = emulator.card(link, host.node)
+                    port = emulator.card_name(link, host.node)
                     cable = f"type veth peer name {port} netns {emulator.name}"
                     commands.append(f"link add {card} netns {host.name} {cable}")
         self._ip(None, commands)
@@ -302,31 +315,31 @@ class SshHosts(Controller):
             self._ip(host.name, [f"address add {host.address}/24 dev {end}", f"link set {end} up"])
 
     def _set(self, host: str, link: str, towards: str | None, state: str) -> None:
-        namespace, card = host, self.hosts[host].card(link, towards)
+        namespace, card = host, self.hosts[host].card_name(link, towards)
         if link == MANAGEMENT:
             namespace, card = NAMESPACE, host
         self._ip(namespace, [f"link set {card} {state}"])
 
-    def _all_of(self, host: str) -> list[int]:
-        """All processes of a host."""
+    def _list_processes(self, host: str) -> list[int]:
+        """Return all processes of a host."""
         namespace = Path(f"/proc/{self._firsts[host]}/ns/pid").readlink()
-        found = []
+        pids = []
         for entry in Path("/proc").iterdir():
             try:
                 if entry.name.isdigit() and (entry / "ns/pid").readlink() == namespace:
-                    found.append(int(entry.name))
-            except OSError:  # it has just ended
+                    pids.append(int(entry.name))
+            except OSError:  # the process has just ended
                 continue
-        return found
+        return pids
 
-    def _sshds(self, host: str) -> list[int]:
-        return [p for p in self._all_of(host) if read_process(p, "comm").strip() == "sshd"]
+    def _find_sshds(self, host: str) -> list[int]:
+        return [p for p in self._list_processes(host) if read_process(p, "comm").strip() == "sshd"]
 
 
-def _cards(
+def _name_cards(
     links: Mapping[str, tuple[str, str]], node: str
 ) -> dict[str, str] | dict[str, dict[str, str]]:
-    """Names of network cards, in the order of the links."""
+    """Return the names of a node's network cards, in the order of the links."""
     slots = iter(range(2, 100))
     if node == EMULATOR:
         return {link: {end: f"enp{next(slots)}s0" for end in ends} for link, ends in links.items()}
@@ -338,7 +351,7 @@ def _make_key(path: Path) -> None:
 
 
 def require_ssh_hosts() -> None:
-    """Skips the test where there can be no such hosts, and says what is missing."""
+    """Skip the test where such hosts cannot be made, and name what is missing."""
     if os.geteuid() != 0:
         pytest.skip("needs root for namespaces: run `sudo make test`")
     if not Path(_SSHD).exists():
@@ -351,7 +364,7 @@ def require_ssh_hosts() -> None:
 
 @pytest.fixture
 def ssh_hosts() -> Iterator[SshHosts]:
-    """One cell whose hosts are all in order."""
+    """Yield one cell whose hosts have no faults."""
     require_ssh_hosts()
     with SshHosts() as hosts:
         yield hosts

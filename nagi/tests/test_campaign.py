@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often a campaign runs what beside how much else, with a lab whose runs give known values:
-invalid runs are tried again, points are repeated until an interval is narrow enough."""
+"""Campaigns in a lab whose runs have known values: repetition of invalid runs, and `until`."""
 
 from __future__ import annotations
 
@@ -10,9 +9,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from nagi.campaign.campaign import CampaignDirectory, Runner, Selection, TooNoisy, select
-from nagi.campaign.collection import verdict_of
-from nagi.campaign.repeats import add_repeats, next_count, too_wide_in_words
+from nagi.campaign.directory import CampaignDirectory
+from nagi.campaign.repeats import add_repeats, choose_run_count, describe_wide_points
+from nagi.campaign.run_directory import read_verdict
+from nagi.campaign.runner import Runner, TooNoisy
+from nagi.campaign.selection import Selection, select_runs
 from nagi.labs.errors import Interrupted, LabError, Unfit
 from nagi.spec.points import read_experiment
 from nagi_contracts.errors import InputError
@@ -47,12 +48,12 @@ MISSED = Check(name="", description="", value=2, limit=1, unit="ms", ok=False)
 SPREAD = {"1 Mb/s": 0.0, "2 Mb/s": 0.02, "3 Mb/s": 0.5}
 
 
-def agi(plan: RunPlan) -> float:
+def make_agi(plan: RunPlan) -> float:
     return 0.5 + SPREAD[plan.point["rate"]] * math.sin(1 + 2 * plan.repeat)
 
 
 class Lab:
-    """Instead of the netns lab: a run in it is over at once."""
+    """A replacement of the netns lab, in which a run ends at once."""
 
     in_real_time = True
 
@@ -62,14 +63,16 @@ class Lab:
         self.ran: list[str] = []
         self.batches = 0
         self.invalid: set[tuple[str, int]] = set()
-        self.statuses: list[str] = []  # of the first tries of every run; then as `invalid` says
-        self.delayed: set[tuple[str, int]] = set()  # late at the first try
+        self.statuses: list[
+            str
+        ] = []  # of the first attempts of every run; later ones follow `invalid`
+        self.delayed: set[tuple[str, int]] = set()  # late at the first attempt
         self.tries: Counter[str] = Counter()
-        self.over_now: set[str] = set()
-        self.labs: list[tuple[int, list[str]]] = []  # cells, and what was run in them
+        self.ended: set[str] = set()
+        self.labs: list[tuple[int, list[str]]] = []  # the number of cells, and the runs of each lab
         self.interrupt_in_batch = 0
-        self.troubles: list[str] = []
-        self.breaks: list[LabError] = []  # in the first batches: after a run, in the next
+        self.errors: list[str] = []
+        self.breaks: list[LabError] = []  # the errors of the first batches, each during a run
         self.unfit = ""
 
     name = "netns"
@@ -80,8 +83,8 @@ class Lab:
         self.labs.append((cells, []))
         return self
 
-    def give_up(self, trouble):
-        self.troubles.append(str(trouble))
+    def exclude_cells(self, error):
+        self.errors.append(str(error))
         return []
 
     def __enter__(self):
@@ -94,7 +97,7 @@ class Lab:
         if self.unfit:
             raise Unfit(self.unfit)
 
-    def lead_s(self):
+    def estimate_lead_s(self):
         return 0.0
 
     def run_batch(self, batch):
@@ -103,24 +106,24 @@ class Lab:
             raise Interrupted
         ran = [plan.run_id for plans in batch.values() for plan in plans]
         if self.breaks:
-            trouble = self.breaks.pop(0)
-            over = [plan.run_id for plan in batch["cell0"][:1]] if trouble.cells else []
+            error = self.breaks.pop(0)
+            over = [plan.run_id for plan in batch["cell0"][:1]] if error.cells else []
             for plans in batch.values():
                 for plan in plans[len(over) : 2]:
                     (self.records / "cell0_a" / plan.run_id).mkdir(parents=True, exist_ok=True)
-            self.over_now |= set(over)
+            self.ended |= set(over)
             self.ran += over
-            raise trouble
+            raise error
         self.ran += ran
         self.labs[-1][1].extend(ran)
-        self.over_now |= set(ran)
+        self.ended |= set(ran)
         return {}
 
-    def finished_cell(self, records, runs, plan):
-        return "cell0" if plan.run_id in self.over_now else None
+    def find_finished_cell(self, records, runs, plan):
+        return "cell0" if plan.run_id in self.ended else None
 
     def collect(self, records, runs, plan, cell, lab, build):
-        self.over_now.remove(plan.run_id)
+        self.ended.remove(plan.run_id)
         status = "invalid" if (plan.point["rate"], plan.repeat) in self.invalid else "valid"
         if self.tries[plan.run_id] < len(self.statuses):
             status = self.statuses[self.tries[plan.run_id]]
@@ -183,11 +186,11 @@ def lab(tmp_path):
 
 
 def analyse(run: Path) -> None:
-    """Two flows, whose mean is the run's AGI."""
+    """Write the metrics of two flows, whose mean is the run's AGI."""
     plan = RunPlan.read(run / "plan.json")
     row = Metrics.read(RECORDED / "metrics.json").rows[0]
     rows = [
-        row.model_copy(update={"run_id": plan.run_id, "agi": agi(plan) + apart})
+        row.model_copy(update={"run_id": plan.run_id, "agi": make_agi(plan) + apart})
         for apart in (-0.1, 0.1)
     ]
     Metrics(rows=rows, files={}, notices=[]).write(run / "metrics.json")
@@ -196,16 +199,16 @@ def analyse(run: Path) -> None:
 def run(
     spec, out, lab, tries=1, stop_if_noisy=False
 ) -> tuple[Selection, Listener, CampaignDirectory]:
-    """What `nagi run` does."""
-    selection = select(read_experiment(spec, None), None, {}, BUILD)
+    """Execute a campaign as `nagi run` does."""
+    selection = select_runs(read_experiment(spec, None), None, {}, BUILD)
     directory, listener = CampaignDirectory(out), Listener()
-    with directory.held():
+    with directory.lock():
         selection = add_repeats(selection, directory.runs)
-        directory.describe(selection, "netns", {})
+        directory.write_campaign(selection, "netns", {})
 
         def grow(selection: Selection) -> Selection:
             larger = add_repeats(selection, directory.runs)
-            directory.describe(larger, "netns", {})
+            directory.write_campaign(larger, "netns", {})
             return larger
 
         runner = Runner(
@@ -218,32 +221,32 @@ def run(
             analyse=analyse,
             grow=grow,
             observer=listener,
-            finished_cell=lab.finished_cell,
+            find_finished_cell=lab.find_finished_cell,
             collect=lab.collect,
         )
         runner.run()
     return runner.selection, listener, directory
 
 
-def counts(directory: CampaignDirectory) -> dict[str, int]:
-    runs = Campaign.read(directory.campaign).runs
+def count_runs(directory: CampaignDirectory) -> dict[str, int]:
+    runs = Campaign.read(directory.campaign_file).runs
     return {rate: sum(run.point["rate"] == rate for run in runs) for rate in SPREAD}
 
 
 def test_points_are_repeated_as_often_as_they_need(spec, lab, tmp_path):
     selection, listener, directory = run(spec, tmp_path / "out", lab)
-    found = counts(directory)
-    assert found["1 Mb/s"] == 3
-    assert 3 < found["2 Mb/s"] < 12
-    assert found["3 Mb/s"] == 12
-    values = [agi(p) for p in selection.plans if p.point["rate"] == "2 Mb/s"]
+    result = count_runs(directory)
+    assert result["1 Mb/s"] == 3
+    assert 3 < result["2 Mb/s"] < 12
+    assert result["3 Mb/s"] == 12
+    values = [make_agi(p) for p in selection.plans if p.point["rate"] == "2 Mb/s"]
     assert halfwidth(values) <= 0.02
-    assert listener.added == sum(found.values()) - 9
-    assert len(lab.ran) == len(set(lab.ran)) == sum(found.values())
-    (said,) = too_wide_in_words(selection, directory.runs)
-    assert said.startswith("3 Mb/s: the interval of agi is ±")
-    assert said.endswith("after 12 runs (12 valid); ±0.02 was asked for")
-    assert Campaign.read(directory.campaign).until == Until(
+    assert listener.added == sum(result.values()) - 9
+    assert len(lab.ran) == len(set(lab.ran)) == sum(result.values())
+    (output,) = describe_wide_points(selection, directory.runs)
+    assert output.startswith("3 Mb/s: the interval of agi is ±")
+    assert output.endswith("after 12 runs (12 valid); ±0.02 was asked for")
+    assert Campaign.read(directory.campaign_file).until == Until(
         metric="agi", halfwidth=0.02, at_most=12
     )
 
@@ -251,7 +254,7 @@ def test_points_are_repeated_as_often_as_they_need(spec, lab, tmp_path):
 def test_repeats_have_the_seeds_they_would_have_without(spec, lab, tmp_path):
     selection, _, _ = run(spec, tmp_path / "out", lab)
     spec.write_text(SPEC.replace(UNTIL, "").replace("repeats: 3", "repeats: 12"))
-    fixed = {p.run_id: p for p in select(read_experiment(spec, None), None, {}, BUILD).plans}
+    fixed = {p.run_id: p for p in select_runs(read_experiment(spec, None), None, {}, BUILD).plans}
     assert all(fixed[plan.run_id] == plan for plan in selection.plans)
     assert len({plan.seed for plan in selection.plans}) == len(selection.plans)
 
@@ -259,20 +262,20 @@ def test_repeats_have_the_seeds_they_would_have_without(spec, lab, tmp_path):
 def test_repeats_can_be_chosen_as_they_are_counted(spec, tmp_path):
     spec.write_text(SPEC.replace(UNTIL, ""))
     points = read_experiment(spec, None)
-    whole = select(points, None, {}, BUILD).plans
+    whole = select_runs(points, None, {}, BUILD).plans
     only = {"repeat": ["1", "3"], "rate": ["2 Mb/s"]}
-    selection = select(points, None, only, BUILD)
-    assert CampaignDirectory(tmp_path).describe(selection, "netns", {}).only == only
+    selection = select_runs(points, None, only, BUILD)
+    assert CampaignDirectory(tmp_path).write_campaign(selection, "netns", {}).only == only
     chosen = selection.plans
     assert chosen == [p for p in whole if p.point["rate"] == "2 Mb/s" and p.repeat in (0, 2)]
     assert len(chosen) == 2
     with pytest.raises(InputError, match=r"--only repeat=4: there is no such value; .*1, 2, 3"):
-        select(points, None, {"repeat": ["4"]}, BUILD)
+        select_runs(points, None, {"repeat": ["4"]}, BUILD)
 
 
 def test_repeats_cannot_be_chosen_that_results_decide_on(spec):
     with pytest.raises(InputError, match="the experiment's `until` decides how many"):
-        select(read_experiment(spec, None), None, {"repeat": ["1"]}, BUILD)
+        select_runs(read_experiment(spec, None), None, {"repeat": ["1"]}, BUILD)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3])
@@ -286,7 +289,7 @@ def test_an_interrupted_campaign_ends_the_same(spec, lab, tmp_path, batch):
     assert selection.plans == uninterrupted.plans
     assert len(lab.ran) == len(set(lab.ran)) == len(selection.plans)
     assert lab.ran[: len(done)] == done
-    assert len(Campaign.read(directory.campaign).runs) == len(selection.plans)
+    assert len(Campaign.read(directory.campaign_file).runs) == len(selection.plans)
 
 
 def test_a_finished_campaign_runs_nothing_more(spec, lab, tmp_path):
@@ -303,17 +306,17 @@ def test_invalid_runs_are_replaced_by_further_ones(spec, lab, tmp_path):
     lab.invalid = {("1 Mb/s", 0), ("1 Mb/s", 1)}
     _, _, directory = run(spec, tmp_path / "out", lab)
     # One valid of three is no interval; a fourth gives one, of width 0.
-    assert counts(directory)["1 Mb/s"] == 4
+    assert count_runs(directory)["1 Mb/s"] == 4
 
 
 def test_how_many_are_added():
     until = Until(metric="agi", halfwidth=0.1, at_most=20)
-    assert next_count([0.5, 0.5, 0.5], 3, until) == 3
-    assert next_count([0.5, 0.6, 0.7], 3, until) == 6  # 7 needed; at most doubled at once
-    assert next_count([0.50, 0.55, 0.68, 0.64], 4, until) == 6
-    assert next_count([0.1, 0.9] * 5, 10, until) == 20
-    assert next_count([0.1, 0.9] * 10, 20, until) == 20
-    assert next_count([], 3, until) == 4
+    assert choose_run_count([0.5, 0.5, 0.5], 3, until) == 3
+    assert choose_run_count([0.5, 0.6, 0.7], 3, until) == 6  # 7 needed; at most doubled at once
+    assert choose_run_count([0.50, 0.55, 0.68, 0.64], 4, until) == 6
+    assert choose_run_count([0.1, 0.9] * 5, 10, until) == 20
+    assert choose_run_count([0.1, 0.9] * 10, 20, until) == 20
+    assert choose_run_count([], 3, until) == 4
 
 
 @pytest.mark.parametrize(
@@ -339,9 +342,9 @@ def test_how_many_are_added():
 )
 def test_what_makes_no_sense_is_refused_with_its_place(spec, change, complaint):
     spec.write_text(SPEC.replace(*change))
-    with pytest.raises(InputError, match=complaint) as refused:
+    with pytest.raises(InputError, match=complaint) as error:
         read_experiment(spec, None)
-    assert f"{spec}:" in str(refused.value)
+    assert f"{spec}:" in str(error.value)
 
 
 def test_keep_is_the_same_at_every_point(spec):
@@ -354,9 +357,9 @@ def test_keep_is_the_same_at_every_point(spec):
         read_experiment(spec, None)
 
 
-def statuses(directory: CampaignDirectory) -> set[str]:
-    found = directory.runs.glob("*/verdict.json")
-    return {Verdict.read(path).status for path in found if ".invalid-" not in path.parent.name}
+def read_statuses(directory: CampaignDirectory) -> set[str]:
+    result = directory.runs.glob("*/verdict.json")
+    return {Verdict.read(path).status for path in result if ".invalid-" not in path.parent.name}
 
 
 @pytest.fixture
@@ -367,7 +370,7 @@ def without_until(spec):
 
 def test_valid_runs_are_run_once_side_by_side(without_until, lab, tmp_path):
     _, _, directory = run(without_until, tmp_path / "out", lab, tries=3)
-    assert statuses(directory) == {"valid"}
+    assert read_statuses(directory) == {"valid"}
     ((cells, ran),) = lab.labs
     assert cells == 2
     assert len(ran) == len(set(ran)) == 9
@@ -376,7 +379,7 @@ def test_valid_runs_are_run_once_side_by_side(without_until, lab, tmp_path):
 def test_invalid_runs_are_tried_again_one_at_a_time(without_until, lab, tmp_path):
     lab.statuses = ["invalid", "invalid"]
     _, _, directory = run(without_until, tmp_path / "out", lab, tries=3)
-    assert statuses(directory) == {"valid"}
+    assert read_statuses(directory) == {"valid"}
     assert [cells for cells, _ in lab.labs] == [2, 1, 1]
     assert sorted(lab.labs[0][1]) == sorted(lab.labs[1][1]) == sorted(lab.labs[2][1])
 
@@ -384,56 +387,56 @@ def test_invalid_runs_are_tried_again_one_at_a_time(without_until, lab, tmp_path
 def test_after_the_last_try_a_run_stays_invalid(without_until, lab, tmp_path):
     lab.statuses = ["invalid", "invalid"]
     _, _, directory = run(without_until, tmp_path / "out", lab, tries=2)
-    assert statuses(directory) == {"invalid"}
+    assert read_statuses(directory) == {"invalid"}
     assert [cells for cells, _ in lab.labs] == [2, 1]
 
 
 def test_failed_runs_are_left_to_the_next_command(without_until, lab, tmp_path):
     lab.statuses = ["failed"]
     _, _, directory = run(without_until, tmp_path / "out", lab, tries=3)
-    assert statuses(directory) == {"failed"}
+    assert read_statuses(directory) == {"failed"}
     assert len(lab.labs) == 1
 
 
 def test_runs_that_were_begun_too_late_are_tried_again_one_at_a_time(without_until, lab, tmp_path):
     lab.statuses = ["late", "late"]
     _, _, directory = run(without_until, tmp_path / "out", lab, tries=3)
-    assert statuses(directory) == {"valid"}
+    assert read_statuses(directory) == {"valid"}
     assert [cells for cells, _ in lab.labs] == [2, 1, 1]
 
 
 def test_after_the_last_try_a_run_that_is_late_has_failed(without_until, lab, tmp_path):
     lab.statuses = ["late", "late"]
     _, _, directory = run(without_until, tmp_path / "out", lab, tries=2)
-    assert statuses(directory) == {"failed"}
+    assert read_statuses(directory) == {"failed"}
     assert [cells for cells, _ in lab.labs] == [2, 1]
 
 
-def broken(*cells: str) -> LabError:
+def make_error(*cells: str) -> LabError:
     error = LabError("the agent died")
     error.cells = set(cells)
     return error
 
 
 def test_a_lab_that_breaks_costs_the_run_it_broke_and_no_other(without_until, lab, tmp_path):
-    lab.breaks = [broken("cell0")]
+    lab.breaks = [make_error("cell0")]
     selection, _, directory = run(without_until, tmp_path / "out", lab)
     first, second = selection.plans[0].run_id, selection.plans[2].run_id
-    verdicts = {p.run_id: verdict_of(directory.runs, p.run_id) for p in selection.plans}
+    verdicts = {p.run_id: read_verdict(directory.runs, p.run_id) for p in selection.plans}
     (failed,) = [run_id for run_id, verdict in verdicts.items() if verdict.status == "failed"]
-    # Runs are dealt out in turn: the second of the first cell is the third of all.
+    # Cells take runs in turn: the second run of the first cell is the third of all.
     assert failed == second
     assert verdicts[failed].reasons == ["the agent died"]
-    # What was over was not run again, and what the other cell had begun was.
+    # The finished run was not repeated; the run that the other cell had begun was.
     assert lab.ran.count(first) == 1
     assert Counter(lab.ran) == Counter(set(verdicts) - {failed})
-    assert lab.troubles == ["the agent died"]
+    assert lab.errors == ["the agent died"]
 
 
 def test_a_lab_that_never_works_ends_the_campaign(without_until, lab, tmp_path):
     lab.breaks = [LabError("no lab") for _ in range(30)]
-    for trouble in lab.breaks:
-        trouble.cells = set()
+    for error in lab.breaks:
+        error.cells = set()
     with pytest.raises(LabError, match="no lab"):
         run(without_until, tmp_path / "out", lab)
     assert len(lab.labs) == 3
@@ -448,7 +451,7 @@ def test_hosts_that_cannot_run_it_are_refused_before_anything_is_run(without_unt
 
 
 def spread_over_batches(spec, repeats: int) -> None:
-    """Runs of 40 s: each of the two cells gets two at once."""
+    """Change the experiment so that each of two cells gets two runs of 40 s per batch."""
     spec.write_text(
         spec.read_text()
         .replace("duration: 2 s", "duration: 40 s")
@@ -466,7 +469,7 @@ def test_a_campaign_most_of_whose_first_batch_is_late_is_stopped(
     with pytest.raises(TooNoisy, match="4 of the first 4 runs were late") as stopped:
         run(without_until, tmp_path / "out", lab, tries=3, stop_if_noisy=True)
     assert stopped.value.runs == len(stopped.value.late) == 4
-    # Nothing was tried again, and what was done is kept.
+    # No run was repeated, and finished runs are kept.
     assert lab.batches == 1
     assert len(list((tmp_path / "out" / "runs").glob("*/verdict.json"))) == 4
     assert not (tmp_path / "out" / ".lab").exists()
@@ -478,7 +481,7 @@ def test_a_campaign_that_was_stopped_goes_on_if_it_is_told_to(without_until, lab
     with pytest.raises(TooNoisy):
         run(without_until, tmp_path / "out", lab, tries=3, stop_if_noisy=True)
     _, _, directory = run(without_until, tmp_path / "out", lab, tries=3)
-    assert statuses(directory) == {"valid"}
+    assert read_statuses(directory) == {"valid"}
     assert set(lab.tries.values()) == {2}
 
 
@@ -486,7 +489,7 @@ def test_runs_that_are_late_after_the_first_batch_are_tried_again(without_until,
     spread_over_batches(without_until, repeats=9)
     lab.delayed = {("1 Mb/s", repeat) for repeat in range(4, 9)}
     _, _, directory = run(without_until, tmp_path / "out", lab, tries=3, stop_if_noisy=True)
-    assert statuses(directory) == {"valid"}
+    assert read_statuses(directory) == {"valid"}
     assert sorted(lab.tries.values()) == [1] * 4 + [2] * 5
 
 
@@ -516,7 +519,7 @@ def test_a_batch_of_few_runs_stops_a_campaign_only_if_more_wait(
             run(without_until, tmp_path / "out", lab, tries=2, stop_if_noisy=True)
     else:
         _, _, directory = run(without_until, tmp_path / "out", lab, tries=2, stop_if_noisy=True)
-        assert statuses(directory) == {"valid"}
+        assert read_statuses(directory) == {"valid"}
 
 
 @pytest.mark.parametrize("status", ["invalid", "spoiled", "failed"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories of real hosts: what is read of them, and what is refused, where."""
+"""Inventories of real hosts: what is read from them, and which errors are refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 from nagi.labs.cells import read_cells
-from nagi.labs.physical import HostPool
+from nagi.labs.host_pool import HostPool
 from nagi.labs.shape import EMULATOR
 from nagi_contracts.errors import InputError
 
@@ -48,11 +48,11 @@ def test_cells_are_read_as_ansible_reads_them(inventory):
     assert {host.node: host.name for host in cell.hosts.values()} == {
         "S": "alice", "N": "bob", "D": "carol", "emulator": "heron",
     }  # fmt: skip
-    shape = cell.shape()
+    shape = cell.make_shape()
     assert set(shape.nodes) == {"S", "N", "D"}
     joined = {name: set(nodes) for name, _, nodes, _ in shape.links}
     assert joined == {"wired": {"S", "N"}, "radio": {"N", "D"}}
-    assert cell.lacks(shape) == []
+    assert cell.list_missing(shape) == []
 
 
 def with_a_medium(cells):
@@ -65,17 +65,17 @@ def with_a_medium(cells):
 
 def test_a_medium_joins_any_number_of_nodes(inventory, tmp_path):
     (cell,) = read_cells(inventory(with_a_medium))
-    shape = cell.shape()
+    shape = cell.make_shape()
     assert shape.media == ("air",)
     assert {name: nodes for name, _, nodes, _ in shape.links}["air"] == ("D", "N", "S")
-    assert [each.address for each in shape.interfaces("N")] == [
+    assert [interface.address for interface in shape.list_interfaces("N")] == [
         "198.19.0.2/24", "198.18.1.2/30", "198.18.2.1/30",
     ]  # fmt: skip
-    assert cell.lacks(shape) == []
+    assert cell.list_missing(shape) == []
     (without,) = read_cells(inventory())
-    assert without.lacks(shape) == ["the emulator has no link air"]
+    assert without.list_missing(shape) == ["the emulator has no link air"]
     smaller = replace(shape, links=tuple((*link[:2], link[2][:2], link[3]) for link in shape.links))
-    assert cell.lacks(smaller) == ["link air joins D, N, S"]
+    assert cell.list_missing(smaller) == ["link air joins D, N, S"]
     pool = HostPool(tmp_path, [cell], tmp_path, "token", lambda: False, print)
     inspections = {
         host: SimpleNamespace(
@@ -85,9 +85,9 @@ def test_a_medium_joins_any_number_of_nodes(inventory, tmp_path):
                             ("carol", ["enp2s0", "eth2"]))
     }  # fmt: skip
     (emulator,) = [
-        place for place in pool.places([cell], shape, inspections) if place.node == EMULATOR
+        path for path in pool.make_placements([cell], shape, inspections) if path.node == EMULATOR
     ]
-    batch = emulator.batch([], [])
+    batch = emulator.make_batch([], [])
     assert batch.interfaces["air"] == ("enp8s0", "enp7s0", "enp6s0")
     assert batch.macs == {"air": ("carol eth2", "bob eth1", "alice eth0")}
 
@@ -124,7 +124,7 @@ def changed(host: str, **variables):
         ),
         (lambda cells: cells["bench1"]["hosts"].pop("heron"), "no host is the emulator"),
         (lambda cells: cells["bench1"]["hosts"].pop("carol"), "leads to D, which no host is"),
-        (changed("carol", nagi_node="S"), "alice is node S of cell bench1 already"),
+        (changed("carol", nagi_node="S"), "alice is already node S of cell bench1"),
         (changed("carol", nagi_links={}), "the emulator's link radio leads to it"),
         (
             changed("carol", nagi_links={"radio": "enp2s0", "fibre": "enp3s0"}),
@@ -132,7 +132,7 @@ def changed(host: str, **variables):
         ),
         (
             lambda cells: cells.update(bench2={"hosts": {"alice": None}}),
-            "alice: it is in cell bench1, too",
+            "alice: it is also in cell bench1",
         ),
         (lambda cells: cells.clear(), "no group `cells`"),
         (
@@ -143,15 +143,15 @@ def changed(host: str, **variables):
 )
 def test_what_makes_no_sense_is_refused_with_its_place(inventory, spoil, complaint):
     path = inventory(spoil)
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         read_cells(path)
-    assert complaint in str(refused.value) and str(path) in str(refused.value)
+    assert complaint in str(error.value) and str(path) in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"\x7fELF\xff\xfe", "lab.yml: it is not a text in UTF-8; write it as /"),
+        (b"\x7fELF\xff\xfe", "lab.yml: it is not a text in UTF-8; write it as in /"),
         ("cells:\n".encode("utf-16"), "lab.yml: it is not a text in UTF-8; write it as"),
         (
             b"cells:\n  hosts:\n    a: {\n",
@@ -164,9 +164,9 @@ def test_what_makes_no_sense_is_refused_with_its_place(inventory, spoil, complai
 def test_files_that_are_no_inventories_are_refused(tmp_path, content, complaint):
     path = tmp_path / "lab.yml"
     path.write_bytes(content)
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         read_cells(path)
-    assert str(refused.value).startswith(f"{tmp_path}/{complaint}"), str(refused.value)
+    assert str(error.value).startswith(f"{tmp_path}/{complaint}"), str(error.value)
 
 
 def test_an_inventory_that_is_not_there_is_refused(tmp_path):
@@ -182,9 +182,9 @@ def test_a_switch_that_p4runtime_reaches_is_its_host_s(inventory):
         cells["bench1"]["hosts"]["bob"]["nagi_p4runtime"] = ACCESS
 
     (cell,) = read_cells(inventory(with_a_switch))
-    found = cell.hosts["N"].p4runtime
-    assert found is not None and found.model_dump(exclude_unset=True) == ACCESS
-    assert found.pipeline == "set"
+    result = cell.hosts["N"].p4runtime
+    assert result is not None and result.model_dump(exclude_unset=True) == ACCESS
+    assert result.pipeline == "set"
     assert cell.hosts["S"].p4runtime is None
 
 
@@ -201,9 +201,9 @@ def test_what_is_wrong_with_it_is_said_by_host_and_key(inventory, given, key):
     def spoil(cells):
         cells["bench1"]["hosts"]["bob"]["nagi_p4runtime"] = given
 
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         read_cells(inventory(spoil))
-    (problem,) = refused.value.problems
+    (problem,) = error.value.problems
     assert problem.file.endswith("inventory.yml")
     assert problem.key == f"bob.nagi_p4runtime.{key}"
     assert problem.cure.startswith("write it as {address: ")

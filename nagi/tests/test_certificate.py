@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from changed_captures import captured, write_captured
-from nagi.campaign.collection import own_clocks
+from nagi.campaign.collection import list_separate_clocks
 from nagi.records.direction_numbers import direction_number
 from nagi.records.packets import Records, fates, from_table, in_order, replay, to_table
 from nagi.records.scheme_events import SCHEME_EVENTS
@@ -49,7 +49,7 @@ class Case:
                 manifest.began_realtime_s,
                 self.records,
                 self.run,
-                own_clocks(nodes),
+                list_separate_clocks(nodes),
             ),
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from changed_captures import captured, write_captured
-from nagi.campaign.collection import own_clocks
+from nagi.campaign.collection import list_separate_clocks
 from nagi.records.packets import from_table
 from nagi.verdict.certificate import certify
 from nagi.verdict.evidence import gather
@@ -31,8 +31,11 @@ CLOCKS = {"client": (5 * MS, 20e-6), "server": (-3 * MS, -20e-6)}  # ns ahead, a
 
 
 def passages(ahead, seconds, seed, extra_ns=(0, 0), rate=200):
-    """Packets of a host whose clock is `ahead(true_ns)` ahead, sent and received: each takes 8 us
-    and 15 us on average more, and `extra_ns`."""
+    """Return the packets that a host sent and received.
+
+    Its clock is `ahead(true_ns)` ahead. Each packet takes 8 us, on average 15 us more, and
+    `extra_ns`.
+    """
     random = np.random.default_rng(seed)
     both = []
     for sends, extra in zip((True, False), extra_ns, strict=True):
@@ -60,7 +63,7 @@ def test_offset_and_drift_are_found(seconds, offset_ns, drift):
 
 
 def test_a_clock_that_bends_is_followed():
-    """One that was 1 ms off, and is brought back at 20 ppm."""
+    """The clock was 1 ms ahead, and is corrected at 20 ppm."""
 
     def ahead(true_ns):
         return MS - 20e-6 * np.minimum(true_ns, 50 * SECOND)
@@ -110,8 +113,10 @@ def test_packets_of_one_way_say_nothing():
 def test_from_the_emulator_s_time_to_the_host_s_and_back():
     clock = estimate(*passages(line(-3 * MS, 20e-6), 10, 7), 10 * SECOND)
     for at in (0, 3 * SECOND, 10 * SECOND):
-        here = host_ns(clock, at)
-        assert here - ahead_ns(clock, np.array([here]))[0] == pytest.approx(at, abs=2)
+        host_time_ns = host_ns(clock, at)
+        assert host_time_ns - ahead_ns(clock, np.array([host_time_ns]))[0] == pytest.approx(
+            at, abs=2
+        )
     assert host_ns(None, 7) == 7
 
 
@@ -120,7 +125,7 @@ def test_from_the_emulator_s_time_to_the_host_s_and_back():
 
 @pytest.fixture
 def case(tmp_path):
-    """A recorded run whose hosts share the emulator's clock, as hosts with CLOCKS record it."""
+    """Return a recorded run whose hosts share the emulator's clock."""
     return Case(shutil.copytree(RUN, tmp_path / "run"))
 
 
@@ -133,7 +138,13 @@ class Case:
         self.records = from_table(pd.read_parquet(run / "packets.parquet"), self.plan)
 
     def change(self, node, change):
-        """`change(packet, ns since the run began, whether the node sent it)` for its capture."""
+        """Change the capture of a node.
+
+        Args:
+            node: the node
+            change: called with each packet, the ns since the run began, and whether the node sent
+                it
+        """
         ends = [end for link in self.plan.links for end in link.ends]
         own = {end.address.split("/")[0] for end in ends if end.node == node}
         packets = captured(self.run / CAPTURES[node])
@@ -142,7 +153,7 @@ class Case:
         write_captured(self.run / CAPTURES[node], [p for p in packets if p.time_ns])
 
     def give_clocks(self):
-        """Hosts of their own, with CLOCKS."""
+        """Give the hosts their own clocks, which are those of CLOCKS."""
         nodes = dict(self.manifest.nodes)
         for node, (offset_ns, drift) in CLOCKS.items():
             facts = nodes[node].facts.model_copy(update={"boot_id": node})
@@ -155,14 +166,14 @@ class Case:
         self.manifest = self.manifest.model_copy(update={"nodes": nodes})
         self.manifest.write(self.run / "manifest.json")
 
-    def judge(self):
+    def certify(self):
         nodes = self.manifest.nodes
         evidence = gather(
             self.plan,
             self.manifest.began_realtime_s,
             self.records,
             self.run,
-            own_clocks(nodes),
+            list_separate_clocks(nodes),
         )
         links = Links.read(self.run / "links.json")
         verdict = certify(self.plan, links, nodes.values(), evidence)
@@ -175,38 +186,38 @@ def checks(verdict):
 
 
 def information(verdict):
-    return {(each.name, each.subject): each.value for each in verdict.information}
+    return {(entry.name, entry.subject): entry.value for entry in verdict.information}
 
 
 def test_hosts_that_share_the_clock_are_judged_as_ever(case):
-    assert own_clocks(case.manifest.nodes) == []
-    verdict = case.judge()
+    assert list_separate_clocks(case.manifest.nodes) == []
+    verdict = case.certify()
     assert not any(name.startswith("clock_") for name, _ in information(verdict))
     assert "clocks" not in json.loads((case.run / "verdict.json").read_text())
 
 
 def test_other_clocks_are_removed_before_anything_is_compared(case):
-    before = checks(case.judge())
+    before = checks(case.certify())
     case.give_clocks()
-    assert own_clocks(case.manifest.nodes) == ["client", "server"]
-    verdict = case.judge()
+    assert list_separate_clocks(case.manifest.nodes) == ["client", "server"]
+    verdict = case.certify()
     assert verdict.status == "valid", verdict.reasons
     after = checks(verdict)
     for name in ("capture_transit_median", "capture_transit_p99", "capture_transit_max"):
         assert after[name].value == pytest.approx(before[name].value, abs=CLOSE / MS)
     assert after["rate_error"].value == pytest.approx(before["rate_error"].value, abs=0.002)
-    said = information(verdict)
+    output = information(verdict)
     middle_ns = case.plan.timeline.end_s * 1e9 / 2
     for node, (offset_ns, drift) in CLOCKS.items():
         expected = (offset_ns + drift * middle_ns) / MS
-        assert said["clock_offset", node] == pytest.approx(expected, abs=CLOSE / MS)
-        assert said["clock_drift", node] == pytest.approx(drift * 1e6, abs=5)
-        assert abs(said["clock_bound", node]) < CLOSE / MS
+        assert output["clock_offset", node] == pytest.approx(expected, abs=CLOSE / MS)
+        assert output["clock_drift", node] == pytest.approx(drift * 1e6, abs=5)
+        assert abs(output["clock_bound", node]) < CLOSE / MS
 
 
 def test_metrics_are_by_the_same_clocks(case):
     case.give_clocks()
-    case.judge()
+    case.certify()
     for now, then in zip(
         analyse_run(record_again(case.run)).rows,
         Metrics.read(RUN / "metrics.json").rows,
@@ -219,14 +230,14 @@ def test_metrics_are_by_the_same_clocks(case):
 
 
 def test_a_delay_behind_the_emulator_s_back_is_seen_both_ways(case):
-    """1 ms more on the way to the server: half of it passes for the server's clock."""
+    """1 ms more on the path to the server: half of it is attributed to the server's clock."""
     case.give_clocks()
 
     def later(packet, _, own):
         packet.time_ns += 0 if own else MS
 
     case.change("server", later)
-    verdict = case.judge()
+    verdict = case.certify()
     assert verdict.status == "invalid"
     median = checks(verdict)["capture_transit_median"]
     assert not median.ok and median.value == pytest.approx(0.5, abs=0.05)
@@ -235,7 +246,7 @@ def test_a_delay_behind_the_emulator_s_back_is_seen_both_ways(case):
 
 
 def test_a_delay_that_the_emulator_admits_is_no_clock_s(case):
-    """1 ms more on the way to the server, as the emulator's record of its own lateness has it."""
+    """1 ms more on the path to the server, which the emulator has recorded as its own lateness."""
     case.give_clocks()
 
     def later(packet, _, own):
@@ -244,14 +255,14 @@ def test_a_delay_that_the_emulator_admits_is_no_clock_s(case):
     case.change("server", later)
     forward = [number for number, link in enumerate(case.plan.links) if link.name == "core"]
     case.records["late_ns"][case.records["direction"] == forward[0] * 2] += MS
-    verdict = case.judge()
+    verdict = case.certify()
     median = checks(verdict)["capture_transit_median"]
     assert not median.ok and median.value == pytest.approx(1, abs=0.1)
     assert abs(information(verdict)["clock_bound", "server"]) < CLOSE / MS
 
 
 def test_a_stalled_emulator_cannot_certify_itself_by_other_clocks(case):
-    """It hands nothing over for 0.2 s, and records that it did."""
+    """The emulator forwards nothing for 0.2 s, and records that."""
     case.give_clocks()
     begin_ns = 17 * SECOND // 10
     end_ns = begin_ns + SECOND // 5
@@ -261,10 +272,10 @@ def test_a_stalled_emulator_cannot_certify_itself_by_other_clocks(case):
             packet.time_ns += end_ns - since_ns
 
     case.change("server", stall)
-    verdict = case.judge()
+    verdict = case.certify()
     assert verdict.status == "invalid"
-    found = checks(verdict)["capture_transit_max"]
-    assert not found.ok and found.value > 100
+    result = checks(verdict)["capture_transit_max"]
+    assert not result.ok and result.value > 100
     assert checks(verdict)["transit_error_max"].ok  # by its own account all is well
 
 
@@ -275,12 +286,14 @@ def test_without_packets_of_both_ways_the_clock_is_not_known_and_that_is_said(ca
         packet.time_ns *= not own
 
     case.change("server", drop)
-    verdict = case.judge()
-    found = checks(verdict)
+    verdict = case.certify()
+    result = checks(verdict)
     for name in ("capture_transit_median", "capture_transit_p99", "capture_transit_max"):
-        assert found[name].value is None
-        assert found[name].subject == "n/a: no clock of server: no second with packets of both ways"
-    assert found["capture_unmatched"].value is not None
+        assert result[name].value is None
+        assert (
+            result[name].subject == "n/a: no clock of server: no second with packets of both ways"
+        )
+    assert result["capture_unmatched"].value is not None
     assert ("clock_offset", "client") in information(verdict)
     assert ("clock_offset", "server") not in information(verdict)
     assert all(row.one_way_delay_mean_s is None for row in analyse_run(record_again(case.run)).rows)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--dask`: what is refused, and files by content. Runs on clusters: test_virtual_cluster.py."""
+"""`--dask`: refusals, and files by content. test_virtual_cluster.py has runs on clusters."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from nagi.campaign.collection import WHOLE, collect, finished_cell
+from nagi.campaign.collection import WHOLE, collect, find_finished_cell
 from nagi.cli.main import main
 from nagi.cluster import content
-from nagi.cluster.content import kept, key_of, packed, sums_of, unpack, unpack_into
-from nagi.cluster.installation import Installation, Use, differences
+from nagi.cluster.content import ensure_files, hash_files, hash_sums, pack, unpack, unpack_into
+from nagi.cluster.installation import Installation, Requirements, list_differences
 from nagi.labs import guest_kernel
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import SCHEMAS
@@ -30,10 +30,10 @@ CAMPAIGN = SCHEMAS / "example" / "campaign"
 
 @pytest.fixture
 def refusal(monkeypatch, capsys, tmp_path):
-    """What `nagi run --dask ADDRESS` says when it refuses."""
+    """Return a function that returns the message with which `nagi run --dask ADDRESS` refuses."""
     monkeypatch.setattr(guest_kernel, "require_installed", lambda: None)
 
-    def of(address: str, *options: str) -> str:
+    def run(address: str, *options: str) -> str:
         out = tmp_path / "out"
         command = ["nagi", "run", str(EXPERIMENT), "--out", str(out), "--dask", address]
         monkeypatch.setattr(sys, "argv", [*command, *options])
@@ -41,16 +41,16 @@ def refusal(monkeypatch, capsys, tmp_path):
             main()
         assert ended.value.code == 2
         assert not out.exists()
-        said = capsys.readouterr().err.replace("\n", " ").strip()
-        assert said.count("nagi: ") == 1
-        return said
+        output = capsys.readouterr().err.replace("\n", " ").strip()
+        assert output.count("nagi: ") == 1
+        return output
 
-    return of
+    return run
 
 
 @pytest.fixture
 def other_server() -> Iterator[int]:
-    """The port of a server that never says anything."""
+    """Yield the port of a server that sends nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 
@@ -58,7 +58,7 @@ def other_server() -> Iterator[int]:
 @pytest.mark.parametrize(
     ("address", "complaint"),
     [
-        ("cluster", "there is no HOST:PORT in it; give the address that `dask scheduler` says"),
+        ("cluster", "there is no HOST:PORT in it; give the address that `dask scheduler` prints"),
         ("tcp://127.0.0.1:abc", "there is no HOST:PORT in it"),
         ("http://127.0.0.1:8786", "http is no protocol of schedulers; one of: tcp, tls"),
         ("tcp://127.0.0.1:1", "no scheduler answers there: Connection refused"),
@@ -72,8 +72,8 @@ def test_a_wrong_address_is_told_with_its_cure(address, complaint, refusal):
 
 def test_a_server_that_is_no_scheduler_is_told(other_server, refusal, monkeypatch):
     monkeypatch.setattr("nagi.cluster.connection._TIMEOUT_S", 1)
-    said = refusal(f"tcp://127.0.0.1:{other_server}")
-    assert "what answers there does not speak as a Dask scheduler does" in said
+    output = refusal(f"tcp://127.0.0.1:{other_server}")
+    assert "what answers there is no Dask scheduler" in output
 
 
 @pytest.mark.parametrize(
@@ -92,32 +92,32 @@ def test_a_missing_package_is_told_with_its_cure(refusal, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("nagi.cluster.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "distributed", None)
-    said = refusal("tcp://127.0.0.1:1")
-    assert "--dask needs Python's package distributed, which is not installed" in said
-    assert "install it: `pip install 'nagi[dask]'`" in said
+    output = refusal("tcp://127.0.0.1:1")
+    assert "--dask needs Python's package distributed, which is not installed" in output
+    assert "install it: `pip install 'nagi[dask]'`" in output
 
 
 def test_a_time_that_is_none_is_refused(refusal, monkeypatch):
     import dask
 
     with dask.config.set({"nagi.wait-for-workers": "soon"}):
-        said = refusal("tcp://127.0.0.1:1")
-    assert "Dask's setting nagi.wait-for-workers is soon; write such as 10min" in said
+        output = refusal("tcp://127.0.0.1:1")
+    assert "Dask's setting nagi.wait-for-workers is soon; write such as 10min" in output
 
 
 def test_installations_differ_in_words():
-    mine = {"nagi": "0.1.0", "nagi-link": "a" * 64, "pandas": "3.1.1"}
-    theirs = {"nagi": "0.0.9", "nagi-link": "b" * 64, "pandas": "3.1.1"}
-    assert differences(mine, theirs) == ["nagi 0.0.9 for 0.1.0", "nagi-link"]
-    here = Installation.here(Use())
-    assert differences(here.parts, Installation.here(Use()).parts) == []
+    here = {"nagi": "0.1.0", "nagi-link": "a" * 64, "pandas": "3.1.1"}
+    there = {"nagi": "0.0.9", "nagi-link": "b" * 64, "pandas": "3.1.1"}
+    assert list_differences(here, there) == ["nagi 0.0.9 for 0.1.0", "nagi-link"]
+    local = Installation.from_this_machine(Requirements())
+    assert list_differences(local.parts, Installation.from_this_machine(Requirements()).parts) == []
 
 
 @pytest.fixture
 def files(tmp_path, monkeypatch) -> list[Path]:
     """Two files, and a cache that is empty."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    content._checked.cache_clear()
+    content._hash_cached_files.cache_clear()
     (tmp_path / "linux").write_bytes(b"kernel")
     (tmp_path / "linux").chmod(0o755)
     (tmp_path / "own.ko").write_bytes(b"module")
@@ -125,29 +125,29 @@ def files(tmp_path, monkeypatch) -> list[Path]:
 
 
 def test_files_are_fetched_once_and_checked(files, tmp_path):
-    sums, asked = sums_of(files), []
+    sums, asked = hash_files(files), []
 
     def fetch(key: str) -> bytes:
         asked.append(key)
-        return packed(tmp_path, files)
+        return pack(tmp_path, files)
 
-    place = kept(sums, fetch)
-    assert kept(sums, fetch) == place and asked == [key_of(sums)]
+    place = ensure_files(sums, fetch)
+    assert ensure_files(sums, fetch) == place and asked == [hash_sums(sums)]
     assert (place / "linux").read_bytes() == b"kernel"
     assert (place / "linux").stat().st_mode & 0o111
     assert [path.name for path in place.parent.iterdir()] == [place.name]
-    # What was damaged since is fetched again by the next process.
+    # The next process fetches damaged files again.
     (place / "own.ko").write_bytes(b"spoilt")
-    content._checked.cache_clear()
-    kept(sums, fetch)
+    content._hash_cached_files.cache_clear()
+    ensure_files(sums, fetch)
     assert (place / "own.ko").read_bytes() == b"module" and len(asked) == 2
 
 
 def test_files_that_are_not_what_was_asked_for_are_refused(files, tmp_path):
-    sums = sums_of(files)
+    sums = hash_files(files)
     files[1].write_bytes(b"other")
-    with pytest.raises(InputError, match="is something else"):
-        kept(sums, lambda key: packed(tmp_path, files))
+    with pytest.raises(InputError, match="are others"):
+        ensure_files(sums, lambda key: pack(tmp_path, files))
     assert not list((tmp_path / "cache").rglob("own.ko"))
 
 
@@ -174,13 +174,13 @@ def test_a_run_that_was_done_elsewhere_takes_its_place(tmp_path):
     plan = RunPlan.read(run / "plan.json")
     records, runs = tmp_path / "records", tmp_path / "runs"
     runs.mkdir()
-    assert finished_cell(records, runs, plan) is None
-    unpack(packed(run, list(run.iterdir())), records / WHOLE / plan.run_id)
-    cell = finished_cell(records, runs, plan)
+    assert find_finished_cell(records, runs, plan) is None
+    unpack(pack(run, list(run.iterdir())), records / WHOLE / plan.run_id)
+    cell = find_finished_cell(records, runs, plan)
     assert cell is not None
     build = Manifest.read(run / "manifest.json").build
     verdict = collect(records, runs, plan, cell, "virtual", build)
     assert verdict.status == json.loads((run / "verdict.json").read_text())["status"]
     for file in run.iterdir():
         assert (runs / plan.run_id / file.name).read_bytes() == file.read_bytes()
-    assert finished_cell(records, runs, plan) is None
+    assert find_finished_cell(records, runs, plan) is None

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From records to run directories: nothing that was recorded is lost, whenever collecting it is
-broken off, and damaged records make a run that failed, never an error."""
+"""Collection: records become run directories.
+
+No record is lost, even if the collection is interrupted. Damaged records make a failed run, not an
+error.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from nagi.campaign.collection import (
-    Judge,
+    Certifier,
+    certify_run,
     collect,
-    finished_cell,
-    judge,
+    find_finished_cell,
     record_failure,
     remove_collected,
-    verdict_of,
 )
+from nagi.campaign.run_directory import read_verdict
 from nagi.records.packets import from_table, write_records
 from nagi.records.scheme_events import read_events
 from nagi_contracts.applications import Applications
@@ -35,13 +38,13 @@ from nagi_contracts.records import Manifest, SchemeEvent, Verdict
 (RECORDED,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())
 PLAN, MANIFEST = RunPlan.read(RECORDED / "plan.json"), Manifest.read(RECORDED / "manifest.json")
 RUN = PLAN.run_id
-# What changes files; a process that is killed is killed between two of them.
+# The events that change files; a process is killed between two of them.
 STEPS = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "shutil.copyfile"}
 
 
 @pytest.fixture
 def records(tmp_path) -> Path:
-    """What the agents left of the worked example's run, in cell0."""
+    """Return the records of the agents of the worked example's run, in cell0."""
     records = tmp_path / ".records"
     for node, record in MANIFEST.nodes.items():
         source = records / f"cell0_{node}" / RUN
@@ -52,9 +55,9 @@ def records(tmp_path) -> Path:
                 shutil.copy(RECORDED / capture.file, source)
     samples = pd.read_parquet(RECORDED / "tcp_info.parquet")
     for flow in PLAN.flows:
-        mine = samples[samples["flow"] == flow.name]
+        flow_samples = samples[samples["flow"] == flow.name]
         source = records / f"cell0_{flow.sender}" / RUN
-        mine.to_json(source / "tcp_info.jsonl", orient="records", lines=True)
+        flow_samples.to_json(source / "tcp_info.jsonl", orient="records", lines=True)
     emulator = records / "cell0_emulator" / RUN
     for name in ("links.json", "drops.pcapng"):
         shutil.copy(RECORDED / name, emulator)
@@ -68,13 +71,13 @@ def runs(tmp_path) -> Path:
     return tmp_path / "runs"
 
 
-def collect_all(records: Path, runs: Path, judge: Judge = judge) -> Verdict | None:
+def collect_all(records: Path, runs: Path, certifier: Certifier = certify_run) -> Verdict | None:
     """Collect a run as a campaign does."""
     remove_collected(records, runs, PLAN)
-    cell = finished_cell(records, runs, PLAN)
+    cell = find_finished_cell(records, runs, PLAN)
     if cell is not None:
-        collect(records, runs, PLAN, cell, "netns", MANIFEST.build, judge)
-    return verdict_of(runs, RUN)
+        collect(records, runs, PLAN, cell, "netns", MANIFEST.build, certifier)
+    return read_verdict(runs, RUN)
 
 
 def same_files(run: Path, names: list[str]) -> bool:
@@ -87,9 +90,9 @@ def test_a_run_directory_is_made_of_records(records, runs):
     assert verdict is not None and verdict.status == "valid", verdict
     captures = [capture.file for capture in PLAN.captures]
     assert same_files(runs / RUN, [*captures, "links.json", "drops.pcapng", "plan.json"])
-    found = Manifest.read(runs / RUN / "manifest.json")
-    assert found.nodes == MANIFEST.nodes and set(found.files) >= set(captures)
-    assert before - 0.001 <= found.date_s <= time.time() + 0.001  # not by the hosts' clocks
+    result = Manifest.read(runs / RUN / "manifest.json")
+    assert result.nodes == MANIFEST.nodes and set(result.files) >= set(captures)
+    assert before - 0.001 <= result.date_s <= time.time() + 0.001  # not by the hosts' clocks
     assert not list(records.glob("*/*"))
 
 
@@ -151,7 +154,7 @@ def test_what_applications_left_is_whole_or_the_run_has_failed(records, runs, da
 @pytest.mark.parametrize("damage", [b"", b'{"schema_version": 1, "run_id"'])
 def test_a_run_is_not_over_before_every_agent_has_said_so(records, runs, damage):
     (records / "cell0_server" / RUN / "node.json").write_bytes(damage)
-    assert finished_cell(records, runs, PLAN) is None
+    assert find_finished_cell(records, runs, PLAN) is None
     assert (records / "cell0_server" / RUN / "server.core.pcap").exists()
 
 
@@ -161,32 +164,32 @@ def test_what_is_left_of_another_try_is_no_part_of_a_run(records, runs):
         update={"began_realtime_s": MANIFEST.began_realtime_s - 60}
     )
     earlier.write(path)
-    assert finished_cell(records, runs, PLAN) is None
+    assert find_finished_cell(records, runs, PLAN) is None
 
 
 class Killed(BaseException):
-    """Stands for the end of the process: nothing may catch it."""
+    """The end of the process. No code catches it."""
 
 
 class Killer:
-    """Ends whatever changes files at a given step (an audit hook, see PEP 578)."""
+    """Ends code that changes files, at a given step (an audit hook, see PEP 578)."""
 
     def __init__(self) -> None:
         self.steps_left: int | None = None
         self.taken = 0
         self._under = ""
-        sys.addaudithook(self._hear)
+        sys.addaudithook(self._handle_event)
 
     @contextmanager
-    def at(self, step: int | None, under: Path) -> Iterator[None]:
-        """`step`: after how many steps; None: counts them only."""
+    def kill_after(self, step: int | None, under: Path) -> Iterator[None]:
+        """Raise Killed in the block after `step` steps; None only counts them."""
         self.steps_left, self.taken, self._under = step, 0, str(under)
         try:
             yield
         finally:
             self._under = ""
 
-    def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
+    def _handle_event(self, event: str, arguments: tuple[object, ...]) -> None:
         if not self._under or event not in STEPS:
             return
         if event == "open":
@@ -206,10 +209,10 @@ def killer() -> Killer:
 @pytest.mark.parametrize("status", ["valid", "invalid"])
 @pytest.mark.parametrize("before", [None, "invalid", "failed"])
 def test_collecting_can_be_broken_off_at_any_step(records, runs, tmp_path, killer, status, before):
-    # What the run is worth is not the subject here, and takes long to find out.
+    # This test does not examine the verdict, and certificates take long.
     verdict = Verdict.read(RECORDED / "verdict.json").model_copy(update={"status": status})
 
-    def as_wanted(*_) -> Verdict:
+    def return_verdict(*_) -> Verdict:
         return verdict
 
     kept = tmp_path / "kept"
@@ -232,20 +235,20 @@ def test_collecting_can_be_broken_off_at_any_step(records, runs, tmp_path, kille
             shutil.rmtree(directory)
             shutil.copytree(kept / directory.name, directory)
         try:
-            with killer.at(step, tmp_path):
-                collect_all(records, runs, as_wanted)
+            with killer.kill_after(step, tmp_path):
+                collect_all(records, runs, return_verdict)
         except Killed:
             pass
         else:
             break
-        # The next process: collects what there is, and finds the run whole.
-        found = collect_all(records, runs, as_wanted)
-        assert found is not None and found.status == status, f"step {step}: {found}"
+        # The next process collects the remaining records, and the run is complete.
+        result = collect_all(records, runs, return_verdict)
+        assert result is not None and result.status == status, f"step {step}: {result}"
         captures = [capture.file for capture in PLAN.captures]
         assert same_files(runs / RUN, [*captures, "links.json", "drops.pcapng"])
         earlier_tries = [f"{RUN}.invalid-1"] if before == "invalid" else []
         assert sorted(path.name for path in runs.iterdir()) == [RUN, *earlier_tries], step
-        assert finished_cell(records, runs, PLAN) is None
+        assert find_finished_cell(records, runs, PLAN) is None
         step += 1
     assert step > 20
 
@@ -272,7 +275,7 @@ TOLD = {
 }
 
 
-def told(directory: Path, *lines: dict) -> pd.DataFrame:
+def read_events_of(directory: Path, *lines: dict) -> pd.DataFrame:
     (directory / "events.0.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return read_events(PLAN, PLAN.flows[0].sender, directory, began_realtime_s=999.0)
 
@@ -281,17 +284,17 @@ def test_what_a_scheme_told_becomes_rows_of_its_flows(tmp_path):
     other = TOLD | {"local_port": 40_001, "t_ns": 1_000_000_000}
     lost = {"event": "lost", "t_ns": 7, "count": 3}
     stranger = TOLD | {"remote_port": 9}
-    table = told(tmp_path, OPENED, TOLD, lost, other, stranger, TOLD, CLOSED)
+    table = read_events_of(tmp_path, OPENED, TOLD, lost, other, stranger, TOLD, CLOSED)
     assert list(table["t_s"]) == [3.0, 2.0, 3.0]  # by the clock that the run's instants are on
     assert list(table["connection"]) == [0, 1, 0]
     assert set(table["flow"]) == {PLAN.flows[0].name}
     assert table["una"].iloc[0] == 2**32 - 1 and table["ssthresh_before"].isna().all()
     for row in json.loads(table.to_json(orient="records")):
         SchemeEvent.model_validate(row)
-    assert told(tmp_path, OPENED, CLOSED).empty
+    assert read_events_of(tmp_path, OPENED, CLOSED).empty
 
 
 @pytest.mark.parametrize("damaged", [(), (OPENED,), (OPENED, TOLD), (TOLD, CLOSED)])
 def test_what_a_scheme_told_is_whole_or_refused(tmp_path, damaged):
     with pytest.raises(InputError, match=r"events\.0\.jsonl: it is damaged"):
-        told(tmp_path, *damaged)
+        read_events_of(tmp_path, *damaged)

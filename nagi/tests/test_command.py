@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from forked import nagi
 from kernels import needs_our_schemes
-from nagi.campaign.campaign import TooNoisy
+from nagi.campaign.runner import TooNoisy
 from nagi.cli.main import make_app
 from nagi.cli.run import stops_if_noisy, too_noisy_in_words
 from nagi_contracts.paths import ROOT, SCHEMAS, executable

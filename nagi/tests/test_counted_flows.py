@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from nagi.campaign.campaign import schemes_of
+from nagi.campaign.selection import find_schemes
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.paths import experiment
@@ -86,7 +86,7 @@ def test_no_scheme_is_none_to_be_looked_for(tmp_path):
     spec = tmp_path / "spec.yaml"
     flows = "x: {from: A, to: D, scheme: cubic}\n  y: {from: B, to: D, scheme: $rival}"
     spec.write_text(SPEC.format(flows=flows, matrix="rival: [none, sack]", x="rival"))
-    assert set(schemes_of(read_experiment(spec, None))) == {"cubic", "sack"}
+    assert set(find_schemes(read_experiment(spec, None))) == {"cubic", "sack"}
 
 
 def test_flows_share_the_bottleneck_that_has_least_for_each(tmp_path):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a campaign will take, against a recorded one and against a calculation by hand."""
+"""Estimates of time and disk, compared with a recorded campaign and with calculations by hand."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from nagi.campaign.estimate import (
     Disk,
-    disk_needed,
-    free_disk,
+    estimate_disk,
+    estimate_size,
+    estimate_time,
+    read_free_disk,
     require_disk,
-    size_of,
-    time_needed,
 )
 from nagi.campaign.pace import Paces
 from nagi.plan.planner import plan_runs
@@ -35,7 +35,7 @@ from nagi_contracts.units import in_bytes, in_time
 
 @pytest.fixture
 def plan() -> RunPlan:
-    """One flow, 100 s at 10 Mb/s: 10 Mb/s x 100 s / 8 / 1052 bytes = 118,821 packets."""
+    """Return a plan with one flow: 10 Mb/s x 100 s / 8 / 1052 bytes = 118,821 packets."""
     points = read_experiment(ROOT / "experiments" / "achievement-2008.yaml", None)
     plan = plan_runs(points[0], None)[0]
     (flow,) = plan.flows
@@ -51,21 +51,23 @@ def test_by_hand(plan):
     crossings = packets * 2 * 2  # two links, there and back
     other = 70_000 + 1000 * 25
     raw = captures + crossings * (32 + 17) + other
-    assert size_of(plan, Keep()).raw == pytest.approx(raw, rel=1e-4)
+    assert estimate_size(plan, Keep()).raw == pytest.approx(raw, rel=1e-4)
     for keep, kept in (
         (Keep(), captures * 0.15 + crossings * 17 + other),
         (Keep(compress="none"), captures + crossings * 17 + other),
         (Keep(captures="sender"), captures * 0.075 + crossings * 17 + other),
         (Keep(captures="none", packets="drop"), other),
     ):
-        assert size_of(plan, keep).kept == pytest.approx(kept, rel=1e-4)
+        assert estimate_size(plan, keep).kept == pytest.approx(kept, rel=1e-4)
 
 
 def test_a_window_cap_and_a_shared_bottleneck_limit_the_rate(plan):
     (flow,) = plan.flows
     capped = flow.model_copy(update={"max_window": 50, "base_rtt_s": 0.1})  # 4.2 Mb/s
     sizes = [
-        size_of(plan.model_copy(update={"flows": flows}), Keep(captures="none", packets="drop"))
+        estimate_size(
+            plan.model_copy(update={"flows": flows}), Keep(captures="none", packets="drop")
+        )
         for flows in ([flow], [capped], [flow, flow.model_copy(update={"name": "other"})])
     ]
     maximum = sizes[0].raw - 95_000
@@ -73,10 +75,10 @@ def test_a_window_cap_and_a_shared_bottleneck_limit_the_rate(plan):
     assert sizes[2].raw - 120_000 == pytest.approx(maximum, rel=1e-3)  # together as much as one
 
 
-def packets_of(plan: RunPlan, **flow: Any) -> float:
-    """That the plan's flow sends, with other settings."""
+def count_packets(plan: RunPlan, **flow: Any) -> float:
+    """Return the number of packets that the plan's flow sends, with other settings."""
     changed = plan.model_copy(update={"flows": [plan.flows[0].model_copy(update=flow)]})
-    size = size_of(changed, Keep(captures="none", packets="keep"))
+    size = estimate_size(changed, Keep(captures="none", packets="keep"))
     samples = (changed.flows[0].end_s - changed.flows[0].start_s) / plan.tcp_info_interval_s
     acks = 0 if changed.flows[0].traffic == "cbr" else 1
     return (size.kept - 70_000 - samples * 25) / 17 / 2 / (1 + acks)
@@ -91,8 +93,8 @@ def test_what_an_application_has_limits_the_packets(plan):
         (PoissonPlan(interval_ns=10**9, sizes="constant", size_bytes=5000), 500),
     ):
         headers = {"packet_bytes": 1028} if settings.is_udp else {}
-        found = packets_of(plan, traffic=settings.application, application=settings, **headers)
-        assert found == pytest.approx(packets, rel=0.01), settings
+        result = count_packets(plan, traffic=settings.application, application=settings, **headers)
+        assert result == pytest.approx(packets, rel=0.01), settings
 
 
 def test_the_mean_of_a_bounded_pareto_distribution_is_that_of_its_quantiles():
@@ -106,7 +108,7 @@ def test_the_mean_of_a_bounded_pareto_distribution_is_that_of_its_quantiles():
 
 
 def test_losses_limit_the_packets(plan):
-    """Half as much again as the formula of Mathis et al., and what comes before the first loss."""
+    """1.5 times the formula of Mathis et al., and the packets before the first loss."""
     (point,) = (
         point
         for point in read_experiment(ROOT / "experiments" / "achievement-2008.yaml", None)
@@ -117,29 +119,29 @@ def test_losses_limit_the_packets(plan):
     (flow,) = lossy.flows
     per_rtt = 1.5 * (1.5 / 0.01) ** 0.5
     expected = 100 + per_rtt * (flow.end_s - flow.start_s) / 0.1
-    assert packets_of(lossy) == pytest.approx(expected, rel=0.01)
+    assert count_packets(lossy) == pytest.approx(expected, rel=0.01)
 
 
 def test_it_is_near_what_was_recorded():
     plan = RunPlan.read(RECORDED / "plan.json")
     recorded = sum(path.stat().st_size for path in RECORDED.iterdir())
-    assert size_of(plan, Keep(compress="none")).kept == pytest.approx(recorded, rel=0.25)
+    assert estimate_size(plan, Keep(compress="none")).kept == pytest.approx(recorded, rel=0.25)
 
 
 def test_a_campaign_takes_what_its_runs_keep_and_what_is_under_way(plan):
-    size = size_of(plan, Keep())
-    # A cell is given 75 s of runs at once, so one of these, which take 200 s and more.
-    needed = disk_needed([plan] * 10, Keep(), 2, "netns", Paces())
+    size = estimate_size(plan, Keep())
+    # A cell gets 75 s of runs per batch: one of these runs, which take 200 s or more.
+    needed = estimate_disk([plan] * 10, Keep(), 2, "netns", Paces())
     assert needed == Disk(kept=10 * size.kept, meanwhile=2 * size.raw)
-    needed = disk_needed([plan] * 10, Keep(), 2, "virtual", Paces())
-    assert needed.at_most == 10 * size.kept + 4 * size.raw
-    assert disk_needed([], Keep(), 2, "netns", Paces()) == Disk()
-    assert time_needed([plan] * 10, 2, "netns") == pytest.approx(5 * (plan.timeline.end_s + 0.1))
+    needed = estimate_disk([plan] * 10, Keep(), 2, "virtual", Paces())
+    assert needed.peak == 10 * size.kept + 4 * size.raw
+    assert estimate_disk([], Keep(), 2, "netns", Paces()) == Disk()
+    assert estimate_time([plan] * 10, 2, "netns") == pytest.approx(5 * (plan.timeline.end_s + 0.1))
 
 
 def test_in_virtual_time_it_is_packets_and_nodes_that_take_time(plan):
-    def taken(each):
-        return time_needed([each] * 10, 2, "virtual", Paces())
+    def estimate(plan):
+        return estimate_time([plan] * 10, 2, "virtual", Paces())
 
     (flow,) = plan.flows
     half = plan.model_copy(
@@ -148,12 +150,12 @@ def test_in_virtual_time_it_is_packets_and_nodes_that_take_time(plan):
     packets = flow.bottleneck_bps / 8 / flow.packet_bytes * (flow.end_s - flow.start_s)
     nodes = len(plan.nodes)
     fixed = 5 * (1.15 + 0.25 * nodes + 0.005 * plan.timeline.end_s) + 3 + 0.13 * nodes
-    assert taken(plan) == pytest.approx(fixed + 5 * 5.5e-6 * 4 * packets, rel=1e-4)
-    assert taken(half) - fixed == pytest.approx((taken(plan) - fixed) / 2, rel=1e-4)
+    assert estimate(plan) == pytest.approx(fixed + 5 * 5.5e-6 * 4 * packets, rel=1e-4)
+    assert estimate(half) - fixed == pytest.approx((estimate(plan) - fixed) / 2, rel=1e-4)
 
 
 def test_one_run_has_one_processor(plan):
-    alone, two = (time_needed([plan] * count, 2, "virtual", Paces()) for count in (1, 2))
+    alone, two = (estimate_time([plan] * count, 2, "virtual", Paces()) for count in (1, 2))
     assert alone == two
 
 
@@ -165,10 +167,10 @@ def test_what_does_not_fit_is_refused(tmp_path):
 
 
 def test_room_is_looked_for_where_results_will_be(tmp_path):
-    place = os.statvfs(tmp_path)
-    known = place.f_bavail * place.f_frsize
-    # Others write and remove files meanwhile.
-    assert free_disk(tmp_path / "not" / "there" / "yet") == pytest.approx(known, rel=0.2)
+    file_system = os.statvfs(tmp_path)
+    free_bytes = file_system.f_bavail * file_system.f_frsize
+    # Other processes write and remove files at the same time.
+    assert read_free_disk(tmp_path / "not" / "there" / "yet") == pytest.approx(free_bytes, rel=0.2)
 
 
 def test_sizes_and_times_for_people():

@@ -87,7 +87,7 @@ cells:
     (cell,) = read_cells(inventory)
     emulator = cell.hosts["emulator"]
     assert emulator.ports == {"wired": {"S": BOARD, "N": BOARD}}
-    assert emulator.interfaces() == []
+    assert emulator.list_interfaces() == []
 
 
 def test_doctor_says_how_far_a_board_is(tmp_path, monkeypatch):

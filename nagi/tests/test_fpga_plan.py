@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 from fpga_specs import FPGA, LINK, changed, plans_of, points_of
-from nagi.campaign.build import current_build
-from nagi.campaign.campaign import has_simulated_fpgas, select
+from nagi.campaign.build import identify_build
+from nagi.campaign.selection import has_simulated_fpgas, select_runs
 from nagi.cli.main import make_app
 from nagi.cli.run import leave_out
 from nagi.plan import fpga
@@ -147,10 +147,10 @@ def test_runs_wait_for_nagi_fpga(tmp_path):
     points = points_of(tmp_path)
     assert has_simulated_fpgas(points)
     assert not has_simulated_fpgas(points_of(tmp_path, LINK))
-    build = current_build()
-    chosen = select(points, None, {}, build, lambda _: THERE, fpgas=lambda: MISSING)
-    assert chosen.available() == []
-    assert chosen.missing(chosen.plans[0]) == ["link wireless"]
+    build = identify_build()
+    chosen = select_runs(points, None, {}, build, lambda _: THERE, fpgas=lambda: MISSING)
+    assert chosen.list_available() == []
+    assert chosen.list_missing(chosen.plans[0]) == ["link wireless"]
     with pytest.raises(InputError) as refused:
         leave_out(chosen, skip_unavailable=False)
     assert (
@@ -174,11 +174,11 @@ def test_the_build_of_a_run_has_nagi_fpga(tmp_path, monkeypatch):
     ids = set()
     for text in ("one", "another"):
         program.write_text(text)
-        build = current_build(fpgas=True)
+        build = identify_build(fpgas=True)
         assert build.nagi_fpga is not None
         ids.add(build.id)
     assert len(ids) == 2
-    assert current_build().nagi_fpga is None
+    assert identify_build().nagi_fpga is None
 
 
 def test_a_simulated_fpga_keeps_a_processor_busy(tmp_path):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from nagi.labs.inventory import interface_names, module_interfaces
+from nagi.labs.inventory import describe_interfaces, list_interface_names
 from nagi.labs.shape import Shape
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
@@ -90,16 +90,16 @@ def test_datagrams_count_the_headers_of_their_version(tmp_path):
 
 def test_an_mtu_is_that_of_both_interfaces(tmp_path):
     found = plan(tmp_path, 4, more=", mtu: 1200 bytes")
-    shape = Shape.of(found)
+    shape = Shape.from_plan(found)
     mtus = {
         (node, each["name"]): each.get("mtu")
         for node in shape.nodes
-        for each in module_interfaces(shape, node, interface_names(shape, node))
+        for each in describe_interfaces(shape, node, list_interface_names(shape, node))
     }
     assert mtus == {
         ("S", "wired"): None, ("N", "wired"): None, ("N", "radio"): 1200, ("D", "radio"): 1200,
     }  # fmt: skip
-    assert Shape.of(plan(tmp_path, 4)) != shape
+    assert Shape.from_plan(plan(tmp_path, 4)) != shape
 
 
 def test_commands_may_find_the_mtu_of_their_path(tmp_path):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from marks import in_virtual_time
-from nagi.labs.guest import Guest, processors
+from nagi.labs.guest import Guest, list_processors
 from nagi.records.packets import AQM_DROP, DELIVERED, fates
 from reference_queues import Discipline, FqCoDel, LinuxCoDel, Packet, simulate
 from replaying import replay_packets
@@ -40,7 +40,7 @@ def run_kernel(arrivals: Arrivals, qdisc: list[str], directory: Path, rate: int 
     inside = "/mnt/nagi/own"
     program = f"/usr/bin/python3 -I -S {inside}/{PROGRAM.name} {inside}/job.json"
     script = f"export PATH=/usr/sbin:/usr/bin:/sbin:/bin; exec {program}"
-    ended = Guest(directory, {}, script, 7, processors()[0]).run(300, lambda: False)
+    ended = Guest(directory, {}, script, 7, list_processors()[0]).run(300, lambda: False)
     assert ended.in_time, ended.console
     assert (directory / "seen.json").exists(), (directory / "console.log").read_text()
     seen = json.loads((directory / "seen.json").read_text())

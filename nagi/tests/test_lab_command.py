@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nagi lab`: hosts that are only SSH addresses are given access, provisioned and put back; and
-what is said of hosts that are not as they should be."""
+"""`nagi lab`: access to hosts, provisioning and deprovisioning over SSH, and faults of hosts."""
 
 from __future__ import annotations
 
@@ -13,23 +12,23 @@ from pathlib import Path
 
 import pytest
 from nagi.labs.errors import Interrupted
-from nagi.labs.provisioning import playbook_command, run_playbook, shown
+from nagi.labs.provisioning import format_command, make_playbook_command, run_playbook
 from nagi_contracts.paths import COLLECTION
 from ssh_hosts import SshHosts, require_ssh_hosts, ssh_hosts
 
 __all__ = ["ssh_hosts"]
 EXAMPLE = COLLECTION / "inventories" / "physical.example.yml"
-# Namespaces have no systemd of their own: they are provisioned as disk images are.
+# Namespaces have no systemd, so they are provisioned like disk images.
 IMAGE = {"nagi_start_services": False, "nagi_clock": "none"}
 
 
-def inventory_of(hosts: SshHosts, **of_hosts: dict[str, object]) -> None:
-    """Writes the inventory, with further variables of all hosts and of some."""
-    inventory = hosts.as_inventory()
+def write_inventory_of(hosts: SshHosts, **host_variables: dict[str, object]) -> None:
+    """Write the inventory, with further variables for all hosts and for some."""
+    inventory = hosts.make_inventory()
     inventory["all"]["vars"] = IMAGE
     for cell in inventory["all"]["children"]["cells"]["children"].values():
         for name, variables in cell["hosts"].items():
-            variables |= of_hosts.get(name, {})
+            variables |= host_variables.get(name, {})
     hosts.write_inventory(inventory)
 
 
@@ -37,9 +36,9 @@ def lab(hosts: SshHosts, command: str, *options: str, status: int = 0) -> str:
     return hosts.run("lab", command, "-i", hosts.inventory, *options, status=status)
 
 
-def last_lines(said: str) -> str:
-    """The summary: what follows Ansible's own."""
-    return said.rpartition("PLAY RECAP")[2].partition("\n\n")[2]
+def last_lines(output: str) -> str:
+    """Return the summary, which follows Ansible's own output."""
+    return output.rpartition("PLAY RECAP")[2].partition("\n\n")[2]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +48,7 @@ def last_lines(said: str) -> str:
         (["check", "-i", "empty.yml"], "empty.yml: it has no group `cells` "),
         (
             ["check", "-i", str(EXAMPLE), "--limit", "alise"],
-            "--limit alise: it has no such host, nor cell; did you mean `alice`? ",
+            "--limit alise: it has neither such a host nor such a cell; did you mean `alice`? ",
         ),
         (
             ["provision", "-i", str(EXAMPLE), "--tags", "clocks"],
@@ -63,18 +62,18 @@ def test_what_is_wrong_is_refused_before_ansible_is_run(nagi, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.StringIO())
     Path("empty.yml").write_text("all: {hosts: {alice: {}}}\n")
-    refused = nagi("lab", *words)
-    assert refused.status == 2 and said in refused.err and not refused.out
+    error = nagi("lab", *words)
+    assert error.status == 2 and said in error.err and not error.out
 
 
 def test_the_command_that_is_shown_can_be_copied(monkeypatch):
-    command = playbook_command("provision", Path("my lab.yml"), "--limit", "alice,bob")
+    command = make_playbook_command("provision", Path("my lab.yml"), "--limit", "alice,bob")
     monkeypatch.setenv("PATH", "/proc/nowhere")
-    words = shlex.split(shown(command))
+    words = shlex.split(format_command(command))
     assert words[1:] == ["-i", "my lab.yml", "nagi.testbed.provision", "--limit", "alice,bob"]
     assert os.access(words[0], os.X_OK)
     monkeypatch.setenv("PATH", str(Path(words[0]).parent))
-    assert shown(command).startswith("ansible-playbook -i 'my lab.yml' ")
+    assert format_command(command).startswith("ansible-playbook -i 'my lab.yml' ")
 
 
 PLAY = """
@@ -102,8 +101,8 @@ PLAY = """
 """
 
 
-def here(tmp_path: Path, play: str, *hosts: str) -> list[str]:
-    """The command line that runs a playbook on this machine, by these names."""
+def make_command(tmp_path: Path, play: str, *hosts: str) -> list[str]:
+    """Return the command line that runs a playbook on this machine under several host names."""
     (tmp_path / "play.yml").write_text(play)
     local = {"ansible_connection": "local", "ansible_python_interpreter": "/usr/bin/python3"}
     inventory = {"all": {"vars": local, "hosts": {host: {} for host in hosts}}}
@@ -118,40 +117,40 @@ def ansible_home(tmp_path, monkeypatch):
 
 def test_what_became_of_each_host_is_told(tmp_path, ansible_home):
     (tmp_path / "well").mkdir()
-    command = here(tmp_path, PLAY, "well", "other")
+    command = make_command(tmp_path, PLAY, "well", "other")
     fine = run_playbook(command, ["well", "other"], tmp_path / "well", lambda: False)
     assert fine.ok
     assert {name: host.status for name, host in fine.hosts.items()} == {"well": "ok", "other": "ok"}
     assert fine.hosts["well"].changed == ["Change"]
 
     names = ["well", "refused", "broken"]
-    found = run_playbook(here(tmp_path, PLAY, *names), names, tmp_path, lambda: False)
-    assert not found.ok and not found.error
-    refused = found.hosts["refused"]
-    assert (refused.status, refused.what) == ("refused", "one is wrong; two is wrong")
-    # The play ends with the refusal, before anything breaks.
-    assert {found.hosts[name].status for name in ("well", "broken")} == {"stopped"}
+    result = run_playbook(make_command(tmp_path, PLAY, *names), names, tmp_path, lambda: False)
+    assert not result.ok and not result.error
+    error = result.hosts["refused"]
+    assert (error.status, error.what) == ("refused", "one is wrong; two is wrong")
+    # The play ends with the refusal, before the task that fails.
+    assert {result.hosts[name].status for name in ("well", "broken")} == {"stopped"}
 
     (tmp_path / "broken").mkdir()
-    command = here(tmp_path, PLAY, "well", "broken")
-    found = run_playbook(command, ["well", "broken"], tmp_path / "broken", lambda: False)
-    broken = found.hosts["broken"]
+    command = make_command(tmp_path, PLAY, "well", "broken")
+    result = run_playbook(command, ["well", "broken"], tmp_path / "broken", lambda: False)
+    broken = result.hosts["broken"]
     assert (broken.status, broken.what) == ("failed", "Break: the disk is full")
-    assert broken.cure == "read what Ansible says above"
+    assert broken.cure == "read the output of Ansible above"
 
 
 def test_a_playbook_that_ansible_cannot_run_is_an_error(tmp_path, ansible_home):
-    command = here(tmp_path, "- hosts: [", "alice")
-    found = run_playbook(command, ["alice"], tmp_path, lambda: False)
-    assert not found.ok and found.hosts["alice"].status == "stopped"
+    command = make_command(tmp_path, "- hosts: [", "alice")
+    result = run_playbook(command, ["alice"], tmp_path, lambda: False)
+    assert not result.ok and result.hosts["alice"].status == "stopped"
 
 
 def test_who_interrupts_leaves_no_workers(tmp_path, ansible_home):
-    """However deep in a task: Ansible's workers are in sessions of their own."""
+    """Ansible's workers end even during a task, although they are in sessions of their own."""
     mark = tmp_path / "begun"
     task = {"ansible.builtin.command": f"sh -c 'echo >{mark}; sleep 600'"}
     wait = json.dumps([{"hosts": "all", "gather_facts": False, "tasks": [task]}])
-    command = here(tmp_path, wait, "alice")
+    command = make_command(tmp_path, wait, "alice")
     with pytest.raises(Interrupted):
         run_playbook(command, ["alice"], tmp_path, mark.exists)
     marked = f"NAGI_OUTCOMES={tmp_path}".encode()
@@ -169,7 +168,7 @@ def test_who_interrupts_leaves_no_workers(tmp_path, ansible_home):
 def test_hosts_that_cannot_be_provisioned_are_named_with_the_cure():
     require_ssh_hosts()
     with SshHosts(wrong_key=["bob"], without_root=["carol"]) as hosts:
-        inventory_of(
+        write_inventory_of(
             hosts,
             carol={
                 "ansible_become": True,
@@ -178,30 +177,30 @@ def test_hosts_that_cannot_be_provisioned_are_named_with_the_cure():
             },
         )
         hosts.stop_sshd("heron")
-        before = {name: hosts.snapshot(name) for name in ("alice", "carol")}
-        said = lab(hosts, "provision", "--json", status=1)
-        told = json.loads(said[said.index('{\n "schema_version"') :])
-        found = {host.pop("host"): host for host in told["hosts"]}
-        assert not told["ok"]
-        assert {name: host["status"] for name, host in found.items()} == {
+        before = {name: hosts.read_snapshot(name) for name in ("alice", "carol")}
+        output = lab(hosts, "provision", "--json", status=1)
+        report = json.loads(output[output.index('{\n "schema_version"') :])
+        result = {host.pop("host"): host for host in report["hosts"]}
+        assert not report["ok"]
+        assert {name: host["status"] for name, host in result.items()} == {
             "alice": "stopped",
             "bob": "unreachable",
             "carol": "failed",
             "heron": "unreachable",
         }
-        assert "Permission denied (publickey)" in found["bob"]["what"]
-        assert "nagi lab bootstrap" in found["bob"]["cure"]
-        assert "Connection refused" in found["heron"]["what"]
-        assert "start sshd there" in found["heron"]["cure"]
-        assert "Incorrect su password" in found["carol"]["what"]
-        assert "-K (--ask-become-pass)" in found["carol"]["cure"]
-        assert {name: hosts.snapshot(name) for name in before} == before
+        assert "Permission denied (publickey)" in result["bob"]["what"]
+        assert "nagi lab bootstrap" in result["bob"]["cure"]
+        assert "Connection refused" in result["heron"]["what"]
+        assert "start sshd there" in result["heron"]["cure"]
+        assert "Incorrect su password" in result["carol"]["what"]
+        assert "-K (--ask-become-pass)" in result["carol"]["cure"]
+        assert {name: hosts.read_snapshot(name) for name in before} == before
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_hosts_are_checked_provisioned_and_put_back(ssh_hosts):
-    inventory_of(ssh_hosts)
+    write_inventory_of(ssh_hosts)
     state = ("sh", "-c", "find /etc /usr/local /var/lib/nagi* -printf '%p %m %u %g %l\\n' | sort")
 
     def states() -> dict[str, str]:
@@ -229,8 +228,8 @@ def test_hosts_are_checked_provisioned_and_put_back(ssh_hosts):
 
 @pytest.mark.timeout(1200)
 def test_a_host_is_given_access_and_loses_it(ssh_hosts):
-    """Who logs in as root with one key gives another account another key."""
-    inventory_of(ssh_hosts)
+    """A user who logs in as root with one key gives another account another key."""
+    write_inventory_of(ssh_hosts)
     only = ("--limit", "alice", "--key", str(ssh_hosts.home / "keys" / "new"))
     (ssh_hosts.home / "keys").mkdir(mode=0o777)
     (ssh_hosts.home / "keys").chmod(0o777)

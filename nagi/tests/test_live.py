@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A live topology on this machine: up, used, down, and nothing left."""
+"""A live topology on this machine: it is brought up, used and taken down, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ EXAMPLE = SCHEMAS / "example" / "experiment.yaml"
 
 @pytest.fixture
 def nagi(tmp_path) -> Callable[..., str]:
-    """Runs nagi; returns what it says."""
+    """Return a function that runs nagi and returns its output."""
 
     def run(*arguments: object, status: int = 0) -> str:
-        done = subprocess.run(
+        process = subprocess.run(
             [executable("nagi"), *map(str, arguments)],
             env=os.environ | {"XDG_STATE_HOME": str(tmp_path)},
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == status, done.stderr or done.stdout
-        return done.stdout + done.stderr
+        assert process.returncode == status, process.stderr or process.stdout
+        return process.stdout + process.stderr
 
     return run
 
@@ -56,7 +56,7 @@ def test_probes_find_hops_and_mtus_of_a_live_topology(nagi, tmp_path, ip):
     lines = expected(ip)
     host = lines[-1].split()[1]
     try:
-        said = nagi("shell", "S", "--", "python3", PROBE, host, 5001, *SIZES)
+        output = nagi("shell", "S", "--", "python3", PROBE, host, 5001, *SIZES)
     finally:
         nagi("down")
-    assert said.splitlines() == lines
+    assert output.splitlines() == lines

@@ -8,8 +8,8 @@ import json
 
 import jsonschema
 import pytest
-from nagi.campaign.estimate import size_of
-from nagi.labs.inventory import module_interfaces, netns_places, veth_pairs
+from nagi.campaign.estimate import estimate_size
+from nagi.labs.inventory import describe_interfaces, list_veth_pairs, make_netns_placements
 from nagi.labs.lab import SwitchPrograms
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.plan.planner import plan_runs
@@ -556,13 +556,13 @@ def test_a_plan_without_media_does_not_mention_them(tmp_path):
 
 
 def shape_of(tmp_path, *changes) -> Shape:
-    return Shape.of(plan_of(tmp_path, *changes))
+    return Shape.from_plan(plan_of(tmp_path, *changes))
 
 
 def test_a_lab_has_an_interface_for_each_station(tmp_path):
     shape = shape_of(tmp_path)
     assert shape.media == ("air",)
-    (interface,) = shape.interfaces("b")
+    (interface,) = shape.list_interfaces("b")
     assert (interface.link, interface.address) == ("air", "198.19.0.2/24")
     assert interface.mac == "02:6e:67:00:01:02"
     assert [(each.node, each.address, each.mac) for each in interface.neighbours] == [
@@ -570,12 +570,12 @@ def test_a_lab_has_an_interface_for_each_station(tmp_path):
         ("c", "198.19.0.3", "02:6e:67:00:01:03"),
         ("d", "198.19.0.4", "02:6e:67:00:01:04"),
     ]
-    assert [each.link for each in shape.interfaces("d")] == ["cable", "air"]
-    assert [(end.node, end.link, peer) for end, peer in veth_pairs(shape)] == [
+    assert [each.link for each in shape.list_interfaces("d")] == ["cable", "air"]
+    assert [(end.node, end.link, peer) for end, peer in list_veth_pairs(shape)] == [
         ("d", "cable", "cable.a"), ("w", "cable", "cable.b"),
         ("a", "air", "air.a"), ("b", "air", "air.b"), ("c", "air", "air.c"), ("d", "air", "air.d"),
     ]  # fmt: skip
-    (told,) = module_interfaces(shape, "a", {"air": "air"})
+    (told,) = describe_interfaces(shape, "a", {"air": "air"})
     assert told["neighbours"] == {
         "198.19.0.2": "02:6e:67:00:01:02",
         "198.19.0.3": "02:6e:67:00:01:03",
@@ -587,20 +587,20 @@ def test_names_of_the_emulator_s_interfaces_are_no_longer_than_linux_allows(tmp_
     plan = plan_of(tmp_path)
     longest = "m" * 11
     medium = plan.medium("air").model_copy(update={"name": longest})
-    names = Shape.of(plan.model_copy(update={"media": [medium]})).emulator_interfaces()
+    names = Shape.from_plan(plan.model_copy(update={"media": [medium]})).name_emulator_interfaces()
     assert names[longest] == tuple(f"{longest}.{end}" for end in "abcd")
     stations = [each.model_copy(update={"node": f"node{each.node}"}) for each in medium.stations]
     medium = medium.model_copy(update={"stations": stations})
-    names = Shape.of(plan.model_copy(update={"media": [medium]})).emulator_interfaces()
+    names = Shape.from_plan(plan.model_copy(update={"media": [medium]})).name_emulator_interfaces()
     assert names[longest] == tuple(f"{longest}.{number}" for number in (1, 2, 3, 4))
 
 
 def test_an_emulator_s_batch_names_the_interfaces_of_all_stations(tmp_path):
     shape = shape_of(tmp_path)
-    places = netns_places(
+    places = make_netns_placements(
         shape, ["cell0"], tmp_path, tmp_path, tmp_path / "nagi-link", SwitchPrograms("nagi-switch")
     )
-    batches = {place.node: place.batch([], []) for place in places}
+    batches = {place.node: place.make_batch([], []) for place in places}
     assert batches[EMULATOR].interfaces == {
         "cable": ("cable.a", "cable.b"),
         "air": ("air.a", "air.b", "air.c", "air.d"),
@@ -612,14 +612,14 @@ def test_an_emulator_s_batch_names_the_interfaces_of_all_stations(tmp_path):
 def test_disk_counts_the_frames_of_exchanges(tmp_path):
     keep = Keep()
     plan = plan_of(tmp_path)
-    with_rts = size_of(plan, keep)
-    without = size_of(plan_of(tmp_path, ("    rts_threshold: 0 bytes\n", "")), keep)
+    with_rts = estimate_size(plan, keep)
+    without = estimate_size(plan_of(tmp_path, ("    rts_threshold: 0 bytes\n", "")), keep)
     # An exchange without RTS takes less time, so there are more; but they have half the frames.
     assert with_rts.raw > without.raw > 0.6 * with_rts.raw
     monitored = plan_of(tmp_path, ("$rate", "$rate\n    monitor: true"))
-    assert size_of(monitored, keep).raw > with_rts.raw
+    assert estimate_size(monitored, keep).raw > with_rts.raw
     (flow,) = plan.flows
     faster = plan_of(tmp_path, ("[2 Mb/s]", "[11 Mb/s]"))
     assert str(Bitrate(faster.flows[0].bottleneck_bps)) == "11 Mb/s"
-    assert size_of(faster, keep).raw < 11 / 2 * with_rts.raw  # headers do not become faster
+    assert estimate_size(faster, keep).raw < 11 / 2 * with_rts.raw  # headers do not become faster
     assert flow.path != []

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from mutants import mutants
-from nagi.campaign.estimate import disk_needed, virtual_seconds_of
+from nagi.campaign.estimate import estimate_disk, estimate_virtual_seconds
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.errors import InputError
@@ -35,8 +35,8 @@ def check(path: Path, variant: str | None) -> str:
         for point in points[:: max(1, len(points) // PLANNED)]:
             for plan in plan_runs(point, variant, range(1), memo=memo):
                 plan.with_ids("build", memo)
-                assert disk_needed([plan], point.experiment.keep, 2, "virtual").kept > 0
-                assert virtual_seconds_of(plan) > 0
+                assert estimate_disk([plan], point.experiment.keep, 2, "virtual").kept > 0
+                assert estimate_virtual_seconds(plan) > 0
     except InputError as error:
         for problem in error.problems:
             said = str(problem)

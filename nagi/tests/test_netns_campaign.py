@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from campaign_processes import emulators
+from campaign_processes import find_emulators
 from kernels import needs_our_schemes
 from marks import needs_root
 from nagi.labs.errors import LabError
@@ -246,7 +246,7 @@ def test_a_run_whose_emulator_dies_fails_and_the_others_go_on(spec, tmp_path):
     out = tmp_path / "out"
     process = start(spec, out, "--jobs", "1", "--only", "loss=0 %")
     wait_for(lambda: list(out.glob(".records/*/*/links.json")), process)
-    (emulator,) = emulators(out)
+    (emulator,) = find_emulators(out)
     os.kill(emulator, signal.SIGKILL)
     said, _ = process.communicate(timeout=400)
     assert process.returncode == 1
@@ -269,7 +269,7 @@ def lab_for(plans, tmp_path):
     with Keeper() as keeper:
         yield NetnsLab(
             keeper.pid,
-            Shape.of(plans[0]),
+            Shape.from_plan(plans[0]),
             1,
             plans,
             tmp_path / "lab",

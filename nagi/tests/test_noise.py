@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why runs were late: what hosts recorded, in sentences that name it and say what helps."""
+"""The reasons why runs were late, from the records of hosts, with their cures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def node(name: str, noise: Noise | None, boot: str = "one") -> NodeRecord:
 
 
 def causes(**values) -> list[str]:
-    return [each.cause for each in explain([node("S", QUIET.model_copy(update=values))])]
+    return [noise.cause for noise in explain([node("S", QUIET.model_copy(update=values))])]
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def causes(**values) -> list[str]:
     ],
 )  # fmt: skip
 def test_each_noise_has_a_name_and_a_cure(values, cause, sentence, cure):
-    (found,) = explain([node("S", QUIET.model_copy(update=values))])
-    assert (found.cause, found.description) == (cause, sentence)
-    assert found.cure.startswith(cure) and found.cure.endswith("(--lab virtual)")
+    (result,) = explain([node("S", QUIET.model_copy(update=values))])
+    assert (result.cause, result.description) == (cause, sentence)
+    assert result.cure.startswith(cure) and result.cure.endswith("(--lab virtual)")
 
 
 def test_several_causes_are_all_named():
@@ -67,17 +67,17 @@ def test_several_causes_are_all_named():
 
 def test_programs_that_give_way_are_no_cause():
     """They wait for processors, as they should, so that PSI counts them."""
-    (found,) = explain([node("S", QUIET.model_copy(update={"nice": 0.6, "cpu_some": 0.99}))])
-    assert found.cause == "no noise recorded"
-    assert "programs at nice 1 to 19, which had 60 % of the processors' time" in found.description
+    (result,) = explain([node("S", QUIET.model_copy(update={"nice": 0.6, "cpu_some": 0.99}))])
+    assert result.cause == "no noise recorded"
+    assert "programs at nice 1 to 19, which had 60 % of the processors' time" in result.description
 
 
 @pytest.mark.parametrize("noise", [QUIET, NOTHING])
 def test_where_nothing_was_recorded_that_is_said(noise):
-    (found,) = explain([node("S", noise)])
-    assert found.cause == "no noise recorded"
-    assert found.description == "no noise was recorded during the traffic"
-    assert found.cure.startswith("look at interrupts and power saving")
+    (result,) = explain([node("S", noise)])
+    assert result.cause == "no noise recorded"
+    assert result.description == "no noise was recorded during the traffic"
+    assert result.cure.startswith("look at interrupts and power saving")
 
 
 def test_in_virtual_time_nothing_is_said():
@@ -87,9 +87,9 @@ def test_in_virtual_time_nothing_is_said():
 def test_one_machine_is_told_once_and_several_by_name():
     loud = QUIET.model_copy(update={"stolen": 0.2})
     assert len(explain([node("S", loud), node("D", loud)])) == 1
-    found = explain([node("S", loud, "one"), node("D", QUIET, "two"), node("E", loud, "three")])
-    assert [each.description.split(":")[0] for each in found] == ["S", "E"]
-    assert not any("--lab virtual" in each.cure for each in found)
+    result = explain([node("S", loud, "one"), node("D", QUIET, "two"), node("E", loud, "three")])
+    assert [noise.description.split(":")[0] for noise in result] == ["S", "E"]
+    assert not any("--lab virtual" in noise.cure for noise in result)
 
 
 def late_verdict(**values) -> Verdict:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Estimates learn how fast this machine is."""
+"""Paces: estimates adapt to the speed of this machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from nagi.campaign import pace
-from nagi.campaign.estimate import disk_needed, seconds_in, virtual_seconds_of
+from nagi.campaign.estimate import estimate_disk, estimate_virtual_seconds, make_time_estimator
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.paths import SCHEMAS
@@ -16,7 +16,7 @@ from nagi_contracts.records import Keep
 
 
 @pytest.fixture(autouse=True)
-def kept(tmp_path, monkeypatch):
+def pace_file(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "nagi" / "pace.json"
 
@@ -27,86 +27,90 @@ def plan():
     return plan_runs(point, None)[0]
 
 
-def learn(plan, estimated_s, took_s):
-    pace.learn(plan, pace.Pace(estimated_s=estimated_s, took_s=took_s))
+def record_pace(plan, estimated_s, took_s):
+    pace.record_pace(plan, pace.Pace(estimated_s=estimated_s, took_s=took_s))
 
 
-def of_another_experiment(plan, **changes):
+def change_experiment(plan, **changes):
     other = plan.experiment.model_copy(update={"name": "other"})
     return plan.model_copy(update={"experiment": other, **changes})
 
 
 def test_a_slow_machine_is_slow_next_time(plan):
-    assert seconds_in("virtual")(plan) == virtual_seconds_of(plan)
-    real = seconds_in("netns")(plan)
-    learn(plan, 100, 250)
-    assert seconds_in("virtual")(plan) == pytest.approx(2.5 * virtual_seconds_of(plan))
-    assert seconds_in("netns")(plan) == real
+    assert make_time_estimator("virtual")(plan) == estimate_virtual_seconds(plan)
+    real = make_time_estimator("netns")(plan)
+    record_pace(plan, 100, 250)
+    assert make_time_estimator("virtual")(plan) == pytest.approx(
+        2.5 * estimate_virtual_seconds(plan)
+    )
+    assert make_time_estimator("netns")(plan) == real
 
 
 def test_once_known_what_is_as_estimated_changes_nothing(plan):
     for _ in range(20):
-        learn(plan, 100, 250)
-    assert pace.known().time_ratio(plan) == pytest.approx(2.5)
+        record_pace(plan, 100, 250)
+    assert pace.read_paces().find_time_ratio(plan) == pytest.approx(2.5)
 
 
 def test_of_earlier_runs_an_hour_counts(plan):
-    learn(plan, 3000, 6000)
-    learn(plan, 600, 600)  # both fit into an hour
-    assert pace.known().time_ratio(plan) == pytest.approx(6600 / 3600)
-    learn(plan, 3600, 3600)
-    assert pace.known().time_ratio(plan) == pytest.approx(1.0)
+    record_pace(plan, 3000, 6000)
+    record_pace(plan, 600, 600)  # both fit into an hour
+    assert pace.read_paces().find_time_ratio(plan) == pytest.approx(6600 / 3600)
+    record_pace(plan, 3600, 3600)
+    assert pace.read_paces().find_time_ratio(plan) == pytest.approx(1.0)
 
 
 def test_each_kind_of_runs_has_a_pace(plan):
-    other = of_another_experiment(plan)
-    over_media = of_another_experiment(plan, media=plan.links)
-    assert (pace.kind_of(other), pace.kind_of(over_media)) == ("hosts", "hosts media")
-    learn(plan.model_copy(update={"media": plan.links}), 100, 50)
-    assert pace.known().time_ratio(other) == 0.5  # nothing else is known
-    learn(plan, 100, 200)
-    assert pace.known().time_ratio(other) == 2.0
-    assert pace.known().time_ratio(over_media) == 0.5
-    over_fpgas = of_another_experiment(
+    other = change_experiment(plan)
+    over_media = change_experiment(plan, media=plan.links)
+    assert (pace.classify_run(other), pace.classify_run(over_media)) == ("hosts", "hosts media")
+    record_pace(plan.model_copy(update={"media": plan.links}), 100, 50)
+    assert pace.read_paces().find_time_ratio(other) == 0.5  # nothing else is known
+    record_pace(plan, 100, 200)
+    assert pace.read_paces().find_time_ratio(other) == 2.0
+    assert pace.read_paces().find_time_ratio(over_media) == 0.5
+    over_fpgas = change_experiment(
         plan, flows=[plan.flows[0].model_copy(update={"application": "any"})]
     )
-    assert pace.known().time_ratio(over_fpgas) == 250 / 200  # all kinds together
+    assert pace.read_paces().find_time_ratio(over_fpgas) == 250 / 200  # all kinds together
 
 
 def test_an_experiment_has_a_pace_of_its_own(plan):
-    learn(plan, 3, 56)
-    learn(of_another_experiment(plan), 300, 300)
-    assert pace.known().time_ratio(plan) == pytest.approx(56 / 3)
-    assert pace.known().time_ratio(of_another_experiment(plan)) == 1.0
+    record_pace(plan, 3, 56)
+    record_pace(change_experiment(plan), 300, 300)
+    assert pace.read_paces().find_time_ratio(plan) == pytest.approx(56 / 3)
+    assert pace.read_paces().find_time_ratio(change_experiment(plan)) == 1.0
     quick = plan.experiment.model_copy(update={"variant": "quick"})
     quick = plan.model_copy(update={"experiment": quick})
-    assert pace.known().time_ratio(quick) == pytest.approx(356 / 303)  # as all of its kind
+    assert pace.read_paces().find_time_ratio(quick) == pytest.approx(
+        356 / 303
+    )  # as all of its kind
 
 
 def test_disk_is_learned_like_time(plan):
-    before = disk_needed([plan], Keep(), 1, "virtual")
-    pace.learn(plan, pace.Pace(estimated_bytes=864_000_000, kept_bytes=51_000_000))
-    after = disk_needed([plan], Keep(), 1, "virtual")
+    before = estimate_disk([plan], Keep(), 1, "virtual")
+    pace.record_pace(plan, pace.Pace(estimated_bytes=864_000_000, kept_bytes=51_000_000))
+    after = estimate_disk([plan], Keep(), 1, "virtual")
     assert after.kept == pytest.approx(before.kept * 51 / 864, abs=1)
-    assert after.at_most == pytest.approx(before.at_most * 51 / 864, abs=2)
-    assert pace.known().time_ratio(plan) == 1.0
+    assert after.peak == pytest.approx(before.peak * 51 / 864, abs=2)
+    assert pace.read_paces().find_time_ratio(plan) == 1.0
 
 
-def test_the_oldest_experiments_are_forgotten(plan, kept):
+def test_the_oldest_experiments_are_forgotten(plan, pace_file):
     for number in range(103):
-        each = plan.experiment.model_copy(update={"name": f"e{number}"})
-        learn(plan.model_copy(update={"experiment": each}), 10, 20)
-    assert list(pace.known().experiments) == [f"e{number}" for number in range(3, 103)]
+        experiment = plan.experiment.model_copy(update={"name": f"e{number}"})
+        record_pace(plan.model_copy(update={"experiment": experiment}), 10, 20)
+    assert list(pace.read_paces().experiments) == [f"e{number}" for number in range(3, 103)]
 
 
 class Clocks:
-    """Processor times as a test has them: busy, idle, and this process's own."""
+    """Processor times that a test sets: busy, idle, and this process's own."""
 
     def __init__(self, monkeypatch):
         self._now = (1000.0, 5000.0, 10.0)
-        monkeypatch.setattr(pace, "_processor_seconds", lambda: self._now)
+        monkeypatch.setattr(pace, "_read_processor_seconds", lambda: self._now)
 
-    def go_on(self, *, own=0.0, others=0.0, idle=0.0):
+    def advance(self, *, own=0.0, others=0.0, idle=0.0):
         busy, idle_so_far, own_so_far = self._now
         self._now = (busy + own + others, idle_so_far + idle, own_so_far + own)
 
@@ -119,34 +123,34 @@ def test_what_others_take_of_the_processors_is_not_a_slow_machine(
     monkeypatch, own, others, idle, share
 ):
     clocks = Clocks(monkeypatch)
-    measured = pace.Share()
-    clocks.go_on(own=own, others=others, idle=idle)
-    assert measured.value() == pytest.approx(share)
+    measured = pace.ProcessorShare()
+    clocks.advance(own=own, others=others, idle=idle)
+    assert measured.measure() == pytest.approx(share)
 
 
 def test_processes_that_were_waited_for_are_ones_own(monkeypatch):
-    # Of this machine's clocks only what a test can know: a child's time is there once it has ended.
-    *_, before = pace._processor_seconds()
+    # A test cannot know more of this machine's clocks than that a child's time counts when it ends.
+    *_, before = pace._read_processor_seconds()
     subprocess.run([sys.executable, "-c", "sum(range(10**7))"], check=True)
-    assert pace._processor_seconds()[2] > before
-    assert 0 < pace.Share().value() <= 1
+    assert pace._read_processor_seconds()[2] > before
+    assert 0 < pace.ProcessorShare().measure() <= 1
 
 
-def test_a_campaign_of_nothing_teaches_nothing(plan, kept):
-    learn(plan, 0, 0)
-    assert not kept.exists() and pace.known().time_ratio(plan) == 1.0
+def test_a_campaign_of_nothing_teaches_nothing(plan, pace_file):
+    record_pace(plan, 0, 0)
+    assert not pace_file.exists() and pace.read_paces().find_time_ratio(plan) == 1.0
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"schema_version": 1}', '{"kinds": "no"}'])
-def test_a_damaged_file_is_as_none(plan, kept, text):
-    kept.parent.mkdir()
-    kept.write_text(text)
-    assert pace.known().time_ratio(plan) == 1.0
-    learn(plan, 10, 20)
-    assert pace.known().time_ratio(plan) == 2.0
+def test_a_damaged_file_is_as_none(plan, pace_file, text):
+    pace_file.parent.mkdir()
+    pace_file.write_text(text)
+    assert pace.read_paces().find_time_ratio(plan) == 1.0
+    record_pace(plan, 10, 20)
+    assert pace.read_paces().find_time_ratio(plan) == 2.0
 
 
-def test_where_nothing_can_be_kept_nothing_is(plan, kept):
-    kept.parent.write_text("a file is here")
-    learn(plan, 10, 20)
-    assert pace.known().time_ratio(plan) == 1.0
+def test_where_nothing_can_be_kept_nothing_is(plan, pace_file):
+    pace_file.parent.write_text("a file is here")
+    record_pace(plan, 10, 20)
+    assert pace.read_paces().find_time_ratio(plan) == 1.0

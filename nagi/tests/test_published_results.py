@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from marks import in_virtual_time
-from nagi.campaign.campaign import select
+from nagi.campaign.selection import select_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.paths import ROOT
 from nagi_contracts.records import Campaign
@@ -47,7 +47,7 @@ def test_the_experiment_is_still_the_one_that_was_run(published):
     campaign = Campaign.read(published / "campaign.json")
     assert published.name == bundle_name(campaign)
     points = read_experiment(spec_of(made), made.variant)
-    plans = select(points, made.variant, campaign.only, campaign.build).plans
+    plans = select_runs(points, made.variant, campaign.only, campaign.build).plans
     assert sorted((json.dumps(plan.point), plan.repeat) for plan in plans) == sorted(
         (json.dumps(run.point), run.repeat) for run in campaign.runs
     )

@@ -8,14 +8,14 @@ import json
 from pathlib import Path
 
 import pytest
-from nagi.campaign.build import current_build
-from nagi.campaign.campaign import has_radios, select
-from nagi.campaign.estimate import size_of
+from nagi.campaign.build import identify_build
+from nagi.campaign.estimate import estimate_size
+from nagi.campaign.selection import has_radios, select_runs
 from nagi.cli.main import make_app
 from nagi.cli.run import leave_out
 from nagi.doctor.examination import examine_radio
 from nagi.json_schemas import CONTRACTS
-from nagi.labs.physical import Survey
+from nagi.labs.host_pool import Survey
 from nagi.plan import radio
 from nagi.plan.schemes import Availability
 from nagi.terminal.site import jobs_for, radios_on_hosts
@@ -66,16 +66,16 @@ def machine(tmp_path, monkeypatch) -> Machine:
 
 
 def selection(points, found=MISSING, **options):
-    build = current_build(radios=has_radios(points))
-    return select(points, None, {}, build, lambda _: THERE, radios=lambda: found, **options)
+    build = identify_build(radios=has_radios(points))
+    return select_runs(points, None, {}, build, lambda _: THERE, radios=lambda: found, **options)
 
 
 def test_runs_over_radios_wait_for_gnu_radio(tmp_path):
     points = points_of(tmp_path)
     assert has_radios(points)
     chosen = selection(points)
-    assert chosen.available() == []
-    assert chosen.missing(chosen.plans[0]) == ["link wireless"]
+    assert chosen.list_available() == []
+    assert chosen.list_missing(chosen.plans[0]) == ["link wireless"]
     with pytest.raises(InputError) as refused:
         leave_out(chosen, skip_unavailable=False)
     (problem,) = refused.value.problems
@@ -86,7 +86,7 @@ def test_runs_over_radios_wait_for_gnu_radio(tmp_path):
     )
     with pytest.raises(InputError, match="link wireless is a radio"):
         leave_out(chosen, skip_unavailable=True)  # nothing would be left
-    assert selection(points, THERE).available() == selection(points, THERE).plans
+    assert selection(points, THERE).list_available() == selection(points, THERE).plans
 
 
 def test_who_has_no_radio_is_not_asked_for_one(tmp_path):
@@ -96,8 +96,8 @@ def test_who_has_no_radio_is_not_asked_for_one(tmp_path):
     def never() -> Availability:
         raise AssertionError("asked")
 
-    chosen = select(points, None, {}, current_build(), lambda _: THERE, radios=never)
-    assert len(chosen.available()) == len(chosen.plans) == 4
+    chosen = select_runs(points, None, {}, identify_build(), lambda _: THERE, radios=never)
+    assert len(chosen.list_available()) == len(chosen.plans) == 4
 
 
 def test_the_others_are_run_if_that_is_asked_for(tmp_path, capsys):
@@ -105,8 +105,8 @@ def test_the_others_are_run_if_that_is_asked_for(tmp_path, capsys):
     chosen = selection(points)
     without = leave_out(chosen, skip_unavailable=True)
     assert without == {"link wireless": "link wireless is a radio: there is no nagi-sdr"}
-    assert len(chosen.available()) == 4
-    assert not any(plan.radios() for plan in chosen.available())
+    assert len(chosen.list_available()) == 4
+    assert not any(plan.radios() for plan in chosen.list_available())
     assert "left out: " in capsys.readouterr().err
 
 
@@ -123,20 +123,20 @@ def test_plan_says_what_this_machine_lacks(tmp_path, machine):
 
 def test_what_radios_run_is_part_of_the_build(machine):
     blocks = machine.prefix / "lib" / "python3" / "dist-packages" / "gnuradio" / "nagi"
-    plain = current_build()
-    assert plain.nagi_sdr is None and current_build(radios=True) == plain
+    plain = identify_build()
+    assert plain.nagi_sdr is None and identify_build(radios=True) == plain
     blocks.mkdir(parents=True)
     machine.nagi_sdr([])
-    first = current_build(radios=True)
+    first = identify_build(radios=True)
     assert first.nagi_sdr is not None and first.id != plain.id
-    assert current_build() == plain
+    assert identify_build() == plain
     (blocks / "modem.py").write_text("SYMBOLS = 64\n")
-    second = current_build(radios=True)
+    second = identify_build(radios=True)
     assert second.id not in (first.id, plain.id)
     (blocks / "__pycache__").mkdir()
     (blocks / "__pycache__" / "modem.pyc").write_bytes(b"1")
-    assert current_build(radios=True) == second
-    assert current_build("physical", radios=True).nagi_sdr is None  # it is the hosts'
+    assert identify_build(radios=True) == second
+    assert identify_build("physical", radios=True).nagi_sdr is None  # it is the hosts'
 
 
 def line(stage, ok=True, detail="fine", cure=None):
@@ -228,9 +228,9 @@ def test_runs_over_radios_have_two_processors_each(tmp_path):
 
 def test_transmissions_take_disk(tmp_path):
     with_radio, without = plans_of(tmp_path)[0], plans_of(tmp_path, PLAIN)[0]
-    assert size_of(with_radio, Keep()).raw > size_of(without, Keep()).raw
+    assert estimate_size(with_radio, Keep()).raw > estimate_size(without, Keep()).raw
     arq = plans_of(tmp_path, changed(("queue: 20 packets", ARQ), text=PLAIN))[0]
-    assert size_of(arq, Keep()).kept > size_of(without, Keep()).kept
+    assert estimate_size(arq, Keep()).kept > estimate_size(without, Keep()).kept
 
 
 def test_real_hosts_need_nagi_sdr_at_their_emulator():

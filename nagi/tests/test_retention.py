@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept of a run: captures compressed or removed, and said; nothing lost by halves."""
+"""Retention: captures are compressed or removed, and an interruption loses nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(tmp_path):
 
 
 def check_manifest(run) -> Manifest:
-    """The manifest has every file that a run's metrics are computed from, as it is."""
+    """Return the manifest, and check that it lists all files that metrics are computed from."""
     manifest = Manifest.read(run / "manifest.json")
     for name, recorded in manifest.files.items():
         assert sha256_of(run / name) == recorded.sha256
@@ -81,7 +81,7 @@ def test_compressed_captures_can_be_removed_later(run):
     manifest = check_manifest(run)
     assert {manifest.fate(name) for name in CAPTURES} == {"removed"}
     assert manifest.removed[CAPTURES[0]].sha256 == sha256_of(RECORDED / CAPTURES[0])
-    retain(run, Keep())  # what is gone stays so
+    retain(run, Keep())  # removed files stay removed
     assert {check_manifest(run).fate(name) for name in CAPTURES} == {"removed"}
 
 
@@ -120,7 +120,7 @@ def test_a_run_without_metrics_keeps_everything(run):
 
 
 def test_what_is_kept_makes_no_other_run(tmp_path):
-    """So it can be changed without running anything again."""
+    """`keep` can be changed without repeating runs."""
     example = SCHEMAS / "example" / "experiment.yaml"
     other = tmp_path / "other.yaml"
     other.write_text(example.read_text().replace("captures: both", "captures: none"))

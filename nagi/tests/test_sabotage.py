@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from campaign_processes import bulk_ends, emulators, has_traffic
+from campaign_processes import find_bulk_ends, find_emulators, has_traffic
 from doubles import write_python_double
 from marks import needs_root
 from nagi_contracts.paths import executable
@@ -144,7 +144,7 @@ def test_a_processor_hog_is_caught(tmp_path):
 
 def test_a_stalled_emulator_is_caught(tmp_path):
     def stall(out: Path) -> None:
-        for process in emulators(out):
+        for process in find_emulators(out):
             with suppress(ProcessLookupError):  # if the run is over
                 os.kill(process, signal.SIGSTOP)
                 time.sleep(0.2)
@@ -159,7 +159,7 @@ def test_a_program_that_is_held_up_is_caught(tmp_path):
     """The sender's program: what is in its socket is soon sent, then nothing is outstanding."""
 
     def hold_up(out: Path) -> None:
-        clients = bulk_ends(out, "client")
+        clients = find_bulk_ends(out, "client")
         for process in clients:
             with suppress(ProcessLookupError):  # if the run is over
                 os.kill(process, signal.SIGSTOP)
@@ -177,7 +177,7 @@ def test_a_program_that_is_held_up_is_caught(tmp_path):
 @pytest.mark.slow
 def test_an_offload_switched_on_is_caught(tmp_path):
     def switch_on(out: Path) -> None:
-        for process in [*bulk_ends(out, "server"), *bulk_ends(out, "client")]:
+        for process in [*find_bulk_ends(out, "server"), *find_bulk_ends(out, "client")]:
             inside = ["nsenter", f"--net=/proc/{process}/ns/net"]
             for interface in ("wired", "radio"):
                 subprocess.run(
@@ -193,7 +193,7 @@ def test_an_offload_switched_on_is_caught(tmp_path):
 @pytest.mark.slow
 def test_a_link_changed_on_the_way_is_caught(tmp_path):
     def change(out: Path) -> None:
-        for process in emulators(out):
+        for process in find_emulators(out):
             control = f"/proc/{process}/cwd/nagi-link.sock"
             changes = '{"delay_ns": 2100000}'
             arguments = ["set", control, "radio", "forward", changes]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scratch directories: gone afterwards, and what a killed process left with the next."""
+"""Scratch directories: they are removed afterwards, or by the next process."""
 
 from __future__ import annotations
 
@@ -19,17 +19,21 @@ with scratch() as directory:
 
 
 def test_the_next_removes_what_a_killed_process_left_and_nothing_in_use(tmp_path):
-    own = {**os.environ, "TMPDIR": str(tmp_path)}
-    others = [
-        subprocess.Popen([sys.executable, "-c", HOLD], stdin=-1, stdout=-1, text=True, env=own)
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", HOLD], stdin=-1, stdout=-1, text=True, env=environment
+        )
         for _ in range(2)
     ]
-    left, used = (tmp_path / process.stdout.readline().strip() for process in others)
-    others[0].kill()
-    others[0].communicate()
-    assert (left / "file").exists()
-    with scratch(tmp_path) as mine:
-        assert sorted(tmp_path.iterdir()) == sorted([mine, used])
-    assert list(tmp_path.iterdir()) == [used]
-    others[1].communicate("")
+    abandoned, directory_in_use = (
+        tmp_path / process.stdout.readline().strip() for process in processes
+    )
+    processes[0].kill()
+    processes[0].communicate()
+    assert (abandoned / "file").exists()
+    with scratch(tmp_path) as directory:
+        assert sorted(tmp_path.iterdir()) == sorted([directory, directory_in_use])
+    assert list(tmp_path.iterdir()) == [directory_in_use]
+    processes[1].communicate("")
     assert not list(tmp_path.iterdir())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab that `nagi run` and `nagi plan` use, and what keeps a campaign in one lab."""
+"""The lab that `nagi run` and `nagi plan` choose, and that a campaign stays in its lab."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from nagi.campaign.campaign import CampaignDirectory
+from nagi.campaign.directory import CampaignDirectory
 from nagi.cli.main import main
 from nagi.terminal import selecting
 from nagi.terminal.selecting import LabChoice, choose_lab, require_same_lab
@@ -22,7 +22,7 @@ INVENTORY = Path("lab.yml")
 
 
 def able() -> None:
-    """Guests can be run."""
+    """Do nothing, as this machine can execute guests."""
 
 
 def not_able() -> None:
@@ -45,19 +45,21 @@ def test_where_it_cannot_be_used_root_gets_netns_and_is_told(capsys):
     choice = choose_lab(None, None, has_root=True, require_able=not_able)
     assert choice == LabChoice("netns", "no guests here; build them")
     selecting.say_lab_choice(choice)
-    said = capsys.readouterr().err
-    assert "the netns lab is used, as the virtual lab cannot be: no guests here; build them" in said
+    output = capsys.readouterr().err
+    assert (
+        "the netns lab is used, as the virtual lab cannot be: no guests here; build them" in output
+    )
     # Whoever asks for a lab gets that one.
     asked = choose_lab("virtual", None, has_root=True, require_able=not_able)
     assert asked == LabChoice("virtual")
 
 
 def test_where_it_cannot_be_used_others_get_both_cures():
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         choose_lab(None, None, has_root=False, require_able=not_able)
-    said = str(refused.value)
-    assert "the virtual lab cannot be used: no guests here; build them; or run the same" in said
-    assert "with sudo, for the netns lab" in said
+    output = str(error.value)
+    assert "the virtual lab cannot be used: no guests here; build them; or run the same" in output
+    assert "with sudo, for the netns lab" in output
 
 
 def test_without_a_guest_kernel_plans_are_for_netns(tmp_path, monkeypatch, capsys):
@@ -66,22 +68,22 @@ def test_without_a_guest_kernel_plans_are_for_netns(tmp_path, monkeypatch, capsy
     with pytest.raises(SystemExit) as left:
         main()
     assert left.value.code == 0
-    said = capsys.readouterr()
-    assert "planned for the netns lab" in said.err
-    assert "build it: `nagi setup virtual-lab`" in said.err
-    assert "8 of them possible in the netns lab" in said.out
+    output = capsys.readouterr()
+    assert "planned for the netns lab" in output.err
+    assert "build it: `nagi setup virtual-lab`" in output.err
+    assert "8 of them possible in the netns lab" in output.out
 
 
 def test_a_campaign_stays_in_its_lab(tmp_path):
     directory = CampaignDirectory(Path(shutil.copytree(CAMPAIGN, tmp_path / "out")))
     require_same_lab(directory, LabChoice("netns"))
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         require_same_lab(directory, LabChoice("virtual"))
-    said = str(refused.value)
-    assert "are of the netns lab, and this would be the virtual lab" in said
-    assert "continue with --lab netns, or give another directory with --out" in said
-    text = directory.campaign.read_text().replace('"netns"', '"physical"')
-    directory.campaign.write_text(text)
+    output = str(error.value)
+    assert "are of the netns lab, and this would be the virtual lab" in output
+    assert "continue with --lab netns, or give another directory with --out" in output
+    text = directory.campaign_file.read_text().replace('"netns"', '"physical"')
+    directory.campaign_file.write_text(text)
     with pytest.raises(InputError, match="continue with -i INVENTORY"):
         require_same_lab(directory, LabChoice("netns"))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from nagi.campaign.campaign import CampaignDirectory
+from nagi.campaign.directory import CampaignDirectory
 from nagi.cli.main import make_app
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import SCHEMAS
@@ -105,7 +105,7 @@ def test_an_interrupted_campaign(stopped):
 
 
 def test_a_campaign_that_is_running(stopped):
-    with CampaignDirectory(stopped).held():
+    with CampaignDirectory(stopped).lock():
         assert f"nagi is at work on it, process {os.getpid()}" in show(stopped)
     assert "at work" not in show(stopped)
 

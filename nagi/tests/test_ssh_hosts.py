@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that are only SSH addresses are what they are said to be, and real Ansible reaches them."""
+"""The hosts of ssh_hosts.py behave as documented, and real Ansible reaches them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ssh_hosts import CELLS, MANAGEMENT, SshHosts, require_ssh_hosts, ssh_hosts
 __all__ = ["ssh_hosts"]
 
 
-def ansible(hosts: SshHosts, *arguments: str, status: int = 0) -> str:
-    """Runs a module on all hosts, with nagi's own configuration (pipelining)."""
+def run_ansible(hosts: SshHosts, *arguments: str, status: int = 0) -> str:
+    """Run a module on all hosts, with nagi's configuration (pipelining), and return the output."""
     return hosts.run(
         *("-i", hosts.inventory, "--one-line", *arguments),
         program="ansible",
@@ -30,11 +30,11 @@ def ansible(hosts: SshHosts, *arguments: str, status: int = 0) -> str:
 
 
 def test_ansible_reaches_hosts_that_share_nothing(ssh_hosts):
-    said = ansible(ssh_hosts, "-m", "ping", "cells")
-    assert [said.count(f"{host} | SUCCESS") for host in ssh_hosts.hosts] == [1, 1, 1, 1]
+    output = run_ansible(ssh_hosts, "-m", "ping", "cells")
+    assert [output.count(f"{host} | SUCCESS") for host in ssh_hosts.hosts] == [1, 1, 1, 1]
 
-    # Files, names and processes are each host's own; the machine's are out of reach.
-    ansible(ssh_hosts, "-m", "copy", "-a", "content=mine dest=/var/lib/nagi/mark", "alice")
+    # Each host has its own files, name and processes, and none of the machine's.
+    run_ansible(ssh_hosts, "-m", "copy", "-a", "content=mine dest=/var/lib/nagi/mark", "alice")
     assert ssh_hosts.enter("alice", "cat", "/var/lib/nagi/mark") == "mine"
     for host in ("bob", "carol", "heron"):
         assert not ssh_hosts.enter(host, "ls", "/var/lib/nagi")
@@ -44,9 +44,9 @@ def test_ansible_reaches_hosts_that_share_nothing(ssh_hosts):
         assert not ssh_hosts.enter("bob", "ls", directory, status=None)
     assert str(os.getpid()) not in ssh_hosts.enter("bob", "ps", "-e", "-o", "pid=").split()
 
-    # Test interfaces are as they came from the factory.
-    shown = json.loads(ssh_hosts.enter("heron", "ip", "-json", "address"))
-    cards = {card["ifname"]: card for card in shown}
+    # Nobody has configured the test interfaces.
+    listing = json.loads(ssh_hosts.enter("heron", "ip", "-json", "address"))
+    cards = {card["ifname"]: card for card in listing}
     assert set(cards) == {"lo", "eno1", "enp2s0", "enp3s0", "enp4s0", "enp5s0"}
     for name, card in cards.items():
         if name.startswith("enp"):
@@ -60,27 +60,27 @@ def test_cables_join_the_cards_that_the_inventory_says(ssh_hosts):
         ssh_hosts.enter(host, "ip", "link", "set", card, "up")
     ping = ("ping", "-c", "1", "-W", "2", "10.0.0.2")
     assert "1 received" in ssh_hosts.enter("bob", *ping)
-    before = ssh_hosts.snapshot("bob")
+    before = ssh_hosts.read_snapshot("bob")
     ssh_hosts.unplug("bob", "radio")
-    assert ssh_hosts.snapshot("bob") != before
+    assert ssh_hosts.read_snapshot("bob") != before
     assert "1 received" not in ssh_hosts.enter("bob", *ping, status=None)
     ssh_hosts.plug("bob", "radio")
-    assert ssh_hosts.snapshot("bob") == before
+    assert ssh_hosts.read_snapshot("bob") == before
 
 
 def test_the_controller_is_an_ordinary_user(ssh_hosts):
-    shown = subprocess.run(
+    listing = subprocess.run(
         ssh_hosts.command("sh", "-c", "id -un; id -u; cd; pwd; ls /sys/class/net; cat /etc/shadow"),
         capture_output=True,
         text=True,
         check=False,
     )
     cards = ["alice", "bob", "bridge", "carol", "heron", "lo"]
-    assert shown.stdout.split() == ["experimenter", "20077", str(ssh_hosts.home), *cards]
-    assert "Permission denied" in shown.stderr
+    assert listing.stdout.split() == ["experimenter", "20077", str(ssh_hosts.home), *cards]
+    assert "Permission denied" in listing.stderr
     assert "cubic" in ssh_hosts.run("schemes")
     process = ssh_hosts.start("-m", "pause", "-a", "seconds=60", "localhost", program="ansible")
-    os.kill(ssh_hosts.pid_of(process), signal.SIGKILL)
+    os.kill(ssh_hosts.find_pid(process), signal.SIGKILL)
     process.communicate()
     assert process.returncode == -signal.SIGKILL
 
@@ -90,8 +90,8 @@ def test_hosts_that_are_not_in_order():
     cells = CELLS | {"bench2": {"S": "dan", "N": "eve", "D": "fay", "emulator": "grus"}}
     odd = {"without_root": ["alice"], "wrong_key": ["bob"], "down": ["carol"]}
     with SshHosts(cells=cells, **odd) as hosts:
-        said = ansible(hosts, "-m", "command", "-a", "id -un", "cells", status=4)
-        answers = dict(line.split(" | ", 1) for line in said.splitlines() if " | " in line)
+        output = run_ansible(hosts, "-m", "command", "-a", "id -un", "cells", status=4)
+        answers = dict(line.split(" | ", 1) for line in output.splitlines() if " | " in line)
         assert answers["alice"].endswith("(stdout) visitor")
         assert "Permission denied (publickey)" in answers["bob"]
         assert "UNREACHABLE" in answers["carol"]
@@ -100,11 +100,11 @@ def test_hosts_that_are_not_in_order():
 
         hosts.plug("carol", MANAGEMENT)
         hosts.stop_sshd("heron")
-        said = ansible(hosts, "-m", "ping", "carol:heron", status=4)
-        assert "carol | SUCCESS" in said and "heron | UNREACHABLE" in said
+        output = run_ansible(hosts, "-m", "ping", "carol:heron", status=4)
+        assert "carol | SUCCESS" in output and "heron | UNREACHABLE" in output
         assert hosts.processes("heron") == {}
         hosts.start_sshd("heron")
-        ansible(hosts, "-m", "ping", "heron")
+        run_ansible(hosts, "-m", "ping", "heron")
         assert any("sshd: root" in command for command in hosts.processes("heron").values())
 
 
@@ -113,10 +113,10 @@ def test_nothing_of_them_outlives_the_test():
     require_ssh_hosts()
     before = {entry.name for entry in Path("/sys/class/net").iterdir()}
     with SshHosts() as hosts:
-        ansible(hosts, "-m", "ping", "cells")
+        run_ansible(hosts, "-m", "ping", "cells")
         directory = hosts.home.parent
-        there = [pid for host in hosts.hosts for pid in hosts.processes(host)]
-        assert there and directory.exists()
+        pids = [pid for host in hosts.hosts for pid in hosts.processes(host)]
+        assert pids and directory.exists()
     assert not directory.exists()
-    assert not [pid for pid in there if Path(f"/proc/{pid}").exists()]
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
     assert {entry.name for entry in Path("/sys/class/net").iterdir()} == before

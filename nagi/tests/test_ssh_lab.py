@@ -50,7 +50,7 @@ def spec_for(hosts: SshHosts, text: str = SPEC):
 
 
 def snapshots(hosts: SshHosts) -> dict:
-    return {name: hosts.snapshot(name) for name in hosts.hosts}
+    return {name: hosts.read_snapshot(name) for name in hosts.hosts}
 
 
 def start(hosts: SshHosts, out, *arguments):
@@ -95,7 +95,7 @@ def test_cells_share_a_campaign_and_are_as_before_when_it_is_over():
         said = run(hosts, out)
         assert "setting up the physical lab for 2 runs side by side" in said
         assert "4 runs: 4 valid" in said
-        assert "s a run for orchestration" in said
+        assert "s per run for orchestration" in said
         manifests = [Manifest.read(path) for path in out.glob("runs/*/manifest.json")]
         assert {manifest.lab for manifest in manifests} == {"physical"}
         assert {manifest.cell for manifest in manifests} == {"bench1", "bench2"}
@@ -175,7 +175,7 @@ def test_a_host_s_switch_is_reached_by_p4runtime(brought):
     require_ssh_hosts()
     numbers = {"wired": 17, "radio": 400}
     with SshHosts() as hosts:
-        inventory = hosts.as_inventory()
+        inventory = hosts.make_inventory()
         bob = inventory["all"]["children"]["cells"]["children"]["bench1"]["hosts"]["bob"]
         access = {"address": "127.0.0.1:9559", "ports": numbers, "modules": str(brought)}
         bob["nagi_p4runtime"] = access
@@ -220,7 +220,7 @@ def test_whatever_ends_the_controller_no_run_is_lost_and_the_same_command_goes_o
     # Interrupted, it lets the hosts go.
     process = start(ssh_hosts, out)
     wait_for(lambda: ssh_hosts.enter("carol", "pgrep", "nagi-traffic", status=None), process)
-    os.kill(ssh_hosts.pid_of(process), signal.SIGINT)
+    os.kill(ssh_hosts.find_pid(process), signal.SIGINT)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 130, said
     assert "the same command continues" in said
@@ -230,7 +230,7 @@ def test_whatever_ends_the_controller_no_run_is_lost_and_the_same_command_goes_o
     process = start(ssh_hosts, out)
     records = "/var/lib/nagi/*/runs/*/node.json"
     wait_for(lambda: ssh_hosts.enter("heron", "sh", "-c", f"ls {records}", status=None), process)
-    os.kill(ssh_hosts.pid_of(process), signal.SIGKILL)
+    os.kill(ssh_hosts.find_pid(process), signal.SIGKILL)
     process.communicate(timeout=30)
     assert process.returncode == -signal.SIGKILL
     held = holder(ssh_hosts, "alice")
@@ -286,7 +286,7 @@ def test_hosts_that_cannot_do_it_are_refused_by_name_before_anything_is_run():
 
 @pytest.mark.slow
 def test_what_only_a_look_at_hosts_can_show_is_refused_by_name(ssh_hosts):
-    inventory = ssh_hosts.as_inventory()
+    inventory = ssh_hosts.make_inventory()
     cell = inventory["all"]["children"]["cells"]["children"]["bench1"]["hosts"]
     cell["alice"]["nagi_links"] = {"wired": "enp9s0"}
     cell["bob"]["nagi_links"]["radio"] = "eno1"
@@ -319,7 +319,7 @@ def test_doctor_finds_hosts_fit_and_cables_swapped(ssh_hosts):
     assert "4 runs, 4 of them possible in the physical lab; about " in " ".join(said.split())
     leaves_nothing(ssh_hosts, before)
 
-    inventory = ssh_hosts.as_inventory()
+    inventory = ssh_hosts.make_inventory()
     emulator = inventory["all"]["children"]["cells"]["children"]["bench1"]["hosts"]["heron"]
     links = emulator["nagi_links"]
     links["wired"]["N"], links["radio"]["N"] = links["radio"]["N"], links["wired"]["N"]

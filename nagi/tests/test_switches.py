@@ -8,8 +8,8 @@ import hashlib
 
 import numpy as np
 import pytest
-from nagi.campaign.build import current_build
-from nagi.campaign.campaign import select
+from nagi.campaign.build import identify_build
+from nagi.campaign.selection import select_runs
 from nagi.labs.shape import Shape
 from nagi.plan.planner import plan_runs
 from nagi.plan.shaping import EDGE
@@ -64,7 +64,7 @@ def test_the_plan_says_which_part_is_whose(tmp_path):
     assert switch.sha256 == hashlib.sha256(EDGE.read_bytes()).hexdigest()
     assert plan.node("N").sysctls == {"net.ipv4.ip_forward": "0"}
     assert {route.link for route in plan.node("N").routes} == {"wired", "radio"}
-    assert Shape.of(plan).switches == ("N",)
+    assert Shape.from_plan(plan).switches == ("N",)
 
 
 def test_whoever_imposes_it_a_direction_is_the_same(tmp_path):
@@ -156,14 +156,14 @@ def test_what_is_to_run_is_checked_before_anything_does(tmp_path, monkeypatch):
         chosen_switch("tofino", points)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError, match=r"--switch bmv2: there is no simple_switch; install"):
-        current_build(switch="bmv2")
-    assert current_build("physical", "bmv2").simple_switch is None  # it is the hosts'
+        identify_build(switch="bmv2")
+    assert identify_build("physical", "bmv2").simple_switch is None  # it is the hosts'
 
 
 def test_added_repeats_run_the_same_switch(tmp_path):
     points = points_of(tmp_path, SWITCHED)
-    build = current_build()
-    chosen = select(points, None, {}, build, switch="bmv2")
+    build = identify_build()
+    chosen = select_runs(points, None, {}, build, switch="bmv2")
     assert chosen.switch == "bmv2"
     assert {plan.switch_target for plan in chosen.plans} == {"bmv2"}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from forked import nagi
 from marks import in_virtual_time
-from nagi.campaign.collection import CONSOLE
+from nagi.labs.guest import CONSOLE
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.records import Verdict
 from specs import two_links

@@ -19,10 +19,11 @@ import pandas as pd
 import pytest
 from marks import in_virtual_time, needs_root
 from nagi.campaign import pace
-from nagi.campaign.campaign import CampaignDirectory, Observer, Runner
+from nagi.campaign.directory import CampaignDirectory
+from nagi.campaign.runner import Observer, Runner
 from nagi.labs import guest
 from nagi.labs.guest import Guest
-from nagi.labs.virtual import Limit, VirtualLabs, unpacked_agent
+from nagi.labs.virtual import GuestTimeLimit, VirtualLabs, unpack_agent
 from nagi.plan.schemes import schemes
 from nagi.terminal.selecting import Wanted
 from nagi.terminal.site import virtual_site
@@ -127,7 +128,7 @@ def no_guest_left() -> Iterator[None]:
 def busy() -> Iterator[None]:
     """Both of two processors at work on something else, and more on larger machines."""
     spin = [sys.executable, "-c", "while True: pass"]
-    hogs = [subprocess.Popen(spin) for _ in guest.processors()]
+    hogs = [subprocess.Popen(spin) for _ in guest.list_processors()]
     yield
     for hog in hogs:
         hog.kill()
@@ -216,7 +217,7 @@ matrix: {{scheme: [newreno]}}
 def test_guests_have_the_agent_compiled_whatever_the_environment_says(name, tmp_path, monkeypatch):
     """What Python does in a guest before a run must not depend on it: it draws random numbers."""
     monkeypatch.setenv(name, str(tmp_path / "elsewhere"))
-    agent = unpacked_agent(tmp_path)
+    agent = unpack_agent(tmp_path)
     sources = list(agent.rglob("*.py"))
     assert sources
     for source in sources:
@@ -259,7 +260,7 @@ ip -o link | grep -v ': lo:' && echo NETWORK
 touch /mnt/nagi/own/mine
 exec /usr/bin/python3 -IS -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321fedc)'
 """
-    ended = Guest(own, {}, script, 1, guest.processors()[0]).run(60, lambda: False)
+    ended = Guest(own, {}, script, 1, guest.list_processors()[0]).run(60, lambda: False)
     assert ended.in_time
     said = (own / guest.CONSOLE).read_text()
     assert "WROTE" not in said and "REMOVED" not in said and "NETWORK" not in said, said
@@ -276,9 +277,9 @@ def test_what_a_guest_took_of_the_processors_is_ones_own(tmp_path):
 /usr/bin/python3 -IS -c 'sum(range(5 * 10**7))'
 exec /usr/bin/python3 -IS -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321fedc)'
 """
-    *_, before = pace._processor_seconds()
-    assert Guest(own, {}, script, 1, guest.processors()[0]).run(60, lambda: False).in_time
-    *_, after = pace._processor_seconds()
+    *_, before = pace._read_processor_seconds()
+    assert Guest(own, {}, script, 1, guest.list_processors()[0]).run(60, lambda: False).in_time
+    *_, after = pace._read_processor_seconds()
     assert after - before > 0.3
 
 
@@ -286,7 +287,7 @@ def test_a_guest_that_hangs_is_ended_and_says_its_last_lines(tmp_path):
     own = tmp_path / "own"
     own.mkdir()
     script = "echo so far so good\nwhile :; do :; done"
-    ended = Guest(own, {}, script, 1, guest.processors()[0]).run(2, lambda: False)
+    ended = Guest(own, {}, script, 1, guest.list_processors()[0]).run(2, lambda: False)
     assert not ended.in_time
     assert ended.console.endswith("so far so good")
 
@@ -300,8 +301,8 @@ def test_a_run_whose_guest_hangs_has_failed(tmp_path):
     spec.write_text(hanging)
     directory = CampaignDirectory(tmp_path / "out")
     selection = Wanted.read(spec, False, None, None, "nagi").select(virtual_site(lambda: False))
-    limit = Limit(at_least_s=12, per_virtual_s=0)
-    with directory.held():
+    limit = GuestTimeLimit(minimum_s=12, per_virtual_second_s=0)
+    with directory.lock():
         verdicts = Runner(
             selection,
             directory,
@@ -461,7 +462,7 @@ def test_what_is_missing_is_named_with_its_cure(hidden, complaint, tmp_path, mon
     if hidden != "bwrap":
         (tools / "taskset").symlink_to(shutil.which("taskset", path="/usr/bin:/bin") or "taskset")
     with pytest.raises(InputError) as refused:
-        guest.require_able(0 if hidden == "memory" else None)
+        guest.require_guest_support(0 if hidden == "memory" else None)
     assert complaint in str(refused.value)
 
 
@@ -496,7 +497,7 @@ def test_a_guest_has_room_for_many_links(tmp_path):
 def test_what_does_not_fit_is_refused_before_anything_runs():
     """64 nodes take 600 MB and 30 MB for each beyond 11: 29 MB were measured in a star of 100."""
     with pytest.raises(InputError, match=r"takes 2190 MB of memory, and 700 are free; end other"):
-        guest.require_memory(guest.needed_mib(64), 700)
+        guest.require_memory(guest.estimate_memory_mib(64), 700)
     with pytest.raises(InputError, match="or plan 14 nodes or fewer"):
-        guest.require_memory(guest.needed_mib(64), 700)
-    guest.require_memory(guest.needed_mib(64), 2190)
+        guest.require_memory(guest.estimate_memory_mib(64), 700)
+    guest.require_memory(guest.estimate_memory_mib(64), 2190)

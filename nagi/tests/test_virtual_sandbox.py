@@ -105,7 +105,7 @@ insmod {guest.INSIDE}/attack/nagi_attack.ko
 exec /usr/bin/python3 -IS -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321fedc)'
 """
     shown = {guest.INSIDE / "attack": built}
-    assert Guest(own, shown, script, 1, guest.processors()[0]).run(60, lambda: False).in_time
+    assert Guest(own, shown, script, 1, guest.list_processors()[0]).run(60, lambda: False).in_time
     said = (own / guest.CONSOLE).read_text(errors="replace")
     tried = [line.partition("tried ")[2] for line in said.splitlines() if "tried " in line]
     assert tried, said
@@ -216,7 +216,7 @@ mount -t proc proc /proc
 grep -v : /etc/passwd; cut -d: -f1,3 /etc/passwd
 exec /usr/bin/python3 -IS -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321fedc)'
 """
-    assert Guest(own, {}, script, 1, guest.processors()[0]).run(60, lambda: False).in_time
+    assert Guest(own, {}, script, 1, guest.list_processors()[0]).run(60, lambda: False).in_time
     said = (own / guest.CONSOLE).read_text()
     listed = {
         directory: set(names.split())

@@ -9,7 +9,7 @@ import json
 import pandas as pd
 import pytest
 from marks import in_virtual_time
-from nagi.labs.guest import OWN, Guest, processors
+from nagi.labs.guest import OWN, Guest, list_processors
 from nagi.plan.radio import nagi_sdr
 from nagi_contracts.links import Links
 from nagi_contracts.paths import ROOT
@@ -75,7 +75,7 @@ sync
 """
     # A guest sees nothing of the checkout.
     shown = {path: path for path in (QA.parent, PREFIX)}
-    ended = Guest(tmp_path, shown, script, 1, processors()[0]).run(600, lambda: False)
+    ended = Guest(tmp_path, shown, script, 1, list_processors()[0]).run(600, lambda: False)
     said = (tmp_path / "said").read_text()
     assert ended.in_time, f"{said}\n{ended.console}"
     assert (tmp_path / "status").read_text() == "0\n", said

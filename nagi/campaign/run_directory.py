@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The directory of one run: the names of its files, its verdict, and its earlier attempts."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from nagi_contracts.errors import InputError
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import Verdict
+
+PLAN, MANIFEST, VERDICT = "plan.json", "manifest.json", "verdict.json"
+LINKS, FLOWS, TCP_INFO = "links.json", "flows.json", "tcp_info.parquet"
+APPLICATIONS = "applications.json"
+DROPS = "drops.pcapng"
+SWITCHES, QUEUE_SAMPLES = "switches.json", "queue_samples.parquet"
+
+
+def count_invalid_attempts(runs: Path, run_id: str) -> int:
+    """Return how many earlier attempts of a run were invalid."""
+    return len(list(runs.glob(f"{run_id}.invalid-*")))
+
+
+def replace_run(new: Path, old: Path) -> None:
+    """Replace the run directory `old` by `new`.
+
+    An invalid run is renamed to RUN_ID.invalid-NUMBER, a failed one is removed.
+    """
+    verdict = read_verdict(old.parent, old.name)
+    if verdict is not None and verdict.status == "invalid":
+        old.rename(
+            old.with_name(f"{old.name}.invalid-{count_invalid_attempts(old.parent, old.name) + 1}")
+        )
+    shutil.rmtree(old, ignore_errors=True)
+    new.rename(old)
+
+
+def needs_run(verdict: Verdict | None) -> bool:
+    """Return whether a run with this verdict (None: it has none) is to be executed, or repeated."""
+    return verdict is None or verdict.status == "failed"
+
+
+def read_verdict(runs: Path, run_id: str) -> Verdict | None:
+    """Return the verdict on a run, or None if the run has no verdict that can be read."""
+    try:
+        return Verdict.read(runs / run_id / VERDICT)
+    except InputError:
+        return None
+
+
+def make_partial(runs: Path, plan: RunPlan) -> Path:
+    """Make a run directory with the plan. `replace_run()` moves it to its final name."""
+    partial = runs / f"{plan.run_id}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    plan.write(partial / PLAN)
+    return partial

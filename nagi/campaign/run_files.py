@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the files of a run directory from the records that agents left.
+
+Functions return "damage": messages about records that are incomplete or damaged.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import pandas as pd
+from nagi_contracts.applications import ApplicationEnds, Applications
+from nagi_contracts.errors import InputError
+from nagi_contracts.plan import OwnPipelinePlan, RunPlan
+from nagi_contracts.records import FlowRecord, NodeRecord, TcpInfoSample
+from nagi_contracts.switches import Switches, controller_log, digests_file, program_file
+
+from nagi.campaign.retention import FRAMES, TRANSMISSIONS
+from nagi.campaign.run_directory import APPLICATIONS, QUEUE_SAMPLES, SWITCHES
+from nagi.records.scheme_events import SCHEME_EVENTS, read_events
+from nagi.records.switch_records import CONTROLLER as SWITCH_CONTROLLER
+from nagi.records.switch_records import DIGESTS as SWITCH_DIGESTS
+from nagi.records.switch_records import read_account, read_samples
+from nagi.records.transmissions import Transmissions, frames_table, read_transmissions
+from nagi.records.transmissions import to_table as transmissions_table
+
+_SAMPLES = "tcp_info.jsonl"
+_TRANSMISSIONS = "transmissions.bin"
+
+
+def collect_file(source: Path, target: Path, name: str, as_: str = "") -> None:
+    """Copy a recorded file to the run directory, if it exists; `as_` is its new name.
+
+    The copy is a hard link where the file system has them. The record remains until the run
+    directory is complete.
+    """
+    if (source / name).exists():
+        try:
+            (target / (as_ or name)).hardlink_to(source / name)
+        except OSError:
+            shutil.copyfile(source / name, target / (as_ or name))
+
+
+def collect_samples(
+    plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return the TCP_INFO samples of all senders, by flow and time, and the damage."""
+    samples, damage = [], []
+    for node, source in sources.items():
+        # A flow of the user's command may have no samples: it may be UDP, or silent.
+        bulk_flows = {flow.name for flow in plan.flows if flow.traffic == "bulk"}
+        sampled_flows = bulk_flows & {record.flow for record in nodes[node].flows}
+        lines = []
+        with suppress(FileNotFoundError):
+            lines = (source / _SAMPLES).read_bytes().splitlines()
+        try:
+            node_samples = [json.loads(line) for line in lines]
+        except ValueError:
+            damage.append(f"{node}: {_SAMPLES}: it is damaged; run it again")
+            continue
+        samples += node_samples
+        missing = sampled_flows - {sample["flow"] for sample in node_samples}
+        if missing:
+            damage.append(f"{node}: {_SAMPLES}: nothing of flow {', '.join(sorted(missing))}")
+    table = pd.DataFrame(samples, columns=list(TcpInfoSample.model_fields))
+    return table.sort_values(["flow", "t_s"]), damage
+
+
+def collect_events(
+    plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path], target: Path
+) -> list[str]:
+    """Write the events that schemes reported, if schemes have events. Return the damage."""
+    objects = [scheme_object for flow in plan.flows for scheme_object in flow.objects().values()]
+    if not any(scheme_object.events for scheme_object in objects):
+        return []
+    tables, damage = [], []
+    for node, source in sources.items():
+        if nodes[node].status == "failed":
+            continue
+        try:
+            tables.append(read_events(plan, node, source, nodes[node].began_realtime_s))
+        except InputError as error:
+            damage.append(str(error))
+    if tables:
+        events = pd.concat(tables).sort_values(["flow", "t_s"], kind="stable")
+        events.to_parquet(target / SCHEME_EVENTS, index=False, compression="zstd")
+    return damage
+
+
+def collect_applications(
+    plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path], target: Path
+) -> list[str]:
+    """Write the results of both ends of applications, if there are any. Return the damage."""
+    ends, damage = [], []
+    for flow in plan.flows:
+        if flow.application is None:
+            continue
+        client = flow.receiver if flow.listener == flow.sender else flow.sender
+        nodes_of = {"client": client, "server": flow.listener}
+        if any(nodes[node].status == "failed" for node in nodes_of.values()):
+            continue  # the failed node has reported the reason
+        pattern = f"application-{{}}.{flow.name}.json"
+        try:
+            results = {
+                role: json.loads((sources[node] / pattern.format(role)).read_bytes())
+                for role, node in nodes_of.items()
+            }
+            ends.append(ApplicationEnds.model_validate({"flow": flow.name, **results}))
+        except (OSError, ValueError):  # pydantic's errors are ValueErrors
+            files = " or ".join(
+                f"{node}: {pattern.format(role)}" for role, node in nodes_of.items()
+            )
+            damage.append(f"{files}: it is missing or damaged; run it again")
+    if ends:
+        Applications(flows=ends).write(target / APPLICATIONS)
+    return damage
+
+
+def collect_logs(sources: dict[str, Path], target: Path) -> None:
+    """Copy the logs of all nodes to the directory `target`."""
+    for node, source in sources.items():
+        for log in source.glob("*.log"):
+            target.mkdir(exist_ok=True)
+            shutil.copyfile(log, target / f"{node}.{log.name}")
+
+
+def merge_flow_records(nodes: Iterable[NodeRecord]) -> list[FlowRecord]:
+    """Return the record of each flow from its sender, with the exit of its client.
+
+    The client may be at the receiver.
+    """
+    nodes = list(nodes)
+    exits = {client_exit.flow: client_exit for node in nodes for client_exit in node.ended}
+    records = []
+    for record in (record for node in nodes for record in node.flows):
+        client_exit = exits.get(record.flow)
+        if client_exit is not None:
+            update = {"ended_s": client_exit.ended_s, "status": client_exit.status}
+            record = record.model_copy(update=update)
+        records.append(record)
+    return records
+
+
+def collect_switches(
+    plan: RunPlan, sources: dict[str, Path], began_s: float, target: Path
+) -> Switches | None:
+    """Write the accounts of switches and the samples of their queues, and return the accounts.
+
+    Return None if there are no switches. Raises InputError if a record is damaged.
+    """
+    if not plan.switches():
+        return None
+    accounts, samples = [], []
+    for node in plan.switches():
+        accounts.append(read_account(plan, node, sources[node.name]))
+        is_own = node.switch is not None and node.switch.own is not None
+        if not is_own and plan.switch_target != "p4runtime":  # P4Runtime cannot read queues
+            samples.append(read_samples(plan, node, sources[node.name], began_s))
+    switches = Switches(switches=accounts)
+    switches.write(target / SWITCHES)
+    if samples:
+        table = pd.concat(samples).sort_values("t_s", kind="stable")
+        table.to_parquet(target / QUEUE_SAMPLES, index=False, compression="zstd")
+    return switches
+
+
+def collect_own_program(node: str, own: OwnPipelinePlan, source: Path, target: Path) -> None:
+    """Write the program of the user's that a switch ran, its digests and its controller's log."""
+    (target / program_file(node)).write_text(own.program, encoding="utf-8")
+    collect_file(source, target, SWITCH_DIGESTS, digests_file(node))
+    collect_file(source, target, SWITCH_CONTROLLER, controller_log(node))
+
+
+def collect_transmissions(plan: RunPlan, source: Path, target: Path) -> Transmissions | None:
+    """Write the outcomes of transmissions, and return them; None if the emulator records none.
+
+    Raises InputError if a record is damaged.
+    """
+    if not plan.records_transmissions() and not plan.media:
+        return None
+    transmissions = read_transmissions(source / _TRANSMISSIONS, plan)
+    if plan.records_transmissions():
+        table = transmissions_table(transmissions, plan)
+        table.to_parquet(target / TRANSMISSIONS, index=False, compression="zstd")
+    if plan.media:
+        table = frames_table(transmissions, plan)
+        table.to_parquet(target / FRAMES, index=False, compression="zstd")
+    return transmissions

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Selects the runs of a campaign, and the runs among them that this machine can execute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from nagi_contracts.errors import choices, excerpt, refuse
+from nagi_contracts.memo import Memo
+from nagi_contracts.plan import RunPlan, SwitchTarget
+from nagi_contracts.records import Build
+
+from nagi.plan import fpga, radio, schemes
+from nagi.plan.planner import plan_runs
+from nagi.spec.experiment import Experiment
+from nagi.spec.points import Point
+
+REPEAT = "repeat"  # a pseudo-axis: `--only repeat=1,2` selects repeats
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The plans of a campaign, and what this machine lacks to execute some of them."""
+
+    variant: str | None
+    points: list[Point]
+    plans: list[RunPlan]
+    unavailable: dict[str, schemes.Availability]  # scheme -> why it is unavailable
+    build: Build
+    switch: SwitchTarget = "nagi"
+    no_radios: schemes.Availability | None = None  # None if radios are available
+    no_fpgas: schemes.Availability | None = None  # None if the simulation is available
+    only: dict[str, list[str]] = field(default_factory=dict)  # axis or REPEAT -> selected values
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment of the first point, for settings that all points share."""
+        return self.points[0].experiment
+
+    def list_available(self) -> list[RunPlan]:
+        """Return the plans for which this machine lacks nothing."""
+        return [plan for plan in self.plans if not self.list_missing(plan)]
+
+    def group_by_point(self) -> list[list[RunPlan]]:
+        """Return the plans of each point."""
+        plans_by_values: dict[tuple[str, ...], list[RunPlan]] = {
+            tuple(point.values.values()): [] for point in self.points
+        }
+        for plan in self.plans:
+            plans_by_values[tuple(plan.point.values())].append(plan)
+        return list(plans_by_values.values())
+
+    def list_missing(self, plan: RunPlan) -> list[str]:
+        """Return the schemes, and the links (as `link NAME`), that a run needs and cannot have."""
+        links = radio.names([plan]) if self.no_radios is not None else []
+        links += fpga.names([plan]) if self.no_fpgas is not None else []
+        schemes_ = [flow.scheme for flow in plan.flows if flow.scheme in self.unavailable]
+        return [*schemes_, *(f"link {name}" for name in links)]
+
+    def list_missing_radios(self) -> list[str]:
+        """Return the links that are radios in any run and cannot be."""
+        return radio.names(self.plans) if self.no_radios is not None else []
+
+    def list_missing_fpgas(self) -> list[str]:
+        """Return the links whose FPGA is to be simulated in any run and cannot be."""
+        return fpga.names(self.plans) if self.no_fpgas is not None else []
+
+
+def select_runs(
+    points: list[Point],
+    variant: str | None,
+    only: dict[str, list[str]],
+    build: Build,
+    available: Callable[[schemes.Scheme], schemes.Availability] = schemes.availability,
+    switch: SwitchTarget = "nagi",
+    radios: Callable[[], schemes.Availability] = radio.availability,
+    fpgas: Callable[[], schemes.Availability] = fpga.availability,
+) -> Selection:
+    """Plan the runs of the points and repeats that `only` selects.
+
+    Args:
+        points: all points of the experiment
+        variant: the variant of the experiment, or None
+        only: axis -> selected values; REPEAT -> selected repeats, counted from 1
+        build: the build that executes the runs
+        available: returns whether a scheme can be used
+        switch: what executes the pipeline of switches
+        radios: returns whether links can be radios; called if a link is one
+        fpgas: returns whether FPGAs can be simulated; called if one is
+
+    Raises:
+        InputError: `only` has an unknown axis or value, or selects no run
+    """
+    is_axis = any(REPEAT in point.values for point in points)
+    repeats = [] if is_axis else only.get(REPEAT, [])
+    only_axes = {axis: values for axis, values in only.items() if axis != REPEAT or is_axis}
+    for axis, values in only_axes.items():
+        values_of_axis = sorted({point.values[axis] for point in points if axis in point.values})
+        if not values_of_axis:
+            problem = f"--only {excerpt(axis)}=...: there is no such axis"
+            raise refuse(problem, choices(axis, [*points[0].values, REPEAT], "axes"))
+        _require_known(axis, values, values_of_axis)
+    selected = [
+        point
+        for point in points
+        if all(point.values[axis] in values for axis, values in only_axes.items())
+    ]
+    if not selected:
+        raise refuse("--only leaves no runs", "give fewer values, or others")
+    memo = Memo()
+    plans = [
+        plan.with_ids(build.id, memo)
+        for point in selected
+        for plan in plan_runs(point, variant, switch=switch, memo=memo)
+    ]
+    if repeats:
+        if selected[0].experiment.until is not None:
+            problem = f"--only {REPEAT}=...: the experiment's `until` decides how many there are"
+            raise refuse(problem, "choose points, or remove `until`")
+        _require_known(REPEAT, repeats, sorted({_format_repeat(plan) for plan in plans}, key=int))
+        plans = [plan for plan in plans if _format_repeat(plan) in repeats]
+    availabilities = {
+        name: available(scheme) for name, scheme in sorted(find_schemes(selected).items())
+    }
+    unavailable = {
+        name: availability
+        for name, availability in availabilities.items()
+        if not availability.available
+    }
+    radio_availability = radios() if radio.names(plans) else None
+    no_radios = (
+        None if radio_availability is None or radio_availability.available else radio_availability
+    )
+    fpga_availability = fpgas() if fpga.names(plans) else None
+    no_fpgas = (
+        None if fpga_availability is None or fpga_availability.available else fpga_availability
+    )
+    return Selection(
+        variant, selected, plans, unavailable, build, switch, no_radios, no_fpgas, only
+    )
+
+
+def _require_known(axis: str, values: list[str], valid: list[str]) -> None:
+    """Raise InputError if a value of `--only` is not among the valid ones."""
+    for value in values:
+        if value not in valid:
+            problem = f"--only {axis}={excerpt(value)}: there is no such value"
+            raise refuse(problem, choices(value, valid, "values"))
+
+
+def _format_repeat(plan: RunPlan) -> str:
+    """Return the number of a run's repeat, counted from 1."""
+    return str(plan.repeat + 1)
+
+
+def has_switches(points: list[Point]) -> bool:
+    """Return whether a node of any point is a switch."""
+    return any(point.experiment.nodes_of("switch") for point in points)
+
+
+def has_radios(points: list[Point]) -> bool:
+    """Return whether a link of any point is a radio."""
+    links = [link for point in points for link in point.experiment.links.values()]
+    return any(link.emulator == "sdr" for link in links)
+
+
+def has_simulated_fpgas(points: list[Point]) -> bool:
+    """Return whether any point has an FPGA that is simulated."""
+    links = [link for point in points for link in point.experiment.links.values()]
+    return any(link.simulates_fpga for link in links)
+
+
+def find_schemes(points: list[Point]) -> dict[str, schemes.Scheme]:
+    """Return the schemes that flows of `points` use, by name. Unknown schemes are left out."""
+    schemes_by_name = {
+        flow.scheme: schemes.find(flow.scheme, point.document.beside)
+        for point in points
+        for flow in point.experiment.flows.values()
+        if not flow.is_absent
+    }
+    return {name: scheme for name, scheme in schemes_by_name.items() if scheme is not None}

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Discovers the workers of a cluster and decides which of them are used.
+
+A worker is used if its installation equals that of this machine (installation.py) and, for runs,
+if a guest works there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from nagi_contracts import __version__
+from nagi_contracts.errors import refuse
+from nagi_contracts.plan import RunPlan
+
+from nagi.cluster import tasks
+from nagi.cluster.content import Sums, hash_files, hash_sums, pack
+from nagi.cluster.installation import Installation, Requirements, list_differences
+from nagi.cluster.scheduler_client import SchedulerClient
+from nagi.cluster.worker import AnyFuture, Worker, WorkerState
+
+REPAIR = "repair that, then start it again"
+_ANSWER_TIMEOUT_S = 30
+_SAME_BUILD = (
+    f"install there what is here: nagi {__version__} of the same build (of a checkout the same "
+    "commit, built by `make setup`), then start that worker again"
+)
+
+
+@dataclass(frozen=True)
+class GuestFiles:
+    """Files that guests need on workers.
+
+    `sets` are sets of files, which workers keep by content; the first has the kernel, nagi's
+    modules and the preloaded library. `plan` is the run that each worker tries in a guest.
+    """
+
+    sets: list[list[Path]]
+    plan: RunPlan
+
+    @cached_property
+    def sums(self) -> list[Sums]:
+        """The checksums of each set."""
+        return [hash_files(files) for files in self.sets]
+
+
+class WorkerRegistry:
+    """The workers of a cluster. `notify` is called with a message about each excluded worker."""
+
+    def __init__(
+        self, client: SchedulerClient, installation: Installation, notify: Callable[[str], None]
+    ) -> None:
+        self._client = client
+        self._notify = notify
+        self._workers: dict[str, Worker] = {}
+        self._requirements = Requirements()
+        self._installation = installation
+        self._guests: GuestFiles | None = None
+        self._published: set[str] = set()
+
+    def set_requirements(self, requirements: Requirements, guests: GuestFiles | None) -> None:
+        """Set what workers have to fulfil. Raises InputError if this machine does not fulfil it."""
+        self._requirements, self._guests = requirements, guests
+        self._installation = Installation.from_this_machine(requirements)
+
+    def list_all(self) -> list[Worker]:
+        return list(self._workers.values())
+
+    def list_new(self) -> list[Worker]:
+        return [worker for worker in self._workers.values() if worker.is_new]
+
+    def list_ready(self) -> list[Worker]:
+        return [worker for worker in self._workers.values() if worker.is_ready]
+
+    def remove_lost(self, threads: Mapping[str, int]) -> list[Worker]:
+        """Forget and return the workers that are not among the connected ones.
+
+        Args:
+            threads: the number of threads of each connected worker, by address
+        """
+        return [self._workers.pop(address) for address in self._workers.keys() - threads.keys()]
+
+    def add_new(self, threads: Mapping[str, int]) -> None:
+        """Register the connected workers that are not known yet, and start to examine them.
+
+        Args:
+            threads: the number of threads of each connected worker, by address
+        """
+        if new := threads.keys() - self._workers.keys():
+            names = self._client.read_names()
+            for address in sorted(new & names.keys()):
+                worker = Worker(address, names[address], threads[address])
+                self._workers[address] = worker
+                sums = self._guests.sums if self._guests else []
+                self._inquire(
+                    worker,
+                    self._handle_examination,
+                    "nagi-examine",
+                    tasks.examine,
+                    self._requirements,
+                    sums,
+                )
+
+    def exclude(self, worker: Worker, problem: str, cure: str) -> None:
+        """Give `worker` no further tasks, and notify the user."""
+        worker.state = WorkerState.EXCLUDED
+        self._notify(f"worker {worker} is left out: {problem}; {cure}")
+
+    def check_scheduler(self) -> None:
+        """Raise InputError if the scheduler's Python cannot unpickle nagi's tasks."""
+        cure = "start it from an environment that has the nagi that is used here"
+        address = self._client.address
+        try:
+            scheduler = self._client.run_on_scheduler(
+                Installation.from_this_machine, Requirements()
+            )
+        except (ImportError, AttributeError) as error:
+            raise refuse(
+                f"the scheduler at {address} has no nagi, or another one ({error})", cure
+            ) from None
+        parts = {name: self._installation.parts[name] for name in scheduler.parts}
+        if differences := list_differences(parts, scheduler.parts):
+            problem = f"the scheduler at {address} has another build: {', '.join(differences)}"
+            raise refuse(problem, cure)
+
+    def _inquire(
+        self,
+        worker: Worker,
+        handle_answer: Callable[[Worker, Any], None],
+        name: str,
+        function: Callable[..., Any],
+        *arguments: Any,
+    ) -> None:
+        """Execute `function` on a new worker, and call `handle_answer` with its result."""
+
+        def handle_end(future: AnyFuture) -> None:
+            worker.inquiry = None
+            if future.status == "finished":
+                # A worker that is lost meanwhile gives no answer: remove_lost() handles it.
+                with suppress(OSError, CancelledError):
+                    handle_answer(worker, future.result(timeout=_ANSWER_TIMEOUT_S))
+            elif future.status == "error":
+                error = future.exception()
+                if isinstance(error, ImportError | AttributeError):
+                    problem = f"it has no nagi, or another one ({error})"
+                    self.exclude(worker, problem, _SAME_BUILD)
+                elif error is not None:
+                    self.exclude(worker, describe_error(error), REPAIR)
+
+        worker.inquiry = self._client.submit(worker, name, function, *arguments)
+        self._client.call_when_done(worker.inquiry, handle_end)
+
+    def _handle_examination(self, worker: Worker, answer: tuple[Any, ...]) -> None:
+        """Exclude or admit a worker that was examined, or try a guest there first."""
+        parts, machine, missing, error = answer
+        if error:
+            problem, _, cure = error.partition("; ")
+            return self.exclude(worker, problem, cure)
+        if differences := list_differences(self._installation.parts, parts):
+            problem = f"it has another build: {', '.join(differences)}"
+            return self.exclude(worker, problem, _SAME_BUILD)
+        if differences := list_differences(self._installation.machine, machine):
+            self._notify(
+                f"worker {worker} has another {', '.join(differences)} than this machine: captures "
+                "of its runs may differ in bytes"
+            )
+        if self._guests is None:
+            return self._admit(worker, "")
+        for index in missing:
+            self._publish_set(index)
+        arguments = self._guests.sums, self._guests.plan.model_dump_json()
+        self._inquire(worker, self._admit, "nagi-prepare", tasks.prepare, *arguments)
+        return None
+
+    def _publish_set(self, index: int) -> None:
+        """Store a set of files at the scheduler, unless that was done before."""
+        assert self._guests is not None
+        key = hash_sums(self._guests.sums[index])
+        if key not in self._published:
+            files = self._guests.sets[index]
+            self._client.publish(key, pack(files[0].parent, files))
+            self._published.add(key)
+
+    def _admit(self, worker: Worker, problem: str) -> None:
+        """Mark a worker as ready, or exclude it if `problem` is not empty."""
+        if problem:
+            return self.exclude(worker, f"a guest does not work there: {problem}", REPAIR)
+        worker.state = WorkerState.READY
+        return None
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the class and the message of an error in one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernel modules of schemes in guests: which exist, and the modules of users' schemes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from nagi_contracts.errors import InputError
+from nagi_contracts.plan import RunPlan
+
+from nagi.labs import guest_kernel
+from nagi.plan import schemes
+from nagi.plan.scheme_sources import source_of, sources_beside
+from nagi.plan.schemes import Availability, Scheme
+
+_IN_NETNS = "run it with --lab netns"
+
+
+def build_user_modules(plan: RunPlan) -> dict[str, Path]:
+    """Return the modules of users' schemes that a plan needs, by congestion control.
+
+    Modules are built if necessary. The plan must have been made on this machine.
+
+    Raises:
+        InputError: a module cannot be built
+    """
+    scheme_objects = [
+        (name, scheme_object)
+        for flow in plan.flows
+        for name, scheme_object in flow.objects().items()
+    ]
+    return {
+        name: guest_kernel.build_user_module(scheme_object.source, scheme_object.source)
+        for name, scheme_object in scheme_objects
+        if sources_beside(scheme_object.source)
+    }
+
+
+def check_availability(scheme: Scheme) -> Availability:
+    """Return whether the guest kernel has `scheme`, and otherwise the reason and the cure."""
+    try:
+        kernel = guest_kernel.require_installed()
+    except InputError as error:
+        return Availability(False, error.problems[0].what, error.problems[0].cure)
+    if scheme.kernel is not None:
+        present = scheme.congestion_control in kernel.congestion_controls
+        result = schemes.of_kernel(scheme, kernel.release, present)
+        if not present:
+            return replace(result, cure=_IN_NETNS)
+    ends = [scheme] if scheme.receiver is None else [scheme, scheme.receiver]
+    try:
+        ends_with_objects = [end for end in ends if end.object_file is not None]
+        modules = [
+            end.congestion_control for end in ends_with_objects if _build_module_of(end) is None
+        ]
+    except InputError as error:
+        problem = error.problems[0]
+        return Availability(False, str(problem).removesuffix(f"; {problem.cure}"), problem.cure)
+    if any(module not in kernel.modules for module in modules):
+        return Availability(
+            False,
+            "the virtual lab's kernel has no eBPF struct_ops, only hosts/tcp as modules",
+            _IN_NETNS,
+        )
+    if modules and kernel.module_sources != guest_kernel.hash_module_sources():
+        return Availability(
+            False,
+            "the virtual lab has it from other sources than those in hosts/tcp now",
+            "build its modules again: `nagi setup virtual-lab`",
+        )
+    return Availability(True)
+
+
+def _build_module_of(scheme: Scheme) -> Path | None:
+    """Return the module of a user's scheme in C, or None if `scheme` is not one.
+
+    The module is built if necessary. Raises InputError if it does not compile.
+    """
+    if scheme.own_file is None or scheme.object_file is None:
+        return None
+    if not sources_beside(scheme.object_file):
+        return None
+    return guest_kernel.build_user_module(scheme.object_file, source_of(scheme.own_file))
