@@ -49,8 +49,11 @@ def ipv6(size: int = 100, **changes: object) -> Packet:
     return HOST / ip / UDP() / Raw(bytes(size - 48))
 
 
-def told(switch: Simulation) -> list[icmp.Told]:
-    return [icmp.told(bytes.fromhex(each["bytes"])) for each in switch.events()["packets"]]
+def told(switch: Simulation) -> list[icmp.PacketIn]:
+    return [
+        icmp.parse_packet_in(bytes.fromhex(each["bytes"]))
+        for each in switch.read_events()["packets"]
+    ]
 
 
 def count(switch: Simulation, counter: str, cause: str, port: int = 1) -> int:
@@ -70,8 +73,8 @@ def count(switch: Simulation, counter: str, cause: str, port: int = 1) -> int:
 )
 def test_what_may_go_no_further_goes_to_the_controller_as_it_came(switch, packet):
     assert switch.send_packet(1, packet) == []
-    assert told(switch) == [icmp.Told(1, edge.LAST_HOP, 0, bytes(packet))]
-    assert count(switch, edge.TOLD, "last hop") == 1
+    assert told(switch) == [icmp.PacketIn(1, edge.LAST_HOP, 0, bytes(packet))]
+    assert count(switch, edge.REPORTED, "last hop") == 1
     assert count(switch, edge.DROPS, "last hop") == 0
 
 
@@ -95,7 +98,7 @@ def test_what_is_larger_than_the_mtu_goes_to_the_controller(switch, make):
     assert found[:3] == (1, edge.TOO_BIG, MTU)
     # But for Ethernet's addresses it is as it came: its TTL was not decremented.
     assert found.frame[12:] == bytes(make(MTU + 1))[12:]
-    assert count(switch, edge.TOLD, "too big") == 1
+    assert count(switch, edge.REPORTED, "too big") == 1
 
 
 def test_an_mtu_is_that_of_the_link_it_would_leave_by(switch):
@@ -108,7 +111,9 @@ def test_nothing_is_fragmented(switch):
     """IPv4 without DF that is too large is dropped, and counted."""
     assert switch.send_packet(1, ipv4(MTU + 1, flags=0)) == []
     assert told(switch) == []
-    assert count(switch, edge.DROPS, "too big") == 1 and count(switch, edge.TOLD, "too big") == 0
+    assert (
+        count(switch, edge.DROPS, "too big") == 1 and count(switch, edge.REPORTED, "too big") == 0
+    )
 
 
 def test_what_is_not_ip_is_dropped(switch):
@@ -120,7 +125,7 @@ def test_the_controller_sends_by_a_port_or_a_route(switch):
     frame = bytes(HOST / ARP())
     by_port = (2 << 7).to_bytes(2, "big") + frame
     assert switch.send_from_controller(by_port) == [(2, frame)]  # as it is
-    ((port, sent),) = switch.send_from_controller(icmp.by_route(bytes(ipv4(ttl=65))))
+    ((port, sent),) = switch.send_from_controller(icmp.build_packet_out(bytes(ipv4(ttl=65))))
     read = Ether(sent)
     assert port == 2 and (read.src, read.dst, read[IP].ttl) == (*MACS[2], 64)
     assert switch.read_counter(edge.RECEIVED, edge.CPU_PORT)[0] == 2
@@ -157,11 +162,11 @@ def test_an_icmp_error_comes_back(switch, version, hops):
 
 def test_errors_do_not_answer_errors(switch):
     """The controller's own packets that cannot go on end there."""
-    error = icmp.error_for(icmp.Told(1, edge.LAST_HOP, 0, bytes(ipv4(ttl=1))), OWN[1])
+    error = icmp.build_error(icmp.PacketIn(1, edge.LAST_HOP, 0, bytes(ipv4(ttl=1))), OWN[1])
     looping = IP(bytes(Ether(error)[IP]))
     looping.ttl = 1
     del looping.chksum
-    switch.send_from_controller(icmp.by_route(bytes(HOST / looping)))
+    switch.send_from_controller(icmp.build_packet_out(bytes(HOST / looping)))
     controller = EdgeController({**OWN, edge.CPU_PORT: OWN[1]})
     controller.serve(switch)
     assert switch.advance(0) == [] and told(switch) == []
@@ -176,7 +181,7 @@ def test_marked_counts_what_this_switch_marked(switch, make, ecn, marks):
     class Port:
         number, link, imposes, packet_bytes, sample_every = 2, "radio", settings, None, None
 
-    switch.perform_all(edge.operations([], [Port()], {}, {}))
+    switch.perform_all(edge.build_operations([], [Port()], {}, {}))
     switch.set_queue(2, rate_bps=1000)  # the second packet of three finds none, the third one
     field = "tos" if make is ipv4 else "tc"
     for _ in range(3):

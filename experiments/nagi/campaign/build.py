@@ -12,8 +12,8 @@ from nagi_contracts import __version__, paths
 from nagi_contracts.errors import refuse
 from nagi_contracts.plan import SwitchTarget, digest
 from nagi_contracts.records import Build, sha256_of
-from nagi_p4.simple_switch import client_directory
-from nagi_p4.simple_switch import problem as simple_switch_problem
+from nagi_p4.simple_switch_client import find_client_directory
+from nagi_p4.simple_switch_client import find_problem as simple_switch_problem
 
 from nagi.labs import guest_kernel, physical, virtual
 from nagi.plan import fpga, radio, scheme_objects
@@ -108,7 +108,7 @@ def _nagi_switch() -> Path:
 
 
 def _simple_switch() -> Path:
-    said = simple_switch_problem(client=client_directory())
+    said = simple_switch_problem(client=find_client_directory())
     if said is not None:
         what, _, cure = said.partition("; ")
         raise refuse(f"--switch bmv2: {what}", cure)

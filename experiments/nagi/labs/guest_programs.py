@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from nagi_contracts.plan import RunPlan
-from nagi_p4.simple_switch import client_directory
+from nagi_p4.simple_switch_client import find_client_directory
 
 from nagi.plan import radio
 
@@ -41,7 +41,7 @@ def _bmv2_parts(name: str) -> list[Path]:
     if found is None:
         return []
     program = Path(found)
-    modules = client_directory()
+    modules = find_client_directory()
     return [
         program,
         program.resolve(),

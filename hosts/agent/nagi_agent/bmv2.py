@@ -8,9 +8,9 @@ import signal
 import time
 from typing import Optional, Sequence
 
-from nagi_p4 import simple_switch
 from nagi_p4.operations import Refused
-from nagi_p4.simple_switch import DEFAULT_PORT, SimpleSwitch, client_directory
+from nagi_p4.simple_switch import SimpleSwitch
+from nagi_p4.simple_switch_client import DEFAULT_PORT, find_client_directory, find_problem
 
 from nagi_agent.commands import status_in_words
 from nagi_agent.daemons import END_TIMEOUT_S, START_TIMEOUT_S
@@ -39,7 +39,7 @@ def rights() -> list[str]:
 
 def problem(program: Optional[str], client: Optional[str], alone: bool) -> Optional[str]:
     """Why simple_switch cannot be run and controlled here, with the cure; None: it can."""
-    said = simple_switch.problem(program or NAME, client or client_directory())
+    said = find_problem(program or NAME, client or find_client_directory())
     if said is None and not alone:
         try:
             OnLoopback(DEFAULT_PORT).close()
@@ -70,7 +70,7 @@ class SimpleSwitchProcess:
         *,
         alone: bool = False,
     ) -> None:
-        self._client = client or client_directory()
+        self._client = client or find_client_directory()
         self._directory = directory
         self._log = os.path.join(directory, f"{NAME}.log")
         bring_loopback_up()

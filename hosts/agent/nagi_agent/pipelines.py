@@ -74,7 +74,7 @@ class EdgePipeline(Pipeline):
         self.settings: Json = {"cpu_port": edge.CPU_PORT}
 
     def write(self, directory: str) -> None:
-        program = edge.program()
+        program = edge.read_pipeline()
         if hashlib.sha256(program).hexdigest() != switch_of(self._node).sha256:
             raise RuntimeError("the plan is for another edge.p4 than came with the agent")
         with open(f"{directory}/{self.file}", "wb") as file:
@@ -89,7 +89,7 @@ class EdgePipeline(Pipeline):
     ) -> None:
         routes, ports = self._node.routes, switch_of(self._node).ports
         try:
-            switch.perform_all([*before, *edge.operations(routes, ports, macs, mtus)])
+            switch.perform_all([*before, *edge.build_operations(routes, ports, macs, mtus)])
         except Refused as refused:
             raise RuntimeError(str(refused)) from None
 

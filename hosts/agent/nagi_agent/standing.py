@@ -77,7 +77,7 @@ def main(path: str) -> int:
 def _stay(process: bmv2.SimpleSwitchProcess, switch: Switch, lines: Optional[IO[str]]) -> NoReturn:
     while True:
         process.check()
-        found = switch.digests()  # taken even if nobody wants them: they would pile up
+        found = switch.read_digests()  # taken even if nobody wants them: they would pile up
         if lines is not None:
             lines.writelines(json.dumps(digest) + "\n" for digest in found)
             lines.flush()

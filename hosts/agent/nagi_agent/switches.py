@@ -81,7 +81,7 @@ def configuration(
         "control_socket": socket or control_socket(NAGI),
         "ports": [
             {"number": port.number, "interface": interfaces[port.link], **port.queue}
-            for port in edge.ports(switch_of(node).ports)
+            for port in edge.plan_ports(switch_of(node).ports)
         ],
     }
 
@@ -90,7 +90,7 @@ def bmv2_queues(node: NodePlan) -> tuple[list[Operation], list[str]]:
     """How bmv2's queues come nearest to what a node imposes, and in words what that is not."""
     operations: list[Operation] = []
     notices = []
-    for port in edge.ports(switch_of(node).ports):
+    for port in edge.plan_ports(switch_of(node).ports):
         queue: Operation = {
             "op": "queue_set",
             "port": port.number,
@@ -100,7 +100,7 @@ def bmv2_queues(node: NodePlan) -> tuple[list[Operation], list[str]]:
         if rate is not None:
             assert port.packet_bytes is not None  # the plan was refused
             overhead = port.queue.get("overhead_bytes", 0)
-            queue["rate_pps"] = simple_switch.packet_rate(rate, port.packet_bytes, overhead)
+            queue["rate_pps"] = simple_switch.compute_packet_rate(rate, port.packet_bytes, overhead)
             early_ms = 1e3 / queue["rate_pps"]
             notices.append(
                 f"bmv2 has no rates in bit/s: {rate} bit/s on link {port.link} became "
@@ -355,7 +355,7 @@ class RunningSimpleSwitch(RunningSwitch):
         self._version = host.version_of(executable, "--version")
         self._queues, self._notices = bmv2_queues(node)
         self._notices.append("bmv2 cannot be seeded: losses of its own are others in every run")
-        planned = edge.ports(switch_of(node).ports)
+        planned = edge.plan_ports(switch_of(node).ports)
         ports = [(port.number, job.interfaces[port.link]) for port in planned]
         pipeline = self._pipeline.file
         self._cpu: Optional[CpuPort] = None
@@ -401,7 +401,7 @@ class RunningSimpleSwitch(RunningSwitch):
     def _take_digests(self) -> None:
         assert self._switch is not None
         if self._icmp is None:
-            digests = self._switch.digests()
+            digests = self._switch.read_digests()
         else:
             digests = self._icmp.serve(self._switch)["digests"]
         for digest in digests:

@@ -40,7 +40,7 @@ from nagi_p4.operations import (
     Answer,
     Operation,
     Refused,
-    number,
+    parse_number,
 )
 from nagi_p4.switch import Switch
 
@@ -84,7 +84,7 @@ class P4RuntimeSwitch(Switch):
     """
 
     target = "p4runtime"
-    takes_back = False
+    is_atomic = False
 
     def __init__(
         self,
@@ -286,7 +286,7 @@ class P4RuntimeSwitch(Switch):
             try:
                 self._write(updates)
             except Refused as refused:
-                place = owners[refused.place] if refused.place is not None else None
+                place = owners[refused.index] if refused.index is not None else None
                 which = "" if place is None else f"operation {place} of {len(operations)}: "
                 raise Refused(f"{which}{refused}", refused.code, place) from None
             answers.extend({"ok": True, **each.finish()} for each in waiting)
@@ -336,7 +336,7 @@ class P4RuntimeSwitch(Switch):
             try:
                 self._wait(self._switch.write(updates[start : start + _MAX_UPDATES]))
             except Refused as refused:
-                place = None if refused.place is None else refused.place + start
+                place = None if refused.index is None else refused.index + start
                 raise Refused(str(refused), refused.code, place) from None
 
     def _read(self, entity: Any) -> list[Any]:
@@ -386,7 +386,7 @@ class P4RuntimeSwitch(Switch):
             raise Refused(
                 f"action {action} has {len(names)} parameters; {len(data)} are given", INVALID
             )
-        arguments = {name: number(value) for name, value in zip(names, data, strict=True)}
+        arguments = {name: parse_number(value) for name, value in zip(names, data, strict=True)}
         return p4entity.P4TableAction(action, **arguments)
 
     def _entry(
@@ -541,7 +541,7 @@ class P4RuntimeSwitch(Switch):
 
     def _register_write(self, register: str, index: int, value: Any) -> _Writes:
         self._known(self._switch.p4info.registers, register, "register")
-        entry = p4entity.P4RegisterEntry(register, index=index, data=number(value))
+        entry = p4entity.P4RegisterEntry(register, index=index, data=parse_number(value))
         return _Writes([~entry])
 
     def _register_reset(self, register: str) -> _Writes:
@@ -661,7 +661,7 @@ class P4RuntimeSwitch(Switch):
         return _Writes([-entity], finish, must_be_seen=True)
 
     def _value_set_add(self, set: str, value: Any) -> _Writes:
-        return self._change_value_set(set, [*self._value_sets.get(set, []), number(value)])
+        return self._change_value_set(set, [*self._value_sets.get(set, []), parse_number(value)])
 
     def _value_set_clear(self, set: str) -> _Writes:
         return self._change_value_set(set, [])
@@ -756,17 +756,17 @@ def _value_of(field: P4MatchField, given: Any) -> Any:
         return None
     if kind == P4MatchType.LPM:
         if isinstance(given, dict):
-            return (number(given["value"]), int(given["prefix"]))
+            return (parse_number(given["value"]), int(given["prefix"]))
         value, slash, prefix = str(given).partition("/")
-        return (number(value if slash else given), int(prefix) if slash else bits)
+        return (parse_number(value if slash else given), int(prefix) if slash else bits)
     if kind == P4MatchType.TERNARY:
         everything = (1 << bits) - 1
         if isinstance(given, dict):
-            return (number(given["value"]), number(given["mask"]))
-        return (number(given), everything)
+            return (parse_number(given["value"]), parse_number(given["mask"]))
+        return (parse_number(given), everything)
     if kind == P4MatchType.RANGE:
-        return (number(given["low"]), number(given["high"]))
-    return number(given)
+        return (parse_number(given["low"]), parse_number(given["high"]))
+    return parse_number(given)
 
 
 def _meter_config(rates: Sequence[Mapping[str, Any]]) -> p4entity.P4MeterConfig | None:

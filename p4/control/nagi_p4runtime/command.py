@@ -16,7 +16,8 @@ from pathlib import Path
 from google.protobuf import text_format
 from nagi_p4.nagi_switch import NagiSwitch
 from nagi_p4.operations import Refused
-from nagi_p4.simple_switch import SimpleSwitch, client_directory
+from nagi_p4.simple_switch import SimpleSwitch
+from nagi_p4.simple_switch_client import find_client_directory
 from nagi_p4.switch import Switch
 
 from nagi_p4runtime.device import Device
@@ -92,7 +93,7 @@ def _open_switch(options: argparse.Namespace, for_events: bool) -> Switch:
         return SimpleSwitch(
             options.notifications if for_events else None,
             int(where),
-            client_directory(),
+            find_client_directory(),
             cpu_interface=options.cpu_interface,
         )
     raise BadInput(

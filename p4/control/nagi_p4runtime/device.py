@@ -209,7 +209,7 @@ class Device:
             self._write_each(pipeline, request.updates, refused)
             return
         name = p4r.WriteRequest.Atomicity.Name(request.atomicity)
-        if not self._switch.takes_back:
+        if not self._switch.is_atomic:
             raise P4Error(
                 Code.UNIMPLEMENTED,
                 f"{name}: bmv2 cannot take back updates; write with CONTINUE_ON_ERROR, or use "
@@ -278,7 +278,7 @@ class Device:
             answers = self._switch.perform_all(operations) if operations else []
         except Refused as refused:
             pipeline.memory.take_back()
-            place = owners[refused.place or 0]
+            place = owners[refused.index or 0]
             raise BatchError(_only(errors.of_refusal(refused), place, len(updates))) from None
         for start, plan in plans:
             self._check_numbers(plan, answers[start : start + len(plan.operations)])

@@ -186,7 +186,7 @@ class Streams:
             if pipeline is None:
                 return P4Error(Code.FAILED_PRECONDITION, "there is no forwarding pipeline")
             try:
-                self._switch.packet_out(packet_io.bytes_of(pipeline.info, message))
+                self._switch.send_packet_out(packet_io.bytes_of(pipeline.info, message))
             except P4Error as error:
                 return error
             except Refused as refused:
@@ -219,7 +219,7 @@ class Streams:
                 self._awake.clear()
                 continue
             try:
-                events = self._events.events()
+                events = self._events.read_events()
                 if self._fresh.is_set():
                     self._pass_on(pipeline, events)
                 self._fresh.set()

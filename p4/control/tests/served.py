@@ -31,9 +31,9 @@ class Simulated(Simulation):
         self._lock = threading.Lock()
         super().__init__(*given, executable=executable("nagi-switch"), **settings)
 
-    def ask(self, request):
+    def request(self, operation):
         with self._lock:
-            return super().ask(request)
+            return super().request(operation)
 
 
 def read_info(path):

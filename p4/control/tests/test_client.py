@@ -191,9 +191,9 @@ def test_registers_are_read_and_written(served, switch):
 
 
 def test_digests_come_to_who_asks(served, switch):
-    assert switch.digests() == []  # from now on
+    assert switch.read_digests() == []  # from now on
     end = time.monotonic() + WAIT_S
-    while not (found := switch.digests()):
+    while not (found := switch.read_digests()):
         assert time.monotonic() < end
         served.switch.send_packet(1, STATION)  # the server may not have listened to the last
         time.sleep(0.01)
@@ -232,7 +232,7 @@ def test_of_several_operations_the_refused_one_is_named(served, switch):
     wrong = [{**add, "match": [f"10.{number}.0.0/16"]} for number in (0, 1, 1, 2)]
     with pytest.raises(Refused) as refused:
         switch.perform_all(wrong)
-    assert (refused.value.code, refused.value.place) == (ALREADY_EXISTS, 2)
+    assert (refused.value.code, refused.value.index) == (ALREADY_EXISTS, 2)
     assert "operation 2 of 4: " in str(refused.value)
     assert "there is an entry with this key already" in str(refused.value)
 
@@ -305,7 +305,7 @@ def test_edge_p4_is_filled_and_its_counters_are_read(tmp_path):
         Served(tmp_path, EDGE, None) as served,
         P4RuntimeSwitch(served.address, program=EDGE, p4info=EDGE_INFO) as switch,
     ):
-        switch.perform_all(edge.operations([Route()], ports, macs, dict.fromkeys(macs, 1500)))
+        switch.perform_all(edge.build_operations([Route()], ports, macs, dict.fromkeys(macs, 1500)))
         (entry,) = entries_of(served.switch, edge.IPV4_ROUTES)
         assert entry["data"] == [2, 0x020000000001, 0x020000000002, 1500]
         served.switch.send_packet(1, STATION)

@@ -32,7 +32,7 @@ def to_controller(packet, cause, mtu=0, port=1):
 
 def answer(packet, cause, mtu=0, own=OWN):
     """The answer as scapy reads it; its checksums are compared with scapy's own."""
-    frame = icmp.error_for(icmp.told(to_controller(packet, cause, mtu)), own)
+    frame = icmp.build_error(icmp.parse_packet_in(to_controller(packet, cause, mtu)), own)
     if frame is None:
         return None
     read = Ether(frame)
@@ -50,10 +50,12 @@ def answer(packet, cause, mtu=0, own=OWN):
 
 
 def test_what_edge_p4_tells_is_read():
-    packet = icmp.told(to_controller(ETHERNET / Raw(b"nagi"), edge.TOO_BIG, 1400, port=509))
+    packet = icmp.parse_packet_in(
+        to_controller(ETHERNET / Raw(b"nagi"), edge.TOO_BIG, 1400, port=509)
+    )
     assert packet == (509, edge.TOO_BIG, 1400, bytes(ETHERNET / Raw(b"nagi")))
     with pytest.raises(ValueError, match="3 bytes"):
-        icmp.told(b"abc")
+        icmp.parse_packet_in(b"abc")
 
 
 @pytest.mark.parametrize("size", [0, 20, 1400])
@@ -154,12 +156,12 @@ def test_other_causes_and_other_versions_have_no_answer():
 
 
 def test_errors_are_limited():
-    limit = icmp.Limit(per_s=100, burst=5)
-    assert [limit.permits(0) for _ in range(7)] == [True] * 5 + [False] * 2
-    assert [limit.permits(10_000 * n) for n in range(1, 4)] == [True] * 3  # one each 10 ms
-    assert not limit.permits(30_000)
-    assert not limit.permits(0)  # time that goes back gives none
-    assert [limit.permits(10**7) for _ in range(6)] == [True] * 5 + [False]
+    limiter = icmp.RateLimiter(per_s=100, burst=5)
+    assert [limiter.admit(0) for _ in range(7)] == [True] * 5 + [False] * 2
+    assert [limiter.admit(10_000 * n) for n in range(1, 4)] == [True] * 3  # one each 10 ms
+    assert not limiter.admit(30_000)
+    assert not limiter.admit(0)  # time that goes back gives none
+    assert [limiter.admit(10**7) for _ in range(6)] == [True] * 5 + [False]
 
 
 class Controlled:
@@ -169,7 +171,7 @@ class Controlled:
         self.packets = packets
         self.sent = []
 
-    def events(self):
+    def read_events(self):
         return {
             "packets": self.packets,
             "digests": [{"digest": "Sample"}],
@@ -177,7 +179,7 @@ class Controlled:
             "lost": 0,
         }
 
-    def packet_out(self, packet):
+    def send_packet_out(self, packet):
         self.sent.append(packet)
 
 

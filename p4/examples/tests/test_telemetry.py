@@ -76,7 +76,7 @@ def report_of(*hops: Hop) -> bytes:
 
 
 def reports(switch: Simulation) -> list[bytes]:
-    return [bytes.fromhex(each["bytes"]) for each in switch.events()["packets"]]
+    return [bytes.fromhex(each["bytes"]) for each in switch.read_events()["packets"]]
 
 
 @pytest.fixture

@@ -191,7 +191,7 @@ class Execution:
             case language.CheckRegister(register=register, index=index, comparison=comparison):
                 name = self._program.register(register)
                 answer = self._ask({"op": "register_read", "register": name, "index": index})
-                value = operations.number(answer["values"][0])
+                value = operations.parse_number(answer["values"][0])
                 self._compare(place, f"{name}[{index}]", comparison, value)
             case language.CheckTable(table=name, comparison=comparison):
                 self._check_table(place, self._program.table(name).name, comparison)
@@ -357,7 +357,7 @@ class Execution:
     def _refused(self, place: Place, code: str, inner: Statement) -> None:
         wanted = self._operation(inner)
         for operation in wanted if isinstance(wanted, list) else [wanted]:
-            answer = self._switch.ask(operation)
+            answer = self._switch.request(operation)
             if answer["ok"]:
                 raise Failure(place, f"expected to be refused ({code}), was done: {answer}")
             got = answer.get("code", operations.INVALID)
@@ -391,7 +391,7 @@ class Execution:
                 raise Failure(place, f"no digest expected\n  got      {said}")
             return
         wanted = self._program.digest(name)
-        have = None if got is None else [operations.number(each) for each in got["values"]]
+        have = None if got is None else [operations.parse_number(each) for each in got["values"]]
         if got is None or got["digest"] != wanted or have != values:
             raise Failure(place, f"digest: expected {wanted} {values}\n  got      {said}")
 
@@ -404,7 +404,7 @@ class Execution:
 
     def _poll(self, place: Place | None = None) -> None:
         """Fetches what the controller is told."""
-        answer = self._switch.events()
+        answer = self._switch.read_events()
         self._digests += answer["digests"]
         self._timeouts += answer["timeouts"]
         packets = [bytes.fromhex(each["bytes"]) for each in answer["packets"]]

@@ -88,13 +88,13 @@ class Running(RunningDaemon):
         given = {"control_socket": self.socket, "entries": entries, **changes}
         super().__init__(wire, NAGI_SWITCH, configuration(directory, ports, **given))
 
-    def account(self) -> dict[str, Any]:
+    def read_account(self) -> dict[str, Any]:
         account: dict[str, Any] = json.loads((self.directory / "switch.json").read_text())
         return account
 
     def stop(self, how: str = "TERM") -> dict[str, Any]:
         self.end(how)
-        return self.account()
+        return self.read_account()
 
     def control(self, operations: list[dict[str, Any]]) -> subprocess.CompletedProcess[str]:
         """What `nagi-switch control` says of a file of operations."""

@@ -335,7 +335,7 @@ def test_the_control_socket_is_its_owners_alone_and_goes(wire, tmp_path):
         assert switch.process.returncode == 0
     assert listening == ""
     assert not Path(switch.socket).exists()
-    assert switch.account()["complete"]
+    assert switch.read_account()["complete"]
 
 
 def attached(wire) -> str:
