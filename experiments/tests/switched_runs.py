@@ -23,7 +23,8 @@ needs_nagi_switch = pytest.mark.skipif(
     not executable("nagi-switch").exists(), reason="no nagi-switch: `make` builds it"
 )
 needs_bmv2 = pytest.mark.skipif(
-    find_problem(client=find_client_directory()) is not None, reason="no bmv2, or not its Python modules"
+    find_problem(client=find_client_directory()) is not None,
+    reason="no bmv2, or not its Python modules",
 )
 NAGI = str(executable("nagi"))
 SPEC = two_links(

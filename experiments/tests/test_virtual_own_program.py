@@ -24,7 +24,8 @@ from switched_runs import NAGI, needs_nagi_switch
 
 pytestmark = [needs_nagi_switch, *in_virtual_time]
 needs_bmv2 = pytest.mark.skipif(
-    find_problem(client=find_client_directory()) is not None, reason="no bmv2, or not its Python modules"
+    find_problem(client=find_client_directory()) is not None,
+    reason="no bmv2, or not its Python modules",
 )
 OWN = EXPERIMENTS / "own-program.yaml"
 

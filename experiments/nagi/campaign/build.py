@@ -88,7 +88,7 @@ def _programs(
 def _by_p4runtime(here: bool) -> dict[str, str | None]:
     """Checksums of what reaches a switch by P4Runtime, and of what is the switch on this machine:
     bmv2's simple_switch_grpc if there is one, else nagi-switch."""
-    sources = sorted((paths.P4_CONTROL / "nagi_p4runtime").glob("*.py"))
+    sources = sorted((paths.P4_CONTROL / "nagi_p4runtime").rglob("*.py"))
     joined = b"".join(each.read_bytes() for each in sources)
     found: dict[str, str | None] = {"nagi_p4runtime": hashlib.sha256(joined).hexdigest()}
     if here:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A running switch of any target: nagi-switch (nagi_switch.py), bmv2's simple_switch
-(simple_switch.py). nagi_p4runtime serves either by P4Runtime.
+"""The interface of a running switch, whatever its target.
+
+Targets are nagi-switch (nagi_switch.py) and bmv2's simple_switch (simple_switch.py). nagi_p4runtime
+serves either by P4Runtime, and has a third: a switch that is reached by P4Runtime.
 
 A target performs operations (operations.py). The methods here build the operations. A target
 refuses an operation that it does not support, and names an alternative.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Giving up capabilities: the server is written for networks, and root may start it.
+"""Giving up capabilities, because root may start the server, and networks reach it.
 
 See capabilities(7). Python has no library of its own for them, and this is two system calls.
 """
@@ -20,7 +20,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def give_up_capabilities(kept: Collection[int] = ()) -> None:
-    """Give up all capabilities of this process but `kept`, for good, for all that it starts, too.
+    """Give up all capabilities of this process and its future children, for good, except `kept`.
+
     Call it before there are threads.
 
     Raises:

@@ -15,7 +15,7 @@ from google.protobuf import text_format
 from nagi_contracts.paths import executable
 from nagi_p4.simulation import Simulation
 from nagi_p4runtime.device import Device
-from nagi_p4runtime.errors import DETAILS, Code
+from nagi_p4runtime.errors import STATUS_KEY, Code
 from nagi_p4runtime.protos import p4i, p4r, p4r_grpc, rpc_status
 from nagi_p4runtime.server import Server, Service
 
@@ -156,7 +156,7 @@ def uint128(number):
 def errors_of(error):
     """(code, message) of each update, of the error of a Write or Read."""
     assert error.code() == grpc.StatusCode.UNKNOWN
-    (data,) = [value for key, value in error.trailing_metadata() if key == DETAILS]
+    (data,) = [value for key, value in error.trailing_metadata() if key == STATUS_KEY]
     status = rpc_status.Status.FromString(data)
     assert status.code == Code.UNKNOWN
     found = []
@@ -185,7 +185,7 @@ class Served:
         server = Server(service, self.address)
         server.start()
         self._stack.callback(server.stop)
-        self._stack.callback(service.end, None)
+        self._stack.callback(service.end_streams, None)
 
     def adopt(self, info):
         self._device.adopt(read_info(info))

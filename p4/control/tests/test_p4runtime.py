@@ -327,9 +327,9 @@ BAD_ENTRIES = [
     (INSERT, entry("stations", exact(1, b"\1"), do=action("counted_send", b"\2\0")),
      Code.OUT_OF_RANGE, "9 bits"),
     (INSERT, entry("neighbours", exact(1, b"\1"), do=action("send", b"\1")),
-     Code.INVALID_ARGUMENT, "want a member"),
+     Code.INVALID_ARGUMENT, "need a member"),
     (INSERT, entry("stations", exact(1, b"\1"), do=p4r.TableAction(action_profile_member_id=1)),
-     Code.INVALID_ARGUMENT, "want an action"),
+     Code.INVALID_ARGUMENT, "need an action"),
     (INSERT, entry("neighbours", exact(1, b"\1"), do=p4r.TableAction(action_profile_member_id=1)),
      Code.NOT_FOUND, "no member 1"),
     (INSERT, entry("groups", exact(1, b"\1"), do=p4r.TableAction(action_profile_group_id=1)),
@@ -964,7 +964,7 @@ def test_reconciling_with_what_cannot_be_kept_leaves_the_old_pipeline(served, cl
     with pytest.raises(grpc.RpcError) as error:
         client.set_pipeline(EDGE_CONFIG, "RECONCILE_AND_COMMIT")
     assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert "the old pipeline goes on" in error.value.details()
+    assert "the old pipeline keeps running" in error.value.details()
     assert client.read(table_entry=entry_key(STATION)) == [STATION]
     assert served.switch.send_packet(0, frame()) == [(1, frame())]
 

@@ -266,7 +266,7 @@ def run_to_end(*options: str) -> subprocess.CompletedProcess[str]:
         (["--switch", "nagi:/proc/nowhere/s.sock"], "--switch nagi:/proc/nowhere/s.sock: "),
         (["--switch", "ovs:1"], "give nagi:PATH"),
         (["--switch", "bmv2:x"], "give nagi:PATH"),
-        (["--switch", "nagi:x", "--cpu-interface", "v1"], "--cpu-interface: is for simple_switch"),
+        (["--switch", "nagi:x", "--cpu-interface", "v1"], "--cpu-interface is for simple_switch"),
         (["--switch", "nagi:x", "--device-id", "0"], "--device-id 0: give 1 or more"),
         (["--switch", "nagi:x", "--tls-cert", "a.crt"], "TLS needs --tls-cert and --tls-key"),
         (["--switch", "nagi:x", "--tls-cert", "no.crt", "--tls-key", "no.key"], "no.key: No such"),
