@@ -28,7 +28,7 @@ class Compiler:
             raise CompilerError(f"no {wanted} here; name it: P4C=/path/of/{NAME}")
         self.path = Path(found).absolute()  # not resolved: p4include is beside it
 
-    def version(self) -> str:
+    def find_version(self) -> str:
         """As compiled-with.txt has it: the number alone, as builds of one version say different
         things behind it."""
         said = self._run(["--version"], Path.cwd())

@@ -77,11 +77,11 @@ class Program:
 ALL = tuple(Program(name) for name in MAKERS)
 
 
-def entries_text(entries: Iterable[Operation]) -> str:
+def format_entries(entries: Iterable[Operation]) -> str:
     return "".join(json.dumps(entry) + "\n" for entry in entries)
 
 
-def packets_text(packets: Iterable[Arrival]) -> str:
+def format_packets(packets: Iterable[Arrival]) -> str:
     return "".join(f"{port} {data.hex()}\n" for port, data in packets)
 
 
@@ -90,7 +90,7 @@ def read_packets(file: Path) -> list[Arrival]:
     return [(int(port), bytes.fromhex(data)) for port, data in lines]
 
 
-def digests_text(digests: Iterable[Digest]) -> str:
+def format_digests(digests: Iterable[Digest]) -> str:
     return "".join(json.dumps([name, *values]) + "\n" for name, values in sorted(digests))
 
 
@@ -101,18 +101,18 @@ def read_digests(program: Program) -> set[Digest]:
     return {(name, tuple(values)) for name, *values in lines}
 
 
-def by_port(packets: Iterable[Arrival]) -> Sent:
+def group_by_port(packets: Iterable[Arrival]) -> Sent:
     sent: Sent = {port: [] for port in PORTS}
     for port, data in packets:
         sent[port].append(data)
     return sent
 
 
-def in_port_order(sent: Sent) -> list[Arrival]:
+def list_in_port_order(sent: Sent) -> list[Arrival]:
     return [(port, data) for port in sorted(sent) for data in sent[port]]
 
 
-def difference(program: Program, expected: Sent, got: Sent) -> str | None:
+def find_difference(program: Program, expected: Sent, got: Sent) -> str | None:
     """The first difference there is, in words; the order counts unless it is not defined."""
     for port in PORTS:
         want, have = expected[port], got[port]
@@ -133,12 +133,12 @@ def difference(program: Program, expected: Sent, got: Sent) -> str | None:
     return None
 
 
-def capture_header() -> bytes:
+def make_capture_header() -> bytes:
     """Of a pcap file with microseconds, link type Ethernet."""
     return struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
 
 
-def capture_records(packets: Iterable[tuple[int, bytes]]) -> bytes:
+def make_capture_records(packets: Iterable[tuple[int, bytes]]) -> bytes:
     """Records of a pcap file: (instant in microseconds, bytes)."""
     return b"".join(
         struct.pack("<IIII", us // 1_000_000, us % 1_000_000, len(data), len(data)) + data
@@ -146,7 +146,9 @@ def capture_records(packets: Iterable[tuple[int, bytes]]) -> bytes:
     )
 
 
-def instants(packets: list[Arrival], spacing_us: int = 1000) -> dict[int, list[tuple[int, bytes]]]:
+def schedule_arrivals(
+    packets: list[Arrival], spacing_us: int = 1000
+) -> dict[int, list[tuple[int, bytes]]]:
     """When each packet comes in, by port: one after the other, whatever its port."""
     arrivals: dict[int, list[tuple[int, bytes]]] = {port: [] for port in PORTS}
     for n, (port, data) in enumerate(packets):

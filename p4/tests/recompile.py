@@ -21,7 +21,7 @@ P4 = Path(__file__).resolve().parents[1]
 VERSION = P4 / "compiled-with.txt"
 
 
-def programs() -> list[Path]:
+def find_programs() -> list[Path]:
     """Those whose JSON is committed; others are only included."""
     return [each for each in sorted(P4.rglob("*.p4")) if each.with_suffix(".json").exists()]
 
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         compiler = Compiler()
-        version = compiler.version()
+        version = compiler.find_version()
         wanted = VERSION.read_text().strip()
         if version != wanted:
             print(
@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
             )
             return 2
         stale = []
-        for source in [each.resolve() for each in chosen.programs] or programs():
+        for source in [each.resolve() for each in chosen.programs] or find_programs():
             for file, text in recompile(compiler, source).items():
                 if file.exists() and file.read_text() == text:
                     continue

@@ -11,7 +11,14 @@ from typing import Any
 
 from corpus import PORTS
 from nagi_contracts.paths import executable
-from programs import Program, Sent, capture_header, capture_records, instants, read_packets
+from programs import (
+    Program,
+    Sent,
+    make_capture_header,
+    make_capture_records,
+    read_packets,
+    schedule_arrivals,
+)
 from scapy.utils import RawPcapReader
 
 
@@ -24,9 +31,9 @@ class Run:
     arrivals: dict[int, list[tuple[int, bytes]]]  # by port: instant in microseconds, bytes
 
 
-def recorded(program: Program) -> Run:
+def make_recorded_run(program: Program) -> Run:
     """With the entries and packets of the corpus, a packet a millisecond."""
-    arrivals = instants(read_packets(program.packets))
+    arrivals = schedule_arrivals(read_packets(program.packets))
     return Run(program.compiled, program.entries.read_text(), arrivals)
 
 
@@ -34,8 +41,8 @@ def replay(run: Run, work: Path, ports: dict[int, Any] | None = None, **settings
     """What leaves by each port. `work` is an empty directory; `ports` has what is to be said of
     ports beside their captures (rates, depths), `settings` of the switch."""
     for port in PORTS:
-        records = capture_records(run.arrivals.get(port, []))
-        (work / f"{port}.pcap").write_bytes(capture_header() + records)
+        records = make_capture_records(run.arrivals.get(port, []))
+        (work / f"{port}.pcap").write_bytes(make_capture_header() + records)
     (work / "entries.jsonl").write_text(run.entries)
     config = {
         "schema_version": 1,

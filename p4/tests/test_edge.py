@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from corpus import Case
-from programs import ALL, entries_text, read_packets
+from programs import ALL, format_entries, read_packets
 from replay import Run, replay
 from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6
@@ -36,7 +36,7 @@ def routed() -> Case:
     for version in (4, 6):
         match = [{"value": 0, "prefix": 0}]
         data = [2, "02:00:00:00:00:f2", "02:00:00:00:0c:01", 1500]
-        case.add(f"ingress.ipv{version}_routes", match, "forward", *data)
+        case.add_entry(f"ingress.ipv{version}_routes", match, "forward", *data)
     return case
 
 
@@ -50,7 +50,7 @@ def impose(
     """What port 2 does. `mark`: over how many packets, and the average's shift; `loss`: from good
     to bad and back, in good, in bad."""
     marks = (0, 0, 0) if mark is None else (1, *mark)
-    case.add("egress.ports", [2], "impose", sample_every, *marks, *loss)
+    case.add_entry("egress.ports", [2], "impose", sample_every, *marks, *loss)
 
 
 @functools.cache
@@ -90,7 +90,7 @@ def run(
     case: Case, arrivals: Iterable[tuple[int, bytes]], work: Path, **settings: Any
 ) -> list[bytes]:
     """What leaves by port 2 of what comes in by port 1: (instant in microseconds, frame)."""
-    entries = entries_text(case.entries)
+    entries = format_entries(case.entries)
     return replay(Run(EDGE.compiled, entries, {1: list(arrivals)}), work, **settings)[2]
 
 
@@ -159,7 +159,7 @@ def test_every_nth_packet_is_sampled(tmp_path: Path) -> None:
     """A burst of 1,000-byte packets at 1 Mb/s: one leaves every 8 ms."""
     case, count, every = routed(), 50, 5
     impose(case, sample_every=every)
-    case.op("mirror_add", session=1, port=500)
+    case.add_operation("mirror_add", session=1, port=500)
     burst = [(0, frame(n)) for n in range(count)]
     settings = {"ports": {2: {"rate_bps": 1_000_000}}, "digests": "digests.jsonl"}
     sent = run(case, burst, tmp_path, **settings)

@@ -22,11 +22,12 @@ from stf.conformance import (
     REFUSED,
     Conformance,
     find_samples,
-    report,
+    format_report,
 )
 from stf.execution import Failure
-from stf.language import Place, StfError, Value, parse
+from stf.language import parse
 from stf.program import Key, Program, UnknownName
+from stf.syntax import Location, StfError, Value
 
 STF = Path(__file__).parent / "stf"
 FILES = sorted(STF.glob("*.stf"))
@@ -148,19 +149,19 @@ def test_what_is_no_stf_is_said_with_its_line(line: str, said: str) -> None:
 )
 def test_values_of_keys(kind: str, text: str, match: Any) -> None:
     statement: Any = parse(f"add t k:{text} a()", "test.stf")[0]
-    assert Key("k", kind, 16).match(statement.keys[0][1]) == match
+    assert Key("k", kind, 16).to_match(statement.keys[0][1]) == match
 
 
 def test_a_key_that_is_not_given_matches_everything() -> None:
     for kind, match in (("exact", "0x0"), ("lpm", {"value": "0x0", "prefix": 0})):
-        assert Key("k", kind, 16).match(None) == match
+        assert Key("k", kind, 16).to_match(None) == match
     for kind in ("ternary", "range", "optional"):
-        assert Key("k", kind, 16).match(None) is None
+        assert Key("k", kind, 16).to_match(None) is None
 
 
 def test_of_a_prefix_only_the_end_is_open() -> None:
     with pytest.raises(UnknownName, match="only the last digits"):
-        Key("k", "lpm", 16).match(Value(0x1004, mask=0xF00F))
+        Key("k", "lpm", 16).to_match(Value(0x1004, mask=0xF00F))
 
 
 def test_counters_may_count_more_than_the_packet() -> None:
@@ -179,7 +180,7 @@ def test_an_empty_packet_is_none() -> None:
 
 def test_statements_know_their_place() -> None:
     statements = parse("# one\n\n  PACKET 1 00 11\nexpect 2 0* $\n", "a.stf")
-    assert [each.place for each in statements] == [Place("a.stf", 3), Place("a.stf", 4)]
+    assert [each.location for each in statements] == [Location("a.stf", 3), Location("a.stf", 4)]
 
 
 COMPILED = (STF / "matches.json").read_text()
@@ -225,9 +226,9 @@ def fake(tmp_path: Path) -> Path:
 
 def test_samples_of_a_compiler_are_judged(samples: Path, fake: Path, tmp_path: Path) -> None:
     compiler = Compiler(str(fake))
-    assert compiler.version() == "p4c 1.2.3"
-    judge = Conformance(compiler, executable("nagi-switch"), tmp_path / "work").judge
-    results = [judge(sample) for sample in find_samples(samples)]
+    assert compiler.find_version() == "p4c 1.2.3"
+    check = Conformance(compiler, executable("nagi-switch"), tmp_path / "work").check
+    results = [check(sample) for sample in find_samples(samples)]
     outcomes = {Path(result.sample).stem: result.outcome for result in results}
     assert outcomes == {
         "broken": NOT_COMPILED, "fails": FAILED, "loads": LOADS, "passes": PASSED,
@@ -237,9 +238,9 @@ def test_samples_of_a_compiler_are_judged(samples: Path, fake: Path, tmp_path: P
     assert "fails.stf:2: port 1: digit 11" in said["fails"]
     assert "about" in said["refused"]
     assert said["broken"] == "broken.p4(1): syntax error"
-    assert "1 of 2 STF tests pass; 3 of 4 programs load" in report(results)
+    assert "1 of 2 STF tests pass; 3 of 4 programs load" in format_report(results)
     # what was compiled once is not compiled again
-    again = [judge(sample) for sample in find_samples(samples)]
+    again = [check(sample) for sample in find_samples(samples)]
     assert again == results
 
 

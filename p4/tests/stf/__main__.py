@@ -12,7 +12,7 @@ from nagi_p4.operations import Refused
 
 from stf import execution
 from stf.execution import Failure
-from stf.language import StfError
+from stf.syntax import StfError
 
 
 def main() -> int:

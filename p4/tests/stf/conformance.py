@@ -25,7 +25,7 @@ from nagi_p4.operations import Refused
 
 from stf import execution
 from stf.execution import Failure
-from stf.language import StfError
+from stf.syntax import StfError
 
 V1MODEL = re.compile(r"^\s*#\s*include\s*[<\"](\S*/)?v1model\.p4[>\"]", re.MULTILINE)
 
@@ -91,7 +91,7 @@ class Conformance:
         self._switch = switch
         self._work = work
 
-    def judge(self, sample: Sample) -> Result:
+    def check(self, sample: Sample) -> Result:
         try:
             compiled = self._compile(sample)
         except CompilerError as error:
@@ -138,7 +138,7 @@ class Conformance:
         return Result(sample.name, sample.stf is not None, outcome, text)
 
 
-def report(results: list[Result]) -> str:
+def format_report(results: list[Result]) -> str:
     """Every sample that is not right, then a table of numbers."""
     lines = []
     for outcome in (FAILED, NOT_STF, REFUSED):
@@ -174,7 +174,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         compiler = Compiler(chosen.p4c)
-        version = compiler.version()
+        version = compiler.find_version()
     except CompilerError as error:
         print(f"nagi: {error}", file=sys.stderr)
         return 2
@@ -192,10 +192,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     conformance = Conformance(compiler, executable("nagi-switch"), chosen.work / version.split()[1])
     with ThreadPoolExecutor(chosen.jobs) as pool:
-        results = list(pool.map(conformance.judge, samples))
+        results = list(pool.map(conformance.check, samples))
     if chosen.json:
         chosen.json.write_text(json.dumps([asdict(each) for each in results], indent=1) + "\n")
-    print(f"{version}, {chosen.samples}\n{report(results)}")
+    print(f"{version}, {chosen.samples}\n{format_report(results)}")
     return int(any(result.outcome in (FAILED, NOT_STF) for result in results))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from stf.language import Value
+from stf.syntax import Value
 
 Named = TypeVar("Named")
 
@@ -27,7 +27,7 @@ class Key:
     kind: str  # "exact", "lpm", "ternary", "range", "optional"
     width: int  # bits
 
-    def match(self, value: Value | None) -> Any:
+    def to_match(self, value: Value | None) -> Any:
         """As operations have it. None: what matches everything, or 0 where the key is exact."""
         everything = (1 << self.width) - 1
         if value is None:
@@ -38,22 +38,22 @@ class Key:
             raise UnknownName(f"{self.name}: an exact key matches one value, not *")
         match self.kind:
             case "lpm":
-                length = 0 if value.is_any else self._prefix(value)
+                length = 0 if value.is_any else self._find_prefix(value)
                 return {"value": hex(value.value), "prefix": length}
             case "ternary" if not value.is_any:
-                mask = self._mask(value)
+                mask = self._find_mask(value)
                 return {"value": hex(value.value & mask), "mask": hex(mask & everything)}
             case "range" if not value.is_any:
                 high = value.value if value.high is None else value.high
                 return {"low": hex(value.value), "high": hex(high)}
         return None if value.is_any else hex(value.value)
 
-    def _mask(self, value: Value) -> int:
+    def _find_mask(self, value: Value) -> int:
         if value.prefix is not None:
             return ((1 << value.prefix) - 1) << (self.width - value.prefix)
         return (1 << self.width) - 1 if value.mask is None else value.mask
 
-    def _prefix(self, value: Value) -> int:
+    def _find_prefix(self, value: Value) -> int:
         if value.prefix is not None:
             return value.prefix
         if value.mask is None:
@@ -71,8 +71,8 @@ class Table:
     actions: Mapping[str, tuple[str, ...]]  # the names of their parameters
     has_priorities: bool
 
-    def key(self, name: str) -> Key:
-        """By the name in the program, or by what is written in its place: a stack's element as
+    def find_key(self, name: str) -> Key:
+        """By the name in the program, or by what is written in its location: a stack's element as
         `extra$0`, a header's validity as the header's name."""
         wanted = re.sub(r"\$(\d+)", r"[\1]", name)
         exact = {wanted, f"{wanted}$", f"{wanted}.$valid$", f"{wanted}.isValid()"}
@@ -89,8 +89,8 @@ class Table:
         names = ", ".join(key.name for key in self.keys) or "none"
         raise UnknownName(f"{self.name} has no key {name}; its keys: {names}")
 
-    def action(self, name: str) -> str:
-        return pick(self.actions, name, f"action of {self.name}")[0]
+    def find_action(self, name: str) -> str:
+        return find_by_name(self.actions, name, f"action of {self.name}")[0]
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Program:
             for action in self._json["actions"]
         }
         self.tables = {
-            table["name"]: self._table(table, parameters)
+            table["name"]: self._make_table(table, parameters)
             for pipeline in self._json["pipelines"]
             for table in pipeline["tables"]
         }
@@ -125,12 +125,14 @@ class Program:
             action["name"]: parameters[action["id"]] for action in self._json["actions"]
         }
 
-    def _table(self, table: Mapping[str, Any], parameters: Mapping[int, tuple[str, ...]]) -> Table:
+    def _make_table(
+        self, table: Mapping[str, Any], parameters: Mapping[int, tuple[str, ...]]
+    ) -> Table:
         keys = tuple(
             Key(
                 each.get("name") or ".".join(each["target"]),
                 each["match_type"],
-                self._width(each["target"]),
+                self._find_width(each["target"]),
             )
             for each in table["key"]
         )
@@ -142,7 +144,7 @@ class Program:
             table["match_type"] in ("ternary", "range", "optional"),
         )
 
-    def _width(self, target: list[str] | dict[str, Any]) -> int:
+    def _find_width(self, target: list[str] | dict[str, Any]) -> int:
         if isinstance(target, dict):  # a field, by number, of a stack's element chosen at run time
             stack = target["value"]["left"]["value"]["left"]["value"]
             element = self._widths[f"{stack}[0]"]
@@ -153,52 +155,54 @@ class Program:
         width: int = self._widths[header][field]
         return width
 
-    def table(self, name: str) -> Table:
-        return pick(self.tables, name, "table")[1]
+    def find_table(self, name: str) -> Table:
+        return find_by_name(self.tables, name, "table")[1]
 
-    def counter(self, name: str) -> Counter:
-        found = self._array("counter_arrays", name, "counter")
+    def find_counter(self, name: str) -> Counter:
+        found = self._find_array("counter_arrays", name, "counter")
         return Counter(found["name"], found.get("binding") if found["is_direct"] else None)
 
-    def meter(self, name: str) -> Counter:
-        found = self._array("meter_arrays", name, "meter")
+    def find_meter(self, name: str) -> Counter:
+        found = self._find_array("meter_arrays", name, "meter")
         return Counter(found["name"], found.get("binding") if found["is_direct"] else None)
 
-    def register(self, name: str) -> str:
-        return str(self._array("register_arrays", name, "register")["name"])
+    def find_register(self, name: str) -> str:
+        return str(self._find_array("register_arrays", name, "register")["name"])
 
-    def digest(self, name: str) -> str:
-        return str(self._array("learn_lists", name, "digest")["name"])
+    def find_digest(self, name: str) -> str:
+        return str(self._find_array("learn_lists", name, "digest")["name"])
 
-    def value_set(self, name: str) -> str:
-        return str(self._array("parse_vsets", name, "value set")["name"])
+    def find_value_set(self, name: str) -> str:
+        return str(self._find_array("parse_vsets", name, "value set")["name"])
 
-    def profile(self, name: str) -> str:
+    def find_profile(self, name: str) -> str:
         profiles = {
             each["name"]: each
             for pipeline in self._json["pipelines"]
             for each in pipeline["action_profiles"]
         }
-        return pick(profiles, name, "action profile")[0]
+        return find_by_name(profiles, name, "action profile")[0]
 
-    def call(self, action: str, arguments: Iterable[tuple[str, int]]) -> tuple[str, list[str]]:
+    def build_call(
+        self, action: str, arguments: Iterable[tuple[str, int]]
+    ) -> tuple[str, list[str]]:
         """Name and data of an action of the program."""
-        name, parameters = pick(self.actions, action, "action")
-        return name, data(name, parameters, arguments)
+        name, parameters = find_by_name(self.actions, action, "action")
+        return name, build_data(name, parameters, arguments)
 
-    def table_call(
+    def build_table_call(
         self, table: Table, action: str, arguments: Iterable[tuple[str, int]]
     ) -> tuple[str, list[str]]:
         """Name and data of an action of a table."""
-        name = table.action(action)
-        return name, data(name, table.actions[name], arguments)
+        name = table.find_action(action)
+        return name, build_data(name, table.actions[name], arguments)
 
-    def _array(self, kind: str, name: str, what: str) -> Mapping[str, Any]:
+    def _find_array(self, kind: str, name: str, what: str) -> Mapping[str, Any]:
         arrays = {each["name"]: each for each in self._json.get(kind, [])}
-        return pick(arrays, name, what)[1]
+        return find_by_name(arrays, name, what)[1]
 
 
-def data(
+def build_data(
     action: str, parameters: tuple[str, ...], arguments: Iterable[tuple[str, int]]
 ) -> list[str]:
     """An action's arguments in the program's order. Numbers are hexadecimal: of any width."""
@@ -209,7 +213,7 @@ def data(
     return [hex(given[name]) for name in parameters]
 
 
-def pick(named: Mapping[str, Named], wanted: str, what: str) -> tuple[str, Named]:
+def find_by_name(named: Mapping[str, Named], wanted: str, what: str) -> tuple[str, Named]:
     """What has this name, or alone ends with it."""
     if wanted in named:
         return wanted, named[wanted]

@@ -13,16 +13,16 @@ import simple_switch
 from nagi_p4.operations import Answer, Operation
 from simple_switch import Step
 
-from stf import language
-from stf.execution import Execution, settings_of, watched_ports
-from stf.language import Statement
+from stf import syntax
+from stf.execution import Execution, find_settings, find_watched_ports
 from stf.program import Program
+from stf.syntax import Statement
 
 _READS = (
-    *(language.CheckCounter, language.CheckRegister, language.CheckTable, language.Counter),
-    *(language.NoPacket, language.Digest, language.Refused),
+    *(syntax.CheckCounter, syntax.CheckRegister, syntax.CheckTable, syntax.Counter),
+    *(syntax.NoPacket, syntax.Digest, syntax.Refused),
 )
-_NEEDS_TIME = (language.Advance, language.Meter)
+_NEEDS_TIME = (syntax.Advance, syntax.Meter)
 
 
 class Script:
@@ -53,27 +53,29 @@ class Script:
         assert self._cpu_port is not None
         return self.send_packet(self._cpu_port, packet)
 
-    def events(self) -> Answer:
+    def read_events(self) -> Answer:
         return {"digests": [], "timeouts": [], "packets": []}
 
 
-def comparable(statements: list[Statement]) -> list[Statement]:
+def select_comparable(statements: list[Statement]) -> list[Statement]:
     """The statements before the first one about time."""
     return list(takewhile(lambda each: not isinstance(each, _NEEDS_TIME), statements))
 
 
 def run(program: Program, statements: list[Statement], work: Path) -> None:
     """`work` is an empty directory. Raises Failure if simple_switch sends something else."""
-    statements = comparable(statements)
-    cpu_port = settings_of(statements).get("cpu_port")
+    statements = select_comparable(statements)
+    cpu_port = find_settings(statements).get("cpu_port")
     script: Any = Script(cpu_port)
-    watched = watched_ports(statements)
+    watched = find_watched_ports(statements)
     execution = Execution(program, script, watched)
     for statement in statements:
         if not isinstance(statement, _READS):
             execution.perform(statement)
     sent = simple_switch.run_steps(program.compiled, script.steps, work)
-    execution.take(statements[-1].place, [(port, data) for port in sent for data in sent[port]])
+    execution.record_sent(
+        statements[-1].location, [(port, data) for port in sent for data in sent[port]]
+    )
     if cpu_port is not None:
-        execution.take_for_controller(statements[-1].place, sent.get(cpu_port, []))
-    execution.end()
+        execution.record_packet_ins(statements[-1].location, sent.get(cpu_port, []))
+    execution.finish()
