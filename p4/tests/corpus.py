@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes what the test programs are fed: table entries and packets, valid ones, ones that are cut
-short anywhere, and ones with bytes changed. The same seed gives the same bytes.
+"""Makes the input of the test programs: table entries and packets.
 
-`record.py` writes them to programs/NAME.entries.jsonl and programs/NAME.packets."""
+Some packets are valid, some are cut short anywhere, some have bytes changed. The same seed gives
+the same bytes. `record.py` writes them to programs/NAME.entries.jsonl and programs/NAME.packets.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +28,13 @@ Arrival = tuple[int, bytes]  # the port it comes in by, and its bytes
 
 @dataclass
 class Case:
-    """What one program is fed."""
+    """The input of one program."""
 
     entries: list[Operation] = field(default_factory=list)
     packets: list[Arrival] = field(default_factory=list)
 
     def add_entry(self, table: str, match: list[Any], action: str, *data: Any, **more: Any) -> None:
+        """Add an entry to a table; action names are relative to the control of the table."""
         control = table.rsplit(".", 1)[0]
         name = action if action == "NoAction" else f"{control}.{action}"
         entry = {"op": "table_add", "table": table, "match": match, "action": name}
@@ -43,7 +45,7 @@ class Case:
 
 
 class Maker:
-    """Packets at random, from one seed."""
+    """Makes packets at random, from one seed."""
 
     def __init__(self, name: str) -> None:
         self.random = random.Random(f"{SEED} {name}")
@@ -52,7 +54,7 @@ class Maker:
         return self.random.choice(PORTS)
 
     def draw_bits(self, width: int) -> int:
-        """A number of so many bits; often one at the edge of what there is."""
+        """Draw a number of `width` bits, often one at the edge of the range."""
         edges = [0, 1, (1 << width) - 1, 1 << (width - 1), (1 << (width - 1)) - 1]
         return self.random.choice(edges) if self.random.random() < 0.3 else self.draw(width)
 
@@ -116,12 +118,12 @@ class Maker:
         return tcp / self.make_payload()
 
     def make_ip_frame(self) -> Packet:
-        """A frame with IP in it."""
+        """Make a frame with IPv4 or IPv6 in it."""
         network = self.make_ipv6() if self.random.random() < 0.4 else self.make_ipv4()
         return self.make_ether() / network / self.make_transport()
 
     def spoil(self, frame: bytes) -> bytes:
-        """Most frames stay; some are cut short, some have bytes changed."""
+        """Cut some frames short, change bytes of some, and return most as they are."""
         chance = self.random.random()
         if chance < 0.12:
             return frame[: self.random.randint(1, len(frame))]
@@ -133,7 +135,7 @@ class Maker:
         return frame
 
     def make_arrivals(self, count: int, make: Callable[[], Packet | bytes]) -> list[Arrival]:
-        """`count` arrivals, spoiled where chance wants it. A frame has 15 bytes at least."""
+        """Make `count` arrivals, some of them spoiled. A frame has at least 15 bytes."""
         return [(self.draw_port(), self.spoil(bytes(make())) or b"\0") for _ in range(count)]
 
 
@@ -142,7 +144,7 @@ def format_address(value: int, width: int) -> str:
 
 
 def draw_prefixes(maker: Maker, near: Callable[[], str], width: int, count: int) -> list[str]:
-    """Different prefixes of addresses that occur, of all lengths."""
+    """Draw different prefixes, of all lengths, of addresses that `near` draws."""
     found: dict[str, None] = {}
     while len(found) < count:
         length = maker.random.randint(1, width)
@@ -304,7 +306,10 @@ def make_balance(maker: Maker) -> Case:
 
 
 def make_police(maker: Maker) -> Case:
-    """Rates are so small that what a meter says depends on its bursts alone, not on time."""
+    """Make entries and packets whose meters depend on their bursts alone, not on time.
+
+    The rates are too small to matter.
+    """
     case = Case()
     table = "ingress.routes"
     # The first bursts are the committed rate's, then the peak's; both fill once and for all.
@@ -496,14 +501,16 @@ def make_hashes(maker: Maker) -> Case:
 
 
 def make_chance(maker: Maker) -> Case:
-    """Enough draws for a test of their distribution."""
+    """Make enough draws for a test of their distribution."""
     draw = bytes(6) + b"\xab\xcd" + b"\xbe\xef"
     return Case([], [(1, bytes(maker.make_ether(0x1234)) + draw) for _ in range(1200)])
 
 
 def make_edge(maker: Maker) -> Case:
-    """Loss is certain or none, so that what comes out is so too; the queue is never marked. Some
-    links have a small MTU."""
+    """Make entries and packets with certain outcomes: loss is certain or none, no packet is marked.
+
+    Some links have a small MTU.
+    """
     case = Case()
     none, certain = 0, "0x100000000"
     for version, near, width in (
@@ -563,5 +570,5 @@ MAKERS: dict[str, Callable[[Maker], Case]] = {
 
 
 def make(name: str) -> Case:
-    """Entries and packets of the program `name`."""
+    """Make entries and packets of the program `name`."""
     return MAKERS[name](Maker(name))

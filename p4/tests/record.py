@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes anew what is committed beside the P4 programs: their JSON (p4c), entries and packets
-(corpus.py), and what simple_switch sends. Needs root, p4c (compiler.py says where it is), and
-simple_switch and simple_switch_CLI on the path.
+"""Records again what is committed with the P4 programs.
 
-    python p4/tests/record.py [NAME...]"""
+That is their JSON (p4c), entries and packets (corpus.py), and what simple_switch sends. It needs
+root, p4c (compiler.py finds it), and simple_switch and simple_switch_CLI on PATH.
+
+    python p4/tests/record.py [NAME...]
+"""
 
 from __future__ import annotations
 

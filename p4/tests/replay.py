@@ -24,7 +24,7 @@ from scapy.utils import RawPcapReader
 
 @dataclass(frozen=True)
 class Run:
-    """What nagi-switch is to do."""
+    """The input of nagi-switch."""
 
     program: Path  # p4c's JSON
     entries: str  # control operations, one a line
@@ -32,14 +32,20 @@ class Run:
 
 
 def make_recorded_run(program: Program) -> Run:
-    """With the entries and packets of the corpus, a packet a millisecond."""
+    """Make a run with entries and packets of the corpus, one packet per millisecond."""
     arrivals = schedule_arrivals(read_packets(program.packets))
     return Run(program.compiled, program.entries.read_text(), arrivals)
 
 
 def replay(run: Run, work: Path, ports: dict[int, Any] | None = None, **settings: Any) -> Sent:
-    """What leaves by each port. `work` is an empty directory; `ports` has what is to be said of
-    ports beside their captures (rates, depths), `settings` of the switch."""
+    """Run nagi-switch, and return the packets that leave by each port.
+
+    Args:
+        run: The input.
+        work: An empty directory.
+        ports: Settings of ports (rates, depths) in addition to their captures.
+        **settings: Settings of the switch.
+    """
     for port in PORTS:
         records = make_capture_records(run.arrivals.get(port, []))
         (work / f"{port}.pcap").write_bytes(make_capture_header() + records)

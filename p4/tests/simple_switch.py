@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a test program on bmv2's simple_switch, from capture files to capture files.
 
-simple_switch reads its packets from pipes, so none comes before the entries are in; its Thrift
-server, which listens on all addresses, has a network namespace of its own with nothing but
-loopback. Needs root, simple_switch and simple_switch_CLI."""
+simple_switch reads its packets from pipes, so that none arrives before the entries are added. Its
+Thrift server listens on all addresses, so it runs in a network namespace of its own with nothing
+but loopback. This needs root, simple_switch and simple_switch_CLI.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ PACKETS = "packets.ipc"
 DEEP_QUEUE = 100_000  # packets: none is dropped, however fast the file is read
 
 
-def missing() -> list[str]:
-    """The programs that are not there."""
+def find_missing_programs() -> list[str]:
+    """Return the programs that are not installed."""
     return [name for name in ("simple_switch", "simple_switch_CLI") if not shutil.which(name)]
 
 
@@ -51,8 +52,7 @@ class Outcome:
 
 
 def run(compiled: Path, entries: list[Operation], packets: list[Arrival], work: Path) -> Outcome:
-    """What simple_switch sends by each port and tells the controller; `work` is an empty
-    directory."""
+    """Run a program; return packets by port and digests. `work` is an empty directory."""
     pipes = {port: work / f"{port}_in.pcap" for port in PORTS}
     for pipe in pipes.values():
         os.mkfifo(pipe)
@@ -84,10 +84,12 @@ Step = Operation | Arrival
 
 
 def run_steps(compiled: Path, steps: list[Step], work: Path) -> dict[int, list[bytes]]:
-    """What simple_switch sends by each port if operations and packets alternate. It does not say
-    when it is done with a packet, so it is waited for until it is quiet before the next operation:
-    some seconds each. Captures would not do: it reads a packet of one only when it knows the next
-    packet of all others."""
+    """Run a program with operations and packets in turns, and return the packets by port.
+
+    simple_switch does not report when it has processed a packet. Before the next operation this
+    function therefore waits until it is quiet, which takes some seconds each time. Captures cannot
+    be used: simple_switch reads a packet of one only when it knows the next packet of all others.
+    """
     sent: dict[int, list[bytes]] = {}
     nodes = 0
     options = ["--packet-in", f"ipc://{work}/{PACKETS}"]
@@ -109,9 +111,12 @@ def run_steps(compiled: Path, steps: list[Step], work: Path) -> dict[int, list[b
 
 
 class Packets:
-    """Packets to and from simple_switch over its socket (--packet-in), a nanomsg pair over IPC: a
-    byte for the kind, eight of length (big endian), then type, port and length of the packet as the
-    machine has integers, then the packet (bmv2's dev_mgr_packet_in.cpp)."""
+    """Packets to and from simple_switch over its socket (--packet-in).
+
+    It is a nanomsg pair over IPC. A message begins with a byte for its kind and eight for its
+    length (big endian). Type, port and length of the packet follow as the machine's integers, then
+    the packet (bmv2's dev_mgr_packet_in.cpp).
+    """
 
     _GREETING = b"\0SP\0" + (16).to_bytes(2, "big") + b"\0\0"
     _HEADER = struct.Struct("=iii")
@@ -137,7 +142,7 @@ class Packets:
         self._socket.sendall(b"\1" + len(message).to_bytes(8, "big") + message)
 
     def count_received(self) -> int:
-        """How many packets have come back by now; they are in `sent`, by port."""
+        """Receive packets into `sent`, by port, and return how many have come so far."""
         with contextlib.suppress(BlockingIOError):
             while part := self._socket.recv(1 << 16, socket.MSG_DONTWAIT):
                 self._unread += part
@@ -178,7 +183,7 @@ def _run_switch(
 
 
 def _run_commands(pid: int, commands: list[str]) -> None:
-    """Has simple_switch_CLI carry out commands, one a line."""
+    """Run commands in simple_switch_CLI, one per line."""
     enter = ["nsenter", f"--target={pid}", "--net"]
     deadline = time.monotonic() + LIMIT_S
     while True:
@@ -203,7 +208,13 @@ def _run_commands(pid: int, commands: list[str]) -> None:
 def _wait_until_quiet(
     process: subprocess.Popen[bytes], work: Path, written: Callable[[], int]
 ) -> None:
-    """`written`: how much it has sent."""
+    """Wait until simple_switch neither uses processor time nor sends.
+
+    Args:
+        process: simple_switch.
+        work: Its directory.
+        written: Returns how much it has sent.
+    """
     deadline = time.monotonic() + LIMIT_S
     last: tuple[str, int] | None = None
     since = time.monotonic()
@@ -261,7 +272,7 @@ def _read_digests(connection: socket.socket, compiled: Path) -> set[Digest]:
 
 
 def _read_learn_lists(compiled: Path) -> dict[int, tuple[str, list[int]]]:
-    """Name of each kind of digest and the widths of its fields, by number."""
+    """Return name and widths of fields of each digest, by number."""
     program = json.loads(compiled.read_text())
     widths = _read_widths(program)
     return {
@@ -294,13 +305,13 @@ def _parse_number(value: Any) -> int:
 
 
 def _read_widths(program: dict[str, Any]) -> dict[str, dict[str, int]]:
-    """Of each field of each header, in bits."""
+    """Return the width in bits of each field of each header."""
     types = {t["name"]: {f[0]: f[1] for f in t["fields"]} for t in program["header_types"]}
     return {h["name"]: {**types[h["header_type"]], "$valid$": 1} for h in program["headers"]}
 
 
 def _read_keys(compiled: Path) -> dict[str, list[tuple[str, int]]]:
-    """Match kind and width in bits of each key of each table."""
+    """Return match kind and width in bits of each key of each table."""
     program = json.loads(compiled.read_text())
     widths = _read_widths(program)
     return {
@@ -332,7 +343,13 @@ def _format_match(kind: str, width: int, key: Any) -> str:
 
 
 def _make_commands(compiled: Path, entries: list[Operation], nodes: int = 0) -> Iterator[str]:
-    """`nodes`: of multicast groups, that there are already."""
+    """Yield the commands of simple_switch_CLI for operations.
+
+    Args:
+        compiled: The program's JSON.
+        entries: The operations.
+        nodes: How many nodes of multicast groups exist already.
+    """
     keys = _read_keys(compiled)
     indirect = _find_indirect_tables(compiled)
     for entry in entries:
@@ -401,7 +418,7 @@ def _make_commands(compiled: Path, entries: list[Operation], nodes: int = 0) -> 
 
 
 def _find_indirect_tables(compiled: Path) -> set[str]:
-    """Tables with an action profile."""
+    """Return the tables with an action profile."""
     program = json.loads(compiled.read_text())
     tables = [table for pipeline in program["pipelines"] for table in pipeline["tables"]]
     return {table["name"] for table in tables if table["type"] != "simple"}

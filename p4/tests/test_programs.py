@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Varied v1model programs, and the switch's own, on nagi-switch: from the same entries and packets
-it sends the bytes that simple_switch sent, as they are recorded in programs/."""
+"""Tests that nagi-switch sends what simple_switch sent, for varied v1model programs and edge.p4.
+
+Both get the same entries and packets. What simple_switch sent is recorded in programs/.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ def test_what_is_committed_is_what_the_generator_makes(program: Program) -> None
 
 
 def test_the_corpus_reaches_every_port_and_drops_some() -> None:
-    """A corpus that everything drops would pass every comparison."""
+    """Check the corpus: one that is dropped as a whole would pass every comparison."""
     for program in ALL:
         if program.is_random:
             continue

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where p4c and bmv2 are installed: what is committed beside the P4 programs is what they make
-today. Elsewhere these tests are skipped, and say what is missing."""
+"""Tests that p4c and bmv2 still make what is committed with the P4 programs.
+
+They are skipped where p4c and bmv2 are not installed, and say what is missing.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def compiler() -> Compiler:
 
 @pytest.fixture
 def reference() -> None:
-    if missing := simple_switch.missing():
+    if missing := simple_switch.find_missing_programs():
         pytest.skip(f"needs {' and '.join(missing)} on the path: install bmv2")
     if os.geteuid() != 0:
         pytest.skip("needs root for a network namespace: run `sudo make test`")

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that p4c compiles and nagi-switch does not run are refused at load, by the construct and
-its line in the P4 source. Each in refused/ says so itself: `// refused: CONSTRUCT` at the line."""
+"""Tests that nagi-switch refuses programs that p4c compiles and it does not support.
+
+It names the construct and its line in the P4 source. Each program in refused/ has a comment
+`// refused: CONSTRUCT` in that line.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The STF files of stf/ pass on nagi-switch, and what is wrong in a file or in a switch is said
-with file and line."""
+"""Tests of STF: the files of stf/ pass on nagi-switch, and errors name file and line."""
 
 from __future__ import annotations
 
@@ -50,7 +49,7 @@ def test_every_program_has_a_file() -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_file_that_expects_otherwise_fails(file: Path) -> None:
-    """Each `expect`ed packet matters: with another first digit the file fails at its line."""
+    """Check that each expected packet matters: with another digit the file fails at its line."""
     lines = file.read_text().splitlines()
     wanted = [n for n, line in enumerate(lines) if line.startswith(("expect ", "@packet_in "))]
     assert wanted
@@ -217,7 +216,7 @@ def samples(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def fake(tmp_path: Path) -> Path:
-    """A compiler."""
+    """Return a script that stands for the compiler."""
     file = tmp_path / "p4c"
     file.write_text(FAKE_COMPILER)
     file.chmod(0o755)

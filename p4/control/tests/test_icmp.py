@@ -30,8 +30,8 @@ def to_controller(packet, cause, mtu=0, port=1):
     return struct.pack("!HH", port << 7 | cause, mtu) + bytes(packet)
 
 
-def answer(packet, cause, mtu=0, own=OWN):
-    """The answer as scapy reads it; its checksums are compared with scapy's own."""
+def build_answer(packet, cause, mtu=0, own=OWN):
+    """Return the ICMP error as scapy parses it, after comparing its checksums with scapy's own."""
     frame = icmp.build_error(icmp.parse_packet_in(to_controller(packet, cause, mtu)), own)
     if frame is None:
         return None
@@ -63,7 +63,7 @@ def test_a_ttl_used_up_is_answered(size):
     sent = (
         ETHERNET / IP(src=HOST, dst=FAR, ttl=1, id=77, tos=3) / UDP(dport=33434) / Raw(bytes(size))
     )
-    read = answer(sent, edge.LAST_HOP)
+    read = build_answer(sent, edge.LAST_HOP)
     assert (read[IP].src, read[IP].dst) == (OWN, HOST)
     assert (read[ICMP].type, read[ICMP].code) == (11, 0)
     assert read[IP].tos == 0xC0 and read[IP].ttl == 65
@@ -75,32 +75,32 @@ def test_a_ttl_used_up_is_answered(size):
 
 def test_a_packet_larger_than_the_mtu_is_answered():
     sent = ETHERNET / IP(src=HOST, dst=FAR, flags="DF") / TCP() / Raw(bytes(1400))
-    read = answer(sent, edge.TOO_BIG, 1300)
+    read = build_answer(sent, edge.TOO_BIG, 1300)
     assert (read[ICMP].type, read[ICMP].code, read[ICMP].nexthopmtu) == (3, 4, 1300)
 
 
 @pytest.mark.parametrize("size", [0, 1300])
 def test_errors_of_ipv6(size):
     sent = ETHERNET / IPv6(src=HOST_V6, dst=FAR_V6, hlim=1) / UDP() / Raw(bytes(size))
-    read = answer(sent, edge.LAST_HOP, own=OWN_V6)
+    read = build_answer(sent, edge.LAST_HOP, own=OWN_V6)
     assert (read[IPv6].src, read[IPv6].dst, read[IPv6].hlim) == (OWN_V6, HOST_V6, 65)
     assert (read[ICMPv6TimeExceeded].type, read[ICMPv6TimeExceeded].code) == (3, 0)
     quoted = bytes(sent[IPv6])[: 1280 - 48]
     assert bytes(read[ICMPv6TimeExceeded])[8:] == quoted
-    read = answer(sent, edge.TOO_BIG, 1280, own=OWN_V6)
+    read = build_answer(sent, edge.TOO_BIG, 1280, own=OWN_V6)
     assert read[ICMPv6PacketTooBig].mtu == 1280
 
 
 def test_a_vlan_goes_back_as_it_came():
     sent = ETHERNET / Dot1Q(vlan=5, prio=3) / IP(src=HOST, dst=FAR, ttl=1) / UDP()
-    read = answer(sent, edge.LAST_HOP)
+    read = build_answer(sent, edge.LAST_HOP)
     assert (read[Dot1Q].vlan, read[Dot1Q].prio) == (5, 3) and ICMP in read
 
 
 def test_what_ethernet_padded_is_not_quoted():
     sent = bytes(ETHERNET / IP(src=HOST, dst=FAR, ttl=1) / UDP())
-    padded = answer(sent + bytes(60 - len(sent)), edge.LAST_HOP)
-    assert bytes(padded) == bytes(answer(sent, edge.LAST_HOP))
+    padded = build_answer(sent + bytes(60 - len(sent)), edge.LAST_HOP)
+    assert bytes(padded) == bytes(build_answer(sent, edge.LAST_HOP))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_what_ethernet_padded_is_not_quoted():
     ids=lambda packet: packet.summary(),
 )
 def test_where_rfc_1812_permits_none(network):
-    assert answer(Ether(type=0x0800) / network, edge.LAST_HOP) is None
+    assert build_answer(Ether(type=0x0800) / network, edge.LAST_HOP) is None
 
 
 @pytest.mark.parametrize(
@@ -137,22 +137,24 @@ def test_where_rfc_1812_permits_none(network):
 )
 def test_where_rfc_4443_permits_none(network, cause):
     assert (
-        answer(Ether(src=ETHERNET.src, dst=ETHERNET.dst, type=0x86DD) / network, cause, own=OWN_V6)
+        build_answer(
+            Ether(src=ETHERNET.src, dst=ETHERNET.dst, type=0x86DD) / network, cause, own=OWN_V6
+        )
         is None
     )
 
 
 def test_where_rfc_4443_permits_one():
     echo = IPv6(src=HOST_V6, dst=FAR_V6) / ICMPv6EchoRequest()
-    assert answer(ETHERNET / echo, edge.LAST_HOP, own=OWN_V6) is not None
+    assert build_answer(ETHERNET / echo, edge.LAST_HOP, own=OWN_V6) is not None
     group = IPv6(src=HOST_V6, dst="ff0e::5") / UDP()
-    assert answer(ETHERNET / group, edge.TOO_BIG, 1280, own=OWN_V6) is not None
+    assert build_answer(ETHERNET / group, edge.TOO_BIG, 1280, own=OWN_V6) is not None
 
 
 def test_other_causes_and_other_versions_have_no_answer():
     sent = ETHERNET / IP(src=HOST, dst=FAR) / UDP()
-    assert answer(sent, edge.CAUSES.index("no route")) is None
-    assert answer(sent, edge.LAST_HOP, own=OWN_V6) is None
+    assert build_answer(sent, edge.CAUSES.index("no route")) is None
+    assert build_answer(sent, edge.LAST_HOP, own=OWN_V6) is None
 
 
 def test_errors_are_limited():

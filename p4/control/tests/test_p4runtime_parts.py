@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of the P4Runtime server that need no switch: numbers, arbitration, packet headers, lists of
-digests, P4Info."""
+"""Tests of parts of the P4Runtime server that need no switch.
+
+They are numbers, arbitration, packet headers, lists of digests, and P4Info.
+"""
 
 from __future__ import annotations
 
@@ -87,8 +89,8 @@ def update(election_id=None, role="", device_id=7):
     return message
 
 
-class Told:
-    """Arbitration, and what each client was told last."""
+class ObservedArbitration:
+    """An Arbitration, and the last notice of each client."""
 
     def __init__(self):
         self.arbitration = Arbitration(7)
@@ -117,60 +119,60 @@ PRIMARY, BACKUP, NOBODY = Code.OK, Code.ALREADY_EXISTS, Code.NOT_FOUND
 
 
 def test_the_highest_election_id_is_primary():
-    told = Told()
-    first = told.join(election_id=10)
-    assert told.codes(first) == [PRIMARY]
-    second = told.join(election_id=5)
-    assert told.codes(first, second) == [None, BACKUP]
-    third = told.join(election_id=(1 << 64) + 1)
-    assert told.codes(first, second, third) == [BACKUP, BACKUP, PRIMARY]
-    assert told.last[first].election_id == p4r.Uint128(high=1, low=1)
-    assert list(told.last)[-1] is third
-    told.arbitration.check_primary("", (1 << 64) + 1)
+    observed = ObservedArbitration()
+    first = observed.join(election_id=10)
+    assert observed.codes(first) == [PRIMARY]
+    second = observed.join(election_id=5)
+    assert observed.codes(first, second) == [None, BACKUP]
+    third = observed.join(election_id=(1 << 64) + 1)
+    assert observed.codes(first, second, third) == [BACKUP, BACKUP, PRIMARY]
+    assert observed.last[first].election_id == p4r.Uint128(high=1, low=1)
+    assert list(observed.last)[-1] is third
+    observed.arbitration.check_primary("", (1 << 64) + 1)
     with pytest.raises(P4Error, match="PERMISSION_DENIED: election id 10 is not the primary's"):
-        told.arbitration.check_primary("", 10)
+        observed.arbitration.check_primary("", 10)
 
 
 def test_a_backup_follows_only_with_an_id_as_high_as_the_last_primary_s():
-    told = Told()
-    first, second = told.join(election_id=10), told.join(election_id=5)
-    told.leave(first)
-    assert told.codes(second) == [NOBODY]
-    assert told.last[second].election_id.low == 10
+    observed = ObservedArbitration()
+    first, second = observed.join(election_id=10), observed.join(election_id=5)
+    observed.leave(first)
+    assert observed.codes(second) == [NOBODY]
+    assert observed.last[second].election_id.low == 10
     with pytest.raises(P4Error, match="there is no primary client"):
-        told.arbitration.check_primary("", 5)
-    told.update(second, election_id=9)
-    assert told.codes(second) == [NOBODY]
-    told.update(second, election_id=10)
-    assert told.codes(second) == [PRIMARY]
+        observed.arbitration.check_primary("", 5)
+    observed.update(second, election_id=9)
+    assert observed.codes(second) == [NOBODY]
+    observed.update(second, election_id=10)
+    assert observed.codes(second) == [PRIMARY]
 
 
 def test_a_primary_may_step_down():
-    told = Told()
-    first, second = told.join(election_id=10), told.join(election_id=5)
-    told.update(first, election_id=1)
-    assert told.codes(first, second) == [NOBODY, NOBODY]
+    observed = ObservedArbitration()
+    first, second = observed.join(election_id=10), observed.join(election_id=5)
+    observed.update(first, election_id=1)
+    assert observed.codes(first, second) == [NOBODY, NOBODY]
 
 
 def test_a_client_without_election_id_stays_backup():
-    told = Told()
-    client = told.join()
-    assert told.codes(client) == [NOBODY]
-    assert not told.last[client].HasField("election_id")
-    zero = told.join(election_id=0)
-    assert told.codes(client, zero) == [BACKUP, PRIMARY]
+    observed = ObservedArbitration()
+    client = observed.join()
+    assert observed.codes(client) == [NOBODY]
+    assert not observed.last[client].HasField("election_id")
+    zero = observed.join(election_id=0)
+    assert observed.codes(client, zero) == [BACKUP, PRIMARY]
 
 
 def test_roles_have_primaries_of_their_own():
-    told = Told()
-    told.join(election_id=10)
-    other = told.join(election_id=1, role="packets")
-    assert told.codes(other) == [PRIMARY]
-    assert told.last[other].role.name == "packets"
-    told.arbitration.check_primary("packets", 1)
+    observed = ObservedArbitration()
+    observed.join(election_id=10)
+    other = observed.join(election_id=1, role="packets")
+    assert observed.codes(other) == [PRIMARY]
+    assert observed.last[other].role.name == "packets"
+    observed.arbitration.check_primary("packets", 1)
     with pytest.raises(P4Error, match="NOT_FOUND: there is no role 'other'"):
-        told.arbitration.check_primary("other", 1)
-    assert len(told.arbitration.list_primaries()) == 2
+        observed.arbitration.check_primary("other", 1)
+    assert len(observed.arbitration.list_primaries()) == 2
 
 
 @pytest.mark.parametrize(
@@ -181,24 +183,24 @@ def test_roles_have_primaries_of_their_own():
     ],
 )
 def test_a_client_that_cannot_join_is_refused(given, code):
-    told = Told()
-    told.join(election_id=10)
+    observed = ObservedArbitration()
+    observed.join(election_id=10)
     with pytest.raises(P4Error) as refused:
-        told.join(**given)
+        observed.join(**given)
     assert refused.value.code == code
 
 
 @pytest.mark.parametrize("given", [{"role": "x", "election_id": 10}, {"device_id": 8}])
 def test_a_client_cannot_change_its_role_or_device(given):
-    told = Told()
-    client = told.join(election_id=10)
+    observed = ObservedArbitration()
+    client = observed.join(election_id=10)
     with pytest.raises(P4Error) as refused:
-        told.update(client, **given)
+        observed.update(client, **given)
     assert refused.value.code == Code.FAILED_PRECONDITION
 
 
 def test_a_role_has_the_rights_of_its_config():
-    told = Told()
+    observed = ObservedArbitration()
     message = update(election_id=1, role="x")
     message.role.config.Pack(
         stratum.P4RoleConfig(
@@ -209,9 +211,9 @@ def test_a_role_has_the_rights_of_its_config():
         )
     )
     client = Client()
-    (notice,) = told.arbitration.update(client, message)
+    (notice,) = observed.arbitration.update(client, message)
     assert notice.message.arbitration.role == message.role
-    rights = told.arbitration.check_primary("x", 1)
+    rights = observed.arbitration.check_primary("x", 1)
     assert [rights.can_access(id) for id in (0, 1, 2, 3)] == [False, True, True, False]
     assert not rights.can_set_pipelines
     packet = {"metadata": [{"metadata_id": 3, "value": b"\7"}]}
@@ -219,19 +221,19 @@ def test_a_role_has_the_rights_of_its_config():
     packet["metadata"][0]["value"] = b"\6"
     assert not rights.can_receive(p4r.StreamMessageResponse(packet=packet))
     assert not rights.can_receive(p4r.StreamMessageResponse(digest={"digest_id": 3}))
-    assert told.arbitration.find_reserved_ids("") == {1}
-    assert told.arbitration.find_reserved_ids("x") == frozenset()
+    assert observed.arbitration.find_reserved_ids("") == {1}
+    assert observed.arbitration.find_reserved_ids("x") == frozenset()
     message.role.config.CopyFrom(any_pb2.Any(type_url="type.googleapis.com/other"))
     with pytest.raises(P4Error, match=r"INVALID_ARGUMENT: a role config of type .*other"):
-        told.arbitration.update(client, message)
+        observed.arbitration.update(client, message)
 
 
 def test_a_role_has_so_many_clients():
-    told = Told()
+    observed = ObservedArbitration()
     for number in range(MAX_CLIENTS):
-        told.join(election_id=number)
+        observed.join(election_id=number)
     with pytest.raises(P4Error, match="RESOURCE_EXHAUSTED"):
-        told.join(election_id=MAX_CLIENTS)
+        observed.join(election_id=MAX_CLIENTS)
 
 
 # --- packets ------------------------------------------------------------------------------------

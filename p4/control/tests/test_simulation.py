@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi_p4.simulation: packets and operations without a network; what a test of one's own is told
-if a packet is another one, or none."""
+"""Tests of nagi_p4.simulation: packets and operations without a network.
+
+A test gets both packets if a packet differs, and the ports with packets if one is missing.
+"""
 
 from __future__ import annotations
 

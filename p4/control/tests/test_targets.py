@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The control interface: operations reach a target as it wants them, refusals come back as such,
-and a switch that is gone is no answer."""
+"""Tests of the control interface of all targets.
+
+Operations reach a target in its own form, refusals come back as Refused, and a switch that is gone
+raises OSError.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ HEADER = struct.Struct("<4sQIiQI")
 
 
 class Listener:
-    """A program that listens at a Unix socket and says of every line what `answer` does."""
+    """A server at a Unix socket that answers each line with the result of `answer`."""
 
     def __init__(self, path, answer):
         self.heard = []
@@ -52,7 +55,7 @@ class Listener:
 
 @pytest.fixture
 def long_path(tmp_path):
-    """Longer than an address of a socket may be."""
+    """Return a path longer than an address of a socket may be."""
     directory = tmp_path
     while len(str(directory)) < 120:
         directory = directory / "directory"
@@ -160,7 +163,7 @@ def test_rates_in_bits_become_rates_of_full_size_packets():
 
 
 class Recorder:
-    """Stands for a client of bmv2's: notes calls."""
+    """A double of bmv2's Thrift client that records calls."""
 
     def __init__(self):
         self.calls = []
@@ -169,7 +172,7 @@ class Recorder:
         return lambda *given: self.calls.append((name, *given))
 
 
-# Group 3, of two copies, as simple_switch tells of it.
+# Group 3, with two copies, as simple_switch returns it.
 TREE = {
     "mgrps": [{"id": 3, "l1_handles": [5, 6]}],
     "l1_handles": [
@@ -185,7 +188,7 @@ TREE = {
 
 @pytest.fixture
 def bmv2(monkeypatch):
-    """simple_switch's operations without simple_switch."""
+    """Return a SimpleSwitch without simple_switch."""
     connection = object.__new__(Connection)
     broken = type("TTransportException", (Exception,), {})
     connection.modules = {"transport": type("transport", (), {"TTransportException": broken})}
@@ -342,8 +345,8 @@ def test_without_bmv2_it_is_said_what_to_install(monkeypatch, tmp_path):
     assert simple_switch_client.find_client_directory() == "/somewhere"
 
 
-class Told:
-    """An object of Thrift's: fields that are not given are None."""
+class ThriftObject:
+    """A double of Thrift's objects: fields that are not given are None."""
 
     def __init__(self, **fields):
         self.__dict__.update(fields)
@@ -354,19 +357,19 @@ class Told:
 
 def test_bmv2_s_entries_are_told_as_nagi_switch_tells_its_own():
     key = [
-        Told(lpm=Told(key=b"\x0a\0\0\0", prefix_length=8)),
-        Told(exact=Told(key=bytes(8) + b"\1" + bytes(7))),
-        Told(ternary=Told(key=b"\x06", mask=b"\xff")),
-        Told(ternary=Told(key=b"\0", mask=b"\0")),
-        Told(range=Told(start=b"\1", end_=b"\5")),
+        ThriftObject(lpm=ThriftObject(key=b"\x0a\0\0\0", prefix_length=8)),
+        ThriftObject(exact=ThriftObject(key=bytes(8) + b"\1" + bytes(7))),
+        ThriftObject(ternary=ThriftObject(key=b"\x06", mask=b"\xff")),
+        ThriftObject(ternary=ThriftObject(key=b"\0", mask=b"\0")),
+        ThriftObject(range=ThriftObject(start=b"\1", end_=b"\5")),
     ]
     kinds = [("lpm", 32), ("exact", 128), ("ternary", 8), ("optional", 8), ("range", 8)]
-    entry = Told(
+    entry = ThriftObject(
         match_key=key,
         entry_handle=5,
-        options=Told(priority=7),
-        action_entry=Told(action_type=1, action_name="go", action_data=[b"\x01\xff"]),
-        life=Told(timeout_ms=1000, time_since_hit_ms=20),
+        options=ThriftObject(priority=7),
+        action_entry=ThriftObject(action_type=1, action_name="go", action_data=[b"\x01\xff"]),
+        life=ThriftObject(timeout_ms=1000, time_since_hit_ms=20),
     )
     assert answers.decode_entry(entry, kinds) == {
         "handle": 5,
@@ -383,9 +386,9 @@ def test_bmv2_s_entries_are_told_as_nagi_switch_tells_its_own():
         "idle_us": 20_000,
         "timeout_us": 1_000_000,
     }
-    assert answers.decode_action(Told(action_type=2, mbr_handle=3)) == {"member": 3}
-    assert answers.decode_action(Told(action_type=3, grp_handle=4)) == {"group": 4}
-    assert answers.decode_action(Told(action_type=0)) == {}
+    assert answers.decode_action(ThriftObject(action_type=2, mbr_handle=3)) == {"member": 3}
+    assert answers.decode_action(ThriftObject(action_type=3, grp_handle=4)) == {"group": 4}
+    assert answers.decode_action(ThriftObject(action_type=0)) == {}
     assert answers.decode_number(b"\1" + bytes(8)) == "0x10000000000000000"
 
 
@@ -406,13 +409,13 @@ def test_bmv2_takes_entries_by_their_key(bmv2):
     types = {
         **{name: lambda **given: given for name in ("BmAddEntryOptions", "BmMatchParam")},
         **{f"BmMatchParam{kind}": lambda *given: given for kind in ("LPM", "Exact")},
-        "BmMatchParamType": Told(EXACT=0, LPM=1),
+        "BmMatchParamType": ThriftObject(EXACT=0, LPM=1),
         "InvalidTableOperation": KeyError,
     }
-    bmv2._connection.modules["types"] = Told(**types)
+    bmv2._connection.modules["types"] = ThriftObject(**types)
     bmv2._connection.pipeline = Pipeline(PROGRAM)
     calls = Recorder()
-    calls.bm_mt_get_entry_from_key = lambda *_: Told(entry_handle=9)
+    calls.bm_mt_get_entry_from_key = lambda *_: ThriftObject(entry_handle=9)
     bmv2._connection.standard = calls
     key = {"table": "routes", "match": ["10.0.0.0/8", 1]}
     bmv2.perform({"op": "table_modify", **key, "action": "go", "data": [1], "timeout_us": 1500})
@@ -460,13 +463,15 @@ def test_a_refusal_of_nagi_switch_says_why_and_which(tmp_path, monkeypatch):
 
 
 def test_bmv2_s_meters_without_rates_let_everything_pass(bmv2):
-    bmv2._connection.modules["types"] = Told(BmMeterRateConfig=lambda **given: Told(**given))
+    bmv2._connection.modules["types"] = ThriftObject(
+        BmMeterRateConfig=lambda **given: ThriftObject(**given)
+    )
     calls = bmv2._connection.standard
     bmv2.perform({"op": "meter_rates", "meter": "m", "index": 1, "rates": []})
     ((name, *_, given),) = calls.calls
     assert name == "bm_meter_set_rates" and len(given) == 2
     assert answers.decode_rates(given) == []
-    some = [Told(units_per_micros=0.5, burst_size=7)]
+    some = [ThriftObject(units_per_micros=0.5, burst_size=7)]
     assert answers.decode_rates(some) == [{"per_us": 0.5, "burst": 7}]
 
 

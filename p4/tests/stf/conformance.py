@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the samples of p4c for v1model on nagi-switch, and says of each what became of it. p4c and
-its samples are not part of nagi: `make conformance P4C=... SAMPLES=...` names both.
+"""Runs the samples of p4c for v1model on nagi-switch, and reports the result of each.
 
-A sample with an STF file beside it is compiled, loaded and tested; one without is compiled and
-loaded. Samples in a directory whose name begins with p4_14 are of that language, as p4c's own
-runner has it; of the others those count that include v1model.p4. Those in `parser-inline` are
-compiled a second time with the option that p4c tests by them."""
+p4c and its samples are no part of nagi: `make conformance P4C=... SAMPLES=...` names both.
+
+A sample with an STF file of the same name is compiled, loaded and tested; one without is compiled
+and loaded. Samples in a directory whose name begins with p4_14 are in that language, as in p4c's
+own runner; of the others, those that include v1model.p4 are used. Those in `parser-inline` are
+compiled a second time with the option that p4c tests by them.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,13 @@ def find_samples(directory: Path) -> list[Sample]:
 
 
 class Conformance:
-    """`work`: a directory for what the compiler makes; it stays there for the next time."""
+    """Compiles and tests samples.
+
+    Args:
+        compiler: The compiler.
+        switch: The program nagi-switch.
+        work: A directory for compiled samples, which the next run uses again.
+    """
 
     def __init__(self, compiler: Compiler, switch: Path, work: Path) -> None:
         self._compiler = compiler
@@ -92,6 +100,7 @@ class Conformance:
         self._work = work
 
     def check(self, sample: Sample) -> Result:
+        """Compile, load and test a sample."""
         try:
             compiled = self._compile(sample)
         except CompilerError as error:
@@ -116,7 +125,7 @@ class Conformance:
         return self._result(sample, PASSED, "")
 
     def _compile(self, sample: Sample) -> Path:
-        """Unless it was compiled before."""
+        """Compile a sample unless it was compiled before."""
         compiled = self._work / f"{sample.name.replace(' ', '')}.json"
         said = compiled.with_suffix(".error")
         newest = max(sample.source.stat().st_mtime, self._compiler.path.stat().st_mtime)
@@ -139,7 +148,7 @@ class Conformance:
 
 
 def format_report(results: list[Result]) -> str:
-    """Every sample that is not right, then a table of numbers."""
+    """Return a text with every sample that failed, and a table of counts."""
     lines = []
     for outcome in (FAILED, NOT_STF, REFUSED):
         for result in results:
@@ -163,7 +172,7 @@ def format_report(results: list[Result]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The exit status."""
+    """Run the command, and return its exit status."""
     parser = argparse.ArgumentParser(prog="make conformance", description=__doc__)
     parser.add_argument("--samples", type=Path, required=True, help="p4c's testdata, or a part")
     parser.add_argument("--p4c", help="p4c-bm2-ss; else P4C of the environment, else on PATH")

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the statements of an STF file on nagi-switch, in its simulation: no network and no clock.
 
-What leaves by a port is compared with the `expect`s of that port in their order, at the end of the
-file: an `expect` may stand before its packet or behind it. Ports that the file names only as goals
-of copies are there, and what leaves by them does not matter, as for p4c's own runner."""
+The packets that leave by a port are compared with the `expect` statements of that port, in order,
+at the end of the file: an `expect` may come before or after the packet that causes it. Ports that
+the file names only as destinations of copies exist, but their packets are not compared, as in p4c's
+own runner.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ class Failure(Exception):
 
 @dataclass(frozen=True)
 class Entry:
-    """One that the file has added."""
+    """An entry that the file has added."""
 
     table: str
     handle: int
@@ -47,7 +49,7 @@ class Sent:
 
 @dataclass
 class Port:
-    """What is expected of a port and what leaves by it."""
+    """The packets that are expected of a port, and those that left by it."""
 
     expected: list[syntax.Expect] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
@@ -57,11 +59,14 @@ class Port:
         return any(each.digits is None for each in self.expected)
 
     def compare(self, name: str, is_end: bool) -> None:
-        """Raises Failure at the first difference; before the end more may be expected than sent."""
+        """Compare the packets, and raise Failure at the first difference.
+
+        Before the end, expected packets may be missing.
+        """
         if self.takes_all:
             return
         for want, have in zip(self.expected, self.sent, strict=False):
-            if difference := want.difference(have.data):
+            if difference := want.describe_difference(have.data):
                 end = "$" if want.is_whole else ""
                 raise Failure(
                     want.location,
@@ -78,17 +83,28 @@ class Port:
 
 
 def run_file(compiled: Path, stf: Path, executable: Path, overhead_bytes: int = 0) -> None:
-    """Runs a file on a program. Raises StfError if it is no STF or does not fit the program,
-    Failure at the first difference, Refused if the switch does not take program or operation.
+    """Run a file on a program.
 
-    `overhead_bytes`: what counters of the target that the file was written for count on top of
-    each packet."""
+    Args:
+        compiled: The program's JSON.
+        stf: The file.
+        executable: The program nagi-switch.
+        overhead_bytes: Bytes that counters add to every packet, on the target for which the file
+        was
+            written.
+
+    Raises:
+        StfError: The file is no STF, or does not fit the program.
+        Failure: The switch does not do what the file expects.
+        Refused: The switch refused the program or an operation.
+    """
     run(Program(compiled), language.read_file(stf), executable, overhead_bytes)
 
 
 def run(
     program: Program, statements: list[Statement], executable: Path, overhead_bytes: int = 0
 ) -> None:
+    """Run statements on a program; arguments and errors are those of run_file()."""
     settings = find_settings(statements)
     with Simulation(program.compiled, find_ports(statements), executable, **settings) as switch:
         execution = Execution(program, switch, find_watched_ports(statements), overhead_bytes)
@@ -98,19 +114,19 @@ def run(
 
 
 def find_settings(statements: list[Statement]) -> dict[str, int]:
-    """Of the switch, by the key of its configuration."""
+    """Return the settings of the switch that the file gives, by key of its configuration."""
     return {each.key: each.value for each in syntax.filter_statements(statements, syntax.Set)}
 
 
 def find_watched_ports(statements: list[Statement]) -> set[int]:
-    """Ports whose packets are compared."""
+    """Return the ports whose packets are compared."""
     named = [*syntax.filter_statements(statements, syntax.Packet)]
     named += syntax.filter_statements(statements, syntax.Expect)
     return {each.port for each in named if each.port is not None}
 
 
 def find_ports(statements: list[Statement]) -> list[int]:
-    """Ports that the file names. A controller's port is none of them."""
+    """Return the ports that the file names, without the CPU port."""
     ports = find_watched_ports(statements)
     for node in syntax.filter_statements(statements, syntax.CreateNode):
         ports |= set(node.ports)
@@ -139,6 +155,7 @@ class Execution:
         self._copies: dict[int, list[dict[str, Any]]] = {}  # of each multicast group
 
     def perform(self, statement: Statement) -> None:
+        """Perform a statement."""
         try:
             self._perform(statement)
         except UnknownName as error:
@@ -149,7 +166,7 @@ class Execution:
             raise Failure(statement.location, f"nagi-switch is gone: {error}") from None
 
     def finish(self) -> None:
-        """Compares what the file expects with all that has left."""
+        """Compare all packets that have left with those that the file expects."""
         self._poll()
         for number, port in sorted(self._ports.items()):
             port.compare(f"port {number}", is_end=True)
@@ -201,7 +218,7 @@ class Execution:
                 self._perform_control(statement)
 
     def _perform_control(self, statement: Statement) -> None:
-        """Statements that are an operation, and what is to be remembered of its answer."""
+        """Perform a statement that is an operation, and remember what its answer names."""
         answer = self._perform_operations(self._build_operations(statement))
         match statement:
             case syntax.Add(name=name):
@@ -235,7 +252,7 @@ class Execution:
                 self._copies[group].append(self._nodes[node])
 
     def _build_operations(self, statement: Statement) -> Operation | list[Operation]:
-        """What a statement asks of the switch; several are carried out one after the other."""
+        """Return the operation, or the operations in order, of a statement."""
         program = self._program
         match statement:
             case syntax.Add():
@@ -358,7 +375,7 @@ class Execution:
     def _build_entry_reference(
         self, table: str | None, name: str, index: syntax.Index
     ) -> Operation:
-        """Of a direct counter or meter: of which entry."""
+        """Return the keys that name the entry of a direct counter or meter."""
         if table is None:
             raise UnknownName(f"{name} is an array: give a number, not the name of an entry")
         if index.entry is None:
@@ -421,7 +438,7 @@ class Execution:
             raise Failure(location, f"expected the timeout of {name}\n  got      {got or 'none'}")
 
     def _poll(self, location: Location | None = None) -> None:
-        """Fetches what the controller is told."""
+        """Read the events for the controller."""
         answer = self._switch.read_events()
         self._digests += answer["digests"]
         self._timeouts += answer["timeouts"]
@@ -429,17 +446,17 @@ class Execution:
         self.record_packet_ins(location or Location("the end", 0), packets)
 
     def record_packet_ins(self, location: Location, packets: Iterable[bytes]) -> None:
-        """What has left by the CPU port."""
+        """Record packets that left by the CPU port."""
         self._controller.sent += [Sent(data, location) for data in packets]
 
     def record_sent(self, location: Location, sent: Iterable[tuple[int, bytes]]) -> None:
-        """What has left, by port."""
+        """Record packets that left, by port."""
         for number, data in sent:
             if number in self._ports:
                 self._ports[number].sent.append(Sent(data, location))
 
     def _perform_operations(self, operation: Operation | list[Operation]) -> dict[str, Any]:
-        """The answer; of several operations the last one's."""
+        """Perform operations, and return the answer of the last one."""
         answer: dict[str, Any] = {}
         for each in operation if isinstance(operation, list) else [operation]:
             answer = self._switch.perform(each)

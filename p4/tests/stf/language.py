@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The statements of an STF file.
+"""The language STF, and its parser.
 
-A statement a line; `#` begins a comment. Words of the language have no case. NUMBER is 12, 0x0c,
-0o14 or 0b1100.
+Each line is a statement; `#` begins a comment. Keywords may be upper or lower case. NUMBER is 12,
+0x0c, 0o14 or 0b1100.
 
-As p4c's own runners have them:
+Statements of p4c's own runners:
 
     add TABLE [PRIORITY] KEY:VALUE... ACTION(PARAMETER:NUMBER, ...) [= NAME]
-        VALUE: NUMBER; with * in the place of hexadecimal, octal or binary digits whatever they
-        are; NUMBER/LENGTH, a prefix. A key that is not given matches everything, or 0 where it is
-        exact. The larger priority wins; without one it is 0. NAME stands for the entry.
+        VALUE: NUMBER, in which * matches any hexadecimal, octal or binary digit; or NUMBER/LENGTH,
+        a prefix. A key without a value matches everything, or 0 if it is exact. The larger
+        priority wins; it is 0 by default. NAME names the entry.
     setdefault TABLE ACTION(...)
-    remove all                          every entry that this file has added
-    packet PORT BYTES                   hexadecimal digits, with spaces wherever wanted
-    expect PORT BYTES [$]               the next packet of a port begins with BYTES, * being any
-                                        digit; with $ it is no longer
-    expect PORT                         whatever leaves by that port is right
-    no_packet                           all that has left so far was expected
+    remove all                          delete every entry that this file has added
+    packet PORT BYTES                   send it; hexadecimal digits, with spaces anywhere
+    expect PORT BYTES [$]               the next packet of a port begins with BYTES, in which *
+                                        matches any digit; with $ it has no more bytes
+    expect PORT                         any packets may leave by that port
+    no_packet                           all packets that have left so far were expected
     check_counter COUNTER(INDEX) [packets|bytes COMPARISON NUMBER]
-                                        INDEX: NUMBER, or $NAME of an entry; without comparison: 0
-    wait                                nothing: a packet's work is done before the next statement
+                                        INDEX: NUMBER, or $NAME of an entry; by default packets == 0
+    wait                                nothing: packets are processed before the next statement
 
-As simple_switch_CLI has them, to which p4c's runner for bmv2 hands them:
+Statements of simple_switch_CLI, to which p4c's runner for bmv2 passes them:
 
     mirroring_add SESSION PORT          mirroring_add_mc SESSION GROUP
     mirroring_delete SESSION            mirroring_get SESSION
@@ -33,25 +33,25 @@ As simple_switch_CLI has them, to which p4c's runner for bmv2 hands them:
     meter_get_rates METER INDEX         meter_set_rates METER INDEX RATE:BURST RATE:BURST
     meter_array_set_rates METER RATE:BURST RATE:BURST       packets or bytes, per microsecond
 
-Extensions of nagi, each marked by @ or named here:
+Extensions of nagi, which begin with @ or are named here:
 
-    VALUE may be LOW..HIGH (a range) or * (anything). INDEX may be $NAME wherever there is one.
-    remove NAME                         one entry
-    add ... @member(NAME), add ... @group(NAME)      in the place of an action, also in setdefault
-    add ... @timeout(MICROSECONDS)                   behind the action: idle timeout
+    VALUE may be LOW..HIGH (a range) or * (anything). INDEX may always be $NAME.
+    remove NAME                         delete one entry
+    add ... @member(NAME), add ... @group(NAME)      instead of an action, also in setdefault
+    add ... @timeout(MICROSECONDS)                   after the action: idle timeout
     @set KEY NUMBER                     a key of nagi-switch's configuration: seed, cpu_port
-    @advance NUMBER us|ms|s             time goes on; nothing else lets it
+    @advance NUMBER us|ms|s             advance the clock, which no other statement does
     @member PROFILE ACTION(...) = NAME
     @group PROFILE [MEMBER...] = NAME
-    @value_set SET NUMBER               adds a value
+    @value_set SET NUMBER               add a value
     @check_register REGISTER(INDEX) COMPARISON NUMBER
-    @check_table TABLE entries|hits|misses COMPARISON NUMBER      hits, misses of its lookups
-    @digest NAME NUMBER...              the next digest, its values in the program's order
+    @check_table TABLE entries|hits|misses COMPARISON NUMBER      of its lookups
+    @digest NAME NUMBER...              the next digest, with values in the program's order
     @no_digest                          all digests so far were expected
     @expired NAME                       the next entry whose idle timeout has passed
-    @packet_out BYTES                   comes in from the controller
-    @packet_in BYTES [$]                the next packet to the controller, as `expect` has it
-    @refused CODE STATEMENT             the switch refuses it, with this code (`invalid`, ...)
+    @packet_out BYTES                   send a packet into the CPU port
+    @packet_in BYTES [$]                the next packet to the controller, as in `expect`
+    @refused CODE STATEMENT             the switch refuses it with this code (`invalid`, ...)
 
 COMPARISON: ==, !=, <, <=, >, >=.
 """
@@ -100,16 +100,21 @@ from stf.syntax import (
 )
 
 BASES = {"0x": 16, "0o": 8, "0b": 2}
-BITS = {16: 4, 8: 3, 2: 1}  # of a digit
+BITS = {16: 4, 8: 3, 2: 1}  # per digit
 MICROSECONDS = {"us": 1, "ms": 1_000, "s": 1_000_000}
 
 
 def read_file(file: Path) -> list[Statement]:
-    """The statements of a file. Raises StfError."""
+    """Parse a file.
+
+    Raises:
+        StfError: A line is no STF.
+    """
     return parse(file.read_text(encoding="utf-8"), str(file))
 
 
 def parse(text: str, file: str) -> list[Statement]:
+    """Parse a text; `file` is its name in error messages."""
     statements = []
     for number, line in enumerate(text.splitlines(), 1):
         said = line.split("#", 1)[0].strip()
@@ -130,7 +135,7 @@ def _parse_statement(said: str, location: Location) -> Statement:
 
 
 class _Line:
-    """What is left of a line, read from the left."""
+    """The unread rest of a line."""
 
     def __init__(self, text: str, location: Location) -> None:
         self.text = text
@@ -174,7 +179,7 @@ class _Line:
         return found
 
     def read_value(self, word: str, key: str) -> Value:
-        """Of a key."""
+        """Read the value of a key."""
         if word == "*":
             return Value(0, is_any=True)
         if ".." in word:
@@ -221,7 +226,7 @@ class _Line:
         return self.require(r"=\s*(\S+)", "= NAME")[1]
 
     def read_comparison(self, *what: str) -> Comparison:
-        """`what`: the words of which one stands before the sign; none: a value."""
+        """Read a comparison, which begins with one of `what`; without `what`, of a value."""
         kind = self.require(rf"({'|'.join(what)})\b", " or ".join(what))[1] if what else "value"
         sign = self.require(r"(==|!=|<=|>=|<|>)", "a comparison")[1]
         return Comparison(kind, sign, self.read_number("a number"))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of a P4 program, as p4c's JSON has them, and how an STF file may shorten them.
+"""The names in a P4 program's JSON, and how an STF file may shorten them.
 
-A name may leave out what stands before it ("routes" for "ingress.routes"), if only one ends so."""
+A name may leave out its beginning ("routes" for "ingress.routes") if only one name ends like this.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ Named = TypeVar("Named")
 
 
 class UnknownName(Exception):
-    """A program does not have what a file names, or has several."""
+    """A program does not have what a file names, or has several of them."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,10 @@ class Key:
     width: int  # bits
 
     def to_match(self, value: Value | None) -> Any:
-        """As operations have it. None: what matches everything, or 0 where the key is exact."""
+        """Convert the value of a key to an element of an operation's "match".
+
+        None stands for any value, or 0 if the key is exact.
+        """
         everything = (1 << self.width) - 1
         if value is None:
             value = Value(0) if self.kind == "exact" else Value(0, is_any=True)
@@ -72,8 +76,11 @@ class Table:
     has_priorities: bool
 
     def find_key(self, name: str) -> Key:
-        """By the name in the program, or by what is written in its location: a stack's element as
-        `extra$0`, a header's validity as the header's name."""
+        """Return the key that a file names.
+
+        The name is that of the program, or one that STF files use instead: `extra$0` for an element
+        of a stack, a header's name for its validity.
+        """
         wanted = re.sub(r"\$(\d+)", r"[\1]", name)
         exact = {wanted, f"{wanted}$", f"{wanted}.$valid$", f"{wanted}.isValid()"}
         if wanted == "valid" or wanted.endswith(".valid"):
@@ -100,7 +107,7 @@ class Counter:
 
 
 class Program:
-    """What p4c made of a program."""
+    """A program, from the JSON that p4c made of it."""
 
     def __init__(self, compiled: Path) -> None:
         self.compiled = compiled
@@ -186,14 +193,14 @@ class Program:
     def build_call(
         self, action: str, arguments: Iterable[tuple[str, int]]
     ) -> tuple[str, list[str]]:
-        """Name and data of an action of the program."""
+        """Return name and data of an action of the program."""
         name, parameters = find_by_name(self.actions, action, "action")
         return name, build_data(name, parameters, arguments)
 
     def build_table_call(
         self, table: Table, action: str, arguments: Iterable[tuple[str, int]]
     ) -> tuple[str, list[str]]:
-        """Name and data of an action of a table."""
+        """Return name and data of an action of a table."""
         name = table.find_action(action)
         return name, build_data(name, table.actions[name], arguments)
 
@@ -205,7 +212,7 @@ class Program:
 def build_data(
     action: str, parameters: tuple[str, ...], arguments: Iterable[tuple[str, int]]
 ) -> list[str]:
-    """An action's arguments in the program's order. Numbers are hexadecimal: of any width."""
+    """Return the arguments of an action in the order of the program, in hexadecimal digits."""
     given = dict(arguments)
     if set(given) != set(parameters):
         takes = ", ".join(parameters) or "none"
@@ -214,7 +221,11 @@ def build_data(
 
 
 def find_by_name(named: Mapping[str, Named], wanted: str, what: str) -> tuple[str, Named]:
-    """What has this name, or alone ends with it."""
+    """Return full name and value of the item that has a name, or whose name alone ends with it.
+
+    Raises:
+        UnknownName: There is no such item, or there are several.
+    """
     if wanted in named:
         return wanted, named[wanted]
     for fits in (lambda name: name.endswith(f".{wanted}"), lambda name: name.endswith(wanted)):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the packets of an STF file on bmv2's simple_switch, to see that what the file expects is
-what simple_switch sends, too. Statements that read something back are left out. A file is run up to
-its first statement about time, which nobody tells simple_switch: `@advance`, rates of meters."""
+"""Runs the packets of an STF file on bmv2's simple_switch, to check the file's expectations.
+
+Statements that read something back are left out. simple_switch has no clock that a test can
+advance, so a file is run up to its first statement about time: `@advance`, rates of meters.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,11 @@ _NEEDS_TIME = (syntax.Advance, syntax.Meter)
 
 
 class Script:
-    """A switch that notes what it is to do. Handles, members and groups count from 0, each table's
-    and profile's by themselves, as simple_switch numbers them."""
+    """A switch that records the operations and packets it is to perform.
+
+    Handles, members and groups count from 0, separately per table and action profile, as in
+    simple_switch.
+    """
 
     def __init__(self, cpu_port: int | None) -> None:
         self.steps: list[Step] = []
@@ -58,12 +63,16 @@ class Script:
 
 
 def select_comparable(statements: list[Statement]) -> list[Statement]:
-    """The statements before the first one about time."""
+    """Return the statements before the first one about time."""
     return list(takewhile(lambda each: not isinstance(each, _NEEDS_TIME), statements))
 
 
 def run(program: Program, statements: list[Statement], work: Path) -> None:
-    """`work` is an empty directory. Raises Failure if simple_switch sends something else."""
+    """Run statements on simple_switch; `work` is an empty directory.
+
+    Raises:
+        Failure: simple_switch does not send what the file expects.
+    """
     statements = select_comparable(statements)
     cpu_port = find_settings(statements).get("cpu_port")
     script: Any = Script(cpu_port)

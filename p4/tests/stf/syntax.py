@@ -19,6 +19,8 @@ COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 
 @dataclass(frozen=True)
 class Location:
+    """The line of a statement."""
+
     file: str
     line: int
 
@@ -27,7 +29,7 @@ class Location:
 
 
 class StfError(Exception):
-    """What a file says is no STF, or does not fit the program."""
+    """A line that is no STF, or that does not fit the program."""
 
     def __init__(self, location: Location, text: str) -> None:
         super().__init__(f"{location}: {text}")
@@ -35,7 +37,7 @@ class StfError(Exception):
 
 @dataclass(frozen=True)
 class Value:
-    """Of a key, before its width and kind are known."""
+    """The value of a key, before the key's width and kind are known."""
 
     value: int
     mask: int | None = None  # 1 where `value` counts; None: everywhere
@@ -46,7 +48,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Index:
-    """Of a counter, register or meter: a number, or the name of an entry."""
+    """The index of a counter, register or meter: a number, or the name of an entry."""
 
     number: int = 0
     entry: str | None = None
@@ -60,7 +62,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Reference:
-    """To a member or group of an action profile, by its name in the file."""
+    """A reference to a member or group of an action profile, by its name in the file."""
 
     kind: str  # "member", "group"
     name: str
@@ -107,8 +109,8 @@ class Expect(Statement):
     digits: str | None  # upper case, * for any; None: whatever comes
     is_whole: bool
 
-    def difference(self, data: bytes) -> str | None:
-        """Where a packet is not what is expected; None if it is."""
+    def describe_difference(self, data: bytes) -> str | None:
+        """Describe how a packet differs from the expected one, or return None."""
         assert self.digits is not None
         got = data.hex().upper()
         if len(got) < len(self.digits):
@@ -263,7 +265,7 @@ class Refused(Statement):
 
 
 def filter_statements(statements: list[Statement], kind: type[Any]) -> Iterator[Any]:
-    """The statements of a kind, also those that are to be refused."""
+    """Yield the statements of a kind, including those that must be refused."""
     for statement in statements:
         inner = statement.statement if isinstance(statement, Refused) else statement
         if isinstance(inner, kind):
