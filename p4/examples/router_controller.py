@@ -24,7 +24,7 @@ TABLE, FORWARD = "ingress.routes", "ingress.forward"
 
 
 def connect(facts: dict[str, Any]) -> Switch:
-    """Connect to the switch, whatever its target."""
+    """Connect to a switch of either target."""
     if facts["control_socket"] is not None:
         return NagiSwitch(facts["control_socket"])
     return SimpleSwitch(port=facts["thrift_port"], client=find_client_directory())

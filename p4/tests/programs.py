@@ -20,7 +20,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from corpus import MAKERS, PORTS, Arrival, Operation
+from corpus import MAKERS, Operation
+from packet_maker import PORTS, Arrival
 
 P4 = Path(__file__).resolve().parents[1]
 PROGRAMS = P4 / "tests" / "programs"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpus import PORTS
 from nagi_contracts.paths import executable
+from packet_maker import PORTS
 from programs import (
     Program,
     Sent,

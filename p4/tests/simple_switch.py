@@ -24,7 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpus import PORTS, Arrival, Operation
+from corpus import Operation
+from packet_maker import PORTS, Arrival
 from programs import Digest, Sent, make_capture_header, make_capture_records, schedule_arrivals
 from scapy.utils import RawPcapReader
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table entries by which p4/edge.p4 forwards and impairs as a run plan says.
+"""Builds the table entries of p4/edge.p4 that implement a run plan, and reads its counters.
 
-For a node of a plan, these pure functions compute the switch's ports and operations. What a port
-shapes (`imposes`) is JSON, in the format of experiments/schemas/plan.schema.json.
+For a node of a plan, pure functions compute the switch's ports and operations. The impairments of a
+port (`imposes`) are JSON, in the format of experiments/schemas/plan.schema.json.
 
 edge.p4 compares probabilities with draws of 32 bits: a probability p is encoded as round(p x 2^32).
 """
@@ -24,8 +24,8 @@ DROPS, REPORTED = "ingress.drops", "ingress.told"
 TELEMETRY_SESSION = 1
 NO_INTERFACE = 510  # the port through which telemetry samples recirculate; it has no interface
 CPU_PORT = 509  # packets to and from the controller use it
-_PORTS = 512  # DROPS and REPORTED have a counter per cause and port: cause x _PORTS + port
-# Why edge.p4 drops packets or reports them to the controller, in the order of its cause numbers.
+_PORTS = 512  # DROPS and REPORTED count per cause and port, at index cause x _PORTS + port
+# The causes for which edge.p4 drops packets or reports them to the controller, by number.
 CAUSES = (
     *("malformed", "bad checksum", "last hop", "no route"),
     *("not IP", "too big", "link scope"),
@@ -100,7 +100,7 @@ def read_pipeline() -> bytes:
 def plan_ports(planned: Sequence[PlannedPort]) -> list[Port]:
     """Return a switch's ports with their queues.
 
-    A queue has only the limits that the port shapes: without a rate, packets leave at once.
+    A queue has a limit only if the plan gives one: without a rate, packets leave at once.
     """
     ports = []
     for port in planned:

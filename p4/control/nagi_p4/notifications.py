@@ -22,7 +22,7 @@ _SUBSCRIBER_HELLO = b"\0SP\0" + struct.pack(">HH", 0x21, 0)
 _PUBLISHER_HELLO = b"\0SP\0" + struct.pack(">HH", 0x20, 0)
 _FRAME = struct.Struct(">BQ")  # 1, which is the kind of message, and the message's length
 _HEADER = struct.Struct("<4sQIiQI")
-_AGED_HEADER = struct.Struct("<4sQIQiI")
+_IDLE_HEADER = struct.Struct("<4sQIQiI")
 _DIGESTS_TOPIC, _IDLE_TOPIC = b"LEA|", b"AGE|"
 
 
@@ -101,7 +101,7 @@ def _parse_message(message: bytes) -> Optional[Union[DigestMessage, IdleMessage]
         _, _, _, list_id, buffer_id, samples = _HEADER.unpack_from(message)
         return DigestMessage(list_id, buffer_id, samples, body)
     if message.startswith(_IDLE_TOPIC):
-        *_, table_id, count = _AGED_HEADER.unpack_from(message)
+        *_, table_id, count = _IDLE_HEADER.unpack_from(message)
         size = len(body) // max(1, count)  # bmv2's build decides how large a handle is
         handles = (body[start : start + size] for start in range(0, size * count, size))
         return IdleMessage(table_id, tuple(int.from_bytes(each, "little") for each in handles))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames at an interface: how a controller reaches the CPU port of bmv2's simple_switch."""
+"""Raw sockets, by which a controller reaches the CPU port of bmv2's simple_switch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """bmv2's simple_switch, controlled over its Thrift server (simple_switch_client.py).
 
-What bmv2 does not support, and what happens here instead:
+Limits of bmv2, and how operations deal with them:
 - rates in bit/s: refused. `compute_packet_rate` converts them for packets of one size, because bmv2
   counts packets;
 - depths in bytes, overhead: refused. A depth in packets is per priority, as in nagi-switch;

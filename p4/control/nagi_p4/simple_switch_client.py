@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bmv2's Thrift client for simple_switch: where it is installed, and a connection by it.
+"""bmv2's Thrift client for simple_switch: finds its modules, and connects by them.
 
 The client consists of the modules bm_runtime and sswitch_runtime, which bmv2's build generates.
 They need Thrift's Python library (Debian: python3-thrift).
@@ -92,13 +92,13 @@ def _load_modules(client: Optional[str]) -> dict[str, Any]:
     except ImportError as error:
         cure = "install python3-thrift" if error.name == "thrift" else _INSTALL
         raise Refused(
-            f"no module {error.name} of bmv2's client; {cure}, or say where it is as "
-            f"{CLIENT_VARIABLE}"
+            f"no module {error.name} of bmv2's client; {cure}, or name its directory "
+            f"in {CLIENT_VARIABLE}"
         ) from None
 
 
 class Connection:
-    """A connection to a running simple_switch, and what this client remembers of it.
+    """A connection to a running simple_switch, with data that simple_switch does not keep.
 
     Attributes:
         modules: The modules of bmv2's client, by short names.

@@ -43,7 +43,7 @@ class Pipeline:
             table["name"]: table for control in json["pipelines"] for table in control["tables"]
         }
         self._keys = {
-            name: [(key["match_type"], self._width(key["target"])) for key in table["key"]]
+            name: [(key["match_type"], self._find_width(key["target"])) for key in table["key"]]
             for name, table in self._tables.items()
         }
         self._actions = {
@@ -60,12 +60,12 @@ class Pipeline:
         self._digests = {
             digest["id"]: (
                 digest["name"],
-                [(self._width(element["value"]) + 7) // 8 for element in digest["elements"]],
+                [(self._find_width(element["value"]) + 7) // 8 for element in digest["elements"]],
             )
             for digest in json["learn_lists"]
         }
 
-    def _width(self, target: Sequence[str]) -> int:
+    def _find_width(self, target: Sequence[str]) -> int:
         header, field = target
         return 1 if field == "$valid$" else int(self._fields[header][field])
 
@@ -99,7 +99,7 @@ class Pipeline:
                 return name
         raise Refused(f"there is no table with id {id}", NOT_FOUND)
 
-    def initial_default(self, table: str) -> Answer:
+    def find_initial_default(self, table: str) -> Answer:
         """Return the default entry that the pipeline gives a table; {} if it gives none."""
         default = self._tables.get(table, {}).get("default_entry")
         if default is None:

@@ -132,7 +132,7 @@ def read_entries(
 def read_default(connection: Connection, table: str) -> Answer:
     """Return the default entry of a table."""
     default = answers.decode_action(connection.standard.bm_mt_get_default_entry(CONTEXT, table))
-    return {**default, "is_initial": default == connection.pipeline.initial_default(table)}
+    return {**default, "is_initial": default == connection.pipeline.find_initial_default(table)}
 
 
 # Members and groups of action profiles.
@@ -274,7 +274,7 @@ def _encode_key(types: Any, table: str, kind: str, bits: int, match: Any) -> Any
             value, mask = parse_number(match), all_ones
         ternary = types.BmMatchParamTernary(encode(value), encode(mask))
         return types.BmMatchParam(type=kinds.TERNARY, ternary=ternary)
-    raise Refused(f"table {table}: a key of kind {kind} is not known")
+    raise Refused(f"table {table}: keys of kind {kind} are not supported")
 
 
 def _split_prefix(match: Any, bits: int) -> tuple[Any, int]:

@@ -139,14 +139,14 @@ class Simulation(Switch):
         self.send_packet_out(bytes(packet))
         return self.advance(0)
 
-    def next_packet(self, port: int) -> Optional[bytes]:
+    def pop_packet(self, port: int) -> Optional[bytes]:
         """Return and remove the first unread packet that left by `port`, or None."""
         unread = self._unread.get(port)
         return unread.popleft() if unread else None
 
     def verify_packet(self, packet: Packet, port: int) -> None:
         """Check that the next unread packet that left by `port` is `packet`."""
-        expected, got = bytes(packet), self.next_packet(port)
+        expected, got = bytes(packet), self.pop_packet(port)
         if got is None:
             others = sorted(other for other, unread in self._unread.items() if unread)
             hint = f"; packets wait at ports {others}" if others else ""
@@ -158,7 +158,7 @@ class Simulation(Switch):
 
     def verify_no_packet(self, port: int) -> None:
         """Check that there is no unread packet that left by `port`."""
-        if got := self.next_packet(port):
+        if got := self.pop_packet(port):
             raise AssertionError(f"port {port}: nothing expected\n  got      {got.hex()}")
 
     def verify_no_other_packets(self) -> None:

@@ -125,7 +125,7 @@ class Device:
         try:
             info = P4Info(config.p4info)
             info.check_pipeline(program)
-            self._switch.check_pipeline(*_pipeline_text(config))
+            self._switch.check_pipeline(*_get_pipeline_text(config))
         except P4Error as error:  # the specification asks for one code, whatever is wrong
             raise InvalidArgument(error.message) from None
         except Refused as refused:
@@ -191,7 +191,7 @@ class Device:
 
     def _run(self, pipeline: Pipeline) -> None:
         try:
-            self._switch.set_pipeline(*_pipeline_text(pipeline.config))
+            self._switch.set_pipeline(*_get_pipeline_text(pipeline.config))
         except Refused as refused:
             raise InvalidArgument(f"{refused}; the old pipeline keeps running") from None
 
@@ -394,7 +394,7 @@ def _to_p4_error(error: P4Error | Refused) -> P4Error:
     return P4Error.from_refused(error) if isinstance(error, Refused) else error
 
 
-def _pipeline_text(config: p4r.ForwardingPipelineConfig) -> tuple[str, str]:
+def _get_pipeline_text(config: p4r.ForwardingPipelineConfig) -> tuple[str, str]:
     """Return the JSON of a config's pipeline, and its name in error messages."""
     name = config.p4info.pkg_info.name or "p4_device_config"
     return config.p4_device_config.decode(errors="replace"), name

@@ -78,7 +78,7 @@ def encode_errors(errors: Sequence[P4Error | None]) -> tuple[str, bytes]:
     """Encode the errors of a batch as the P4Runtime specification asks ("Error Reporting").
 
     Args:
-        errors: The error of each update or request, or None if it succeeded. One at least failed.
+        errors: The error of each update or request, or None if it succeeded. At least one failed.
 
     Returns:
         A message, and a google.rpc.Status with one p4.v1.Error per update or request.

@@ -179,10 +179,10 @@ def _decode_value(table_name: str, field: Field, match: p4r.FieldMatch) -> Field
     return low, high
 
 
-def _make_any_error(name: str, given: str, cure: str) -> InvalidArgument:
+def _make_any_error(name: str, value: str, cure: str) -> InvalidArgument:
     """Make the error for a value that matches everything: P4Runtime wants the field left out."""
     return InvalidArgument(
-        f"{name}: {given}; give {cure}, or leave the field out to match any value"
+        f"{name}: {value}; give {cure}, or leave the field out to match any value"
     )
 
 

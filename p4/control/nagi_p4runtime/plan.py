@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations that perform an update of a Write, and what is needed to plan them."""
+"""The operations that perform an update of a Write, and the context in which they are planned."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Plan:
 
 
 class UpdateContext:
-    """What planning the updates of a Write reads and changes.
+    """The context in which the updates of a Write are planned.
 
     Attributes:
         info: The P4Info of the pipeline.

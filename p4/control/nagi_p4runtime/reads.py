@@ -43,7 +43,7 @@ def read_entities(context: ReadContext, request: p4r.Entity) -> None:
     """Write the entities that a request asks for into the responses.
 
     Raises:
-        P4Error: The request is wrong, or asks for what does not exist.
+        P4Error: The request is wrong, or names an object that does not exist.
         Refused: The switch refused to read.
     """
     kind = request.WhichOneof("entity")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The responses of a Read, and what is needed to fill them."""
+"""The responses of a Read, and the context in which its requests are answered."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Responses:
 
 
 class ReadContext:
-    """What the requests of a Read need.
+    """The context in which the requests of a Read are answered.
 
     Attributes:
         info: The P4Info of the pipeline.

@@ -247,8 +247,8 @@ def _run_on_two_threads(
     """Give a handler a thread pool of two threads.
 
     Writes use the switch one at a time: one thread parses a request while the other waits for the
-    switch. With the server's many threads each Write would wake another one, and take half as long
-    again.
+    switch. With the server's many threads, each Write would wake another thread, and Writes would
+    take half as long again.
     """
 
     def handler(request: Any, context: Context) -> bytes:

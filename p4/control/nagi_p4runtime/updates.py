@@ -44,7 +44,7 @@ def plan_update(context: UpdateContext, update: p4r.Update) -> Plan:
     Raises:
         P4Error: The update is wrong, as far as P4Info and memory tell. What only the switch knows,
             such as whether an entry exists, makes the switch refuse an operation later.
-        Refused: The switch refused to read what planning needs.
+        Refused: The switch refused a read that planning needs.
     """
     if update.type not in UPDATE_TYPES:
         raise InvalidArgument("an update without a type; give INSERT, MODIFY or DELETE")

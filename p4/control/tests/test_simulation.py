@@ -30,8 +30,8 @@ def test_what_leaves_is_returned_and_verified(switch: Simulation) -> None:
     assert switch.send_packet(1, FRAME) == [(1, BOUNCED)]
     switch.send_packet(1, FRAME)
     switch.verify_packet(BOUNCED, 1)
-    assert switch.next_packet(1) == BOUNCED
-    assert switch.next_packet(1) is None
+    assert switch.pop_packet(1) == BOUNCED
+    assert switch.pop_packet(1) is None
     switch.verify_no_other_packets()
 
 

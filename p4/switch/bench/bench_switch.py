@@ -91,10 +91,10 @@ def is_source_limited(rounds: list[Throughput], name: str) -> bool:
 
 
 def measure_throughput(bench: Bench) -> None:
-    ours = NagiSwitch(bench, ROUTES, "af_xdp")
+    nagi_switch = NagiSwitch(bench, ROUTES, "af_xdp")
     makers: dict[str, Callable[[], Subject]] = {
         Forwarder.name: lambda: Forwarder(bench.lab),
-        ours.name: lambda: ours,
+        nagi_switch.name: lambda: nagi_switch,
     }
     other = bench.simple_switch
     if other is not None:
@@ -106,7 +106,7 @@ def measure_throughput(bench: Bench) -> None:
             with make() as subject:
                 once = find_throughput(bench.lab, subject, bench.length(2, 1))
             rounds_of.setdefault(name, []).append(once)
-    our_rounds = rounds_of[ours.name]
+    nagi_rounds = rounds_of[nagi_switch.name]
     for name, min_ratio in (
         (Forwarder.name, MIN_OF_FORWARDER),
         (SimpleSwitch.name, MIN_OF_SIMPLE_SWITCH),
@@ -121,21 +121,21 @@ def measure_throughput(bench: Bench) -> None:
         ):
             bench.rows.append(
                 _make_throughput_row(
-                    our_rounds, rounds_of[name], field, f"{label}: {name}", min_ratio
+                    nagi_rounds, rounds_of[name], field, f"{label}: {name}", min_ratio
                 )
             )
     cost = "; ".join(
-        f"{compute_median(our_rounds, field):.2f}" for field in ("process_us", "core_us")
+        f"{compute_median(nagi_rounds, field):.2f}" for field in ("process_us", "core_us")
     )
     bench.rows.append(Row("its processor time per packet: process; core", f"{cost} us"))
     bench.details["throughput"] = {
         name: [once.to_json() for once in rounds] for name, rounds in rounds_of.items()
     }
-    bench.details["account"] = ours.account
+    bench.details["account"] = nagi_switch.account
 
 
 def _make_throughput_row(
-    our_rounds: list[Throughput],
+    nagi_rounds: list[Throughput],
     reference: list[Throughput],
     field: str,
     label: str,
@@ -149,13 +149,13 @@ def _make_throughput_row(
     target = f"ratio >= {min_ratio:g}"
     if reference_rate == 0:
         reason = f"{format_rate(reference)}: it lost frames at every rate tried"
-        return Row(label, format_rate(our_rounds), reason, target=target)
-    ratio = compute_median(our_rounds, field) / reference_rate
+        return Row(label, format_rate(nagi_rounds), reason, target=target)
+    ratio = compute_median(nagi_rounds, field) / reference_rate
     is_good = ratio >= min_ratio
-    is_certain = not is_source_limited(reference if is_good else our_rounds, field)
+    is_certain = not is_source_limited(reference if is_good else nagi_rounds, field)
     return Row(
         label,
-        format_rate(our_rounds),
+        format_rate(nagi_rounds),
         format_rate(reference),
         ratio,
         target,
@@ -168,8 +168,8 @@ def _make_throughput_row(
 
 def measure_timing(bench: Bench) -> None:
     seconds = bench.length(10, 3)
-    ours = NagiSwitch(bench, ROUTES, "af_xdp")
-    subjects: list[Subject] = [Bridge(bench.lab), Forwarder(bench.lab), ours]
+    nagi_switch = NagiSwitch(bench, ROUTES, "af_xdp")
+    subjects: list[Subject] = [Bridge(bench.lab), Forwarder(bench.lab), nagi_switch]
     details: dict[str, Any] = {}
     baseline = ""
     for subject in subjects:
@@ -183,7 +183,7 @@ def measure_timing(bench: Bench) -> None:
         times = done.sink["delay_ns"]
         delays = "; ".join(f"{times[q] / 1e3:.1f}" for q in ("p50", "p99", "max")) + " us"
         lost = f", {done.lost} lost" if done.lost else ""
-        has_target = subject is ours
+        has_target = subject is nagi_switch
         bench.rows.append(
             Row(
                 f"one-way delay, p50; p99; max: {subject.name}",

@@ -30,7 +30,7 @@ _QUEUE_PACKETS = 1000  # simple_switch's default of 64 is shorter than a burst o
 
 @dataclass
 class Bench(Trials):
-    """What the measurements use, and the results that they add."""
+    """The settings of the measurements, and the results that they add."""
 
     lab: Lab
     nagi_switch: Path

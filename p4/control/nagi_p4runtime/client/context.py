@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operations share: the connection, and what the client remembers."""
+"""The context of operations: the connection, and data that P4Runtime leaves to the client."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Writes:
 
 
 class ClientContext:
-    """A connection, and what P4Runtime leaves to the client to remember.
+    """A connection, and data that P4Runtime leaves to the client.
 
     Attributes:
         connection: The connection.

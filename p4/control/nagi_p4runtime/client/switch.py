@@ -4,7 +4,7 @@
 It is simple_switch_grpc, Stratum, hardware, or nagi-switch behind `nagi-p4runtime`. The client is
 finsy's.
 
-What P4Runtime does not support, and what happens here instead:
+Limits of P4Runtime, and how operations deal with them:
 - queues and their rates: refused;
 - several operations as one: they are one Write, which goes on after an update that is refused; the
   error says which that was;

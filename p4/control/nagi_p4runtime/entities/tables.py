@@ -224,7 +224,7 @@ def _store_metadata(
     entry: p4r.TableEntry,
     one_shot: int | None,
 ) -> None:
-    """Store what only the server keeps of an entry; the key of a default entry is None."""
+    """Store the data of an entry that no switch keeps; the key of a default entry is None."""
     entries = context.memory.entries
     if entry.metadata or entry.controller_metadata or entry.idle_timeout_ns or one_shot is not None:
         metadata = EntryMetadata(
@@ -384,7 +384,7 @@ def _write_profile_target(
 
 
 def write_metadata(metadata: EntryMetadata, entry: p4r.TableEntry) -> None:
-    """Write what only the server keeps of an entry into a message."""
+    """Write the data of an entry that no switch keeps into a message."""
     entry.metadata = metadata.metadata
     entry.controller_metadata = metadata.controller_metadata
     entry.idle_timeout_ns = metadata.idle_timeout_ns
