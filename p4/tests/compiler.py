@@ -29,22 +29,22 @@ class Compiler:
     """
 
     def __init__(self, path: str | None = None) -> None:
-        wanted = path or os.environ.get("P4C") or NAME
-        found = shutil.which(wanted)
-        if found is None:
-            raise CompilerError(f"no {wanted} here; name it: P4C=/path/of/{NAME}")
-        self.path = Path(found).absolute()  # not resolved: p4include is beside it
+        name = path or os.environ.get("P4C") or NAME
+        path_found = shutil.which(name)
+        if path_found is None:
+            raise CompilerError(f"no {name} here; name it: P4C=/path/of/{NAME}")
+        self.path = Path(path_found).absolute()  # not resolved: p4include is in the same directory
 
     def find_version(self) -> str:
         """Return the version as compiled-with.txt has it: "p4c" and the number.
 
         What follows the number differs between builds of one version, so it is left out.
         """
-        said = self._run(["--version"], Path.cwd())
-        found = re.search(r"Version (\S+)", said)
-        if not found:
-            raise CompilerError(f"{self.path} does not say its version")
-        return f"p4c {found[1]}"
+        output = self._run(["--version"], Path.cwd())
+        match = re.search(r"Version (\S+)", output)
+        if not match:
+            raise CompilerError(f"{self.path} does not print its version")
+        return f"p4c {match[1]}"
 
     def compile(
         self, source: Path, compiled: Path, p4info: Path | None = None, *options: str

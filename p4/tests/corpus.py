@@ -45,12 +45,12 @@ def format_address(value: int, width: int) -> str:
 
 def draw_prefixes(maker: Maker, near: Callable[[], str], width: int, count: int) -> list[str]:
     """Draw different prefixes, of all lengths, of addresses that `near` draws."""
-    found: dict[str, None] = {}
-    while len(found) < count:
+    drawn: dict[str, None] = {}
+    while len(drawn) < count:
         length = maker.random.randint(1, width)
         value = int(ipaddress.ip_address(near())) & ~((1 << (width - length)) - 1)
-        found[f"{format_address(value, width)}/{length}"] = None
-    return list(found)
+        drawn[f"{format_address(value, width)}/{length}"] = None
+    return list(drawn)
 
 
 def make_labels(maker: Maker) -> Case:

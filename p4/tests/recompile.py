@@ -53,11 +53,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         compiler = Compiler()
         version = compiler.find_version()
-        wanted = VERSION.read_text().strip()
-        if version != wanted:
+        required = VERSION.read_text().strip()
+        if version != required:
             print(
-                f"nagi: {compiler.path} is {version}, {VERSION.name} says {wanted}: compile with "
-                f"that one, or change {VERSION.name} and record all expectations anew "
+                f"nagi: {compiler.path} is {version}, {VERSION.name} says {required}: compile with "
+                f"that one, or change {VERSION.name} and record all expectations again "
                 "(p4/tests/record.py)",
                 file=sys.stderr,
             )

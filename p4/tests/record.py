@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records again what is committed with the P4 programs.
+"""Records again the files that are committed with the P4 programs.
 
-That is their JSON (p4c), entries and packets (corpus.py), and what simple_switch sends. It needs
+These are their JSON (p4c), entries and packets (corpus.py), and what simple_switch sends. It needs
 root, p4c (compiler.py finds it), and simple_switch and simple_switch_CLI on PATH.
 
     python p4/tests/record.py [NAME...]

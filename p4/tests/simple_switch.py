@@ -253,11 +253,11 @@ def _read_digests(connection: socket.socket, compiled: Path) -> set[Digest]:
     with connection, contextlib.suppress(TimeoutError):
         while lists and (part := connection.recv(1 << 16)):
             data += part
-    at, found = len(SP_SUBSCRIBER), set()  # its greeting is as long as ours
-    while at < len(data):
-        size = int.from_bytes(data[at + 1 : at + 9], "big")  # behind a byte for the kind
-        message = data[at + 9 : at + 9 + size]
-        at += 9 + size
+    offset, digests = len(SP_SUBSCRIBER), set()  # both greetings have this length
+    while offset < len(data):
+        size = int.from_bytes(data[offset + 1 : offset + 9], "big")  # after a byte for the kind
+        message = data[offset + 9 : offset + 9 + size]
+        offset += 9 + size
         if message[:4] != b"LEA|":
             continue
         name, widths = lists[int.from_bytes(message[16:20], "little")]
@@ -268,8 +268,8 @@ def _read_digests(connection: socket.socket, compiled: Path) -> set[Digest]:
                 length = (width + 7) // 8
                 values.append(int.from_bytes(samples[:length], "big"))
                 samples = samples[length:]
-            found.add((name, tuple(values)))
-    return found
+            digests.add((name, tuple(values)))
+    return digests
 
 
 def _read_learn_lists(compiled: Path) -> dict[int, tuple[str, list[int]]]:

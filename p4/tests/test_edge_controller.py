@@ -94,10 +94,10 @@ def test_what_is_larger_than_the_mtu_goes_to_the_controller(switch, make):
     (one,) = switch.send_packet(1, make(MTU))
     assert one[0] == 2 and len(one[1]) == 14 + MTU
     assert switch.send_packet(1, make(MTU + 1)) == []
-    (found,) = read_packet_ins(switch)
-    assert found[:3] == (1, edge.TOO_BIG, MTU)
+    (packet,) = read_packet_ins(switch)
+    assert packet[:3] == (1, edge.TOO_BIG, MTU)
     # But for Ethernet's addresses it is as it came: its TTL was not decremented.
-    assert found.frame[12:] == bytes(make(MTU + 1))[12:]
+    assert packet.frame[12:] == bytes(make(MTU + 1))[12:]
     assert read_count(switch, edge.REPORTED, "too big") == 1
 
 
@@ -176,7 +176,7 @@ def test_errors_do_not_answer_errors(switch):
 @pytest.mark.parametrize(("ecn", "marks"), [(0, 0), (1, 1), (2, 1), (3, 0)])
 @pytest.mark.parametrize("make", [make_ipv4, make_ipv6], ids=["IPv4", "IPv6"])
 def test_marked_counts_what_this_switch_marked(switch, make, ecn, marks):
-    """Not what came marked already, nor what is not ECN-capable."""
+    """Check that packets already marked, or not ECN-capable, do not count."""
     settings = {"mark": {"threshold_packets": 0, "weight": 1.0}}
 
     class Port:

@@ -33,11 +33,11 @@ SIGNIFICANCE = 1e-4  # of statistical tests; the seed is fixed
 def test_sends_what_simple_switch_sends(program: Program, tmp_path: Path) -> None:
     expected = group_by_port(read_packets(program.expected))
     sent = replay(make_recorded_run(program), tmp_path, digests="digests.jsonl")
-    found = find_difference(program, expected, sent)
-    assert found is None, found
+    problem = find_difference(program, expected, sent)
+    assert problem is None, problem
     lines = map(json.loads, (tmp_path / "digests.jsonl").read_text().splitlines())
-    told = {(line["digest"], tuple(line["values"])) for line in lines}
-    assert told == read_digests(program)
+    digests = {(line["digest"], tuple(line["values"])) for line in lines}
+    assert digests == read_digests(program)
 
 
 @pytest.mark.parametrize("program", ALL, ids=lambda p: p.name)

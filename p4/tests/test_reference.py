@@ -60,8 +60,8 @@ def test_simple_switch_still_sends_what_is_recorded(
 ) -> None:
     entries = record.read_entries(program)
     outcome = simple_switch.run(program.compiled, entries, read_packets(program.packets), tmp_path)
-    found = find_difference(program, group_by_port(read_packets(program.expected)), outcome.sent)
-    assert found is None, found
+    problem = find_difference(program, group_by_port(read_packets(program.expected)), outcome.sent)
+    assert problem is None, problem
     assert outcome.digests == read_digests(program)
 
 

@@ -51,9 +51,9 @@ def test_every_program_has_a_file() -> None:
 def test_a_file_that_expects_otherwise_fails(file: Path) -> None:
     """Check that each expected packet matters: with another digit the file fails at its line."""
     lines = file.read_text().splitlines()
-    wanted = [n for n, line in enumerate(lines) if line.startswith(("expect ", "@packet_in "))]
-    assert wanted
-    for number in (wanted[0], wanted[len(wanted) // 2], wanted[-1]):
+    expecting = [n for n, line in enumerate(lines) if line.startswith(("expect ", "@packet_in "))]
+    assert expecting
+    for number in (expecting[0], expecting[len(expecting) // 2], expecting[-1]):
         keyword, *port, data = lines[number].split(None, 2 if lines[number][0] == "e" else 1)
         other = f"{(int(data[0], 16) + 1) % 16:x}{data[1:]}"
         changed = [*lines[:number], " ".join([keyword, *port, other]), *lines[number + 1 :]]
@@ -63,7 +63,7 @@ def test_a_file_that_expects_otherwise_fails(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("packet 0 03 1234 0000 00\nexpect 1 03 1234 0000 02",
          "test.stf:2: port 1: digit 11 (byte 5): expected 2, got 1 (after the statement of line 1)"
@@ -85,23 +85,23 @@ def test_a_file_that_expects_otherwise_fails(file: Path) -> None:
          "test.stf:1: expected to be refused (invalid), was done"),
     ],
 )  # fmt: skip
-def test_a_difference_is_said_with_its_line(text: str, said: str) -> None:
+def test_a_difference_is_said_with_its_line(text: str, message: str) -> None:
     with pytest.raises(Failure) as caught:
         run(MATCHES, text)
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("ad t a:1 b()", "ad: no statement of STF"),
         ("add mixed 1 a:0x12", "an action is missing before 'the end'"),
         ("add mixed 1 a:x say(answer:1)", "a: 'x' is no number"),
-        ("add mixed 1 a:1*2 say(answer:1)", "a: '1*2': * stands for digits behind 0x"),
+        ("add mixed 1 a:1*2 say(answer:1)", "a: '1*2': * stands for digits after 0x"),
         ("add mixed 1 a:1 say(1)", "say: '1': a parameter is NAME:NUMBER"),
         ("packet 0 123", "a packet is pairs of hexadecimal digits"),
         ("packet x 12", "a port: 'x' is no number"),
-        ("expect 0 12 $ 34", "what is expected is hexadecimal digits"),
+        ("expect 0 12 $ 34", "an expected packet is hexadecimal digits"),
         ("check_counter c(1) packets = 1", "a comparison is missing before '= 1'"),
         ("@advance 10", "a time: 1000 us, 10 ms, 1 s is missing before '10'"),
         ("wait a moment", "'a moment' is too much"),
@@ -117,10 +117,10 @@ def test_a_difference_is_said_with_its_line(text: str, said: str) -> None:
         ("register_read r 0", "no register r; there are: none"),
     ],
 )
-def test_what_is_no_stf_is_said_with_its_line(line: str, said: str) -> None:
+def test_what_is_no_stf_is_said_with_its_line(line: str, message: str) -> None:
     with pytest.raises(StfError) as caught:
         run(MATCHES, f"# a comment\n\n{line}  # another\n")
-    assert str(caught.value).startswith("test.stf:3: ") and said in str(caught.value)
+    assert str(caught.value).startswith("test.stf:3: ") and message in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -233,10 +233,10 @@ def test_samples_of_a_compiler_are_judged(samples: Path, fake: Path, tmp_path: P
         "broken": NOT_COMPILED, "fails": FAILED, "loads": LOADS, "passes": PASSED,
         "refused": REFUSED,
     }  # fmt: skip
-    said = {Path(result.sample).stem: result.text for result in results}
-    assert "fails.stf:2: port 1: digit 11" in said["fails"]
-    assert "about" in said["refused"]
-    assert said["broken"] == "broken.p4(1): syntax error"
+    texts = {Path(result.sample).stem: result.text for result in results}
+    assert "fails.stf:2: port 1: digit 11" in texts["fails"]
+    assert "about" in texts["refused"]
+    assert texts["broken"] == "broken.p4(1): syntax error"
     assert "1 of 2 STF tests pass; 3 of 4 programs load" in format_report(results)
     # what was compiled once is not compiled again
     again = [check(sample) for sample in find_samples(samples)]

@@ -82,9 +82,8 @@ class Numbers:
     """Predicts the numbers that a switch gives to members or groups: always the lowest free one."""
 
     def __init__(self) -> None:
-        self.owners: dict[
-            int, int | None
-        ] = {}  # number -> the client's id, or None if clients do not see it
+        # The client's id of each number; None if clients do not see it.
+        self.owners: dict[int, int | None] = {}
         self._freed: list[int] = []
         self._beyond = 0
 

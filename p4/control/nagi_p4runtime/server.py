@@ -66,7 +66,7 @@ class Service:
 
     def write(self, request: p4r.WriteRequest, context: Context) -> bytes:
         """Perform a Write, and return an empty WriteResponse."""
-        with _Answering(self, context), self._device.lock:
+        with _ErrorSender(self, context), self._device.lock:
             rights, reserved_ids = self._check_writer(
                 request.device_id, request.role, request.election_id
             )
@@ -75,7 +75,7 @@ class Service:
 
     def read(self, request: p4r.ReadRequest, context: Context) -> Iterator[bytes]:
         """Perform a Read, and yield its ReadResponses."""
-        with _Answering(self, context):
+        with _ErrorSender(self, context):
             self._check_device(request.device_id)
             rights = self.streams.find_rights(request.role)
             with self._device.lock:
@@ -88,7 +88,7 @@ class Service:
         self, request: p4r.SetForwardingPipelineConfigRequest, context: Context
     ) -> bytes:
         """Perform a SetForwardingPipelineConfig, and return an empty response."""
-        with _Answering(self, context), self._device.lock:
+        with _ErrorSender(self, context), self._device.lock:
             rights, _ = self._check_writer(request.device_id, request.role, request.election_id)
             if not rights.can_set_pipelines:
                 raise P4Error(
@@ -129,7 +129,7 @@ class Service:
     ) -> p4r.GetForwardingPipelineConfigResponse:
         """Return the config of the pipeline, as far as the request asks for it."""
         response = p4r.GetForwardingPipelineConfigResponse()
-        with _Answering(self, context):
+        with _ErrorSender(self, context):
             self._check_device(request.device_id)
             with self._device.lock:
                 pipeline = self._device.pipeline
@@ -149,7 +149,7 @@ class Service:
         self, request: p4r.CapabilitiesRequest, context: Context
     ) -> p4r.CapabilitiesResponse:
         """Return the version of P4Runtime."""
-        with _Answering(self, context):
+        with _ErrorSender(self, context):
             if request.device_id:
                 self._check_device(request.device_id)
         return p4r.CapabilitiesResponse(p4runtime_api_version=API_VERSION)
@@ -158,7 +158,7 @@ class Service:
         self, requests: Iterator[p4r.StreamMessageRequest], context: Context
     ) -> Iterator[p4r.StreamMessageResponse]:
         """Open a stream, handle its messages in a thread, and yield the messages for its client."""
-        with _Answering(self, context):
+        with _ErrorSender(self, context):
             stream = self.streams.open()
         context.add_callback(stream.finish)
         reader = threading.Thread(
@@ -214,7 +214,7 @@ class Service:
         self._on_gone(error)
 
 
-class _Answering:
+class _ErrorSender:
     """A context manager that sends errors of a call to its client."""
 
     def __init__(self, service: Service, context: Context) -> None:

@@ -102,7 +102,8 @@ class Streams:
         self._lists: tuple[Pipeline, DigestLists] | None = None
         self._open: set[Stream] = set()
         self._wake_up = threading.Event()
-        self._are_old_discarded = threading.Event()  # events from before there was a primary
+        # Set once the events from before there was a primary are discarded.
+        self._old_events_discarded = threading.Event()
         self._ended = False
         self._thread = threading.Thread(target=self._poll, name="events", daemon=True)
         self._thread.start()
@@ -189,7 +190,7 @@ class Streams:
             self._send_notices(notices[:-1])
         self._wake_up.set()
         if self._device.pipeline is not None:
-            self._are_old_discarded.wait(_DISCARD_TIMEOUT_S)
+            self._old_events_discarded.wait(_DISCARD_TIMEOUT_S)
         with self._device.lock:
             self._send_notices(notices[-1:])
 
@@ -247,18 +248,18 @@ class Streams:
         while not self._ended:
             pipeline = self._device.pipeline
             if pipeline is None or not self._has_primary():
-                self._are_old_discarded.clear()
+                self._old_events_discarded.clear()
                 self._wake_up.wait(0.05)
                 self._wake_up.clear()
                 continue
             try:
                 events = self._events.read_events()
-                if self._are_old_discarded.is_set():
+                if self._old_events_discarded.is_set():
                     self._forward(pipeline, events)
-                self._are_old_discarded.set()
+                self._old_events_discarded.set()
             except Refused as refused:
                 _log.warning("no packets, digests or idle timeouts for clients: %s", refused)
-                self._are_old_discarded.set()
+                self._old_events_discarded.set()
                 if refused.code == UNSUPPORTED:
                     return
                 time.sleep(1)

@@ -127,18 +127,18 @@ class Conformance:
     def _compile(self, sample: Sample) -> Path:
         """Compile a sample unless it was compiled before."""
         compiled = self._work / f"{sample.name.replace(' ', '')}.json"
-        said = compiled.with_suffix(".error")
+        error_file = compiled.with_suffix(".error")
         newest = max(sample.source.stat().st_mtime, self._compiler.path.stat().st_mtime)
         if compiled.exists() and compiled.stat().st_mtime > newest:
             return compiled
-        if said.exists() and said.stat().st_mtime > newest:
-            raise CompilerError(said.read_text())
+        if error_file.exists() and error_file.stat().st_mtime > newest:
+            raise CompilerError(error_file.read_text())
         compiled.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._compiler.compile(sample.source, compiled, None, *sample.options)
         except CompilerError as error:
             compiled.unlink(missing_ok=True)
-            said.write_text(str(error))
+            error_file.write_text(str(error))
             raise
         return compiled
 
@@ -153,8 +153,8 @@ def format_report(results: list[Result]) -> str:
     for outcome in (FAILED, NOT_STF, REFUSED):
         for result in results:
             if result.outcome == outcome:
-                said = "\n    ".join(result.text.splitlines())
-                lines.append(f"{result.sample}: {outcome}\n    {said}")
+                indented = "\n    ".join(result.text.splitlines())
+                lines.append(f"{result.sample}: {outcome}\n    {indented}")
     with_stf = Counter(result.outcome for result in results if result.has_stf)
     others = Counter(result.outcome for result in results if not result.has_stf)
     lines.append(f"\n{'':18} with STF  others")

@@ -204,7 +204,7 @@ class Execution:
             case syntax.CheckCounter(comparison=comparison):
                 answer = self._perform_operations(self._build_counter("counter_read", statement))
                 answer["bytes"] += answer["packets"] * self._overhead_bytes
-                self._compare(location, statement.counter, comparison, answer[comparison.what])
+                self._compare(location, statement.counter, comparison, answer[comparison.quantity])
             case syntax.CheckRegister(register=register, index=index, comparison=comparison):
                 name = self._program.find_register(register)
                 answer = self._perform_operations(
@@ -317,11 +317,11 @@ class Execution:
 
     def _build_add(self, statement: syntax.Add) -> Operation:
         table = self._program.find_table(statement.table)
-        given = {table.find_key(name).name: value for name, value in statement.keys}
+        values = {table.find_key(name).name: value for name, value in statement.keys}
         operation: Operation = {
             "op": "table_add",
             "table": table.name,
-            "match": [key.to_match(given.get(key.name)) for key in table.keys],
+            "match": [key.to_match(values.get(key.name)) for key in table.keys],
             **self._build_outcome(table, statement.outcome),
         }
         if table.has_priorities:
@@ -386,18 +386,24 @@ class Execution:
         return {"table": table, "handle": entry.handle}
 
     def _check_refused(self, location: Location, code: str, inner: Statement) -> None:
-        wanted = self._build_operations(inner)
-        for operation in wanted if isinstance(wanted, list) else [wanted]:
+        operations_to_refuse = self._build_operations(inner)
+        for operation in (
+            operations_to_refuse
+            if isinstance(operations_to_refuse, list)
+            else [operations_to_refuse]
+        ):
             answer = self._switch.request(operation)
             if answer["ok"]:
                 raise Failure(location, f"expected to be refused ({code}), was done: {answer}")
             got = answer.get("code", operations.INVALID)
             if got != code:
-                said = f"{got}: {answer['error']}"
-                raise Failure(location, f"refused otherwise\n  expected {code}\n  got      {said}")
+                got_text = f"{got}: {answer['error']}"
+                raise Failure(
+                    location, f"refused otherwise\n  expected {code}\n  got      {got_text}"
+                )
 
     def _check_table(self, location: Location, table: str, comparison: syntax.Comparison) -> None:
-        if comparison.what == "entries":
+        if comparison.quantity == "entries":
             value, cursor = 0, 0
             while cursor is not None:
                 answer = self._perform_operations(
@@ -407,28 +413,28 @@ class Execution:
                 cursor = answer["next"]
         else:
             value = self._perform_operations({"op": "default_read", "table": table})[
-                comparison.what
+                comparison.quantity
             ]
         self._compare(location, table, comparison, value)
 
     def _compare(
-        self, location: Location, what: str, comparison: syntax.Comparison, value: int
+        self, location: Location, name: str, comparison: syntax.Comparison, value: int
     ) -> None:
         if not comparison.holds(value):
-            raise Failure(location, f"{what}: expected {comparison}\n  got      {value}")
+            raise Failure(location, f"{name}: expected {comparison}\n  got      {value}")
 
     def _check_digest(self, location: Location, name: str | None, values: list[int]) -> None:
         self._poll(location)
         got = self._digests.pop(0) if self._digests else None
-        said = "none" if got is None else f"{got['digest']} {got['values']}"
+        got_text = "none" if got is None else f"{got['digest']} {got['values']}"
         if name is None:
             if got is not None:
-                raise Failure(location, f"no digest expected\n  got      {said}")
+                raise Failure(location, f"no digest expected\n  got      {got_text}")
             return
-        wanted = self._program.find_digest(name)
+        full_name = self._program.find_digest(name)
         have = None if got is None else [operations.parse_number(each) for each in got["values"]]
-        if got is None or got["digest"] != wanted or have != values:
-            raise Failure(location, f"digest: expected {wanted} {values}\n  got      {said}")
+        if got is None or got["digest"] != full_name or have != values:
+            raise Failure(location, f"digest: expected {full_name} {values}\n  got      {got_text}")
 
     def _check_expired(self, location: Location, name: str) -> None:
         self._poll(location)

@@ -117,14 +117,14 @@ def parse(text: str, file: str) -> list[Statement]:
     """Parse a text; `file` is its name in error messages."""
     statements = []
     for number, line in enumerate(text.splitlines(), 1):
-        said = line.split("#", 1)[0].strip()
-        if said:
-            statements.append(_parse_statement(said, Location(file, number)))
+        statement_text = line.split("#", 1)[0].strip()
+        if statement_text:
+            statements.append(_parse_statement(statement_text, Location(file, number)))
     return statements
 
 
-def _parse_statement(said: str, location: Location) -> Statement:
-    line = _Line(said, location)
+def _parse_statement(statement_text: str, location: Location) -> Statement:
+    line = _Line(statement_text, location)
     keyword = line.read_word("a statement").lower()
     reader = _READERS.get(keyword)
     if reader is None:
@@ -145,38 +145,40 @@ class _Line:
         return StfError(self.location, text)
 
     def take(self, pattern: str) -> re.Match[str] | None:
-        found = re.match(rf"\s*(?:{pattern})", self.text)
-        if found:
-            self.text = self.text[found.end() :]
-        return found
+        match = re.match(rf"\s*(?:{pattern})", self.text)
+        if match:
+            self.text = self.text[match.end() :]
+        return match
 
-    def require(self, pattern: str, what: str) -> re.Match[str]:
-        found = self.take(pattern)
-        if not found:
-            raise self.make_error(f"{what} is missing before {self.text.strip() or 'the end'!r}")
-        return found
+    def require(self, pattern: str, description: str) -> re.Match[str]:
+        match = self.take(pattern)
+        if not match:
+            raise self.make_error(
+                f"{description} is missing before {self.text.strip() or 'the end'!r}"
+            )
+        return match
 
-    def read_word(self, what: str) -> str:
-        return self.require(r"(\S+)", what)[1]
+    def read_word(self, description: str) -> str:
+        return self.require(r"(\S+)", description)[1]
 
-    def read_name(self, what: str) -> str:
-        return self.require(r"([A-Za-z_$][\w.$\[\]-]*)", what)[1]
+    def read_name(self, description: str) -> str:
+        return self.require(r"([A-Za-z_$][\w.$\[\]-]*)", description)[1]
 
-    def read_number(self, what: str) -> int:
-        return self._parse_number(self.read_word(what), what)
+    def read_number(self, description: str) -> int:
+        return self._parse_number(self.read_word(description), description)
 
-    def read_numbers(self, what: str) -> tuple[int, ...]:
-        return tuple(self._parse_number(word, what) for word in self.read_words())
+    def read_numbers(self, description: str) -> tuple[int, ...]:
+        return tuple(self._parse_number(word, description) for word in self.read_words())
 
     def read_words(self) -> list[str]:
         words, self.text = self.text.split(), ""
         return words
 
-    def _parse_number(self, word: str, what: str) -> int:
-        found = parse_number(word)
-        if found is None:
-            raise self.make_error(f"{what}: {word!r} is no number")
-        return found
+    def _parse_number(self, word: str, description: str) -> int:
+        number = parse_number(word)
+        if number is None:
+            raise self.make_error(f"{description}: {word!r} is no number")
+        return number
 
     def read_value(self, word: str, key: str) -> Value:
         """Read the value of a key."""
@@ -191,13 +193,13 @@ class _Line:
         if "*" in word:
             base = BASES.get(word[:2].lower())
             if base is None:
-                raise self.make_error(f"{key}: {word!r}: * stands for digits behind 0x, 0o or 0b")
+                raise self.make_error(f"{key}: {word!r}: * stands for digits after 0x, 0o or 0b")
             digits = word[2:]
             value = self._parse_number(word.replace("*", "0"), key)
             largest = format(base - 1, "X")
-            given = "".join("0" if digit == "*" else largest for digit in digits)
-            # digits that are not written are 0, and count
-            return Value(value, mask=int(given, base) | -1 << len(digits) * BITS[base])
+            mask_digits = "".join("0" if digit == "*" else largest for digit in digits)
+            # Leading digits that are not written are 0, and must match.
+            return Value(value, mask=int(mask_digits, base) | -1 << len(digits) * BITS[base])
         return Value(self._parse_number(word, key))
 
     def read_index(self) -> Index:
@@ -210,36 +212,40 @@ class _Line:
         action = self.read_name("an action")
         inside = self.require(r"\(([^()]*)\)", "(...) with the parameters")[1]
         arguments = []
-        for each in filter(None, (part.strip() for part in inside.split(","))):
-            name, colon, value = each.partition(":")
+        for argument in filter(None, (text.strip() for text in inside.split(","))):
+            name, colon, value = argument.partition(":")
             if not colon:
-                raise self.make_error(f"{action}: {each!r}: a parameter is NAME:NUMBER")
+                raise self.make_error(f"{action}: {argument!r}: a parameter is NAME:NUMBER")
             arguments.append((name.strip(), self._parse_number(value.strip(), name.strip())))
         return Call(action, tuple(arguments))
 
     def read_outcome(self) -> Outcome:
-        if found := self.take(r"@(member|group)\(\s*([^()\s]+)\s*\)"):
-            return Reference(found[1], found[2])
+        if match := self.take(r"@(member|group)\(\s*([^()\s]+)\s*\)"):
+            return Reference(match[1], match[2])
         return self.read_call()
 
     def read_new_name(self) -> str:
         return self.require(r"=\s*(\S+)", "= NAME")[1]
 
-    def read_comparison(self, *what: str) -> Comparison:
-        """Read a comparison, which begins with one of `what`; without `what`, of a value."""
-        kind = self.require(rf"({'|'.join(what)})\b", " or ".join(what))[1] if what else "value"
+    def read_comparison(self, *quantities: str) -> Comparison:
+        """Read a comparison of one of `quantities`; without `quantities`, of a value."""
+        kind = (
+            self.require(rf"({'|'.join(quantities)})\b", " or ".join(quantities))[1]
+            if quantities
+            else "value"
+        )
         sign = self.require(r"(==|!=|<=|>=|<|>)", "a comparison")[1]
         return Comparison(kind, sign, self.read_number("a number"))
 
     def read_rates(self) -> tuple[tuple[float, int], ...]:
-        found = []
+        rates = []
         for word in self.read_words():
             rate, _, burst = word.partition(":")
             try:
-                found.append((float(rate), int(burst)))
+                rates.append((float(rate), int(burst)))
             except ValueError:
                 raise self.make_error(f"{word!r}: a rate is RATE:BURST") from None
-        return tuple(found)
+        return tuple(rates)
 
     def read_packet(self) -> bytes:
         digits = "".join(self.read_words())
@@ -253,7 +259,7 @@ class _Line:
         is_whole = digits.endswith("$")
         digits = digits.removesuffix("$")
         if not re.fullmatch(r"[0-9A-F*]*", digits):
-            raise self.make_error("what is expected is hexadecimal digits, * and a $ at the end")
+            raise self.make_error("an expected packet is hexadecimal digits, *, and $ at the end")
         return Expect(self.location, port, digits if digits or is_whole else None, is_whole)
 
     def require_end(self) -> None:
@@ -273,8 +279,8 @@ def _read_add(line: _Line) -> Add:
     table = line.read_name("a table")
     priority = line.take(r"(\d+)(?=\s)")
     keys = []
-    while found := line.take(r"([^\s:()@]+):([^\s()]+)"):
-        keys.append((found[1], line.read_value(found[2], found[1])))
+    while match := line.take(r"([^\s:()@]+):([^\s()]+)"):
+        keys.append((match[1], line.read_value(match[2], match[1])))
     outcome = line.read_outcome()
     timeout = line.take(r"@timeout\(\s*(\d+)\s*\)")
     name = line.take(r"=\s*(\S+)")
@@ -307,13 +313,13 @@ def _read_expect(line: _Line) -> Expect:
 
 
 def _read_check_counter(line: _Line) -> CheckCounter:
-    found = line.require(r"([^\s()]+)\s*\(([^()]+)\)", "COUNTER(INDEX)")
-    index = _Line(found[2], line.location).read_index()
+    match = line.require(r"([^\s()]+)\s*\(([^()]+)\)", "COUNTER(INDEX)")
+    index = _Line(match[2], line.location).read_index()
     if line.text.strip():
         comparison = line.read_comparison("packets", "bytes")
     else:
         comparison = Comparison("packets", "==", 0)
-    return CheckCounter(line.location, found[1], index, comparison)
+    return CheckCounter(line.location, match[1], index, comparison)
 
 
 def _make_mirror_reader(verb: str, to: str | None = None) -> Callable[[_Line], Statement]:
@@ -353,9 +359,9 @@ def _read_register_write(line: _Line) -> Register:
 
 
 def _read_check_register(line: _Line) -> CheckRegister:
-    found = line.require(r"([^\s()]+)\s*\(([^()]+)\)", "REGISTER(INDEX)")
-    index = _Line(found[2], line.location).read_number("an index")
-    return CheckRegister(line.location, found[1], index, line.read_comparison())
+    match = line.require(r"([^\s()]+)\s*\(([^()]+)\)", "REGISTER(INDEX)")
+    index = _Line(match[2], line.location).read_number("an index")
+    return CheckRegister(line.location, match[1], index, line.read_comparison())
 
 
 def _read_check_table(line: _Line) -> CheckTable:
@@ -365,22 +371,22 @@ def _read_check_table(line: _Line) -> CheckTable:
 
 
 def _read_advance(line: _Line) -> Advance:
-    found = line.require(r"(\d+)\s*(us|ms|s)\b", "a time: 1000 us, 10 ms, 1 s")
-    return Advance(line.location, int(found[1]) * MICROSECONDS[found[2]])
+    match = line.require(r"(\d+)\s*(us|ms|s)\b", "a time: 1000 us, 10 ms, 1 s")
+    return Advance(line.location, int(match[1]) * MICROSECONDS[match[2]])
 
 
 def _read_group(line: _Line) -> AddGroup:
     profile = line.read_name("an action profile")
     members: list[str] = []
-    while found := line.take(r"([^\s=]+)"):
-        members.append(found[1])
+    while match := line.take(r"([^\s=]+)"):
+        members.append(match[1])
     return AddGroup(line.location, profile, tuple(members), line.read_new_name())
 
 
 def _read_refused(line: _Line) -> Refused:
     code = line.read_word("a code")
-    said, line.text = line.text.strip(), ""
-    return Refused(line.location, code, _parse_statement(said, line.location))
+    statement_text, line.text = line.text.strip(), ""
+    return Refused(line.location, code, _parse_statement(statement_text, line.location))
 
 
 _READERS: dict[str, Callable[[_Line], Statement]] = {

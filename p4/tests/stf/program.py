@@ -81,18 +81,18 @@ class Table:
         The name is that of the program, or one that STF files use instead: `extra$0` for an element
         of a stack, a header's name for its validity.
         """
-        wanted = re.sub(r"\$(\d+)", r"[\1]", name)
-        exact = {wanted, f"{wanted}$", f"{wanted}.$valid$", f"{wanted}.isValid()"}
-        if wanted == "valid" or wanted.endswith(".valid"):
-            stem = wanted.removesuffix("valid").removesuffix(".")
+        key_name = re.sub(r"\$(\d+)", r"[\1]", name)
+        exact = {key_name, f"{key_name}$", f"{key_name}.$valid$", f"{key_name}.isValid()"}
+        if key_name == "valid" or key_name.endswith(".valid"):
+            stem = key_name.removesuffix("valid").removesuffix(".")
             exact |= {f"{stem}.$valid$".lstrip("."), f"{stem}.isValid()".lstrip(".")}
         for fits in (
             lambda key: key.name in exact,
             lambda key: any(key.name.endswith(f".{each}") for each in exact),
         ):
-            found = [key for key in self.keys if fits(key)]
-            if found:
-                return found[-1]
+            keys = [key for key in self.keys if fits(key)]
+            if keys:
+                return keys[-1]
         names = ", ".join(key.name for key in self.keys) or "none"
         raise UnknownName(f"{self.name} has no key {name}; its keys: {names}")
 
@@ -166,12 +166,12 @@ class Program:
         return find_by_name(self.tables, name, "table")[1]
 
     def find_counter(self, name: str) -> Counter:
-        found = self._find_array("counter_arrays", name, "counter")
-        return Counter(found["name"], found.get("binding") if found["is_direct"] else None)
+        array = self._find_array("counter_arrays", name, "counter")
+        return Counter(array["name"], array.get("binding") if array["is_direct"] else None)
 
     def find_meter(self, name: str) -> Counter:
-        found = self._find_array("meter_arrays", name, "meter")
-        return Counter(found["name"], found.get("binding") if found["is_direct"] else None)
+        array = self._find_array("meter_arrays", name, "meter")
+        return Counter(array["name"], array.get("binding") if array["is_direct"] else None)
 
     def find_register(self, name: str) -> str:
         return str(self._find_array("register_arrays", name, "register")["name"])
@@ -204,34 +204,36 @@ class Program:
         name = table.find_action(action)
         return name, build_data(name, table.actions[name], arguments)
 
-    def _find_array(self, kind: str, name: str, what: str) -> Mapping[str, Any]:
+    def _find_array(self, kind: str, name: str, description: str) -> Mapping[str, Any]:
         arrays = {each["name"]: each for each in self._json.get(kind, [])}
-        return find_by_name(arrays, name, what)[1]
+        return find_by_name(arrays, name, description)[1]
 
 
 def build_data(
     action: str, parameters: tuple[str, ...], arguments: Iterable[tuple[str, int]]
 ) -> list[str]:
     """Return the arguments of an action in the order of the program, in hexadecimal digits."""
-    given = dict(arguments)
-    if set(given) != set(parameters):
+    values = dict(arguments)
+    if set(values) != set(parameters):
         takes = ", ".join(parameters) or "none"
-        raise UnknownName(f"{action}: its parameters are {takes}, not {', '.join(given) or 'none'}")
-    return [hex(given[name]) for name in parameters]
+        raise UnknownName(
+            f"{action}: its parameters are {takes}, not {', '.join(values) or 'none'}"
+        )
+    return [hex(values[name]) for name in parameters]
 
 
-def find_by_name(named: Mapping[str, Named], wanted: str, what: str) -> tuple[str, Named]:
+def find_by_name(items: Mapping[str, Named], name: str, kind: str) -> tuple[str, Named]:
     """Return full name and value of the item that has a name, or whose name alone ends with it.
 
     Raises:
         UnknownName: There is no such item, or there are several.
     """
-    if wanted in named:
-        return wanted, named[wanted]
-    for fits in (lambda name: name.endswith(f".{wanted}"), lambda name: name.endswith(wanted)):
-        found = [name for name in named if fits(name)]
-        if len(found) > 1:
-            raise UnknownName(f"{wanted} may be {' or '.join(found)}; write more of it")
-        if found:
-            return found[0], named[found[0]]
-    raise UnknownName(f"no {what} {wanted}; there are: {', '.join(named) or 'none'}")
+    if name in items:
+        return name, items[name]
+    for fits in (lambda full: full.endswith(f".{name}"), lambda full: full.endswith(name)):
+        matches = [full for full in items if fits(full)]
+        if len(matches) > 1:
+            raise UnknownName(f"{name} may be {' or '.join(matches)}; write more of it")
+        if matches:
+            return matches[0], items[matches[0]]
+    raise UnknownName(f"no {kind} {name}; there are: {', '.join(items) or 'none'}")

@@ -40,8 +40,8 @@ class Value:
     """The value of a key, before the key's width and kind are known."""
 
     value: int
-    mask: int | None = None  # 1 where `value` counts; None: everywhere
-    prefix: int | None = None  # bits, as given behind a slash
+    mask: int | None = None  # 1 where `value` counts; None for all bits
+    prefix: int | None = None  # bits, as written after a slash
     high: int | None = None  # of a range
     is_any: bool = False
 
@@ -130,7 +130,7 @@ class NoPacket(Statement):
 
 @dataclass(frozen=True)
 class Comparison:
-    what: str  # "packets", "bytes", "value", "entries", "hits", "misses"
+    quantity: str  # "packets", "bytes", "value", "entries", "hits", "misses"
     sign: str
     number: int
 
@@ -138,7 +138,7 @@ class Comparison:
         return COMPARISONS[self.sign](value, self.number)
 
     def __str__(self) -> str:
-        return f"{self.what} {self.sign} {self.number}"
+        return f"{self.quantity} {self.sign} {self.number}"
 
 
 @dataclass(frozen=True)
