@@ -153,6 +153,7 @@ def serve(switch: NagiSwitch) -> Iterator[Client]:
 
 
 def measure_writes(bench: Bench) -> None:
+    """Measure Writes per second under load, and the packets that are lost meanwhile."""
     switch = NagiSwitch(bench, ROUTES, "af_xdp")
     with switch:
         load = find_throughput(bench.lab, switch, bench.length(2, 1))
@@ -192,6 +193,7 @@ def measure_writes(bench: Bench) -> None:
 
 
 def measure_reads(bench: Bench) -> None:
+    """Measure how long writing and reading many routes takes."""
     progress(f"reads: {ENTRIES} routes")
     switch = NagiSwitch(bench, 1, "af_xdp")
     with switch, serve(switch) as client:
@@ -228,6 +230,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def main() -> int:
+    """Run the benchmark, and return its exit status."""
     options = parse_arguments()
     reason = refusal(options.nagi_switch, options.programs)
     if reason is not None:

@@ -109,6 +109,12 @@ class SimpleSwitch(Switch):
         return done
 
     def perform(self, operation: Operation) -> Answer:
+        """Perform one operation by the function that _OPERATIONS has for it.
+
+        Raises:
+            Refused: There is no such operation, its keys are wrong, or simple_switch refused it.
+            OSError: simple_switch is gone.
+        """
         arguments = dict(operation)
         op = arguments.pop("op")
         function = _OPERATIONS.get(str(op))

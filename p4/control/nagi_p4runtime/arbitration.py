@@ -36,6 +36,8 @@ class Notice(NamedTuple):
 
 @dataclass
 class _Role:
+    """A role, its clients and its primary client."""
+
     clients: list[Client] = field(default_factory=list)
     highest: int | None = None  # highest election id that a primary ever had
     primary: Client | None = None
@@ -168,6 +170,7 @@ class Arbitration:
         return [Notice(client, self._make_notice(name, role, client)) for client in clients]
 
     def _make_notice(self, name: str, role: _Role, client: Client) -> p4r.StreamMessageResponse:
+        """Make the notice that tells a client who is primary."""
         response = p4r.StreamMessageResponse()
         message = response.arbitration
         message.device_id = self._device_id

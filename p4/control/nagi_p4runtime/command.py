@@ -37,6 +37,7 @@ class BadInput(Exception):
 
 
 def _make_parser() -> argparse.ArgumentParser:
+    """Make the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="nagi-p4runtime",
         description="Serves P4Runtime for a running nagi-switch or simple_switch.",

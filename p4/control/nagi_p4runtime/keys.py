@@ -122,6 +122,7 @@ def write_key(key: Key, table: Table, entry: p4r.TableEntry, const_entries: int)
 
 
 def _decode_priority(table: Table, priority: int) -> int | None:
+    """Return the priority in operations for one of P4Runtime; None in tables without."""
     if not table.has_priorities:
         if priority != 0:
             raise InvalidArgument(
@@ -137,6 +138,10 @@ def _decode_priority(table: Table, priority: int) -> int | None:
 
 
 def _decode_value(table_name: str, field: Field, match: p4r.FieldMatch) -> FieldValue:
+    """Decode the value of a field, which must be of the field's kind of match.
+
+    Values that match everything are refused: P4Runtime wants such fields left out.
+    """
     kind = match.WhichOneof("field_match_type")
     if kind is None or kind != field.kind.name.lower():
         raise InvalidArgument(
@@ -227,6 +232,7 @@ def _parse_answer_value(field: Field, element: Any) -> FieldValue:
 
 
 def _write_value(field: Field, value: int | tuple[int, int], match: p4r.FieldMatch) -> None:
+    """Write the value of a field into a message."""
     match.field_id = field.id
     kind = field.kind
     if not isinstance(value, tuple):

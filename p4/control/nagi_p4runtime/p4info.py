@@ -48,6 +48,8 @@ class Field:
 
 @dataclass(frozen=True)
 class Action:
+    """An action and its parameters."""
+
     id: int
     name: str
     parameters: tuple[Field, ...]
@@ -68,6 +70,8 @@ class Profile:
 
 @dataclass(frozen=True)
 class Table:
+    """A table, and what its entries may have."""
+
     id: int
     name: str
     fields: tuple[Field, ...]
@@ -104,6 +108,8 @@ class Array:
 
 @dataclass(frozen=True)
 class Register:
+    """A register, which is an array of numbers."""
+
     id: int
     name: str
     size: int
@@ -113,6 +119,8 @@ class Register:
 
 @dataclass(frozen=True)
 class ValueSet:
+    """A value set of the parser."""
+
     id: int
     name: str
     size: int
@@ -250,6 +258,7 @@ class P4Info:
                     )
 
     def _make_table(self, table: p4i.Table, has_counter: bool, has_meter: bool) -> Table:
+        """Make a table; direct counters and meters refer to tables, not the reverse."""
         name = table.preamble.name
         references = [(self._find_action(ref.id, name), ref.scope) for ref in table.action_refs]
         return Table(

@@ -98,6 +98,7 @@ class Service:
         return b""
 
     def _set_pipeline(self, request: p4r.SetForwardingPipelineConfigRequest) -> None:
+        """Perform the action of a SetForwardingPipelineConfig."""
         actions = p4r.SetForwardingPipelineConfigRequest
         has_config = request.HasField("config")
         if request.action == actions.COMMIT:
@@ -174,6 +175,7 @@ class Service:
             self.streams.close(stream)
 
     def _handle_all(self, stream: Stream, requests: Iterator[p4r.StreamMessageRequest]) -> None:
+        """Handle the messages of a client until its stream ends: the function of its thread."""
         try:
             for request in requests:
                 self.streams.handle(stream, request)

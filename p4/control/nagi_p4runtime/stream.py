@@ -225,6 +225,7 @@ class Streams:
         return None
 
     def _acknowledge(self, stream: Stream, message: p4r.DigestListAck) -> None:
+        """Handle the acknowledgement of a list of digests."""
         pipeline = self._device.pipeline
         error = None
         with self._lock:

@@ -91,6 +91,7 @@ def is_source_limited(rounds: list[Throughput], name: str) -> bool:
 
 
 def measure_throughput(bench: Bench) -> None:
+    """Measure throughput of nagi-switch, the forwarder and simple_switch."""
     nagi_switch = NagiSwitch(bench, ROUTES, "af_xdp")
     makers: dict[str, Callable[[], Subject]] = {
         Forwarder.name: lambda: Forwarder(bench.lab),
@@ -141,6 +142,8 @@ def _make_throughput_row(
     label: str,
     min_ratio: float,
 ) -> Row:
+    """Make the row that compares a rate of nagi-switch with that of another program."""
+
     def format_rate(rounds: list[Throughput]) -> str:
         is_limited = is_source_limited(rounds, field)
         return f"{'>= ' if is_limited else ''}{compute_median(rounds, field) / 1e3:.0f} kpps"
@@ -167,6 +170,7 @@ def _make_throughput_row(
 
 
 def measure_timing(bench: Bench) -> None:
+    """Measure one-way delay of nagi-switch, the forwarder and the bridge."""
     seconds = bench.length(10, 3)
     nagi_switch = NagiSwitch(bench, ROUTES, "af_xdp")
     subjects: list[Subject] = [Bridge(bench.lab), Forwarder(bench.lab), nagi_switch]
@@ -203,6 +207,7 @@ def measure_timing(bench: Bench) -> None:
 
 
 def measure_entries(bench: Bench) -> None:
+    """Measure how long entries take to load, and the delay of packets meanwhile."""
     progress(f"entries: {ENTRIES} at the start")
     with NagiSwitch(bench, 1, "af_xdp") as one:
         pass
@@ -255,6 +260,7 @@ def _report_loading(bench: Bench, method: str, duration_s: float) -> None:
 
 
 def measure_tables(bench: Bench) -> None:
+    """Measure look-ups in tables of all kinds, by the program bench-tables."""
     progress("tables")
     done = subprocess.run([str(bench.tables)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -283,6 +289,7 @@ def measure_tables(bench: Bench) -> None:
 
 
 def measure_experiment(bench: Bench) -> None:
+    """Check that an experiment at 200 Mb/s is valid in real time."""
     progress("experiment: 200 Mb/s through a switch, in up to three attempts")
     nagi = bench.nagi_switch.with_name("nagi")
     with tempfile.TemporaryDirectory(prefix="nagi-bench-") as out:
@@ -322,6 +329,7 @@ SUBJECTS = {
 
 
 def parse_arguments() -> argparse.Namespace:
+    """Parse the command line; look for simple_switch on PATH by default."""
     parser = parser_of(__doc__ or "", SUBJECTS, seconds="a trial")
     parser.add_argument(
         "--nagi-switch", type=Path, default=Path(sys.prefix) / "bin" / "nagi-switch", metavar="FILE"
@@ -346,6 +354,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def main() -> int:
+    """Run the benchmark, and return its exit status."""
     options = parse_arguments()
     reason = refusal(options.nagi_switch, options.programs)
     if reason is None and options.simple_switch is not None and not options.simple_switch.exists():

@@ -68,6 +68,7 @@ class Result:
 
 
 def find_samples(directory: Path) -> list[Sample]:
+    """Return the samples below a directory that are for v1model."""
     samples = []
     for source in sorted(directory.rglob("*.p4")):
         inside = source.relative_to(directory.parent)

@@ -174,6 +174,7 @@ class Execution:
             self._controller.compare("packets to the controller", is_end=True)
 
     def _perform(self, statement: Statement) -> None:
+        """Perform a statement; errors are those of the program, the switch and the comparison."""
         location = statement.location
         match statement:
             case syntax.Packet(data=b""):
@@ -356,6 +357,7 @@ class Execution:
         return {"op": op, "counter": counter.name, "index": statement.index.number}
 
     def _build_meter(self, statement: syntax.Meter) -> Operation:
+        """Build the operation that reads or sets rates of a meter."""
         op = "meter_read" if statement.verb == "read" else "meter_rates"
         meter = self._program.find_meter(statement.meter)
         operation: Operation = {"op": op, "meter": meter.name}
@@ -386,6 +388,7 @@ class Execution:
         return {"table": table, "handle": entry.handle}
 
     def _check_refused(self, location: Location, code: str, inner: Statement) -> None:
+        """Check that the switch refuses a statement with a code."""
         operations_to_refuse = self._build_operations(inner)
         for operation in (
             operations_to_refuse

@@ -98,6 +98,7 @@ class Connection:
         return self._switch.p4info
 
     async def _open(self, program: Path | None, p4info: Path | None, is_primary: bool) -> None:
+        """Connect, become primary if asked to, and set the pipeline if one is given."""
         info = await self._read_running_p4info() if p4info is None else _read_p4info(p4info)
         config = p4r.ForwardingPipelineConfig(p4info=info)
         _shorten_aliases(info)

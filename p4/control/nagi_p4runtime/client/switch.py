@@ -104,6 +104,13 @@ class P4RuntimeSwitch(Switch):
         return {"ok": True, **result}
 
     def perform_all(self, operations: Sequence[Operation]) -> list[Answer]:
+        """Perform several operations, in one Write or few.
+
+        Raises:
+            Refused: An operation was refused; the error's `index` says which, if it is known.
+            Others may
+                have been performed.
+        """
         answers: list[Answer] = []
         unwritten: list[Writes] = []
         operation_indices: list[int] = []  # per unwritten update

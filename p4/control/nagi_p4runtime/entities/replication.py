@@ -38,6 +38,7 @@ def plan_replication(
 def _plan_multicast(
     context: UpdateContext, plan: Plan, update_type: int, message: p4r.MulticastGroupEntry
 ) -> None:
+    """Plan to write a multicast group; MODIFY deletes and creates it."""
     group = message.multicast_group_id
     name = f"multicast group {group}"
     if not 0 < group < _CLONE_GROUPS:
@@ -58,6 +59,10 @@ def _plan_multicast(
 def _plan_clone_session(
     context: UpdateContext, plan: Plan, update_type: int, message: p4r.CloneSessionEntry
 ) -> None:
+    """Plan to write a clone session; MODIFY deletes and adds it.
+
+    A session with one replica of instance 0 clones to its port, any other to a multicast group.
+    """
     session = message.session_id
     name = f"clone session {session}"
     if not 0 < session < _CLONE_GROUPS:
@@ -118,6 +123,7 @@ def _decode_replicas(replicas: Iterable[Any], name: str) -> list[dict[str, Any]]
 
 
 def _decode_port(replica: Any, name: str) -> int:
+    """Return the port of a replica; `name` is for error messages."""
     kind = replica.WhichOneof("port_kind")
     if kind is None:
         raise InvalidArgument(f"{name}: a replica without a port; give one")

@@ -103,6 +103,7 @@ def _check_entry(table: Table, entry: p4r.TableEntry) -> None:
 def _plan_default_entry(
     context: UpdateContext, plan: Plan, update_type: int, table: Table, entry: p4r.TableEntry
 ) -> None:
+    """Plan to modify a default entry; without an action, to restore that of the pipeline."""
     _check_default_entry(update_type, table, entry)
     operation: Operation = {"table": table.name}
     if entry.HasField("action"):
@@ -348,6 +349,7 @@ def _passes_filter(
 
 
 def _read_default_entry(context: ReadContext, table: Table, request: p4r.TableEntry) -> None:
+    """Read the default entry of a table."""
     if request.match or request.priority or request.HasField("time_since_last_hit"):
         raise InvalidArgument(
             f"{table.name}: the default entry has neither match nor priority nor timeout"
