@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from nagi_contracts.paths import P4
-from nagi_p4 import simple_switch
+from nagi_p4.simple_switch_client import find_client_directory
 from provisioning import Provision
 
 HOST = {"nagi_node": "N", "nagi_links": {"wired": "enp2s0"}}
@@ -193,7 +193,7 @@ def test_what_a_switch_says_against_its_program_is_the_error(host, provision, tm
 
 
 def test_nobody_outside_reaches_the_control_of_a_permanent_bmv2(host, provision):
-    program, client = shutil.which("simple_switch"), simple_switch.client_directory()
+    program, client = shutil.which("simple_switch"), find_client_directory()
     if program is None or client is None:
         pytest.skip("needs bmv2: its simple_switch on PATH, and its Python modules beside it")
     host.copy(Path(program), "/usr/local/bin/simple_switch")

@@ -32,7 +32,7 @@ def bundle(target: Path, objects: dict[str, Path]) -> None:
         (control, "nagi_p4runtime"),
         (source.parents[1] / "link-emulator" / "fpga", "nagi_fpga"),
     ):
-        for path in sorted(parent.glob(f"{package}/*.py")):
+        for path in sorted(parent.glob(f"{package}/**/*.py")):
             if path.name != "registers.py":  # generates files of nagi_fpga, and needs PyYAML
                 files[path.relative_to(parent).as_posix()] = path.read_bytes()
     for name in ("edge.json", "edge.p4info.txtpb"):

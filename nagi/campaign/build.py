@@ -15,8 +15,8 @@ from nagi_contracts import __version__, paths
 from nagi_contracts.errors import refuse
 from nagi_contracts.plan import SwitchTarget, digest
 from nagi_contracts.records import Build, sha256_of
-from nagi_p4.simple_switch import client_directory
-from nagi_p4.simple_switch import problem as simple_switch_problem
+from nagi_p4.simple_switch_client import find_client_directory
+from nagi_p4.simple_switch_client import find_problem as find_simple_switch_problem
 
 from nagi.labs import guest_kernel, physical, virtual
 from nagi.plan import fpga, radio, scheme_objects
@@ -111,7 +111,7 @@ def _hash_p4runtime_programs(is_local: bool) -> dict[str, str | None]:
 
     The switch is bmv2's simple_switch_grpc if it is installed, and nagi-switch otherwise.
     """
-    sources = sorted((paths.P4_CONTROL / "nagi_p4runtime").glob("*.py"))
+    sources = sorted((paths.P4_CONTROL / "nagi_p4runtime").rglob("*.py"))
     joined = b"".join(source.read_bytes() for source in sources)
     checksums: dict[str, str | None] = {"nagi_p4runtime": hashlib.sha256(joined).hexdigest()}
     if is_local:
@@ -131,7 +131,7 @@ def _find_nagi_switch() -> Path:
 
 
 def _find_simple_switch() -> Path:
-    problem = simple_switch_problem(client=client_directory())
+    problem = find_simple_switch_problem(client=find_client_directory())
     if problem is not None:
         reason, _, cure = problem.partition("; ")
         raise refuse(f"--switch bmv2: {reason}", cure)

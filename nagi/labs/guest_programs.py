@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from nagi_contracts.plan import RunPlan
-from nagi_p4.simple_switch import client_directory
+from nagi_p4.simple_switch_client import find_client_directory
 
 from nagi.plan import radio
 
@@ -47,7 +47,7 @@ def _list_bmv2_files(name: str) -> list[Path]:
     if executable is None:
         return []
     program = Path(executable)
-    modules = client_directory()
+    modules = find_client_directory()
     return [
         program,
         program.resolve(),

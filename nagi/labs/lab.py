@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from nagi_contracts import paths
 from nagi_contracts.batch import Batch, P4RuntimeAccess, P4RuntimePrograms, ScheduledRun
 from nagi_contracts.plan import RunPlan
-from nagi_p4.simple_switch import client_directory
+from nagi_p4.simple_switch_client import find_client_directory
 
 from nagi.labs.ansible_runs import Playbooks
 from nagi.labs.errors import LabError, Results, Unfit
@@ -47,7 +47,7 @@ class SwitchPrograms:
         return cls(
             str(paths.executable("nagi-switch")),
             shutil.which("simple_switch"),
-            client_directory(),
+            find_client_directory(),
             P4RuntimePrograms(
                 simple_switch_grpc=shutil.which("simple_switch_grpc"),
                 nagi_p4runtime=_find_python_command("nagi-p4runtime"),

@@ -18,7 +18,7 @@ from nagi_contracts.switches import (
     SwitchPortAccount,
     SwitchRecord,
 )
-from nagi_p4.edge import LINK_SCOPE, sample_of
+from nagi_p4.edge import LINK_SCOPE, parse_sample
 
 RECORD, DIGESTS, DROPS = "switch.json", "digests.jsonl", "switch_drops.pcapng"
 CONTROLLER = "controller.log"
@@ -132,7 +132,7 @@ def read_samples(
     rows = []
     try:
         for line in (directory / DIGESTS).read_bytes().splitlines():
-            sample = sample_of(json.loads(line))
+            sample = parse_sample(json.loads(line))
             at_ns = record.epoch_realtime_ns + sample.left_us * 1000
             rows.append(
                 {

@@ -15,7 +15,7 @@ from nagi_contracts.plan import LinkDirection, RunPlan
 from nagi_contracts.records import Campaign, Verdict
 from nagi_contracts.results import Metrics
 from nagi_contracts.switches import QueueSample, Switches
-from nagi_p4.simple_switch import client_directory, problem
+from nagi_p4.simple_switch_client import find_client_directory, find_problem
 from nagi_reports.series import read_series
 from specs import two_links
 
@@ -23,7 +23,8 @@ needs_nagi_switch = pytest.mark.skipif(
     not executable("nagi-switch").exists(), reason="no nagi-switch: `make` builds it"
 )
 needs_bmv2 = pytest.mark.skipif(
-    problem(client=client_directory()) is not None, reason="no bmv2, or not its Python modules"
+    find_problem(client=find_client_directory()) is not None,
+    reason="no bmv2, or not its Python modules",
 )
 NAGI = str(executable("nagi"))
 SPEC = two_links(

@@ -17,14 +17,15 @@ from nagi_contracts.paths import EXPERIMENTS, P4, SCHEMAS
 from nagi_contracts.records import Campaign, Verdict
 from nagi_contracts.results import Metrics
 from nagi_contracts.switches import Switches
-from nagi_p4.simple_switch import client_directory, problem
+from nagi_p4.simple_switch_client import find_client_directory, find_problem
 from same_runs import differing
 from specs import two_links
 from switched_runs import NAGI, needs_nagi_switch
 
 pytestmark = [needs_nagi_switch, *in_virtual_time]
 needs_bmv2 = pytest.mark.skipif(
-    problem(client=client_directory()) is not None, reason="no bmv2, or not its Python modules"
+    find_problem(client=find_client_directory()) is not None,
+    reason="no bmv2, or not its Python modules",
 )
 OWN = EXPERIMENTS / "own-program.yaml"
 

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from nagi_captures.identities import Nanoseconds, look_up, unique_keys
 from nagi_contracts.plan import DIRECTIONS, LinkDirection, RunPlan
-from nagi_p4.simple_switch import packet_rate
+from nagi_p4.simple_switch import compute_packet_rate
 
 from nagi.records.direction_numbers import direction_number
 from nagi.records.packets import DELIVERED, Records, fates
@@ -98,7 +98,7 @@ def _passage(
     if imposed is None or imposed.rate_bps is None:
         takes = np.zeros(len(left), np.float64)
     elif at_once and port.packet_bytes:
-        each = 1e9 / packet_rate(imposed.rate_bps, port.packet_bytes, overhead)
+        each = 1e9 / compute_packet_rate(imposed.rate_bps, port.packet_bytes, overhead)
         takes = np.full(len(left), each)
     else:
         takes = bits * 1e9 / imposed.rate_bps

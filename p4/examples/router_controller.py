@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The controller of router.p4: gives the switch the routes that controller.json asks for, and says
-every second how much each of them has carried. nagi starts it beside the switch:
+"""The controller of router.p4.
+
+It gives the switch the routes that controller.json lists, and prints every second how many packets
+each route has carried. nagi starts it on the host of the switch:
 
     python3 router_controller.py controller.json
 """
@@ -14,23 +16,24 @@ from pathlib import Path
 from typing import Any
 
 from nagi_p4.nagi_switch import NagiSwitch
-from nagi_p4.simple_switch import SimpleSwitch, client_directory
+from nagi_p4.simple_switch import SimpleSwitch
+from nagi_p4.simple_switch_client import find_client_directory
 from nagi_p4.switch import Switch
 
 TABLE, FORWARD = "ingress.routes", "ingress.forward"
 
 
-def connected(facts: dict[str, Any]) -> Switch:
-    """The switch, whatever its target."""
+def connect(facts: dict[str, Any]) -> Switch:
+    """Connect to a switch of either target."""
     if facts["control_socket"] is not None:
         return NagiSwitch(facts["control_socket"])
-    return SimpleSwitch(port=facts["thrift_port"], client=client_directory())
+    return SimpleSwitch(port=facts["thrift_port"], client=find_client_directory())
 
 
 def main(path: str) -> None:
     facts = json.loads(Path(path).read_text(encoding="utf-8"))
     ports = {port["number"]: port for port in facts["ports"]}
-    with connected(facts) as switch:
+    with connect(facts) as switch:
         handles = {}
         for route in facts["routes"]:
             port = ports[route["port"]]

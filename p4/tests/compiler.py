@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""p4c for v1model, `p4c-bm2-ss`: where it is, which version it has, what it makes of a program."""
+"""p4c for v1model, `p4c-bm2-ss`: finds the compiler, its version, and compiles programs."""
 
 from __future__ import annotations
 
@@ -14,34 +14,48 @@ LIMIT_S = 300.0
 
 
 class CompilerError(Exception):
-    """There is no compiler, or it does not take a program."""
+    """There is no compiler, or it does not compile a program."""
 
 
 class Compiler:
-    """`path`: of p4c-bm2-ss; without, the one that P4C of the environment names, or that is on
-    PATH. Raises CompilerError if there is none."""
+    """The compiler.
+
+    Args:
+        path: Path or name of p4c-bm2-ss; None for the one that the environment variable P4C names,
+            or that is on PATH.
+
+    Raises:
+        CompilerError: There is none.
+    """
 
     def __init__(self, path: str | None = None) -> None:
-        wanted = path or os.environ.get("P4C") or NAME
-        found = shutil.which(wanted)
-        if found is None:
-            raise CompilerError(f"no {wanted} here; name it: P4C=/path/of/{NAME}")
-        self.path = Path(found).absolute()  # not resolved: p4include is beside it
+        name = path or os.environ.get("P4C") or NAME
+        path_found = shutil.which(name)
+        if path_found is None:
+            raise CompilerError(f"no {name} here; name it: P4C=/path/of/{NAME}")
+        self.path = Path(path_found).absolute()  # not resolved: p4include is in the same directory
 
-    def version(self) -> str:
-        """As compiled-with.txt has it: the number alone, as builds of one version say different
-        things behind it."""
-        said = self._run(["--version"], Path.cwd())
-        found = re.search(r"Version (\S+)", said)
-        if not found:
-            raise CompilerError(f"{self.path} does not say its version")
-        return f"p4c {found[1]}"
+    def find_version(self) -> str:
+        """Return the version as compiled-with.txt has it: "p4c" and the number.
+
+        What follows the number differs between builds of one version, so it is left out.
+        """
+        output = self._run(["--version"], Path.cwd())
+        match = re.search(r"Version (\S+)", output)
+        if not match:
+            raise CompilerError(f"{self.path} does not print its version")
+        return f"p4c {match[1]}"
 
     def compile(
         self, source: Path, compiled: Path, p4info: Path | None = None, *options: str
     ) -> None:
-        """Writes `compiled` and `p4info`. The compiler runs in the program's directory, so that the
-        JSON names files relative to it. Raises CompilerError with what it says."""
+        """Compile a program, and write `compiled` and `p4info`.
+
+        The compiler runs in the program's directory, so that the JSON names files relative to it.
+
+        Raises:
+            CompilerError: The compiler failed; the error has its message.
+        """
         more = ["--p4runtime-files", str(p4info.absolute())] if p4info is not None else []
         standard = [] if "--std" in options else ["--std", "p4-16"]
         self._run(

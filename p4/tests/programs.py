@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test programs and what belongs to each, in programs/:
+"""The test programs, and the files of each in programs/.
 
-    NAME.p4 NAME.json        the program, and what p4c made of it
-    NAME.entries.jsonl       control operations before the first packet, one a line
-    NAME.packets             what comes in: a line for each packet, its port and its bytes (hex)
-    NAME.expected            what simple_switch sent, in the same form, port by port
-    NAME.digests             what it told the controller, if the program does: an array a line,
-                             sorted, nothing twice
+    NAME.p4 NAME.json        the program, and the JSON that p4c made of it
+    NAME.entries.jsonl       control operations before the first packet, one per line
+    NAME.packets             packets that arrive: a line per packet, with port and bytes (hex)
+    NAME.expected            packets that simple_switch sent, in the same format, port by port
+    NAME.digests             digests that it sent to the controller, if any: a JSON array per line,
+                             sorted, without duplicates
 
-`edge` is the program of the switch itself, with its P4Info; it is one directory up."""
+`edge` is the program of the switch itself, with its P4Info; it is one directory up.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from corpus import MAKERS, PORTS, Arrival, Operation
+from corpus import MAKERS, Operation
+from packet_maker import PORTS, Arrival
 
 P4 = Path(__file__).resolve().parents[1]
 PROGRAMS = P4 / "tests" / "programs"
@@ -77,11 +79,11 @@ class Program:
 ALL = tuple(Program(name) for name in MAKERS)
 
 
-def entries_text(entries: Iterable[Operation]) -> str:
+def format_entries(entries: Iterable[Operation]) -> str:
     return "".join(json.dumps(entry) + "\n" for entry in entries)
 
 
-def packets_text(packets: Iterable[Arrival]) -> str:
+def format_packets(packets: Iterable[Arrival]) -> str:
     return "".join(f"{port} {data.hex()}\n" for port, data in packets)
 
 
@@ -90,7 +92,7 @@ def read_packets(file: Path) -> list[Arrival]:
     return [(int(port), bytes.fromhex(data)) for port, data in lines]
 
 
-def digests_text(digests: Iterable[Digest]) -> str:
+def format_digests(digests: Iterable[Digest]) -> str:
     return "".join(json.dumps([name, *values]) + "\n" for name, values in sorted(digests))
 
 
@@ -101,19 +103,22 @@ def read_digests(program: Program) -> set[Digest]:
     return {(name, tuple(values)) for name, *values in lines}
 
 
-def by_port(packets: Iterable[Arrival]) -> Sent:
+def group_by_port(packets: Iterable[Arrival]) -> Sent:
     sent: Sent = {port: [] for port in PORTS}
     for port, data in packets:
         sent[port].append(data)
     return sent
 
 
-def in_port_order(sent: Sent) -> list[Arrival]:
+def list_in_port_order(sent: Sent) -> list[Arrival]:
     return [(port, data) for port in sorted(sent) for data in sent[port]]
 
 
-def difference(program: Program, expected: Sent, got: Sent) -> str | None:
-    """The first difference there is, in words; the order counts unless it is not defined."""
+def find_difference(program: Program, expected: Sent, got: Sent) -> str | None:
+    """Describe the first difference, or return None if there is none.
+
+    The order of packets counts unless it is undefined (UNORDERED).
+    """
     for port in PORTS:
         want, have = expected[port], got[port]
         if program.name in UNORDERED:
@@ -133,21 +138,23 @@ def difference(program: Program, expected: Sent, got: Sent) -> str | None:
     return None
 
 
-def capture_header() -> bytes:
-    """Of a pcap file with microseconds, link type Ethernet."""
+def make_capture_header() -> bytes:
+    """Return the header of a pcap file with microseconds and link type Ethernet."""
     return struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
 
 
-def capture_records(packets: Iterable[tuple[int, bytes]]) -> bytes:
-    """Records of a pcap file: (instant in microseconds, bytes)."""
+def make_capture_records(packets: Iterable[tuple[int, bytes]]) -> bytes:
+    """Return records of a pcap file for packets: time in microseconds, bytes."""
     return b"".join(
         struct.pack("<IIII", us // 1_000_000, us % 1_000_000, len(data), len(data)) + data
         for us, data in packets
     )
 
 
-def instants(packets: list[Arrival], spacing_us: int = 1000) -> dict[int, list[tuple[int, bytes]]]:
-    """When each packet comes in, by port: one after the other, whatever its port."""
+def schedule_arrivals(
+    packets: list[Arrival], spacing_us: int = 1000
+) -> dict[int, list[tuple[int, bytes]]]:
+    """Return the arrivals of each port, at equal intervals over all ports: time, bytes."""
     arrivals: dict[int, list[tuple[int, bytes]]] = {port: [] for port in PORTS}
     for n, (port, data) in enumerate(packets):
         arrivals[port].append(((n + 1) * spacing_us, data))

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes anew what is committed beside the P4 programs: their JSON (p4c), entries and packets
-(corpus.py), and what simple_switch sends. Needs root, p4c (compiler.py says where it is), and
-simple_switch and simple_switch_CLI on the path.
+"""Records again the files that are committed with the P4 programs.
 
-    python p4/tests/record.py [NAME...]"""
+These are their JSON (p4c), entries and packets (corpus.py), and what simple_switch sends. It needs
+root, p4c (compiler.py finds it), and simple_switch and simple_switch_CLI on PATH.
+
+    python p4/tests/record.py [NAME...]
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ import corpus
 import simple_switch
 from compiler import Compiler
 from corpus import Operation
-from programs import ALL, Program, digests_text, entries_text, in_port_order, packets_text
+from programs import (
+    ALL,
+    Program,
+    format_digests,
+    format_entries,
+    format_packets,
+    list_in_port_order,
+)
 from recompile import VERSION, recompile
 
 
@@ -28,15 +37,15 @@ def record(program: Program, compiler: Compiler) -> None:
     case = corpus.make(program.name)
     for file, text in recompile(compiler, program.source).items():
         file.write_text(text)
-    program.entries.write_text(entries_text(case.entries))
-    program.packets.write_text(packets_text(case.packets))
+    program.entries.write_text(format_entries(case.entries))
+    program.packets.write_text(format_packets(case.packets))
     if program.is_random:
         return
     with tempfile.TemporaryDirectory() as directory:
         outcome = simple_switch.run(program.compiled, case.entries, case.packets, Path(directory))
-    program.expected.write_text(packets_text(in_port_order(outcome.sent)))
+    program.expected.write_text(format_packets(list_in_port_order(outcome.sent)))
     if outcome.digests:
-        program.digests.write_text(digests_text(outcome.digests))
+        program.digests.write_text(format_digests(outcome.digests))
     else:
         program.digests.unlink(missing_ok=True)
     counts = {port: len(frames) for port, frames in outcome.sent.items()}
@@ -48,12 +57,12 @@ def main() -> None:
     if unknown := set(names) - {program.name for program in ALL}:
         sys.exit(f"no such program: {', '.join(sorted(unknown))}")
     compiler = Compiler()
-    if len(names) < len(ALL) and VERSION.read_text().strip() != compiler.version():
+    if len(names) < len(ALL) and VERSION.read_text().strip() != compiler.find_version():
         sys.exit(f"another p4c than {VERSION.name} says: record all programs with it")
     for program in ALL:
         if program.name in names:
             record(program, compiler)
-    VERSION.write_text(compiler.version() + "\n")
+    VERSION.write_text(compiler.find_version() + "\n")
 
 
 if __name__ == "__main__":

@@ -9,33 +9,46 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpus import PORTS
 from nagi_contracts.paths import executable
-from programs import Program, Sent, capture_header, capture_records, instants, read_packets
+from packet_maker import PORTS
+from programs import (
+    Program,
+    Sent,
+    make_capture_header,
+    make_capture_records,
+    read_packets,
+    schedule_arrivals,
+)
 from scapy.utils import RawPcapReader
 
 
 @dataclass(frozen=True)
 class Run:
-    """What nagi-switch is to do."""
+    """The input of nagi-switch."""
 
     program: Path  # p4c's JSON
     entries: str  # control operations, one a line
     arrivals: dict[int, list[tuple[int, bytes]]]  # by port: instant in microseconds, bytes
 
 
-def recorded(program: Program) -> Run:
-    """With the entries and packets of the corpus, a packet a millisecond."""
-    arrivals = instants(read_packets(program.packets))
+def make_recorded_run(program: Program) -> Run:
+    """Make a run with entries and packets of the corpus, one packet per millisecond."""
+    arrivals = schedule_arrivals(read_packets(program.packets))
     return Run(program.compiled, program.entries.read_text(), arrivals)
 
 
 def replay(run: Run, work: Path, ports: dict[int, Any] | None = None, **settings: Any) -> Sent:
-    """What leaves by each port. `work` is an empty directory; `ports` has what is to be said of
-    ports beside their captures (rates, depths), `settings` of the switch."""
+    """Run nagi-switch, and return the packets that leave by each port.
+
+    Args:
+        run: The input.
+        work: An empty directory.
+        ports: Settings of ports (rates, depths) in addition to their captures.
+        **settings: Settings of the switch.
+    """
     for port in PORTS:
-        records = capture_records(run.arrivals.get(port, []))
-        (work / f"{port}.pcap").write_bytes(capture_header() + records)
+        records = make_capture_records(run.arrivals.get(port, []))
+        (work / f"{port}.pcap").write_bytes(make_capture_header() + records)
     (work / "entries.jsonl").write_text(run.entries)
     config = {
         "schema_version": 1,

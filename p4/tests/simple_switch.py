@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a test program on bmv2's simple_switch, from capture files to capture files.
 
-simple_switch reads its packets from pipes, so none comes before the entries are in; its Thrift
-server, which listens on all addresses, has a network namespace of its own with nothing but
-loopback. Needs root, simple_switch and simple_switch_CLI."""
+simple_switch reads its packets from pipes, so that none arrives before the entries are added. Its
+Thrift server listens on all addresses, so it runs in a network namespace of its own with nothing
+but loopback. This needs root, simple_switch and simple_switch_CLI.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpus import PORTS, Arrival, Operation
-from programs import Digest, Sent, capture_header, capture_records, instants
+from corpus import Operation
+from packet_maker import PORTS, Arrival
+from programs import Digest, Sent, make_capture_header, make_capture_records, schedule_arrivals
 from scapy.utils import RawPcapReader
 
 QUIET_S = 1.0  # this long without a tick of processor time or a byte written: done
@@ -35,8 +37,8 @@ PACKETS = "packets.ipc"
 DEEP_QUEUE = 100_000  # packets: none is dropped, however fast the file is read
 
 
-def missing() -> list[str]:
-    """The programs that are not there."""
+def find_missing_programs() -> list[str]:
+    """Return the programs that are not installed."""
     return [name for name in ("simple_switch", "simple_switch_CLI") if not shutil.which(name)]
 
 
@@ -51,46 +53,49 @@ class Outcome:
 
 
 def run(compiled: Path, entries: list[Operation], packets: list[Arrival], work: Path) -> Outcome:
-    """What simple_switch sends by each port and tells the controller; `work` is an empty
-    directory."""
+    """Run a program; return packets by port and digests. `work` is an empty directory."""
     pipes = {port: work / f"{port}_in.pcap" for port in PORTS}
     for pipe in pipes.values():
         os.mkfifo(pipe)
     options = ["--use-files 0", *(f"-i {port}@{port}" for port in PORTS)]
-    with _switch(compiled, work, options) as process:
+    with _run_switch(compiled, work, options) as process:
         # opened for reading too: opening does not wait for the other end
         writers = {port: os.open(pipe, os.O_RDWR) for port, pipe in pipes.items()}
         for writer in writers.values():
-            os.write(writer, capture_header())
-        _control(process.pid, ["set_queue_depth " + str(DEEP_QUEUE), *_commands(compiled, entries)])
+            os.write(writer, make_capture_header())
+        _run_commands(
+            process.pid, ["set_queue_depth " + str(DEEP_QUEUE), *_make_commands(compiled, entries)]
+        )
         notifications = _subscribe(work / NOTIFICATIONS)
-        arrivals = instants(packets)
+        arrivals = schedule_arrivals(packets)
         # The reader merges the files by time and waits for each one's next packet; a port at a
         # time could fill a pipe while it waits for another.
         ordered = sorted((us, port, data) for port in PORTS for us, data in arrivals[port])
         for us, port, data in ordered:
-            os.write(writers[port], capture_records([(us, data)]))
+            os.write(writers[port], make_capture_records([(us, data)]))
         for writer in writers.values():
             os.close(writer)
         outputs = [work / f"{port}_out.pcap" for port in PORTS]
-        _until_quiet(process, work, lambda: sum(file.stat().st_size for file in outputs))
-        digests = _digests(notifications, compiled)
-    return Outcome({port: _read(work / f"{port}_out.pcap") for port in PORTS}, digests)
+        _wait_until_quiet(process, work, lambda: sum(file.stat().st_size for file in outputs))
+        digests = _read_digests(notifications, compiled)
+    return Outcome({port: _read_capture(work / f"{port}_out.pcap") for port in PORTS}, digests)
 
 
 Step = Operation | Arrival
 
 
 def run_steps(compiled: Path, steps: list[Step], work: Path) -> dict[int, list[bytes]]:
-    """What simple_switch sends by each port if operations and packets alternate. It does not say
-    when it is done with a packet, so it is waited for until it is quiet before the next operation:
-    some seconds each. Captures would not do: it reads a packet of one only when it knows the next
-    packet of all others."""
+    """Run a program with operations and packets in turns, and return the packets by port.
+
+    simple_switch does not report when it has processed a packet. Before the next operation this
+    function therefore waits until it is quiet, which takes some seconds each time. Captures cannot
+    be used: simple_switch reads a packet of one only when it knows the next packet of all others.
+    """
     sent: dict[int, list[bytes]] = {}
     nodes = 0
     options = ["--packet-in", f"ipc://{work}/{PACKETS}"]
-    with _switch(compiled, work, options) as process:
-        _control(process.pid, [f"set_queue_depth {DEEP_QUEUE}"])
+    with _run_switch(compiled, work, options) as process:
+        _run_commands(process.pid, [f"set_queue_depth {DEEP_QUEUE}"])
         with Packets(work / PACKETS, sent) as packets:
             for is_packet, several in itertools.groupby(
                 steps, lambda each: isinstance(each, tuple)
@@ -98,18 +103,21 @@ def run_steps(compiled: Path, steps: list[Step], work: Path) -> dict[int, list[b
                 if is_packet:
                     for port, data in several:
                         packets.send(port, data)
-                    _until_quiet(process, work, packets.received)
+                    _wait_until_quiet(process, work, packets.count_received)
                 else:
                     operations = list(several)
-                    _control(process.pid, list(_commands(compiled, operations, nodes)))
+                    _run_commands(process.pid, list(_make_commands(compiled, operations, nodes)))
                     nodes += sum(len(each.get("copies", [])) for each in operations)
     return sent
 
 
 class Packets:
-    """Packets to and from simple_switch over its socket (--packet-in), a nanomsg pair over IPC: a
-    byte for the kind, eight of length (big endian), then type, port and length of the packet as the
-    machine has integers, then the packet (bmv2's dev_mgr_packet_in.cpp)."""
+    """Packets to and from simple_switch over its socket (--packet-in).
+
+    It is a nanomsg pair over IPC. A message begins with a byte for its kind and eight for its
+    length (big endian). Type, port and length of the packet follow as the machine's integers, then
+    the packet (bmv2's dev_mgr_packet_in.cpp).
+    """
 
     _GREETING = b"\0SP\0" + (16).to_bytes(2, "big") + b"\0\0"
     _HEADER = struct.Struct("=iii")
@@ -134,8 +142,8 @@ class Packets:
         message = self._HEADER.pack(self._IN, port, len(packet)) + packet
         self._socket.sendall(b"\1" + len(message).to_bytes(8, "big") + message)
 
-    def received(self) -> int:
-        """How many packets have come back by now; they are in `sent`, by port."""
+    def count_received(self) -> int:
+        """Receive packets into `sent`, by port, and return how many have come so far."""
         with contextlib.suppress(BlockingIOError):
             while part := self._socket.recv(1 << 16, socket.MSG_DONTWAIT):
                 self._unread += part
@@ -156,7 +164,7 @@ class Packets:
 
 
 @contextlib.contextmanager
-def _switch(
+def _run_switch(
     compiled: Path, work: Path, options: Sequence[str]
 ) -> Iterator[subprocess.Popen[bytes]]:
     address = f"--notifications-addr ipc://{work}/{NOTIFICATIONS}"
@@ -175,8 +183,8 @@ def _switch(
         process.wait()
 
 
-def _control(pid: int, commands: list[str]) -> None:
-    """Has simple_switch_CLI carry out commands, one a line."""
+def _run_commands(pid: int, commands: list[str]) -> None:
+    """Run commands in simple_switch_CLI, one per line."""
     enter = ["nsenter", f"--target={pid}", "--net"]
     deadline = time.monotonic() + LIMIT_S
     while True:
@@ -198,8 +206,16 @@ def _control(pid: int, commands: list[str]) -> None:
         raise Refused(done.stderr or done.stdout)
 
 
-def _until_quiet(process: subprocess.Popen[bytes], work: Path, written: Callable[[], int]) -> None:
-    """`written`: how much it has sent."""
+def _wait_until_quiet(
+    process: subprocess.Popen[bytes], work: Path, written: Callable[[], int]
+) -> None:
+    """Wait until simple_switch neither uses processor time nor sends.
+
+    Args:
+        process: simple_switch.
+        work: Its directory.
+        written: Returns how much it has sent.
+    """
     deadline = time.monotonic() + LIMIT_S
     last: tuple[str, int] | None = None
     since = time.monotonic()
@@ -230,18 +246,18 @@ def _subscribe(address: Path) -> socket.socket:
     return connection
 
 
-def _digests(connection: socket.socket, compiled: Path) -> set[Digest]:
-    lists = _learn_lists(compiled)
+def _read_digests(connection: socket.socket, compiled: Path) -> set[Digest]:
+    lists = _read_learn_lists(compiled)
     connection.settimeout(2 * BATCH_S)
     data = b""
     with connection, contextlib.suppress(TimeoutError):
         while lists and (part := connection.recv(1 << 16)):
             data += part
-    at, found = len(SP_SUBSCRIBER), set()  # its greeting is as long as ours
-    while at < len(data):
-        size = int.from_bytes(data[at + 1 : at + 9], "big")  # behind a byte for the kind
-        message = data[at + 9 : at + 9 + size]
-        at += 9 + size
+    offset, digests = len(SP_SUBSCRIBER), set()  # both greetings have this length
+    while offset < len(data):
+        size = int.from_bytes(data[offset + 1 : offset + 9], "big")  # after a byte for the kind
+        message = data[offset + 9 : offset + 9 + size]
+        offset += 9 + size
         if message[:4] != b"LEA|":
             continue
         name, widths = lists[int.from_bytes(message[16:20], "little")]
@@ -252,14 +268,14 @@ def _digests(connection: socket.socket, compiled: Path) -> set[Digest]:
                 length = (width + 7) // 8
                 values.append(int.from_bytes(samples[:length], "big"))
                 samples = samples[length:]
-            found.add((name, tuple(values)))
-    return found
+            digests.add((name, tuple(values)))
+    return digests
 
 
-def _learn_lists(compiled: Path) -> dict[int, tuple[str, list[int]]]:
-    """Name of each kind of digest and the widths of its fields, by number."""
+def _read_learn_lists(compiled: Path) -> dict[int, tuple[str, list[int]]]:
+    """Return name and widths of fields of each digest, by number."""
     program = json.loads(compiled.read_text())
-    widths = _widths(program)
+    widths = _read_widths(program)
     return {
         learned["id"]: (
             learned["name"],
@@ -269,8 +285,8 @@ def _learn_lists(compiled: Path) -> dict[int, tuple[str, list[int]]]:
     }
 
 
-def _read(file: Path) -> list[bytes]:
-    if file.stat().st_size <= len(capture_header()):
+def _read_capture(file: Path) -> list[bytes]:
+    if file.stat().st_size <= len(make_capture_header()):
         return []  # which RawPcapReader takes for a mistake
     with RawPcapReader(str(file)) as reader:
         return [data for data, _ in reader]
@@ -279,7 +295,7 @@ def _read(file: Path) -> list[bytes]:
 # From the operations of ours to simple_switch_CLI's commands.
 
 
-def _number(value: Any) -> int:
+def _parse_number(value: Any) -> int:
     if isinstance(value, int):
         return value
     if value.startswith("0x"):
@@ -289,16 +305,16 @@ def _number(value: Any) -> int:
     return int(ipaddress.ip_address(value))
 
 
-def _widths(program: dict[str, Any]) -> dict[str, dict[str, int]]:
-    """Of each field of each header, in bits."""
+def _read_widths(program: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """Return the width in bits of each field of each header."""
     types = {t["name"]: {f[0]: f[1] for f in t["fields"]} for t in program["header_types"]}
     return {h["name"]: {**types[h["header_type"]], "$valid$": 1} for h in program["headers"]}
 
 
-def _keys(compiled: Path) -> dict[str, list[tuple[str, int]]]:
-    """Match kind and width in bits of each key of each table."""
+def _read_keys(compiled: Path) -> dict[str, list[tuple[str, int]]]:
+    """Return match kind and width in bits of each key of each table."""
     program = json.loads(compiled.read_text())
-    widths = _widths(program)
+    widths = _read_widths(program)
     return {
         table["name"]: [
             (key["match_type"], widths[key["target"][0]][key["target"][1]]) for key in table["key"]
@@ -308,37 +324,43 @@ def _keys(compiled: Path) -> dict[str, list[tuple[str, int]]]:
     }
 
 
-def _match(kind: str, width: int, key: Any) -> str:
+def _format_match(kind: str, width: int, key: Any) -> str:
     everything = (1 << width) - 1
     if kind == "exact":
-        return hex(_number(key))
+        return hex(_parse_number(key))
     if kind == "lpm":
         if isinstance(key, str):
             value, prefix = key.split("/")
-            return f"{hex(_number(value))}/{prefix}"
-        return f"{hex(_number(key['value']))}/{key['prefix']}"
+            return f"{hex(_parse_number(value))}/{prefix}"
+        return f"{hex(_parse_number(key['value']))}/{key['prefix']}"
     if kind == "range":
         low, high = (0, everything) if key is None else (key["low"], key["high"])
-        return f"{hex(_number(low))}->{hex(_number(high))}"
+        return f"{hex(_parse_number(low))}->{hex(_parse_number(high))}"
     if key is None:
         return "0x0&&&0x0"
     if isinstance(key, dict):
-        return f"{hex(_number(key['value']))}&&&{hex(_number(key['mask']))}"
-    return f"{hex(_number(key))}&&&{hex(everything)}"  # optional, in the JSON a ternary key
+        return f"{hex(_parse_number(key['value']))}&&&{hex(_parse_number(key['mask']))}"
+    return f"{hex(_parse_number(key))}&&&{hex(everything)}"  # optional, in the JSON a ternary key
 
 
-def _commands(compiled: Path, entries: list[Operation], nodes: int = 0) -> Iterator[str]:
-    """`nodes`: of multicast groups, that there are already."""
-    keys = _keys(compiled)
-    indirect = _indirect(compiled)
+def _make_commands(compiled: Path, entries: list[Operation], nodes: int = 0) -> Iterator[str]:
+    """Yield the commands of simple_switch_CLI for operations.
+
+    Args:
+        compiled: The program's JSON.
+        entries: The operations.
+        nodes: How many nodes of multicast groups exist already.
+    """
+    keys = _read_keys(compiled)
+    indirect = _find_indirect_tables(compiled)
     for entry in entries:
         op = entry["op"]
-        data = " ".join(hex(_number(value)) for value in entry.get("data", []))
+        data = " ".join(hex(_parse_number(value)) for value in entry.get("data", []))
         match op:
             case "table_add":
                 table, priority = entry["table"], entry.get("priority", "")
                 match = " ".join(
-                    _match(kind, width, key)
+                    _format_match(kind, width, key)
                     for (kind, width), key in zip(keys[table], entry["match"], strict=True)
                 )
                 if "group" in entry:
@@ -365,7 +387,7 @@ def _commands(compiled: Path, entries: list[Operation], nodes: int = 0) -> Itera
             case "register_reset":
                 yield f"register_reset {entry['register']}"
             case "register_write":
-                value = _number(entry["value"])
+                value = _parse_number(entry["value"])
                 yield f"register_write {entry['register']} {entry['index']} {value}"
             case "counter_write":
                 values = f"{entry['packets']} {entry['bytes']}"
@@ -375,7 +397,7 @@ def _commands(compiled: Path, entries: list[Operation], nodes: int = 0) -> Itera
                 yield f"meter_array_set_rates {entry['meter']} {rates}"
             case "meter_rates":
                 rates = " ".join(f"{rate['per_us']}:{rate['burst']}" for rate in entry["rates"])
-                meter = entry.get("meter") or _direct_meter(compiled, entry["table"])
+                meter = entry.get("meter") or _find_direct_meter(compiled, entry["table"])
                 yield f"meter_set_rates {meter} {entry.get('index', entry.get('handle'))} {rates}"
             case "mirror_add" if "port" in entry:
                 yield f"mirroring_add {entry['session']} {entry['port']}"
@@ -391,18 +413,18 @@ def _commands(compiled: Path, entries: list[Operation], nodes: int = 0) -> Itera
                     yield f"mc_node_associate {entry['group']} {nodes}"
                     nodes += 1
             case "value_set_add":
-                yield f"pvs_add {entry['set']} {hex(_number(entry['value']))}"
+                yield f"pvs_add {entry['set']} {hex(_parse_number(entry['value']))}"
             case _:
                 raise Refused(f"no command for operation {op}")
 
 
-def _indirect(compiled: Path) -> set[str]:
-    """Tables with an action profile."""
+def _find_indirect_tables(compiled: Path) -> set[str]:
+    """Return the tables with an action profile."""
     program = json.loads(compiled.read_text())
     tables = [table for pipeline in program["pipelines"] for table in pipeline["tables"]]
     return {table["name"] for table in tables if table["type"] != "simple"}
 
 
-def _direct_meter(compiled: Path, table: str) -> str:
+def _find_direct_meter(compiled: Path, table: str) -> str:
     meters = json.loads(compiled.read_text())["meter_arrays"]
     return next(str(meter["name"]) for meter in meters if meter.get("binding") == table)

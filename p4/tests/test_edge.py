@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What edge.p4 does to packets: routes, loses, marks and samples them, against arithmetic of its
-own. That both targets do the same is test_programs.py's."""
+"""Tests of edge.p4: it routes, drops, marks and samples packets as independent arithmetic says.
+
+test_programs.py checks that both targets do the same.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from typing import Any
 
 import pytest
 from corpus import Case
-from programs import ALL, entries_text, read_packets
+from programs import ALL, format_entries, read_packets
 from replay import Run, replay
 from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6
@@ -26,35 +28,41 @@ CERTAIN = 1 << 32
 NOT_ECT, ECT_1, ECT_0, CE = range(4)  # RFC 3168, section 5
 
 
-def threshold(probability: float) -> int:
+def encode_probability(probability: float) -> int:
     return round(probability * CERTAIN)
 
 
-def routed() -> Case:
-    """Everything goes to port 2."""
+def make_routed_case() -> Case:
+    """Make a case in which everything goes to port 2."""
     case = Case()
     for version in (4, 6):
         match = [{"value": 0, "prefix": 0}]
         data = [2, "02:00:00:00:00:f2", "02:00:00:00:0c:01", 1500]
-        case.add(f"ingress.ipv{version}_routes", match, "forward", *data)
+        case.add_entry(f"ingress.ipv{version}_routes", match, "forward", *data)
     return case
 
 
-def impose(
+def add_port_entry(
     case: Case,
     *,
     sample_every: int = 0,
     mark: tuple[int, int] | None = None,
     loss: tuple[int, int, int, int] = (0, 0, 0, 0),
 ) -> None:
-    """What port 2 does. `mark`: over how many packets, and the average's shift; `loss`: from good
-    to bad and back, in good, in bad."""
+    """Add the entry of port 2.
+
+    Args:
+        case: The case.
+        sample_every: Sample every n-th packet; 0 for none.
+        mark: Threshold in packets, and the shift of the average.
+        loss: Probabilities, encoded: good to bad, bad to good, loss in good, loss in bad.
+    """
     marks = (0, 0, 0) if mark is None else (1, *mark)
-    case.add("egress.ports", [2], "impose", sample_every, *marks, *loss)
+    case.add_entry("egress.ports", [2], "impose", sample_every, *marks, *loss)
 
 
 @functools.cache
-def blank(version: int, ecn: int, size: int) -> bytes:
+def make_blank(version: int, ecn: int, size: int) -> bytes:
     if version == 4:
         network: IP | IPv6 = IP(src="10.0.0.1", dst="10.0.0.2", tos=ecn)
     else:
@@ -64,24 +72,24 @@ def blank(version: int, ecn: int, size: int) -> bytes:
     return bytes(packet / Raw(bytes(size - len(packet))))
 
 
-def payload_at(data: bytes) -> int:
-    """Behind Ethernet, IP and UDP."""
+def find_payload(data: bytes) -> int:
+    """Return the offset of the payload of Ethernet, IP and UDP."""
     return 14 + (20 if data[12:14] == b"\x08\0" else 40) + 8
 
 
-def frame(n: int, version: int = 4, ecn: int = NOT_ECT, size: int = 1014) -> bytes:
-    """The n-th packet, of `size` bytes with Ethernet's header; UDP carries its number."""
-    data = blank(version, ecn, size)
-    at = payload_at(data)
+def make_frame(n: int, version: int = 4, ecn: int = NOT_ECT, size: int = 1014) -> bytes:
+    """Make the n-th frame, of `size` bytes with Ethernet's header; UDP carries its number."""
+    data = make_blank(version, ecn, size)
+    at = find_payload(data)
     return data[:at] + n.to_bytes(4, "big") + data[at + 4 :]
 
 
-def number_of(data: bytes) -> int:
-    at = payload_at(data)
+def read_number(data: bytes) -> int:
+    at = find_payload(data)
     return int.from_bytes(data[at : at + 4], "big")
 
 
-def ecn_of(data: bytes) -> int:
+def read_ecn(data: bytes) -> int:
     packet = Ether(data)
     return int(packet[IP].tos if IP in packet else packet[IPv6].tc) & 3
 
@@ -89,13 +97,20 @@ def ecn_of(data: bytes) -> int:
 def run(
     case: Case, arrivals: Iterable[tuple[int, bytes]], work: Path, **settings: Any
 ) -> list[bytes]:
-    """What leaves by port 2 of what comes in by port 1: (instant in microseconds, frame)."""
-    entries = entries_text(case.entries)
+    """Return the packets that leave by port 2.
+
+    Args:
+        case: The entries.
+        arrivals: The packets that arrive at port 1: time in microseconds, frame.
+        work: An empty directory.
+        **settings: Settings of the switch.
+    """
+    entries = format_entries(case.entries)
     return replay(Run(EDGE.compiled, entries, {1: list(arrivals)}), work, **settings)[2]
 
 
 def test_what_is_routed_has_a_right_header() -> None:
-    """By scapy's arithmetic, of what both targets are held against."""
+    """Check by scapy's arithmetic the packets with which both targets are compared."""
     checked = 0
     for port, data in read_packets(EDGE.expected):
         packet = Ether(data)
@@ -112,20 +127,23 @@ def test_what_is_routed_has_a_right_header() -> None:
 
 def test_bernoulli_loses_as_asked(tmp_path: Path) -> None:
     """H0: each packet is lost with probability 0.1 (binomial, 4,000 packets)."""
-    case, count = routed(), 4000
-    impose(case, loss=(0, 0, threshold(0.1), 0))
-    sent = run(case, ((10 * n, frame(n, size=60)) for n in range(count)), tmp_path)
+    case, count = make_routed_case(), 4000
+    add_port_entry(case, loss=(0, 0, encode_probability(0.1), 0))
+    sent = run(case, ((10 * n, make_frame(n, size=60)) for n in range(count)), tmp_path)
     lost = count - len(sent)
     assert binomtest(lost, count, 0.1).pvalue > SIGNIFICANCE
 
 
 def test_gilbert_elliott_changes_state_as_asked(tmp_path: Path) -> None:
-    """Good loses nothing and bad everything, so the states can be read off what arrives.
-    H0: they are left with probabilities 0.05 and 0.3 after every packet (binomial)."""
-    case, count = routed(), 4000
-    impose(case, loss=(threshold(0.05), threshold(0.3), 0, CERTAIN))
-    sent = run(case, ((10 * n, frame(n, size=60)) for n in range(count)), tmp_path)
-    arrived = {number_of(data) for data in sent}
+    """Check that the states change with the given probabilities.
+
+    The good state loses nothing and the bad state everything, so arrivals show the states. H0: the
+    states are left with probabilities 0.05 and 0.3 after every packet (binomial).
+    """
+    case, count = make_routed_case(), 4000
+    add_port_entry(case, loss=(encode_probability(0.05), encode_probability(0.3), 0, CERTAIN))
+    sent = run(case, ((10 * n, make_frame(n, size=60)) for n in range(count)), tmp_path)
+    arrived = {read_number(data) for data in sent}
     bad = [n not in arrived for n in range(count)]
     assert not bad[0]  # it begins in the good state
     for state, probability in ((False, 0.05), (True, 0.3)):
@@ -136,34 +154,34 @@ def test_gilbert_elliott_changes_state_as_asked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shift", [0, 2])
 def test_marks_what_met_a_long_queue(tmp_path: Path, shift: int) -> None:
-    """A burst: the first packet is sent at once, the n-th after it finds n - 1 waiting."""
-    case, count, limit = routed(), 40, 10
-    impose(case, mark=(limit, shift))
+    """Check marks in a burst: the first packet leaves at once, the n-th after it finds n - 1."""
+    case, count, limit = make_routed_case(), 40, 10
+    add_port_entry(case, mark=(limit, shift))
     codes = [(4, ECT_0), (6, ECT_1), (4, NOT_ECT), (6, NOT_ECT), (4, ECT_1), (6, ECT_0), (4, CE)]
     kinds = [codes[n % len(codes)] for n in range(count)]
-    burst = [(n, frame(n, version, ecn)) for n, (version, ecn) in enumerate(kinds)]
+    burst = [(n, make_frame(n, version, ecn)) for n, (version, ecn) in enumerate(kinds)]
     sent = run(case, burst, tmp_path, ports={2: {"rate_bps": 1_000_000}})
     average = 0.0
     expected = []
     for n, (_, ecn) in enumerate(kinds):
         average += (max(n - 1, 0) - average) / 2**shift
         expected.append(CE if average > limit and ecn != NOT_ECT else ecn)
-    assert [number_of(data) for data in sent] == list(range(count))
-    assert [ecn_of(data) for data in sent] == expected
+    assert [read_number(data) for data in sent] == list(range(count))
+    assert [read_ecn(data) for data in sent] == expected
     assert CE in expected[:-1]
     for data in sent:
         assert IP not in Ether(data) or IP(bytes(Ether(data)[IP])[:20]).ttl == 63
 
 
 def test_every_nth_packet_is_sampled(tmp_path: Path) -> None:
-    """A burst of 1,000-byte packets at 1 Mb/s: one leaves every 8 ms."""
-    case, count, every = routed(), 50, 5
-    impose(case, sample_every=every)
-    case.op("mirror_add", session=1, port=500)
-    burst = [(0, frame(n)) for n in range(count)]
+    """Check samples in a burst of 1,000-byte packets at 1 Mb/s: one leaves every 8 ms."""
+    case, count, every = make_routed_case(), 50, 5
+    add_port_entry(case, sample_every=every)
+    case.add_operation("mirror_add", session=1, port=500)
+    burst = [(0, make_frame(n)) for n in range(count)]
     settings = {"ports": {2: {"rate_bps": 1_000_000}}, "digests": "digests.jsonl"}
     sent = run(case, burst, tmp_path, **settings)
-    assert [number_of(data) for data in sent] == list(range(count))  # and no sample among them
+    assert [read_number(data) for data in sent] == list(range(count))  # and no sample among them
     lines = (tmp_path / "digests.jsonl").read_text().splitlines()
     samples = [json.loads(line)["values"] for line in lines]
     for n, (port, left_us, at_enqueue, at_dequeue, in_queue_us) in enumerate(samples):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Varied v1model programs, and the switch's own, on nagi-switch: from the same entries and packets
-it sends the bytes that simple_switch sent, as they are recorded in programs/."""
+"""Tests that nagi-switch sends what simple_switch sent, for varied v1model programs and edge.p4.
+
+Both get the same entries and packets. What simple_switch sent is recorded in programs/.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,14 @@ from programs import (
     ALL,
     UNORDERED,
     Program,
-    by_port,
-    difference,
-    entries_text,
-    packets_text,
+    find_difference,
+    format_entries,
+    format_packets,
+    group_by_port,
     read_digests,
     read_packets,
 )
-from replay import recorded, replay
+from replay import make_recorded_run, replay
 from scipy.stats import chisquare
 
 SIGNIFICANCE = 1e-4  # of statistical tests; the seed is fixed
@@ -29,25 +31,25 @@ SIGNIFICANCE = 1e-4  # of statistical tests; the seed is fixed
 
 @pytest.mark.parametrize("program", [p for p in ALL if not p.is_random], ids=lambda p: p.name)
 def test_sends_what_simple_switch_sends(program: Program, tmp_path: Path) -> None:
-    expected = by_port(read_packets(program.expected))
-    sent = replay(recorded(program), tmp_path, digests="digests.jsonl")
-    found = difference(program, expected, sent)
-    assert found is None, found
+    expected = group_by_port(read_packets(program.expected))
+    sent = replay(make_recorded_run(program), tmp_path, digests="digests.jsonl")
+    problem = find_difference(program, expected, sent)
+    assert problem is None, problem
     lines = map(json.loads, (tmp_path / "digests.jsonl").read_text().splitlines())
-    told = {(line["digest"], tuple(line["values"])) for line in lines}
-    assert told == read_digests(program)
+    digests = {(line["digest"], tuple(line["values"])) for line in lines}
+    assert digests == read_digests(program)
 
 
 @pytest.mark.parametrize("program", ALL, ids=lambda p: p.name)
 def test_what_is_committed_is_what_the_generator_makes(program: Program) -> None:
     """Else expectations would be of other packets than corpus.py says."""
     case = corpus.make(program.name)
-    assert program.entries.read_text() == entries_text(case.entries)
-    assert program.packets.read_text() == packets_text(case.packets)
+    assert program.entries.read_text() == format_entries(case.entries)
+    assert program.packets.read_text() == format_packets(case.packets)
 
 
 def test_the_corpus_reaches_every_port_and_drops_some() -> None:
-    """A corpus that everything drops would pass every comparison."""
+    """Check the corpus: one that is dropped as a whole would pass every comparison."""
     for program in ALL:
         if program.is_random:
             continue
@@ -64,7 +66,7 @@ def test_random_numbers_are_uniform_and_seeded(tmp_path: Path) -> None:
     for directory in directories:
         directory.mkdir()
     first, again, other = (
-        replay(recorded(program), directory, seed=seed)[1]
+        replay(make_recorded_run(program), directory, seed=seed)[1]
         for directory, seed in zip(directories, (1, 1, 2), strict=True)
     )
     assert first == again

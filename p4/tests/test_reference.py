@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where p4c and bmv2 are installed: what is committed beside the P4 programs is what they make
-today. Elsewhere these tests are skipped, and say what is missing."""
+"""Tests that p4c and bmv2 still make what is committed with the P4 programs.
+
+They are skipped where p4c and bmv2 are not installed, and say what is missing.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ import pytest
 import record
 import simple_switch
 from compiler import Compiler, CompilerError
-from programs import ALL, P4, Program, by_port, difference, read_digests, read_packets
-from recompile import VERSION, programs, recompile
+from programs import ALL, P4, Program, find_difference, group_by_port, read_digests, read_packets
+from recompile import VERSION, find_programs, recompile
 from stf import language
 from stf import reference as on_simple_switch
 from stf.program import Program as Names
@@ -36,16 +38,16 @@ def compiler() -> Compiler:
 
 @pytest.fixture
 def reference() -> None:
-    if missing := simple_switch.missing():
+    if missing := simple_switch.find_missing_programs():
         pytest.skip(f"needs {' and '.join(missing)} on the path: install bmv2")
     if os.geteuid() != 0:
         pytest.skip("needs root for a network namespace: run `sudo make test`")
 
 
-@pytest.mark.parametrize("source", programs(), ids=lambda source: str(source.relative_to(P4)))
+@pytest.mark.parametrize("source", find_programs(), ids=lambda source: str(source.relative_to(P4)))
 def test_json_is_what_p4c_makes(source: Path, compiler: Compiler) -> None:
     committed = VERSION.read_text().strip()
-    installed = compiler.version()
+    installed = compiler.find_version()
     if committed != installed:
         pytest.skip(f"the JSON is by {committed}; installed is {installed}")
     for file, text in recompile(compiler, source).items():
@@ -58,8 +60,8 @@ def test_simple_switch_still_sends_what_is_recorded(
 ) -> None:
     entries = record.read_entries(program)
     outcome = simple_switch.run(program.compiled, entries, read_packets(program.packets), tmp_path)
-    found = difference(program, by_port(read_packets(program.expected)), outcome.sent)
-    assert found is None, found
+    problem = find_difference(program, group_by_port(read_packets(program.expected)), outcome.sent)
+    assert problem is None, problem
     assert outcome.digests == read_digests(program)
 
 
@@ -71,4 +73,4 @@ def test_simple_switch_sends_what_an_stf_file_expects(
     if reason := ENDS_SIMPLE_SWITCH.get(file.stem):
         pytest.skip(f"simple_switch ends with a failed assertion: {reason}")
     program = Names(file.with_suffix(".json"))
-    on_simple_switch.run(program, language.read(file), tmp_path)
+    on_simple_switch.run(program, language.read_file(file), tmp_path)

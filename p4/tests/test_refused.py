@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that p4c compiles and nagi-switch does not run are refused at load, by the construct and
-its line in the P4 source. Each in refused/ says so itself: `// refused: CONSTRUCT` at the line."""
+"""Tests that nagi-switch refuses programs that p4c compiles and it does not support.
+
+It names the construct and its line in the P4 source. Each program in refused/ has a comment
+`// refused: CONSTRUCT` in that line.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,9 @@ MARK = re.compile(r"// refused( without a line)?: (.+)$")
 @pytest.mark.parametrize("source", PROGRAMS, ids=lambda source: source.stem)
 def test_is_refused_by_construct_and_line(source: Path) -> None:
     lines = source.read_text().splitlines()
-    marked = [(n, found) for n, line in enumerate(lines, 1) if (found := MARK.search(line))]
+    marked = [(n, match) for n, line in enumerate(lines, 1) if (match := MARK.search(line))]
     assert len(marked) == 1
-    ((number, found),) = marked
+    ((number, match),) = marked
     done = subprocess.run(
         [executable("nagi-switch"), "check", source.with_suffix(".json")],
         capture_output=True,
@@ -28,6 +31,6 @@ def test_is_refused_by_construct_and_line(source: Path) -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert f"{found[2]}: not supported by nagi-switch" in done.stderr
-    if not found[1]:  # p4c's JSON says where it stands
+    assert f"{match[2]}: not supported by nagi-switch" in done.stderr
+    if not match[1]:  # p4c's JSON has its line
         assert f"({source.name}:{number})" in done.stderr

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The STF files of stf/ pass on nagi-switch, and what is wrong in a file or in a switch is said
-with file and line."""
+"""Tests of STF: the files of stf/ pass on nagi-switch, and errors name file and line."""
 
 from __future__ import annotations
 
@@ -22,11 +21,12 @@ from stf.conformance import (
     REFUSED,
     Conformance,
     find_samples,
-    report,
+    format_report,
 )
 from stf.execution import Failure
-from stf.language import Place, StfError, Value, parse
+from stf.language import parse
 from stf.program import Key, Program, UnknownName
+from stf.syntax import Location, StfError, Value
 
 STF = Path(__file__).parent / "stf"
 FILES = sorted(STF.glob("*.stf"))
@@ -49,11 +49,11 @@ def test_every_program_has_a_file() -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_file_that_expects_otherwise_fails(file: Path) -> None:
-    """Each `expect`ed packet matters: with another first digit the file fails at its line."""
+    """Check that each expected packet matters: with another digit the file fails at its line."""
     lines = file.read_text().splitlines()
-    wanted = [n for n, line in enumerate(lines) if line.startswith(("expect ", "@packet_in "))]
-    assert wanted
-    for number in (wanted[0], wanted[len(wanted) // 2], wanted[-1]):
+    expecting = [n for n, line in enumerate(lines) if line.startswith(("expect ", "@packet_in "))]
+    assert expecting
+    for number in (expecting[0], expecting[len(expecting) // 2], expecting[-1]):
         keyword, *port, data = lines[number].split(None, 2 if lines[number][0] == "e" else 1)
         other = f"{(int(data[0], 16) + 1) % 16:x}{data[1:]}"
         changed = [*lines[:number], " ".join([keyword, *port, other]), *lines[number + 1 :]]
@@ -63,7 +63,7 @@ def test_a_file_that_expects_otherwise_fails(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("packet 0 03 1234 0000 00\nexpect 1 03 1234 0000 02",
          "test.stf:2: port 1: digit 11 (byte 5): expected 2, got 1 (after the statement of line 1)"
@@ -85,23 +85,23 @@ def test_a_file_that_expects_otherwise_fails(file: Path) -> None:
          "test.stf:1: expected to be refused (invalid), was done"),
     ],
 )  # fmt: skip
-def test_a_difference_is_said_with_its_line(text: str, said: str) -> None:
+def test_a_difference_is_said_with_its_line(text: str, message: str) -> None:
     with pytest.raises(Failure) as caught:
         run(MATCHES, text)
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("ad t a:1 b()", "ad: no statement of STF"),
         ("add mixed 1 a:0x12", "an action is missing before 'the end'"),
         ("add mixed 1 a:x say(answer:1)", "a: 'x' is no number"),
-        ("add mixed 1 a:1*2 say(answer:1)", "a: '1*2': * stands for digits behind 0x"),
+        ("add mixed 1 a:1*2 say(answer:1)", "a: '1*2': * stands for digits after 0x"),
         ("add mixed 1 a:1 say(1)", "say: '1': a parameter is NAME:NUMBER"),
         ("packet 0 123", "a packet is pairs of hexadecimal digits"),
         ("packet x 12", "a port: 'x' is no number"),
-        ("expect 0 12 $ 34", "what is expected is hexadecimal digits"),
+        ("expect 0 12 $ 34", "an expected packet is hexadecimal digits"),
         ("check_counter c(1) packets = 1", "a comparison is missing before '= 1'"),
         ("@advance 10", "a time: 1000 us, 10 ms, 1 s is missing before '10'"),
         ("wait a moment", "'a moment' is too much"),
@@ -117,10 +117,10 @@ def test_a_difference_is_said_with_its_line(text: str, said: str) -> None:
         ("register_read r 0", "no register r; there are: none"),
     ],
 )
-def test_what_is_no_stf_is_said_with_its_line(line: str, said: str) -> None:
+def test_what_is_no_stf_is_said_with_its_line(line: str, message: str) -> None:
     with pytest.raises(StfError) as caught:
         run(MATCHES, f"# a comment\n\n{line}  # another\n")
-    assert str(caught.value).startswith("test.stf:3: ") and said in str(caught.value)
+    assert str(caught.value).startswith("test.stf:3: ") and message in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -148,19 +148,19 @@ def test_what_is_no_stf_is_said_with_its_line(line: str, said: str) -> None:
 )
 def test_values_of_keys(kind: str, text: str, match: Any) -> None:
     statement: Any = parse(f"add t k:{text} a()", "test.stf")[0]
-    assert Key("k", kind, 16).match(statement.keys[0][1]) == match
+    assert Key("k", kind, 16).to_match(statement.keys[0][1]) == match
 
 
 def test_a_key_that_is_not_given_matches_everything() -> None:
     for kind, match in (("exact", "0x0"), ("lpm", {"value": "0x0", "prefix": 0})):
-        assert Key("k", kind, 16).match(None) == match
+        assert Key("k", kind, 16).to_match(None) == match
     for kind in ("ternary", "range", "optional"):
-        assert Key("k", kind, 16).match(None) is None
+        assert Key("k", kind, 16).to_match(None) is None
 
 
 def test_of_a_prefix_only_the_end_is_open() -> None:
     with pytest.raises(UnknownName, match="only the last digits"):
-        Key("k", "lpm", 16).match(Value(0x1004, mask=0xF00F))
+        Key("k", "lpm", 16).to_match(Value(0x1004, mask=0xF00F))
 
 
 def test_counters_may_count_more_than_the_packet() -> None:
@@ -179,7 +179,7 @@ def test_an_empty_packet_is_none() -> None:
 
 def test_statements_know_their_place() -> None:
     statements = parse("# one\n\n  PACKET 1 00 11\nexpect 2 0* $\n", "a.stf")
-    assert [each.place for each in statements] == [Place("a.stf", 3), Place("a.stf", 4)]
+    assert [each.location for each in statements] == [Location("a.stf", 3), Location("a.stf", 4)]
 
 
 COMPILED = (STF / "matches.json").read_text()
@@ -216,7 +216,7 @@ def samples(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def fake(tmp_path: Path) -> Path:
-    """A compiler."""
+    """Return a script that stands for the compiler."""
     file = tmp_path / "p4c"
     file.write_text(FAKE_COMPILER)
     file.chmod(0o755)
@@ -225,21 +225,21 @@ def fake(tmp_path: Path) -> Path:
 
 def test_samples_of_a_compiler_are_judged(samples: Path, fake: Path, tmp_path: Path) -> None:
     compiler = Compiler(str(fake))
-    assert compiler.version() == "p4c 1.2.3"
-    judge = Conformance(compiler, executable("nagi-switch"), tmp_path / "work").judge
-    results = [judge(sample) for sample in find_samples(samples)]
+    assert compiler.find_version() == "p4c 1.2.3"
+    check = Conformance(compiler, executable("nagi-switch"), tmp_path / "work").check
+    results = [check(sample) for sample in find_samples(samples)]
     outcomes = {Path(result.sample).stem: result.outcome for result in results}
     assert outcomes == {
         "broken": NOT_COMPILED, "fails": FAILED, "loads": LOADS, "passes": PASSED,
         "refused": REFUSED,
     }  # fmt: skip
-    said = {Path(result.sample).stem: result.text for result in results}
-    assert "fails.stf:2: port 1: digit 11" in said["fails"]
-    assert "about" in said["refused"]
-    assert said["broken"] == "broken.p4(1): syntax error"
-    assert "1 of 2 STF tests pass; 3 of 4 programs load" in report(results)
+    texts = {Path(result.sample).stem: result.text for result in results}
+    assert "fails.stf:2: port 1: digit 11" in texts["fails"]
+    assert "about" in texts["refused"]
+    assert texts["broken"] == "broken.p4(1): syntax error"
+    assert "1 of 2 STF tests pass; 3 of 4 programs load" in format_report(results)
     # what was compiled once is not compiled again
-    again = [judge(sample) for sample in find_samples(samples)]
+    again = [check(sample) for sample in find_samples(samples)]
     assert again == results
 
 

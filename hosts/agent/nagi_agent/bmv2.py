@@ -8,9 +8,10 @@ import signal
 import time
 from typing import Optional, Sequence
 
-from nagi_p4 import simple_switch
+from nagi_p4 import simple_switch_client
 from nagi_p4.operations import Refused
-from nagi_p4.simple_switch import DEFAULT_PORT, SimpleSwitch, client_directory
+from nagi_p4.simple_switch import SimpleSwitch
+from nagi_p4.simple_switch_client import DEFAULT_PORT, find_client_directory
 
 from nagi_agent.commands import describe_exit_status
 from nagi_agent.daemons import END_TIMEOUT_S, START_TIMEOUT_S
@@ -47,7 +48,7 @@ def find_problem(program: Optional[str], client: Optional[str], is_isolated: boo
         client: directory of bmv2's Python modules; None for the usual directory.
         is_isolated: nothing outside could reach the Thrift server, so no guard is needed.
     """
-    problem = simple_switch.problem(program or NAME, client or client_directory())
+    problem = simple_switch_client.find_problem(program or NAME, client or find_client_directory())
     if problem is None and not is_isolated:
         try:
             LoopbackGuard(DEFAULT_PORT).close()
@@ -89,7 +90,7 @@ class SimpleSwitchProcess:
         *,
         is_isolated: bool = False,
     ) -> None:
-        self._client = client or client_directory()
+        self._client = client or find_client_directory()
         self._directory = directory
         self._log = os.path.join(directory, f"{NAME}.log")
         bring_loopback_up()

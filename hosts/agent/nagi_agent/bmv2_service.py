@@ -89,7 +89,7 @@ def _run_until_stopped(
     """Check the switch and write its digests, until a signal or the switch's end."""
     while True:
         process.check()
-        digests = switch.digests()  # always taken, because the switch would keep them all
+        digests = switch.read_digests()  # always taken, because the switch would keep them all
         if digest_file is not None:
             digest_file.writelines(json.dumps(digest) + "\n" for digest in digests)
             digest_file.flush()

@@ -22,7 +22,7 @@ from importlib import resources
 from typing import Optional
 
 from nagi_p4 import edge
-from nagi_p4.simple_switch import CLIENT_VARIABLE, DEFAULT_PORT
+from nagi_p4.simple_switch_client import CLIENT_VARIABLE, DEFAULT_PORT
 
 from nagi_agent import commands, p4runtime
 from nagi_agent.contracts import (

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from nagi_p4.operations import Refused
-from nagi_p4.simple_switch import DEFAULT_PORT
+from nagi_p4.simple_switch_client import DEFAULT_PORT
 from nagi_p4.unix_sockets import connect
 
 from nagi_agent import bmv2, host

@@ -95,7 +95,7 @@ class EdgePipeline(Pipeline):
         self.settings: Json = {"cpu_port": edge.CPU_PORT}
 
     def write_files(self, directory: str) -> None:
-        program = edge.program()
+        program = edge.read_pipeline()
         if hashlib.sha256(program).hexdigest() != require_switch(self._node).sha256:
             raise RuntimeError(
                 "the plan is for another edge.p4 than this agent's; build nagi again"
@@ -112,7 +112,9 @@ class EdgePipeline(Pipeline):
     ) -> None:
         routes, ports = self._node.routes, require_switch(self._node).ports
         try:
-            switch.perform_all([*first_operations, *edge.operations(routes, ports, macs, mtus)])
+            switch.perform_all(
+                [*first_operations, *edge.build_operations(routes, ports, macs, mtus)]
+            )
         except Refused as refused:
             raise RuntimeError(str(refused)) from None
 

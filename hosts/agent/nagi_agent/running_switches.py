@@ -234,7 +234,7 @@ class RunningSimpleSwitch(RunningSwitch):
         self._version = host.read_version(executable, "--version")
         self._queues, self._notices = build_bmv2_queues(node)
         self._notices.append("bmv2 cannot be seeded: its random losses differ in every run")
-        planned_ports = edge.ports(require_switch(node).ports)
+        planned_ports = edge.plan_ports(require_switch(node).ports)
         ports = [(port.number, job.interfaces[port.link]) for port in planned_ports]
         pipeline = self._pipeline.file
         self._cpu: Optional[CpuPort] = None
@@ -286,7 +286,7 @@ class RunningSimpleSwitch(RunningSwitch):
         """Write the switch's digests to the run's directory, and send ICMP errors."""
         assert self._switch is not None
         if self._icmp is None:
-            digests = self._switch.digests()
+            digests = self._switch.read_digests()
         else:
             digests = self._icmp.serve(self._switch)["digests"]
         for digest in digests:

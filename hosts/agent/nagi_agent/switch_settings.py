@@ -65,7 +65,7 @@ def build_configuration(
         "control_socket": socket or name_control_socket(NAGI_SWITCH),
         "ports": [
             {"number": port.number, "interface": interfaces[port.link], **port.queue}
-            for port in edge.ports(require_switch(node).ports)
+            for port in edge.plan_ports(require_switch(node).ports)
         ],
     }
 
@@ -81,7 +81,7 @@ def build_bmv2_queues(node: NodePlan) -> tuple[list[Operation], list[str]]:
     """
     operations: list[Operation] = []
     notices = []
-    for port in edge.ports(require_switch(node).ports):
+    for port in edge.plan_ports(require_switch(node).ports):
         queue: Operation = {
             "op": "queue_set",
             "port": port.number,
@@ -91,7 +91,7 @@ def build_bmv2_queues(node: NodePlan) -> tuple[list[Operation], list[str]]:
         if rate is not None:
             assert port.packet_bytes is not None  # the planner refuses a plan without it
             overhead = port.queue.get("overhead_bytes", 0)
-            queue["rate_pps"] = simple_switch.packet_rate(rate, port.packet_bytes, overhead)
+            queue["rate_pps"] = simple_switch.compute_packet_rate(rate, port.packet_bytes, overhead)
             early_ms = 1e3 / queue["rate_pps"]
             notices.append(
                 f"bmv2 has no rates in bit/s: {rate} bit/s on link {port.link} became "

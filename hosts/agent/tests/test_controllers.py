@@ -149,9 +149,9 @@ def run_inside(host, tmp_path, code: str, **changes) -> str:
 
 PROBE = """\
 import json, os, pwd, signal, socket, sys
-from nagi_p4.operations import number
+from nagi_p4.operations import parse_number
 facts = json.load(open(sys.argv[1]))
-print(pwd.getpwuid(os.getuid()).pw_name, facts["node"], number("0x10"))
+print(pwd.getpwuid(os.getuid()).pw_name, facts["node"], parse_number("0x10"))
 socket.socket(socket.AF_UNIX).connect(facts["control_socket"])
 print(open(facts["program"]).read())
 open("mine", "w").close()  # the controller may write to its directory

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nagi-p4runtime can do over nagi-switch on this machine: `make bench-p4runtime`.
+"""Measures nagi-p4runtime over nagi-switch on this machine: `make bench-p4runtime`.
 
     bench_p4runtime.py [writes|reads ...] [--quick] [--json FILE] [--seconds N]
 
-writes  Writes of one entry a second by one client, which waits for the answer to one when 16 are
-        under way, while half the highest rate passes of which nothing is lost; what is lost
-        meanwhile
-reads   how long 100,000 routes take to be written, in one batch, and to be read
+writes  Writes of one entry per second by one client, which waits for an answer when 16 Writes are
+        unanswered, while packets pass at half the highest rate without loss; and the packets that
+        are lost meanwhile
+reads   how long it takes to write 100,000 routes in one batch, and to read them
 
 Exit status: 0 all targets met, 1 some missed, 2 the benchmark cannot run here.
 """
@@ -27,34 +27,34 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
-for _room in ("link-emulator/bench", "p4/switch/bench"):
-    sys.path.insert(0, str(ROOT / _room))
+for _folder in ("link-emulator/bench", "p4/switch/bench"):
+    sys.path.insert(0, str(ROOT / _folder))
 
 import grpc  # noqa: E402
 from bench_command import parsed, parser_of, refusal, status_of  # noqa: E402
 from bench_lab import BenchError, Lab, count_trial  # noqa: E402
 from bench_report import Row, machine, report, verdict  # noqa: E402
-from bench_switch import ROUTES, Bench, NagiSwitch  # noqa: E402
 from bench_throughput import BURST, find_throughput, progress  # noqa: E402
 from google.protobuf import text_format  # noqa: E402
 from nagi_p4runtime.protos import p4i, p4r, p4r_grpc  # noqa: E402
+from switch_subjects import ROUTES, Bench, NagiSwitch  # noqa: E402
 
 EDGE_INFO = ROOT / "p4" / "edge.p4info.txtpb"
 ENTRIES = 100_000
-WRITES = 1000.0  # a second
-READ_S = 5.0
-WINDOW = 16  # Writes under way
-TRIES = 3  # of a trial in which the machine gave the processor to others
+MIN_WRITES_PER_S = 1000.0
+MAX_READ_S = 5.0
+WINDOW = 16  # unanswered Writes
+ATTEMPTS = 3  # at a trial in which other programs had the processor
 START_S = 30.0
 
 NOTES = """\
-nagi-switch is on processor 1, with SCHED_FIFO. The source of packets, which never sleeps, the
-server and the client, which is Python too, share what is left at the same priority (nice -20).
-Packets are 1,000 bytes long and take one of 1,000 routes."""
+nagi-switch runs on processor 1, with SCHED_FIFO. The source of packets, which never sleeps, the
+server, and the client, which is Python, too, share the other processors at the same priority
+(nice -20). Packets are 1,000 bytes long and take one of 1,000 routes."""
 
 
 class Client:
-    """Of a server at `address`: the primary, with the ids of edge.p4's routes."""
+    """The primary client of the P4Runtime server at `address`, which writes routes of edge.p4."""
 
     def __init__(self, address: str) -> None:
         options = [("grpc.max_send_message_length", -1)]
@@ -86,8 +86,8 @@ class Client:
         while self._open:
             time.sleep(0.1)
 
-    def route(self, number: int) -> p4r.Update:
-        """The insertion of the `number`th route of a single host, none of which packets take."""
+    def make_insertion(self, number: int) -> p4r.Update:
+        """Return the update that inserts the `number`th route, which no packet takes."""
         update = p4r.Update(type=p4r.Update.INSERT)
         entry = update.entity.table_entry
         entry.table_id = self._table
@@ -99,7 +99,7 @@ class Client:
         entry.action.action.params.extend(self._params)
         return update
 
-    def request(self, *updates: p4r.Update) -> p4r.WriteRequest:
+    def make_request(self, *updates: p4r.Update) -> p4r.WriteRequest:
         return p4r.WriteRequest(
             device_id=1,
             election_id=p4r.Uint128(low=1),
@@ -108,33 +108,34 @@ class Client:
         )
 
     def write(self, *updates: p4r.Update) -> None:
-        self._stub.Write(self.request(*updates))
+        self._stub.Write(self.make_request(*updates))
 
     def write_for(self, seconds: float) -> int:
-        """Writes one route after the other. Returns how many are written after so long."""
-        under_way: deque[Any] = deque()
+        """Write one route after the other, and return how many were answered in `seconds`."""
+        unanswered: deque[Any] = deque()
         written = 0
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            under_way.append(self._stub.Write.future(self.request(self.route(written))))
+            request = self.make_request(self.make_insertion(written))
+            unanswered.append(self._stub.Write.future(request))
             written += 1
-            if len(under_way) == WINDOW:
-                under_way.popleft().result()
-        not_yet = len(under_way)
-        for each in under_way:
-            each.result()
-        return written - not_yet
+            if len(unanswered) == WINDOW:
+                unanswered.popleft().result()
+        late = len(unanswered)
+        for write in unanswered:
+            write.result()
+        return written - late
 
-    def read(self) -> int:
-        """How many routes there are."""
-        wanted = p4r.Entity(table_entry=p4r.TableEntry(table_id=self._table))
-        request = p4r.ReadRequest(device_id=1, entities=[wanted])
+    def count_routes(self) -> int:
+        """Read all routes, and return their number."""
+        entity = p4r.Entity(table_entry=p4r.TableEntry(table_id=self._table))
+        request = p4r.ReadRequest(device_id=1, entities=[entity])
         return sum(len(response.entities) for response in self._stub.Read(request))
 
 
 @contextmanager
-def serving(switch: NagiSwitch) -> Iterator[Client]:
-    """A client of a nagi-p4runtime over a running switch."""
+def serve(switch: NagiSwitch) -> Iterator[Client]:
+    """Run nagi-p4runtime over a running switch, and yield a client of it."""
     with tempfile.TemporaryDirectory(prefix="nagi-bench-") as directory:
         address = f"unix:{directory}/sock"
         program = str(Path(sys.executable).with_name("nagi-p4runtime"))
@@ -152,17 +153,18 @@ def serving(switch: NagiSwitch) -> Iterator[Client]:
 
 
 def measure_writes(bench: Bench) -> None:
+    """Measure Writes per second under load, and the packets that are lost meanwhile."""
     switch = NagiSwitch(bench, ROUTES, "af_xdp")
     with switch:
         load = find_throughput(bench.lab, switch, bench.length(2, 1))
     rate = load.lossless / 2
     if rate == 0:
-        raise BenchError("nagi-switch lost packets at every rate: no load to write beside")
+        raise BenchError("nagi-switch lost packets at every rate: there is no load for the Writes")
     seconds = bench.length(10, 3)
     trials = []
-    for _ in range(TRIES):
+    for _ in range(ATTEMPTS):
         progress(f"writes: {rate / 1e3:.0f} kpps for {seconds:g} s")
-        with switch, serving(switch) as client, ThreadPoolExecutor() as pool:
+        with switch, serve(switch) as client, ThreadPoolExecutor() as pool:
             sent = pool.submit(count_trial, bench.lab, switch.pid, rate, BURST, seconds)
             time.sleep(0.5)  # until packets pass
             writes = client.write_for(seconds - 1) / (seconds - 1)
@@ -172,11 +174,11 @@ def measure_writes(bench: Bench) -> None:
             break
     bench.rows.append(
         Row(
-            f"Writes a second, while {done.offered_rate / 1e3:.0f} kpps pass",
+            f"Writes per second, while {done.offered_rate / 1e3:.0f} kpps pass",
             f"{writes:.0f}",
             f"{load.lossless / 1e3:.0f} kpps without loss",
-            target=f">= {WRITES:.0f}",
-            verdict=verdict(writes >= WRITES),
+            target=f">= {MIN_WRITES_PER_S:.0f}",
+            verdict=verdict(writes >= MIN_WRITES_PER_S),
         )
     )
     bench.rows.append(
@@ -191,15 +193,16 @@ def measure_writes(bench: Bench) -> None:
 
 
 def measure_reads(bench: Bench) -> None:
+    """Measure how long writing and reading many routes takes."""
     progress(f"reads: {ENTRIES} routes")
     switch = NagiSwitch(bench, 1, "af_xdp")
-    with switch, serving(switch) as client:
-        routes = [client.route(number) for number in range(ENTRIES - 1)]
+    with switch, serve(switch) as client:
+        routes = [client.make_insertion(number) for number in range(ENTRIES - 1)]
         started = time.monotonic()
         client.write(*routes)
         written_s = time.monotonic() - started
         started = time.monotonic()
-        count = client.read()
+        count = client.count_routes()
         read_s = time.monotonic() - started
     if count != ENTRIES:
         raise BenchError(f"{count} routes were read, {ENTRIES} written")
@@ -208,8 +211,8 @@ def measure_reads(bench: Bench) -> None:
         Row(
             f"{ENTRIES} routes, read",
             f"{read_s:.2f} s",
-            target=f"< {READ_S:g} s",
-            verdict=verdict(read_s < READ_S),
+            target=f"< {MAX_READ_S:g} s",
+            verdict=verdict(read_s < MAX_READ_S),
         )
     )
     bench.details["reads"] = {"written_s": written_s, "read_s": read_s}
@@ -218,7 +221,7 @@ def measure_reads(bench: Bench) -> None:
 SUBJECTS = {"writes": measure_writes, "reads": measure_reads}
 
 
-def arguments() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = parser_of(__doc__ or "", SUBJECTS, seconds="a trial")
     parser.add_argument(
         "--nagi-switch", type=Path, default=Path(sys.prefix) / "bin" / "nagi-switch", metavar="FILE"
@@ -227,8 +230,9 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    given = arguments()
-    reason = refusal(given.nagi_switch, given.programs)
+    """Run the benchmark, and return its exit status."""
+    options = parse_arguments()
+    reason = refusal(options.nagi_switch, options.programs)
     if reason is not None:
         print(f"bench: {reason}", file=sys.stderr)
         return 2
@@ -236,26 +240,26 @@ def main() -> int:
     details: dict[str, Any] = {}
 
     def measure() -> None:
-        with Lab(given.programs.resolve()) as lab:
+        with Lab(options.programs.resolve()) as lab:
             bench = Bench(
-                given.quick,
-                given.seconds,
+                options.quick,
+                options.seconds,
                 lab,
-                given.nagi_switch.resolve(),
+                options.nagi_switch.resolve(),
                 ROOT / "p4" / "edge.json",
                 Path(),
                 None,
                 rows,
                 details,
             )
-            for what in given.what:
-                SUBJECTS[what](bench)
+            for subject in options.what:
+                SUBJECTS[subject](bench)
 
     os.nice(-20)
     if status := status_of(measure):
         return status
-    about = {"machine": machine(), "nagi_switch": str(given.nagi_switch), "quick": given.quick}
-    return report(rows, NOTES, given.json, about, details)
+    about = {"machine": machine(), "nagi_switch": str(options.nagi_switch), "quick": options.quick}
+    return report(rows, NOTES, options.json, about, details)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The controller of a switch with edge.p4: ICMP errors answer what goes to the CPU port."""
+"""The controller of a switch with edge.p4: it answers packets at the CPU port by ICMP errors."""
 
 from __future__ import annotations
 
@@ -11,21 +11,33 @@ from nagi_p4.switch import Switch
 
 
 class EdgeController:
-    """`addresses`: the switch's own, by the number of the port."""
+    """Sends the ICMP errors that a router's kernel would send.
+
+    Args:
+        addresses: The switch's own IP address at each port, by the port's number.
+    """
 
     def __init__(self, addresses: Mapping[int, str]) -> None:
         self._addresses = addresses
-        self._limit = icmp.Limit()
+        self._limiter = icmp.RateLimiter()
 
     def serve(self, switch: Switch) -> dict[str, Any]:
-        """Answers what has come since the last time, and returns all events (Switch.events). Raises
-        Refused and OSError."""
-        events = switch.events()
-        for arrived in events["packets"]:
-            packet = icmp.told(bytes.fromhex(arrived["bytes"]))
-            own = self._addresses.get(packet.ingress_port)
-            error = None if own is None else icmp.error_for(packet, own)
-            at_us = arrived.get("at_us", time.monotonic_ns() // 1000)  # bmv2 does not say
-            if error is not None and self._limit.permits(at_us):
-                switch.packet_out(icmp.by_route(error))
+        """Answer the packets that have reached the CPU port since the last call.
+
+        Returns:
+            All events since the last call, as Switch.read_events() returns them.
+
+        Raises:
+            Refused: The switch refused to send an answer.
+            OSError: The switch is gone.
+        """
+        events = switch.read_events()
+        for event in events["packets"]:
+            packet = icmp.parse_packet_in(bytes.fromhex(event["bytes"]))
+            address = self._addresses.get(packet.ingress_port)
+            error = None if address is None else icmp.build_error(packet, address)
+            # bmv2 does not report when a packet arrived.
+            time_us = event.get("at_us", time.monotonic_ns() // 1000)
+            if error is not None and self._limiter.admit(time_us):
+                switch.send_packet_out(icmp.build_packet_out(error))
         return events

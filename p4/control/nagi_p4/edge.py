@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""p4/edge.p4 for a node of a run plan: its ports, and the operations that make it do there what the
-plan says. Pure functions. What a port imposes is JSON (experiments/schemas/plan.schema.json).
+"""Builds the table entries of p4/edge.p4 that implement a run plan, and reads its counters.
 
-A probability p is the threshold round(p x 2^32), as edge.p4 compares it with draws of 32 bits.
+For a node of a plan, pure functions compute the switch's ports and operations. The impairments of a
+port (`imposes`) are JSON, in the format of experiments/schemas/plan.schema.json.
+
+edge.p4 compares probabilities with draws of 32 bits: a probability p is encoded as round(p x 2^32).
 """
 
 from __future__ import annotations
@@ -11,32 +13,32 @@ import os
 from importlib import resources
 from typing import Any, Mapping, NamedTuple, Optional, Protocol, Sequence
 
-from nagi_p4.operations import Operation, number
+from nagi_p4.operations import Operation, parse_number
 from nagi_p4.switch import Switch
 
-# Tables, actions and state of edge.p4.
+# Names of tables, actions, counters in edge.p4.
 IPV4_ROUTES, IPV6_ROUTES, FORWARD = "ingress.ipv4_routes", "ingress.ipv6_routes", "ingress.forward"
 PORTS, IMPOSE = "egress.ports", "egress.impose"
 RECEIVED, SENT, LOSSES, MARKED = "ingress.received", "egress.sent", "egress.losses", "egress.marked"
-DROPS, TOLD = "ingress.drops", "ingress.told"
+DROPS, REPORTED = "ingress.drops", "ingress.told"
 TELEMETRY_SESSION = 1
-NO_INTERFACE = 510  # the port by which samples turn round: it has no interface
-CPU_PORT = 509  # the controller's
-_PORTS = 512  # of each cause's part of DROPS
-# What DROPS and TOLD count, in the order of edge.p4's causes.
+NO_INTERFACE = 510  # the port through which telemetry samples recirculate; it has no interface
+CPU_PORT = 509  # packets to and from the controller use it
+_PORTS = 512  # DROPS and REPORTED count per cause and port, at index cause x _PORTS + port
+# The causes for which edge.p4 drops packets or reports them to the controller, by number.
 CAUSES = (
     *("malformed", "bad checksum", "last hop", "no route"),
     *("not IP", "too big", "link scope"),
 )
 LAST_HOP, TOO_BIG = CAUSES.index("last hop"), CAUSES.index("too big")
-LINK_SCOPE = "link scope"  # the cause of what no router forwards: IGMP, MLD
+LINK_SCOPE = "link scope"  # the cause of packets that no router forwards: IGMP, MLD
 MAX_WEIGHT_SHIFT = 12
 
 PROBABILITY_BITS = 32
 
 
 class PlannedPort(Protocol):
-    """A port as the plan has it."""
+    """A port of a switch, in a run plan."""
 
     @property
     def number(self) -> int: ...
@@ -51,7 +53,7 @@ class PlannedPort(Protocol):
 
 
 class PlannedRoute(Protocol):
-    """A route as the plan has it."""
+    """A route of a switch, in a run plan."""
 
     @property
     def destination(self) -> str: ...
@@ -60,39 +62,47 @@ class PlannedRoute(Protocol):
 
 
 class Macs(NamedTuple):
-    """Of a link: of the switch's port on it, and of the node at the other end."""
+    """MAC addresses at the ends of a link: of the switch's own port and of the neighbour."""
 
     own: str
     neighbour: str
 
 
 class Port(NamedTuple):
-    """A port, and its queue."""
+    """A port of a switch and its queue."""
 
     number: int
     link: str
-    queue: dict[str, int]  # as queue_set and nagi-switch's configuration have it
-    packet_bytes: Optional[int]  # of a full-size packet; None: no flow says
+    queue: dict[str, int]  # keys of the operation queue_set and of nagi-switch's configuration
+    packet_bytes: Optional[int]  # size of a full-size packet; None if no flow determines it
 
 
-def threshold(probability: float) -> int:
-    """2^32 is certainty."""
+def encode_probability(probability: float) -> int:
+    """Encode a probability for edge.p4: 0 is never, 2^32 is always."""
     return round(probability * (1 << PROBABILITY_BITS))
 
 
-def program() -> bytes:
-    """What the P4 compiler made of edge.p4: beside this module where an agent came with it, else in
-    the checkout. Raises OSError."""
-    own = resources.files("nagi_p4").joinpath("edge.json")
-    if own.is_file():
-        return own.read_bytes()
+def read_pipeline() -> bytes:
+    """Read the JSON that the P4 compiler made of edge.p4.
+
+    The agent's file has it in the same directory as this module; otherwise it is in the checkout.
+
+    Raises:
+        OSError: The file is missing.
+    """
+    bundled = resources.files("nagi_p4").joinpath("edge.json")
+    if bundled.is_file():
+        return bundled.read_bytes()
     with open(os.path.join(os.path.dirname(__file__), "..", "..", "edge.json"), "rb") as file:
         return file.read()
 
 
-def ports(planned: Sequence[PlannedPort]) -> list[Port]:
-    """A switch's ports with their queues. What a port does not impose goes through at once."""
-    found = []
+def plan_ports(planned: Sequence[PlannedPort]) -> list[Port]:
+    """Return a switch's ports with their queues.
+
+    A queue has a limit only if the plan gives one: without a rate, packets leave at once.
+    """
+    ports = []
     for port in planned:
         imposes = port.imposes or {}
         limit = imposes.get("queue") or {}
@@ -102,7 +112,7 @@ def ports(planned: Sequence[PlannedPort]) -> list[Port]:
             "depth_packets": limit.get("packets"),
             "depth_bytes": limit.get("bytes"),
         }
-        found.append(
+        ports.append(
             Port(
                 port.number,
                 port.link,
@@ -110,22 +120,28 @@ def ports(planned: Sequence[PlannedPort]) -> list[Port]:
                 port.packet_bytes,
             )
         )
-    return found
+    return ports
 
 
-def operations(
+def build_operations(
     routes: Sequence[PlannedRoute],
     planned: Sequence[PlannedPort],
     macs: Mapping[str, Macs],
     mtus: Mapping[str, int],
 ) -> list[Operation]:
-    """All entries that a node has from the start. `macs` and `mtus` (IP bytes): by the names of
-    its links."""
+    """Build the operations that give a switch its routes, impairments and telemetry session.
+
+    Args:
+        routes: The switch's routes.
+        planned: Its ports.
+        macs: MAC addresses at the ends of its links, by the link's name.
+        mtus: MTU of its links in bytes of IP, by the link's name.
+    """
     numbers = {port.link: port.number for port in planned}
-    found: list[Operation] = []
+    operations: list[Operation] = []
     for route in routes:
         link = route.link
-        found.append(
+        operations.append(
             {
                 "op": "table_add",
                 "table": IPV6_ROUTES if ":" in route.destination else IPV4_ROUTES,
@@ -135,16 +151,20 @@ def operations(
             }
         )
     for port in planned:
-        found += _imposed(port.number, port.imposes or {}, port.sample_every or 0)
+        operations += _build_port_operations(
+            port.number, port.imposes or {}, port.sample_every or 0
+        )
     if any(port.sample_every for port in planned):
-        found.append({"op": "mirror_add", "session": TELEMETRY_SESSION, "port": NO_INTERFACE})
-    return found
+        operations.append({"op": "mirror_add", "session": TELEMETRY_SESSION, "port": NO_INTERFACE})
+    return operations
 
 
-def _imposed(port: int, imposes: Mapping[str, Any], sample_every: int) -> list[Operation]:
-    """The entry of a port, if it does anything to packets."""
-    loss = _loss(imposes.get("loss") or {"model": "none"})
-    marks = _marking(imposes.get("mark"))
+def _build_port_operations(
+    port: int, imposes: Mapping[str, Any], sample_every: int
+) -> list[Operation]:
+    """Build the entry for a port that drops, marks or samples packets; none for other ports."""
+    loss = _encode_loss(imposes.get("loss") or {"model": "none"})
+    marks = _encode_marking(imposes.get("mark"))
     if not any((sample_every, *marks, *loss)):
         return []
     return [
@@ -158,34 +178,34 @@ def _imposed(port: int, imposes: Mapping[str, Any], sample_every: int) -> list[O
     ]
 
 
-def _loss(loss: Mapping[str, Any]) -> tuple[int, int, int, int]:
-    """The thresholds from good to bad and back, in good, in bad."""
+def _encode_loss(loss: Mapping[str, Any]) -> tuple[int, int, int, int]:
+    """Encode a loss model as probabilities: good to bad, bad to good, loss in good, loss in bad."""
     if loss["model"] == "none":
         return 0, 0, 0, 0
     if loss["model"] == "bernoulli":
-        return 0, 0, threshold(loss["probability"]), 0
+        return 0, 0, encode_probability(loss["probability"]), 0
     if loss["model"] == "gilbert_elliott":
         return (
-            threshold(loss["good_to_bad"]),
-            threshold(loss["bad_to_good"]),
-            threshold(loss["loss_in_good"]),
-            threshold(loss["loss_in_bad"]),
+            encode_probability(loss["good_to_bad"]),
+            encode_probability(loss["bad_to_good"]),
+            encode_probability(loss["loss_in_good"]),
+            encode_probability(loss["loss_in_bad"]),
         )
     raise ValueError(f"edge.p4 has no loss model {loss['model']}")
 
 
-def _marking(mark: Optional[Mapping[str, Any]]) -> tuple[int, int, int]:
-    """Whether it marks, over how many packets, and the average's shift."""
+def _encode_marking(mark: Optional[Mapping[str, Any]]) -> tuple[int, int, int]:
+    """Encode a marking rule as a flag, its threshold in packets and the shift of its average."""
     if mark is None:
         return 0, 0, 0
-    shift = weight_shift(mark["weight"])
+    shift = find_weight_shift(mark["weight"])
     if mark.get("threshold_packets") is None or shift is None:
         raise ValueError("edge.p4 marks over a number of packets, with a weight of 2^-shift")
     return 1, mark["threshold_packets"], shift
 
 
-def weight_shift(weight: float) -> Optional[int]:
-    """The shift whose moving average has this weight, 2^-shift; None if there is none."""
+def find_weight_shift(weight: float) -> Optional[int]:
+    """Return the shift for which 2^-shift is `weight`, a moving average's; None if none is."""
     for shift in range(MAX_WEIGHT_SHIFT + 1):
         if weight == 2.0**-shift:
             return shift
@@ -193,11 +213,16 @@ def weight_shift(weight: float) -> Optional[int]:
 
 
 def read_counters(switch: Switch, planned: Sequence[PlannedPort]) -> dict[str, Any]:
-    """What edge.p4 has counted, in packets: of each port; dropped in ingress, and told to the
-    controller, by cause; had from the controller."""
-    found = []
+    """Read the counters of edge.p4, all of them in packets.
+
+    Returns:
+        "ports": a dict per port: "number", "received", "sent", "lost", "marked"; "drops": packets
+        dropped in ingress, by cause; "told": packets reported to the controller, by cause;
+        "from_controller": packets that came from the controller.
+    """
+    ports = []
     drops = dict.fromkeys(CAUSES, 0)
-    told = dict.fromkeys((CAUSES[LAST_HOP], CAUSES[TOO_BIG]), 0)
+    reported = dict.fromkeys((CAUSES[LAST_HOP], CAUSES[TOO_BIG]), 0)
     for port in planned:
         number = port.number
         counts = {
@@ -209,19 +234,18 @@ def read_counters(switch: Switch, planned: Sequence[PlannedPort]) -> dict[str, A
                 ("marked", MARKED),
             )
         }
-        found.append({"number": number, **counts})
+        ports.append({"number": number, **counts})
     for number in (*(port.number for port in planned), CPU_PORT):
-        for place, cause in enumerate(CAUSES):
-            drops[cause] += switch.read_counter(DROPS, place * _PORTS + number)[0]
-            if cause in told:
-                told[cause] += switch.read_counter(TOLD, place * _PORTS + number)[0]
+        for cause_number, cause in enumerate(CAUSES):
+            drops[cause] += switch.read_counter(DROPS, cause_number * _PORTS + number)[0]
+            if cause in reported:
+                reported[cause] += switch.read_counter(REPORTED, cause_number * _PORTS + number)[0]
     from_controller = switch.read_counter(RECEIVED, CPU_PORT)[0]
-    return {"ports": found, "drops": drops, "told": told, "from_controller": from_controller}
+    return {"ports": ports, "drops": drops, "told": reported, "from_controller": from_controller}
 
 
 class Sample(NamedTuple):
-    """What the queue of a port was like for one packet, as it left: edge.p4's digest, in its
-    order."""
+    """The state of a port's queue as one packet left it: edge.p4's digest, in its order."""
 
     port: int
     left_us: int  # by the switch's clock
@@ -230,6 +254,6 @@ class Sample(NamedTuple):
     in_queue_us: int
 
 
-def sample_of(digest: Mapping[str, Any]) -> Sample:
-    """A sample from a digest."""
-    return Sample(*(number(value) for value in digest["values"]))
+def parse_sample(digest: Mapping[str, Any]) -> Sample:
+    """Return the sample that a digest of edge.p4 carries."""
+    return Sample(*(parse_number(value) for value in digest["values"]))

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi-switch, over its control socket: a line of JSON for each operation, a line for each answer.
-Only the owner of the socket may use it."""
+"""nagi-switch, controlled over its control socket.
+
+Every operation is one line of JSON, and so is every answer. Only the owner of the socket may use
+it.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,24 @@ import json
 import socket
 from typing import Any, Optional, Sequence
 
-from nagi_p4.operations import Answer, Operation, refusal
+from nagi_p4.operations import Answer, Operation, Refused
 from nagi_p4.switch import Switch
 from nagi_p4.unix_sockets import connect
 
 
 class NagiSwitch(Switch):
-    """`path`: of the control socket, as long as it may be. `timeout_s`: how long an answer may
-    take. Raises OSError if nobody listens there."""
+    """A connection to a running nagi-switch.
+
+    Args:
+        path: Path of its control socket, of any length.
+        timeout_s: How long to wait for an answer, in seconds.
+
+    Raises:
+        OSError: No nagi-switch listens at `path`.
+    """
 
     target = "nagi"
-    takes_back = True
+    is_atomic = True
 
     def __init__(self, path: str, timeout_s: float = 30.0) -> None:
         self._path = path
@@ -34,9 +44,9 @@ class NagiSwitch(Switch):
             ) from None
 
     def perform(self, operation: Operation) -> Answer:
-        answer = self._ask(operation)
+        answer = self._request(operation)
         if not answer["ok"]:
-            raise refusal(operation, answer)
+            raise Refused.from_answer(operation, answer)
         return answer
 
     def perform_all(self, operations: Sequence[Operation]) -> list[Answer]:
@@ -45,13 +55,13 @@ class NagiSwitch(Switch):
         ]
         return answers
 
-    def account(self) -> dict[str, Any]:
-        """What happened so far, as nagi-switch's account has it."""
+    def read_account(self) -> dict[str, Any]:
+        """Return nagi-switch's account: what it has received, sent and dropped so far."""
         account: dict[str, Any] = self.perform({"op": "show"})["account"]
         return account
 
     def stop(self) -> None:
-        """Ends it, in order."""
+        """End nagi-switch, which then writes its files and exits."""
         self.perform({"op": "stop"})
 
     def close(self) -> None:
@@ -59,18 +69,19 @@ class NagiSwitch(Switch):
             self._socket.close()
             self._socket = None
 
-    def _ask(self, request: Operation) -> Answer:
+    def _request(self, operation: Operation) -> Answer:
+        """Send an operation and return its answer, be it performed or refused."""
         if self._socket is None:
             raise OSError(f"{self._path}: it has been closed")
         try:
-            self._socket.sendall(json.dumps(request).encode() + b"\n")
+            self._socket.sendall(json.dumps(operation).encode() + b"\n")
             while b"\n" not in self._unread:
                 more = self._socket.recv(65536)
                 if not more:
                     raise OSError(f"{self._path}: nagi-switch ended without an answer")
                 self._unread += more
         except OSError:
-            # What comes later would be taken for the answer to something else.
+            # After a timeout, the late answer would be taken for the answer to the next operation.
             self.close()
             raise
         line, _, self._unread = self._unread.partition(b"\n")

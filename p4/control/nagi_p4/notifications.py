@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What simple_switch publishes of digests: nanomsg's publish/subscribe over a Unix socket, in the
-few octets that a subscriber needs of it (SP over IPC: a header of eight octets each way, then
-messages, each behind an octet and its length).
+"""Notifications of simple_switch: digests, and entries whose idle timeout has expired.
 
-A message about digests has 32 octets in front (bmv2, learning.h: topic, switch, context, list,
-buffer, number of samples), then the samples, each field in whole octets, big endian. One about
-entries that have been idle for their timeout has 32 octets, too (ageing.h: topic, switch, context,
-buffer, table, number of entries), then their handles, little endian.
+simple_switch publishes them by nanomsg's publish/subscribe protocol over a Unix socket. A
+subscriber needs few octets of that protocol (SP over IPC): both sides send a header of eight
+octets; then every message comes after one octet and the message's length.
+
+A message with digests begins with 32 octets (bmv2, learning.h: topic, switch, context, list,
+buffer, number of samples). The samples follow, each field in whole octets, big endian. A message
+with idle entries begins with 32 octets, too (ageing.h: topic, switch, context, buffer, table,
+number of entries). The handles of the entries follow, little endian.
 """
 
 from __future__ import annotations
@@ -16,16 +18,16 @@ from typing import Iterator, NamedTuple, Optional, Union
 
 from nagi_p4.unix_sockets import connect
 
-_HELLO = b"\0SP\0" + struct.pack(">HH", 0x21, 0)  # of a subscriber
-_PUBLISHER = b"\0SP\0" + struct.pack(">HH", 0x20, 0)
-_FRAME = struct.Struct(">BQ")  # a message's kind, 1, and its length
+_SUBSCRIBER_HELLO = b"\0SP\0" + struct.pack(">HH", 0x21, 0)
+_PUBLISHER_HELLO = b"\0SP\0" + struct.pack(">HH", 0x20, 0)
+_FRAME = struct.Struct(">BQ")  # 1, which is the kind of message, and the message's length
 _HEADER = struct.Struct("<4sQIiQI")
-_AGED_HEADER = struct.Struct("<4sQIQiI")
-_LEARNED, _AGED = b"LEA|", b"AGE|"
+_IDLE_HEADER = struct.Struct("<4sQIQiI")
+_DIGESTS_TOPIC, _IDLE_TOPIC = b"LEA|", b"AGE|"
 
 
-class Learned(NamedTuple):
-    """A message about digests of one list."""
+class DigestMessage(NamedTuple):
+    """Digests of one learn list of the P4 pipeline."""
 
     list_id: int
     buffer_id: int
@@ -33,28 +35,32 @@ class Learned(NamedTuple):
     data: bytes
 
 
-class Aged(NamedTuple):
-    """Entries of one table that have been idle for their timeout."""
+class IdleMessage(NamedTuple):
+    """Entries of one table whose idle timeout has expired."""
 
     table_id: int
     handles: tuple[int, ...]
 
 
 class Notifications:
-    """A subscription at `path`. Raises OSError if nobody publishes there."""
+    """A subscription to the notifications that a simple_switch publishes at the socket `path`.
+
+    Raises:
+        OSError: No publisher listens there.
+    """
 
     def __init__(self, path: str, timeout_s: float = 5.0) -> None:
         self._unread = b""
         self._socket = connect(path, timeout_s)
         try:
-            self._socket.sendall(_HELLO)
+            self._socket.sendall(_SUBSCRIBER_HELLO)
             hello = b""
-            while len(hello) < len(_PUBLISHER):
-                more = self._socket.recv(len(_PUBLISHER) - len(hello))
+            while len(hello) < len(_PUBLISHER_HELLO):
+                more = self._socket.recv(len(_PUBLISHER_HELLO) - len(hello))
                 if not more:
                     break
                 hello += more
-            if hello != _PUBLISHER:
+            if hello != _PUBLISHER_HELLO:
                 raise OSError(f"{path}: not a publisher of nanomsg")
         except BaseException:
             self._socket.close()
@@ -64,8 +70,8 @@ class Notifications:
     def close(self) -> None:
         self._socket.close()
 
-    def told(self) -> list[Union[Learned, Aged]]:
-        """What has come since the last time. Does not wait."""
+    def receive_all(self) -> list[Union[DigestMessage, IdleMessage]]:
+        """Return the messages that have arrived since the last call, without waiting."""
         while True:
             try:
                 more = self._socket.recv(1 << 20)
@@ -74,10 +80,11 @@ class Notifications:
             if not more:
                 break
             self._unread += more
-        found = [_read(message) for message in self._messages()]
-        return [each for each in found if each is not None]
+        messages = [_parse_message(data) for data in self._take_messages()]
+        return [message for message in messages if message is not None]
 
-    def _messages(self) -> Iterator[bytes]:
+    def _take_messages(self) -> Iterator[bytes]:
+        """Yield the complete messages of the unread octets, and remove them from there."""
         while len(self._unread) >= _FRAME.size:
             _, length = _FRAME.unpack_from(self._unread)
             end = _FRAME.size + length
@@ -87,14 +94,15 @@ class Notifications:
             yield message
 
 
-def _read(message: bytes) -> Optional[Union[Learned, Aged]]:
-    rest = message[_HEADER.size :]
-    if message.startswith(_LEARNED):
+def _parse_message(message: bytes) -> Optional[Union[DigestMessage, IdleMessage]]:
+    """Parse one message, or return None if it is about neither digests nor idle entries."""
+    body = message[_HEADER.size :]
+    if message.startswith(_DIGESTS_TOPIC):
         _, _, _, list_id, buffer_id, samples = _HEADER.unpack_from(message)
-        return Learned(list_id, buffer_id, samples, rest)
-    if message.startswith(_AGED):
-        *_, table_id, count = _AGED_HEADER.unpack_from(message)
-        size = len(rest) // max(1, count)  # of a handle, as bmv2 was built
-        handles = (rest[at : at + size] for at in range(0, size * count, size))
-        return Aged(table_id, tuple(int.from_bytes(each, "little") for each in handles))
+        return DigestMessage(list_id, buffer_id, samples, body)
+    if message.startswith(_IDLE_TOPIC):
+        *_, table_id, count = _IDLE_HEADER.unpack_from(message)
+        size = len(body) // max(1, count)  # bmv2's build decides how large a handle is
+        handles = (body[start : start + size] for start in range(0, size * count, size))
+        return IdleMessage(table_id, tuple(int.from_bytes(each, "little") for each in handles))
     return None

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a controller may ask of a switch, as JSON objects that are the same for all targets:
-p4/switch/daemon/operations.hpp and controller.hpp list them."""
+"""The operations of a switch: JSON objects that are the same for all targets.
+
+p4/switch/daemon/operations.hpp and controller.hpp list them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ Operation = dict[str, Any]
 Answer = dict[str, Any]
 Number = Union[int, str]  # "0x..." of any width, or an address
 
-# Why an operation was refused.
+# The reasons for which a switch refuses an operation.
 INVALID = "invalid"
 NOT_FOUND = "not_found"
 ALREADY_EXISTS = "already_exists"
@@ -24,35 +26,44 @@ CODES = (
     *(RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNSUPPORTED),
 )
 
+_BATCH_INDEX = re.compile(r"operations\.(\d+)")  # which operation of a batch nagi-switch refused
+
 
 class Refused(Exception):
-    """The switch, or the interface to it, did not take an operation.
+    """An operation that the switch, or its client here, did not perform.
 
-    `code`: of CODES, if it is known why. `place`: of the operation among those of perform_all."""
+    Attributes:
+        code: The reason, one of CODES; None if it is unknown.
+        index: Which operation of perform_all() was refused, counted from 0; None for perform().
+    """
 
     def __init__(
-        self, message: str, code: Optional[str] = None, place: Optional[int] = None
+        self, message: str, code: Optional[str] = None, index: Optional[int] = None
     ) -> None:
         super().__init__(message)
         self.code = code
-        self.place = place
+        self.index = index
+
+    @classmethod
+    def from_answer(cls, operation: Operation, answer: Answer) -> Refused:
+        """Make the exception for an answer of nagi-switch whose "ok" is false."""
+        match = _BATCH_INDEX.match(answer["error"]) if operation.get("op") == "batch" else None
+        return cls(
+            f"nagi-switch: {answer['error']}",
+            answer.get("code"),
+            int(match.group(1)) if match else None,
+        )
 
 
-_PLACE = re.compile(r"operations\.(\d+)")  # of a refused operation of a batch
+def parse_number(value: Any) -> int:
+    """Return the number that a value of an operation stands for.
 
+    Args:
+        value: An integer, "0x...", or an IPv4, IPv6 or MAC address.
 
-def refusal(operation: Operation, answer: Answer) -> Refused:
-    """Of nagi-switch's answer to an operation that it has not done."""
-    place = _PLACE.match(answer["error"]) if operation.get("op") == "batch" else None
-    return Refused(
-        f"nagi-switch: {answer['error']}",
-        answer.get("code"),
-        int(place.group(1)) if place else None,
-    )
-
-
-def number(value: Any) -> int:
-    """A number as operations have it: an integer, "0x...", or an address."""
+    Raises:
+        Refused: `value` is none of these.
+    """
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, str):

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole frames at an interface: what a controller at the CPU port of a simple_switch sends and
-gets."""
+"""Raw sockets, by which a controller reaches the CPU port of bmv2's simple_switch."""
 
 from __future__ import annotations
 
@@ -12,8 +11,13 @@ _MAX_FRAME = 65536
 
 
 class PacketSocket:
-    """At an interface, the other end of which is the switch's. Needs CAP_NET_RAW. Raises OSError
-    if there is no such interface."""
+    """A raw socket at one end of a veth pair, whose other end is the switch's port.
+
+    It needs CAP_NET_RAW.
+
+    Raises:
+        OSError: There is no interface of this name, or this process may not read from it.
+    """
 
     def __init__(self, interface: str) -> None:
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL))
@@ -32,13 +36,13 @@ class PacketSocket:
     def send(self, frame: bytes) -> None:
         self._socket.send(frame)
 
-    def received(self) -> list[bytes]:
-        """What has come since the last time. Does not wait."""
+    def receive_all(self) -> list[bytes]:
+        """Return the frames that have arrived since the last call, without waiting."""
         frames: list[bytes] = []
         while True:
             try:
-                frame, (_, _, kind, _, _) = self._socket.recvfrom(_MAX_FRAME)
+                frame, (_, _, packet_type, _, _) = self._socket.recvfrom(_MAX_FRAME)
             except BlockingIOError:
                 return frames
-            if kind != _OUTGOING:
+            if packet_type != _OUTGOING:
                 frames.append(frame)

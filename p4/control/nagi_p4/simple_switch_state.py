@@ -1,148 +1,136 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What simple_switch tells of its state, as the answers of operations have it. `entries` and so on
-are what Thrift gives: objects of bm_runtime."""
+"""Operations of simple_switch on registers, counters, meters and value sets.
+
+Every function performs the operation that simple_switch.py maps to it; its parameters are the
+operation's keys. `table` with `handle`, or with `match` and `priority`, name the direct counter or
+meter of an entry.
+"""
 
 from __future__ import annotations
 
-import json
 from typing import Any, Mapping, Optional, Sequence
 
-from nagi_p4.operations import (
-    ALREADY_EXISTS,
-    FAILED_PRECONDITION,
-    INVALID,
-    NOT_FOUND,
-    RESOURCE_EXHAUSTED,
-    Answer,
-    Number,
-)
-
-# Why it refuses, by the names of Thrift's error codes.
-CODES = {
-    "TABLE_FULL": RESOURCE_EXHAUSTED,
-    "DUPLICATE_ENTRY": ALREADY_EXISTS,
-    "MBR_ALREADY_IN_GRP": ALREADY_EXISTS,
-    **dict.fromkeys(
-        ("INVALID_HANDLE", "EXPIRED_HANDLE", "INVALID_TABLE_NAME", "INVALID_MBR_HANDLE"), NOT_FOUND
-    ),
-    **dict.fromkeys(
-        ("INVALID_GRP_HANDLE", "INVALID_ACTION_PROFILE_NAME", "INVALID_COUNTER_NAME"), NOT_FOUND
-    ),
-    **dict.fromkeys(
-        ("INVALID_METER_NAME", "INVALID_REGISTER_NAME", "INVALID_PARSE_VSET_NAME"), NOT_FOUND
-    ),
-    **dict.fromkeys(("SESSION_NOT_FOUND", "INVALID_MGID", "MBR_NOT_IN_GRP"), NOT_FOUND),
-    **dict.fromkeys(
-        ("MBR_STILL_USED", "GRP_STILL_USED", "DEFAULT_ACTION_IS_CONST"), FAILED_PRECONDITION
-    ),
-    **dict.fromkeys(
-        ("DEFAULT_ENTRY_IS_CONST", "IMMUTABLE_TABLE_ENTRIES", "CONFIG_SWAP_DISABLED"),
-        FAILED_PRECONDITION,
-    ),
-    **dict.fromkeys(("BAD_MATCH_KEY", "BAD_ACTION_DATA", "INVALID_ACTION_NAME"), INVALID),
-    **dict.fromkeys(("INVALID_INDEX", "BAD_RATES_LIST", "WRONG_TABLE_TYPE"), INVALID),
-}
-
-# Once a meter has rates, it cannot be without: these let everything pass.
-_ENDLESS_PER_US = 1e9
-NO_RATES = ({"per_us": _ENDLESS_PER_US, "burst": 2**31 - 1},) * 2
-
-# BmActionEntryType
-_ACTION_DATA, _MEMBER, _GROUP = 1, 2, 3
+from nagi_p4 import simple_switch_answers as answers
+from nagi_p4.operations import NOT_FOUND, Answer, Refused, parse_number
+from nagi_p4.simple_switch_client import CONTEXT, Connection
+from nagi_p4.simple_switch_pipeline import encode_number
+from nagi_p4.simple_switch_tables import find_entry_handle
 
 
-def plain(octets: bytes) -> Number:
-    """An integer, or "0x..." of more than 64 bits."""
-    value = int.from_bytes(octets, "big")
-    return value if value >> 64 == 0 else hex(value)
+def read_register(connection: Connection, register: str, index: Optional[int] = None) -> Answer:
+    """Return the value of a register at `index`, or all its values."""
+    if index is None:
+        return {"values": connection.standard.bm_register_read_all(CONTEXT, register)}
+    return {"values": [connection.standard.bm_register_read(CONTEXT, register, index)]}
 
 
-def entry(given: Any, keys: Sequence[tuple[str, int]]) -> Answer:
-    """A table's entry. `keys`: kind and width of each."""
-    pairs = zip(given.match_key, keys)
-    answer: Answer = {
-        "handle": given.entry_handle,
-        "match": [match(each, kind, bits) for each, (kind, bits) in pairs],
-        **target(given.action_entry),
-    }
-    if given.options is not None and given.options.priority is not None:
-        answer["priority"] = given.options.priority
-    if given.life is not None:
-        answer["idle_us"] = given.life.time_since_hit_ms * 1000
-        if given.life.timeout_ms:
-            answer["timeout_us"] = given.life.timeout_ms * 1000
-    return answer
+def write_register(connection: Connection, register: str, index: int, value: Any) -> None:
+    """Write the value of a register at `index`."""
+    connection.standard.bm_register_write(CONTEXT, register, index, parse_number(value))
 
 
-def match(given: Any, kind: str, bits: int) -> Any:
-    if given.exact is not None:
-        return plain(given.exact.key)
-    if given.lpm is not None:
-        prefix = given.lpm.prefix_length
-        return {"value": plain(given.lpm.key), "prefix": prefix} if prefix else None
-    if given.range is not None:
-        return {"low": plain(given.range.start), "high": plain(given.range.end_)}
-    if given.valid is not None:
-        return int(given.valid.key)
-    value, mask = plain(given.ternary.key), plain(given.ternary.mask)
-    if not int.from_bytes(given.ternary.mask, "big"):
-        return None
-    if kind == "optional":
-        return value
-    return {"value": value, "mask": mask}
+def reset_register(connection: Connection, register: str) -> None:
+    """Set all values of a register to 0."""
+    connection.standard.bm_register_reset(CONTEXT, register)
 
 
-def target(given: Any) -> Answer:
-    """What an entry does; nothing where a table has no default action."""
-    if given.action_type == _ACTION_DATA:
-        return {
-            "action": given.action_name,
-            "data": [plain(octets) for octets in given.action_data or ()],
-        }
-    if given.action_type == _MEMBER:
-        return {"member": given.mbr_handle}
-    if given.action_type == _GROUP:
-        return {"group": given.grp_handle}
-    return {}
-
-
-def member(given: Any) -> Answer:
-    return {
-        "member": given.mbr_handle,
-        "action": given.action_name,
-        "data": [plain(octets) for octets in given.action_data or ()],
-    }
-
-
-def rates(given: Sequence[Any]) -> list[dict[str, Any]]:
-    found = [{"per_us": each.units_per_micros, "burst": each.burst_size} for each in given]
-    return [] if found and found[0]["per_us"] >= _ENDLESS_PER_US else found
-
-
-class MulticastTree:
-    """Of the JSON by which simple_switch tells all of its multicast."""
-
-    def __init__(self, text: str) -> None:
-        told = json.loads(text)
-        self._ports = {each["handle"]: each["ports"] for each in told["l2_handles"]}
-        self._nodes: Mapping[int, Any] = {each["handle"]: each for each in told["l1_handles"]}
-        self._groups = {each["id"]: each["l1_handles"] for each in told["mgrps"]}
-
-    def nodes(self, group: int) -> Optional[list[int]]:
-        """The handles of a group's nodes; None: there is no such group."""
-        return self._groups.get(group)
-
-    def groups(self) -> list[Answer]:
-        return [
-            {
-                "group": group,
-                "copies": [
-                    {
-                        "rid": self._nodes[node]["rid"],
-                        "ports": self._ports[self._nodes[node]["l2_handle"]],
-                    }
-                    for node in nodes
-                ],
-            }
-            for group, nodes in sorted(self._groups.items())
+def read_counter(
+    connection: Connection,
+    counter: Optional[str] = None,
+    index: Optional[int] = None,
+    table: Optional[str] = None,
+    handle: Optional[int] = None,
+    match: Optional[Sequence[Any]] = None,
+    priority: int = 0,
+) -> Answer:
+    """Return packets and bytes of a counter at `index`, at all indices, or of an entry."""
+    if counter is not None and index is None:
+        values = [
+            connection.standard.bm_counter_read(CONTEXT, counter, number)
+            for number in range(connection.pipeline.find_size("counter_arrays", counter))
         ]
+        return {"counts": [[value.packets, value.bytes] for value in values]}
+    if counter is not None:
+        value = connection.standard.bm_counter_read(CONTEXT, counter, index)
+    else:
+        handle = find_entry_handle(connection, table or "", handle, match, priority)
+        value = connection.standard.bm_mt_read_counter(CONTEXT, table, handle)
+    return {"packets": value.packets, "bytes": value.bytes}
+
+
+def write_counter(
+    connection: Connection,
+    packets: int,
+    bytes: int,
+    counter: Optional[str] = None,
+    index: int = 0,
+    table: Optional[str] = None,
+    handle: Optional[int] = None,
+    match: Optional[Sequence[Any]] = None,
+    priority: int = 0,
+) -> None:
+    """Set a counter at `index`, or the direct counter of an entry."""
+    value = connection.modules["types"].BmCounterValue(bytes=bytes, packets=packets)
+    if counter is not None:
+        connection.standard.bm_counter_write(CONTEXT, counter, index, value)
+    else:
+        handle = find_entry_handle(connection, table or "", handle, match, priority)
+        connection.standard.bm_mt_write_counter(CONTEXT, table, handle, value)
+
+
+def reset_counter(connection: Connection, counter: str) -> None:
+    """Set all values of a counter to 0."""
+    connection.standard.bm_counter_reset_all(CONTEXT, counter)
+
+
+def set_meter_rates(
+    connection: Connection,
+    rates: Sequence[Mapping[str, Any]],
+    meter: Optional[str] = None,
+    index: Optional[int] = None,
+    table: Optional[str] = None,
+    handle: Optional[int] = None,
+    match: Optional[Sequence[Any]] = None,
+    priority: int = 0,
+) -> None:
+    """Set the rates of a meter at `index`, at all indices, or of an entry's direct meter."""
+    make_config = connection.modules["types"].BmMeterRateConfig
+    configs = [
+        make_config(units_per_micros=rate["per_us"], burst_size=rate["burst"])
+        for rate in rates or answers.NO_RATES
+    ]
+    if meter is None:
+        handle = find_entry_handle(connection, table or "", handle, match, priority)
+        connection.standard.bm_mt_set_meter_rates(CONTEXT, table, handle, configs)
+    elif index is None:
+        connection.standard.bm_meter_array_set_rates(CONTEXT, meter, configs)
+    else:
+        connection.standard.bm_meter_set_rates(CONTEXT, meter, index, configs)
+
+
+def read_meter(connection: Connection, meter: str, index: Optional[int] = None) -> Answer:
+    """Return the rates of a meter at `index`, or at all indices."""
+    read = connection.standard.bm_meter_get_rates
+    if index is not None:
+        return {"rates": answers.decode_rates(read(CONTEXT, meter, index))}
+    size = connection.pipeline.find_size("meter_arrays", meter)
+    return {"cells": [answers.decode_rates(read(CONTEXT, meter, number)) for number in range(size)]}
+
+
+def add_to_value_set(connection: Connection, set: str, value: Any) -> None:
+    """Add a value to a value set of the parser."""
+    width = connection.pipeline.value_sets.get(set)
+    if width is None:
+        raise Refused(f"there is no value set {set}", NOT_FOUND)
+    connection.standard.bm_parse_vset_add(CONTEXT, set, encode_number(value, width, set))
+
+
+def clear_value_set(connection: Connection, set: str) -> None:
+    """Remove all values of a value set."""
+    connection.standard.bm_parse_vset_clear(CONTEXT, set)
+
+
+def read_value_set(connection: Connection, set: str) -> Answer:
+    """Return the values of a value set."""
+    values = connection.standard.bm_parse_vset_get(CONTEXT, set)
+    return {"values": [answers.decode_number(value) for value in values]}

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program on nagi-switch without a network and without a clock: packets in, packets out, and all
-operations in between (`nagi-switch simulate`). For tests of P4 programs: its methods are those that
-tests of PTF call, and raise AssertionError with both packets.
+"""A P4 pipeline on nagi-switch without network and clock (`nagi-switch simulate`), for its tests.
+
+Packets go in and come out, with operations in between. The methods are those that tests of PTF
+call; they raise AssertionError with both packets.
 
     with Simulation("mine.json", ports=[1, 2]) as switch:
         switch.add_entry("ingress.routes", ["10.0.0.0/8"], "ingress.forward", [2])
@@ -9,7 +10,7 @@ tests of PTF call, and raise AssertionError with both packets.
         switch.verify_packet(expected, 2)
         switch.verify_no_other_packets()
 
-A packet is bytes, or what bytes() makes bytes of, as scapy's packets.
+A packet is bytes, or an object that bytes() converts, such as a packet of scapy.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import tempfile
 from collections import deque
 from typing import Any, Deque, Iterable, Mapping, Optional, Sequence, SupportsBytes, Union
 
-from nagi_p4.operations import Answer, Operation, Refused, refusal
+from nagi_p4.operations import Answer, Operation, Refused
 from nagi_p4.switch import Switch
 
 Packet = Union[bytes, SupportsBytes]
@@ -30,15 +31,22 @@ Port = Union[int, Mapping[str, Any]]
 
 
 class Simulation(Switch):
-    """`program`: p4c's JSON. `ports`: numbers, or what nagi-switch's configuration says of a port
-    ({"number": 1, "rate_bps": 1000000}). `executable`: the program nagi-switch; on PATH if it is
-    no path. `settings`: other keys of its configuration, as `seed` and `cpu_port`.
+    """A switch whose packets the test sends and receives, and whose clock the test advances.
 
-    Raises Refused, with nagi-switch's message, if it does not take program or settings, and OSError
-    if there is no such executable."""
+    Args:
+        program: Path of the pipeline, p4c's JSON.
+        ports: Numbers of ports, or their settings in nagi-switch's configuration, such as
+            {"number": 1, "rate_bps": 1000000}.
+        executable: The program nagi-switch: a path, or a name on PATH.
+        **settings: Other keys of nagi-switch's configuration, such as `seed` and `cpu_port`.
+
+    Raises:
+        Refused: nagi-switch does not accept the pipeline or a setting.
+        OSError: There is no such executable.
+    """
 
     target = "nagi"
-    takes_back = True
+    is_atomic = True
 
     def __init__(
         self,
@@ -51,19 +59,19 @@ class Simulation(Switch):
             "schema_version": 1,
             "seed": 1,
             "pipeline": os.path.abspath(program),
-            "ports": [{"number": each} if isinstance(each, int) else dict(each) for each in ports],
+            "ports": [{"number": port} if isinstance(port, int) else dict(port) for port in ports],
             **settings,
         }
-        self._sent: dict[int, Deque[bytes]] = {}
+        self._unread: dict[int, Deque[bytes]] = {}  # packets that left, by port
         self._directory = tempfile.TemporaryDirectory(prefix="nagi-simulation-")
-        file = os.path.join(self._directory.name, "switch.json")
-        with open(file, "w") as stream:
+        config_path = os.path.join(self._directory.name, "switch.json")
+        with open(config_path, "w") as stream:
             json.dump(config, stream, indent=1)
-        self._said = os.path.join(self._directory.name, "errors")
+        self._errors_path = os.path.join(self._directory.name, "errors")
         try:
-            with open(self._said, "w") as errors:
+            with open(self._errors_path, "w") as errors:
                 self._process = subprocess.Popen(
-                    [executable, "simulate", file],
+                    [executable, "simulate", config_path],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=errors,
@@ -82,9 +90,9 @@ class Simulation(Switch):
         return self
 
     def perform(self, operation: Operation) -> Answer:
-        answer = self.ask(operation)
+        answer = self.request(operation)
         if not answer["ok"]:
-            raise refusal(operation, answer)
+            raise Refused.from_answer(operation, answer)
         return answer
 
     def perform_all(self, operations: Sequence[Operation]) -> list[Answer]:
@@ -103,68 +111,86 @@ class Simulation(Switch):
         self._directory.cleanup()
 
     def send_packet(self, port: int, packet: Packet) -> list[tuple[int, bytes]]:
-        """A packet comes in. Returns what has left by now: port and bytes."""
+        """Send a packet into the switch by `port`.
+
+        Returns:
+            The packets that have left the switch since the last call: port and bytes of each.
+        """
         operation = {"op": "packet", "port": port, "bytes": bytes(packet).hex()}
-        return self._collect(self.perform(operation))
+        return self._store_sent(self.perform(operation))
 
     def advance(self, us: int) -> list[tuple[int, bytes]]:
-        """Time goes on by so many microseconds. Returns what has left by now."""
-        return self._collect(self.perform({"op": "advance", "us": us}))
+        """Advance the switch's clock by `us` microseconds.
+
+        Returns:
+            The packets that have left the switch since the last call: port and bytes of each.
+        """
+        return self._store_sent(self.perform({"op": "advance", "us": us}))
 
     def send_from_controller(self, packet: Packet) -> list[tuple[int, bytes]]:
-        """A packet comes in at the CPU port, with the header that the program expects there.
-        Returns what has left by now."""
-        self.packet_out(bytes(packet))
+        """Send a packet into the switch by its CPU port.
+
+        Args:
+            packet: The packet, with the header that the pipeline expects at the CPU port.
+
+        Returns:
+            The packets that have left the switch since the last call: port and bytes of each.
+        """
+        self.send_packet_out(bytes(packet))
         return self.advance(0)
 
-    def next_packet(self, port: int) -> Optional[bytes]:
-        """The first packet of a port that nobody has asked for yet; None if there is none."""
-        waiting = self._sent.get(port)
-        return waiting.popleft() if waiting else None
+    def pop_packet(self, port: int) -> Optional[bytes]:
+        """Return and remove the first unread packet that left by `port`, or None."""
+        unread = self._unread.get(port)
+        return unread.popleft() if unread else None
 
     def verify_packet(self, packet: Packet, port: int) -> None:
-        """The next packet that left by `port` is this one."""
-        expected, got = bytes(packet), self.next_packet(port)
+        """Check that the next unread packet that left by `port` is `packet`."""
+        expected, got = bytes(packet), self.pop_packet(port)
         if got is None:
-            others = sorted(each for each, waiting in self._sent.items() if waiting)
-            beside = f"; packets wait at ports {others}" if others else ""
-            raise AssertionError(f"port {port}: nothing left{beside}\n  expected {expected.hex()}")
+            others = sorted(other for other, unread in self._unread.items() if unread)
+            hint = f"; packets wait at ports {others}" if others else ""
+            raise AssertionError(f"port {port}: nothing left{hint}\n  expected {expected.hex()}")
         if got != expected:
             raise AssertionError(
                 f"port {port}:\n  expected {expected.hex()}\n  got      {got.hex()}"
             )
 
     def verify_no_packet(self, port: int) -> None:
-        """Nothing left by `port` that was not verified."""
-        if got := self.next_packet(port):
+        """Check that there is no unread packet that left by `port`."""
+        if got := self.pop_packet(port):
             raise AssertionError(f"port {port}: nothing expected\n  got      {got.hex()}")
 
     def verify_no_other_packets(self) -> None:
-        """Nothing left by any port that was not verified."""
-        for port in sorted(self._sent):
+        """Check that there is no unread packet that left by any port."""
+        for port in sorted(self._unread):
             self.verify_no_packet(port)
 
-    def _collect(self, answer: Answer) -> list[tuple[int, bytes]]:
-        sent = [(each["port"], bytes.fromhex(each["bytes"])) for each in answer.get("sent", [])]
-        for port, data in sent:
-            self._sent.setdefault(port, deque()).append(data)
-        return sent
-
-    def ask(self, request: Operation) -> Answer:
-        """The answer to an operation, whether it is done or refused."""
+    def request(self, operation: Operation) -> Answer:
+        """Send an operation and return its answer, be it performed or refused."""
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
-            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.write(json.dumps(operation) + "\n")
             self._process.stdin.flush()
         except (BrokenPipeError, ValueError):
-            raise OSError(self._last_words()) from None
+            raise OSError(self._read_error_text()) from None
         line = self._process.stdout.readline()
         if not line:
-            raise OSError(self._last_words())
+            raise OSError(self._read_error_text())
         answer: Answer = json.loads(line)
         return answer
 
-    def _last_words(self) -> str:
+    def _store_sent(self, answer: Answer) -> list[tuple[int, bytes]]:
+        """Add the packets of an answer to the unread ones, and return them."""
+        sent = [
+            (packet["port"], bytes.fromhex(packet["bytes"])) for packet in answer.get("sent", [])
+        ]
+        for port, data in sent:
+            self._unread.setdefault(port, deque()).append(data)
+        return sent
+
+    def _read_error_text(self) -> str:
+        """Wait until nagi-switch has ended, and return its error message."""
         self._process.wait()
-        with open(self._said) as errors:
+        with open(self._errors_path) as errors:
             return errors.read().strip() or "nagi-switch ended without an answer"

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A running switch, whatever its target: nagi-switch (nagi_switch.py), bmv2's simple_switch
-(simple_switch.py). nagi_p4runtime serves either by P4Runtime.
+"""The interface of a running switch, whatever its target.
 
-A target performs operations (operations.py); the methods here say them in Python. What a target
-cannot do it refuses, naming what would do it.
+Targets are nagi-switch (nagi_switch.py) and bmv2's simple_switch (simple_switch.py). nagi_p4runtime
+serves either by P4Runtime, and has a third: a switch that is reached by P4Runtime.
+
+A target performs operations (operations.py). The methods here build the operations. A target
+refuses an operation that it does not support, and names an alternative.
 """
 
 from __future__ import annotations
@@ -16,31 +18,40 @@ from nagi_p4.operations import Answer, Number, Operation
 
 
 class Switch(ABC):
-    """All methods raise Refused, with the reason, if the switch does not do what is asked, and
-    OSError if it is gone."""
+    """A connection to a running switch.
+
+    All methods raise Refused, with the reason, if the switch refuses the operation, and OSError if
+    the switch is gone. Tables, actions, counters and so on have the names of the pipeline's JSON.
+    Values are integers, "0x..." or addresses.
+    """
 
     target: str
-    takes_back: bool  # perform_all: of operations one of which is refused, none has happened
+    is_atomic: bool  # if one operation of perform_all() is refused, none is performed
 
     @abstractmethod
     def perform(self, operation: Operation) -> Answer:
-        """One operation: done, or refused and nothing has happened."""
+        """Perform one operation and return its answer. A refused operation changes nothing."""
 
     @abstractmethod
     def perform_all(self, operations: Sequence[Operation]) -> list[Answer]:
-        """Several: all or none, where the target can (`takes_back`). A refusal says which of them
-        was refused (`place`)."""
+        """Perform several operations and return their answers.
+
+        Either all are performed or none, if the target supports that (`is_atomic`).
+
+        Raises:
+            Refused: An operation was refused; the error's `index` says which.
+        """
 
     @abstractmethod
     def close(self) -> None:
-        """Leaves the switch as it is."""
+        """Close the connection. The switch keeps running as it is."""
 
     def __enter__(self) -> Switch:
         return self
 
     def __exit__(
         self,
-        kind: Optional[type[BaseException]],
+        error_type: Optional[type[BaseException]],
         error: Optional[BaseException],
         trace: Optional[TracebackType],
     ) -> None:
@@ -54,8 +65,16 @@ class Switch(ABC):
         data: Sequence[Number] = (),
         priority: Optional[int] = None,
     ) -> int:
-        """Adds an entry to a table; returns its handle. The smaller `priority` wins; it is for
-        tables with ternary, optional or range keys."""
+        """Add an entry to a table and return its handle.
+
+        Args:
+            table: The table.
+            match: One element per key of the table: a value, "ADDRESS/PREFIX", a dict with
+                "value" and "prefix" or "mask", a dict with "low" and "high", or None for any value.
+            action: The action of the entry.
+            data: The action's data, one value per parameter.
+            priority: For tables with ternary, optional or range keys; the smaller one wins.
+        """
         operation: Operation = {
             "op": "table_add",
             "table": table,
@@ -91,7 +110,7 @@ class Switch(ABC):
         self.perform({"op": "table_default", "table": table, "action": action, "data": list(data)})
 
     def read_register(self, register: str, index: Optional[int] = None) -> list[int]:
-        """The value at `index`, or all."""
+        """Return the value of a register at `index`, or all its values."""
         operation: Operation = {"op": "register_read", "register": register}
         if index is not None:
             operation["index"] = index
@@ -105,12 +124,12 @@ class Switch(ABC):
         self.perform({"op": "register_reset", "register": register})
 
     def read_counter(self, counter: str, index: int) -> tuple[int, int]:
-        """(packets, bytes)."""
+        """Return packets and bytes of the counter at `index`."""
         answer = self.perform({"op": "counter_read", "counter": counter, "index": index})
         return answer["packets"], answer["bytes"]
 
     def read_entry_counter(self, table: str, handle: int) -> tuple[int, int]:
-        """(packets, bytes) of a table's entry."""
+        """Return packets and bytes that a table's direct counter has for an entry."""
         answer = self.perform({"op": "counter_read", "table": table, "handle": handle})
         return answer["packets"], answer["bytes"]
 
@@ -120,7 +139,7 @@ class Switch(ABC):
     def add_mirror(
         self, session: int, port: Optional[int] = None, group: Optional[int] = None
     ) -> None:
-        """Clones of a session go to a port, a multicast group, or both."""
+        """Add a clone session, whose clones go to a port, a multicast group, or both."""
         operation: Operation = {"op": "mirror_add", "session": session}
         if port is not None:
             operation["port"] = port
@@ -132,7 +151,12 @@ class Switch(ABC):
         self.perform({"op": "mirror_delete", "session": session})
 
     def create_group(self, group: int, copies: Sequence[tuple[int, Sequence[int]]]) -> None:
-        """A multicast group; `copies`: replication identifier (rid) and ports."""
+        """Create a multicast group.
+
+        Args:
+            group: Number of the group.
+            copies: Replication identifier (rid) and ports of its copies.
+        """
         nodes = [{"rid": rid, "ports": list(ports)} for rid, ports in copies]
         self.perform({"op": "multicast_create", "group": group, "copies": nodes})
 
@@ -140,17 +164,30 @@ class Switch(ABC):
         self.perform({"op": "multicast_delete", "group": group})
 
     def set_queue(self, port: int, **limits: Optional[int]) -> None:
-        """Of `rate_bps`, `rate_pps`, `overhead_bytes`, `depth_packets`, `depth_bytes` those given;
-        None takes one away."""
+        """Set limits of a port's queue; None removes a limit, an absent one stays unchanged.
+
+        Args:
+            port: Number of the port.
+            **limits: Any of `rate_bps`, `rate_pps`, `overhead_bytes`, `depth_packets` and
+                `depth_bytes`.
+        """
         self.perform({"op": "queue_set", "port": port, **limits})
 
     def read_entries(
         self, table: str, page: int = 1000, **key: Any
     ) -> Iterator[list[dict[str, Any]]]:
-        """The entries of a table, up to `page` at a time, or the one of a key (`match`, `priority`)
-        or `handle`. An entry: "handle", "match", "priority" where the table has one, what it does
-        ("action" and "data", "member" or "group"), "packets" and "bytes" of a direct counter,
-        "rates" of a direct meter, "idle_us" since the last hit, "timeout_us" where one is set."""
+        """Yield the entries of a table in lists of up to `page`, or the one entry that `key` names.
+
+        Args:
+            table: The table.
+            page: Largest number of entries per list.
+            **key: `match` and `priority` of one entry, or its `handle`.
+
+        Yields:
+            Entries as dicts: "handle", "match", "priority" if the table has priorities, "action"
+            and "data" or "member" or "group", "packets" and "bytes" of a direct counter, "rates" of
+            a direct meter, "idle_us" since the last hit, "timeout_us" if one is set.
+        """
         operation: Operation = {"op": "table_read", "table": table, **key}
         if not key:
             operation["limit"] = page
@@ -162,49 +199,57 @@ class Switch(ABC):
             operation["from"] = answer["next"]
 
     def read_default(self, table: str) -> dict[str, Any]:
-        """What a table does without an entry; "is_initial": as the program has it."""
+        """Return the default entry of a table.
+
+        Returns:
+            "action" and "data", "member" or "group"; "is_initial": whether it is still the default
+            entry of the pipeline.
+        """
         return self.perform({"op": "default_read", "table": table})
 
     def read_members(self, profile: str) -> list[dict[str, Any]]:
-        """The members of an action profile: "member", "action", "data"."""
+        """Return the members of an action profile: "member", "action", "data"."""
         members: list[dict[str, Any]] = self.perform({"op": "member_read", "profile": profile})[
             "members"
         ]
         return members
 
     def read_groups(self, profile: str) -> list[dict[str, Any]]:
-        """The groups of an action selector: "group", "members"."""
+        """Return the groups of an action selector: "group", "members"."""
         groups: list[dict[str, Any]] = self.perform({"op": "group_read", "profile": profile})[
             "groups"
         ]
         return groups
 
     def read_counters(self, counter: str) -> list[tuple[int, int]]:
-        """(packets, bytes) of every cell."""
+        """Return packets and bytes at every index of a counter."""
         counts = self.perform({"op": "counter_read", "counter": counter})["counts"]
         return [(packets, octets) for packets, octets in counts]
 
     def read_meter(self, meter: str, index: int) -> list[dict[str, Any]]:
-        """The rates of a cell: "per_us", "burst"; none: it lets everything pass."""
+        """Return the rates of a meter at `index`: "per_us", "burst".
+
+        A meter without rates lets all packets pass.
+        """
         rates: list[dict[str, Any]] = self.perform(
             {"op": "meter_read", "meter": meter, "index": index}
         )["rates"]
         return rates
 
     def read_meters(self, meter: str) -> list[list[dict[str, Any]]]:
-        """The rates of every cell."""
+        """Return the rates of a meter at every index."""
         cells: list[list[dict[str, Any]]] = self.perform({"op": "meter_read", "meter": meter})[
             "cells"
         ]
         return cells
 
     def read_mirrors(self) -> list[dict[str, Any]]:
-        """The clone sessions: "session", and "port", "group" and "max_bytes" where it has them."""
+        """Return the clone sessions: "session", and "port", "group", "max_bytes" where present."""
         sessions: list[dict[str, Any]] = self.perform({"op": "mirror_read"})["sessions"]
         return sessions
 
     def read_multicast(self) -> list[dict[str, Any]]:
-        """The multicast groups: "group", "copies" ("rid", "ports")."""
+        """Return the multicast groups: "group", "copies" (each "rid" and "ports")."""
         groups: list[dict[str, Any]] = self.perform({"op": "multicast_read"})["groups"]
         return groups
 
@@ -212,34 +257,51 @@ class Switch(ABC):
         values: list[Number] = self.perform({"op": "value_set_read", "set": name})["values"]
         return values
 
-    def packet_out(self, packet: bytes) -> None:
-        """The packet comes in at the CPU port. What becomes of it is not waited for."""
+    def send_packet_out(self, packet: bytes) -> None:
+        """Send a packet into the switch by its CPU port, without waiting until it is processed."""
         self.perform({"op": "packet_out", "bytes": packet.hex()})
 
-    def events(self) -> dict[str, Any]:
-        """What the switch has for its controller since the last time: "packets" ("bytes" in
-        hexadecimal digits) sent to the CPU port, "digests" as digests() has them, "timeouts":
-        entries that have been idle for their timeout ("table", "match", "priority"), "lost":
-        packets for which there was no room."""
+    def read_events(self) -> dict[str, Any]:
+        """Return the events for the controller since the last call.
+
+        Returns:
+            "packets": packets sent to the CPU port ("bytes" in hexadecimal digits); "digests": as
+            read_digests() returns them; "timeouts": entries whose idle timeout has expired
+            ("table", "match", "priority"); "lost": number of events dropped for lack of room.
+        """
         return self.perform({"op": "events"})
 
     def check_pipeline(self, program: str, name: str) -> None:
-        """Refused, if the switch cannot run a program: the text of p4c's JSON, which errors call
-        `name`."""
+        """Check that the switch can run a pipeline.
+
+        Args:
+            program: The text of p4c's JSON.
+            name: How error messages name it.
+
+        Raises:
+            Refused: The switch cannot run it.
+        """
         self.perform({"op": "pipeline_check", "program": program, "name": name})
 
     def set_pipeline(self, program: str, name: str) -> None:
-        """Runs another program, with none of the state of the last. If it is refused, the last one
-        goes on."""
+        """Replace the pipeline and all its state. If it is refused, the old pipeline keeps running.
+
+        Args:
+            program: The text of p4c's JSON.
+            name: How error messages name it.
+        """
         self.perform({"op": "pipeline_set", "program": program, "name": name})
 
     def read_pipeline(self) -> str:
-        """The JSON of the program that runs."""
+        """Return the JSON of the running pipeline."""
         program: str = self.perform({"op": "pipeline_read"})["program"]
         return program
 
-    def digests(self) -> list[dict[str, Any]]:
-        """Those since the last time: {"digest": name, "values": [...]}, the values in the program's
-        order."""
-        found: list[dict[str, Any]] = self.perform({"op": "digests"})["digests"]
-        return found
+    def read_digests(self) -> list[dict[str, Any]]:
+        """Return the digests since the last call.
+
+        Returns:
+            Each "digest", which is its name, and "values", in the order of the P4 program.
+        """
+        digests: list[dict[str, Any]] = self.perform({"op": "digests"})["digests"]
+        return digests

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unix sockets by paths of any length: an address may have 107 characters, a path more."""
+"""Unix sockets at paths of any length: the kernel's addresses end after 107 characters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ import socket
 
 
 def connect(path: str, timeout_s: float) -> socket.socket:
-    """A stream to who listens at `path`; it waits so long for an answer. Raises OSError."""
+    """Connect a stream socket to the server that listens at `path`.
+
+    Args:
+        path: Path of the socket, of any length.
+        timeout_s: Timeout of connecting and of every later call of the socket, in seconds.
+
+    Raises:
+        OSError: No server listens there, or this user may not connect.
+    """
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     client.settimeout(timeout_s)
     try:

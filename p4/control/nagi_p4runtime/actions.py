@@ -1,59 +1,83 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions with their data: P4Runtime's Action messages and the operations' "action" and "data"."""
+"""Conversions of actions between P4Runtime's messages and "action" and "data" of operations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from nagi_p4runtime.bytestrings import encoded, for_operation, of_answer, unsigned
-from nagi_p4runtime.errors import Code, P4Error, invalid
+from nagi_p4runtime.bytestrings import (
+    decode_unsigned,
+    encode_unsigned,
+    parse_answer_number,
+    to_operation_number,
+)
+from nagi_p4runtime.errors import Code, InvalidArgument, P4Error
 from nagi_p4runtime.p4info import Action, P4Info
 from nagi_p4runtime.protos import p4r
 
 
-def operation_of(
-    call: p4r.Action, allowed: Mapping[int, Action], info: P4Info, where: str
+def to_operation(
+    message: p4r.Action, allowed: Mapping[int, Action], info: P4Info, name: str
 ) -> dict[str, Any]:
-    """The "action" and "data" of an operation. `allowed`: the actions that `where` may have."""
-    action = allowed.get(call.action_id)
+    """Convert an action of a message to "action" and "data" of an operation.
+
+    Args:
+        message: The action.
+        allowed: The actions that the table or action profile may have, by id.
+        info: The P4Info, for error messages.
+        name: How error messages name the table or action profile.
+
+    Raises:
+        P4Error: The action is not allowed, or its parameters are not those of the P4Info.
+    """
+    action = allowed.get(message.action_id)
     if action is None:
-        raise _not_allowed(call.action_id, allowed, info, where)
+        raise _make_action_error(message.action_id, allowed, info, name)
     data: list[Any] = [None] * len(action.parameters)
-    given = {param.param_id: param.value for param in call.params}
-    for place, parameter in enumerate(action.parameters):
-        value = given.pop(parameter.id, None)
-        name = f"{where}: {action.name}: {parameter.name}"
+    values = {param.param_id: param.value for param in message.params}
+    for index, parameter in enumerate(action.parameters):
+        value = values.pop(parameter.id, None)
+        parameter_name = f"{name}: {action.name}: {parameter.name}"
         if value is None:
-            raise invalid(f"{name}: no value; give one")
-        data[place] = for_operation(unsigned(value, parameter.bits, name))
-    if given:
-        raise invalid(f"{where}: {action.name} has no parameter with id {min(given)}")
-    if len(call.params) != len(data):
-        raise invalid(f"{where}: {action.name}: a parameter is given twice")
+            raise InvalidArgument(f"{parameter_name}: no value; give one")
+        data[index] = to_operation_number(decode_unsigned(value, parameter.bits, parameter_name))
+    if values:
+        raise InvalidArgument(f"{name}: {action.name} has no parameter with id {min(values)}")
+    if len(message.params) != len(data):
+        raise InvalidArgument(f"{name}: {action.name}: a parameter is given twice")
     return {"action": action.name, "data": data}
 
 
-def write_call(action: Action, data: list[Any], call: p4r.Action) -> None:
-    """Puts an action of an answer into a message."""
-    call.action_id = action.id
+def write_action(action: Action, data: list[Any], message: p4r.Action) -> None:
+    """Write an action and its data, as a switch returned them, into `message`."""
+    message.action_id = action.id
     for parameter, value in zip(action.parameters, data, strict=True):
-        param = call.params.add()
+        param = message.params.add()
         param.param_id = parameter.id
-        param.value = encoded(of_answer(value))
+        param.value = encode_unsigned(parse_answer_number(value))
 
 
-def _not_allowed(id: int, allowed: Mapping[int, Action], info: P4Info, where: str) -> P4Error:
+def _make_action_error(
+    id: int, allowed: Mapping[int, Action], info: P4Info, name: str
+) -> InvalidArgument:
     names = ", ".join(action.name for action in allowed.values())
     if id not in info.actions:
-        return invalid(f"{where}: there is no action with id {id}; give one of {names}")
-    return invalid(f"{where}: it has no action {info.actions[id].name}; give one of {names}")
+        return InvalidArgument(f"{name}: there is no action with id {id}; give one of {names}")
+    return InvalidArgument(f"{name}: it has no action {info.actions[id].name}; give one of {names}")
 
 
-def refuse_scope(call: p4r.Action, elsewhere: Mapping[int, Action], where: str, only: str) -> None:
-    """Raises P4Error if an action is one of `elsewhere`, where alone it may be."""
-    if call.action_id in elsewhere:
+def refuse_scope(message: p4r.Action, others: Mapping[int, Action], name: str, scope: str) -> None:
+    """Raise P4Error if an action is allowed only elsewhere in the same table.
+
+    Args:
+        message: The action.
+        others: The actions that are allowed in `scope`, by id.
+        name: How the error message names the table.
+        scope: "entries" or "the default entry".
+    """
+    if message.action_id in others:
         raise P4Error(
             Code.PERMISSION_DENIED,
-            f"{where}: {elsewhere[call.action_id].name} is for {only} only; give another action",
+            f"{name}: {others[message.action_id].name} is for {scope} only; give another action",
         )

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which client of a role is primary (P4Runtime specification, "Client Arbitration and Controller
-Replication"): the one whose election id is the highest that was ever seen for the role.
+"""The choice of the primary client of each role.
 
-Knows neither streams nor clocks: it says which client is to be told what.
+The primary is the client whose election id is the highest that the role has ever seen (P4Runtime
+specification, "Client Arbitration and Controller Replication").
+
+This module uses neither streams nor clocks: it returns the notices that clients are to receive.
 """
 
 from __future__ import annotations
@@ -12,13 +14,13 @@ from typing import NamedTuple
 
 from nagi_p4runtime.errors import Code, P4Error
 from nagi_p4runtime.protos import p4r
-from nagi_p4runtime.roles import EVERYTHING, Rights, rights_of
+from nagi_p4runtime.roles import EVERYTHING, Rights
 
-MAX_CLIENTS = 16  # of a role
+MAX_CLIENTS = 16  # per role
 
 
 class Client:
-    """At the other end of a stream. `role` and `election_id` as its last update has them."""
+    """The client of a stream, with role and election id of its last update."""
 
     def __init__(self) -> None:
         self.role: str | None = None  # before its first update
@@ -26,7 +28,7 @@ class Client:
 
 
 class Notice(NamedTuple):
-    """What a client is to be told."""
+    """A message for a client."""
 
     client: Client
     message: p4r.StreamMessageResponse
@@ -34,27 +36,39 @@ class Notice(NamedTuple):
 
 @dataclass
 class _Role:
+    """A role, its clients and its primary client."""
+
     clients: list[Client] = field(default_factory=list)
-    highest: int | None = None  # election id that was ever primary's
+    highest: int | None = None  # highest election id that a primary ever had
     primary: Client | None = None
-    # As the last primary had it.
+    # The role and its rights as the last primary gave them.
     message: p4r.Role = field(default_factory=p4r.Role)
     rights: Rights = EVERYTHING
 
 
 class Arbitration:
+    """The roles of a device and their clients."""
+
     def __init__(self, device_id: int) -> None:
         self._device_id = device_id
         self._roles: dict[str, _Role] = {}
 
     def update(self, client: Client, message: p4r.MasterArbitrationUpdate) -> list[Notice]:
-        """Takes an update of a client. Returns whom to tell of it; a new primary is the last.
-        Raises P4Error, which ends the client's stream."""
+        """Process an arbitration update of a client.
+
+        Returns:
+            The notices that it causes; that of a new primary is the last.
+
+        Raises:
+            P4Error: The update is refused, which ends the client's stream.
+        """
         name = message.role.name
-        self._check(client, message)
-        rights = rights_of(message.role)
+        self._check_update(client, message)
+        rights = Rights.from_role(message.role)
         role = self._roles.setdefault(name, _Role())
-        election_id = number_of(message.election_id) if message.HasField("election_id") else None
+        election_id = (
+            parse_election_id(message.election_id) if message.HasField("election_id") else None
+        )
         for other in role.clients:
             if other is not client and election_id is not None and other.election_id == election_id:
                 raise P4Error(
@@ -77,14 +91,14 @@ class Arbitration:
             role.message.CopyFrom(message.role)
             role.rights = rights
             others = [other for other in role.clients if other is not client]
-            return self._notices(name, role, [*others, client])
+            return self._make_notices(name, role, [*others, client])
         if was_primary:
             role.primary = None
-            return self._notices(name, role, role.clients)
-        return self._notices(name, role, [client])
+            return self._make_notices(name, role, role.clients)
+        return self._make_notices(name, role, [client])
 
-    def leave(self, client: Client) -> list[Notice]:
-        """A client's stream has ended."""
+    def remove(self, client: Client) -> list[Notice]:
+        """Remove a client whose stream has ended, and return the notices that this causes."""
         role = self._roles.get(client.role) if client.role is not None else None
         if role is None or client not in role.clients:
             return []
@@ -92,10 +106,10 @@ class Arbitration:
         if role.primary is not client:
             return []
         role.primary = None
-        return self._notices(client.role or "", role, role.clients)
+        return self._make_notices(client.role or "", role, role.clients)
 
-    def primaries(self) -> list[tuple[Client, Rights]]:
-        """Of all roles."""
+    def list_primaries(self) -> list[tuple[Client, Rights]]:
+        """Return the primary client of each role that has one, with the role's rights."""
         return [
             (role.primary, role.rights) for role in self._roles.values() if role.primary is not None
         ]
@@ -105,7 +119,11 @@ class Arbitration:
         return role is not None and role.primary is client
 
     def check_primary(self, role_name: str, election_id: int) -> Rights:
-        """What the role may do. Raises P4Error if it is not the primary that asks."""
+        """Return the rights of a role whose primary client sends a request.
+
+        Raises:
+            P4Error: The request's election id is not that of the role's primary.
+        """
         role = self._roles.get(role_name)
         primary = role.primary if role is not None else None
         if role is None and role_name:
@@ -123,20 +141,20 @@ class Arbitration:
             )
         return role.rights
 
-    def rights(self, role_name: str) -> Rights:
-        """Of a role, whoever asks."""
+    def find_rights(self, role_name: str) -> Rights:
+        """Return the rights of a role, whichever client asks."""
         role = self._roles.get(role_name)
         return EVERYTHING if role is None else role.rights
 
-    def taken_by_others(self, role_name: str) -> frozenset[int]:
-        """Ids that other roles alone may write."""
-        taken: frozenset[int] = frozenset()
+    def find_reserved_ids(self, role_name: str) -> frozenset[int]:
+        """Return the ids that a role may not write because other roles have them exclusively."""
+        reserved: frozenset[int] = frozenset()
         for name, role in self._roles.items():
             if name != role_name:
-                taken |= role.rights.exclusive
-        return taken
+                reserved |= role.rights.exclusive
+        return reserved
 
-    def _check(self, client: Client, message: p4r.MasterArbitrationUpdate) -> None:
+    def _check_update(self, client: Client, message: p4r.MasterArbitrationUpdate) -> None:
         if message.device_id != self._device_id:
             code = Code.NOT_FOUND if client.role is None else Code.FAILED_PRECONDITION
             raise P4Error(
@@ -148,10 +166,11 @@ class Arbitration:
                 f"this stream has role {client.role!r}; open another for {message.role.name!r}",
             )
 
-    def _notices(self, name: str, role: _Role, clients: list[Client]) -> list[Notice]:
-        return [Notice(client, self._notice(name, role, client)) for client in clients]
+    def _make_notices(self, name: str, role: _Role, clients: list[Client]) -> list[Notice]:
+        return [Notice(client, self._make_notice(name, role, client)) for client in clients]
 
-    def _notice(self, name: str, role: _Role, client: Client) -> p4r.StreamMessageResponse:
+    def _make_notice(self, name: str, role: _Role, client: Client) -> p4r.StreamMessageResponse:
+        """Make the notice that tells a client who is primary."""
         response = p4r.StreamMessageResponse()
         message = response.arbitration
         message.device_id = self._device_id
@@ -178,5 +197,6 @@ class Arbitration:
         return response
 
 
-def number_of(election_id: p4r.Uint128) -> int:
+def parse_election_id(election_id: p4r.Uint128) -> int:
+    """Return the 128-bit number of an election id."""
     return election_id.high << 64 | election_id.low

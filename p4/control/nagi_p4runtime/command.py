@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `nagi-p4runtime` is told, and what it says. docs/p4runtime.md is its manual."""
+"""The command line of `nagi-p4runtime`. docs/p4runtime.md is its manual."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from pathlib import Path
 from google.protobuf import text_format
 from nagi_p4.nagi_switch import NagiSwitch
 from nagi_p4.operations import Refused
-from nagi_p4.simple_switch import SimpleSwitch, client_directory
+from nagi_p4.simple_switch import SimpleSwitch
+from nagi_p4.simple_switch_client import find_client_directory
 from nagi_p4.switch import Switch
 
 from nagi_p4runtime.device import Device
@@ -27,15 +28,16 @@ from nagi_p4runtime.server import Certificates, Server, Service
 
 _log = logging.getLogger("nagi-p4runtime")
 
-DEFAULT_LISTEN = "127.0.0.1:9559"  # the port that IANA has given to P4Runtime
+DEFAULT_LISTEN = "127.0.0.1:9559"  # IANA assigned this port to P4Runtime
 BAD_INPUT = 2
 
 
 class BadInput(Exception):
-    """What a person gave and cannot be used."""
+    """An option or file that cannot be used."""
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
+    """Make the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="nagi-p4runtime",
         description="Serves P4Runtime for a running nagi-switch or simple_switch.",
@@ -79,20 +81,21 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _open_switch(options: argparse.Namespace, for_events: bool) -> Switch:
-    kind, _, where = options.switch.partition(":")
-    if kind == "nagi" and where:
+    """Connect to the switch; `for_events` says whether the connection is to poll its events."""
+    target, _, address = options.switch.partition(":")
+    if target == "nagi" and address:
         for option in ("cpu_interface", "notifications"):
             if getattr(options, option) is not None:
                 raise BadInput(
-                    f"--{option.replace('_', '-')}: is for simple_switch; leave it out with "
+                    f"--{option.replace('_', '-')} is for simple_switch; leave it out with "
                     "nagi-switch"
                 )
-        return NagiSwitch(where)
-    if kind == "bmv2" and where.isdigit():
+        return NagiSwitch(address)
+    if target == "bmv2" and address.isdigit():
         return SimpleSwitch(
             options.notifications if for_events else None,
-            int(where),
-            client_directory(),
+            int(address),
+            find_client_directory(),
             cpu_interface=options.cpu_interface,
         )
     raise BadInput(
@@ -100,8 +103,9 @@ def _open_switch(options: argparse.Namespace, for_events: bool) -> Switch:
     )
 
 
-def _p4info(path: Path) -> p4i.P4Info:
-    data = _bytes_of(path, "--p4info")
+def _read_p4info(path: Path) -> p4i.P4Info:
+    """Read a P4Info, which is text or binary."""
+    data = _read_bytes(path, "--p4info")
     info = p4i.P4Info()
     try:
         text_format.Parse(data.decode(), info)
@@ -115,21 +119,21 @@ def _p4info(path: Path) -> p4i.P4Info:
     return info
 
 
-def _bytes_of(path: Path, option: str) -> bytes:
+def _read_bytes(path: Path, option: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
         raise BadInput(f"{option} {path}: {error.strerror}") from None
 
 
-def _certificates(options: argparse.Namespace) -> Certificates | None:
-    """Return what TLS needs, read from its files. gRPC starts threads when it is given them."""
+def _read_certificates(options: argparse.Namespace) -> Certificates | None:
+    """Read the files for TLS; return None if there are none."""
     if options.tls_cert is None and options.tls_key is None and options.tls_ca is None:
         return None
     if options.tls_cert is None or options.tls_key is None:
         raise BadInput("TLS needs --tls-cert and --tls-key; give both")
-    pair = (_bytes_of(options.tls_key, "--tls-key"), _bytes_of(options.tls_cert, "--tls-cert"))
-    ca = None if options.tls_ca is None else _bytes_of(options.tls_ca, "--tls-ca")
+    pair = (_read_bytes(options.tls_key, "--tls-key"), _read_bytes(options.tls_cert, "--tls-cert"))
+    ca = None if options.tls_ca is None else _read_bytes(options.tls_ca, "--tls-ca")
     return Certificates(*pair, ca)
 
 
@@ -144,55 +148,60 @@ def _is_local(listen: str) -> bool:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    certificates = _certificates(options)
+    """Serve until a signal arrives or the switch is gone, and return the exit status."""
+    certificates = _read_certificates(options)
     if options.device_id < 1:
         raise BadInput(f"--device-id {options.device_id}: give 1 or more")
     if ":" not in options.listen:
         raise BadInput(f"--listen {options.listen}: give unix:PATH or HOST:PORT")
     if certificates is None and not _is_local(options.listen):
-        _log.warning("%s: anybody who reaches it controls the switch; use TLS", options.listen)
+        _log.warning(
+            "%s: anybody who reaches this address controls the switch; use TLS", options.listen
+        )
     try:
         switch, events = _open_switch(options, False), _open_switch(options, True)
         device = Device(switch)
         if options.p4info is not None:
             try:
-                device.adopt(_p4info(options.p4info))
+                device.adopt(_read_p4info(options.p4info))
             except P4Error as error:
                 raise BadInput(f"{options.p4info}: {error.message}") from None
     except (OSError, Refused) as error:
         raise BadInput(f"--switch {options.switch}: {error}") from None
-    # All files have been read, gRPC's own, too, which root may find where others may not; and there
-    # is no thread yet: each has rights of its own. Packets of bmv2's CPU port need one.
+    # Capabilities go after all files have been read, gRPC's modules included: perhaps only root can
+    # read them. They go before there are threads, because each thread has its own capabilities.
+    # Packets of bmv2's CPU port need CAP_NET_RAW.
     importlib.import_module("grpc._server")
     give_up_capabilities([CAP_NET_RAW] if options.cpu_interface is not None else [])
     ended = threading.Event()
     problem: list[OSError] = []
 
-    def gone(error: OSError) -> None:
+    def stop_serving(error: OSError) -> None:
         problem.append(error)
         ended.set()
 
-    service = Service(options.device_id, device, switch, events, gone)
+    service = Service(options.device_id, device, switch, events, stop_serving)
     try:
         server = Server(service, options.listen, certificates)
     except OSError as error:
         directory = Path(options.listen.removeprefix("unix:")).parent
         if options.listen.startswith("unix:") and not os.access(directory, os.W_OK | os.X_OK):
             raise BadInput(
-                f"--listen {options.listen}: {directory} is not this user's; root gives up its "
-                "rights before: give a directory of its own, such as /run, or 127.0.0.1:9559"
+                f"--listen {options.listen}: {directory} is not this user's, and root has given up "
+                "its rights to other users' files; give a directory of the user, such as /run for "
+                "root, or 127.0.0.1:9559"
             ) from None
         raise BadInput(f"--listen {error}") from None
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup(1)
             signal.signal(number, lambda *_: ended.set())
     server.start()
-    at = options.listen
-    if not at.startswith("unix:"):
-        at = f"{at.rpartition(':')[0]}:{server.port}"
-    print(f"nagi-p4runtime: device {options.device_id} at {at}", flush=True)
+    address = options.listen
+    if not address.startswith("unix:"):
+        address = f"{address.rpartition(':')[0]}:{server.port}"
+    print(f"nagi-p4runtime: device {options.device_id} at {address}", flush=True)
     ended.wait()
-    service.end(problem[0] if problem else None)
+    service.end_streams(problem[0] if problem else None)
     server.stop()
     if problem:
         print(f"nagi-p4runtime: the switch is gone: {problem[0]}", file=sys.stderr)
@@ -200,10 +209,10 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def run() -> int:
-    """The exit status."""
+    """Run the command, and return its exit status."""
     logging.basicConfig(format="%(name)s: %(message)s", level=logging.WARNING)
     try:
-        return _serve(_parser().parse_args())
+        return _serve(_make_parser().parse_args())
     except BadInput as error:
         print(f"nagi-p4runtime: {error}", file=sys.stderr)
         return BAD_INPUT

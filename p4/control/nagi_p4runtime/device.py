@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one device that is served: its switch, its forwarding pipeline, and what clients write and
-read. Requests are taken one at a time, so that a Write is seen whole or not at all."""
+"""The device that the server serves: a switch, its forwarding pipeline, and the server's memory.
+
+Requests are performed one at a time, so that nobody sees a Write half done.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,16 @@ from dataclasses import dataclass, field
 from nagi_p4.operations import Answer, Operation, Refused
 from nagi_p4.switch import Switch
 
-from nagi_p4runtime import errors
-from nagi_p4runtime.errors import Code, P4Error, invalid
+from nagi_p4runtime.entities.profiles import adopt_members_and_groups
+from nagi_p4runtime.errors import Code, InvalidArgument, P4Error
 from nagi_p4runtime.memory import Memory
 from nagi_p4runtime.p4info import P4Info
+from nagi_p4runtime.plan import MODIFY, Plan, UpdateContext
 from nagi_p4runtime.protos import p4i, p4r
-from nagi_p4runtime.reads import Reader, Responses
-from nagi_p4runtime.roles import EVERYTHING, Rights, id_of
-from nagi_p4runtime.updates import MODIFY, Plan, Planner
+from nagi_p4runtime.reads import read_entities
+from nagi_p4runtime.responses import ReadContext, Responses
+from nagi_p4runtime.roles import EVERYTHING, Rights, find_object_id
+from nagi_p4runtime.updates import plan_update
 
 _ROLLED_BACK = "not done, because another update of the batch was refused"
 _NO_PIPELINE = (
@@ -28,8 +32,28 @@ _NO_PIPELINE = (
 )
 
 
+# Requests for all state that clients can write, in the order in which it can be written.
+_ALL_STATE = (
+    p4r.Entity(action_profile_member=p4r.ActionProfileMember()),
+    p4r.Entity(action_profile_group=p4r.ActionProfileGroup()),
+    p4r.Entity(
+        table_entry=p4r.TableEntry(counter_data=p4r.CounterData(), meter_config=p4r.MeterConfig())
+    ),
+    p4r.Entity(packet_replication_engine_entry=p4r.PacketReplicationEngineEntry()),
+    p4r.Entity(value_set_entry=p4r.ValueSetEntry()),
+    p4r.Entity(register_entry=p4r.RegisterEntry()),
+    p4r.Entity(counter_entry=p4r.CounterEntry()),
+    p4r.Entity(meter_entry=p4r.MeterEntry()),
+    p4r.Entity(digest_entry=p4r.DigestEntry()),
+)
+
+
 class BatchError(Exception):
-    """Of a Write or Read: an error or None for each update or request."""
+    """A Write or Read that failed at least in part.
+
+    Attributes:
+        errors: The error of each update or request; None if it succeeded.
+    """
 
     def __init__(self, errors: Sequence[P4Error | None]) -> None:
         super().__init__(f"{len(errors)} updates or requests")
@@ -38,7 +62,7 @@ class BatchError(Exception):
 
 @dataclass
 class Pipeline:
-    """A forwarding pipeline that runs, or waits for COMMIT."""
+    """A forwarding pipeline that runs, or is saved until COMMIT."""
 
     config: p4r.ForwardingPipelineConfig
     info: P4Info
@@ -46,146 +70,153 @@ class Pipeline:
 
 
 class Device:
-    """`lock`: held while the switch is asked; whoever wants a Write to be over takes it."""
+    """A switch with its forwarding pipeline.
+
+    Attributes:
+        lock: Held while a request uses the switch. Callers of all methods but adopt() hold it.
+        pipeline: The pipeline that runs; None if there is none.
+    """
 
     def __init__(self, switch: Switch) -> None:
         self.lock = threading.Lock()
         self._switch = switch
         self.pipeline: Pipeline | None = None
         self._saved: Pipeline | None = None
-        self._waiting: list[p4r.Update] = []  # those since VERIFY_AND_SAVE
+        self._queued: list[p4r.Update] = []  # updates since VERIFY_AND_SAVE
 
     def adopt(self, p4info: p4i.P4Info) -> None:
-        """The program that runs already. Raises P4Error if it is not the P4Info's, Refused if the
-        switch cannot tell."""
+        """Serve the pipeline that the switch already runs.
+
+        Raises:
+            P4Error: The P4Info is that of another pipeline.
+            Refused: The switch cannot return its pipeline.
+        """
         text = self._switch.read_pipeline()
         info = P4Info(p4info)
-        info.check(json.loads(text))
+        info.check_pipeline(json.loads(text))
         config = p4r.ForwardingPipelineConfig(p4info=p4info, p4_device_config=text.encode())
         self.pipeline = Pipeline(config, info)
-        reader = Reader(info, self.pipeline.memory, self._switch, Responses())
+        context = ReadContext(info, self.pipeline.memory, self._switch, Responses())
         for profile in info.profiles.values():
-            reader.adopt(profile)
+            adopt_members_and_groups(context, profile)
 
-    # Forwarding pipelines. The lock is the caller's.
+    # Forwarding pipelines.
 
     def verify(self, config: p4r.ForwardingPipelineConfig) -> Pipeline:
-        """Raises P4Error if the switch cannot run it."""
+        """Check a config, and return its pipeline.
+
+        Raises:
+            P4Error: The switch cannot run it.
+        """
         if not config.p4_device_config:
-            raise invalid("no p4_device_config; give the JSON that p4c makes for bmv2")
+            raise InvalidArgument("no p4_device_config; give the JSON that p4c makes for bmv2")
         try:
             program = json.loads(config.p4_device_config)
         except ValueError as error:
-            raise invalid(
+            raise InvalidArgument(
                 f"p4_device_config is not JSON: {error}; give what p4c makes for bmv2"
             ) from None
         if not isinstance(program, dict):
-            raise invalid("p4_device_config is not an object; give what p4c makes for bmv2")
+            raise InvalidArgument("p4_device_config is not an object; give what p4c makes for bmv2")
         if not config.HasField("p4info"):
-            raise invalid("no p4info; give what p4c makes with --p4runtime-files")
-        kept = p4r.ForwardingPipelineConfig()
-        kept.CopyFrom(config)
+            raise InvalidArgument("no p4info; give what p4c makes with --p4runtime-files")
+        stored = p4r.ForwardingPipelineConfig()
+        stored.CopyFrom(config)
         try:
             info = P4Info(config.p4info)
-            info.check(program)
-            self._switch.check_pipeline(*_program(config))
-        except P4Error as error:  # what cannot be done is a config that cannot be realized
-            raise invalid(error.message) from None
+            info.check_pipeline(program)
+            self._switch.check_pipeline(*_get_pipeline_text(config))
+        except P4Error as error:  # the specification asks for one code, whatever is wrong
+            raise InvalidArgument(error.message) from None
         except Refused as refused:
-            raise invalid(str(refused)) from None
-        return Pipeline(kept, info)
+            raise InvalidArgument(str(refused)) from None
+        return Pipeline(stored, info)
 
     def save(self, config: p4r.ForwardingPipelineConfig) -> None:
+        """Save a config until COMMIT. Writes are queued from now on."""
         self._saved = self.verify(config)
-        self._waiting = []
+        self._queued = []
 
     def commit_saved(self) -> None:
-        """Raises P4Error if nothing was saved, or if what was written since cannot be done: then
-        the old pipeline goes on."""
+        """Run the saved pipeline, and perform the queued updates.
+
+        Raises:
+            P4Error: There is no saved pipeline, or a queued update failed: then the old pipeline
+                keeps running.
+        """
         if self._saved is None:
             raise P4Error(Code.NOT_FOUND, "there is no saved pipeline; save one by VERIFY_AND_SAVE")
-        saved, waiting = self._saved, self._waiting
-        self._replace(saved.config, waiting)
+        saved, queued = self._saved, self._queued
+        self._replace(saved.config, queued)
 
     def commit(self, config: p4r.ForwardingPipelineConfig) -> None:
-        """With no state."""
+        """Run another pipeline, without the state of the old one."""
         self._replace(config, [])
 
     def reconcile(self, config: p4r.ForwardingPipelineConfig) -> None:
-        """With all state that clients have written. Raises P4Error if the new pipeline cannot have
-        it: then the old one goes on."""
+        """Run another pipeline with all state that clients have written.
+
+        Raises:
+            P4Error: The new pipeline cannot hold the state: then the old one keeps running.
+        """
         new = self.verify(config)
         old = self.pipeline
         if old is not None and _is_same_program(old.config, new.config):
             old.config.CopyFrom(config)
             self._forget_saved()
             return
-        updates = [] if old is None else self._state(old)
+        updates = [] if old is None else self._read_state(old)
         self._replace(config, updates)
 
     def _replace(self, config: p4r.ForwardingPipelineConfig, updates: Sequence[p4r.Update]) -> None:
-        """Another pipeline with the state that `updates` write, or the old one with its own."""
+        """Run another pipeline and perform `updates`; if one fails, restore the old pipeline."""
         new = self.verify(config)
         old = self.pipeline
-        state = [] if old is None or not updates else self._state(old)
+        state = [] if old is None or not updates else self._read_state(old)
         self._run(new)
         self.pipeline = new
         self._forget_saved()
         try:
             self._write_all(new, updates)
-        except BatchError as failed:
+        except BatchError as batch:
             if old is not None:
                 restored = Pipeline(old.config, old.info)
                 self._run(restored)
                 self.pipeline = restored
                 self._write_all(restored, state)
-            first = next(error for error in failed.errors if error is not None)
-            raise invalid(
-                f"the state cannot be kept: {first.message}; the old pipeline goes on"
+            first = next(error for error in batch.errors if error is not None)
+            raise InvalidArgument(
+                f"the state cannot be kept: {first.message}; the old pipeline keeps running"
             ) from None
 
     def _run(self, pipeline: Pipeline) -> None:
         try:
-            self._switch.set_pipeline(*_program(pipeline.config))
+            self._switch.set_pipeline(*_get_pipeline_text(pipeline.config))
         except Refused as refused:
-            raise invalid(f"{refused}; the old pipeline goes on") from None
+            raise InvalidArgument(f"{refused}; the old pipeline keeps running") from None
 
     def _forget_saved(self) -> None:
-        self._saved, self._waiting = None, []
+        self._saved, self._queued = None, []
 
-    def _state(self, old: Pipeline) -> list[p4r.Update]:
-        """Updates that write again what the old pipeline holds, in an order in which they can be
-        done. Entries that the program has by itself are left out."""
+    def _read_state(self, old: Pipeline) -> list[p4r.Update]:
+        """Return updates that write the state of a pipeline again, in an order that works.
+
+        Entries and values that the pipeline itself defines are left out.
+        """
         responses = Responses()
-        reader = Reader(old.info, old.memory, self._switch, responses)
-        every = p4r.Entity
-        for request in (
-            every(action_profile_member=p4r.ActionProfileMember()),
-            every(action_profile_group=p4r.ActionProfileGroup()),
-            every(
-                table_entry=p4r.TableEntry(
-                    counter_data=p4r.CounterData(), meter_config=p4r.MeterConfig()
-                )
-            ),
-            every(packet_replication_engine_entry=p4r.PacketReplicationEngineEntry()),
-            every(value_set_entry=p4r.ValueSetEntry()),
-            every(register_entry=p4r.RegisterEntry()),
-            every(counter_entry=p4r.CounterEntry()),
-            every(meter_entry=p4r.MeterEntry()),
-            every(digest_entry=p4r.DigestEntry()),
-        ):
-            reader.read(request)
+        context = ReadContext(old.info, old.memory, self._switch, responses)
+        for request in _ALL_STATE:
+            read_entities(context, request)
         for table in old.info.tables.values():
             if table.has_const_default or table.profile is not None:
                 continue
             if not self._switch.read_default(table.name).get("is_initial", False):
-                reader.read(
-                    every(table_entry=p4r.TableEntry(table_id=table.id, is_default_action=True))
-                )
+                default_entry = p4r.TableEntry(table_id=table.id, is_default_action=True)
+                read_entities(context, p4r.Entity(table_entry=default_entry))
         updates = []
-        for response in responses.all():
+        for response in responses.finish():
             for entity in p4r.ReadResponse.FromString(response).entities:
-                update = _rewriting(entity)
+                update = _to_update(entity)
                 if update is not None:
                     updates.append(update)
         return updates
@@ -196,31 +227,40 @@ class Device:
         self,
         request: p4r.WriteRequest,
         rights: Rights = EVERYTHING,
-        taken: frozenset[int] = frozenset(),
+        reserved_ids: frozenset[int] = frozenset(),
     ) -> None:
-        """Of a role with `rights`; `taken`: ids that others alone may write. Raises BatchError if
-        an update is refused, P4Error if all are."""
-        refused = [_refusal(update, rights, taken) for update in request.updates]
+        """Perform a Write.
+
+        Args:
+            request: The Write.
+            rights: The rights of the role that writes.
+            reserved_ids: Ids that only other roles may write.
+
+        Raises:
+            BatchError: At least one update failed.
+            P4Error: The whole Write was refused.
+        """
+        denials = [_check_rights(update, rights, reserved_ids) for update in request.updates]
         if self._saved is not None:
-            self._write_later(request.updates, refused)
+            self._queue(request.updates, denials)
             return
-        pipeline = self._present()
+        pipeline = self._require_pipeline()
         if request.atomicity == p4r.WriteRequest.CONTINUE_ON_ERROR:
-            self._write_each(pipeline, request.updates, refused)
+            self._write_each(pipeline, request.updates, denials)
             return
         name = p4r.WriteRequest.Atomicity.Name(request.atomicity)
-        if not self._switch.takes_back:
+        if not self._switch.is_atomic:
             raise P4Error(
                 Code.UNIMPLEMENTED,
-                f"{name}: bmv2 cannot take back updates; write with CONTINUE_ON_ERROR, or use "
+                f"{name}: bmv2 cannot undo updates; write with CONTINUE_ON_ERROR, or use "
                 "nagi-switch",
             )
-        for place, error in enumerate(refused):
+        for index, error in enumerate(denials):
             if error is not None:
-                raise BatchError(_only(error, place, len(refused)))
+                raise BatchError(_fail_batch(error, index, len(denials)))
         self._write_all(pipeline, request.updates)
 
-    def _present(self) -> Pipeline:
+    def _require_pipeline(self) -> Pipeline:
         if self.pipeline is None:
             raise P4Error(Code.FAILED_PRECONDITION, _NO_PIPELINE)
         return self.pipeline
@@ -229,19 +269,21 @@ class Device:
         self,
         pipeline: Pipeline,
         updates: Sequence[p4r.Update],
-        refused: Sequence[P4Error | None],
+        denials: Sequence[P4Error | None],
     ) -> None:
-        planner = Planner(pipeline.info, pipeline.memory, self._switch)
-        found = [
-            error or self._write_one(planner, pipeline.memory, update)
-            for update, error in zip(updates, refused, strict=True)
+        """Perform each update that is not denied, whether or not others fail."""
+        context = UpdateContext(pipeline.info, pipeline.memory, self._switch)
+        errors = [
+            denial or self._write_one(context, update)
+            for update, denial in zip(updates, denials, strict=True)
         ]
-        if any(found):
-            raise BatchError(found)
+        if any(errors):
+            raise BatchError(errors)
 
-    def _write_one(self, planner: Planner, memory: Memory, update: p4r.Update) -> P4Error | None:
+    def _write_one(self, context: UpdateContext, update: p4r.Update) -> P4Error | None:
+        """Perform an update, and return its error, or None if it succeeded."""
         try:
-            plan = planner.plan(update)
+            plan = plan_update(context, update)
             if len(plan.operations) == 1:
                 answers = [self._switch.perform(plan.operations[0])]
             elif plan.operations:
@@ -249,74 +291,70 @@ class Device:
             else:
                 answers = []
             self._check_numbers(plan, answers)
-        except P4Error as error:
-            memory.take_back()
-            return error
-        except Refused as refused:
-            memory.take_back()
-            return errors.of_refusal(refused)
-        memory.keep()
+        except (P4Error, Refused) as error:
+            context.memory.roll_back()
+            return _to_p4_error(error)
+        context.memory.commit()
         return None
 
     def _write_all(self, pipeline: Pipeline, updates: Sequence[p4r.Update]) -> None:
-        """All updates at one instant, or none."""
-        planner = Planner(pipeline.info, pipeline.memory, self._switch)
+        """Perform all updates at one instant, or none."""
+        context = UpdateContext(pipeline.info, pipeline.memory, self._switch)
         operations: list[Operation] = []
-        owners: list[int] = []  # of each operation, the update that it is for
-        plans: list[tuple[int, Plan]] = []
-        for place, update in enumerate(updates):
+        update_indices: list[int] = []  # per operation
+        plans: list[tuple[int, Plan]] = []  # with the index of the plan's first operation
+        for index, update in enumerate(updates):
             try:
-                plan = planner.plan(update)
+                plan = plan_update(context, update)
             except (P4Error, Refused) as error:
-                pipeline.memory.take_back()
-                known = errors.of_refusal(error) if isinstance(error, Refused) else error
-                raise BatchError(_only(known, place, len(updates))) from None
+                pipeline.memory.roll_back()
+                raise BatchError(_fail_batch(_to_p4_error(error), index, len(updates))) from None
             plans.append((len(operations), plan))
             operations += plan.operations
-            owners += [place] * len(plan.operations)
+            update_indices += [index] * len(plan.operations)
         try:
             answers = self._switch.perform_all(operations) if operations else []
         except Refused as refused:
-            pipeline.memory.take_back()
-            place = owners[refused.place or 0]
-            raise BatchError(_only(errors.of_refusal(refused), place, len(updates))) from None
+            pipeline.memory.roll_back()
+            index = update_indices[refused.index or 0]
+            raise BatchError(_fail_batch(_to_p4_error(refused), index, len(updates))) from None
         for start, plan in plans:
             self._check_numbers(plan, answers[start : start + len(plan.operations)])
-        pipeline.memory.keep()
+        pipeline.memory.commit()
 
-    def _write_later(
-        self, updates: Sequence[p4r.Update], refused: Sequence[P4Error | None]
-    ) -> None:
-        """Updates for a saved pipeline wait for COMMIT. Only what P4Info can tell is checked."""
+    def _queue(self, updates: Sequence[p4r.Update], denials: Sequence[P4Error | None]) -> None:
+        """Queue updates for the saved pipeline until COMMIT, checked against its P4Info only."""
         assert self._saved is not None
-        planner = Planner(self._saved.info, self._saved.memory, self._switch)
-        found: list[P4Error | None] = []
-        for update, error in zip(updates, refused, strict=True):
-            if error is not None:
-                found.append(error)
+        context = UpdateContext(self._saved.info, self._saved.memory, self._switch)
+        errors: list[P4Error | None] = []
+        for update, denial in zip(updates, denials, strict=True):
+            if denial is not None:
+                errors.append(denial)
                 continue
             try:
-                planner.plan(update)
-                self._saved.memory.keep()
-            except (P4Error, Refused) as said:
-                self._saved.memory.take_back()
-                found.append(errors.of_refusal(said) if isinstance(said, Refused) else said)
+                plan_update(context, update)
+                self._saved.memory.commit()
+            except (P4Error, Refused) as error:
+                self._saved.memory.roll_back()
+                errors.append(_to_p4_error(error))
                 continue
-            found.append(None)
-            kept = p4r.Update()
-            kept.CopyFrom(update)
-            self._waiting.append(kept)
-        if any(found):
-            raise BatchError(found)
+            errors.append(None)
+            stored = p4r.Update()
+            stored.CopyFrom(update)
+            self._queued.append(stored)
+        if any(errors):
+            raise BatchError(errors)
 
     def _check_numbers(self, plan: Plan, answers: Sequence[Answer]) -> None:
-        """Members and groups have the numbers that were expected, unless another controller makes
-        some, too."""
-        for place, key, number in plan.expected:
-            if answers[place][key] != number:
+        """Check that the switch gave members and groups the expected numbers.
+
+        It gives others if another controller creates members and groups, too.
+        """
+        for index, key, number in plan.expected:
+            if answers[index][key] != number:
                 raise P4Error(
                     Code.ABORTED,
-                    f"another controller changes {plan.operations[place]['profile']}, too; let "
+                    f"another controller changes {plan.operations[index]['profile']}, too; let "
                     "one alone do so, and set the pipeline again",
                 )
 
@@ -325,47 +363,59 @@ class Device:
     def read(
         self, requests: Sequence[p4r.Entity], rights: Rights = EVERYTHING
     ) -> tuple[list[bytes], BatchError | None]:
-        """ReadResponses with what a role with `rights` may read, and what went wrong."""
+        """Perform a Read.
+
+        Args:
+            requests: The requested entities.
+            rights: The rights of the role that reads.
+
+        Returns:
+            The ReadResponses, and an error if a request failed.
+        """
         if self._saved is not None:
             raise P4Error(
                 Code.FAILED_PRECONDITION,
                 "a saved pipeline waits for COMMIT and holds nothing yet; COMMIT it, then read",
             )
-        pipeline = self._present()
+        pipeline = self._require_pipeline()
         responses = Responses()
-        reader = Reader(pipeline.info, pipeline.memory, self._switch, responses, rights)
-        found: list[P4Error | None] = []
+        context = ReadContext(pipeline.info, pipeline.memory, self._switch, responses, rights)
+        errors: list[P4Error | None] = []
         for request in requests:
             try:
-                reader.read(request)
-                found.append(None)
-            except P4Error as error:
-                found.append(error)
-            except Refused as refused:
-                found.append(errors.of_refusal(refused))
-        return responses.all(), BatchError(found) if any(found) else None
+                read_entities(context, request)
+                errors.append(None)
+            except (P4Error, Refused) as error:
+                errors.append(_to_p4_error(error))
+        return responses.finish(), BatchError(errors) if any(errors) else None
 
 
-def _program(config: p4r.ForwardingPipelineConfig) -> tuple[str, str]:
-    """The text of a program, and what errors call it."""
+def _to_p4_error(error: P4Error | Refused) -> P4Error:
+    return P4Error.from_refused(error) if isinstance(error, Refused) else error
+
+
+def _get_pipeline_text(config: p4r.ForwardingPipelineConfig) -> tuple[str, str]:
+    """Return the JSON of a config's pipeline, and its name in error messages."""
     name = config.p4info.pkg_info.name or "p4_device_config"
     return config.p4_device_config.decode(errors="replace"), name
 
 
-def _refusal(update: p4r.Update, rights: Rights, taken: frozenset[int]) -> P4Error | None:
-    """Why a role may not write an entity; None: it may."""
-    if rights.ids is None and not taken:
+def _check_rights(
+    update: p4r.Update, rights: Rights, reserved_ids: frozenset[int]
+) -> P4Error | None:
+    """Return the error for an update that a role may not perform, or None if it may."""
+    if rights.ids is None and not reserved_ids:
         return None
-    id = id_of(update.entity)
-    if rights.has(id) and id not in taken:
+    id = find_object_id(update.entity)
+    if rights.can_access(id) and id not in reserved_ids:
         return None
     return P4Error(Code.PERMISSION_DENIED, f"the role may not write what has id {id}")
 
 
-def _only(error: P4Error, place: int, count: int) -> list[P4Error | None]:
-    """Of a batch of which nothing was done because of one update."""
+def _fail_batch(error: P4Error, index: int, count: int) -> list[P4Error | None]:
+    """Return the errors of a batch of which nothing was done because one update failed."""
     return [
-        error if each == place else P4Error(Code.ABORTED, _ROLLED_BACK) for each in range(count)
+        error if each == index else P4Error(Code.ABORTED, _ROLLED_BACK) for each in range(count)
     ]
 
 
@@ -373,8 +423,8 @@ def _is_same_program(old: p4r.ForwardingPipelineConfig, new: p4r.ForwardingPipel
     return old.p4_device_config == new.p4_device_config and old.p4info == new.p4info
 
 
-def _rewriting(entity: p4r.Entity) -> p4r.Update | None:
-    """The update that writes what was read; None: the program has it by itself."""
+def _to_update(entity: p4r.Entity) -> p4r.Update | None:
+    """Return the update that writes an entity again, or None if the pipeline itself defines it."""
     kind = entity.WhichOneof("entity")
     update = p4r.Update(type=p4r.Update.INSERT, entity=entity)
     if kind == "table_entry":
@@ -390,6 +440,7 @@ def _rewriting(entity: p4r.Entity) -> p4r.Update | None:
 
 
 def _is_initial(entity: p4r.Entity) -> bool:
+    """Return whether a value set is empty, a register or counter 0, or a meter without rates."""
     kind = entity.WhichOneof("entity")
     if kind == "value_set_entry":
         return not entity.value_set_entry.members

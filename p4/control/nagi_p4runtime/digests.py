@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of digests (P4Runtime specification, "DigestEntry"): digests wait until a list is full or
-old enough, and none that a client has not acknowledged is sent again. Times are nanoseconds of a
-clock that never goes back, and passed in."""
+"""Lists of digests (P4Runtime specification, "DigestEntry").
+
+Digests are collected until their list is full or old enough. A digest that was sent is not sent
+again until the client acknowledges its list or the timeout of the acknowledgement expires. Times
+are nanoseconds of a clock that never goes back; callers pass them.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +12,35 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nagi_p4runtime.bytestrings import encoded, encoded_signed, of_answer
+from nagi_p4runtime.bytestrings import encode_signed, encode_unsigned, parse_answer_number
 from nagi_p4runtime.p4info import DataType, Digest, P4Info
 from nagi_p4runtime.protos import p4d, p4r
 
-_MAX_LIST = 1000  # of a client that gives no size
+_MAX_LIST = 1000  # digests per list if the client gives no size
 
-Data = tuple[Any, ...]  # of a digest, as the switch tells them
+Data = tuple[Any, ...]  # the values of a digest, as the switch returns them
 
 
 @dataclass
 class _Buffer:
+    """Digests of one kind that wait to be sent, or to be acknowledged."""
+
     waiting: dict[Data, None] = field(default_factory=dict)
     since_ns: int = 0
-    # Lists that were sent and not acknowledged: when, and what was in them.
+    # Lists that were sent and not acknowledged, by list id: time and content.
     sent: dict[int, tuple[int, frozenset[Data]]] = field(default_factory=dict)
 
     def has(self, data: Data) -> bool:
-        return data in self.waiting or any(data in each for _, each in self.sent.values())
+        return data in self.waiting or any(data in content for _, content in self.sent.values())
 
 
 class DigestLists:
-    """`configs`: of the digests that are asked for, by id; it may change at any time."""
+    """Collects the digests of a switch into lists.
+
+    Args:
+        info: The P4Info.
+        configs: Settings of the digests that clients asked for, by id. They may change at any time.
+    """
 
     def __init__(self, info: P4Info, configs: Mapping[int, p4r.DigestEntry.Config]) -> None:
         self._info = info
@@ -39,12 +49,12 @@ class DigestLists:
         self._next_list = 1
 
     def add(self, name: str, values: Sequence[Any], now_ns: int) -> list[p4r.DigestList]:
-        """A digest of the switch. Returns the lists that are full by it."""
+        """Add a digest of the switch, and return the list that it completes, if any."""
         digest = self._info.digest_by_name.get(name)
         config = self._configs.get(digest.id) if digest is not None else None
         if digest is None or config is None:
             return []
-        self._forget_old(digest.id, config, now_ns)
+        self._forget_expired(digest.id, config, now_ns)
         buffer = self._buffers.setdefault(digest.id, _Buffer())
         data = tuple(values)
         if buffer.has(data):
@@ -54,31 +64,32 @@ class DigestLists:
         buffer.waiting[data] = None
         limit = config.max_list_size or _MAX_LIST
         if len(buffer.waiting) >= limit or config.max_timeout_ns == 0:
-            return [self._list(digest, config, buffer, now_ns)]
+            return [self._make_list(digest, config, buffer, now_ns)]
         return []
 
-    def due(self, now_ns: int) -> list[p4r.DigestList]:
-        """The lists that have waited long enough."""
+    def take_due(self, now_ns: int) -> list[p4r.DigestList]:
+        """Return the lists whose oldest digest has waited for the maximum time."""
         lists = []
         for id, buffer in self._buffers.items():
             config = self._configs.get(id)
             if config is None:
                 buffer.waiting.clear()
             elif buffer.waiting and now_ns - buffer.since_ns >= config.max_timeout_ns:
-                lists.append(self._list(self._info.digests[id], config, buffer, now_ns))
+                lists.append(self._make_list(self._info.digests[id], config, buffer, now_ns))
         return lists
 
     def acknowledge(self, digest_id: int, list_id: int) -> None:
+        """Record that the client has received a list."""
         buffer = self._buffers.get(digest_id)
         if buffer is not None:
             buffer.sent.pop(list_id, None)
 
     def forget_sent(self) -> None:
-        """There is another primary: what the last one had may be sent again."""
+        """Allow all digests to be sent again, because there is another primary client."""
         for buffer in self._buffers.values():
             buffer.sent.clear()
 
-    def _forget_old(self, id: int, config: p4r.DigestEntry.Config, now_ns: int) -> None:
+    def _forget_expired(self, id: int, config: p4r.DigestEntry.Config, now_ns: int) -> None:
         buffer = self._buffers.get(id)
         if buffer is not None:
             for list_id in [
@@ -88,7 +99,7 @@ class DigestLists:
             ]:
                 del buffer.sent[list_id]
 
-    def _list(
+    def _make_list(
         self, digest: Digest, config: p4r.DigestEntry.Config, buffer: _Buffer, now_ns: int
     ) -> p4r.DigestList:
         message = p4r.DigestList(digest_id=digest.id, list_id=self._next_list)
@@ -102,7 +113,7 @@ class DigestLists:
 
 
 def _write_data(type: DataType, values: Iterator[Any], data: p4d.P4Data) -> None:
-    """Values are those of the innermost members, in order."""
+    """Write a digest into `data`, consuming the values of its innermost members in order."""
     if type.kind in ("struct", "tuple"):
         members = data.struct.members if type.kind == "struct" else data.tuple.members
         for member in type.members:
@@ -110,10 +121,10 @@ def _write_data(type: DataType, values: Iterator[Any], data: p4d.P4Data) -> None
     elif type.kind == "header":
         data.header.is_valid = True
         for _ in type.members:
-            data.header.bitstrings.append(encoded(of_answer(next(values))))
+            data.header.bitstrings.append(encode_unsigned(parse_answer_number(next(values))))
     elif type.kind == "bool":
-        data.bool = bool(of_answer(next(values)))
+        data.bool = bool(parse_answer_number(next(values)))
     elif type.kind == "signed":
-        data.bitstring = encoded_signed(of_answer(next(values)), type.bits)
+        data.bitstring = encode_signed(parse_answer_number(next(values)), type.bits)
     else:
-        data.bitstring = encoded(of_answer(next(values)))
+        data.bitstring = encode_unsigned(parse_answer_number(next(values)))

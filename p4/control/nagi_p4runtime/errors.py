@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors as P4Runtime has them: a canonical code of google.rpc and a text for people."""
+"""Errors of P4Runtime: a canonical code of google.rpc, and a message for people."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from nagi_p4.operations import Refused
 
 from nagi_p4runtime.protos import p4r, rpc_status
 
-DETAILS = "grpc-status-details-bin"  # the trailing metadata in which a google.rpc.Status goes
-SPACE = "nagi"
+STATUS_KEY = "grpc-status-details-bin"  # trailing metadata that carries a google.rpc.Status
+ERROR_SPACE = "nagi"
 
 
 class Code(enum.IntEnum):
@@ -40,7 +40,7 @@ class Code(enum.IntEnum):
 
 _GRPC: dict[int, grpc.StatusCode] = {status.value[0]: status for status in grpc.StatusCode}
 
-_OF_A_REFUSAL = {
+_CODES = {
     operations.INVALID: Code.INVALID_ARGUMENT,
     operations.NOT_FOUND: Code.NOT_FOUND,
     operations.ALREADY_EXISTS: Code.ALREADY_EXISTS,
@@ -51,7 +51,7 @@ _OF_A_REFUSAL = {
 
 
 class P4Error(Exception):
-    """What a client is told instead of an answer."""
+    """An error that a client receives instead of an answer."""
 
     def __init__(self, code: Code, message: str) -> None:
         super().__init__(message)
@@ -61,26 +61,35 @@ class P4Error(Exception):
     def __str__(self) -> str:
         return f"{self.code.name}: {self.message}"
 
-
-def invalid(message: str) -> P4Error:
-    return P4Error(Code.INVALID_ARGUMENT, message)
-
-
-def of_refusal(refused: Refused) -> P4Error:
-    """What the switch refused, by the code that says why."""
-    return P4Error(_OF_A_REFUSAL.get(refused.code or "", Code.UNKNOWN), str(refused))
+    @classmethod
+    def from_refused(cls, refused: Refused) -> P4Error:
+        """Make the error for an operation that the switch refused."""
+        return cls(_CODES.get(refused.code or "", Code.UNKNOWN), str(refused))
 
 
-def details(errors: Sequence[P4Error | None]) -> tuple[str, bytes]:
-    """A text and a google.rpc.Status with a p4.v1.Error for each update or request; None: it was
-    done."""
+class InvalidArgument(P4Error):
+    """An error in a request that is wrong in any state of the switch."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(Code.INVALID_ARGUMENT, message)
+
+
+def encode_errors(errors: Sequence[P4Error | None]) -> tuple[str, bytes]:
+    """Encode the errors of a batch as the P4Runtime specification asks ("Error Reporting").
+
+    Args:
+        errors: The error of each update or request, or None if it succeeded. At least one failed.
+
+    Returns:
+        A message, and a google.rpc.Status with one p4.v1.Error per update or request.
+    """
     failed = [error for error in errors if error is not None]
     first = failed[0]
     message = f"{len(failed)} of {len(errors)} failed; the first: {first}"
     status = rpc_status.Status(code=Code.UNKNOWN, message=message)
     for error in errors:
-        one = p4r.Error(canonical_code=Code.OK)
+        detail = p4r.Error(canonical_code=Code.OK)
         if error is not None:
-            one = p4r.Error(canonical_code=error.code, message=error.message, space=SPACE)
-        status.details.add().Pack(one)
+            detail = p4r.Error(canonical_code=error.code, message=error.message, space=ERROR_SPACE)
+        status.details.add().Pack(detail)
     return message, status.SerializeToString()

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys of table entries, in three forms: P4Runtime's FieldMatch messages, the operations' "match"
-and "priority", and a Key, which can be compared.
+"""Conversions of the keys of table entries.
 
-Priorities: P4Runtime's larger number wins, the operations' smaller one. Of tables whose entries the
-program fixes (`const entries`), N entries have N at the first to 1 at the last.
+A key has three forms: P4Runtime's FieldMatch messages, "match" and "priority" of operations, and a
+Key, which can be compared.
+
+In P4Runtime the larger priority wins, in operations the smaller one. If the P4 program fixes the
+entries of a table (`const entries`), P4Runtime numbers its N entries from N, the first, to 1.
 """
 
 from __future__ import annotations
@@ -11,214 +13,240 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from nagi_p4.operations import NOT_FOUND, Refused
-from nagi_p4.switch import Switch
-
-from nagi_p4runtime.bytestrings import encoded, for_operation, of_answer, unsigned
-from nagi_p4runtime.errors import P4Error, invalid
-from nagi_p4runtime.p4info import Field, Kind, Table
+from nagi_p4runtime.bytestrings import (
+    decode_unsigned,
+    encode_unsigned,
+    parse_answer_number,
+    to_operation_number,
+)
+from nagi_p4runtime.errors import InvalidArgument
+from nagi_p4runtime.p4info import Field, MatchKind, Table
 from nagi_p4runtime.protos import p4r
 
 MAX_PRIORITY = (1 << 31) - 1
 
-# A field of a Key: exact and optional ones a number, others (value, prefix), (value, mask) or
-# (low, high); None: any value.
-Part = int | tuple[int, int] | None
+# The value of a field: a number for exact and optional fields, else (value, prefix), (value, mask)
+# or (low, high). None stands for any value.
+FieldValue = int | tuple[int, int] | None
 
 
 class Key(NamedTuple):
-    """An entry of a table. `priority`: the operations', None in tables without."""
+    """The key of a table's entry.
 
-    parts: tuple[Part, ...]
+    Attributes:
+        values: The value of each field of the table's key.
+        priority: The priority in operations; None in tables without priorities.
+    """
+
+    values: tuple[FieldValue, ...]
     priority: int | None
 
 
-def key_of_entry(table: Table, entry: p4r.TableEntry) -> Key:
-    """Raises P4Error, naming table and field, if it is not as P4Runtime wants keys."""
-    return Key(parts_of(table.name, table.fields, entry.match), _priority(table, entry.priority))
+def decode_key(table: Table, entry: p4r.TableEntry) -> Key:
+    """Decode the key of an entry in a message.
+
+    Raises:
+        P4Error: The key is not as P4Runtime requires; the message names table and field.
+    """
+    values = decode_values(table.name, table.fields, entry.match)
+    return Key(values, _decode_priority(table, entry.priority))
 
 
-def parts_of(
-    where: str, fields: Sequence[Field], matches: Iterable[p4r.FieldMatch]
-) -> tuple[Part, ...]:
-    """Of fields of a key, of a table or a value set (`where`)."""
-    given = {match.field_id: match for match in matches}
-    parts: list[Part] = []
+def decode_values(
+    name: str, fields: Sequence[Field], matches: Iterable[p4r.FieldMatch]
+) -> tuple[FieldValue, ...]:
+    """Decode the values of the fields of a table or value set.
+
+    Args:
+        name: How error messages name the table or value set.
+        fields: Its fields.
+        matches: The values in a message, in any order.
+
+    Raises:
+        P4Error: A value is missing, superfluous, or not as P4Runtime requires.
+    """
+    by_id = {match.field_id: match for match in matches}
+    values: list[FieldValue] = []
     for field in fields:
-        match = given.pop(field.id, None)
+        match = by_id.pop(field.id, None)
         if match is not None:
-            parts.append(_part(where, field, match))
-        elif field.kind is Kind.EXACT:
-            raise invalid(f"{where}: no value for {field.name}; exact fields always need one")
+            values.append(_decode_value(name, field, match))
+        elif field.kind is MatchKind.EXACT:
+            raise InvalidArgument(
+                f"{name}: no value for {field.name}; exact fields always need one"
+            )
         else:
-            parts.append(None)
-    if given:
-        raise invalid(
-            f"{where}: there is no field with id {min(given)} in the key; give ids of the P4Info"
+            values.append(None)
+    if by_id:
+        raise InvalidArgument(
+            f"{name}: there is no field with id {min(by_id)} in the key; give ids of the P4Info"
         )
-    return tuple(parts)
+    return tuple(values)
 
 
-def operation_of(key: Key, table: Table) -> dict[str, Any]:
-    """The "match" and "priority" of an operation."""
+def to_operation(key: Key, table: Table) -> dict[str, Any]:
+    """Convert a key to "match" and "priority" of an operation."""
     match = [
-        _element(field.kind, part) for field, part in zip(table.fields, key.parts, strict=True)
+        _to_operation_value(field.kind, value)
+        for field, value in zip(table.fields, key.values, strict=True)
     ]
     return {"match": match} if key.priority is None else {"match": match, "priority": key.priority}
 
 
-def key_of_answer(table: Table, entry: dict[str, Any]) -> Key:
-    """Of an entry that a switch has told of."""
-    parts = [
-        _part_of_answer(field, each)
-        for field, each in zip(table.fields, entry["match"], strict=True)
+def parse_answer_key(table: Table, entry: dict[str, Any]) -> Key:
+    """Return the key of an entry that a switch returned."""
+    values = [
+        _parse_answer_value(field, element)
+        for field, element in zip(table.fields, entry["match"], strict=True)
     ]
-    return Key(tuple(parts), entry.get("priority") if table.has_priorities else None)
+    return Key(tuple(values), entry.get("priority") if table.has_priorities else None)
 
 
 def write_key(key: Key, table: Table, entry: p4r.TableEntry, const_entries: int) -> None:
-    """Puts it into a message. `const_entries`: how many the program fixes in the table."""
+    """Write a key into a message.
+
+    Args:
+        key: The key.
+        table: Its table.
+        entry: The message.
+        const_entries: How many entries the P4 program fixes in the table.
+    """
     add = entry.match.add
-    for field, part in zip(table.fields, key.parts, strict=True):
-        if part is not None:
-            _write_part(field, part, add())
+    for field, value in zip(table.fields, key.values, strict=True):
+        if value is not None:
+            _write_value(field, value, add())
     if key.priority is not None:
         entry.priority = (
             const_entries + 1 - key.priority if table.is_const else MAX_PRIORITY - key.priority
         )
 
 
-def count_const_entries(switch: Switch, table: Table) -> int:
-    """For write_key."""
-    if not (table.is_const and table.has_priorities):
-        return 0
-    priorities = [
-        entry.get("priority", 0) for page in switch.read_entries(table.name) for entry in page
-    ]
-    return max(priorities, default=0)
-
-
-def the_entry(switch: Switch, table: Table, key: Key) -> dict[str, Any] | None:
-    """What a switch has by a key."""
-    try:
-        for page in switch.read_entries(table.name, **operation_of(key, table)):
-            for entry in page:
-                return entry
-    except Refused as refused:
-        if refused.code != NOT_FOUND:
-            raise
-    return None
-
-
-def _priority(table: Table, priority: int) -> int | None:
+def _decode_priority(table: Table, priority: int) -> int | None:
+    """Return the priority in operations for one of P4Runtime; None in tables without."""
     if not table.has_priorities:
         if priority != 0:
-            raise invalid(
+            raise InvalidArgument(
                 f"{table.name}: a priority of {priority}; this table has none, leave it out"
             )
         return None
     if not 0 < priority <= MAX_PRIORITY:
-        raise invalid(
+        raise InvalidArgument(
             f"{table.name}: a priority of {priority}; a table with ternary, range or optional "
             f"fields needs one of 1 to {MAX_PRIORITY}"
         )
     return MAX_PRIORITY - priority
 
 
-def _part(where: str, field: Field, match: p4r.FieldMatch) -> Part:
+def _decode_value(table_name: str, field: Field, match: p4r.FieldMatch) -> FieldValue:
+    """Decode the value of a field, which must be of the field's kind of match.
+
+    Values that match everything are refused: P4Runtime wants such fields left out.
+    """
     kind = match.WhichOneof("field_match_type")
     if kind is None or kind != field.kind.name.lower():
-        raise invalid(
-            f"{where}: {field.name} is {field.kind.name.lower()}, but {kind or 'nothing'} is given"
+        raise InvalidArgument(
+            f"{table_name}: {field.name} is {field.kind.name.lower()}, but {kind or 'nothing'} is "
+            "given"
         )
-    name = f"{where}: {field.name}"
+    name = f"{table_name}: {field.name}"
     bits = field.bits
-    if field.kind is Kind.EXACT:
-        return unsigned(match.exact.value, bits, name)
-    if field.kind is Kind.OPTIONAL:
-        return unsigned(match.optional.value, bits, name)
-    if field.kind is Kind.LPM:
-        value, prefix = unsigned(match.lpm.value, bits, name), match.lpm.prefix_len
+    if field.kind is MatchKind.EXACT:
+        return decode_unsigned(match.exact.value, bits, name)
+    if field.kind is MatchKind.OPTIONAL:
+        return decode_unsigned(match.optional.value, bits, name)
+    if field.kind is MatchKind.LPM:
+        value, prefix = decode_unsigned(match.lpm.value, bits, name), match.lpm.prefix_len
         if not 0 < prefix <= bits:
-            raise _any_or(name, f"a prefix of {prefix} bits", f"1 to {bits}")
+            raise _make_any_error(name, f"a prefix of {prefix} bits", f"1 to {bits}")
         if value & ((1 << (bits - prefix)) - 1):
-            raise invalid(f"{name}: bits behind the prefix of {prefix} are set; make them 0")
+            raise InvalidArgument(
+                f"{name}: bits after the prefix of {prefix} bits are set; make them 0"
+            )
         return value, prefix
-    if field.kind is Kind.TERNARY:
+    if field.kind is MatchKind.TERNARY:
         value, mask = (
-            unsigned(match.ternary.value, bits, name),
-            unsigned(match.ternary.mask, bits, name),
+            decode_unsigned(match.ternary.value, bits, name),
+            decode_unsigned(match.ternary.mask, bits, name),
         )
         if mask == 0:
-            raise _any_or(name, "a mask of 0", "a mask with a bit at least")
+            raise _make_any_error(name, "a mask of 0", "a mask with at least one bit")
         if value & ~mask:
-            raise invalid(f"{name}: bits outside the mask are set; make them 0")
+            raise InvalidArgument(f"{name}: bits outside the mask are set; make them 0")
         return value, mask
-    low, high = unsigned(match.range.low, bits, name), unsigned(match.range.high, bits, name)
+    low, high = (
+        decode_unsigned(match.range.low, bits, name),
+        decode_unsigned(match.range.high, bits, name),
+    )
     if low > high:
-        raise invalid(f"{name}: a range from {low} to {high}; give the smaller end first")
-    if low == 0 and high == field.everything:
-        raise _any_or(name, "a range of all values", "a smaller one")
+        raise InvalidArgument(f"{name}: a range from {low} to {high}; give the smaller end first")
+    if low == 0 and high == field.all_ones:
+        raise _make_any_error(name, "a range of all values", "a smaller one")
     return low, high
 
 
-def _any_or(name: str, what: str, cure: str) -> P4Error:
-    return invalid(f"{name}: {what}; give {cure}, or leave the field out: any value")
+def _make_any_error(name: str, value: str, cure: str) -> InvalidArgument:
+    """Make the error for a value that matches everything: P4Runtime wants the field left out."""
+    return InvalidArgument(
+        f"{name}: {value}; give {cure}, or leave the field out to match any value"
+    )
 
 
-def _element(kind: Kind, part: Part) -> Any:
-    if not isinstance(part, tuple):
-        return None if part is None else for_operation(part)
-    first, second = part
-    if kind is Kind.LPM:
-        return {"value": for_operation(first), "prefix": second}
-    if kind is Kind.TERNARY:
-        return {"value": for_operation(first), "mask": for_operation(second)}
-    return {"low": for_operation(first), "high": for_operation(second)}
+def _to_operation_value(kind: MatchKind, value: FieldValue) -> Any:
+    """Convert the value of a field to an element of an operation's "match"."""
+    if not isinstance(value, tuple):
+        return None if value is None else to_operation_number(value)
+    first, second = value
+    if kind is MatchKind.LPM:
+        return {"value": to_operation_number(first), "prefix": second}
+    if kind is MatchKind.TERNARY:
+        return {"value": to_operation_number(first), "mask": to_operation_number(second)}
+    return {"low": to_operation_number(first), "high": to_operation_number(second)}
 
 
-def _part_of_answer(field: Field, element: Any) -> Part:
+def _parse_answer_value(field: Field, element: Any) -> FieldValue:
+    """Return the value of a field that an element of a switch's "match" stands for."""
     if element is None:
         return None
     kind = field.kind
     if not isinstance(element, dict):
-        value = of_answer(element)
-        if kind is Kind.LPM:
+        value = parse_answer_number(element)
+        if kind is MatchKind.LPM:
             return value, field.bits
-        if kind is Kind.TERNARY:
-            return value, field.everything
-        return (value, value) if kind is Kind.RANGE else value
+        if kind is MatchKind.TERNARY:
+            return value, field.all_ones
+        return (value, value) if kind is MatchKind.RANGE else value
     if "low" in element:
-        low, high = of_answer(element["low"]), of_answer(element["high"])
-        return None if low == 0 and high == field.everything else (low, high)
-    value = of_answer(element["value"])
-    if kind is Kind.LPM:
+        low, high = parse_answer_number(element["low"]), parse_answer_number(element["high"])
+        return None if low == 0 and high == field.all_ones else (low, high)
+    value = parse_answer_number(element["value"])
+    if kind is MatchKind.LPM:
         return (value, element["prefix"]) if element["prefix"] else None
-    if "prefix" in element:  # the operations let ternary fields have one
+    if "prefix" in element:  # operations may give a prefix for ternary fields
         length = element["prefix"]
-        mask = field.everything ^ ((1 << (field.bits - length)) - 1)
+        mask = field.all_ones ^ ((1 << (field.bits - length)) - 1)
     else:
-        mask = of_answer(element["mask"])
+        mask = parse_answer_number(element["mask"])
     if mask == 0:
         return None
-    return value if kind is Kind.OPTIONAL else (value, mask)
+    return value if kind is MatchKind.OPTIONAL else (value, mask)
 
 
-def _write_part(field: Field, part: int | tuple[int, int], match: p4r.FieldMatch) -> None:
+def _write_value(field: Field, value: int | tuple[int, int], match: p4r.FieldMatch) -> None:
+    """Write the value of a field into a message."""
     match.field_id = field.id
     kind = field.kind
-    if not isinstance(part, tuple):
-        if kind is Kind.EXACT:
-            match.exact.value = encoded(part)
+    if not isinstance(value, tuple):
+        if kind is MatchKind.EXACT:
+            match.exact.value = encode_unsigned(value)
         else:
-            match.optional.value = encoded(part)
-    elif kind is Kind.LPM:
+            match.optional.value = encode_unsigned(value)
+    elif kind is MatchKind.LPM:
         lpm = match.lpm
-        lpm.value = encoded(part[0])
-        lpm.prefix_len = part[1]
-    elif kind is Kind.TERNARY:
-        match.ternary.value = encoded(part[0])
-        match.ternary.mask = encoded(part[1])
+        lpm.value = encode_unsigned(value[0])
+        lpm.prefix_len = value[1]
+    elif kind is MatchKind.TERNARY:
+        match.ternary.value = encode_unsigned(value[0])
+        match.ternary.mask = encode_unsigned(value[1])
     else:
-        match.range.low = encoded(part[0])
-        match.range.high = encoded(part[1])
+        match.range.low = encode_unsigned(value[0])
+        match.range.high = encode_unsigned(value[1])

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A P4Info: which names and widths the ids of P4Runtime stand for. Names are those of the program's
-JSON, by which a switch knows its tables, actions and externs."""
+"""A P4Info: the names and widths for which the ids of P4Runtime stand.
+
+The names are those of the pipeline's JSON, by which a switch knows its tables, actions and externs.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from nagi_p4runtime.errors import Code, P4Error, invalid
+from nagi_p4runtime.errors import Code, InvalidArgument, P4Error
 from nagi_p4runtime.protos import p4i, p4t
 
-Anything = TypeVar("Anything")
+Item = TypeVar("Item")
 
 
-class Kind(enum.Enum):
-    """How a field of a key is matched."""
+class MatchKind(enum.Enum):
+    """The kind of match of a field of a key."""
 
     EXACT = p4i.MatchField.EXACT
     LPM = p4i.MatchField.LPM
@@ -26,26 +28,28 @@ class Kind(enum.Enum):
     OPTIONAL = p4i.MatchField.OPTIONAL
 
 
-_WITH_PRIORITY = (Kind.TERNARY, Kind.RANGE, Kind.OPTIONAL)
+_KINDS_WITH_PRIORITY = (MatchKind.TERNARY, MatchKind.RANGE, MatchKind.OPTIONAL)
 
 
 @dataclass(frozen=True)
 class Field:
-    """Of a key, of an action's data, of a controller header, of a digest."""
+    """A field of a key or of a controller header, or a parameter of an action."""
 
     id: int
     name: str
     bits: int
-    kind: Kind = Kind.EXACT
+    kind: MatchKind = MatchKind.EXACT
 
     @cached_property
-    def everything(self) -> int:
-        """The mask of all its bits."""
+    def all_ones(self) -> int:
+        """The mask of all bits of the field."""
         return (1 << self.bits) - 1
 
 
 @dataclass(frozen=True)
 class Action:
+    """An action and its parameters."""
+
     id: int
     name: str
     parameters: tuple[Field, ...]
@@ -53,7 +57,7 @@ class Action:
 
 @dataclass(frozen=True)
 class Profile:
-    """An action profile, or with `has_selector` an action selector."""
+    """An action profile; an action selector if it has a selector."""
 
     id: int
     name: str
@@ -66,6 +70,8 @@ class Profile:
 
 @dataclass(frozen=True)
 class Table:
+    """A table, and what its entries may have."""
+
     id: int
     name: str
     fields: tuple[Field, ...]
@@ -80,10 +86,10 @@ class Table:
 
     @cached_property
     def has_priorities(self) -> bool:
-        return any(field.kind in _WITH_PRIORITY for field in self.fields)
+        return any(field.kind in _KINDS_WITH_PRIORITY for field in self.fields)
 
-    def action(self, name: str) -> Action | None:
-        """Of the name that the switch gives."""
+    def find_action(self, name: str) -> Action | None:
+        """Return the action of this table that the switch calls `name`, or None."""
         for actions in (self.entry_actions, self.default_actions):
             for action in actions.values():
                 if action.name == name:
@@ -93,7 +99,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Array:
-    """Of counters or meters."""
+    """An indexed counter or meter."""
 
     id: int
     name: str
@@ -102,6 +108,8 @@ class Array:
 
 @dataclass(frozen=True)
 class Register:
+    """A register, which is an array of numbers."""
+
     id: int
     name: str
     size: int
@@ -111,6 +119,8 @@ class Register:
 
 @dataclass(frozen=True)
 class ValueSet:
+    """A value set of the parser."""
+
     id: int
     name: str
     size: int
@@ -119,7 +129,7 @@ class ValueSet:
 
 @dataclass(frozen=True)
 class Digest:
-    """`type`: of its data, as `of_type` reads it."""
+    """A digest and the type of its data."""
 
     id: int
     name: str
@@ -128,9 +138,13 @@ class Digest:
 
 @dataclass(frozen=True)
 class DataType:
-    """Of data in P4Data: a number, a boolean, or a struct, header or tuple of such.
+    """The type of a P4Data: a number, a boolean, or a struct, header or tuple of such.
 
-    `kind`: "bits", "signed", "bool", "struct", "header" or "tuple"."""
+    Attributes:
+        kind: "bits", "signed", "bool", "struct", "header" or "tuple".
+        bits: Width of a number.
+        members: Types of the members of a struct, header or tuple.
+    """
 
     kind: str
     bits: int = 0
@@ -138,14 +152,18 @@ class DataType:
 
 
 class P4Info:
-    """Raises P4Error where a P4Info is no good, or asks for what a switch of nagi cannot do."""
+    """The objects of a P4Info, by id.
+
+    Raises:
+        P4Error: The P4Info contradicts itself, or needs what nagi's switches do not support.
+    """
 
     def __init__(self, info: p4i.P4Info) -> None:
         self.message = info
         _refuse_translations(info)
         self.actions = {
             action.preamble.id: Action(
-                action.preamble.id, action.preamble.name, _parameters(action)
+                action.preamble.id, action.preamble.name, _make_parameters(action)
             )
             for action in info.actions
         }
@@ -164,30 +182,31 @@ class P4Info:
         counted = {counter.direct_table_id for counter in info.direct_counters}
         metered = {meter.direct_table_id for meter in info.direct_meters}
         self.tables = {
-            table.preamble.id: self._table(
+            table.preamble.id: self._make_table(
                 table, table.preamble.id in counted, table.preamble.id in metered
             )
             for table in info.tables
         }
-        self.counters = _arrays(info.counters)
-        self.meters = _arrays(info.meters)
+        self.counters = _make_arrays(info.counters)
+        self.meters = _make_arrays(info.meters)
         self.registers = {
-            register.preamble.id: _register(register, info.type_info) for register in info.registers
+            register.preamble.id: _make_register(register, info.type_info)
+            for register in info.registers
         }
         self.value_sets = {
-            each.preamble.id: ValueSet(
-                each.preamble.id,
-                each.preamble.name,
-                each.size,
-                tuple(_match_field(field, each.preamble.name) for field in each.match),
+            value_set.preamble.id: ValueSet(
+                value_set.preamble.id,
+                value_set.preamble.name,
+                value_set.size,
+                tuple(_make_match_field(f, value_set.preamble.name) for f in value_set.match),
             )
-            for each in info.value_sets
+            for value_set in info.value_sets
         }
         self.digests = {
             digest.preamble.id: Digest(
                 digest.preamble.id,
                 digest.preamble.name,
-                of_type(digest.type_spec, info.type_info, digest.preamble.name),
+                resolve_type(digest.type_spec, info.type_info, digest.preamble.name),
             )
             for digest in info.digests
         }
@@ -202,44 +221,53 @@ class P4Info:
 
     @property
     def packet_in(self) -> tuple[Field, ...] | None:
-        """The fields of the header in front of packets to the controller; None: there is none."""
+        """The fields of the header of packets to the controller; None if they have none."""
         return self._headers.get("packet_in")
 
     @property
     def packet_out(self) -> tuple[Field, ...] | None:
-        """The same, of packets from the controller."""
+        """The fields of the header of packets from the controller; None if they have none."""
         return self._headers.get("packet_out")
 
-    def check(self, program: Mapping[str, Any]) -> None:
-        """Raises P4Error if the JSON of a program has not what the P4Info speaks of."""
-        has = _Names(program)
-        for what, known, given in (
-            ("table", has.tables, (table.name for table in self.tables.values())),
-            ("action", has.actions, (action.name for action in self.actions.values())),
-            ("action profile", has.profiles, (each.name for each in self.profiles.values())),
-            ("counter", has.counters, (each.name for each in self.counters.values())),
-            ("meter", has.meters, (each.name for each in self.meters.values())),
-            ("register", has.registers, (each.name for each in self.registers.values())),
-            ("value set", has.value_sets, (each.name for each in self.value_sets.values())),
-            ("digest", has.digests, (each.name for each in self.digests.values())),
-        ):
-            for name in given:
-                if name not in known:
-                    raise invalid(
-                        f"the P4Info has {what} {name}, the program (p4_device_config) has not; "
-                        "give both files of one compilation"
+    def check_pipeline(self, pipeline: Mapping[str, Any]) -> None:
+        """Check that a pipeline has all objects of this P4Info.
+
+        Args:
+            pipeline: The parsed JSON of the pipeline.
+
+        Raises:
+            P4Error: The pipeline lacks one; the message names it.
+        """
+        names = _PipelineNames(pipeline)
+        objects: tuple[tuple[str, set[str], Mapping[int, Any]], ...] = (
+            ("table", names.tables, self.tables),
+            ("action", names.actions, self.actions),
+            ("action profile", names.profiles, self.profiles),
+            ("counter", names.counters, self.counters),
+            ("meter", names.meters, self.meters),
+            ("register", names.registers, self.registers),
+            ("value set", names.value_sets, self.value_sets),
+            ("digest", names.digests, self.digests),
+        )
+        for kind, names_of_kind, by_id in objects:
+            for item in by_id.values():
+                if item.name not in names_of_kind:
+                    raise InvalidArgument(
+                        f"the P4Info has {kind} {item.name}, the program (p4_device_config) has "
+                        "not; give both files of one compilation"
                     )
 
-    def _table(self, table: p4i.Table, has_counter: bool, has_meter: bool) -> Table:
+    def _make_table(self, table: p4i.Table, has_counter: bool, has_meter: bool) -> Table:
+        """Make a table; direct counters and meters refer to tables, not the reverse."""
         name = table.preamble.name
-        references = [(self._action(each.id, name), each.scope) for each in table.action_refs]
+        references = [(self._find_action(ref.id, name), ref.scope) for ref in table.action_refs]
         return Table(
             table.preamble.id,
             name,
-            tuple(_match_field(field, name) for field in table.match_fields),
+            tuple(_make_match_field(field, name) for field in table.match_fields),
             {a.id: a for a, scope in references if scope != p4i.ActionRef.DEFAULT_ONLY},
             {a.id: a for a, scope in references if scope != p4i.ActionRef.TABLE_ONLY},
-            self._profile(table.implementation_id, name) if table.implementation_id else None,
+            self._find_profile(table.implementation_id, name) if table.implementation_id else None,
             has_counter,
             has_meter,
             table.idle_timeout_behavior == p4i.Table.NOTIFY_CONTROL,
@@ -247,49 +275,67 @@ class P4Info:
             table.const_default_action_id != 0,
         )
 
-    def _action(self, id: int, table: str) -> Action:
+    def _find_action(self, id: int, table: str) -> Action:
         if id not in self.actions:
-            raise invalid(f"the P4Info's table {table} has an action {id} that is not there")
+            raise InvalidArgument(
+                f"the P4Info's table {table} has an action {id} that is not there"
+            )
         return self.actions[id]
 
-    def _profile(self, id: int, table: str) -> Profile:
+    def _find_profile(self, id: int, table: str) -> Profile:
         if id not in self.profiles:
-            raise invalid(
+            raise InvalidArgument(
                 f"the P4Info's table {table} has an action profile {id} that is not there"
             )
         return self.profiles[id]
 
 
-class _Names:
-    """Those in a program's JSON."""
+class _PipelineNames:
+    """The names of the objects in a pipeline's JSON."""
 
-    def __init__(self, program: Mapping[str, Any]) -> None:
-        def names(key: str, where: Mapping[str, Any] = program) -> set[str]:
-            return {each["name"] for each in where.get(key, ())}
+    def __init__(self, pipeline: Mapping[str, Any]) -> None:
+        def list_names(key: str, parent: Mapping[str, Any] = pipeline) -> set[str]:
+            return {item["name"] for item in parent.get(key, ())}
 
-        pipelines = program.get("pipelines", ())
-        self.tables = set().union(*(names("tables", each) for each in pipelines))
-        self.profiles = set().union(*(names("action_profiles", each) for each in pipelines))
-        self.actions = names("actions")
-        self.counters = names("counter_arrays")
-        self.meters = names("meter_arrays")
-        self.registers = names("register_arrays")
-        self.value_sets = names("parse_vsets")
-        self.digests = names("learn_lists")
-
-
-def found(
-    known: Mapping[int, Anything], id: int, what: str, cure: str = "give an id of the P4Info"
-) -> Anything:
-    """What has an id in a P4Info. Raises P4Error if nothing has."""
-    thing = known.get(id)
-    if thing is None:
-        raise P4Error(Code.NOT_FOUND, f"there is no {what} with id {id}; {cure}")
-    return thing
+        controls = pipeline.get("pipelines", ())
+        self.tables = set().union(*(list_names("tables", each) for each in controls))
+        self.profiles = set().union(*(list_names("action_profiles", each) for each in controls))
+        self.actions = list_names("actions")
+        self.counters = list_names("counter_arrays")
+        self.meters = list_names("meter_arrays")
+        self.registers = list_names("register_arrays")
+        self.value_sets = list_names("parse_vsets")
+        self.digests = list_names("learn_lists")
 
 
-def of_type(spec: p4t.P4DataTypeSpec, info: p4t.P4TypeInfo, what: str) -> DataType:
-    """`what`: whose data it is, for errors."""
+def find_by_id(by_id: Mapping[int, Item], id: int, kind: str) -> Item:
+    """Return the object of a P4Info that has this id.
+
+    Args:
+        by_id: The objects of its kind.
+        id: The id.
+        kind: How the error message names the kind, such as "table".
+
+    Raises:
+        P4Error: There is none.
+    """
+    item = by_id.get(id)
+    if item is None:
+        raise P4Error(Code.NOT_FOUND, f"there is no {kind} with id {id}; give an id of the P4Info")
+    return item
+
+
+def resolve_type(spec: p4t.P4DataTypeSpec, info: p4t.P4TypeInfo, name: str) -> DataType:
+    """Resolve a type of a P4Info down to its numbers and booleans.
+
+    Args:
+        spec: The type.
+        info: The named types of the P4Info.
+        name: How the error message names the register or digest that has the type.
+
+    Raises:
+        P4Error: The type is not supported.
+    """
     kind = spec.WhichOneof("type_spec")
     if kind == "bitstring":
         if spec.bitstring.WhichOneof("type_spec") == "int":
@@ -299,13 +345,14 @@ def of_type(spec: p4t.P4DataTypeSpec, info: p4t.P4TypeInfo, what: str) -> DataTy
         return DataType("bool", 1)
     if kind == "tuple":
         return DataType(
-            "tuple", members=tuple(of_type(each, info, what) for each in spec.tuple.members)
+            "tuple",
+            members=tuple(resolve_type(member, info, name) for member in spec.tuple.members),
         )
     if kind == "struct" and spec.struct.name in info.structs:
         return DataType(
             "struct",
             members=tuple(
-                of_type(member.type_spec, info, what)
+                resolve_type(member.type_spec, info, name)
                 for member in info.structs[spec.struct.name].members
             ),
         )
@@ -321,15 +368,11 @@ def of_type(spec: p4t.P4DataTypeSpec, info: p4t.P4TypeInfo, what: str) -> DataTy
         underlying = info.serializable_enums[spec.serializable_enum.name].underlying_type
         return DataType("bits", underlying.bitwidth)
     if kind == "new_type" and spec.new_type.name in info.new_types:
-        return of_type(_original(info.new_types[spec.new_type.name]), info, what)
+        return resolve_type(info.new_types[spec.new_type.name].original_type, info, name)
     raise P4Error(
         Code.UNIMPLEMENTED,
-        f"{what}: data of type {kind} is not supported; use bit<>, int<>, bool, structs or tuples",
+        f"{name}: data of type {kind} is not supported; use bit<>, int<>, bool, structs or tuples",
     )
-
-
-def _original(spec: p4t.P4NewTypeSpec) -> p4t.P4DataTypeSpec:
-    return spec.original_type
 
 
 def _refuse_translations(info: p4i.P4Info) -> None:
@@ -342,31 +385,34 @@ def _refuse_translations(info: p4i.P4Info) -> None:
             )
 
 
-def _parameters(action: p4i.Action) -> tuple[Field, ...]:
-    return tuple(Field(each.id, each.name, each.bitwidth) for each in action.params)
+def _make_parameters(action: p4i.Action) -> tuple[Field, ...]:
+    return tuple(Field(param.id, param.name, param.bitwidth) for param in action.params)
 
 
-def _match_field(field: p4i.MatchField, where: str) -> Field:
-    if field.match_type not in {kind.value for kind in Kind}:
+def _make_match_field(field: p4i.MatchField, owner: str) -> Field:
+    if field.match_type not in {kind.value for kind in MatchKind}:
         raise P4Error(
             Code.UNIMPLEMENTED,
-            f"{where}: key {field.name} has a match kind that P4Runtime does not know; use exact, "
-            "lpm, ternary, range or optional",
+            f"{owner}: key {field.name} has a match kind that P4Runtime does not define; use "
+            "exact, lpm, ternary, range or optional",
         )
-    return Field(field.id, field.name, field.bitwidth, Kind(field.match_type))
+    return Field(field.id, field.name, field.bitwidth, MatchKind(field.match_type))
 
 
-def _arrays(given: Iterable[p4i.Counter] | Iterable[p4i.Meter]) -> dict[int, Array]:
+def _make_arrays(arrays: Iterable[p4i.Counter] | Iterable[p4i.Meter]) -> dict[int, Array]:
     return {
-        each.preamble.id: Array(each.preamble.id, each.preamble.name, each.size) for each in given
+        array.preamble.id: Array(array.preamble.id, array.preamble.name, array.size)
+        for array in arrays
     }
 
 
-def _register(register: p4i.Register, info: p4t.P4TypeInfo) -> Register:
+def _make_register(register: p4i.Register, info: p4t.P4TypeInfo) -> Register:
     name = register.preamble.name
-    kind = of_type(register.type_spec, info, name)
-    if kind.kind not in ("bits", "signed", "bool"):
+    data_type = resolve_type(register.type_spec, info, name)
+    if data_type.kind not in ("bits", "signed", "bool"):
         raise P4Error(
-            Code.UNIMPLEMENTED, f"{name}: a register of {kind.kind}s; use bit<>, int<> or bool"
+            Code.UNIMPLEMENTED, f"{name}: a register of {data_type.kind}s; use bit<>, int<> or bool"
         )
-    return Register(register.preamble.id, name, register.size, kind.bits, kind.kind == "signed")
+    return Register(
+        register.preamble.id, name, register.size, data_type.bits, data_type.kind == "signed"
+    )

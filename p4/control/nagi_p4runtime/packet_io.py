@@ -1,25 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets from and to the controller: the header in front of them, as the program declares it with
-@controller_header, becomes P4Runtime's metadata, and the reverse. Its fields are packed without
-gaps, the first in the highest bits; the program pads them to whole bytes."""
+"""Conversions of packets to and from the controller.
+
+The P4 program declares a header of these packets with @controller_header. Here its fields become
+P4Runtime's metadata, and the reverse. The fields are packed without gaps, the first in the highest
+bits; the P4 program pads them to whole bytes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nagi_p4runtime.bytestrings import encoded, unsigned
-from nagi_p4runtime.errors import invalid
+from nagi_p4runtime.bytestrings import decode_unsigned, encode_unsigned
+from nagi_p4runtime.errors import InvalidArgument
 from nagi_p4runtime.p4info import Field, P4Info
 from nagi_p4runtime.protos import p4r
 
 
-def packet_in(info: P4Info, packet: bytes) -> p4r.PacketIn:
-    """Of a packet that the switch sent to the CPU port. Raises P4Error if it is too short for the
-    header."""
+def decode_packet_in(info: P4Info, packet: bytes) -> p4r.PacketIn:
+    """Make the message for a packet that the switch sent to the CPU port.
+
+    Raises:
+        P4Error: The packet is too short for the header.
+    """
     fields = info.packet_in or ()
-    size = _header_size(fields)
+    size = _header_bytes(fields)
     if len(packet) < size:
-        raise invalid(f"a packet of {len(packet)} bytes is too short for packet_in, {size} bytes")
+        raise InvalidArgument(
+            f"a packet of {len(packet)} bytes is too short for packet_in, {size} bytes"
+        )
     message = p4r.PacketIn(payload=packet[size:])
     header = int.from_bytes(packet[:size], "big")
     left = 8 * size
@@ -27,29 +35,32 @@ def packet_in(info: P4Info, packet: bytes) -> p4r.PacketIn:
         left -= field.bits
         metadata = message.metadata.add()
         metadata.metadata_id = field.id
-        metadata.value = encoded(header >> left & field.everything)
+        metadata.value = encode_unsigned(header >> left & field.all_ones)
     return message
 
 
-def bytes_of(info: P4Info, message: p4r.PacketOut) -> bytes:
-    """What comes in at the CPU port. Raises P4Error if the metadata are not the program's."""
+def encode_packet_out(info: P4Info, message: p4r.PacketOut) -> bytes:
+    """Return the packet that the switch is to receive at the CPU port.
+
+    Raises:
+        P4Error: The message's metadata are not those of the P4Info.
+    """
     fields = info.packet_out or ()
-    given = {metadata.metadata_id: metadata.value for metadata in message.metadata}
+    values = {metadata.metadata_id: metadata.value for metadata in message.metadata}
     header = 0
-    left = 8 * _header_size(fields)
+    left = 8 * _header_bytes(fields)
     for field in fields:
-        value = given.pop(field.id, None)
+        value = values.pop(field.id, None)
         if value is None:
-            raise invalid(f"packet_out: no value for {field.name}; give one")
+            raise InvalidArgument(f"packet_out: no value for {field.name}; give one")
         left -= field.bits
-        header |= unsigned(value, field.bits, f"packet_out: {field.name}") << left
-    if given:
-        raise invalid(
-            f"packet_out: there is no metadata with id {min(given)}; give ids of the P4Info"
+        header |= decode_unsigned(value, field.bits, f"packet_out: {field.name}") << left
+    if values:
+        raise InvalidArgument(
+            f"packet_out: there is no metadata with id {min(values)}; give ids of the P4Info"
         )
-    return header.to_bytes(_header_size(fields), "big") + message.payload
+    return header.to_bytes(_header_bytes(fields), "big") + message.payload
 
 
-def _header_size(fields: Sequence[Field]) -> int:
-    """Bytes."""
+def _header_bytes(fields: Sequence[Field]) -> int:
     return (sum(field.bits for field in fields) + 7) // 8

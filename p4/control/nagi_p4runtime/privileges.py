@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Giving up capabilities: the server is written for networks, and root may start it.
+"""Giving up capabilities, because root may start the server, and networks reach it.
 
 See capabilities(7). Python has no library of its own for them, and this is two system calls.
 """
@@ -19,8 +19,9 @@ _HIGHEST = 63
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def give_up_capabilities(kept: Collection[int] = ()) -> None:
-    """Give up all capabilities of this process but `kept`, for good, for all that it starts, too.
+def give_up_capabilities(exempt: Collection[int] = ()) -> None:
+    """Give up all capabilities of this process and its future children, for good, except `exempt`.
+
     Call it before there are threads.
 
     Raises:
@@ -34,7 +35,7 @@ def give_up_capabilities(kept: Collection[int] = ()) -> None:
         refused = _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0
         if refused and ctypes.get_errno() == _EINVAL:  # beyond the kernel's last
             break
-    left = sum(1 << capability for capability in kept) & permitted
+    left = sum(1 << capability for capability in exempt) & permitted
     header = (ctypes.c_uint32 * 2)(_VERSION_3, 0)
     # Effective, permitted and inheritable of the lower 32, then of the upper.
     low, high = left & 0xFFFFFFFF, left >> 32

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The P4Runtime service over gRPC. Handlers check who asks; what is asked is the Device's and the
-Streams' to do."""
+"""The P4Runtime service over gRPC.
+
+The handlers check which client sends a request; Device and Streams perform it.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,17 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 import grpc
 from nagi_p4.switch import Switch
 
-from nagi_p4runtime import API_VERSION, errors
-from nagi_p4runtime.arbitration import Arbitration, number_of
+from nagi_p4runtime import API_VERSION
+from nagi_p4runtime.arbitration import Arbitration, parse_election_id
 from nagi_p4runtime.device import BatchError, Device
-from nagi_p4runtime.errors import Code, P4Error
+from nagi_p4runtime.errors import STATUS_KEY, Code, InvalidArgument, P4Error, encode_errors
 from nagi_p4runtime.protos import p4r
 from nagi_p4runtime.roles import Rights
 from nagi_p4runtime.stream import MAX_STREAMS, Stream, Streams
 
 _log = logging.getLogger(__name__)
 
-# A stream keeps a thread. Reads take turns at the switch: few threads are enough.
+# A stream occupies a thread. Reads use the switch one at a time: few threads are enough for them.
 _THREADS = MAX_STREAMS + 8
 _MAX_MESSAGE = 64 << 20  # bytes: a pipeline, a batch
 _OPTIONS = (
@@ -38,7 +40,15 @@ Context: TypeAlias = grpc.ServicerContext
 
 
 class Service:
-    """`gone`: called when the switch is gone: the server can only end then."""
+    """The handlers of P4Runtime's calls.
+
+    Args:
+        device_id: The id by which clients address the device.
+        device: The device.
+        switch: The connection to the switch that requests use.
+        events: Another connection to the switch, for its events.
+        on_gone: Called when the switch is gone: the server can only end then.
+    """
 
     def __init__(
         self,
@@ -46,36 +56,41 @@ class Service:
         device: Device,
         switch: Switch,
         events: Switch,
-        gone: Callable[[OSError], None],
+        on_gone: Callable[[OSError], None],
     ) -> None:
         self._device_id = device_id
         self._device = device
         self._arbitration = Arbitration(device_id)
-        self._gone = gone
-        self.streams = Streams(device, self._arbitration, switch, events, gone)
+        self._on_gone = on_gone
+        self.streams = Streams(device, self._arbitration, switch, events, on_gone)
 
     def write(self, request: p4r.WriteRequest, context: Context) -> bytes:
-        with _Answering(self, context), self._device.lock:
-            rights, taken = self._check_writer(request.device_id, request.role, request.election_id)
-            self._device.write(request, rights, taken)
-        return b""  # an empty WriteResponse
+        """Perform a Write, and return an empty WriteResponse."""
+        with _ErrorSender(self, context), self._device.lock:
+            rights, reserved_ids = self._check_writer(
+                request.device_id, request.role, request.election_id
+            )
+            self._device.write(request, rights, reserved_ids)
+        return b""
 
     def read(self, request: p4r.ReadRequest, context: Context) -> Iterator[bytes]:
-        with _Answering(self, context):
+        """Perform a Read, and yield its ReadResponses."""
+        with _ErrorSender(self, context):
             self._check_device(request.device_id)
-            rights = self.streams.rights(request.role)
+            rights = self.streams.find_rights(request.role)
             with self._device.lock:
-                responses, failed = self._device.read(request.entities, rights)
+                responses, error = self._device.read(request.entities, rights)
         yield from responses
-        if failed is not None:
-            _abort_batch(context, failed)
+        if error is not None:
+            _abort_batch(context, error)
 
     def set_pipeline(
         self, request: p4r.SetForwardingPipelineConfigRequest, context: Context
     ) -> bytes:
-        with _Answering(self, context), self._device.lock:
+        """Perform a SetForwardingPipelineConfig, and return an empty response."""
+        with _ErrorSender(self, context), self._device.lock:
             rights, _ = self._check_writer(request.device_id, request.role, request.election_id)
-            if not rights.sets_pipelines:
+            if not rights.can_set_pipelines:
                 raise P4Error(
                     Code.PERMISSION_DENIED, f"role {request.role!r} may not set pipelines"
                 )
@@ -83,91 +98,100 @@ class Service:
         return b""
 
     def _set_pipeline(self, request: p4r.SetForwardingPipelineConfigRequest) -> None:
-        kinds = p4r.SetForwardingPipelineConfigRequest
+        """Perform the action of a SetForwardingPipelineConfig."""
+        actions = p4r.SetForwardingPipelineConfigRequest
         has_config = request.HasField("config")
-        if request.action == kinds.COMMIT:
+        if request.action == actions.COMMIT:
             if has_config:
-                raise errors.invalid("COMMIT with a config; it is for the one that was saved")
+                raise InvalidArgument(
+                    "COMMIT with a config; leave it out: COMMIT runs the saved one"
+                )
             self._device.commit_saved()
             return
-        if request.action == kinds.UNSPECIFIED:
-            raise errors.invalid("no action; give VERIFY_AND_COMMIT or another")
+        if request.action == actions.UNSPECIFIED:
+            raise InvalidArgument("no action; give VERIFY_AND_COMMIT or another")
         if not has_config:
-            raise errors.invalid(f"{kinds.Action.Name(request.action)} without a config; give one")
-        if request.action == kinds.VERIFY:
+            raise InvalidArgument(
+                f"{actions.Action.Name(request.action)} without a config; give one"
+            )
+        if request.action == actions.VERIFY:
             self._device.verify(request.config)
-        elif request.action == kinds.VERIFY_AND_SAVE:
+        elif request.action == actions.VERIFY_AND_SAVE:
             self._device.save(request.config)
-        elif request.action == kinds.VERIFY_AND_COMMIT:
+        elif request.action == actions.VERIFY_AND_COMMIT:
             self._device.commit(request.config)
-        elif request.action == kinds.RECONCILE_AND_COMMIT:
+        elif request.action == actions.RECONCILE_AND_COMMIT:
             self._device.reconcile(request.config)
         else:
-            raise errors.invalid(f"there is no action {request.action}")
+            raise InvalidArgument(f"there is no action {request.action}")
 
     def get_pipeline(
         self, request: p4r.GetForwardingPipelineConfigRequest, context: Context
     ) -> p4r.GetForwardingPipelineConfigResponse:
+        """Return the config of the pipeline, as far as the request asks for it."""
         response = p4r.GetForwardingPipelineConfigResponse()
-        with _Answering(self, context):
+        with _ErrorSender(self, context):
             self._check_device(request.device_id)
             with self._device.lock:
                 pipeline = self._device.pipeline
                 if pipeline is None:
                     return response
-                kinds = p4r.GetForwardingPipelineConfigRequest
+                types = p4r.GetForwardingPipelineConfigRequest
                 response.config.SetInParent()
                 if pipeline.config.HasField("cookie"):
                     response.config.cookie.CopyFrom(pipeline.config.cookie)
-                if request.response_type in (kinds.ALL, kinds.P4INFO_AND_COOKIE):
+                if request.response_type in (types.ALL, types.P4INFO_AND_COOKIE):
                     response.config.p4info.CopyFrom(pipeline.config.p4info)
-                if request.response_type in (kinds.ALL, kinds.DEVICE_CONFIG_AND_COOKIE):
+                if request.response_type in (types.ALL, types.DEVICE_CONFIG_AND_COOKIE):
                     response.config.p4_device_config = pipeline.config.p4_device_config
         return response
 
-    def capabilities(
+    def get_capabilities(
         self, request: p4r.CapabilitiesRequest, context: Context
     ) -> p4r.CapabilitiesResponse:
-        with _Answering(self, context):
+        """Return the version of P4Runtime."""
+        with _ErrorSender(self, context):
             if request.device_id:
                 self._check_device(request.device_id)
         return p4r.CapabilitiesResponse(p4runtime_api_version=API_VERSION)
 
-    def stream_channel(
+    def serve_stream(
         self, requests: Iterator[p4r.StreamMessageRequest], context: Context
     ) -> Iterator[p4r.StreamMessageResponse]:
-        with _Answering(self, context):
+        """Open a stream, handle its messages in a thread, and yield the messages for its client."""
+        with _ErrorSender(self, context):
             stream = self.streams.open()
-        context.add_callback(stream.end)
+        context.add_callback(stream.finish)
         reader = threading.Thread(
-            target=self._take_all, args=(stream, requests), name="stream", daemon=True
+            target=self._handle_all, args=(stream, requests), name="stream", daemon=True
         )
         reader.start()
         try:
-            yield from stream.responses()
+            yield from stream.iterate_messages()
         except P4Error as error:
             self.streams.close(stream)
             context.abort(error.code.grpc, error.message)
         finally:
             self.streams.close(stream)
 
-    def _take_all(self, stream: Stream, requests: Iterator[p4r.StreamMessageRequest]) -> None:
+    def _handle_all(self, stream: Stream, requests: Iterator[p4r.StreamMessageRequest]) -> None:
+        """Handle the messages of a client until its stream ends: the function of its thread."""
         try:
             for request in requests:
-                self.streams.take(stream, request)
+                self.streams.handle(stream, request)
         except P4Error as error:
-            stream.end(error)
+            stream.finish(error)
         except OSError as error:
-            self._gone(error)
+            self._on_gone(error)
         except Exception as error:
-            # gRPC ends the iterator of a client that is gone by an exception of its own.
+            # When a client is gone, gRPC ends the iterator by an exception without a message.
             if not isinstance(error, grpc.RpcError) and str(error):
-                _log.exception("a message of a client")
-                stream.end(P4Error(Code.INTERNAL, f"{type(error).__name__}: {error}"))
+                _log.exception("cannot handle a message of a client")
+                stream.finish(P4Error(Code.INTERNAL, f"{type(error).__name__}: {error}"))
                 return
-            stream.end()
+            stream.finish()
         else:
-            stream.end()
+            stream.finish()
 
     def _check_device(self, device_id: int) -> None:
         if device_id != self._device_id:
@@ -178,20 +202,22 @@ class Service:
     def _check_writer(
         self, device_id: int, role: str, election_id: p4r.Uint128
     ) -> tuple[Rights, frozenset[int]]:
+        """Return the rights of a primary client's role and the ids reserved for other roles."""
         self._check_device(device_id)
-        return self.streams.check_primary(role, number_of(election_id))
+        return self.streams.check_primary(role, parse_election_id(election_id))
 
-    def end(self, error: OSError | None) -> None:
-        """Ends all streams; `error`: the switch's."""
+    def end_streams(self, error: OSError | None) -> None:
+        """End all streams; `error` says why the switch is gone, and is None if it is not."""
         reason = "the server ends" if error is None else f"the switch is gone: {error}"
-        self.streams.end(P4Error(Code.UNAVAILABLE, reason))
+        self.streams.end_all(P4Error(Code.UNAVAILABLE, reason))
 
-    def switch_is_gone(self, error: OSError) -> None:
-        self._gone(error)
+    def report_gone(self, error: OSError) -> None:
+        """Report that the switch is gone."""
+        self._on_gone(error)
 
 
-class _Answering:
-    """Errors of what is done within go to the client."""
+class _ErrorSender:
+    """A context manager that sends errors of a call to its client."""
 
     def __init__(self, service: Service, context: Context) -> None:
         self._service = service
@@ -200,27 +226,32 @@ class _Answering:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(self, error_type: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, P4Error):
             self._context.abort(error.code.grpc, error.message)
         if isinstance(error, BatchError):
             _abort_batch(self._context, error)
         if isinstance(error, OSError):
-            self._service.switch_is_gone(error)
+            self._service.report_gone(error)
             self._context.abort(Code.UNAVAILABLE.grpc, f"the switch is gone: {error}")
 
 
-def _abort_batch(context: Context, failed: BatchError) -> NoReturn:
-    message, status = errors.details(failed.errors)
-    context.set_trailing_metadata(((errors.DETAILS, status),))
+def _abort_batch(context: Context, error: BatchError) -> NoReturn:
+    message, status = encode_errors(error.errors)
+    context.set_trailing_metadata(((STATUS_KEY, status),))
     context.abort(Code.UNKNOWN.grpc, message)
     raise AssertionError  # abort() raises
 
 
-def _by_few_threads(method: Callable[[Any, Context], bytes]) -> Callable[[Any, Context], bytes]:
-    """Writes take turns at the switch. Two threads of their own, of which one reads a request while
-    the other waits for the switch, save a third of the time that many take, as each Write would
-    wake another one."""
+def _run_on_two_threads(
+    method: Callable[[Any, Context], bytes],
+) -> Callable[[Any, Context], bytes]:
+    """Give a handler a thread pool of two threads.
+
+    Writes use the switch one at a time: one thread parses a request while the other waits for the
+    switch. With the server's many threads, each Write would wake another thread, and Writes would
+    take half as long again.
+    """
 
     def handler(request: Any, context: Context) -> bytes:
         return method(request, context)
@@ -229,42 +260,47 @@ def _by_few_threads(method: Callable[[Any, Context], bytes]) -> Callable[[Any, C
     return handler
 
 
-def _handlers(service: Service) -> grpc.GenericRpcHandler:
-    """As the generated code has them, but answers that are bytes already stay such."""
-    kinds = p4r
+def _make_handlers(service: Service) -> grpc.GenericRpcHandler:
+    """Register the service's handlers as gRPC's generated code does.
+
+    Unlike there, responses that are bytes already are not encoded.
+    """
     return grpc.method_handlers_generic_handler(
         _NAME,
         {
             "Write": grpc.unary_unary_rpc_method_handler(
-                _by_few_threads(service.write), kinds.WriteRequest.FromString, None
+                _run_on_two_threads(service.write), p4r.WriteRequest.FromString, None
             ),
             "Read": grpc.unary_stream_rpc_method_handler(
-                service.read, kinds.ReadRequest.FromString, None
+                service.read, p4r.ReadRequest.FromString, None
             ),
             "SetForwardingPipelineConfig": grpc.unary_unary_rpc_method_handler(
-                service.set_pipeline, kinds.SetForwardingPipelineConfigRequest.FromString, None
+                service.set_pipeline, p4r.SetForwardingPipelineConfigRequest.FromString, None
             ),
             "GetForwardingPipelineConfig": grpc.unary_unary_rpc_method_handler(
                 service.get_pipeline,
-                kinds.GetForwardingPipelineConfigRequest.FromString,
-                kinds.GetForwardingPipelineConfigResponse.SerializeToString,
+                p4r.GetForwardingPipelineConfigRequest.FromString,
+                p4r.GetForwardingPipelineConfigResponse.SerializeToString,
             ),
             "StreamChannel": grpc.stream_stream_rpc_method_handler(
-                service.stream_channel,
-                kinds.StreamMessageRequest.FromString,
-                kinds.StreamMessageResponse.SerializeToString,
+                service.serve_stream,
+                p4r.StreamMessageRequest.FromString,
+                p4r.StreamMessageResponse.SerializeToString,
             ),
             "Capabilities": grpc.unary_unary_rpc_method_handler(
-                service.capabilities,
-                kinds.CapabilitiesRequest.FromString,
-                kinds.CapabilitiesResponse.SerializeToString,
+                service.get_capabilities,
+                p4r.CapabilitiesRequest.FromString,
+                p4r.CapabilitiesResponse.SerializeToString,
             ),
         },
     )
 
 
 class Certificates(NamedTuple):
-    """PEM texts of TLS. `authority`: that signs clients' certificates; None: they need none."""
+    """The PEM texts for TLS.
+
+    `authority` signs the certificates of clients; if it is None, clients need none.
+    """
 
     key: bytes
     certificate: bytes
@@ -272,8 +308,17 @@ class Certificates(NamedTuple):
 
 
 class Server:
-    """Listens at `listen`: "unix:PATH", whose owner alone may connect, or "HOST:PORT". Raises
-    OSError if that is not possible."""
+    """A gRPC server.
+
+    Args:
+        service: The service.
+        listen: Where it listens: "unix:PATH", where only the socket's owner may connect, or
+            "HOST:PORT".
+        certificates: For TLS; None for connections without TLS.
+
+    Raises:
+        OSError: The server cannot listen there.
+    """
 
     def __init__(
         self, service: Service, listen: str, certificates: Certificates | None = None
@@ -281,7 +326,7 @@ class Server:
         self._server = grpc.server(
             ThreadPoolExecutor(_THREADS, thread_name_prefix="rpc"), options=_OPTIONS
         )
-        self._server.add_generic_rpc_handlers((_handlers(service),))
+        self._server.add_generic_rpc_handlers((_make_handlers(service),))
         umask = os.umask(0o177)
         try:
             if certificates is None:

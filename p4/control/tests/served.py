@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A P4Runtime server over a nagi-switch without network and clock (`simulate`), and a client, for
-tests."""
+"""A P4Runtime server over a nagi-switch without network and clock (`simulate`), and a client."""
 
 from __future__ import annotations
 
@@ -15,25 +14,25 @@ from google.protobuf import text_format
 from nagi_contracts.paths import executable
 from nagi_p4.simulation import Simulation
 from nagi_p4runtime.device import Device
-from nagi_p4runtime.errors import DETAILS, Code
+from nagi_p4runtime.errors import STATUS_KEY, Code
 from nagi_p4runtime.protos import p4i, p4r, p4r_grpc, rpc_status
 from nagi_p4runtime.server import Server, Service
 
 P4 = Path(__file__).parents[2]
 EDGE, EDGE_INFO = P4 / "edge.json", P4 / "edge.p4info.txtpb"
-WAIT_S = 30  # for what comes in any case
+WAIT_S = 30  # timeout for messages that are certain to come
 
 
 class Simulated(Simulation):
-    """For several threads."""
+    """A simulated switch that several threads may use."""
 
     def __init__(self, *given, **settings):
         self._lock = threading.Lock()
         super().__init__(*given, executable=executable("nagi-switch"), **settings)
 
-    def ask(self, request):
+    def request(self, operation):
         with self._lock:
-            return super().ask(request)
+            return super().request(operation)
 
 
 def read_info(path):
@@ -50,7 +49,7 @@ def config_of(json_path, info_path, cookie=None):
 
 
 class Session:
-    """A client with a stream. `election_id` 0: it sends none."""
+    """A client with a stream. With `election_id` 0 it sends none."""
 
     def __init__(self, channel, device_id=1, election_id=1, role="", join=True):
         self.stub = p4r_grpc.P4RuntimeStub(channel)
@@ -78,8 +77,8 @@ class Session:
     def next(self, timeout=WAIT_S):
         return self.received.get(timeout=timeout)
 
-    def next_of(self, kind):
-        """The next message of a kind; others are passed over."""
+    def receive_next(self, kind):
+        """Return the next message of a kind; skip others."""
         for _ in range(1000):
             message = self.next()
             if message is None or isinstance(message, grpc.RpcError):
@@ -89,31 +88,33 @@ class Session:
         raise AssertionError(f"no {kind} among 1,000 messages")
 
     def arbitrate(self, **changes):
-        """Sends an update and returns what is said of it: the status code."""
+        """Send an arbitration update, and return the status code of the answer."""
         update = p4r.MasterArbitrationUpdate(device_id=changes.get("device_id", self.device_id))
         if role := changes.get("role", self.role):
             update.role.name = role
         if election_id := changes.get("election_id", self.election_id):
-            update.election_id.CopyFrom(uint128(election_id))
+            update.election_id.CopyFrom(encode_uint128(election_id))
         self.send(arbitration=update)
-        return self.next_of("arbitration").status.code
+        return self.receive_next("arbitration").status.code
 
     def close(self):
         self._requests.put(None)
         self._thread.join(WAIT_S)
 
-    def _who(self):
+    def _make_fields(self):
         return {
             "device_id": self.device_id,
             "role": self.role,
-            "election_id": uint128(self.election_id),
+            "election_id": encode_uint128(self.election_id),
         }
 
     def write(self, *updates, atomicity=p4r.WriteRequest.CONTINUE_ON_ERROR):
-        self.stub.Write(p4r.WriteRequest(updates=updates, atomicity=atomicity, **self._who()))
+        self.stub.Write(
+            p4r.WriteRequest(updates=updates, atomicity=atomicity, **self._make_fields())
+        )
 
     def insert(self, **entity):
-        self.write(insertion(**entity))
+        self.write(make_insertion(**entity))
 
     def modify(self, **entity):
         self.write(p4r.Update(type=p4r.Update.MODIFY, entity=p4r.Entity(**entity)))
@@ -122,7 +123,7 @@ class Session:
         self.write(p4r.Update(type=p4r.Update.DELETE, entity=p4r.Entity(**entity)))
 
     def read(self, **entity):
-        """The entities of one kind that are read."""
+        """Read entities of one kind."""
         ((kind, _),) = entity.items()
         request = p4r.ReadRequest(
             device_id=self.device_id, role=self.role, entities=[p4r.Entity(**entity)]
@@ -134,7 +135,7 @@ class Session:
         ]
 
     def set_pipeline(self, config=None, action="VERIFY_AND_COMMIT"):
-        request = p4r.SetForwardingPipelineConfigRequest(action=action, **self._who())
+        request = p4r.SetForwardingPipelineConfigRequest(action=action, **self._make_fields())
         if config is not None:
             request.config.CopyFrom(config)
         self.stub.SetForwardingPipelineConfig(request)
@@ -145,18 +146,18 @@ class Session:
         )
 
 
-def insertion(**entity):
+def make_insertion(**entity):
     return p4r.Update(type=p4r.Update.INSERT, entity=p4r.Entity(**entity))
 
 
-def uint128(number):
+def encode_uint128(number):
     return p4r.Uint128(high=number >> 64, low=number & ((1 << 64) - 1))
 
 
-def errors_of(error):
-    """(code, message) of each update, of the error of a Write or Read."""
+def decode_errors(error):
+    """Return code and message of each update, from the error of a Write or Read."""
     assert error.code() == grpc.StatusCode.UNKNOWN
-    (data,) = [value for key, value in error.trailing_metadata() if key == DETAILS]
+    (data,) = [value for key, value in error.trailing_metadata() if key == STATUS_KEY]
     status = rpc_status.Status.FromString(data)
     assert status.code == Code.UNKNOWN
     found = []
@@ -168,7 +169,7 @@ def errors_of(error):
 
 
 class Served:
-    """A server over a simulated switch. Without `info`, no pipeline is known to it."""
+    """A server over a simulated switch. Without `info`, it knows no pipeline."""
 
     _numbers = itertools.count()
 
@@ -185,7 +186,7 @@ class Served:
         server = Server(service, self.address)
         server.start()
         self._stack.callback(server.stop)
-        self._stack.callback(service.end, None)
+        self._stack.callback(service.end_streams, None)
 
     def adopt(self, info):
         self._device.adopt(read_info(info))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client of switches that P4Runtime reaches, against the server over a simulated nagi-switch:
-operations do the same there as on nagi-switch itself."""
+"""Tests of the P4Runtime client, with the server over a simulated nagi-switch.
+
+Operations must do the same there as on nagi-switch itself.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,8 @@ def switch(served):
         yield it
 
 
-def entries_of(simulated, table):
-    """What the switch itself says of a table, without what time makes of it."""
+def read_entries(simulated, table):
+    """Return a table's entries from the switch itself, without handles, times and counts."""
     read = simulated.perform({"op": "table_read", "table": table})["entries"]
     hidden = ("handle", "idle_us", "hits", "packets", "bytes")
     return [{key: value for key, value in each.items() if key not in hidden} for each in read]
@@ -69,26 +71,26 @@ def test_entries_are_those_that_nagi_switch_has_of_the_same_operations(served, s
         for operation in operations:
             direct.perform(operation)
         for table in {entry["table"] for entry in ENTRIES}:
-            assert entries_of(served.switch, table) == entries_of(direct, table) != []
+            assert read_entries(served.switch, table) == read_entries(direct, table) != []
 
 
 def test_entries_are_changed_and_removed_by_handle_and_by_key(served, switch):
     handle = switch.add_entry("ingress.routes", ["10.1.0.0/16"], "ingress.send", [1])
     switch.modify_entry("ingress.routes", handle, "ingress.send", [2])
-    (entry,) = entries_of(served.switch, "ingress.routes")
+    (entry,) = read_entries(served.switch, "ingress.routes")
     assert (entry["action"], entry["data"]) == ("ingress.send", [2])
     by_key = {"table": "ingress.routes", "match": ["10.1.0.0/16"]}
     switch.perform({"op": "table_modify", **by_key, "action": "ingress.drop"})
-    assert entries_of(served.switch, "ingress.routes")[0]["action"] == "ingress.drop"
+    assert read_entries(served.switch, "ingress.routes")[0]["action"] == "ingress.drop"
     switch.delete_entry("ingress.routes", handle)
-    assert entries_of(served.switch, "ingress.routes") == []
+    assert read_entries(served.switch, "ingress.routes") == []
     with pytest.raises(Refused) as refused:
         switch.delete_entry("ingress.routes", handle)
     assert refused.value.code == NOT_FOUND
     for number in range(3):
         switch.add_entry("ingress.routes", [f"10.{number}.0.0/16"], "ingress.drop")
     switch.clear_table("ingress.routes")
-    assert entries_of(served.switch, "ingress.routes") == []
+    assert read_entries(served.switch, "ingress.routes") == []
 
 
 def test_defaults_are_set_and_go_back_to_the_program_s_own(served, switch):
@@ -191,9 +193,9 @@ def test_registers_are_read_and_written(served, switch):
 
 
 def test_digests_come_to_who_asks(served, switch):
-    assert switch.digests() == []  # from now on
+    assert switch.read_digests() == []  # from now on
     end = time.monotonic() + WAIT_S
-    while not (found := switch.digests()):
+    while not (found := switch.read_digests()):
         assert time.monotonic() < end
         served.switch.send_packet(1, STATION)  # the server may not have listened to the last
         time.sleep(0.01)
@@ -232,7 +234,7 @@ def test_of_several_operations_the_refused_one_is_named(served, switch):
     wrong = [{**add, "match": [f"10.{number}.0.0/16"]} for number in (0, 1, 1, 2)]
     with pytest.raises(Refused) as refused:
         switch.perform_all(wrong)
-    assert (refused.value.code, refused.value.place) == (ALREADY_EXISTS, 2)
+    assert (refused.value.code, refused.value.index) == (ALREADY_EXISTS, 2)
     assert "operation 2 of 4: " in str(refused.value)
     assert "there is an entry with this key already" in str(refused.value)
 
@@ -241,7 +243,7 @@ def test_more_operations_than_one_write_takes_are_several(served, switch):
     add = {"op": "table_add", "table": "ingress.routes", "action": "ingress.drop"}
     many = [{**add, "match": [f"10.{n >> 8}.{n & 255}.0/24"]} for n in range(1100)]
     assert len(switch.perform_all(many)) == 1100
-    assert len(entries_of(served.switch, "ingress.routes")) == 1000  # of a page
+    assert len(read_entries(served.switch, "ingress.routes")) == 1000  # of a page
 
 
 def test_one_client_is_primary(served, switch):
@@ -262,7 +264,7 @@ def test_a_switch_that_runs_already_is_cleared(served, switch):
     switch.close()
     with P4RuntimeSwitch(served.address) as again:
         again.clear()
-        assert entries_of(served.switch, "ingress.routes") == []
+        assert read_entries(served.switch, "ingress.routes") == []
         assert served.switch.perform({"op": "mirror_read"})["sessions"] == []
         again.add_entry("ingress.routes", ["10.0.0.0/8"], "ingress.drop")
 
@@ -305,8 +307,8 @@ def test_edge_p4_is_filled_and_its_counters_are_read(tmp_path):
         Served(tmp_path, EDGE, None) as served,
         P4RuntimeSwitch(served.address, program=EDGE, p4info=EDGE_INFO) as switch,
     ):
-        switch.perform_all(edge.operations([Route()], ports, macs, dict.fromkeys(macs, 1500)))
-        (entry,) = entries_of(served.switch, edge.IPV4_ROUTES)
+        switch.perform_all(edge.build_operations([Route()], ports, macs, dict.fromkeys(macs, 1500)))
+        (entry,) = read_entries(served.switch, edge.IPV4_ROUTES)
         assert entry["data"] == [2, 0x020000000001, 0x020000000002, 1500]
         served.switch.send_packet(1, STATION)
         counters = edge.read_counters(switch, ports)

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import nagi_p4
 import pytest
 from nagi_p4 import edge
-from nagi_p4.operations import Refused, number
+from nagi_p4.operations import Refused, parse_number
 
 PACKAGE = Path(nagi_p4.__file__).parent
-PROGRAM = json.loads(edge.program())
+PROGRAM = json.loads(edge.read_pipeline())
 MACS = {
     "wired": edge.Macs("02:00:00:00:00:01", "02:00:00:00:00:0a"),
     "radio": edge.Macs("02:00:00:00:00:02", "02:00:00:00:00:0b"),
@@ -55,7 +55,7 @@ def ports(imposes=None, sample_every=None):
 
 
 def operations(imposes=None, sample_every=None):
-    return edge.operations(ROUTES, ports(imposes, sample_every), MACS, MTUS)
+    return edge.build_operations(ROUTES, ports(imposes, sample_every), MACS, MTUS)
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.glob("*.py")), ids=lambda path: path.name)
@@ -128,7 +128,7 @@ def test_what_the_program_cannot_do_is_not_left_out():
 
 def test_a_port_has_the_queue_that_is_asked_for():
     imposes = {"rate_bps": 10**7, "overhead_bytes": 4, "queue": {"packets": 20, "bytes": None}}
-    assert edge.ports(ports(imposes)) == [
+    assert edge.plan_ports(ports(imposes)) == [
         edge.Port(1, "wired", {}, 1052),
         edge.Port(2, "radio", {"rate_bps": 10**7, "overhead_bytes": 4, "depth_packets": 20}, 1052),
     ]
@@ -172,7 +172,7 @@ def test_every_operation_is_one_that_the_program_can_do():
         parameters = actions[operation["action"]]
         assert len(parameters) == len(operation["data"])
         for parameter, value in zip(parameters, operation["data"], strict=True):
-            assert number(value) >> parameter["bitwidth"] == 0, operation
+            assert parse_number(value) >> parameter["bitwidth"] == 0, operation
 
 
 def test_samples_are_the_program_s_digest():
@@ -180,7 +180,7 @@ def test_samples_are_the_program_s_digest():
     known = widths()
     bits = [known[tuple(element["value"])] for element in listed["elements"]]
     assert bits == [9, 48, 19, 19, 32] and len(bits) == len(edge.Sample._fields)
-    sample = edge.sample_of({"digest": listed["name"], "values": [2, 1700000, 5, "0x4", 336]})
+    sample = edge.parse_sample({"digest": listed["name"], "values": [2, 1700000, 5, "0x4", 336]})
     assert sample == edge.Sample(2, 1700000, 5, 4, 336)
 
 
@@ -190,7 +190,7 @@ def test_counters_are_read_of_every_port_and_cause():
     class Counting:
         def read_counter(self, counter, index):
             assert index < sizes[counter]
-            if counter in (edge.DROPS, edge.TOLD):
+            if counter in (edge.DROPS, edge.REPORTED):
                 place, value = (3 * 512 + 2, 1) if counter == edge.DROPS else (5 * 512 + 1, 4)
                 return (value if index == place else 0), 0
             if index == edge.CPU_PORT:
@@ -217,10 +217,10 @@ def test_counters_are_read_of_every_port_and_cause():
     ],
 )
 def test_numbers_may_be_addresses(value, expected):
-    assert number(value) == expected
+    assert parse_number(value) == expected
 
 
 @pytest.mark.parametrize("value", ["ten", "0xg", "1.2.3", True, None, 1.5, "02:00:00:00:00:1"])
 def test_what_is_no_number_is_refused(value):
     with pytest.raises(Refused, match="is no number; give an integer"):
-        number(value)
+        parse_number(value)

@@ -30,9 +30,9 @@ def to_controller(packet, cause, mtu=0, port=1):
     return struct.pack("!HH", port << 7 | cause, mtu) + bytes(packet)
 
 
-def answer(packet, cause, mtu=0, own=OWN):
-    """The answer as scapy reads it; its checksums are compared with scapy's own."""
-    frame = icmp.error_for(icmp.told(to_controller(packet, cause, mtu)), own)
+def build_answer(packet, cause, mtu=0, own=OWN):
+    """Return the ICMP error as scapy parses it, after comparing its checksums with scapy's own."""
+    frame = icmp.build_error(icmp.parse_packet_in(to_controller(packet, cause, mtu)), own)
     if frame is None:
         return None
     read = Ether(frame)
@@ -50,10 +50,12 @@ def answer(packet, cause, mtu=0, own=OWN):
 
 
 def test_what_edge_p4_tells_is_read():
-    packet = icmp.told(to_controller(ETHERNET / Raw(b"nagi"), edge.TOO_BIG, 1400, port=509))
+    packet = icmp.parse_packet_in(
+        to_controller(ETHERNET / Raw(b"nagi"), edge.TOO_BIG, 1400, port=509)
+    )
     assert packet == (509, edge.TOO_BIG, 1400, bytes(ETHERNET / Raw(b"nagi")))
     with pytest.raises(ValueError, match="3 bytes"):
-        icmp.told(b"abc")
+        icmp.parse_packet_in(b"abc")
 
 
 @pytest.mark.parametrize("size", [0, 20, 1400])
@@ -61,7 +63,7 @@ def test_a_ttl_used_up_is_answered(size):
     sent = (
         ETHERNET / IP(src=HOST, dst=FAR, ttl=1, id=77, tos=3) / UDP(dport=33434) / Raw(bytes(size))
     )
-    read = answer(sent, edge.LAST_HOP)
+    read = build_answer(sent, edge.LAST_HOP)
     assert (read[IP].src, read[IP].dst) == (OWN, HOST)
     assert (read[ICMP].type, read[ICMP].code) == (11, 0)
     assert read[IP].tos == 0xC0 and read[IP].ttl == 65
@@ -73,32 +75,32 @@ def test_a_ttl_used_up_is_answered(size):
 
 def test_a_packet_larger_than_the_mtu_is_answered():
     sent = ETHERNET / IP(src=HOST, dst=FAR, flags="DF") / TCP() / Raw(bytes(1400))
-    read = answer(sent, edge.TOO_BIG, 1300)
+    read = build_answer(sent, edge.TOO_BIG, 1300)
     assert (read[ICMP].type, read[ICMP].code, read[ICMP].nexthopmtu) == (3, 4, 1300)
 
 
 @pytest.mark.parametrize("size", [0, 1300])
 def test_errors_of_ipv6(size):
     sent = ETHERNET / IPv6(src=HOST_V6, dst=FAR_V6, hlim=1) / UDP() / Raw(bytes(size))
-    read = answer(sent, edge.LAST_HOP, own=OWN_V6)
+    read = build_answer(sent, edge.LAST_HOP, own=OWN_V6)
     assert (read[IPv6].src, read[IPv6].dst, read[IPv6].hlim) == (OWN_V6, HOST_V6, 65)
     assert (read[ICMPv6TimeExceeded].type, read[ICMPv6TimeExceeded].code) == (3, 0)
     quoted = bytes(sent[IPv6])[: 1280 - 48]
     assert bytes(read[ICMPv6TimeExceeded])[8:] == quoted
-    read = answer(sent, edge.TOO_BIG, 1280, own=OWN_V6)
+    read = build_answer(sent, edge.TOO_BIG, 1280, own=OWN_V6)
     assert read[ICMPv6PacketTooBig].mtu == 1280
 
 
 def test_a_vlan_goes_back_as_it_came():
     sent = ETHERNET / Dot1Q(vlan=5, prio=3) / IP(src=HOST, dst=FAR, ttl=1) / UDP()
-    read = answer(sent, edge.LAST_HOP)
+    read = build_answer(sent, edge.LAST_HOP)
     assert (read[Dot1Q].vlan, read[Dot1Q].prio) == (5, 3) and ICMP in read
 
 
 def test_what_ethernet_padded_is_not_quoted():
     sent = bytes(ETHERNET / IP(src=HOST, dst=FAR, ttl=1) / UDP())
-    padded = answer(sent + bytes(60 - len(sent)), edge.LAST_HOP)
-    assert bytes(padded) == bytes(answer(sent, edge.LAST_HOP))
+    padded = build_answer(sent + bytes(60 - len(sent)), edge.LAST_HOP)
+    assert bytes(padded) == bytes(build_answer(sent, edge.LAST_HOP))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +120,7 @@ def test_what_ethernet_padded_is_not_quoted():
     ids=lambda packet: packet.summary(),
 )
 def test_where_rfc_1812_permits_none(network):
-    assert answer(Ether(type=0x0800) / network, edge.LAST_HOP) is None
+    assert build_answer(Ether(type=0x0800) / network, edge.LAST_HOP) is None
 
 
 @pytest.mark.parametrize(
@@ -135,31 +137,33 @@ def test_where_rfc_1812_permits_none(network):
 )
 def test_where_rfc_4443_permits_none(network, cause):
     assert (
-        answer(Ether(src=ETHERNET.src, dst=ETHERNET.dst, type=0x86DD) / network, cause, own=OWN_V6)
+        build_answer(
+            Ether(src=ETHERNET.src, dst=ETHERNET.dst, type=0x86DD) / network, cause, own=OWN_V6
+        )
         is None
     )
 
 
 def test_where_rfc_4443_permits_one():
     echo = IPv6(src=HOST_V6, dst=FAR_V6) / ICMPv6EchoRequest()
-    assert answer(ETHERNET / echo, edge.LAST_HOP, own=OWN_V6) is not None
+    assert build_answer(ETHERNET / echo, edge.LAST_HOP, own=OWN_V6) is not None
     group = IPv6(src=HOST_V6, dst="ff0e::5") / UDP()
-    assert answer(ETHERNET / group, edge.TOO_BIG, 1280, own=OWN_V6) is not None
+    assert build_answer(ETHERNET / group, edge.TOO_BIG, 1280, own=OWN_V6) is not None
 
 
 def test_other_causes_and_other_versions_have_no_answer():
     sent = ETHERNET / IP(src=HOST, dst=FAR) / UDP()
-    assert answer(sent, edge.CAUSES.index("no route")) is None
-    assert answer(sent, edge.LAST_HOP, own=OWN_V6) is None
+    assert build_answer(sent, edge.CAUSES.index("no route")) is None
+    assert build_answer(sent, edge.LAST_HOP, own=OWN_V6) is None
 
 
 def test_errors_are_limited():
-    limit = icmp.Limit(per_s=100, burst=5)
-    assert [limit.permits(0) for _ in range(7)] == [True] * 5 + [False] * 2
-    assert [limit.permits(10_000 * n) for n in range(1, 4)] == [True] * 3  # one each 10 ms
-    assert not limit.permits(30_000)
-    assert not limit.permits(0)  # time that goes back gives none
-    assert [limit.permits(10**7) for _ in range(6)] == [True] * 5 + [False]
+    limiter = icmp.RateLimiter(per_s=100, burst=5)
+    assert [limiter.admit(0) for _ in range(7)] == [True] * 5 + [False] * 2
+    assert [limiter.admit(10_000 * n) for n in range(1, 4)] == [True] * 3  # one each 10 ms
+    assert not limiter.admit(30_000)
+    assert not limiter.admit(0)  # time that goes back gives none
+    assert [limiter.admit(10**7) for _ in range(6)] == [True] * 5 + [False]
 
 
 class Controlled:
@@ -169,7 +173,7 @@ class Controlled:
         self.packets = packets
         self.sent = []
 
-    def events(self):
+    def read_events(self):
         return {
             "packets": self.packets,
             "digests": [{"digest": "Sample"}],
@@ -177,7 +181,7 @@ class Controlled:
             "lost": 0,
         }
 
-    def packet_out(self, packet):
+    def send_packet_out(self, packet):
         self.sent.append(packet)
 
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The P4Runtime server over a simulated nagi-switch, seen by a client: what is written is read
-back, packets meet it, and what is no good is refused by the specification's codes."""
+"""Tests of the P4Runtime server over a simulated nagi-switch, by a client.
+
+What is written can be read back, packets meet it, and wrong requests are refused with the codes of
+the specification.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import grpc
 import pytest
 from nagi_p4runtime.errors import Code
 from nagi_p4runtime.protos import p4d, p4r, stratum
-from served import EDGE, EDGE_INFO, Served, config_of, errors_of, insertion, read_info
+from served import EDGE, EDGE_INFO, Served, config_of, decode_errors, make_insertion, read_info
 
 PROGRAMS = Path(__file__).parent / "programs"
 EVERYTHING, EVERYTHING_INFO = PROGRAMS / "everything.json", PROGRAMS / "everything.p4info.txtpb"
@@ -20,7 +23,7 @@ INSERT, MODIFY, DELETE = p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE
 
 
 class Names:
-    """Ids by the names of a P4Info, without the control's."""
+    """Ids by the names of a P4Info, without the control's name."""
 
     def __init__(self, info):
         self._ids = {}
@@ -90,11 +93,11 @@ def station(number, **rest):
     return entry("stations", exact(1, bytes([number])), do=action("counted_send", b"\1"), **rest)
 
 
-def refused(call, code, *said):
-    """The one update of a Write, or the request of a Read, is refused."""
+def check_refused(call, code, *said):
+    """Check that the one update of a Write, or the request of a Read, is refused."""
     with pytest.raises(grpc.RpcError) as error:
         call()
-    ((found, message),) = errors_of(error.value)
+    ((found, message),) = decode_errors(error.value)
     assert found == code, message
     for each in said:
         assert each in message
@@ -149,7 +152,7 @@ def entry_key(written):
 
 
 def test_all_entries_of_all_tables_are_read_and_filters_hold(client):
-    client.write(*[insertion(table_entry=each) for each in ENTRIES])
+    client.write(*[make_insertion(table_entry=each) for each in ENTRIES])
     everything = client.read(table_entry=p4r.TableEntry())
     constant = [each for each in everything if each.is_const]
     assert len(everything) == len(ENTRIES) + len(constant)
@@ -185,14 +188,14 @@ def test_what_is_modified_is_read_so_and_what_is_not_given_stays(client):
     assert found.action.action == action("counted_send", b"\2")
     assert found.metadata == b""
     no = entry("stations", exact(1, b"\x0a"))
-    refused(lambda: client.modify(table_entry=no), Code.NOT_FOUND, "ingress.stations")
+    check_refused(lambda: client.modify(table_entry=no), Code.NOT_FOUND, "ingress.stations")
     no.action.action.CopyFrom(action("counted_send", b"\2"))
-    refused(lambda: client.modify(table_entry=no), Code.NOT_FOUND, "nagi-switch: ")
-    refused(lambda: client.delete(table_entry=no), Code.NOT_FOUND, "nagi-switch: ")
+    check_refused(lambda: client.modify(table_entry=no), Code.NOT_FOUND, "nagi-switch: ")
+    check_refused(lambda: client.delete(table_entry=no), Code.NOT_FOUND, "nagi-switch: ")
 
 
 def test_packets_meet_entries_by_priority(served, client):
-    """The larger one wins, as P4Runtime has it."""
+    """Check that the larger priority wins, as in P4Runtime."""
     for priority, port in ((5, b"\1"), (6, b"\2")):
         client.insert(table_entry=entry("classes", do=action("classify", port), priority=priority))
     client.insert(table_entry=entry("routes", lpm(1, b"\x0a\0\0\0", 8), do=action("send", b"\1")))
@@ -221,8 +224,8 @@ def test_counters_of_entries_are_written_and_read(served, client):
     client.modify(direct_counter_entry=direct)
     assert client.read(direct_counter_entry=p4r.DirectCounterEntry()) == [direct]
     direct.table_entry.match[0].exact.value = b"\x0a"
-    refused(lambda: client.read(direct_counter_entry=direct), Code.NOT_FOUND)
-    refused(lambda: client.insert(direct_counter_entry=direct), Code.INVALID_ARGUMENT)
+    check_refused(lambda: client.read(direct_counter_entry=direct), Code.NOT_FOUND)
+    check_refused(lambda: client.insert(direct_counter_entry=direct), Code.INVALID_ARGUMENT)
 
 
 def test_meters_of_entries_are_written_and_read(client):
@@ -294,7 +297,7 @@ BAD_ENTRIES = [
     (INSERT, change(STATION, meter_counter_data=None), Code.UNIMPLEMENTED, "by color"),
     (INSERT, change(ROUTE, counter_data=None), Code.INVALID_ARGUMENT, "no direct counter"),
     (INSERT, change(ROUTE, idle_timeout_ns=1), Code.INVALID_ARGUMENT, "no idle timeouts"),
-    (INSERT, change(ROUTE, match=[lpm(1, b"\x0a\0\0\1", 8)]), Code.INVALID_ARGUMENT, "behind"),
+    (INSERT, change(ROUTE, match=[lpm(1, b"\x0a\0\0\1", 8)]), Code.INVALID_ARGUMENT, "bits after"),
     (INSERT, change(ROUTE, match=[lpm(1, b"\0", 0)]), Code.INVALID_ARGUMENT, "leave the field out"),
     (INSERT, change(ROUTE, match=[lpm(1, b"\0", 33)]), Code.INVALID_ARGUMENT, "33 bits"),
     (INSERT, change(CLASS, priority=0), Code.INVALID_ARGUMENT, "a priority of 0"),
@@ -327,9 +330,9 @@ BAD_ENTRIES = [
     (INSERT, entry("stations", exact(1, b"\1"), do=action("counted_send", b"\2\0")),
      Code.OUT_OF_RANGE, "9 bits"),
     (INSERT, entry("neighbours", exact(1, b"\1"), do=action("send", b"\1")),
-     Code.INVALID_ARGUMENT, "want a member"),
+     Code.INVALID_ARGUMENT, "need a member"),
     (INSERT, entry("stations", exact(1, b"\1"), do=p4r.TableAction(action_profile_member_id=1)),
-     Code.INVALID_ARGUMENT, "want an action"),
+     Code.INVALID_ARGUMENT, "need an action"),
     (INSERT, entry("neighbours", exact(1, b"\1"), do=p4r.TableAction(action_profile_member_id=1)),
      Code.NOT_FOUND, "no member 1"),
     (INSERT, entry("groups", exact(1, b"\1"), do=p4r.TableAction(action_profile_group_id=1)),
@@ -343,28 +346,28 @@ BAD_ENTRIES = [
 def test_an_entry_that_is_no_good_is_refused(served, type, bad, code, said):
     client = served.session()
     update = p4r.Update(type=type, entity=p4r.Entity(table_entry=bad))
-    refused(lambda: client.write(update), code, said)
+    check_refused(lambda: client.write(update), code, said)
     assert [each for each in client.read(table_entry=p4r.TableEntry()) if not each.is_const] == []
 
 
 def test_a_duplicate_and_a_full_table(client):
     client.insert(table_entry=STATION)
-    refused(lambda: client.insert(table_entry=STATION), Code.ALREADY_EXISTS, "nagi-switch: ")
-    client.write(*[insertion(table_entry=station(number)) for number in range(10, 17)])
-    full = refused(lambda: client.insert(table_entry=station(20)), Code.RESOURCE_EXHAUSTED)
+    check_refused(lambda: client.insert(table_entry=STATION), Code.ALREADY_EXISTS, "nagi-switch: ")
+    client.write(*[make_insertion(table_entry=station(number)) for number in range(10, 17)])
+    full = check_refused(lambda: client.insert(table_entry=station(20)), Code.RESOURCE_EXHAUSTED)
     assert "nagi-switch: ingress.stations" in full
 
 
 def test_every_update_of_a_write_is_answered_for(client):
     with pytest.raises(grpc.RpcError) as error:
         client.write(
-            insertion(table_entry=station(1)),
-            insertion(table_entry=station(1)),
+            make_insertion(table_entry=station(1)),
+            make_insertion(table_entry=station(1)),
             p4r.Update(type=p4r.Update.DELETE, entity=p4r.Entity(table_entry=station(5))),
-            insertion(table_entry=station(2)),
+            make_insertion(table_entry=station(2)),
             p4r.Update(type=p4r.Update.INSERT),
         )
-    codes = [code for code, _ in errors_of(error.value)]
+    codes = [code for code, _ in decode_errors(error.value)]
     assert codes == [0, Code.ALREADY_EXISTS, Code.NOT_FOUND, 0, Code.INVALID_ARGUMENT]
     assert len(client.read(table_entry=p4r.TableEntry(table_id=STATION.table_id))) == 2
 
@@ -375,18 +378,18 @@ def test_a_batch_is_done_whole_or_not_at_all(client, atomicity):
     group.members.add(member_id=3, weight=2)
     group.max_size = 2
     good = [
-        insertion(table_entry=station(1, metadata=b"x")),
-        insertion(action_profile_member=member("paths", 3, b"\1")),
-        insertion(action_profile_group=group),
-        insertion(
+        make_insertion(table_entry=station(1, metadata=b"x")),
+        make_insertion(action_profile_member=member("paths", 3, b"\1")),
+        make_insertion(action_profile_group=group),
+        make_insertion(
             table_entry=entry(
                 "groups", exact(1, b"\1"), do=p4r.TableAction(action_profile_group_id=4)
             )
         ),
     ]
     with pytest.raises(grpc.RpcError) as error:
-        client.write(*good, insertion(table_entry=station(1)), atomicity=atomicity)
-    assert [code for code, _ in errors_of(error.value)] == [
+        client.write(*good, make_insertion(table_entry=station(1)), atomicity=atomicity)
+    assert [code for code, _ in decode_errors(error.value)] == [
         *[Code.ABORTED] * 4, Code.ALREADY_EXISTS
     ]  # fmt: skip
     assert [each for each in client.read(table_entry=p4r.TableEntry()) if not each.is_const] == []
@@ -426,14 +429,14 @@ def test_members_have_the_clients_ids(served, client):
         (modify, without(seven, "action"), Code.INVALID_ARGUMENT),
         (insert, without(seven, "member_id"), Code.INVALID_ARGUMENT),
     ):
-        refused(lambda call=call, bad=bad: call(action_profile_member=bad), code)
+        check_refused(lambda call=call, bad=bad: call(action_profile_member=bad), code)
     client.delete(table_entry=neighbour)
     client.delete(action_profile_member=seven)
     assert client.read(action_profile_member=p4r.ActionProfileMember()) == [one]
     for number in range(2, 17):
         client.insert(action_profile_member=member("next_hops", number, b"\1"))
     full = member("next_hops", 20, b"\1")
-    refused(lambda: client.insert(action_profile_member=full), Code.RESOURCE_EXHAUSTED)
+    check_refused(lambda: client.insert(action_profile_member=full), Code.RESOURCE_EXHAUSTED)
 
 
 def group_of(id, *weighted, max_size=16):
@@ -445,8 +448,8 @@ def group_of(id, *weighted, max_size=16):
     return group
 
 
-def ports_of_flows(served, destination):
-    """How many of 400 flows leave by each port."""
+def count_flows(served, destination):
+    """Return how many of 400 flows leave by each port."""
     counts = {}
     for number in range(400):
         packet = ipv4(destination, source=f"{number * 2654435761 % 2**32:08x}")
@@ -465,12 +468,12 @@ def test_groups_have_weights(served, client):
     chosen = entry("groups", exact(1, b"\x0a\0\0\1"), do=p4r.TableAction(action_profile_group_id=1))
     client.insert(table_entry=chosen)
     client.insert(table_entry=entry("classes", do=action("classify", b"\1"), priority=1))
-    counts = ports_of_flows(served, "0a000001")
+    counts = count_flows(served, "0a000001")
     assert 250 < counts[2] < 350 and counts[1] + counts[2] == 400
     client.modify(action_profile_group=group_of(1, (2, 1)))
-    assert ports_of_flows(served, "0a000001") == {2: 400}
+    assert count_flows(served, "0a000001") == {2: 400}
     client.modify(action_profile_member=member("paths", 2, b"\1"))
-    assert ports_of_flows(served, "0a000001") == {1: 400}
+    assert count_flows(served, "0a000001") == {1: 400}
     # Units of weight that no group needs any more have gone.
     assert len(served.switch.read_members("ingress.paths")) == 2
     for call, bad, code in (
@@ -483,12 +486,14 @@ def test_groups_have_weights(served, client):
         (client.modify, group_of(1, (1, 1), max_size=3), Code.INVALID_ARGUMENT),
         (client.delete, group_of(1), Code.FAILED_PRECONDITION),
     ):
-        refused(lambda call=call, bad=bad: call(action_profile_group=bad), code)
+        check_refused(lambda call=call, bad=bad: call(action_profile_group=bad), code)
     used = member("paths", 2, b"\1")
-    refused(lambda: client.delete(action_profile_member=used), Code.FAILED_PRECONDITION)
+    check_refused(lambda: client.delete(action_profile_member=used), Code.FAILED_PRECONDITION)
     watched = group_of(9, (1, 1))
     watched.members[0].watch_port = b"\1"
-    refused(lambda: client.insert(action_profile_group=watched), Code.UNIMPLEMENTED, "watch port")
+    check_refused(
+        lambda: client.insert(action_profile_group=watched), Code.UNIMPLEMENTED, "watch port"
+    )
     client.delete(table_entry=chosen)
     client.delete(action_profile_group=group_of(1))
     client.delete(action_profile_group=group_of(2))
@@ -511,15 +516,15 @@ def test_one_shot_action_sets(served, client):
     assert client.read(table_entry=groups) == [first]
     assert client.read(action_profile_member=p4r.ActionProfileMember()) == []
     assert client.read(action_profile_group=p4r.ActionProfileGroup()) == []
-    counts = ports_of_flows(served, "0a000001")
+    counts = count_flows(served, "0a000001")
     assert set(counts) == {1, 2} and sum(counts.values()) == 400
     second = one_shot(b"\x0a\0\0\1", (b"\2", 1))
     client.modify(table_entry=second)
     assert client.read(table_entry=groups) == [second]
-    assert ports_of_flows(served, "0a000001") == {2: 400}
-    refused(lambda: client.insert(table_entry=first), Code.ALREADY_EXISTS)
+    assert count_flows(served, "0a000001") == {2: 400}
+    check_refused(lambda: client.insert(table_entry=first), Code.ALREADY_EXISTS)
     assert len(served.switch.read_members("ingress.paths")) == 1
-    refused(
+    check_refused(
         lambda: client.insert(action_profile_member=member("paths", 1, b"\1")),
         Code.INVALID_ARGUMENT, "action sets",
     )  # fmt: skip
@@ -543,11 +548,11 @@ def test_counters(served, client):
     assert client.read(counter_entry=wanted) == [given]
     for index, code in ((-1, Code.INVALID_ARGUMENT), (8, Code.OUT_OF_RANGE)):
         wanted.index.index = index
-        refused(lambda: client.read(counter_entry=wanted), code)
-        refused(lambda: client.modify(counter_entry=change(given, index=wanted.index)), code)
-    refused(lambda: client.insert(counter_entry=given), Code.INVALID_ARGUMENT)
-    refused(lambda: client.delete(counter_entry=given), Code.INVALID_ARGUMENT)
-    refused(lambda: client.modify(counter_entry=change(given, counter_id=1)), Code.NOT_FOUND)
+        check_refused(lambda: client.read(counter_entry=wanted), code)
+        check_refused(lambda: client.modify(counter_entry=change(given, index=wanted.index)), code)
+    check_refused(lambda: client.insert(counter_entry=given), Code.INVALID_ARGUMENT)
+    check_refused(lambda: client.delete(counter_entry=given), Code.INVALID_ARGUMENT)
+    check_refused(lambda: client.modify(counter_entry=change(given, counter_id=1)), Code.NOT_FOUND)
 
 
 def test_meters(client):
@@ -567,9 +572,9 @@ def test_meters(client):
     )
     for config in ({"cir": -1}, {"cir": 5, "pir": 4}):
         bad = p4r.MeterEntry(meter_id=id, index={"index": 1}, config=config)
-        refused(lambda bad=bad: client.modify(meter_entry=bad), Code.INVALID_ARGUMENT)
+        check_refused(lambda bad=bad: client.modify(meter_entry=bad), Code.INVALID_ARGUMENT)
     counted = p4r.MeterEntry(meter_id=id, counter_data={})
-    refused(lambda: client.read(meter_entry=counted), Code.UNIMPLEMENTED)
+    check_refused(lambda: client.read(meter_entry=counted), Code.UNIMPLEMENTED)
 
 
 def test_registers_with_and_without_sign(served, client):
@@ -587,8 +592,10 @@ def test_registers_with_and_without_sign(served, client):
         register_entry=p4r.RegisterEntry(register_id=offsets, index={"index": 1})
     ) == [given]
     given.data.bitstring = b"\x0f\xff"
-    refused(lambda: client.modify(register_entry=given), Code.OUT_OF_RANGE)
-    refused(lambda: client.modify(register_entry=without(given, "data")), Code.INVALID_ARGUMENT)
+    check_refused(lambda: client.modify(register_entry=given), Code.OUT_OF_RANGE)
+    check_refused(
+        lambda: client.modify(register_entry=without(given, "data")), Code.INVALID_ARGUMENT
+    )
 
 
 def replicas(*pairs):
@@ -614,7 +621,7 @@ def test_multicast_groups(served, client):
     group.multicast_group_entry.replicas.pop()
     client.modify(packet_replication_engine_entry=group)
     assert client.read(packet_replication_engine_entry=everything) == [group]
-    refused(lambda: client.insert(packet_replication_engine_entry=group), Code.ALREADY_EXISTS)
+    check_refused(lambda: client.insert(packet_replication_engine_entry=group), Code.ALREADY_EXISTS)
     for bad, code in (
         ({"multicast_group_id": 0}, Code.INVALID_ARGUMENT),
         ({"multicast_group_id": 6, "replicas": replicas((1, 1), (1, 1))}, Code.INVALID_ARGUMENT),
@@ -624,10 +631,10 @@ def test_multicast_groups(served, client):
             {"port": b"\1", "backup_replicas": [{"port": b"\2"}]}]}, Code.UNIMPLEMENTED),
     ):  # fmt: skip
         call = pre(multicast_group_entry=bad)
-        refused(lambda call=call: client.insert(packet_replication_engine_entry=call), code)
+        check_refused(lambda call=call: client.insert(packet_replication_engine_entry=call), code)
     client.delete(packet_replication_engine_entry=group)
-    refused(lambda: client.delete(packet_replication_engine_entry=group), Code.NOT_FOUND)
-    refused(lambda: client.modify(packet_replication_engine_entry=group), Code.NOT_FOUND)
+    check_refused(lambda: client.delete(packet_replication_engine_entry=group), Code.NOT_FOUND)
+    check_refused(lambda: client.modify(packet_replication_engine_entry=group), Code.NOT_FOUND)
     assert client.read(packet_replication_engine_entry=everything) == []
 
 
@@ -649,12 +656,16 @@ def test_clone_sessions(served, client, copies):
     session.clone_session_entry.packet_length_bytes = 0
     client.modify(packet_replication_engine_entry=session)
     assert {len(packet) for _, packet in served.switch.send_packet(0, ipv4())} == {34}
-    refused(lambda: client.insert(packet_replication_engine_entry=session), Code.ALREADY_EXISTS)
+    check_refused(
+        lambda: client.insert(packet_replication_engine_entry=session), Code.ALREADY_EXISTS
+    )
     client.delete(packet_replication_engine_entry=session)
     assert served.switch.send_packet(0, ipv4()) == []
     assert served.switch.read_multicast() == []
     session.clone_session_entry.class_of_service = 1
-    refused(lambda: client.insert(packet_replication_engine_entry=session), Code.UNIMPLEMENTED)
+    check_refused(
+        lambda: client.insert(packet_replication_engine_entry=session), Code.UNIMPLEMENTED
+    )
 
 
 def test_value_sets(served, client):
@@ -675,9 +686,9 @@ def test_value_sets(served, client):
     client.modify(value_set_entry=values())
     assert [port for port, _ in served.switch.send_packet(0, packet)] == [0]
     many = values(*[bytes([each]) for each in range(5)])
-    refused(lambda: client.modify(value_set_entry=many), Code.RESOURCE_EXHAUSTED)
-    refused(lambda: client.modify(value_set_entry=values(b"\1", b"\1")), Code.ALREADY_EXISTS)
-    refused(lambda: client.insert(value_set_entry=values()), Code.INVALID_ARGUMENT)
+    check_refused(lambda: client.modify(value_set_entry=many), Code.RESOURCE_EXHAUSTED)
+    check_refused(lambda: client.modify(value_set_entry=values(b"\1", b"\1")), Code.ALREADY_EXISTS)
+    check_refused(lambda: client.insert(value_set_entry=values()), Code.INVALID_ARGUMENT)
 
 
 # --- streams ------------------------------------------------------------------------------------
@@ -686,7 +697,7 @@ def test_value_sets(served, client):
 def test_packets_go_to_the_primary_and_come_from_it(served, client):
     client.modify(table_entry=entry("stations", do=action("ask", b"\x2a"), is_default_action=True))
     assert served.switch.send_packet(2, frame()) == []
-    packet = client.next_of("packet")
+    packet = client.receive_next("packet")
     assert packet.payload == frame()
     assert [(m.metadata_id, m.value) for m in packet.metadata] == [(1, b"\2"), (2, b"\x2a")]
     client.send(
@@ -696,14 +707,14 @@ def test_packets_go_to_the_primary_and_come_from_it(served, client):
         }
     )
     client.send(packet={"payload": b"x", "metadata": [{"metadata_id": 1, "value": b"\1"}]})
-    error = client.next_of("error")
+    error = client.receive_next("error")
     assert error.canonical_code == Code.INVALID_ARGUMENT and "padding" in error.message
     assert error.packet_out.packet_out.payload == b"x"
     assert served.switch.advance(0) == [(1, frame())]
     backup = served.session(election_id=0, join=False)
     assert backup.arbitrate() == Code.ALREADY_EXISTS
     backup.send(packet={"payload": b"x"})
-    assert backup.next_of("error").canonical_code == Code.PERMISSION_DENIED
+    assert backup.receive_next("error").canonical_code == Code.PERMISSION_DENIED
 
 
 def test_what_happened_before_there_was_a_primary_is_not_told(served):
@@ -716,7 +727,7 @@ def test_what_happened_before_there_was_a_primary_is_not_told(served):
     served.switch.send_packet(1, frame())
     second = served.session(election_id=9)
     served.switch.send_packet(2, frame())
-    assert second.next_of("packet").metadata[0].value == b"\2"
+    assert second.receive_next("packet").metadata[0].value == b"\2"
 
 
 def test_digests_come_in_lists(served, client):
@@ -724,14 +735,14 @@ def test_digests_come_in_lists(served, client):
     served.switch.send_packet(1, frame())  # nobody asks yet
     config = p4r.DigestEntry.Config(max_timeout_ns=10**12, max_list_size=2, ack_timeout_ns=10**15)
     given = p4r.DigestEntry(digest_id=id, config=config)
-    refused(lambda: client.modify(digest_entry=given), Code.NOT_FOUND)
+    check_refused(lambda: client.modify(digest_entry=given), Code.NOT_FOUND)
     client.insert(digest_entry=given)
-    refused(lambda: client.insert(digest_entry=given), Code.ALREADY_EXISTS)
+    check_refused(lambda: client.insert(digest_entry=given), Code.ALREADY_EXISTS)
     assert client.read(digest_entry=p4r.DigestEntry()) == [given]
     served.switch.send_packet(1, frame())
     served.switch.send_packet(1, frame())  # the same thing
     served.switch.send_packet(2, ipv4())
-    told = client.next_of("digest")
+    told = client.receive_next("digest")
     assert told.digest_id == id and told.list_id
     assert [[each.bitstring or each.bool for each in one.struct.members] for one in told.data] == [
         [b"\x07", b"\x01", False],
@@ -739,13 +750,13 @@ def test_digests_come_in_lists(served, client):
     ]
     client.send(digest_ack={"digest_id": id, "list_id": told.list_id})
     client.send(digest_ack={"digest_id": 5, "list_id": 1})
-    assert client.next_of("error").canonical_code == Code.INVALID_ARGUMENT
+    assert client.receive_next("error").canonical_code == Code.INVALID_ARGUMENT
     served.switch.send_packet(2, ipv4())
     served.switch.send_packet(1, frame())
-    assert len(client.next_of("digest").data) == 2
+    assert len(client.receive_next("digest").data) == 2
     client.delete(digest_entry=given)
     assert client.read(digest_entry=p4r.DigestEntry()) == []
-    refused(lambda: client.delete(digest_entry=given), Code.NOT_FOUND)
+    check_refused(lambda: client.delete(digest_entry=given), Code.NOT_FOUND)
 
 
 def test_idle_entries_are_told_of(served, client):
@@ -761,24 +772,24 @@ def test_idle_entries_are_told_of(served, client):
     }
     assert idle[b"\x09"] < 2_000_000 < idle[b"\x08"]
     served.switch.advance(200)
-    told = client.next_of("idle_timeout_notification")
+    told = client.receive_next("idle_timeout_notification")
     (found,) = told.table_entry
     assert found == change(entry_key(STATION), metadata=b"m", idle_timeout_ns=2_000_000)
     assert told.timestamp > 0
     wanted.table_id = ROUTE.table_id
-    refused(lambda: client.read(table_entry=wanted), Code.INVALID_ARGUMENT)
+    check_refused(lambda: client.read(table_entry=wanted), Code.INVALID_ARGUMENT)
 
 
 def test_arbitration_over_streams(served, client):
     second = served.session(election_id=5)
-    assert client.next_of("arbitration").status.code == Code.ALREADY_EXISTS
+    assert client.receive_next("arbitration").status.code == Code.ALREADY_EXISTS
     with pytest.raises(grpc.RpcError) as error:
         client.insert(table_entry=STATION)
     assert error.value.code() == grpc.StatusCode.PERMISSION_DENIED
     second.insert(table_entry=STATION)
     assert client.read(table_entry=entry_key(STATION)) == [STATION]  # all may read
     second.close()
-    assert client.next_of("arbitration").status.code == Code.NOT_FOUND
+    assert client.receive_next("arbitration").status.code == Code.NOT_FOUND
     assert client.arbitrate(election_id=6) == Code.OK
     same = served.session(election_id=6, join=False)
     same.send(arbitration={"device_id": 1, "election_id": {"low": 6}})
@@ -803,11 +814,11 @@ def test_a_role_with_a_config_may_do_what_it_says(served, client):
     message.role.name = "stations"
     message.role.config.Pack(stratum.P4RoleConfig(exclusive_p4_ids=[STATION.table_id]))
     role.send(arbitration=message)
-    assert role.next_of("arbitration").status.code == Code.OK
+    assert role.receive_next("arbitration").status.code == Code.OK
     client.insert(table_entry=ROUTE)
-    refused(lambda: client.insert(table_entry=STATION), Code.PERMISSION_DENIED)
+    check_refused(lambda: client.insert(table_entry=STATION), Code.PERMISSION_DENIED)
     role.insert(table_entry=STATION)
-    refused(lambda: role.insert(table_entry=ENTRIES[2]), Code.PERMISSION_DENIED)
+    check_refused(lambda: role.insert(table_entry=ENTRIES[2]), Code.PERMISSION_DENIED)
     with pytest.raises(grpc.RpcError, match="PERMISSION_DENIED"):
         role.set_pipeline(EVERYTHING_CONFIG)
     assert role.read(table_entry=p4r.TableEntry()) == [STATION]
@@ -837,7 +848,7 @@ EDGE_CONFIG = config_of(EDGE, EDGE_INFO)
 
 @pytest.fixture
 def bare(tmp_path):
-    """A server that knows no pipeline, over edge.p4."""
+    """Yield a server over edge.p4 that knows no pipeline."""
     with Served(tmp_path, info=None, ports=(0, 1, 2), cpu_port=CPU_PORT) as it:
         yield it
 
@@ -887,7 +898,7 @@ def test_a_saved_pipeline_waits_for_commit_with_what_is_written(bare):
     assert error.value.code() == grpc.StatusCode.NOT_FOUND
     client.set_pipeline(EVERYTHING_CONFIG, "VERIFY_AND_SAVE")
     client.insert(table_entry=STATION)
-    refused(lambda: client.insert(table_entry=change(STATION, table_id=5)), Code.NOT_FOUND)
+    check_refused(lambda: client.insert(table_entry=change(STATION, table_id=5)), Code.NOT_FOUND)
     assert "ipv4_routes" in bare.switch.read_pipeline()
     with pytest.raises(grpc.RpcError) as error:
         client.set_pipeline(EVERYTHING_CONFIG, "COMMIT")
@@ -929,7 +940,7 @@ def test_a_pipeline_that_does_not_load_leaves_the_old_one(served, config, said, 
 
 
 def test_reconciling_keeps_what_was_written(served, client):
-    client.write(*[insertion(table_entry=each) for each in ENTRIES])
+    client.write(*[make_insertion(table_entry=each) for each in ENTRIES])
     client.insert(action_profile_member=member("paths", 3, b"\1"))
     client.insert(action_profile_group=group_of(4, (3, 2)))
     client.insert(
@@ -964,7 +975,7 @@ def test_reconciling_with_what_cannot_be_kept_leaves_the_old_pipeline(served, cl
     with pytest.raises(grpc.RpcError) as error:
         client.set_pipeline(EDGE_CONFIG, "RECONCILE_AND_COMMIT")
     assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert "the old pipeline goes on" in error.value.details()
+    assert "the old pipeline keeps running" in error.value.details()
     assert client.read(table_entry=entry_key(STATION)) == [STATION]
     assert served.switch.send_packet(0, frame()) == [(1, frame())]
 

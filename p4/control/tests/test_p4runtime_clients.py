@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi-p4runtime as a program, over a nagi-switch between veth pairs: other people's clients,
-unchanged, and PTF; what it says to bad input."""
+"""Tests of nagi-p4runtime as a program, over a nagi-switch between veth pairs.
+
+Its clients are those of other projects, unchanged, and PTF; bad options are refused.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from pathlib import Path
 import grpc
 import pytest
 from nagi_contracts.paths import executable
-from nagi_p4 import simple_switch
+from nagi_p4.simple_switch_client import DEFAULT_PORT, find_client_directory, find_problem
 from running_daemon import RunningDaemon
 from served import EDGE, EDGE_INFO, WAIT_S, Session, config_of
 
@@ -36,7 +38,7 @@ while not select.select([sys.stdin], [], [], 0.05)[0]:
 
 
 class Running:
-    """nagi-p4runtime, from entry, when it is ready, to exit."""
+    """A running nagi-p4runtime: entering waits until it is ready, leaving ends it."""
 
     def __init__(self, *options: str) -> None:
         self.process = subprocess.Popen(
@@ -56,7 +58,7 @@ class Running:
 
 @pytest.fixture
 def switch(namespaces, tmp_path):
-    """The control socket of a nagi-switch whose ports 1 and 2 end at v1 and v2, outside."""
+    """Yield the control socket of a nagi-switch whose ports 1 and 2 end at v1 and v2, outside."""
     namespaces.add("outside", "middle")
     for number in (1, 2):
         namespaces.join(("outside", f"v{number}"), ("middle", f"p{number}"))
@@ -76,7 +78,7 @@ def switch(namespaces, tmp_path):
 
 @pytest.fixture
 def address(switch, tmp_path):
-    """Of a server over it."""
+    """Yield the address of a server over the switch."""
     where = f"unix:{tmp_path}/p4rt.sock"
     with Running("--switch", f"nagi:{switch}", "--listen", where) as server:
         assert server.said == f"nagi-p4runtime: device 1 at {where}\n"
@@ -84,8 +86,8 @@ def address(switch, tmp_path):
         yield where
 
 
-def seen_by(namespaces, *command: str) -> list[str]:
-    """What a client prints while frames come in."""
+def run_client(namespaces, *command: str) -> list[str]:
+    """Run a client while frames arrive, and return the lines that it prints."""
     sender = namespaces.start("outside", "python3", "-c", SENDER)
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -98,7 +100,7 @@ def seen_by(namespaces, *command: str) -> list[str]:
 @realtime
 def test_finsy_is_a_client(namespaces, address):
     script = str(CLIENTS / "finsy_client.py")
-    assert seen_by(namespaces, sys.executable, script, address, str(PROGRAMS)) == SEEN
+    assert run_client(namespaces, sys.executable, script, address, str(PROGRAMS)) == SEEN
 
 
 @realtime
@@ -106,12 +108,12 @@ def test_p4runtime_shell_is_a_client(namespaces, address):
     if not SHELL_PYTHON.exists():
         pytest.skip("needs p4runtime-shell: run `make p4runtime-shell`")
     script = str(CLIENTS / "shell_client.py")
-    assert seen_by(namespaces, str(SHELL_PYTHON), script, address, str(PROGRAMS)) == SEEN
+    assert run_client(namespaces, str(SHELL_PYTHON), script, address, str(PROGRAMS)) == SEEN
 
 
 @realtime
 def test_bmv2_is_served_too(namespaces, tmp_path):
-    if (reason := simple_switch.problem(client=simple_switch.client_directory())) is not None:
+    if (reason := find_problem(client=find_client_directory())) is not None:
         pytest.skip(reason)
     namespaces.add("outside", "middle")
     for number in (1, 2):
@@ -131,7 +133,7 @@ def test_bmv2_is_served_too(namespaces, tmp_path):
                 break
         for _ in range(100):  # until its Thrift server listens, too
             server = namespaces.start(
-                "middle", str(SERVER), "--switch", f"bmv2:{simple_switch.DEFAULT_PORT}",
+                "middle", str(SERVER), "--switch", f"bmv2:{DEFAULT_PORT}",
                 "--listen", address, "--cpu-interface", "controller",
                 "--notifications", str(notifications),
             )  # fmt: skip
@@ -141,7 +143,7 @@ def test_bmv2_is_served_too(namespaces, tmp_path):
             server.communicate()
         assert said == f"nagi-p4runtime: device 1 at {address}\n"
         script = str(CLIENTS / "finsy_client.py")
-        assert seen_by(namespaces, sys.executable, script, address, str(PROGRAMS)) == SEEN
+        assert run_client(namespaces, sys.executable, script, address, str(PROGRAMS)) == SEEN
     finally:
         for process in (server, switch):
             if process is not None:
@@ -180,8 +182,8 @@ def test_the_program_that_runs_already_is_known_by_its_p4info(switch, tmp_path):
         client.close()
 
 
-def certificates(directory: Path) -> None:
-    """A CA's, a server's and a client's certificate, as openssl makes them."""
+def make_certificates(directory: Path) -> None:
+    """Make certificates of a CA, a server and a client by openssl."""
 
     def openssl(arguments: str) -> None:
         command = ["openssl", *arguments.split()]
@@ -200,7 +202,7 @@ def certificates(directory: Path) -> None:
 def test_with_tls_clients_without_a_certificate_are_refused(switch, tmp_path):
     if shutil.which("openssl") is None:
         pytest.skip("needs openssl")
-    certificates(tmp_path)
+    make_certificates(tmp_path)
     files = {
         name: (tmp_path / name).read_bytes() for name in ("ca.crt", "client.key", "client.crt")
     }
@@ -266,7 +268,7 @@ def run_to_end(*options: str) -> subprocess.CompletedProcess[str]:
         (["--switch", "nagi:/proc/nowhere/s.sock"], "--switch nagi:/proc/nowhere/s.sock: "),
         (["--switch", "ovs:1"], "give nagi:PATH"),
         (["--switch", "bmv2:x"], "give nagi:PATH"),
-        (["--switch", "nagi:x", "--cpu-interface", "v1"], "--cpu-interface: is for simple_switch"),
+        (["--switch", "nagi:x", "--cpu-interface", "v1"], "--cpu-interface is for simple_switch"),
         (["--switch", "nagi:x", "--device-id", "0"], "--device-id 0: give 1 or more"),
         (["--switch", "nagi:x", "--tls-cert", "a.crt"], "TLS needs --tls-cert and --tls-key"),
         (["--switch", "nagi:x", "--tls-cert", "no.crt", "--tls-key", "no.key"], "no.key: No such"),

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serialized messages of P4Runtime with changed bytes: each has an answer or a status of gRPC that
-is no failure of the server, and what is refused changes nothing."""
+"""Tests of P4Runtime with changed bytes in serialized messages.
+
+Each message gets an answer or a status of gRPC that is no failure of the server, and refused
+messages change nothing.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import grpc
 import pytest
 from nagi_p4runtime.errors import Code
 from nagi_p4runtime.protos import p4r
-from served import Served, errors_of, read_info
+from served import Served, decode_errors, read_info
 
 PROGRAMS = Path(__file__).parent / "programs"
 EVERYTHING, EVERYTHING_INFO = PROGRAMS / "everything.json", PROGRAMS / "everything.p4info.txtpb"
@@ -74,5 +77,5 @@ def test_changed_writes_are_done_or_refused(tmp_path, atomicity):
             except grpc.RpcError as error:
                 assert error.code() not in FAILURES, error
                 if error.code() == grpc.StatusCode.UNKNOWN:
-                    assert {code for code, _ in errors_of(error)} - {Code.INTERNAL}, error
+                    assert {code for code, _ in decode_errors(error)} - {Code.INTERNAL}, error
                 assert client.read(table_entry=p4r.TableEntry()) == before

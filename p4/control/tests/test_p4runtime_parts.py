@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of the P4Runtime server that need no switch: numbers, arbitration, packet headers, lists of
-digests, P4Info."""
+"""Tests of parts of the P4Runtime server that need no switch.
+
+They are numbers, arbitration, packet headers, lists of digests, and P4Info.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ from nagi_p4runtime.protos import p4i, p4r, stratum
     ],
 )
 def test_numbers_are_read_in_any_length_and_told_in_the_shortest(value, bits, number, shortest):
-    assert bytestrings.unsigned(value, bits, "x") == number
-    assert bytestrings.encoded(number) == shortest
+    assert bytestrings.decode_unsigned(value, bits, "x") == number
+    assert bytestrings.encode_unsigned(number) == shortest
 
 
 @pytest.mark.parametrize(
@@ -43,22 +45,22 @@ def test_numbers_are_read_in_any_length_and_told_in_the_shortest(value, bits, nu
     ],
 )
 def test_numbers_with_a_sign_too(value, bits, number, shortest):
-    found = bytestrings.signed(value, bits, "x")
+    found = bytestrings.decode_signed(value, bits, "x")
     assert found == number % (1 << bits)
-    assert bytestrings.encoded_signed(found, bits) == shortest
+    assert bytestrings.encode_signed(found, bits) == shortest
 
 
 @pytest.mark.parametrize(
     ("read", "value", "bits"),
     [  # the specification's examples of invalid ones
-        (bytestrings.unsigned, b"\x01\x63", 8),
-        (bytestrings.unsigned, b"", 8),
-        (bytestrings.unsigned, b"\x01\x00\x63", 16),
-        (bytestrings.unsigned, b"\x10\x63", 12),
-        (bytestrings.unsigned, b"\x00\x40\x63", 12),
-        (bytestrings.signed, b"\x00\x9d", 8),
-        (bytestrings.signed, b"\x8d\x1d", 12),
-        (bytestrings.signed, b"", 16),
+        (bytestrings.decode_unsigned, b"\x01\x63", 8),
+        (bytestrings.decode_unsigned, b"", 8),
+        (bytestrings.decode_unsigned, b"\x01\x00\x63", 16),
+        (bytestrings.decode_unsigned, b"\x10\x63", 12),
+        (bytestrings.decode_unsigned, b"\x00\x40\x63", 12),
+        (bytestrings.decode_signed, b"\x00\x9d", 8),
+        (bytestrings.decode_signed, b"\x8d\x1d", 12),
+        (bytestrings.decode_signed, b"", 16),
     ],
 )
 def test_numbers_that_do_not_fit_are_out_of_range(read, value, bits):
@@ -69,9 +71,9 @@ def test_numbers_that_do_not_fit_are_out_of_range(read, value, bits):
 
 
 def test_large_numbers_go_to_the_switch_in_hexadecimal_digits():
-    assert bytestrings.for_operation((1 << 64) - 1) == (1 << 64) - 1
-    assert bytestrings.for_operation(1 << 64) == "0x10000000000000000"
-    assert bytestrings.of_answer("0x10000000000000000") == 1 << 64
+    assert bytestrings.to_operation_number((1 << 64) - 1) == (1 << 64) - 1
+    assert bytestrings.to_operation_number(1 << 64) == "0x10000000000000000"
+    assert bytestrings.parse_answer_number("0x10000000000000000") == 1 << 64
 
 
 # --- arbitration --------------------------------------------------------------------------------
@@ -87,8 +89,8 @@ def update(election_id=None, role="", device_id=7):
     return message
 
 
-class Told:
-    """Arbitration, and what each client was told last."""
+class ObservedArbitration:
+    """An Arbitration, and the last notice of each client."""
 
     def __init__(self):
         self.arbitration = Arbitration(7)
@@ -105,7 +107,7 @@ class Told:
             self.last[notice.client] = notice.message.arbitration
 
     def leave(self, client):
-        self.last = {n.client: n.message.arbitration for n in self.arbitration.leave(client)}
+        self.last = {n.client: n.message.arbitration for n in self.arbitration.remove(client)}
 
     def codes(self, *clients):
         return [
@@ -117,60 +119,60 @@ PRIMARY, BACKUP, NOBODY = Code.OK, Code.ALREADY_EXISTS, Code.NOT_FOUND
 
 
 def test_the_highest_election_id_is_primary():
-    told = Told()
-    first = told.join(election_id=10)
-    assert told.codes(first) == [PRIMARY]
-    second = told.join(election_id=5)
-    assert told.codes(first, second) == [None, BACKUP]
-    third = told.join(election_id=(1 << 64) + 1)
-    assert told.codes(first, second, third) == [BACKUP, BACKUP, PRIMARY]
-    assert told.last[first].election_id == p4r.Uint128(high=1, low=1)
-    assert list(told.last)[-1] is third
-    told.arbitration.check_primary("", (1 << 64) + 1)
+    observed = ObservedArbitration()
+    first = observed.join(election_id=10)
+    assert observed.codes(first) == [PRIMARY]
+    second = observed.join(election_id=5)
+    assert observed.codes(first, second) == [None, BACKUP]
+    third = observed.join(election_id=(1 << 64) + 1)
+    assert observed.codes(first, second, third) == [BACKUP, BACKUP, PRIMARY]
+    assert observed.last[first].election_id == p4r.Uint128(high=1, low=1)
+    assert list(observed.last)[-1] is third
+    observed.arbitration.check_primary("", (1 << 64) + 1)
     with pytest.raises(P4Error, match="PERMISSION_DENIED: election id 10 is not the primary's"):
-        told.arbitration.check_primary("", 10)
+        observed.arbitration.check_primary("", 10)
 
 
 def test_a_backup_follows_only_with_an_id_as_high_as_the_last_primary_s():
-    told = Told()
-    first, second = told.join(election_id=10), told.join(election_id=5)
-    told.leave(first)
-    assert told.codes(second) == [NOBODY]
-    assert told.last[second].election_id.low == 10
+    observed = ObservedArbitration()
+    first, second = observed.join(election_id=10), observed.join(election_id=5)
+    observed.leave(first)
+    assert observed.codes(second) == [NOBODY]
+    assert observed.last[second].election_id.low == 10
     with pytest.raises(P4Error, match="there is no primary client"):
-        told.arbitration.check_primary("", 5)
-    told.update(second, election_id=9)
-    assert told.codes(second) == [NOBODY]
-    told.update(second, election_id=10)
-    assert told.codes(second) == [PRIMARY]
+        observed.arbitration.check_primary("", 5)
+    observed.update(second, election_id=9)
+    assert observed.codes(second) == [NOBODY]
+    observed.update(second, election_id=10)
+    assert observed.codes(second) == [PRIMARY]
 
 
 def test_a_primary_may_step_down():
-    told = Told()
-    first, second = told.join(election_id=10), told.join(election_id=5)
-    told.update(first, election_id=1)
-    assert told.codes(first, second) == [NOBODY, NOBODY]
+    observed = ObservedArbitration()
+    first, second = observed.join(election_id=10), observed.join(election_id=5)
+    observed.update(first, election_id=1)
+    assert observed.codes(first, second) == [NOBODY, NOBODY]
 
 
 def test_a_client_without_election_id_stays_backup():
-    told = Told()
-    client = told.join()
-    assert told.codes(client) == [NOBODY]
-    assert not told.last[client].HasField("election_id")
-    zero = told.join(election_id=0)
-    assert told.codes(client, zero) == [BACKUP, PRIMARY]
+    observed = ObservedArbitration()
+    client = observed.join()
+    assert observed.codes(client) == [NOBODY]
+    assert not observed.last[client].HasField("election_id")
+    zero = observed.join(election_id=0)
+    assert observed.codes(client, zero) == [BACKUP, PRIMARY]
 
 
 def test_roles_have_primaries_of_their_own():
-    told = Told()
-    told.join(election_id=10)
-    other = told.join(election_id=1, role="packets")
-    assert told.codes(other) == [PRIMARY]
-    assert told.last[other].role.name == "packets"
-    told.arbitration.check_primary("packets", 1)
+    observed = ObservedArbitration()
+    observed.join(election_id=10)
+    other = observed.join(election_id=1, role="packets")
+    assert observed.codes(other) == [PRIMARY]
+    assert observed.last[other].role.name == "packets"
+    observed.arbitration.check_primary("packets", 1)
     with pytest.raises(P4Error, match="NOT_FOUND: there is no role 'other'"):
-        told.arbitration.check_primary("other", 1)
-    assert len(told.arbitration.primaries()) == 2
+        observed.arbitration.check_primary("other", 1)
+    assert len(observed.arbitration.list_primaries()) == 2
 
 
 @pytest.mark.parametrize(
@@ -181,24 +183,24 @@ def test_roles_have_primaries_of_their_own():
     ],
 )
 def test_a_client_that_cannot_join_is_refused(given, code):
-    told = Told()
-    told.join(election_id=10)
+    observed = ObservedArbitration()
+    observed.join(election_id=10)
     with pytest.raises(P4Error) as refused:
-        told.join(**given)
+        observed.join(**given)
     assert refused.value.code == code
 
 
 @pytest.mark.parametrize("given", [{"role": "x", "election_id": 10}, {"device_id": 8}])
 def test_a_client_cannot_change_its_role_or_device(given):
-    told = Told()
-    client = told.join(election_id=10)
+    observed = ObservedArbitration()
+    client = observed.join(election_id=10)
     with pytest.raises(P4Error) as refused:
-        told.update(client, **given)
+        observed.update(client, **given)
     assert refused.value.code == Code.FAILED_PRECONDITION
 
 
 def test_a_role_has_the_rights_of_its_config():
-    told = Told()
+    observed = ObservedArbitration()
     message = update(election_id=1, role="x")
     message.role.config.Pack(
         stratum.P4RoleConfig(
@@ -209,29 +211,29 @@ def test_a_role_has_the_rights_of_its_config():
         )
     )
     client = Client()
-    (notice,) = told.arbitration.update(client, message)
+    (notice,) = observed.arbitration.update(client, message)
     assert notice.message.arbitration.role == message.role
-    rights = told.arbitration.check_primary("x", 1)
-    assert [rights.has(id) for id in (0, 1, 2, 3)] == [False, True, True, False]
-    assert not rights.sets_pipelines
+    rights = observed.arbitration.check_primary("x", 1)
+    assert [rights.can_access(id) for id in (0, 1, 2, 3)] == [False, True, True, False]
+    assert not rights.can_set_pipelines
     packet = {"metadata": [{"metadata_id": 3, "value": b"\7"}]}
-    assert rights.may_get(p4r.StreamMessageResponse(packet=packet))
+    assert rights.can_receive(p4r.StreamMessageResponse(packet=packet))
     packet["metadata"][0]["value"] = b"\6"
-    assert not rights.may_get(p4r.StreamMessageResponse(packet=packet))
-    assert not rights.may_get(p4r.StreamMessageResponse(digest={"digest_id": 3}))
-    assert told.arbitration.taken_by_others("") == {1}
-    assert told.arbitration.taken_by_others("x") == frozenset()
+    assert not rights.can_receive(p4r.StreamMessageResponse(packet=packet))
+    assert not rights.can_receive(p4r.StreamMessageResponse(digest={"digest_id": 3}))
+    assert observed.arbitration.find_reserved_ids("") == {1}
+    assert observed.arbitration.find_reserved_ids("x") == frozenset()
     message.role.config.CopyFrom(any_pb2.Any(type_url="type.googleapis.com/other"))
     with pytest.raises(P4Error, match=r"INVALID_ARGUMENT: a role config of type .*other"):
-        told.arbitration.update(client, message)
+        observed.arbitration.update(client, message)
 
 
 def test_a_role_has_so_many_clients():
-    told = Told()
+    observed = ObservedArbitration()
     for number in range(MAX_CLIENTS):
-        told.join(election_id=number)
+        observed.join(election_id=number)
     with pytest.raises(P4Error, match="RESOURCE_EXHAUSTED"):
-        told.join(election_id=MAX_CLIENTS)
+        observed.join(election_id=MAX_CLIENTS)
 
 
 # --- packets ------------------------------------------------------------------------------------
@@ -255,28 +257,28 @@ def test_headers_of_packets_are_metadata():
             header("packet_out", ("egress_port", 9), ("padding", 7)),
         ]
     )
-    message = packet_io.packet_in(info, bytes.fromhex("8083aabb"))
+    message = packet_io.decode_packet_in(info, bytes.fromhex("8083aabb"))
     assert message.payload == b"\xaa\xbb"
     assert [(m.metadata_id, m.value) for m in message.metadata] == [(1, b"\x01\x01"), (2, b"\x03")]
     out = p4r.PacketOut(payload=b"\xaa", metadata=[{"metadata_id": 1, "value": b"\x01\x01"}])
     with pytest.raises(P4Error, match="no value for padding"):
-        packet_io.bytes_of(info, out)
+        packet_io.encode_packet_out(info, out)
     out.metadata.add(metadata_id=2, value=b"\0")
-    assert packet_io.bytes_of(info, out) == bytes.fromhex("8080aa")
+    assert packet_io.encode_packet_out(info, out) == bytes.fromhex("8080aa")
     out.metadata.add(metadata_id=7, value=b"\0")
     with pytest.raises(P4Error, match="no metadata with id 7"):
-        packet_io.bytes_of(info, out)
+        packet_io.encode_packet_out(info, out)
     out.metadata[0].value = b"\x02\x00"
     with pytest.raises(P4Error, match="OUT_OF_RANGE: packet_out: egress_port"):
-        packet_io.bytes_of(info, out)
+        packet_io.encode_packet_out(info, out)
     with pytest.raises(P4Error, match="too short"):
-        packet_io.packet_in(info, b"\0")
+        packet_io.decode_packet_in(info, b"\0")
 
 
 def test_a_program_without_controller_headers_gets_whole_packets():
-    message = packet_io.packet_in(info_with(), b"\xaa\xbb")
+    message = packet_io.decode_packet_in(info_with(), b"\xaa\xbb")
     assert message == p4r.PacketIn(payload=b"\xaa\xbb")
-    assert packet_io.bytes_of(info_with(), p4r.PacketOut(payload=b"\xcc")) == b"\xcc"
+    assert packet_io.encode_packet_out(info_with(), p4r.PacketOut(payload=b"\xcc")) == b"\xcc"
 
 
 # --- digests ------------------------------------------------------------------------------------
@@ -307,12 +309,12 @@ def test_a_list_does_not_wait_longer_than_it_may():
     waiting, configs = lists(max_list_size=10, max_timeout_ns=100)
     waiting.add("Seen", [7], 1000)
     waiting.add("Seen", [8], 1050)
-    assert waiting.due(1099) == []
-    assert told_by(waiting.due(1100)) == [[b"\x07", b"\x08"]]
-    assert waiting.due(5000) == []
+    assert waiting.take_due(1099) == []
+    assert told_by(waiting.take_due(1100)) == [[b"\x07", b"\x08"]]
+    assert waiting.take_due(5000) == []
     waiting.add("Seen", [9], 6000)
     configs.clear()
-    assert waiting.due(7000) == []
+    assert waiting.take_due(7000) == []
 
 
 def test_what_is_not_acknowledged_is_not_told_again_until_its_time_is_over():
@@ -341,19 +343,19 @@ def test_what_a_p4info_asks_for_and_is_not_there_is_refused_by_name():
     with pytest.raises(P4Error, match="table t has an action 9 that is not there"):
         info_with(tables=[{"preamble": {"id": 1, "name": "t"}, "action_refs": [{"id": 9}]}])
     with pytest.raises(P4Error, match="INVALID_ARGUMENT: the P4Info has counter c, the program"):
-        info_with(counters=[{"preamble": {"id": 1, "name": "c"}}]).check({})
+        info_with(counters=[{"preamble": {"id": 1, "name": "c"}}]).check_pipeline({})
 
 
 def test_numbers_are_the_lowest_that_are_free_also_after_taking_back():
     memory, numbers = Memory(), Numbers()
-    assert [memory.take(numbers, owner) for owner in (1, 2, None)] == [0, 1, 2]
-    memory.keep()
+    assert [memory.allocate(numbers, owner) for owner in (1, 2, None)] == [0, 1, 2]
+    memory.commit()
     memory.free(numbers, 1)
-    assert memory.take(numbers, 9) == 1
-    assert memory.take(numbers, 9) == 3
-    memory.take_back()
+    assert memory.allocate(numbers, 9) == 1
+    assert memory.allocate(numbers, 9) == 3
+    memory.roll_back()
     assert numbers.owners == {0: 1, 1: 2, 2: None}
-    assert numbers.next() == 3
+    assert numbers.find_free() == 3
     memory.free(numbers, 0)
     memory.free(numbers, 2)
-    assert [memory.take(numbers, 1) for _ in range(3)] == [0, 2, 3]
+    assert [memory.allocate(numbers, 1) for _ in range(3)] == [0, 2, 3]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi_p4.simulation: packets and operations without a network; what a test of one's own is told
-if a packet is another one, or none."""
+"""Tests of nagi_p4.simulation: packets and operations without a network.
+
+A test gets both packets if a packet differs, and the ports with packets if one is missing.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ def test_what_leaves_is_returned_and_verified(switch: Simulation) -> None:
     assert switch.send_packet(1, FRAME) == [(1, BOUNCED)]
     switch.send_packet(1, FRAME)
     switch.verify_packet(BOUNCED, 1)
-    assert switch.next_packet(1) == BOUNCED
-    assert switch.next_packet(1) is None
+    assert switch.pop_packet(1) == BOUNCED
+    assert switch.pop_packet(1) is None
     switch.verify_no_other_packets()
 
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The control interface: operations reach a target as it wants them, refusals come back as such,
-and a switch that is gone is no answer."""
+"""Tests of the control interface of all targets.
+
+Operations reach a target in its own form, refusals come back as Refused, and a switch that is gone
+raises OSError.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,20 @@ import threading
 from contextlib import suppress
 
 import pytest
-from nagi_p4 import notifications, simple_switch
-from nagi_p4 import simple_switch_state as state
+from nagi_p4 import notifications, simple_switch_client
+from nagi_p4 import simple_switch_answers as answers
 from nagi_p4.nagi_switch import NagiSwitch
 from nagi_p4.notifications import Notifications
 from nagi_p4.operations import Refused
-from nagi_p4.simple_switch import Program, SimpleSwitch, packet_rate
+from nagi_p4.simple_switch import SimpleSwitch, compute_packet_rate
+from nagi_p4.simple_switch_client import Connection
+from nagi_p4.simple_switch_pipeline import Pipeline
 
 HEADER = struct.Struct("<4sQIiQI")
 
 
 class Listener:
-    """A program that listens at a Unix socket and says of every line what `answer` does."""
+    """A server at a Unix socket that answers each line with the result of `answer`."""
 
     def __init__(self, path, answer):
         self.heard = []
@@ -50,7 +55,7 @@ class Listener:
 
 @pytest.fixture
 def long_path(tmp_path):
-    """Longer than an address of a socket may be."""
+    """Return a path longer than an address of a socket may be."""
     directory = tmp_path
     while len(str(directory)) < 120:
         directory = directory / "directory"
@@ -94,9 +99,9 @@ def test_every_operation_is_a_line(long_path, tmp_path, monkeypatch):
         switch.create_group(3, [(0, [1, 2])])
         switch.delete_group(3)
         switch.set_queue(1, rate_bps=10**6, depth_packets=None)
-        assert switch.digests() == [{"digest": "Sample", "values": [1]}]
+        assert switch.read_digests() == [{"digest": "Sample", "values": [1]}]
         assert len(switch.perform_all([{"op": "x"}, {"op": "y"}])) == 2
-        assert switch.account() == {"complete": False}
+        assert switch.read_account() == {"complete": False}
         switch.stop()
     listener.join()
     assert listener.heard[0] == {
@@ -152,13 +157,13 @@ def test_an_answer_that_is_late_is_never_taken_for_another(tmp_path, monkeypatch
 
 
 def test_rates_in_bits_become_rates_of_full_size_packets():
-    assert packet_rate(20_000_000, 1250) == 2000
-    assert packet_rate(20_000_000, 1212, overhead_bytes=38) == 2000
-    assert packet_rate(1000, 1250) == 1
+    assert compute_packet_rate(20_000_000, 1250) == 2000
+    assert compute_packet_rate(20_000_000, 1212, overhead_bytes=38) == 2000
+    assert compute_packet_rate(1000, 1250) == 1
 
 
 class Recorder:
-    """Stands for a client of bmv2's: notes calls."""
+    """A double of bmv2's Thrift client that records calls."""
 
     def __init__(self):
         self.calls = []
@@ -167,7 +172,7 @@ class Recorder:
         return lambda *given: self.calls.append((name, *given))
 
 
-# Group 3, of two copies, as simple_switch tells of it.
+# Group 3, with two copies, as simple_switch returns it.
 TREE = {
     "mgrps": [{"id": 3, "l1_handles": [5, 6]}],
     "l1_handles": [
@@ -183,22 +188,26 @@ TREE = {
 
 @pytest.fixture
 def bmv2(monkeypatch):
-    """simple_switch's operations without simple_switch."""
-    switch = object.__new__(SimpleSwitch)
+    """Return a SimpleSwitch without simple_switch."""
+    connection = object.__new__(Connection)
     broken = type("TTransportException", (Exception,), {})
-    switch._m = {"transport": type("transport", (), {"TTransportException": broken})}
-    switch._switch = Recorder()
-    switch._standard = Recorder()
-    switch._multicast = type("multicast", (), {"bm_mc_get_entries": lambda *_: json.dumps(TREE)})()
-    switch._notifications = None
-    switch._packets = None
+    connection.modules = {"transport": type("transport", (), {"TTransportException": broken})}
+    connection.switch = Recorder()
+    connection.standard = Recorder()
+    connection.multicast = type(
+        "multicast", (), {"bm_mc_get_entries": lambda *_: json.dumps(TREE)}
+    )()
+    connection.notifications = None
+    connection.packets = None
+    switch = object.__new__(SimpleSwitch)
+    switch._connection = connection
     return switch
 
 
 def test_bmv2_s_queues_are_set_in_packets(bmv2):
     bmv2.set_queue(2, rate_pps=2000, depth_packets=20)
     bmv2.set_queue(2, rate_pps=None, depth_packets=5)
-    assert bmv2._switch.calls == [
+    assert bmv2._connection.switch.calls == [
         ("set_egress_queue_rate", 2, 2000),
         ("set_egress_queue_depth", 2, 20),
         ("set_egress_queue_rate", 2, 0),
@@ -209,7 +218,7 @@ def test_bmv2_s_queues_are_set_in_packets(bmv2):
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
-        ({"rate_bps": 10**6}, "rates in packets a second, not bits; give rate_pps, or use nagi-sw"),
+        ({"rate_bps": 10**6}, "rates in packets per second, not bits; give rate_pps, or use"),
         ({"depth_bytes": 1000}, "depth_bytes: bmv2's queues count packets; give depth_packets"),
         ({"overhead_bytes": 38}, "overhead_bytes: bmv2's queues count packets"),
         ({"rate_pps": 0}, "a rate of zero; give 1 or more, or null"),
@@ -220,14 +229,14 @@ def test_bmv2_s_queues_are_set_in_packets(bmv2):
 def test_what_bmv2_s_queues_cannot_do_is_refused(bmv2, limits, said):
     with pytest.raises(Refused, match=said):
         bmv2.set_queue(2, **limits)
-    assert bmv2._switch.calls == []
+    assert bmv2._connection.switch.calls == []
 
 
 @pytest.mark.parametrize(
     ("operation", "said"),
     [
         ({"op": "show"}, "there is no operation show for bmv2"),
-        ({"op": "digests"}, "was not asked to tell of digests"),
+        ({"op": "digests"}, "does not publish digests"),
         ({"op": "multicast_delete", "group": 4}, "there is no multicast group 4"),
         ({"op": "table_clear", "tabel": "t"}, "table_clear: missing a required argument: 'table'"),
         ({"op": "key", "table": "t"}, "there is no operation key for bmv2"),
@@ -240,9 +249,9 @@ def test_what_bmv2_does_not_know_is_refused(bmv2, operation, said):
 
 def test_of_several_operations_bmv2_says_how_far_it_came(bmv2):
     operations = [{"op": "register_reset", "register": "r"}, {"op": "show"}]
-    with pytest.raises(Refused, match=r"operation 1 of 2: .*cannot take back"):
+    with pytest.raises(Refused, match=r"operation 1 of 2: .*cannot undo"):
         bmv2.perform_all(operations)
-    assert bmv2._standard.calls == [("bm_register_reset", 0, "r")]
+    assert bmv2._connection.standard.calls == [("bm_register_reset", 0, "r")]
 
 
 PROGRAM = {
@@ -277,15 +286,15 @@ PROGRAM = {
 
 
 def test_bmv2_is_given_as_many_octets_as_the_program_has_bits():
-    program = Program(PROGRAM)
-    assert program.keys("routes", [1, 1]) == [("lpm", 32), ("exact", 1)]
-    assert program.data("go", [511]) == [b"\x01\xff"]
+    pipeline = Pipeline(PROGRAM)
+    assert pipeline.match_keys("routes", [1, 1]) == [("lpm", 32), ("exact", 1)]
+    assert pipeline.encode_data("go", [511]) == [b"\x01\xff"]
     for given, said in (
-        (lambda: program.data("go", [512]), "go: 512 does not fit 9 bits"),
-        (lambda: program.data("go", []), "action go has 1 parameters; 0 are given"),
-        (lambda: program.data("went", []), "there is no action went"),
-        (lambda: program.keys("routes", [1]), "table routes has 2 keys; 1 are given"),
-        (lambda: program.keys("roads", [1]), "there is no table roads"),
+        (lambda: pipeline.encode_data("go", [512]), "go: 512 does not fit 9 bits"),
+        (lambda: pipeline.encode_data("go", []), "action go has 1 parameters; 0 are given"),
+        (lambda: pipeline.encode_data("went", []), "there is no action went"),
+        (lambda: pipeline.match_keys("routes", [1]), "table routes has 2 keys; 1 are given"),
+        (lambda: pipeline.match_keys("roads", [1]), "there is no table roads"),
     ):
         with pytest.raises(Refused, match=said):
             given()
@@ -316,11 +325,11 @@ def test_digests_come_by_notifications_whole_or_in_pieces(long_path, tmp_path, m
     other = b"PRT|" + bytes(28)
     framed = b"".join(struct.pack(">BQ", 1, len(each)) + each for each in (other, message))
     client.sendall(framed[:50])
-    assert subscription.told() == []
+    assert subscription.receive_all() == []
     client.sendall(framed[50:])
-    (learned,) = subscription.told()
+    (learned,) = subscription.receive_all()
     assert (learned.list_id, learned.buffer_id, learned.samples) == (1, 9, 2)
-    assert list(Program(PROGRAM).digests(learned)) == [
+    assert list(Pipeline(PROGRAM).decode_digests(learned)) == [
         {"digest": "Sample", "values": [2, 0x0A000001]},
         {"digest": "Sample", "values": [511, 5]},
     ]
@@ -331,13 +340,13 @@ def test_digests_come_by_notifications_whole_or_in_pieces(long_path, tmp_path, m
 
 def test_without_bmv2_it_is_said_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "there is no simple_switch; install bmv2" in simple_switch.problem()
-    monkeypatch.setenv(simple_switch.CLIENT_VARIABLE, "/somewhere")
-    assert simple_switch.client_directory() == "/somewhere"
+    assert "there is no simple_switch; install bmv2" in simple_switch_client.find_problem()
+    monkeypatch.setenv(simple_switch_client.CLIENT_VARIABLE, "/somewhere")
+    assert simple_switch_client.find_client_directory() == "/somewhere"
 
 
-class Told:
-    """An object of Thrift's: fields that are not given are None."""
+class ThriftObject:
+    """A double of Thrift's objects: fields that are not given are None."""
 
     def __init__(self, **fields):
         self.__dict__.update(fields)
@@ -348,21 +357,21 @@ class Told:
 
 def test_bmv2_s_entries_are_told_as_nagi_switch_tells_its_own():
     key = [
-        Told(lpm=Told(key=b"\x0a\0\0\0", prefix_length=8)),
-        Told(exact=Told(key=bytes(8) + b"\1" + bytes(7))),
-        Told(ternary=Told(key=b"\x06", mask=b"\xff")),
-        Told(ternary=Told(key=b"\0", mask=b"\0")),
-        Told(range=Told(start=b"\1", end_=b"\5")),
+        ThriftObject(lpm=ThriftObject(key=b"\x0a\0\0\0", prefix_length=8)),
+        ThriftObject(exact=ThriftObject(key=bytes(8) + b"\1" + bytes(7))),
+        ThriftObject(ternary=ThriftObject(key=b"\x06", mask=b"\xff")),
+        ThriftObject(ternary=ThriftObject(key=b"\0", mask=b"\0")),
+        ThriftObject(range=ThriftObject(start=b"\1", end_=b"\5")),
     ]
     kinds = [("lpm", 32), ("exact", 128), ("ternary", 8), ("optional", 8), ("range", 8)]
-    entry = Told(
+    entry = ThriftObject(
         match_key=key,
         entry_handle=5,
-        options=Told(priority=7),
-        action_entry=Told(action_type=1, action_name="go", action_data=[b"\x01\xff"]),
-        life=Told(timeout_ms=1000, time_since_hit_ms=20),
+        options=ThriftObject(priority=7),
+        action_entry=ThriftObject(action_type=1, action_name="go", action_data=[b"\x01\xff"]),
+        life=ThriftObject(timeout_ms=1000, time_since_hit_ms=20),
     )
-    assert state.entry(entry, kinds) == {
+    assert answers.decode_entry(entry, kinds) == {
         "handle": 5,
         "match": [
             {"value": 0x0A000000, "prefix": 8},
@@ -377,10 +386,10 @@ def test_bmv2_s_entries_are_told_as_nagi_switch_tells_its_own():
         "idle_us": 20_000,
         "timeout_us": 1_000_000,
     }
-    assert state.target(Told(action_type=2, mbr_handle=3)) == {"member": 3}
-    assert state.target(Told(action_type=3, grp_handle=4)) == {"group": 4}
-    assert state.target(Told(action_type=0)) == {}
-    assert state.plain(b"\1" + bytes(8)) == "0x10000000000000000"
+    assert answers.decode_action(ThriftObject(action_type=2, mbr_handle=3)) == {"member": 3}
+    assert answers.decode_action(ThriftObject(action_type=3, grp_handle=4)) == {"group": 4}
+    assert answers.decode_action(ThriftObject(action_type=0)) == {}
+    assert answers.decode_number(b"\1" + bytes(8)) == "0x10000000000000000"
 
 
 def test_bmv2_s_multicast_is_read_and_deleted_whoever_made_it(bmv2):
@@ -388,7 +397,7 @@ def test_bmv2_s_multicast_is_read_and_deleted_whoever_made_it(bmv2):
     assert bmv2.read_multicast() == [{"group": 3, "copies": copies}]
     calls = Recorder()
     calls.bm_mc_get_entries = lambda *_: json.dumps(TREE)
-    bmv2._multicast = calls
+    bmv2._connection.multicast = calls
     bmv2.delete_group(3)
     assert [call[0] for call in calls.calls] == [
         *["bm_mc_node_dissociate", "bm_mc_node_destroy"] * 2,
@@ -400,14 +409,14 @@ def test_bmv2_takes_entries_by_their_key(bmv2):
     types = {
         **{name: lambda **given: given for name in ("BmAddEntryOptions", "BmMatchParam")},
         **{f"BmMatchParam{kind}": lambda *given: given for kind in ("LPM", "Exact")},
-        "BmMatchParamType": Told(EXACT=0, LPM=1),
+        "BmMatchParamType": ThriftObject(EXACT=0, LPM=1),
         "InvalidTableOperation": KeyError,
     }
-    bmv2._m["types"] = Told(**types)
-    bmv2._program = Program(PROGRAM)
+    bmv2._connection.modules["types"] = ThriftObject(**types)
+    bmv2._connection.pipeline = Pipeline(PROGRAM)
     calls = Recorder()
-    calls.bm_mt_get_entry_from_key = lambda *_: Told(entry_handle=9)
-    bmv2._standard = calls
+    calls.bm_mt_get_entry_from_key = lambda *_: ThriftObject(entry_handle=9)
+    bmv2._connection.standard = calls
     key = {"table": "routes", "match": ["10.0.0.0/8", 1]}
     bmv2.perform({"op": "table_modify", **key, "action": "go", "data": [1], "timeout_us": 1500})
     bmv2.perform({"op": "table_delete", **key})
@@ -439,7 +448,7 @@ def test_idle_entries_come_by_notifications():
     header = struct.pack("<4sQIQiI", b"AGE|", 0, 0, 1, 4, 2)
     for size in ("I", "Q"):
         message = header + struct.pack(f"<2{size}", 7, 1 << 24)
-        assert notifications._read(message) == notifications.Aged(4, (7, 1 << 24))
+        assert notifications._parse_message(message) == notifications.IdleMessage(4, (7, 1 << 24))
 
 
 def test_a_refusal_of_nagi_switch_says_why_and_which(tmp_path, monkeypatch):
@@ -449,19 +458,21 @@ def test_a_refusal_of_nagi_switch_says_why_and_which(tmp_path, monkeypatch):
     with NagiSwitch(str(tmp_path / "s.sock")) as switch:
         with pytest.raises(Refused) as refused:
             switch.perform_all([{"op": "x"}] * 5)
-        assert (refused.value.code, refused.value.place) == ("resource_exhausted", 3)
+        assert (refused.value.code, refused.value.index) == ("resource_exhausted", 3)
     listener.join()
 
 
 def test_bmv2_s_meters_without_rates_let_everything_pass(bmv2):
-    bmv2._m["types"] = Told(BmMeterRateConfig=lambda **given: Told(**given))
-    calls = bmv2._standard
+    bmv2._connection.modules["types"] = ThriftObject(
+        BmMeterRateConfig=lambda **given: ThriftObject(**given)
+    )
+    calls = bmv2._connection.standard
     bmv2.perform({"op": "meter_rates", "meter": "m", "index": 1, "rates": []})
     ((name, *_, given),) = calls.calls
     assert name == "bm_meter_set_rates" and len(given) == 2
-    assert state.rates(given) == []
-    some = [Told(units_per_micros=0.5, burst_size=7)]
-    assert state.rates(some) == [{"per_us": 0.5, "burst": 7}]
+    assert answers.decode_rates(given) == []
+    some = [ThriftObject(units_per_micros=0.5, burst_size=7)]
+    assert answers.decode_rates(some) == [{"per_us": 0.5, "burst": 7}]
 
 
 def test_bmv2_s_multicast_groups_are_not_added_to(bmv2):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bounce.p4: how a test of a program of one's own may look."""
+"""Tests of bounce.p4: an example of tests of one's own program."""
 
 from __future__ import annotations
 

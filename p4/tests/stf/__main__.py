@@ -12,12 +12,12 @@ from nagi_p4.operations import Refused
 
 from stf import execution
 from stf.execution import Failure
-from stf.language import StfError
+from stf.syntax import StfError
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m stf", description=__doc__)
-    parser.add_argument("program", type=Path, help="what p4c made of a program")
+    parser.add_argument("program", type=Path, help="the JSON that p4c made of a program")
     parser.add_argument("files", type=Path, nargs="+", help="STF")
     chosen = parser.parse_args()
     failed = 0

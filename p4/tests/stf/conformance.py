@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the samples of p4c for v1model on nagi-switch, and says of each what became of it. p4c and
-its samples are not part of nagi: `make test-conformance P4C=... SAMPLES=...` names both.
+"""Runs the samples of p4c for v1model on nagi-switch, and reports the result of each.
 
-A sample with an STF file beside it is compiled, loaded and tested; one without is compiled and
-loaded. Samples in a directory whose name begins with p4_14 are of that language, as p4c's own
-runner has it; of the others those count that include v1model.p4. Those in `parser-inline` are
-compiled a second time with the option that p4c tests by them."""
+p4c and its samples are no part of nagi: `make test-conformance P4C=... SAMPLES=...` names both.
+
+A sample with an STF file of the same name is compiled, loaded and tested; one without is compiled
+and loaded. Samples in a directory whose name begins with p4_14 are in that language, as in p4c's
+own runner; of the others, those that include v1model.p4 are used. Those in `parser-inline` are
+compiled a second time with the option that p4c tests by them.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from nagi_p4.operations import Refused
 
 from stf import execution
 from stf.execution import Failure
-from stf.language import StfError
+from stf.syntax import StfError
 
 V1MODEL = re.compile(r"^\s*#\s*include\s*[<\"](\S*/)?v1model\.p4[>\"]", re.MULTILINE)
 
@@ -66,6 +68,7 @@ class Result:
 
 
 def find_samples(directory: Path) -> list[Sample]:
+    """Return the samples below a directory that are for v1model."""
     samples = []
     for source in sorted(directory.rglob("*.p4")):
         inside = source.relative_to(directory.parent)
@@ -84,14 +87,21 @@ def find_samples(directory: Path) -> list[Sample]:
 
 
 class Conformance:
-    """`work`: a directory for what the compiler makes; it stays there for the next time."""
+    """Compiles and tests samples.
+
+    Args:
+        compiler: The compiler.
+        switch: The program nagi-switch.
+        work: A directory for compiled samples, which the next run uses again.
+    """
 
     def __init__(self, compiler: Compiler, switch: Path, work: Path) -> None:
         self._compiler = compiler
         self._switch = switch
         self._work = work
 
-    def judge(self, sample: Sample) -> Result:
+    def check(self, sample: Sample) -> Result:
+        """Compile, load and test a sample."""
         try:
             compiled = self._compile(sample)
         except CompilerError as error:
@@ -116,20 +126,20 @@ class Conformance:
         return self._result(sample, PASSED, "")
 
     def _compile(self, sample: Sample) -> Path:
-        """Unless it was compiled before."""
+        """Compile a sample unless it was compiled before."""
         compiled = self._work / f"{sample.name.replace(' ', '')}.json"
-        said = compiled.with_suffix(".error")
+        error_file = compiled.with_suffix(".error")
         newest = max(sample.source.stat().st_mtime, self._compiler.path.stat().st_mtime)
         if compiled.exists() and compiled.stat().st_mtime > newest:
             return compiled
-        if said.exists() and said.stat().st_mtime > newest:
-            raise CompilerError(said.read_text())
+        if error_file.exists() and error_file.stat().st_mtime > newest:
+            raise CompilerError(error_file.read_text())
         compiled.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._compiler.compile(sample.source, compiled, None, *sample.options)
         except CompilerError as error:
             compiled.unlink(missing_ok=True)
-            said.write_text(str(error))
+            error_file.write_text(str(error))
             raise
         return compiled
 
@@ -138,14 +148,14 @@ class Conformance:
         return Result(sample.name, sample.stf is not None, outcome, text)
 
 
-def report(results: list[Result]) -> str:
-    """Every sample that is not right, then a table of numbers."""
+def format_report(results: list[Result]) -> str:
+    """Return a text with every sample that failed, and a table of counts."""
     lines = []
     for outcome in (FAILED, NOT_STF, REFUSED):
         for result in results:
             if result.outcome == outcome:
-                said = "\n    ".join(result.text.splitlines())
-                lines.append(f"{result.sample}: {outcome}\n    {said}")
+                indented = "\n    ".join(result.text.splitlines())
+                lines.append(f"{result.sample}: {outcome}\n    {indented}")
     with_stf = Counter(result.outcome for result in results if result.has_stf)
     others = Counter(result.outcome for result in results if not result.has_stf)
     lines.append(f"\n{'':18} with STF  others")
@@ -163,7 +173,7 @@ def report(results: list[Result]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The exit status."""
+    """Run the command, and return its exit status."""
     parser = argparse.ArgumentParser(prog="make test-conformance", description=__doc__)
     parser.add_argument("--samples", type=Path, required=True, help="p4c's testdata, or a part")
     parser.add_argument("--p4c", help="p4c-bm2-ss; else P4C of the environment, else on PATH")
@@ -174,7 +184,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         compiler = Compiler(chosen.p4c)
-        version = compiler.version()
+        version = compiler.find_version()
     except CompilerError as error:
         print(f"nagi: {error}", file=sys.stderr)
         return 2
@@ -192,10 +202,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     conformance = Conformance(compiler, executable("nagi-switch"), chosen.work / version.split()[1])
     with ThreadPoolExecutor(chosen.jobs) as pool:
-        results = list(pool.map(conformance.judge, samples))
+        results = list(pool.map(conformance.check, samples))
     if chosen.json:
         chosen.json.write_text(json.dumps([asdict(each) for each in results], indent=1) + "\n")
-    print(f"{version}, {chosen.samples}\n{report(results)}")
+    print(f"{version}, {chosen.samples}\n{format_report(results)}")
     return int(any(result.outcome in (FAILED, NOT_STF) for result in results))
 
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the packets of an STF file on bmv2's simple_switch, to see that what the file expects is
-what simple_switch sends, too. Statements that read something back are left out. A file is run up to
-its first statement about time, which nobody tells simple_switch: `@advance`, rates of meters."""
+"""Runs the packets of an STF file on bmv2's simple_switch, to check the file's expectations.
+
+Statements that read something back are left out. simple_switch has no clock that a test can
+advance, so a file is run up to its first statement about time: `@advance`, rates of meters.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +15,24 @@ import simple_switch
 from nagi_p4.operations import Answer, Operation
 from simple_switch import Step
 
-from stf import language
-from stf.execution import Execution, settings_of, watched_ports
-from stf.language import Statement
+from stf import syntax
+from stf.execution import Execution, find_settings, find_watched_ports
 from stf.program import Program
+from stf.syntax import Statement
 
 _READS = (
-    *(language.CheckCounter, language.CheckRegister, language.CheckTable, language.Counter),
-    *(language.NoPacket, language.Digest, language.Refused),
+    *(syntax.CheckCounter, syntax.CheckRegister, syntax.CheckTable, syntax.Counter),
+    *(syntax.NoPacket, syntax.Digest, syntax.Refused),
 )
-_NEEDS_TIME = (language.Advance, language.Meter)
+_NEEDS_TIME = (syntax.Advance, syntax.Meter)
 
 
 class Script:
-    """A switch that notes what it is to do. Handles, members and groups count from 0, each table's
-    and profile's by themselves, as simple_switch numbers them."""
+    """A switch that records the operations and packets it is to perform.
+
+    Handles, members and groups count from 0, separately per table and action profile, as in
+    simple_switch.
+    """
 
     def __init__(self, cpu_port: int | None) -> None:
         self.steps: list[Step] = []
@@ -53,27 +58,33 @@ class Script:
         assert self._cpu_port is not None
         return self.send_packet(self._cpu_port, packet)
 
-    def events(self) -> Answer:
+    def read_events(self) -> Answer:
         return {"digests": [], "timeouts": [], "packets": []}
 
 
-def comparable(statements: list[Statement]) -> list[Statement]:
-    """The statements before the first one about time."""
+def select_comparable(statements: list[Statement]) -> list[Statement]:
+    """Return the statements before the first one about time."""
     return list(takewhile(lambda each: not isinstance(each, _NEEDS_TIME), statements))
 
 
 def run(program: Program, statements: list[Statement], work: Path) -> None:
-    """`work` is an empty directory. Raises Failure if simple_switch sends something else."""
-    statements = comparable(statements)
-    cpu_port = settings_of(statements).get("cpu_port")
+    """Run statements on simple_switch; `work` is an empty directory.
+
+    Raises:
+        Failure: simple_switch does not send what the file expects.
+    """
+    statements = select_comparable(statements)
+    cpu_port = find_settings(statements).get("cpu_port")
     script: Any = Script(cpu_port)
-    watched = watched_ports(statements)
+    watched = find_watched_ports(statements)
     execution = Execution(program, script, watched)
     for statement in statements:
         if not isinstance(statement, _READS):
             execution.perform(statement)
     sent = simple_switch.run_steps(program.compiled, script.steps, work)
-    execution.take(statements[-1].place, [(port, data) for port in sent for data in sent[port]])
+    execution.record_sent(
+        statements[-1].location, [(port, data) for port in sent for data in sent[port]]
+    )
     if cpu_port is not None:
-        execution.take_for_controller(statements[-1].place, sent.get(cpu_port, []))
-    execution.end()
+        execution.record_packet_ins(statements[-1].location, sent.get(cpu_port, []))
+    execution.finish()

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""finsy as a client of a P4Runtime server: ADDRESS, and a directory with everything.json and its
-P4Info. Frames from 00:00:00:00:00:07 come in at port 1 all the time. Prints a line for each thing
-that it has seen."""
+"""finsy as a client of a P4Runtime server.
+
+Arguments: the server's address, and a directory with everything.json and its P4Info. Frames from
+00:00:00:00:00:07 arrive at port 1 all the time. Prints a line for each thing that works.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""p4runtime-shell as a client of a P4Runtime server; as finsy_client.py. It runs with a Python that
-has p4runtime-shell, and imports nothing of nagi."""
+"""p4runtime-shell as a client of a P4Runtime server, with the arguments of finsy_client.py.
+
+It runs with a Python that has p4runtime-shell, and imports nothing of nagi.
+"""
 
 from __future__ import annotations
 

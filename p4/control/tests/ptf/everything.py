@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of everything.p4 in PTF's style: P4Runtime on one side of the switch, packets on the
-others. Parameters: `address` of the server, `programs`, the directory of everything.json."""
+"""Tests of everything.p4 in PTF's style: P4Runtime on one side of the switch, packets on others.
+
+Parameters: `address` of the server; `programs`, the directory of everything.json.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,7 @@ class Controller(Everything):
         self.client.modify(table_entry=ask)
         packet = testutils.simple_eth_packet(eth_dst="00:00:00:00:00:0b")
         testutils.send_packet(self, 2, packet)
-        told = self.client.next_of("packet")
+        told = self.client.receive_next("packet")
         assert told.payload == bytes(packet)
         assert [each.value for each in told.metadata] == [b"\2", b"\7"]
         metadata = [{"metadata_id": 1, "value": b"\1"}, {"metadata_id": 2, "value": b"\0"}]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts around a nagi-switch, and captures for its replay, for tests of several components."""
+"""Hosts on both sides of a nagi-switch, and files for its replay, for several tests."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ EDGE = Path(__file__).parents[3] / "edge.json"
 
 
 def lay_wire(namespaces: Any) -> None:
-    """left (10.0.1.2) -- p1 [middle] p2 -- right (10.0.2.2), with nobody in the middle yet. The
-    gateways, 10.0.1.1 and 10.0.2.1, have addresses that edge.p4 does not look at."""
+    """Connect left (10.0.1.2) -- p1 [middle] p2 -- right (10.0.2.2); nothing is in the middle yet.
+
+    The gateways 10.0.1.1 and 10.0.2.1 have MAC addresses that edge.p4 does not check.
+    """
     namespaces.add("left", "middle", "right")
     for number, name in ((1, "left"), (2, "right")):
         namespaces.join((name, "eth0"), ("middle", f"p{number}"))
@@ -34,7 +36,7 @@ def mac(namespaces: Any, name: str) -> str:
 
 
 def route(number: int, mac: str = "02:00:00:00:00:0b") -> dict[str, Any]:
-    """The operation that routes 10.0.NUMBER.0/24 to port NUMBER, at whose other end is `mac`."""
+    """Return the operation that routes 10.0.NUMBER.0/24 by port NUMBER to the neighbour `mac`."""
     return {
         "op": "table_add",
         "table": "ingress.ipv4_routes",
@@ -54,7 +56,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def configuration(directory: Path, ports: list[dict[str, Any]], **changes: Any) -> Path:
-    """edge.p4 with `entries`, a list of operations, and all files that it can write."""
+    """Write a configuration with edge.p4, the operations `entries`, and all output files."""
     entries = changes.pop("entries", [])
     value = {
         "schema_version": 1,
@@ -74,8 +76,15 @@ def configuration(directory: Path, ports: list[dict[str, Any]], **changes: Any) 
 
 
 class Running(RunningDaemon):
-    """A nagi-switch in the middle of the wire. `there` and `back` are what the ports to the right
-    and to the left are told beside their interface."""
+    """A nagi-switch in the middle of the wire.
+
+    Args:
+        wire: The namespaces, connected by lay_wire().
+        directory: For its files.
+        **changes: Keys of its configuration; `back` and `there` are further keys of the ports to
+        the
+            left and to the right.
+    """
 
     def __init__(self, wire: Any, directory: Path, **changes: Any) -> None:
         self.directory = directory
@@ -88,16 +97,16 @@ class Running(RunningDaemon):
         given = {"control_socket": self.socket, "entries": entries, **changes}
         super().__init__(wire, NAGI_SWITCH, configuration(directory, ports, **given))
 
-    def account(self) -> dict[str, Any]:
+    def read_account(self) -> dict[str, Any]:
         account: dict[str, Any] = json.loads((self.directory / "switch.json").read_text())
         return account
 
     def stop(self, how: str = "TERM") -> dict[str, Any]:
         self.end(how)
-        return self.account()
+        return self.read_account()
 
     def control(self, operations: list[dict[str, Any]]) -> subprocess.CompletedProcess[str]:
-        """What `nagi-switch control` says of a file of operations."""
+        """Run `nagi-switch control` with a file of operations."""
         path = write_lines(self.directory / "operations.jsonl", operations)
         return subprocess.run(
             self.wire.command("middle", NAGI_SWITCH, "control", self.socket, str(path)),

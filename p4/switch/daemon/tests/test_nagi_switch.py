@@ -38,12 +38,12 @@ def wire(namespaces):
 
 
 def send(wire, count: int, gap: float, size: int = 1000, timeout_s: float = 1.0):
-    """Sends numbered packets from left to right; returns what arrived and when."""
+    """Send numbered packets from left to right, and return what arrived and when."""
     return Numbered(wire, "10.0.2.2").exchange(count, gap, size, timeout_s)
 
 
-def ask(path: str, *requests: dict[str, Any] | str) -> list[dict[str, Any]]:
-    """What a controller of the test's own is answered."""
+def request(path: str, *requests: dict[str, Any] | str) -> list[dict[str, Any]]:
+    """Send requests to the control socket, and return the answers."""
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(path)
         client.settimeout(30)
@@ -172,7 +172,7 @@ def test_bad_operations_are_refused_with_their_line_and_change_nothing(wire, tmp
         for number in range(1, 6):
             assert f"operations.jsonl:{number}: " in done.stderr
         batch = {"op": "batch", "operations": [{"op": "table_clear", "table": TABLE}, bad[0]]}
-        refused, broken, unknown = ask(switch.socket, batch, '{"op": ', "[]")
+        refused, broken, unknown = request(switch.socket, batch, '{"op": ', "[]")
         assert not refused["ok"] and "operations.1" in refused["error"]
         assert not broken["ok"] and "not JSON" in broken["error"]
         assert not unknown["ok"]
@@ -188,11 +188,11 @@ def test_deep_nesting_stops_no_switch(wire, tmp_path):
         for depth in (65, 20_000, 100_000):  # the last is taken piece by piece
             deep = "[" * depth + "]" * depth
             for line in (deep, '{"op": "batch", "operations": [' + deep + "]}"):
-                (answer,) = ask(switch.socket, line)
+                (answer,) = request(switch.socket, line)
                 assert not answer["ok"]
                 assert "nested more than 64 levels deep; " in answer["error"]
         for line in ("[" * 100_000, '{"op": "batch", "operations": ' + '{"a":' * 20_000):
-            (answer,) = ask(switch.socket, line)
+            (answer,) = request(switch.socket, line)
             assert not answer["ok"]
         assert len(send(wire, 20, 0.001)) == 20
         assert switch.stop()["complete"]
@@ -224,7 +224,7 @@ def test_a_controller_that_vanishes_leaves_nothing_half(wire, tmp_path):
             with socket.socket(socket.AF_UNIX) as client:
                 client.connect(switch.socket)
                 client.sendall(batch[:cut].encode())
-                assert ask(switch.socket, {"op": "digests"})[0]["ok"]
+                assert request(switch.socket, {"op": "digests"})[0]["ok"]
         with socket.socket(socket.AF_UNIX) as client:  # one that never takes its answers
             client.connect(switch.socket)
             client.setblocking(False)
@@ -234,7 +234,7 @@ def test_a_controller_that_vanishes_leaves_nothing_half(wire, tmp_path):
                     client.send(read)
             except BlockingIOError:
                 pass
-            assert ask(switch.socket, {"op": "digests"})[0]["ok"]
+            assert request(switch.socket, {"op": "digests"})[0]["ok"]
             assert len(send(wire, 20, 0.001)) == 20
 
 
@@ -249,9 +249,9 @@ def test_a_batch_whose_controller_does_not_wait_is_done_whole(wire, tmp_path):
             batch = json.dumps({"op": "batch", "operations": operations})
             client.sendall(batch.encode() + b"\n")
         deadline = time.monotonic() + 10
-        while ask(switch.socket, {"op": "register_read", **cell})[0]["values"] != [7]:
+        while request(switch.socket, {"op": "register_read", **cell})[0]["values"] != [7]:
             assert time.monotonic() < deadline
-        again = ask(switch.socket, routes[0], routes[-1])
+        again = request(switch.socket, routes[0], routes[-1])
         assert all("already" in answer["error"] for answer in again)
         assert len(send(wire, 20, 0.001)) == 20
 
@@ -268,16 +268,18 @@ def test_a_long_batch_that_is_refused_changes_nothing(wire, tmp_path):
             ({"op": "mirror_add", "session": 1, "port": 600}, "operations.3001.port"),
         ):
             batch = {"op": "batch", "operations": [clear, *routes, last]}
-            (refused,) = ask(switch.socket, batch)
+            (refused,) = request(switch.socket, batch)
             assert not refused["ok"] and said in refused["error"]
             assert len(send(wire, 20, 0.001)) == 20
 
 
 def test_answers_of_any_length_arrive(wire, tmp_path):
     with Running(wire, tmp_path) as switch:
-        cells = ask(switch.socket, {"op": "register_read", "register": "egress.queue_average"})[0]
+        cells = request(switch.socket, {"op": "register_read", "register": "egress.queue_average"})[
+            0
+        ]
         operations = [{"op": "register_read", "register": "egress.queue_average"}] * 500
-        batch = ask(switch.socket, {"op": "batch", "operations": operations})[0]
+        batch = request(switch.socket, {"op": "batch", "operations": operations})[0]
     assert cells["values"] == [0] * len(cells["values"]) and len(cells["values"]) == 512
     assert batch["ok"] and len(batch["answers"]) == 500
 
@@ -318,7 +320,7 @@ def test_digests_are_written_and_fetched(wire, tmp_path):
     with Running(wire, tmp_path) as switch:
         assert switch.control(sampled).returncode == 0
         assert len(send(wire, 100, 0.001)) == 100
-        fetched, again = ask(switch.socket, {"op": "digests"}, {"op": "digests"})
+        fetched, again = request(switch.socket, {"op": "digests"}, {"op": "digests"})
         switch.stop()
     assert len(fetched["digests"]) == 10
     assert all(digest["values"][0] == 2 for digest in fetched["digests"])
@@ -335,25 +337,25 @@ def test_the_control_socket_is_its_owners_alone_and_goes(wire, tmp_path):
         assert switch.process.returncode == 0
     assert listening == ""
     assert not Path(switch.socket).exists()
-    assert switch.account()["complete"]
+    assert switch.read_account()["complete"]
 
 
-def attached(wire) -> str:
-    """What is attached to the interfaces: XDP programs, promiscuous mode."""
+def describe_attached(wire) -> str:
+    """Describe what is attached to the interface: XDP programs, promiscuous mode."""
     return wire.run("middle", "ip", "-d", "link", "show", "p1")
 
 
 @realtime
 def test_killed_it_leaves_nothing_behind(wire, tmp_path):
-    before = attached(wire)
+    before = describe_attached(wire)
     with Running(wire, tmp_path) as switch:
-        assert "xdp" in attached(wire)
+        assert "xdp" in describe_attached(wire)
         account = switch.stop("KILL")
     assert not account["complete"]
     deadline = time.monotonic() + 5
-    while "xdp" in attached(wire) and time.monotonic() < deadline:
+    while "xdp" in describe_attached(wire) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert attached(wire) == before
+    assert describe_attached(wire) == before
     with Running(wire, tmp_path):  # the socket it left is taken over
         assert len(send(wire, 20, 0.001)) == 20
 
@@ -429,7 +431,7 @@ def test_wrong_input_is_refused(wire, tmp_path):
     assert "entries.jsonl:1: " in refused(wire, tmp_path, good, entries=[{"op": "fly"}])
     said = refused(wire, tmp_path, good, control_socket=str(tmp_path / "no" / "sock"))
     assert "control socket" in said
-    assert "xdp" not in attached(wire)
+    assert "xdp" not in describe_attached(wire)
 
 
 @realtime

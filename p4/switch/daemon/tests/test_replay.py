@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi-switch from captures to captures: no clock, so every instant can be known beforehand."""
+"""Tests of `nagi-switch replay`, from captures to captures: all times are known beforehand."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi-switch by requests: the answers say what left, and when, by a clock that only they move."""
+"""Tests of `nagi-switch simulate`: answers list packets that left; requests move the clock."""
 
 from __future__ import annotations
 
