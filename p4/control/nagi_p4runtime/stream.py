@@ -104,6 +104,7 @@ class Streams:
         self._wake_up = threading.Event()
         # Set once the events from before there was a primary are discarded.
         self._old_events_discarded = threading.Event()
+        self._absences = 0  # how often the last primary client has left
         self._ended = False
         self._thread = threading.Thread(target=self._poll, name="events", daemon=True)
         self._thread.start()
@@ -128,6 +129,7 @@ class Streams:
         with self._lock:
             self._open.discard(stream)
             notices = self._arbitration.remove(stream)
+            self._count_absence()
             self._send_notices(notices)
 
     def end_all(self, error: P4Error) -> None:
@@ -182,6 +184,7 @@ class Streams:
             was_primary = self._arbitration.is_primary(stream)
             notices = self._arbitration.update(stream, message)
             is_primary = self._arbitration.is_primary(stream)
+            self._count_absence()
             if is_primary and not was_primary and self._lists is not None:
                 self._lists[1].forget_sent()
             if not is_primary:
@@ -193,6 +196,12 @@ class Streams:
             self._old_events_discarded.wait(_DISCARD_TIMEOUT_S)
         with self._device.lock:
             self._send_notices(notices[-1:])
+
+    def _count_absence(self) -> None:
+        """Have the polling thread discard events if there is no primary client any more."""
+        if not self._arbitration.list_primaries():
+            self._absences += 1
+            self._old_events_discarded.clear()
 
     def _send_notices(self, notices: list[Notice]) -> None:
         for client, message in notices:
@@ -248,33 +257,40 @@ class Streams:
         """Poll the switch for events until the streams end: the thread's function."""
         while not self._ended:
             pipeline = self._device.pipeline
-            if pipeline is None or not self._has_primary():
+            with self._lock:
+                absences = self._absences
+                has_primary = bool(self._arbitration.list_primaries())
+            if pipeline is None or not has_primary:
                 self._old_events_discarded.clear()
                 self._wake_up.wait(0.05)
                 self._wake_up.clear()
                 continue
             try:
                 events = self._events.read_events()
-                if self._old_events_discarded.is_set():
-                    self._forward(pipeline, events)
-                self._old_events_discarded.set()
             except Refused as refused:
                 _log.warning("no packets, digests or idle timeouts for clients: %s", refused)
                 self._old_events_discarded.set()
                 if refused.code == UNSUPPORTED:
                     return
                 time.sleep(1)
+                continue
             except OSError as error:
                 self._on_gone(error)
                 return
+            with self._lock:
+                if absences != self._absences:
+                    continue  # the events may be from before the present primary client
+                are_new = self._old_events_discarded.is_set()
+                self._old_events_discarded.set()
+                primaries = self._arbitration.list_primaries()
+            if are_new:
+                self._forward(pipeline, events, primaries)
             time.sleep(_POLL_INTERVAL_S)
 
-    def _has_primary(self) -> bool:
-        with self._lock:
-            return bool(self._arbitration.list_primaries())
-
-    def _forward(self, pipeline: Pipeline, events: dict[str, Any]) -> None:
-        """Send the events of the switch to the primary clients."""
+    def _forward(
+        self, pipeline: Pipeline, events: dict[str, Any], primaries: list[tuple[Client, Rights]]
+    ) -> None:
+        """Send the events of the switch to the primary clients, as their rights permit."""
         messages: list[p4r.StreamMessageResponse] = []
         for packet in events.get("packets", ()):
             try:
@@ -290,8 +306,6 @@ class Streams:
             _log.warning("the switch lost %d packets, digests or timeouts", events["lost"])
         if not messages:
             return
-        with self._lock:
-            primaries = self._arbitration.list_primaries()
         for client, rights in primaries:
             assert isinstance(client, Stream)
             lost = sum(
