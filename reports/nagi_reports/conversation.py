@@ -59,18 +59,19 @@ def draw(found: Overview, row: Row, path: Path, *, tunnels: bool = False) -> Non
         title = escape(f"{found.name}, connection {connection}")
         path.write_text(
             f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>\n'
-            f'<body style="margin: 1em; max-width: 60em">{figures.svg(figure)}</body></html>\n'
+            f'<body style="margin: 1em; max-width: 60em">{figures.render_svg(figure)}</body>'
+            "</html>\n"
         )
     elif kind == "svg":
-        path.write_text(figures.svg(figure))
+        path.write_text(figures.render_svg(figure))
     else:
-        with figures.style():
+        with figures.figure_style():
             figure.savefig(path, format=kind, dpi=150, transparent=False)
 
 
 def conversation(found: Trace, first_ns: int, title: str) -> Figure:
     """A direction over time, in seconds from `first_ns`."""
-    with figures.style():
+    with figures.figure_style():
         figure = Figure(figsize=(figures.WIDTH * 1.3, 9.5), layout="constrained")
         sequence, rate, rtt, flight = figure.subplots(4, 1, sharex=True, height_ratios=(4, 1, 1, 1))
         figure.suptitle(title, fontsize=9)

@@ -320,11 +320,11 @@ def test_no_label_of_the_figures_covers_another_or_is_cut_off():
     schemes = ["newreno", "cubic", "bbr", "vegas", "westwood", long]
     cells = [[Mean(0.1 * (x - y), 0.01, 3) for x in range(6)] for y in range(6)]
     cells[2][3] = None
-    matrix = figures.Harm("Goodput, flows each 8", schemes, schemes, cells, [[True] * 6] * 6)
+    matrix = figures.HarmMatrix("Goodput, flows each 8", schemes, schemes, cells, [[True] * 6] * 6)
     drawn = [
         figures.shares_over_time(runs),
         figures.shares_over_time(runs[:1]),
-        figures.harm([(matrix, matrix)] * 2),
+        figures.harm_matrices([(matrix, matrix)] * 2),
     ]
     for figure in drawn:
         assert overlaps(figure) == []

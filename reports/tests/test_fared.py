@@ -132,10 +132,10 @@ def test_flows_of_applications_have_their_means_at_every_point():
 def test_a_figure_has_axes_for_each_flow():
     x = Axis("capacity", ["10 Mb/s", "20 Mb/s"])
     drawn = [
-        figures.FaredCurves(f"Flow {number}", "MOS", [("cubic", [None, None])])
+        figures.ApplicationCurves(f"Flow {number}", "MOS", [("cubic", [None, None])])
         for number in range(11)
     ]
-    first, second = figures.fared(x, drawn)
+    first, second = figures.application_metrics(x, drawn)
     shown = [sum(axes.get_visible() for axes in figure.axes) for figure in (first, second)]
     assert shown == [9, 2]
-    assert figures.svg(first) == figures.svg(first)
+    assert figures.render_svg(first) == figures.render_svg(first)

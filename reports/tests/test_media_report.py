@@ -23,6 +23,7 @@ from nagi_reports.analysis import _drops, can_analyse
 from nagi_reports.chapters import compose, gather
 from nagi_reports.chapters.media import drawn_medium
 from nagi_reports.content import Facts, Figure, Table
+from nagi_reports.figures import medium
 from nagi_reports.media import Air
 from nagi_reports.metrics import airtime_share
 from nagi_reports.report import html, write_report
@@ -384,12 +385,15 @@ def test_no_name_in_a_map_covers_another(tmp_path, across, down):
     figure = figures.medium_map(drawn)
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
-    boxes = [(text.get_text(), text.get_window_extent(renderer)) for text in figures.texts(figure)]
+    boxes = [
+        (text.get_text(), text.get_window_extent(renderer))
+        for text in figures.visible_texts(figure)
+    ]
     for at, (words, box) in enumerate(boxes):
         assert not [other for other, second in boxes[at + 1 :] if box.overlaps(second)], words
         assert figure.bbox.padded(1).contains(box.x0, box.y0), words
         assert figure.bbox.padded(1).contains(box.x1, box.y1), words
     # Flows over the same hops are beside each other, rings stand for many pairs.
-    assert figures._lanes(drawn) == [0] * down + [1] * down
+    assert medium._assign_lanes(drawn) == [0] * down + [1] * down
     said = {text.get_text() for text in figure.legends[0].get_texts()}
-    assert ("sensed, 550 m" in said) == (len(drawn.senses) > figures.SENSED)
+    assert ("sensed, 550 m" in said) == (len(drawn.senses) > figures.MAX_SENSE_LINES)

@@ -240,7 +240,7 @@ def test_curves_show_what_was_lost_and_mark_where_nothing_was():
     legend = {text.get_text() for text in figure.legends[0].get_texts()}
     assert legend == {"there", "back"}
     # A curve of which nothing was lost is a row of triangles.
-    figures.svg(figures.error_rates([("all", rates[2:])]))
+    figures.render_svg(figures.error_rates([("all", rates[2:])]))
 
 
 def test_snr_is_a_quantity_of_axes_and_statements():

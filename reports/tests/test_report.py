@@ -26,6 +26,7 @@ from nagi_reports.chapters import compose, gather
 from nagi_reports.chapters.certificate import losses_in_words
 from nagi_reports.chapters.over_time import chosen_runs
 from nagi_reports.content import Column, Commands, Facts, Figure, Paragraph, Table
+from nagi_reports.figures import axes
 from nagi_reports.report import html, inline_svg, write_report
 from nagi_reports.series import read_series
 from nagi_reports.summary import summarise
@@ -107,7 +108,7 @@ def test_points_without_a_valid_run_are_said(campaign, table):
         "newreno has none at 10 Mb/s." in words
     )
     [figure] = figures.normalised_index(summary)
-    assert "Loss 0 % (1 of 2 points)" in {text.get_text() for text in figures.texts(figure)}
+    assert "Loss 0 % (1 of 2 points)" in {text.get_text() for text in figures.visible_texts(figure)}
 
 
 def in_words(summary):
@@ -130,7 +131,7 @@ def test_series_without_a_common_point_have_no_nagi(campaign, table):
         "newreno has none at 10 Mb/s; cubic has none at 20 Mb/s." in in_words(summary)
     )
     [figure] = figures.normalised_index(summary)
-    assert "no common point" in {text.get_text() for text in figures.texts(figure)}
+    assert "no common point" in {text.get_text() for text in figures.visible_texts(figure)}
 
 
 def test_a_series_without_any_valid_run_leaves_the_others_their_nagi(campaign, table):
@@ -152,7 +153,7 @@ DRAWINGS = [figures.achieved_goodput, figures.achieved_goodput_index, figures.no
 @pytest.mark.parametrize("draw", DRAWINGS)
 def test_figures_are_vectors_and_repeat(campaign, table, draw):
     summary = summarise(campaign, table)
-    one, two = ([figures.svg(each) for each in draw(summary)] for _ in range(2))
+    one, two = ([figures.render_svg(each) for each in draw(summary)] for _ in range(2))
     assert one == two and len(one) == 1
     assert "<image" not in one[0] and "<text" not in one[0]
 
@@ -169,7 +170,7 @@ def test_axes_that_are_no_quantities_are_drawn_in_their_order():
     summary = summarise(campaign, pd.DataFrame(rows))
     assert summary.x.numbers() == ([0.0, 1.0], "")
     [figure] = figures.achieved_goodput_index(summary)
-    said = {text.get_text() for text in figures.texts(figure)}
+    said = {text.get_text() for text in figures.visible_texts(figure)}
     assert {"near", "far", "Capacity"} <= said
 
 
@@ -458,7 +459,7 @@ def overlaps(figure):
     figure.draw(renderer)
     boxes = [
         (text.get_text(), Text.get_window_extent(text, renderer).padded(-0.5))
-        for text in figures.texts(figure)
+        for text in figures.visible_texts(figure)
     ]
     inside = [(words, box) for words, box in boxes if box.width > 0 and box.height > 0]
     return [
@@ -475,7 +476,7 @@ def clipped(figure):
     whole = figure.bbox.padded(1)
     return [
         text.get_text()
-        for text in figures.texts(figure)
+        for text in figures.visible_texts(figure)
         for box in [Text.get_window_extent(text, renderer)]
         if box.width and (box.x0 < whole.x0 or box.x1 > whole.x1 or box.y1 > whole.y1)
     ]
@@ -486,7 +487,7 @@ def taken_by(summary, known):
     counts = ((123_456, 0, 7, 1), (0, 3, 0, 1), (0, 0, 0, 0))
     of = [Classified(each, ()) for each in counts]
     return [
-        figures.Losses(curve.series, known, of[number % 3], of[(number + 1) % 3])
+        figures.ClassifiedLosses(curve.series, known, of[number % 3], of[(number + 1) % 3])
         for number, curve in enumerate(summary.panels[0].curves)
     ]
 
@@ -534,19 +535,22 @@ def test_no_label_covers_another_or_is_cut_off(synthetic, shape):
     material = gather(out, campaign, table, summary)
     for chosen in chosen_runs(material):
         rows = [(name, read_series(out / "runs" / run)) for name, run in chosen.runs]
-        drawn.append(figures.over_time(rows))
+        drawn.append(figures.time_series(rows))
     for known in ("reported", "inferred"):
         groups = [(title(summary, panel), taken_by(summary, known)) for panel in summary.panels]
-        drawn += [figures.taken_for(groups), figures.taken_for([("", groups[0][1])])]
+        drawn += [
+            figures.loss_classification(groups),
+            figures.loss_classification([("", groups[0][1])]),
+        ]
     for figure in drawn:
         assert overlaps(figure) == []
         assert clipped(figure) == []
 
 
 def test_curves_are_told_apart_without_colour():
-    looks = {(marker, str(dashes)) for _, marker, dashes in figures._STYLES}
-    assert len(looks) == len(figures._STYLES)
-    assert len({marker for _, marker, _ in figures._STYLES}) == len(figures._STYLES)
+    looks = {(marker, str(dashes)) for _, marker, dashes in axes.SERIES_STYLES}
+    assert len(looks) == len(axes.SERIES_STYLES)
+    assert len({marker for _, marker, _ in axes.SERIES_STYLES}) == len(axes.SERIES_STYLES)
 
 
 def test_many_panels_make_several_figures(synthetic):
@@ -561,9 +565,9 @@ def test_many_panels_make_several_figures(synthetic):
 
 
 def test_labels_are_spread_no_more_than_they_need():
-    assert figures.spread([0.1, 0.5], 0.07) == [0.1, 0.5]
-    assert figures.spread([0.5, 0.5, 0.9], 0.1) == pytest.approx([0.5, 0.6, 0.9])
-    crowded = figures.spread([1.0, 1.0, 0.98], 0.1)
+    assert figures.spread_labels([0.1, 0.5], 0.07) == [0.1, 0.5]
+    assert figures.spread_labels([0.5, 0.5, 0.9], 0.1) == pytest.approx([0.5, 0.6, 0.9])
+    crowded = figures.spread_labels([1.0, 1.0, 0.98], 0.1)
     assert sorted(crowded) == pytest.approx([0.8, 0.9, 1.0])
     assert crowded[2] == pytest.approx(0.8)
 
@@ -574,9 +578,9 @@ def test_a_topology_too_crowded_for_details_shows_names():
         figures.DrawnLink((f"n{i}", f"n{i + 1}"), f"link{i}", ("10 to 200 Mb/s", "5 ms"))
         for i in range(8)
     ]
-    said = {text.get_text() for text in figures.texts(figures.topology(nodes, chain, "n0"))}
+    said = {text.get_text() for text in figures.visible_texts(figures.topology(nodes, chain, "n0"))}
     assert "link0" in said and not any("Mb/s" in words for words in said)
-    few = {text.get_text() for text in figures.texts(figures.topology(
+    few = {text.get_text() for text in figures.visible_texts(figures.topology(
         dict(list(nodes.items())[:3]), chain[:2], "n0"))}  # fmt: skip
     assert "link0\n10 to 200 Mb/s\n5 ms" in few
 
@@ -667,7 +671,7 @@ def test_page_and_pdf_have_the_same_content(synthetic):
 
 def test_drawings_in_a_page_follow_its_colours_and_have_ids_of_their_own(campaign, table):
     [figure] = figures.achieved_goodput(summarise(campaign, table))
-    drawing = str(inline_svg(figures.svg(figure), "ag", 'AG of <two> "schemes"'))
+    drawing = str(inline_svg(figures.render_svg(figure), "ag", 'AG of <two> "schemes"'))
     assert "AG of &lt;two&gt; &#34;schemes&#34;" in drawing
     assert not re.search(r"#[0-9a-f]{6}", drawing, re.IGNORECASE)
     assert all(name.startswith("ag-") for name in re.findall(r'\bid="([^"]+)"', drawing))
@@ -676,7 +680,9 @@ def test_drawings_in_a_page_follow_its_colours_and_have_ids_of_their_own(campaig
 
 def test_hatched_drawings_in_a_page_do_so_too(campaign, table):
     losses = taken_by(summarise(campaign, table), "told")
-    drawing = str(inline_svg(figures.svg(figures.taken_for([("", losses)])), "losses", ""))
+    drawing = str(
+        inline_svg(figures.render_svg(figures.loss_classification([("", losses)])), "losses", "")
+    )
     assert not re.search(r"#[0-9a-f]{6}", drawing, re.IGNORECASE)
     patterns = set(re.findall(r'<pattern id="(losses-[^"]+)"', drawing))
     assert patterns and patterns == set(re.findall(r"url\(#(losses-h[^)]+)\)", drawing))

@@ -36,7 +36,7 @@ def blocks(material: Material) -> list[Figure]:
         f" than {count_of(_MIN_TRANSMISSIONS, 'transmission')}."
     )
     drawn = figures.modes_over_snr(panels)
-    return [Figure("modes", figures.svg(drawn), caption, _alt(panels))]
+    return [Figure("modes", figures.render_svg(drawn), caption, _alt(panels))]
 
 
 def _transmissions(

@@ -10,7 +10,7 @@ from nagi_reports.applications import LEADING, MEASURED, Fared, fared
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.words import bars_in_words, capital, spaced, written
 from nagi_reports.content import Block, Column, Definition, Figure, Table
-from nagi_reports.figures import FaredCurves
+from nagi_reports.figures import ApplicationCurves
 
 
 def blocks(material: Material) -> list[Block]:
@@ -49,26 +49,26 @@ def _figures(material: Material) -> Iterator[Block]:
     for number, (panel, flows) in enumerate(by_panel.items(), 1):
         drawn = [_curves(each, summary.x.values) for each in flows]
         where = f" at {spaced(campaign.panels)} {panel}" if campaign.panels else ""
-        for part, figure in enumerate(figures.fared(summary.x, drawn), 1):
+        for part, figure in enumerate(figures.application_metrics(summary.x, drawn), 1):
             yield Figure(
                 f"applications-{number}-{part}",
-                figures.svg(figure),
+                figures.render_svg(figure),
                 f"How applications fared against {summary.x.in_words}{where}: one metric of each "
                 f"flow. {bars_in_words(summary)}",
                 _alt(drawn, summary.x.values),
             )
 
 
-def _curves(each: Fared, values: list[str]) -> FaredCurves:
+def _curves(each: Fared, values: list[str]) -> ApplicationCurves:
     name = next(name for name in LEADING if name in each.columns)
     place = each.columns.index(name)
     means = {tuple(at): found[place] for at, found in each.rows}
     series = dict.fromkeys(at[0] for at, _ in each.rows)
     curves = [(one, [means.get((one, value)) for value in values]) for one in series]
-    return FaredCurves(f"Flow {each.flow}", MEASURED[name].title, curves)
+    return ApplicationCurves(f"Flow {each.flow}", MEASURED[name].title, curves)
 
 
-def _alt(drawn: list[FaredCurves], values: list[str]) -> str:
+def _alt(drawn: list[ApplicationCurves], values: list[str]) -> str:
     """The curves in words: where each begins and ends."""
     said = []
     for each in drawn:

@@ -45,7 +45,7 @@ def _result(first: Side, second: Side, found: Comparison) -> list[Block]:
     bars = "Bars span 95 % intervals." if intervals else "One pair per point: no intervals."
     drawn: list[Block] = []
     for at, drawing in enumerate(
-        figures.side_by_side((first.name, second.name), pairs, spaced(found.metric))
+        figures.paired_means((first.name, second.name), pairs, spaced(found.metric))
     ):
         caption = (
             f"{spaced(found.metric)} of each point, and the difference, {second.name} - "
@@ -54,7 +54,7 @@ def _result(first: Side, second: Side, found: Comparison) -> list[Block]:
         drawn.append(
             Figure(
                 f"side-by-side-{at + 1}",
-                figures.svg(drawing),
+                figures.render_svg(drawing),
                 caption if at == 0 else "Further points.",
                 f"{spaced(found.metric)} of {count_of(len(pairs), 'point')}, as in the table.",
             )

@@ -126,12 +126,12 @@ def _index_figures(material: Material) -> Iterator[Figure]:
         for all_ in means.values()
         for each in all_
     )
-    drawn = figures.over_x(summary, means, "Jain's index")
+    drawn = figures.means_over_x(summary, means, "Jain's index")
     for number, figure in enumerate(drawn, 1):
         several = len(drawn) > 1
         yield Figure(
             f"jain-{number}" if several else "jain",
-            figures.svg(figure),
+            figures.render_svg(figure),
             f"Jain's index against {summary.x.in_words}{f' (part {number})' if several else ''}. "
             + ("Bars span 95 % intervals." if bars else "One run per point: no intervals."),
             f"Jain's index against {summary.x.in_words}. {'; '.join(said)}.",
@@ -240,7 +240,7 @@ def _over_time(material: Material, found: list[_Group]) -> Iterator[Block]:
     )
     yield Figure(
         "shares",
-        figures.svg(figures.shares_over_time(shown)),
+        figures.render_svg(figures.shares_over_time(shown)),
         f"Shares of goodput over time, upon each other, and Jain's index in the same windows. "
         f"{which}; of each the run with the median index (the lower of two). White lines part "
         "flows. Dashed: where flows would be parted with equal shares.",
@@ -319,7 +319,7 @@ def _harm(material: Material) -> Iterator[Block]:
             ]
             title = f"{what}, {where}" if where else what
             pair.append(
-                figures.Harm(
+                figures.HarmMatrix(
                     capital(title),
                     schemes,
                     competitors,
@@ -345,7 +345,7 @@ def _harm(material: Material) -> Iterator[Block]:
     )
     yield Figure(
         "harm",
-        figures.svg(figures.harm(pairs)),
+        figures.render_svg(figures.harm_matrices(pairs)),
         "Harm to a scheme (row) by a competitor (column). Framed: harm to itself, which Ware et "
         "al. set as the bound for a competitor. * more than that"
         + (", by more than both 95 % intervals" if _with_intervals(pairs) else "")
@@ -379,7 +379,7 @@ def _exceeds(cell: Mean, bound: Mean) -> bool:
     return cell is not bound and cell.value - bound.value > apart
 
 
-def _with_intervals(pairs: list[tuple[figures.Harm, figures.Harm]]) -> bool:
+def _with_intervals(pairs: list[tuple[figures.HarmMatrix, figures.HarmMatrix]]) -> bool:
     return any(
         cell is not None and not math.isnan(cell.halfwidth)
         for pair in pairs

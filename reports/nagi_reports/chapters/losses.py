@@ -23,7 +23,7 @@ from nagi_reports.attribution import (
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.words import NONE, capital, spaced, written
 from nagi_reports.content import Block, Column, Figure, Paragraph, Table
-from nagi_reports.figures import Losses
+from nagi_reports.figures import ClassifiedLosses
 from nagi_reports.summary import Mean
 from nagi_reports.text import title
 
@@ -45,7 +45,7 @@ def blocks(material: Material) -> list[Block]:
         Paragraph(_words(material, known)),
         Figure(
             "losses",
-            figures.svg(figures.taken_for(groups)),
+            figures.render_svg(figures.loss_classification(groups)),
             "How each scheme classified its lost segments, as shares; the number beside a bar is "
             "how many there were. Congestion is wrong for channel losses (left), channel loss is "
             "wrong for queue losses (right).",
@@ -68,7 +68,7 @@ def _panels(material: Material, known: pd.DataFrame) -> Iterator[tuple[str, pd.D
         yield title(summary, panel), inside
 
 
-def _losses(material: Material, rows: pd.DataFrame) -> Iterator[Losses]:
+def _losses(material: Material, rows: pd.DataFrame) -> Iterator[ClassifiedLosses]:
     """A row a series; where its flows have several schemes, a row a scheme of them."""
     campaign = material.campaign
     for name in dict.fromkeys(run.point[campaign.series] for run in campaign.runs):
@@ -77,7 +77,7 @@ def _losses(material: Material, rows: pd.DataFrame) -> Iterator[Losses]:
         for scheme in schemes:
             of_scheme = mine[mine["scheme"] == scheme]
             other = len(schemes) > 1 and scheme != name
-            yield Losses(
+            yield ClassifiedLosses(
                 f"{scheme} beside {name}" if other else name,
                 " and ".join(_SOURCES[each] for each in dict.fromkeys(of_scheme["reactions"])),
                 taken(of_scheme, "channel"),
@@ -112,7 +112,7 @@ def _words(material: Material, known: pd.DataFrame) -> str:
     return said
 
 
-def _table(material: Material, which: str, senders: list[Losses]) -> Table:
+def _table(material: Material, which: str, senders: list[ClassifiedLosses]) -> Table:
     runs = [share.runs for each in senders for share in (*each.channel.shares, *each.queue.shares)]
     said = ", with 95 % intervals over runs" if max(runs, default=0) > 1 else ""
     return Table(
@@ -130,7 +130,7 @@ def _table(material: Material, which: str, senders: list[Losses]) -> Table:
         [
             [
                 each.name,
-                each.known,
+                each.source,
                 *_cells(each.channel, MISTAKE["channel"]),
                 *_cells(each.queue, MISTAKE["queue"]),
             ]
@@ -153,7 +153,7 @@ def _cells(classified: Classified, mistake: int) -> list[str]:
     ]
 
 
-def _alt(groups: list[tuple[str, list[Losses]]]) -> str:
+def _alt(groups: list[tuple[str, list[ClassifiedLosses]]]) -> str:
     said = ["How lost segments were classified, a bar per row and cause."]
     for label, senders in groups:
         parts = []
@@ -167,6 +167,6 @@ def _alt(groups: list[tuple[str, list[Losses]]]) -> str:
                 causes.append(
                     f"{classified.total} {cause} losses" + (f" ({shares})" if shares else "")
                 )
-            parts.append(f"{each.name}, {each.known}: {', '.join(causes)}")
+            parts.append(f"{each.name}, {each.source}: {', '.join(causes)}")
         said.append(f"{f'{label}: ' if label else ''}{'; '.join(parts)}.")
     return " ".join(said)

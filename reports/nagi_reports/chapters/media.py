@@ -20,7 +20,7 @@ from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.over_time import chosen_runs
 from nagi_reports.chapters.words import NONE, capital, spaced, written
 from nagi_reports.content import Block, Column, Figure, Paragraph, Table
-from nagi_reports.figures import Airtime, DrawnMedium, DrawnStation, StationMeans
+from nagi_reports.figures import AirtimeShares, DrawnMedium, DrawnStation, StationMeans
 from nagi_reports.media import FRAMES, Air, StationAir
 from nagi_reports.statistics import mean
 from nagi_reports.summary import Mean, mean_of_runs
@@ -94,10 +94,10 @@ def _words(accounts: list[_Run]) -> str:
 def _map(material: Material, medium: MediumPlan) -> Figure:
     drawn = drawn_medium(material.plan, medium)
     ranges = ""
-    if len(drawn.senses) > figures.SENSED and drawn.rings:
+    if len(drawn.senses) > figures.MAX_SENSE_LINES and drawn.rings:
         ranges = (
-            f" Circles around {figures.central(drawn)}: up to where its frames are decoded (solid) "
-            "and sensed (dotted)."
+            f" Circles around {figures.central_station(drawn)}: up to where its frames are decoded "
+            "(solid) and sensed (dotted)."
         )
     moving = " Dotted lines: where stations move." if any(s.trace for s in drawn.stations) else ""
     paths = "; ".join(f"{name}: {', '.join(nodes)}" for name, nodes in drawn.paths)
@@ -105,7 +105,7 @@ def _map(material: Material, medium: MediumPlan) -> Figure:
     start = " at the start" if moving else ""
     return Figure(
         f"medium-{medium.name}",
-        figures.svg(figures.medium_map(drawn)),
+        figures.render_svg(figures.medium_map(drawn)),
         f"Medium {medium.name}: stations {placed}{start}, squares are hosts, round boxes routers; "
         f"who hears whom; and the paths of flows in the first run, without their way back.{ranges}"
         f"{moving}",
@@ -320,7 +320,7 @@ def _stations(material: Material, medium: MediumPlan) -> Iterator[Block]:
     width_s = shown[0].edges_s[1] - shown[0].edges_s[0]
     yield Figure(
         f"airtime-{medium.name}",
-        figures.svg(figures.airtime(shown)),
+        figures.render_svg(figures.airtime(shown)),
         f"Airtime at {where}: the share of each window of {width_s:.2g} s in which a station of "
         f"medium {medium.name} was sending. At the right its mean over the measurement interval. "
         "The runs are those shown over time.",
@@ -330,7 +330,7 @@ def _stations(material: Material, medium: MediumPlan) -> Iterator[Block]:
     means = list(_means(material, medium, here.panel.label, here.x))
     yield Figure(
         f"stations-{medium.name}",
-        figures.svg(figures.stations(names, means)),
+        figures.render_svg(figures.station_metrics(names, means)),
         f"Stations of medium {medium.name} at {where}: airtime, attempts beside the first per "
         "packet, and packets given up; means over valid runs during the measurement interval.",
         f"Stations at {where}. {_alt_of_means(names, means)}",
@@ -344,13 +344,13 @@ def _air(material: Material, run_id: str) -> Air | None:
     return Air.read(directory, material.plans[run_id])
 
 
-def _airtime(series: str, plan: RunPlan, medium: MediumPlan, air: Air) -> Airtime:
+def _airtime(series: str, plan: RunPlan, medium: MediumPlan, air: Air) -> AirtimeShares:
     timeline, measure = plan.timeline, plan.measure
     edges_s = np.linspace(timeline.traffic_s, timeline.traffic_end_s, WINDOWS + 1)
     edges_ns = np.rint(edges_s * 1e9).astype(np.int64)
     inside_ns = np.array([measure.start_s * 1e9, measure.end_s * 1e9]).astype(np.int64)
     nodes = [each.node for each in medium.stations]
-    return Airtime(
+    return AirtimeShares(
         series,
         edges_s - timeline.traffic_s,
         [(node, air.on_air(medium.name, node, edges_ns)) for node in nodes],
@@ -392,7 +392,7 @@ def _valid(material: Material) -> list[str]:
     return [run for run in material.plans if material.verdicts[run].status == "valid"]
 
 
-def _alt(shown: list[Airtime]) -> str:
+def _alt(shown: list[AirtimeShares]) -> str:
     return " ".join(
         f"{run.title}: "
         + ", ".join(

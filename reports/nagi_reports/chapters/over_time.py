@@ -82,21 +82,21 @@ def blocks(material: Material) -> list[Block]:
     for number, chosen in enumerate(chosen_runs(material), 1):
         where = chosen.where(summary)
         rows = [row for name, run in chosen.runs for row in _rows(material, name, run)]
-        for first in range(0, len(rows), figures.ROWS):
-            part = rows[first : first + figures.ROWS]
+        for first in range(0, len(rows), figures.MAX_ROWS):
+            part = rows[first : first + figures.MAX_ROWS]
             known = [series for _, series in part if series is not None]
             if not any(series.recorded for series in known):
                 continue
             links = " and ".join(sorted({series.bottleneck for series in known}))
             verdicts = any(series.verdicts for series in known)
-            label = f"-{number}" + (f"-{first // figures.ROWS + 1}" if first else "")
+            label = f"-{number}" + (f"-{first // figures.MAX_ROWS + 1}" if first else "")
             blocks.append(
                 Figure(
                     f"time{label}",
-                    figures.svg(figures.over_time(part)),
+                    figures.render_svg(figures.time_series(part)),
                     f"At {where}: congestion window and slow start threshold, smoothed RTT, and "
                     f"the queue at the bottleneck ({links or 'none'}). Rows share a scale unless "
-                    f"their maxima differ by more than a factor of {figures.SHARED_WITHIN:g}."
+                    f"their maxima differ by more than a factor of {figures.MAX_SCALE_RATIO:g}."
                     f"{_VERDICTS if verdicts else ''}",
                     _alt_over_time(where, part),
                     floats=len(part) > 3,  # a small one stays where it is spoken of

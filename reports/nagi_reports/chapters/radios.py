@@ -96,7 +96,7 @@ def blocks(material: Material) -> list[Block]:
         found.append(
             Figure(
                 "radio",
-                figures.svg(drawn),
+                figures.render_svg(drawn),
                 "Share of transmissions lost, over the configured SNR. A triangle marks an SNR "
                 "without losses, at the share that one loss would have.",
                 _alt(curves),

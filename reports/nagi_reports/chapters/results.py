@@ -191,7 +191,7 @@ def _figures(
         of_several = len(drawn) > 1
         yield Figure(
             f"{name}-{number}" if of_several else name,
-            figures.svg(figure),
+            figures.render_svg(figure),
             f"{what}{f' (part {number})' if of_several else ''}. {legend}",
             alt,
         )

@@ -109,7 +109,7 @@ def _links(material: Material) -> list[Block]:
     return [
         Figure(
             "topology",
-            figures.svg(drawn),
+            figures.render_svg(drawn),
             f"The topology: squares are hosts, round boxes {round_boxes}{shared}. Flows: {flows}.",
             f"Diagram of the topology: {chain}. Flows: {flows}.",
         ),
