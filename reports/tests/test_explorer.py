@@ -181,7 +181,7 @@ def test_goodput_adds_up_to_what_was_received():
     goodput = track(flow, "goodput")
     width_s = goodput.time_s[1] - goodput.time_s[0]
     received = goodput.low.sum() * 1e3 * width_s / 8  # kb/s
-    path = run.capture(analysis.receiving(flow.plan))
+    path = run.capture(analysis.locate_receiver_capture(flow.plan))
     assert path is not None
     table = run.scanned(path).flows
     expected = table[table["destination"] == flow.plan.receiver_address]["first_time_bytes"].max()

@@ -19,7 +19,8 @@ from nagi_contracts.records import Campaign, CampaignRun, Manifest, Verdict
 from nagi_contracts.results import ResultRow
 from nagi_contracts.statements import Statement
 from nagi_reports import figures, series
-from nagi_reports.analysis import _drops, can_analyse
+from nagi_reports.analysis import can_analyse
+from nagi_reports.analysis.drops import count_drops
 from nagi_reports.chapters import compose, gather
 from nagi_reports.chapters.media import drawn_medium
 from nagi_reports.content import Facts, Figure, Table
@@ -333,7 +334,7 @@ def test_drops_along_a_path_are_the_stations(campaign):
 
     Recorded.plan, Recorded.links = plan, links
     core = links.links[0].forward
-    overflows, losses, transmitted = _drops(plan.flows[0], Recorded)
+    overflows, losses, transmitted = count_drops(plan.flows[0], Recorded)
     assert overflows == 3 + core.packets.dropped_by_queue
     assert losses == 10 + core.packets.channel_losses
     assert transmitted == 90 + 10 + 80 + core.server.packets

@@ -13,7 +13,12 @@ from nagi_captures.drops import CAUSES
 from nagi_captures.flow_rows import scanned
 from nagi_contracts.plan import FlowPlan
 
-from nagi_reports.analysis import Reactions, Recorded, reactions, sending
+from nagi_reports.analysis import (
+    LossClassification,
+    RecordedRun,
+    classify_losses,
+    locate_sender_capture,
+)
 from nagi_reports.attribution import OUTCOMES
 
 UNKNOWN = "unknown"
@@ -47,14 +52,14 @@ _HOW = {
 
 
 def of_flow(
-    flow: FlowPlan, drops: pd.DataFrame, began_ns: int, recorded: Recorded | None
+    flow: FlowPlan, drops: pd.DataFrame, began_ns: int, recorded: RecordedRun | None
 ) -> Losses:
     """The losses of a flow. drops: the run's. recorded: None if captures were not kept."""
     taken = None if recorded is None else _reactions(recorded, flow)
     if taken is not None:
         names = np.array(OUTCOMES, object)
-        table = taken.losses.assign(taken_for=names[taken.found])
-        return Losses(table, _HOW[taken.how] if len(table) else "")
+        table = taken.losses.assign(taken_for=names[taken.codes])
+        return Losses(table, _HOW[taken.method] if len(table) else "")
     from_listener = flow.listens == "sender"
     mine = drops[
         (drops["source"] == flow.sender_address)
@@ -72,9 +77,9 @@ def of_flow(
     return Losses(table, f"What the sender took losses for is not known: {why}.")
 
 
-def _reactions(recorded: Recorded, flow: FlowPlan) -> Reactions | None:
-    sent = scanned(recorded.scans[sending(flow)].flows, flow)
-    return None if sent is None else reactions(recorded, flow, sent)
+def _reactions(recorded: RecordedRun, flow: FlowPlan) -> LossClassification | None:
+    sent = scanned(recorded.scans[locate_sender_capture(flow)].flows, flow)
+    return None if sent is None else classify_losses(recorded, flow, sent)
 
 
 def first_number(

@@ -108,19 +108,21 @@ class RunFiles:
         return Verdict.read(self.directory / "verdict.json")
 
     @cached_property
-    def recorded(self) -> analysis.Recorded | None:
+    def recorded(self) -> analysis.RecordedRun | None:
         """None if the run did not come to its end, or not all of its captures are there."""
         if self.verdict.status == "failed" or self.manifest is None:
             return None
         return (
-            analysis.Recorded.read(self.directory) if analysis.can_analyse(self.directory) else None
+            analysis.RecordedRun.read(self.directory)
+            if analysis.can_analyse(self.directory)
+            else None
         )
 
     @cached_property
     def drops(self) -> pd.DataFrame | None:
         if not (self.directory / "drops.pcapng").exists():
             return None
-        return analysis.all_drops(self.directory, self.plan)
+        return analysis.read_all_drops(self.directory, self.plan)
 
     @property
     def captured_s(self) -> float:
@@ -163,7 +165,7 @@ class RunFiles:
     def since_traffic(self, node: str, time_ns: Any) -> Floats:
         """Instants of a host's capture."""
         assert self.manifest is not None
-        since = np.asarray(time_ns, np.int64) - analysis.instant(self.manifest, 0)
+        since = np.asarray(time_ns, np.int64) - analysis.to_epoch_ns(self.manifest, 0)
         true_ns = since - ahead_ns(self.clock(node), since)
         return np.asarray(true_ns / 1e9 - self.plan.timeline.traffic_s, np.float64)
 
@@ -198,7 +200,7 @@ def _flow(run: RunFiles, flow: FlowPlan) -> FlowTracks:
     for node in dict.fromkeys((flow.sender, flow.receiver)):
         if node in clocks and clocks[node] is None:
             notes.append(f"The clock of {node} is not known: what it recorded has its own times.")
-    for at in (analysis.sending(flow), analysis.receiving(flow)):
+    for at in (analysis.locate_sender_capture(flow), analysis.locate_receiver_capture(flow)):
         found = [each for (path, _), each in run.scans.items() if path == run.capture(at)]
         if found and found[0].damage:
             notes.append(found[0].damage.replace(f"{run.directory}/", ""))
@@ -246,7 +248,7 @@ def _of_queue(
 def _of_goodput(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> list[Track]:
     """Bytes that reach the receiver for the first time, in equal windows from the traffic's
     begin."""
-    path = run.capture(analysis.receiving(flow))
+    path = run.capture(analysis.locate_receiver_capture(flow))
     if path is None or run.manifest is None:
         missing["goodput"] = _NOT_KEPT.format(end="receiver")
         return []
@@ -254,7 +256,7 @@ def _of_goodput(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> list[
     traffic_s = timeline.traffic_end_s - timeline.traffic_s
     width_s = _nice(max(traffic_s / _WINDOWS, run.captured_s / (100 * _WINDOWS), 1e-6))
     width_ns = round(width_s * 1e9)
-    start_ns = analysis.instant(run.manifest, timeline.traffic_s, run.clock(flow.receiver))
+    start_ns = analysis.to_epoch_ns(run.manifest, timeline.traffic_s, run.clock(flow.receiver))
     found = run.scanned(path, width_ns, start_ns)
     rows = found.flows.index[is_of(found.flows, flow)]
     windows = found.series
@@ -288,7 +290,7 @@ def _losses(
     if run.drops is None or run.manifest is None:
         missing["losses"] = "The run has no log of drops (drops.pcapng)."
         return None
-    began_ns = analysis.instant(run.manifest, 0)
+    began_ns = analysis.to_epoch_ns(run.manifest, 0)
     found = losses.of_flow(flow, run.drops, began_ns, run.recorded)
     if found.table.empty:
         missing["losses"] = (
@@ -303,7 +305,7 @@ def _losses(
 
 def _is_tcp(run: RunFiles, flow: FlowPlan) -> bool:
     """Whether a flow has TCP connections, by the sender's capture, or without by its sockets."""
-    path = run.capture(analysis.sending(flow))
+    path = run.capture(analysis.locate_sender_capture(flow))
     if path is not None:
         flows = run.scanned(path).flows
         return bool((is_of(flows, flow) & (flows["protocol"] == "tcp")).any())
@@ -318,7 +320,7 @@ def _of_packets(
     notes: list[str],
 ) -> list[Track]:
     """The time-sequence graph and RTT samples, of the sender's capture."""
-    path = run.capture(analysis.sending(flow))
+    path = run.capture(analysis.locate_sender_capture(flow))
     if path is None or run.manifest is None:
         missing["sequence"] = _NOT_KEPT.format(end="sender")
         missing["rtt"] = missing["sequence"]
