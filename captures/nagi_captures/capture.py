@@ -31,9 +31,16 @@ import pandas as pd
 from nagi_contracts.errors import refuse
 
 from nagi_captures.flow_columns import FLOW_COLUMNS
-from nagi_captures.reading import FRAGMENT, STANDARD_INPUT, Totals, input_error, name_of, read
+from nagi_captures.reading import (
+    FRAGMENT,
+    STANDARD_INPUT,
+    Totals,
+    display_name,
+    read,
+    to_input_error,
+)
 
-__all__ = ["FLOW_COLUMNS", "FRAGMENT", "Clocks", "Match", "Scan", "match", "packets", "scan"]
+__all__ = ["FLOW_COLUMNS", "FRAGMENT", "Clocks", "Match", "Scan", "match", "read_packets", "scan"]
 
 Knots = Sequence[tuple[int, int]]
 
@@ -182,7 +189,7 @@ def scan(
     )
 
 
-def packets(path: Path | str, *, rows: int = 65536) -> Iterator[pd.DataFrame]:
+def read_packets(path: Path | str, *, rows: int = 65536) -> Iterator[pd.DataFrame]:
     """The TCP and UDP packets of a capture in file order, `rows` a table (PACKET_COLUMNS).
 
     Columns are the reader's own buffers: nothing is copied. The index counts on from table to
@@ -195,7 +202,7 @@ def packets(path: Path | str, *, rows: int = 65536) -> Iterator[pd.DataFrame]:
     try:
         reader = nagi_captures_native.PacketReader(os.fsencode(path), rows)
     except nagi_captures_native.Refused as refused:
-        raise input_error(path, refused) from None
+        raise to_input_error(path, refused) from None
     first = 0
     while (columns := reader.next()) is not None:
         count = len(columns["time_ns"])
@@ -237,12 +244,12 @@ def match(
             raise refuse(
                 "two captures are read twice, which standard input cannot be",
                 "give it as a file",
-                file=name_of(path),
+                file=display_name(path),
             )
         try:
             nagi_captures_native.PacketReader(os.fsencode(path), 1)
         except nagi_captures_native.Refused as refused:
-            raise input_error(path, refused) from None
+            raise to_input_error(path, refused) from None
     found = nagi_captures_native.match(
         os.fsencode(sent),
         os.fsencode(received),

@@ -45,10 +45,12 @@ class Passages:
 
     def ahead(self, clock: HostClock | None) -> Floats:
         """By how much the host's clock seems ahead, beside what `clock` says."""
-        return (self.host_ns - self.emulator_ns).astype(np.float64) - ahead_ns(clock, self.host_ns)
+        return (self.host_ns - self.emulator_ns).astype(np.float64) - clock_offset_ns(
+            clock, self.host_ns
+        )
 
 
-def estimate(sent: Passages, received: Passages, end_ns: int) -> HostClock | None:
+def estimate_clock(sent: Passages, received: Passages, end_ns: int) -> HostClock | None:
     """The host's clock during a run of `end_ns`; None if no second has packets of both ways."""
     clock: HostClock | None = None
     # The second time without what the clock drifts within a second.
@@ -62,7 +64,7 @@ def estimate(sent: Passages, received: Passages, end_ns: int) -> HostClock | Non
     return clock.model_copy(update={"bound_ns": round(float(bound))})
 
 
-def ahead_ns(clock: HostClock | None, host_ns: Nanoseconds) -> Floats:
+def clock_offset_ns(clock: HostClock | None, host_ns: Nanoseconds) -> Floats:
     """By how much a host's clock is ahead at instants of its own, ns since the run began. None:
     the emulator's own clock."""
     if clock is None:
@@ -72,11 +74,11 @@ def ahead_ns(clock: HostClock | None, host_ns: Nanoseconds) -> Floats:
     return values
 
 
-def host_ns(clock: HostClock | None, emulator_ns: int) -> int:
+def to_host_clock(clock: HostClock | None, emulator_ns: int) -> int:
     """An instant of the emulator's clock by a host's, both ns since the run began."""
     at = emulator_ns
     for _ in range(2):  # the rates differ by millionths
-        at = emulator_ns + round(float(ahead_ns(clock, np.array([at]))[0]))
+        at = emulator_ns + round(float(clock_offset_ns(clock, np.array([at]))[0]))
     return at
 
 
@@ -109,7 +111,7 @@ def _fit(
         # The value at `at` is linear in the values at the knots.
         shape = np.column_stack([np.interp(at, knots, unit) for unit in np.eye(len(knots))])
         values = np.linalg.lstsq(shape * weight[:, None], (low + high) / 2 * weight)[0]
-    values = values + ahead_ns(before, knots.astype(np.int64))
+    values = values + clock_offset_ns(before, knots.astype(np.int64))
     return HostClock(
         knots=[(round(t), round(v)) for t, v in zip(knots.tolist(), values.tolist(), strict=True)],
         bound_ns=0,

@@ -61,7 +61,7 @@ def read_drops(path: Path, *, of_switch: bool = False) -> pd.DataFrame:
     return _segments(np.frombuffer(data, np.uint8), _packets(data, path, of_switch))
 
 
-def interface_of(port: int) -> int:
+def egress_interface(port: int) -> int:
     """In a switch's log, that of what was to leave by a port, by its place among the ports."""
     return 2 * port + 1
 

@@ -31,7 +31,7 @@ _SUMS = (
 _QUANTILES = ("median", "p95", "p99")
 
 
-def is_of(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> pd.Series[bool]:
+def matches_flow(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> pd.Series[bool]:
     """Which rows are a flow's: from its sender to its receiver, or (not `data`) back."""
     addresses = (flow.sender_address, flow.receiver_address)
     source, destination = addresses if data else addresses[::-1]
@@ -43,7 +43,7 @@ def is_of(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> pd.Serie
     return found & (flows["protocol"] == "tcp") if flow.traffic == "bulk" else found
 
 
-def scanned(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> Any:
+def merge_scan_rows(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> Any:
     """A flow's row of a scan (the columns that `analysis` asks for); None if it has no packet."""
     rows = _rows(flows, flow, "first_time_bytes", data=data)
     if len(rows) < 2:
@@ -66,7 +66,7 @@ def scanned(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> Any:
     return SimpleNamespace(**merged)
 
 
-def matched(flows: pd.DataFrame, flow: FlowPlan) -> Any:
+def merge_match_rows(flows: pd.DataFrame, flow: FlowPlan) -> Any:
     """A flow's row of a match, in the direction of its data; None if it has no packet."""
     rows = _rows(flows, flow, "data_sent", data=True)
     if len(rows) < 2:
@@ -95,7 +95,7 @@ def matched(flows: pd.DataFrame, flow: FlowPlan) -> Any:
 def _rows(flows: pd.DataFrame, flow: FlowPlan, most: str, *, data: bool) -> pd.DataFrame:
     """A flow's rows, or those of the other direction; of a bulk flow's, should there be several,
     the one with the most in `most`."""
-    mine = flows[is_of(flows, flow)]
+    mine = flows[matches_flow(flows, flow)]
     if flow.traffic == "bulk":
         mine = mine.sort_values(most, ascending=False, kind="stable")[:1]
     # A connection's two rows follow each other, the first at an even place.

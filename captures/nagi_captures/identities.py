@@ -9,7 +9,7 @@ import numpy.typing as npt
 Nanoseconds = npt.NDArray[np.int64]
 
 
-def unique_keys(keys: Nanoseconds, values: Nanoseconds) -> tuple[Nanoseconds, Nanoseconds]:
+def select_unique_keys(keys: Nanoseconds, values: Nanoseconds) -> tuple[Nanoseconds, Nanoseconds]:
     """The keys that occur once, sorted, and their values."""
     order = np.argsort(keys, kind="stable")
     keys, values = keys[order], values[order]

@@ -107,7 +107,7 @@ def read(
             os.fsencode(path), start_ns, end_ns, interval_ns or 0, relative, names, tunnels
         )
     except nagi_captures_native.Refused as refused:
-        raise input_error(path, refused) from None
+        raise to_input_error(path, refused) from None
     flows, series = found.pop("flows"), found.pop("series", None)
     return Flows(**_totals(path, found), columns=_texts(flows), series=series)
 
@@ -132,11 +132,11 @@ def read_rows(
             os.fsencode(path), start_ns, end_ns, relative, tunnels, by, limit
         )
     except nagi_captures_native.Refused as refused:
-        raise input_error(path, refused) from None
+        raise to_input_error(path, refused) from None
     return Rows(**_totals(path, found))
 
 
-def on_all_processors(
+def read_in_parallel(
     reader: Callable[[Path | str], _Found], paths: Iterable[Path | str]
 ) -> list[_Found | InputError]:
     """What `reader` (read(), read_rows(), capture.scan() ...) gives of several captures, at once;
@@ -155,20 +155,20 @@ def on_all_processors(
         return list(threads.map(one, paths))
 
 
-def name_of(path: Path | str) -> str:
+def display_name(path: Path | str) -> str:
     """What messages call a file."""
     return "standard input" if str(path) == STANDARD_INPUT else str(path)
 
 
-def input_error(path: Path | str, refused: Exception) -> InputError:
+def to_input_error(path: Path | str, refused: Exception) -> InputError:
     """A refusal of the native reader."""
     what, cure = refused.args
-    return refuse(what, cure, file=name_of(path))
+    return refuse(what, cure, file=display_name(path))
 
 
 def _totals(path: Path | str, found: dict[str, Any]) -> dict[str, Any]:
     damage = found["damage"]
-    return found | {"damage": f"{name_of(path)}: {damage}" if damage else None}
+    return found | {"damage": f"{display_name(path)}: {damage}" if damage else None}
 
 
 def _texts(columns: Columns) -> Columns:

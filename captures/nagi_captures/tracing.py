@@ -19,7 +19,7 @@ import nagi_captures_native
 import numpy as np
 import numpy.typing as npt
 
-from nagi_captures.reading import Columns, input_error
+from nagi_captures.reading import Columns, to_input_error
 
 FRESH, RETRANSMISSION, OUT_OF_ORDER, PROBE = range(4)  # kinds of segments
 
@@ -85,5 +85,5 @@ def trace(path: Path | str, connection: int, direction: int = 0, *, tunnels: boo
     try:
         found = nagi_captures_native.trace(os.fsencode(path), connection, direction, tunnels)
     except nagi_captures_native.Refused as refused:
-        raise input_error(path, refused) from None
+        raise to_input_error(path, refused) from None
     return Trace(**found)

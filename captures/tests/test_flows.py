@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_captures import MS, ack, data, handshake, pcap, the_flow
-from nagi_captures.capture import packets, scan
+from nagi_captures.capture import read_packets, scan
 from scapy.layers.inet import IP, TCP
 
 STAMPED = {"options": [("NOP", None), ("NOP", None), ("Timestamp", (1, 2))]}
@@ -71,7 +71,7 @@ def test_numbers_wrap(tmp_path):
     path = pcap(tmp_path / "x", [*handshake(first), *segments, data(first + 201, 100)])
     flow = the_flow(path)
     assert (flow.first_time_bytes, flow.retransmitted_packets) == (800, 1)
-    table = pd.concat(packets(path))
+    table = pd.concat(read_packets(path))
     assert list(table.sequence[3:]) == [1 + 100 * index for index in range(8)] + [201]
     assert list(table.retransmission[3:]) == [False] * 8 + [True]
 
@@ -79,7 +79,7 @@ def test_numbers_wrap(tmp_path):
 def test_four_gigabytes_and_more(tmp_path):
     step = 2**30
     path = pcap(tmp_path / "x", [data(step * index, 1000) for index in range(12)])
-    assert pd.concat(packets(path)).sequence.iloc[-1] == 11 * step
+    assert pd.concat(read_packets(path)).sequence.iloc[-1] == 11 * step
     assert the_flow(path).first_time_bytes == 12_000
 
 
@@ -101,7 +101,7 @@ def test_retransmission_reordering_and_overlap(tmp_path):
     assert flow.retransmitted_packets == 3
     assert flow.retransmitted_bytes == 100 + 50 + 350
     assert flow.first_time_bytes == 350
-    assert list(pd.concat(packets(path)).new_bytes[3:]) == [100, 100, 100, 0, 50, 0]
+    assert list(pd.concat(read_packets(path)).new_bytes[3:]) == [100, 100, 100, 0, 50, 0]
 
 
 def test_sack_and_duplicate_acks(tmp_path):
@@ -151,7 +151,7 @@ def test_from_the_middle_of_a_stream(tmp_path):
     assert (flow.first_time_bytes, flow.retransmitted_packets) == (300, 0)
     assert not flow.complete_handshake
     assert (flow.mss, flow.window_scale) == (-1, -1)
-    assert list(pd.concat(packets(path)).sequence) == [0, 0, -100, 100]
+    assert list(pd.concat(read_packets(path)).sequence) == [0, 0, -100, 100]
 
 
 def test_rtt_by_timestamps(tmp_path):
@@ -247,7 +247,7 @@ def test_first_time_bytes_are_those_of_a_set(tmp_path, segments, first, syn):
         highest = max(highest, start + length)
         seen |= new
         fresh.append(len(new))
-    table = pd.concat([*packets(path), pd.DataFrame({"new_bytes": []})])
+    table = pd.concat([*read_packets(path), pd.DataFrame({"new_bytes": []})])
     assert list(table.new_bytes[len(made) - len(segments) :]) == fresh
     if made:
         flow = the_flow(path)
@@ -280,7 +280,7 @@ def test_totals_of_packets_and_of_the_scan_are_the_same(tmp_path, made, times):
         packet[IP].id = number  # none is a copy of another
     path = pcap(tmp_path / "x", made, times)
     found = scan(path, start_ns=10**9, end_ns=5 * 10**9, interval_ns=10**8)
-    tables = list(packets(path, rows=7))
+    tables = list(read_packets(path, rows=7))
     assert found.packets == len(made)
     if not made:
         return

@@ -29,7 +29,7 @@ from nagi_captures.capture import (
     RUN_COLUMNS,
     SERIES_COLUMNS,
     match,
-    packets,
+    read_packets,
     scan,
 )
 from nagi_contracts.errors import InputError
@@ -48,7 +48,7 @@ def test_byte_orders_resolutions_and_compression(tmp_path, order, nano, zstd):
     path = pcap(tmp_path / "x", [data(1, 10), data(11, 20)], STAMPS, nano=nano, order=order)
     if zstd:
         path = compressed(path)
-    table = pd.concat(packets(path))
+    table = pd.concat(read_packets(path))
     assert list(table.time_ns) == STAMPS
     assert list(table.payload) == [10, 20]
     assert scan(path).flows.first_time_bytes[0] == 30
@@ -171,7 +171,7 @@ def test_damage_keeps_what_was_read_and_is_said(tmp_path):
     found = scan(path)
     assert found.packets == 2
     assert "packet 3 claims 2147483648 bytes" in (found.damage or "")
-    assert len(list(packets(path))) == 1
+    assert len(list(read_packets(path))) == 1
 
 
 @pytest.mark.parametrize("kind", ["pcap", "pcapng", "zstd"])
@@ -199,12 +199,12 @@ def test_cut_at_every_byte_whole_packets_before_are_kept(tmp_path, kind):
         if kind != "zstd":
             assert found.packets == sum(end <= length for end in ends)
         assert found.packets <= 3
-        assert sum(len(table) for table in packets(path)) == found.packets
+        assert sum(len(table) for table in read_packets(path)) == found.packets
 
 
 def test_what_is_no_capture_is_refused(tmp_path):
     path = tmp_path / "x"
-    for read in (scan, lambda path: next(packets(path)), lambda path: match(path, path)):
+    for read in (scan, lambda path: next(read_packets(path)), lambda path: match(path, path)):
         path.unlink(missing_ok=True)
         with pytest.raises(InputError, match="x: cannot be read: No such file"):
             read(path)
@@ -223,7 +223,7 @@ def test_an_empty_capture_is_fine(tmp_path):
     path = pcap(tmp_path / "x", [])
     found = scan(path, interval_ns=10)
     assert (found.packets, found.first_ns, len(found.flows)) == (0, 0, 0)
-    assert list(packets(path)) == []
+    assert list(read_packets(path)) == []
 
 
 def test_tables_have_the_columns_they_promise(tmp_path):
@@ -232,17 +232,17 @@ def test_tables_have_the_columns_they_promise(tmp_path):
     assert list(found.flows) == list(FLOW_COLUMNS)
     assert found.series is not None
     assert list(found.series) == list(SERIES_COLUMNS)
-    assert list(next(packets(path))) == list(PACKET_COLUMNS)
+    assert list(next(read_packets(path))) == list(PACKET_COLUMNS)
     both = match(path, path)
     assert list(both.flows) == list(MATCH_COLUMNS)
     assert list(both.runs) == list(RUN_COLUMNS)
     for name, text in PACKET_COLUMNS.items():
-        assert str(next(packets(path))[name].dtype) == text.split(",")[0].split()[0]
+        assert str(next(read_packets(path))[name].dtype) == text.split(",")[0].split()[0]
 
 
 def test_columns_are_not_copied(tmp_path):
     path = pcap(tmp_path / "x", [data(1 + 10 * index, 10) for index in range(10)])
-    tables = list(packets(path, rows=4))
+    tables = list(read_packets(path, rows=4))
     assert [len(table) for table in tables] == [4, 4, 2]
     assert list(pd.concat(tables).index) == list(range(10))
     for name in PACKET_COLUMNS:

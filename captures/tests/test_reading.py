@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from made_captures import MS, ack, data, handshake, pcap
 from nagi_captures.capture import scan
-from nagi_captures.reading import on_all_processors, read, read_rows
+from nagi_captures.reading import read, read_in_parallel, read_rows
 from nagi_contracts.errors import InputError
 
 
@@ -62,7 +62,7 @@ def test_rows_need_neither_numpy_nor_pandas(path):
 
 
 def test_several_files_at_once(path, tmp_path):
-    found = on_all_processors(read_rows, [path, tmp_path / "none", path])
+    found = read_in_parallel(read_rows, [path, tmp_path / "none", path])
     assert [isinstance(each, InputError) for each in found] == [False, True, False]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from made_captures import MS, ack, data, handshake, pcap
-from nagi_captures.capture import match, packets, scan
+from nagi_captures.capture import match, read_packets, scan
 from nagi_contracts.paths import SCHEMAS
 
 BYTES = 3_000_000
@@ -154,7 +154,7 @@ def compare(path: Path) -> None:
     traced = [direction for connection in by_tcptrace(path) for direction in connection]
     assert len(traced) == len(flows)
     shark = by_tshark(path)
-    table = pd.concat(packets(path))
+    table = pd.concat(read_packets(path))
     for (_, ours), theirs in zip(flows.iterrows(), traced, strict=True):
         assert ours.packets == theirs["total packets"]
         assert ours.data_packets == theirs["actual data pkts"]

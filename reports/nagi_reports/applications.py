@@ -22,11 +22,11 @@ from nagi_contracts.applications.transfer import TransferClient, TransferServer
 from nagi_contracts.records import Campaign
 
 from nagi_reports.metrics import loss_rate
-from nagi_reports.statistics import Mean, foreground, mean
+from nagi_reports.statistics import Mean, drop_background, mean
 
 
 @dataclass(frozen=True)
-class Measured:
+class ApplicationMetric:
     """A column as reports show it."""
 
     head: str
@@ -47,11 +47,11 @@ class Measured:
 
 
 # Column -> how it is shown, in the order of reports.
-MEASURED = {
-    "completed_share": Measured(
+APPLICATION_METRICS = {
+    "completed_share": ApplicationMetric(
         "Completed", "%", 100, 1, "The share of transfers begun that were completed."
     ),
-    "completion_time_s": Measured(
+    "completion_time_s": ApplicationMetric(
         "Completion time",
         "s",
         1,
@@ -60,7 +60,7 @@ MEASURED = {
         "was acknowledged. How often a lost SYN is repeated is up to the kernel. What was not "
         "complete at its maximum duration, or when the traffic ended, has no completion time.",
     ),
-    "transfer_goodput_bps": Measured(
+    "transfer_goodput_bps": ApplicationMetric(
         "Goodput of the transfer",
         "kB/s",
         1 / 8e3,
@@ -68,7 +68,7 @@ MEASURED = {
         "The size of a transfer over its completion time. Of one that was not complete: what had "
         "come, over the time until it was given up.",
     ),
-    "fct_median_s": Measured(
+    "fct_median_s": ApplicationMetric(
         "FCT, median",
         "s",
         1,
@@ -78,9 +78,9 @@ MEASURED = {
         "own. Of requests: from the request until its response was there. Over those that were "
         "completed.",
     ),
-    "fct_p95_s": Measured("FCT, p95", "s", 1, 3, "The 95th percentile of the same."),
-    "fct_p99_s": Measured("FCT, p99", "s", 1, 3, "The 99th percentile of the same."),
-    "tokens_per_rtt": Measured(
+    "fct_p95_s": ApplicationMetric("FCT, p95", "s", 1, 3, "The 95th percentile of the same."),
+    "fct_p99_s": ApplicationMetric("FCT, p99", "s", 1, 3, "The 99th percentile of the same."),
+    "tokens_per_rtt": ApplicationMetric(
         "Tokens per RTT",
         "",
         1,
@@ -89,10 +89,10 @@ MEASURED = {
         "RTT is the smoothed one that the kernel had at its beginning. A token is used when TCP "
         "takes its bytes to send them at once.",
     ),
-    "tokens_permitted_per_rtt": Measured(
+    "tokens_permitted_per_rtt": ApplicationMetric(
         "Permitted", "", 1, 2, "Tokens that came into the bucket in the same round-trip times."
     ),
-    "playback_success": Measured(
+    "playback_success": ApplicationMetric(
         "Playback success",
         "%",
         100,
@@ -101,10 +101,10 @@ MEASURED = {
         "bytes at every interval, from one interval after the first byte on. An attempt that finds "
         "less reads nothing, and is not made up for.",
     ),
-    "datagram_loss_rate": Measured(
+    "datagram_loss_rate": ApplicationMetric(
         "Lost", "%", 100, 2, "The share of datagrams sent that did not arrive."
     ),
-    "datagram_delay_mean_s": Measured(
+    "datagram_delay_mean_s": ApplicationMetric(
         "Delay, mean",
         "ms",
         1e3,
@@ -112,13 +112,13 @@ MEASURED = {
         "One-way, from the sender's application to the receiver's kernel; known where both have "
         "one clock.",
     ),
-    "datagram_delay_p99_s": Measured(
+    "datagram_delay_p99_s": ApplicationMetric(
         "Delay, p99", "ms", 1e3, 2, "The 99th percentile of the same."
     ),
-    "datagram_jitter_s": Measured(
+    "datagram_jitter_s": ApplicationMetric(
         "Jitter", "ms", 1e3, 3, "Interarrival jitter at the end of the run (RFC 3550, 6.4.1)."
     ),
-    "r_factor": Measured(
+    "r_factor": ApplicationMetric(
         "R factor",
         "",
         1,
@@ -128,26 +128,26 @@ MEASURED = {
         "and the 20 ms of a packet. Ie,eff follows from the share of packets lost or too late to "
         "be played, and their bursts; G.711 with loss concealment: Ie 0, Bpl 25.1 (G.113).",
     ),
-    "mos": Measured(
+    "mos": ApplicationMetric(
         "MOS", "", 1, 2, "The mean opinion score of R, 1 to 4.5 (ITU-T G.107, annex B)."
     ),
 }
 
 
 # What figures show of a flow: the first of these that is known.
-LEADING = (
+LEADING_METRICS = (
     "completion_time_s",
     "fct_p95_s",
     "playback_success",
     "tokens_per_rtt",
     "mos",
     "datagram_loss_rate",
-    *MEASURED,
+    *APPLICATION_METRICS,
 )
 
 
 @dataclass(frozen=True)
-class Fared:
+class FlowSummary:
     """How a flow's application fared at the points of a panel."""
 
     flow: str
@@ -157,14 +157,16 @@ class Fared:
     rows: list[tuple[list[str], list[Mean | None]]]  # values of the axes, means in the heads' units
 
 
-def fared(campaign: Campaign, table: pd.DataFrame) -> Iterator[Fared]:
+def summarise_flows(campaign: Campaign, table: pd.DataFrame) -> Iterator[FlowSummary]:
     """Every flow of an application, over the valid runs of a campaign; no cross traffic."""
-    valid = foreground(table[table["status"] == "valid"])
+    valid = drop_background(table[table["status"] == "valid"])
     panels = [""] if campaign.panels is None else _values(campaign, campaign.panels)
     axes = list(dict.fromkeys([campaign.series, campaign.x]))
     for flow in dict.fromkeys(valid["flow"]):
         of_flow = valid[valid["flow"] == flow]
-        known = [name for name in MEASURED if name in of_flow and of_flow[name].notna().any()]
+        known = [
+            name for name in APPLICATION_METRICS if name in of_flow and of_flow[name].notna().any()
+        ]
         if not known:
             continue
         for panel in panels:
@@ -178,7 +180,7 @@ def fared(campaign: Campaign, table: pd.DataFrame) -> Iterator[Fared]:
                     at = at[at[f"point.{axis}"] == value]
                 if at[known].notna().any(axis=None):
                     rows.append((list(values), [_mean(at, name) for name in known]))
-            yield Fared(str(flow), panel, axes, known, rows)
+            yield FlowSummary(str(flow), panel, axes, known, rows)
 
 
 def _values(campaign: Campaign, axis: str) -> list[str]:
@@ -186,11 +188,11 @@ def _values(campaign: Campaign, axis: str) -> list[str]:
 
 
 def _mean(rows: pd.DataFrame, name: str) -> Mean | None:
-    found, scale = mean(rows[name].to_numpy(float)), MEASURED[name].scale
+    found, scale = mean(rows[name].to_numpy(float)), APPLICATION_METRICS[name].scale
     return found and Mean(found.value * scale, found.halfwidth * scale, found.runs)
 
 
-def columns(ends: ApplicationEnds, *, one_clock: bool) -> dict[str, Any]:
+def compute_columns(ends: ApplicationEnds, *, one_clock: bool) -> dict[str, Any]:
     """Of a flow. `one_clock`: both hosts have the same one, else delays say nothing."""
     client, server = ends.client, ends.server
     if isinstance(client, TransferClient):

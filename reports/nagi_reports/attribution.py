@@ -65,7 +65,7 @@ _OPEN_STATES = (0, 1)  # TCP_CA_Open, TCP_CA_Disorder
 _REACTIONS = ("three_duplicates", "timeout", "partial_ack", "congestion_mark")
 
 
-def told(losses: pd.DataFrame, events: pd.DataFrame) -> Codes:
+def classify_by_events(losses: pd.DataFrame, events: pd.DataFrame) -> Codes:
     """What each loss was taken for, as the scheme told it.
 
     losses: t_s, sequence (on the wire), payload (bytes), a row a lost segment of one connection.
@@ -104,7 +104,7 @@ def told(losses: pd.DataFrame, events: pd.DataFrame) -> Codes:
     return found
 
 
-def inferred(
+def classify_by_tcp_info(
     losses: pd.DataFrame, retransmissions: pd.DataFrame, samples: pd.DataFrame, *, threshold: bool
 ) -> Codes:
     """What each loss was taken for, as far as samples of the sender's state show it.
@@ -152,20 +152,20 @@ def _open_after(is_open: npt.NDArray[np.bool_]) -> Ints:
     return len(is_open) - 1 - _open_before(is_open[::-1])[::-1]
 
 
-def columns(losses: pd.DataFrame, found: Codes) -> dict[str, Any]:
+def compute_columns(losses: pd.DataFrame, found: Codes) -> dict[str, Any]:
     """Outcomes as columns of the results. losses: cause."""
     values: dict[str, Any] = {}
     for cause, names in CAUSES.items():
         of_cause = losses["cause"].isin(names).to_numpy()
         counts = np.bincount(found[of_cause], minlength=len(OUTCOMES))
         for outcome, count in zip(OUTCOMES, counts.tolist(), strict=True):
-            values[column(cause, outcome)] = count
+            values[name_column(cause, outcome)] = count
         total = counts.sum()
         values[f"{cause}_mistaken"] = counts[MISTAKE[cause]] / total if total else None
     return values
 
 
-def column(cause: Cause, outcome: str) -> str:
+def name_column(cause: Cause, outcome: str) -> str:
     """The column of the results with the losses of a cause and an outcome."""
     taken = "taken_for_" if outcome in ("congestion", "channel") else ""
     return f"{cause}_{taken}{outcome.replace(' ', '_')}"
@@ -183,9 +183,9 @@ class Classified:
         return sum(self.counts)
 
 
-def taken(rows: pd.DataFrame, cause: Cause) -> Classified:
+def sum_classified(rows: pd.DataFrame, cause: Cause) -> Classified:
     """Of rows of the results that have reactions."""
-    names = [column(cause, outcome) for outcome in OUTCOMES]
+    names = [name_column(cause, outcome) for outcome in OUTCOMES]
     runs = rows.groupby("run_id", sort=False)[names].sum().to_numpy(np.float64)
     shares = [ratio(part, runs.sum(axis=1)) for part in runs.T]
     return Classified(

@@ -53,8 +53,8 @@ def write_bundle(campaign_directory: Path, out: Path) -> dict[str, str]:
     _check_manifests(campaign_directory, campaign, sums)
     readme = _readme(campaign, sorted(files)).encode()
     sums[README] = hashlib.sha256(readme).hexdigest()
-    listed = sums_as_text(sums).encode()
-    folder = PurePosixPath(bundle_name(campaign))
+    listed = format_sums(sums).encode()
+    folder = PurePosixPath(name_bundle(campaign))
     partial = out.with_name(out.name + ".partial")
     try:
         with (
@@ -78,7 +78,7 @@ def write_bundle(campaign_directory: Path, out: Path) -> dict[str, str]:
     return sums
 
 
-def sums_as_text(sums: dict[str, str]) -> str:
+def format_sums(sums: dict[str, str]) -> str:
     """As sha256sum(1) writes and takes them."""
     return "".join(f"{sums[name]}  {name}\n" for name in sorted(sums))
 
@@ -89,7 +89,7 @@ def read_sums(path: Path) -> dict[str, str]:
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
 
 
-def bundle_name(campaign: Campaign) -> str:
+def name_bundle(campaign: Campaign) -> str:
     """What a campaign's bundle and its folder are called; a part that has only some of the repeats
     says which."""
     parts = (campaign.experiment, campaign.variant, _chosen_repeats(campaign))
@@ -286,7 +286,7 @@ def _check_sums(bundle: Path, directory: Path, found: dict[str, str]) -> None:
 
 
 def _readme(campaign: Campaign, names: list[str]) -> str:
-    name = bundle_name(campaign)
+    name = name_bundle(campaign)
     done = len({each.split("/")[1] for each in names if each.startswith("runs/")})
     top = [each for each in names if "/" not in each]
     reference = f"\nReference: {campaign.reference}\n" if campaign.reference else ""

@@ -20,7 +20,7 @@ from nagi_reports.parquet import read_parquet, require_kinds
 from nagi_reports.statistics import CONFIDENCE, Comparison, Mean, compare
 
 
-def check_metric(name: str, key: str) -> None:
+def require_metric(name: str, key: str) -> None:
     """Raises InputError if results have no such metric; `key` is where its name was given."""
     if name not in metrics_of_results():
         raise refuse(
@@ -47,7 +47,7 @@ class Side:
 
 def compare_campaigns(first: Path, second: Path, metric: str) -> tuple[Side, Side, Comparison]:
     """Compares two campaigns' runs that have point and seed in common. Raises InputError."""
-    check_metric(metric, "--metric")
+    require_metric(metric, "--metric")
     names = (first.name, second.name)
     if not all(names) or names[0] == names[1]:
         names = (str(first), str(second))
@@ -71,7 +71,7 @@ def compare_campaigns(first: Path, second: Path, metric: str) -> tuple[Side, Sid
 def compare_within(campaign: Path, by: str, metric: str) -> tuple[Side, Side, Comparison]:
     """Compares runs of one campaign that differ in one axis only: `by` is AXIS=VALUE,VALUE. Raises
     InputError."""
-    check_metric(metric, "--metric")
+    require_metric(metric, "--metric")
     axis, _, values = by.partition("=")
     names = [value.strip() for value in values.split(",")]
     if len(names) != 2 or not all(names) or names[0] == names[1]:
@@ -118,7 +118,7 @@ def _results(campaign: Path, metric: str) -> pd.DataFrame:
     return table
 
 
-def comparison_table(first: Side, second: Side, found: Comparison) -> Table:
+def make_comparison_table(first: Side, second: Side, found: Comparison) -> Table:
     """The comparison as a text table, a row a point."""
     table = Table(
         title=f"{found.metric}: {second.name} - {first.name}",
@@ -148,7 +148,7 @@ def comparison_table(first: Side, second: Side, found: Comparison) -> Table:
     return table
 
 
-def comparison_lines(first: Side, second: Side, found: Comparison) -> list[str]:
+def describe_comparison(first: Side, second: Side, found: Comparison) -> list[str]:
     """What there is to say below the table."""
     differing = sum(point.differs for point in found.points)
     tested = sum(point.corrected is not None for point in found.points)
@@ -179,7 +179,7 @@ def comparison_lines(first: Side, second: Side, found: Comparison) -> list[str]:
     return lines
 
 
-def comparison_json(first: Side, second: Side, found: Comparison) -> dict[str, Any]:
+def comparison_to_json(first: Side, second: Side, found: Comparison) -> dict[str, Any]:
     """The comparison as plain data; differences are second - first, in the metric's unit."""
 
     def number(value: float | None) -> float | None:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from nagi_captures.capture import Clocks, match
-from nagi_captures.reading import Flows, name_of, read
+from nagi_captures.reading import Flows, display_name, read
 from nagi_contracts.errors import refuse
 from rich.table import Table
 
@@ -37,7 +37,7 @@ from nagi_reports.metrics import (
     throughput_bps,
     transfer_time_s,
 )
-from nagi_reports.overview import contents, endpoint, warnings
+from nagi_reports.overview import describe_contents, format_endpoint, list_warnings
 
 SHOWN = 40  # rows of the text table; JSON has all
 DRIFT_PPM = 50.0  # clocks of computers that are not synchronised drift by tens of ppm
@@ -81,9 +81,9 @@ def measure(
     chosen = _carrying_payload(flows)
     if not len(chosen):
         raise refuse(
-            f"there is no TCP connection with payload in it{contents(received)}",
+            f"there is no TCP connection with payload in it{describe_contents(received)}",
             "give a capture of TCP, made where it is received",
-            file=name_of(receiver),
+            file=display_name(receiver),
         )
     sent = between = None
     there = flows[:0]
@@ -111,16 +111,16 @@ def measure(
         window = _window(forth, back, start_ns, end_ns)
         rows.append(
             {
-                "source": endpoint(forth.source, forth.source_port),
-                "destination": endpoint(forth.destination, forth.destination_port),
+                "source": format_endpoint(forth.source, forth.source_port),
+                "destination": format_endpoint(forth.destination, forth.destination_port),
                 "at_receiver": _at_receiver(forth, back, window, bottleneck_bps),
                 "at_sender": _at_sender(at_sender.row(from_), at_sender.back(from_)),
                 "between": _between(direction),
             }
         )
-    scans = {name_of(receiver): received}
+    scans = {display_name(receiver): received}
     if sender is not None and sent is not None:
-        scans[name_of(sender)] = sent
+        scans[display_name(sender)] = sent
     return Connections(
         rows=rows,
         bottleneck_bps=bottleneck_bps,
@@ -132,7 +132,7 @@ def measure(
     )
 
 
-def as_json(found: Connections) -> dict[str, Any]:
+def to_json(found: Connections) -> dict[str, Any]:
     """The measurement as plain data for JSON."""
     return {
         "schema_version": 1,
@@ -140,14 +140,14 @@ def as_json(found: Connections) -> dict[str, Any]:
         "connections": found.rows,
         "clocks": None
         if found.clocks is None
-        else {name: known(value) for name, value in vars(found.clocks).items()},
+        else {name: to_json_value(value) for name, value in vars(found.clocks).items()},
         "damage": found.damage,
         "packets_in_no_connection": found.unused,
         "udp_connections_left_out": found.udp,
     }
 
 
-def as_tables(found: Connections) -> Iterator[Table]:
+def make_tables(found: Connections) -> Iterator[Table]:
     """The measurement as text tables, the connections with most payload first: what reached the
     receiver, and where there is a sender's capture what it took."""
     rows = sorted(found.rows, key=lambda row: -row["at_receiver"]["first_time_bytes"])[:SHOWN]
@@ -193,7 +193,7 @@ def _table(*heads: str) -> Table:
     return table
 
 
-def notices(found: Connections) -> list[str]:
+def list_notices(found: Connections) -> list[str]:
     """What there is to say below the table."""
     lines = []
     if found.bottleneck_bps is not None:
@@ -206,7 +206,7 @@ def notices(found: Connections) -> list[str]:
     if found.udp:
         lines.append(f"{found.udp} UDP connections left out")
     if found.clocks is not None:
-        lines.append(clocks_in_words(found.clocks))
+        lines.append(describe_clocks(found.clocks))
     lines += [f"damaged: {damage}" for damage in found.damage]
     lines += found.warnings
     for name, reasons in found.unused.items():
@@ -216,10 +216,10 @@ def notices(found: Connections) -> list[str]:
 
 
 def _warnings(name: str, found: Flows) -> list[str]:
-    return warnings(name, found, int(found.columns["captured_twice"].sum()))
+    return list_warnings(name, found, int(found.columns["captured_twice"].sum()))
 
 
-def clocks_in_words(clocks: Clocks) -> str:
+def describe_clocks(clocks: Clocks) -> str:
     """Whether one-way delays can be believed."""
     said = []
     if clocks.apart_at_least_ns > 0:
@@ -271,7 +271,7 @@ def _check_interval(receiver: Path, received: Flows, from_ns: int | None) -> Non
         raise refuse(
             f"its packets end after {length_ns / 1e9:.6g} s, before --from",
             "give an earlier --from",
-            file=name_of(receiver),
+            file=display_name(receiver),
         )
 
 
@@ -317,7 +317,7 @@ def _at_receiver(
         "packets": row.packets_inside,
         "complete_handshake": bool(row.complete_handshake),
     }
-    return {name: known(value) for name, value in values.items()}
+    return {name: to_json_value(value) for name, value in values.items()}
 
 
 def _ceiling(row: Any, back: Any) -> float:
@@ -342,20 +342,20 @@ def _at_sender(row: Any, back: Any) -> dict[str, Any] | None:
             row.retransmitted_packets_inside, row.data_packets_inside
         ),
         "tcp_efficiency": tcp_efficiency(row.payload_bytes_inside, row.retransmitted_bytes_inside),
-        **rtt_seconds(row),
+        **extract_rtt_s(row),
         "in_flight_mean_bytes": row.in_flight_mean_bytes,
         "in_flight_max_bytes": row.in_flight_max_bytes,
         "receive_window_mean_bytes": back.window_mean_bytes if back is not None else None,
         "duplicate_acks": back.duplicate_acks if back is not None else None,
     }
-    return {name: known(value) for name, value in values.items()}
+    return {name: to_json_value(value) for name, value in values.items()}
 
 
-def rtt_seconds(row: Any) -> dict[str, float | None]:
+def extract_rtt_s(row: Any) -> dict[str, float | None]:
     """RTT of a direction in s: by timestamps where there are samples, else by sequence numbers."""
     direction = "timestamps" if row.rtt_timestamps_count else "sequence"
     return {
-        f"rtt_{name}_s": known(getattr(row, f"rtt_{direction}_{name}_ns") / 1e9)
+        f"rtt_{name}_s": to_json_value(getattr(row, f"rtt_{direction}_{name}_ns") / 1e9)
         for name in ("min", "mean", "median", "p95", "p99", "max")
     }
 
@@ -380,10 +380,10 @@ def _between(row: Any) -> dict[str, Any] | None:
         "loss_run_mean_packets": row.loss_run_mean,
         "loss_run_max_packets": row.loss_run_max,
     }
-    return {name: known(value) for name, value in values.items()}
+    return {name: to_json_value(value) for name, value in values.items()}
 
 
-def known(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """A value as JSON has it: a plain number, null for one that is not known."""
     if value is None or isinstance(value, bool | str):
         return value

@@ -19,7 +19,7 @@ from nagi_captures.tracing import FRESH, OUT_OF_ORDER, PROBE, RETRANSMISSION, Tr
 from nagi_contracts.errors import refuse
 
 from nagi_reports import figures
-from nagi_reports.overview import Overview, Row, endpoint
+from nagi_reports.overview import Overview, Row, format_endpoint
 
 Floats = npt.NDArray[np.float64]
 
@@ -50,7 +50,7 @@ def draw(found: Overview, row: Row, path: Path, *, tunnels: bool = False) -> Non
     if str(found.path) == STANDARD_INPUT:
         raise refuse("--plot of standard input, which can be read once", "give a file")
     connection = row["connection"]
-    figure = conversation(
+    figure = conversation_figure(
         trace(found.path, connection, row["direction"], tunnels=tunnels),
         found.totals.first_ns,
         _title(row),
@@ -69,7 +69,7 @@ def draw(found: Overview, row: Row, path: Path, *, tunnels: bool = False) -> Non
             figure.savefig(path, format=kind, dpi=150, transparent=False)
 
 
-def conversation(found: Trace, first_ns: int, title: str) -> Figure:
+def conversation_figure(found: Trace, first_ns: int, title: str) -> Figure:
     """A direction over time, in seconds from `first_ns`."""
     with figures.figure_style():
         figure = Figure(figsize=(figures.WIDTH * 1.3, 9.5), layout="constrained")
@@ -184,5 +184,5 @@ def _seconds(columns: Columns, first_ns: int) -> Floats:
 
 
 def _title(row: Row) -> str:
-    ends = [endpoint(row[name], row[f"{name}_port"]) for name in ("source", "destination")]
+    ends = [format_endpoint(row[name], row[f"{name}_port"]) for name in ("source", "destination")]
     return f"{ends[0]} to {ends[1]}"

@@ -29,7 +29,7 @@ import pandas as pd
 from nagi_contracts.plan import FlowPlan, RunPlan
 from nagi_contracts.records import Campaign
 
-from nagi_reports.connections import known
+from nagi_reports.connections import to_json_value
 from nagi_reports.metrics import (
     convergence_time_s,
     harm,
@@ -40,7 +40,7 @@ from nagi_reports.metrics import (
     proportional_fairness,
     shares,
 )
-from nagi_reports.statistics import foreground
+from nagi_reports.statistics import drop_background
 
 WINDOW_S, WINDOW_RTTS = 1.0, 10
 # Shares have converged when they stay so near to equal for so long.
@@ -52,7 +52,7 @@ Convergence = Literal["converged", "never", "too short"]
 
 
 @dataclass(frozen=True)
-class Sharing:
+class BottleneckGroup:
     """Flows that share a bottleneck, in the plan's order: two or more."""
 
     flows: list[FlowPlan]
@@ -67,7 +67,7 @@ class Sharing:
         return max(flow.start_s for flow in self.flows)
 
 
-def sharing(plan: RunPlan) -> list[Sharing]:
+def group_by_bottleneck(plan: RunPlan) -> list[BottleneckGroup]:
     """The flows of a run that share bottlenecks, in the plan's order."""
     flows = [flow for flow in plan.flows if not flow.background]
     crossing = Counter[tuple[str, str]](
@@ -87,16 +87,16 @@ def sharing(plan: RunPlan) -> list[Sharing]:
     for flow in flows:
         narrowest = min(((hop.link, hop.direction) for hop in flow.path), key=order)
         found.setdefault(narrowest, []).append(flow)
-    return [Sharing(mine) for mine in found.values() if len(mine) > 1]
+    return [BottleneckGroup(mine) for mine in found.values() if len(mine) > 1]
 
 
-def window_s(plan: RunPlan) -> float:
+def choose_window_s(plan: RunPlan) -> float:
     """How long windows are over which shares are looked at."""
     return max(WINDOW_S, WINDOW_RTTS * max(flow.base_rtt_s for flow in plan.flows))
 
 
 @dataclass(frozen=True)
-class Windows:
+class GoodputWindows:
     """Goodput over time: a row a window, a column a flow."""
 
     width_s: float
@@ -123,13 +123,13 @@ def jain_over_time(goodputs: Floats) -> npt.NDArray[np.float64]:
     return np.array([jain_index(row) for row in goodputs])
 
 
-def measures(
-    plan: RunPlan, goodput_bps: Mapping[str, float], windows: Windows | None
+def compute_fairness(
+    plan: RunPlan, goodput_bps: Mapping[str, float], windows: GoodputWindows | None
 ) -> dict[str, dict[str, Any]]:
     """The columns of results that are about fairness, by flow; none for a flow that shares its
     bottleneck with no other. `windows`: of all flows that share one."""
     found: dict[str, dict[str, Any]] = {}
-    for group in sharing(plan):
+    for group in group_by_bottleneck(plan):
         rates = [goodput_bps[name] / 1e6 for name in group.names]
         values: dict[str, Any] = {
             "jain_index": jain_index(rates),
@@ -150,18 +150,20 @@ def measures(
             values["jain_index_windows"] = (
                 float(np.nanmean(indices)) if np.isfinite(indices).any() else math.nan
             )
-            seconds, how = convergence(windows.ends_s, over_time, group.last_start_s)
+            seconds, how = measure_convergence(windows.ends_s, over_time, group.last_start_s)
             values |= {"convergence_time_s": seconds, "convergence": how}
         mine = {
-            name: value if isinstance(value, str) else known(value)
+            name: value if isinstance(value, str) else to_json_value(value)
             for name, value in values.items()
         }
         for name, share in zip(group.names, shares(rates), strict=True):
-            found[name] = mine | {"share": known(float(share)), "sharing_flows": len(rates)}
+            found[name] = mine | {"share": to_json_value(float(share)), "sharing_flows": len(rates)}
     return found
 
 
-def convergence(ends_s: Floats, goodputs: Floats, last_start_s: float) -> tuple[float, Convergence]:
+def measure_convergence(
+    ends_s: Floats, goodputs: Floats, last_start_s: float
+) -> tuple[float, Convergence]:
     """Convergence time in s, by TOLERANCE and HOLD_S, nan without; and how it went."""
     seconds = convergence_time_s(ends_s, goodputs, last_start_s, TOLERANCE, HOLD_S)
     if math.isnan(seconds):
@@ -185,7 +187,7 @@ def add_harm(table: pd.DataFrame, campaign: Campaign) -> pd.DataFrame:
         return table
     others = [f"point.{name}" for name in campaign.runs[0].point if name != campaign.competitor]
     keys = [*others, "repeat"]
-    counted = foreground(table)
+    counted = drop_background(table)
     alone = counted[(counted[axis] == ALONE) & (counted["status"] == "valid")]
     baselines = {
         key: rows for key, rows in alone.groupby(keys, sort=False) if rows["run_id"].nunique() == 1

@@ -17,13 +17,13 @@ _FONTS = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf", "DejaVuSans-Oblique.ttf")
 _SPACES = "\n\t \u00a0\u202f\u2009"
 
 
-def font_files() -> list[Path]:
+def list_font_files() -> list[Path]:
     """Return the files of the font."""
     directory = Path(mpl.get_data_path()) / "fonts" / "ttf"
     return [directory / name for name in _FONTS]
 
 
-def displayable(text: str) -> str:
+def replace_missing_glyphs(text: str) -> str:
     """Return `text` with MISSING in the place of characters that have no glyph, without those that
     only direct others, such as marks of the direction of writing."""
     if text.isascii() and text.isprintable():
@@ -35,5 +35,5 @@ def displayable(text: str) -> str:
 @cache
 def _glyphs() -> frozenset[int]:
     """Return the characters that have one in the upright font and in the bold one."""
-    upright, bold, _ = (set(FT2Font(str(file)).get_charmap()) for file in font_files())
+    upright, bold, _ = (set(FT2Font(str(file)).get_charmap()) for file in list_font_files())
     return frozenset(upright & bold)

@@ -22,8 +22,8 @@ import pandas as pd
 from nagi_contracts.records import Campaign
 from nagi_contracts.statements import Condition, Statement
 
-from nagi_reports.statistics import RunValues, by_run, ratio_of_means
-from nagi_reports.summary import Mean, mean_of_runs, normalised, shared
+from nagi_reports.statistics import RunValues, average_by_run, ratio_of_means
+from nagi_reports.summary import Mean, average_runs, average_topologies, find_shared_positions
 
 Result = Literal["confirmed", "confirmed in part", "not confirmed", "undecided", "not tested"]
 Point = dict[str, str]
@@ -59,13 +59,13 @@ class Outcome:
         return [finding for finding in self.findings if not finding.tested]
 
 
-def outcomes(campaign: Campaign, table: pd.DataFrame) -> list[Outcome]:
+def evaluate_statements(campaign: Campaign, table: pd.DataFrame) -> list[Outcome]:
     """What became of the campaign's statements, in their order. Only valid runs count."""
     evaluate = _Evaluation(campaign, table)
     return [evaluate.outcome(statement) for statement in campaign.statements]
 
 
-def result_of(statement: Statement, findings: list[Finding]) -> Result:
+def decide_result(statement: Statement, findings: list[Finding]) -> Result:
     """The outcome of a statement from what was found at its points."""
     total = len(findings)
     tested = [finding for finding in findings if finding.tested]
@@ -117,7 +117,7 @@ class _Evaluation:
                         if len(condition.wanted) > 1
                     }
                 findings.append(Finding(named, value, _holds(statement, value)))
-        result = result_of(statement, findings)
+        result = decide_result(statement, findings)
         return Outcome(statement, result, findings, topologies=len(chosen[self._x]) if along else 0)
 
     def _chosen(self, axis: str, condition: Condition | None) -> list[str]:
@@ -171,12 +171,12 @@ class _Evaluation:
             runs = [[self._runs(each, column) for each in side] for side in sides]
             return ratio_of_means(*runs)
         means = [self._mean(each, column) for each in sides[0]]
-        return normalised(means) if metric.startswith("nagi") else means[0]
+        return average_topologies(means) if metric.startswith("nagi") else means[0]
 
     def _compared(self, point: Point) -> list[str]:
         """The values of x at which all series have valid runs, the other axes being as in `point`
         (a series without any such run does not count)."""
-        at = shared(
+        at = find_shared_positions(
             [
                 self._mean(point | {self._series: name, self._x: x}, "agi")
                 for x in self._axes[self._x]
@@ -188,13 +188,13 @@ class _Evaluation:
     def _runs(self, point: Point, column: str) -> RunValues:
         """The metric of each run at a point, by its seed."""
         rows = self._rows.get(tuple(point[axis] for axis in self._axes))
-        return pd.Series(dtype=float) if rows is None else by_run(rows, column, "seed")
+        return pd.Series(dtype=float) if rows is None else average_by_run(rows, column, "seed")
 
     def _mean(self, point: Point, column: str) -> Mean | None:
         key = (*(point[axis] for axis in self._axes), column)
         if key not in self._means:
             rows = self._rows.get(key[:-1])
-            self._means[key] = None if rows is None else mean_of_runs(rows, column)
+            self._means[key] = None if rows is None else average_runs(rows, column)
         return self._means[key]
 
 

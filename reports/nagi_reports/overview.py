@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from nagi_captures.flow_columns import FLOW_COLUMNS
-from nagi_captures.reading import Columns, Flows, Totals, name_of, read, read_rows
+from nagi_captures.reading import Columns, Flows, Totals, display_name, read, read_rows
 from nagi_contracts.errors import refuse
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Overview:
 
     @property
     def name(self) -> str:
-        return name_of(self.path)
+        return display_name(self.path)
 
     def rows(self, protocol: str) -> Iterator[Row]:
         """Directions of which a packet was captured, with DERIVED; None is not known."""
@@ -143,7 +143,7 @@ class Overview:
 
     def warnings(self) -> list[str]:
         twice = sum(row["captured_twice"] for both in self.connections for row in both)
-        lines = warnings(self.name, self.totals, twice)
+        lines = list_warnings(self.name, self.totals, twice)
         missed = [
             (row, coverage)
             for both in self.connections
@@ -174,7 +174,7 @@ class Overview:
         return lines
 
 
-def look_at(
+def read_overview(
     path: Path | str,
     choice: Choice,
     *,
@@ -212,7 +212,7 @@ def look_at(
         raise refuse(
             f"its packets end after {length:.6g} s, before --from",
             "give an earlier --from",
-            file=name_of(path),
+            file=display_name(path),
         )
     if has_interval:
         flows = _closed(flows)
@@ -223,7 +223,7 @@ def look_at(
     return Overview(path, flows, bottleneck_bps, both, len(order) - len(chosen))
 
 
-def as_json(overview: Overview) -> dict[str, Any]:
+def to_json(overview: Overview) -> dict[str, Any]:
     """A capture as plain data, all connections that were asked for."""
     totals = overview.totals
     return {
@@ -253,7 +253,7 @@ def write_csv(overviews: Sequence[Overview], file: IO[str]) -> None:
                 writer.writerow({"file": each.name, **row})
 
 
-def warnings(name: str, found: Totals, captured_twice: int) -> list[str]:
+def list_warnings(name: str, found: Totals, captured_twice: int) -> list[str]:
     """Return what makes a capture's numbers doubtful: times that go back or are missing, copies."""
     lines = []
     if found.packets_back:
@@ -286,7 +286,7 @@ def _coverage(row: Row) -> float | None:
     return _ratio(seen, seen + row["uncaptured_bytes"])
 
 
-def contents(found: Totals) -> str:
+def describe_contents(found: Totals) -> str:
     """What a capture has instead, for a message."""
     if not found.contents:
         return ""
@@ -294,7 +294,7 @@ def contents(found: Totals) -> str:
     return f"; its packets: {said}"
 
 
-def endpoint(address: str, port: int) -> str:
+def format_endpoint(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
@@ -302,15 +302,15 @@ def _require_connections(path: Path | str, found: Totals, count: int) -> None:
     if not count and found.damage:
         raise refuse(
             # It names the file.
-            f"{found.damage}; no TCP or UDP packet is before that{contents(found)}",
+            f"{found.damage}; no TCP or UDP packet is before that{describe_contents(found)}",
             "get the file again from where it was captured; dumpcap and tcpdump end it whole at "
             "SIGINT and SIGTERM",
         )
     if not count:
         raise refuse(
-            f"there is no TCP or UDP packet in it{contents(found)}",
+            f"there is no TCP or UDP packet in it{describe_contents(found)}",
             "give a capture of TCP; --tunnels looks into GRE, VXLAN, Geneve, GTP-U and IP-in-IP",
-            file=name_of(path),
+            file=display_name(path),
         )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import jinja2
 
 
-def html_templates(
+def load_templates(
     directory: Path, finalize: Callable[[Any], Any] | None = None
 ) -> jinja2.Environment:
     """The templates in a directory: texts are escaped, and a value that is missing is an error.
@@ -27,7 +27,7 @@ def html_templates(
     )
 
 
-def content_policy(scripts: Iterable[str] = (), *, loads_scripts: bool = False) -> str:
+def make_content_policy(scripts: Iterable[str] = (), *, loads_scripts: bool = False) -> str:
     """Return a page's Content-Security-Policy. With it the page fetches and sends nothing, even if
     a stranger's text got into it, and runs only `scripts`, which are in the page, and with
     `loads_scripts` those beside it on the disk or the server."""
@@ -48,7 +48,7 @@ def content_policy(scripts: Iterable[str] = (), *, loads_scripts: bool = False) 
     )
 
 
-def may_replace(target: Path, mark: str) -> bool:
+def can_replace(target: Path, mark: str) -> bool:
     """Whether nothing is lost with a directory: it is not there, empty, or has the file `mark`, by
     which its writer knows its own."""
     if not target.exists():

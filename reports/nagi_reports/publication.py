@@ -24,8 +24,8 @@ from nagi_contracts.units import count_of, in_bytes
 from pydantic import Field
 
 from nagi_reports import analysis, bundle, report
-from nagi_reports.outcomes import Outcome, outcomes
-from nagi_reports.pages import may_replace
+from nagi_reports.outcomes import Outcome, evaluate_statements
+from nagi_reports.pages import can_replace
 
 FILE = "publication.json"
 _TAKE_PART = ("iperf", "tcpdump")
@@ -53,7 +53,7 @@ class Publication(Contract):
 def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
     """Writes the bundle of a campaign into its directory, and what is published to `target`. Raises
     InputError if a run is missing or not valid, or `target` is no directory for it."""
-    if not may_replace(target, FILE):
+    if not can_replace(target, FILE):
         raise refuse(
             "has something else in it than what was published", "give another", file=str(target)
         )
@@ -69,16 +69,16 @@ def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
     for format_ in ("pdf", "html"):
         # The explorer is not published.
         report.write_report(directory, campaign, table, format_, link_explorer=False)
-    archive = directory / f"{bundle.bundle_name(campaign)}{bundle.SUFFIX}"
+    archive = directory / f"{bundle.name_bundle(campaign)}{bundle.SUFFIX}"
     archive.unlink(missing_ok=True)
     sums = bundle.write_bundle(directory, archive)
-    found = outcomes(campaign, table)
+    found = evaluate_statements(campaign, table)
     made = Publication(
         experiment=campaign.experiment,
         variant=campaign.variant,
         command=shlex.join(campaign.command(f"experiments/{campaign.experiment}.yaml")),
         build=campaign.build,
-        programs=programs(directory, campaign),
+        programs=list_programs(directory, campaign),
         runs=len(campaign.runs),
         statements=dict(Counter(each.result for each in found)),
         bundle=archive.name,
@@ -90,7 +90,7 @@ def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
     partial.mkdir(parents=True)
     for name in _FILES:
         shutil.copyfile(directory / name, partial / name)
-    (partial / bundle.SUMS).write_text(bundle.sums_as_text(sums), encoding="utf-8")
+    (partial / bundle.SUMS).write_text(bundle.format_sums(sums), encoding="utf-8")
     (partial / bundle.README).write_text(_readme(campaign, made, found), encoding="utf-8")
     made.write(partial / FILE)
     shutil.rmtree(target, ignore_errors=True)
@@ -98,7 +98,7 @@ def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
     return made
 
 
-def programs(directory: Path, campaign: Campaign) -> list[str]:
+def list_programs(directory: Path, campaign: Campaign) -> list[str]:
     """Kernels of the hosts, and what made and captured traffic, with their versions."""
     found = set()
     for run in campaign.runs:

@@ -21,10 +21,10 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.records import Campaign
 
 from nagi_reports import explorer
-from nagi_reports.chapters import compose, gather
+from nagi_reports.chapters import compose, read_material
 from nagi_reports.content import Report
-from nagi_reports.glyphs import MISSING, displayable, font_files
-from nagi_reports.pages import content_policy, html_templates
+from nagi_reports.glyphs import MISSING, list_font_files, replace_missing_glyphs
+from nagi_reports.pages import load_templates, make_content_policy
 from nagi_reports.summary import summarise
 
 Format = Literal["pdf", "html"]
@@ -54,7 +54,7 @@ def write_report(
         raise refuse(
             "there is no valid run to report", "see the verdicts of its runs", file=str(out)
         )
-    report = compose(gather(out, campaign, table, summary))
+    report = compose(read_material(out, campaign, table, summary))
     drawn = out / "figures"
     drawn.mkdir(exist_ok=True)
     for left in out.glob(f"{_WORK}*"):  # by a process that was killed
@@ -88,7 +88,7 @@ def _laid_out(
         if format == "pdf":
             _typeset(report, work, made)
         else:
-            made.write_text(html(report, link), encoding="utf-8")
+            made.write_text(render_html(report, link), encoding="utf-8")
         yield made, sorted(work.glob("*.svg"))
 
 
@@ -105,7 +105,7 @@ def _typeset(report: Report, work: Path, target: Path) -> None:
     (work / "report.json").write_text(text, encoding="utf-8")
     fonts = work / "fonts"
     fonts.mkdir()
-    for file in font_files():
+    for file in list_font_files():
         shutil.copy(file, fonts)
     shutil.copyfile(_LAYOUT, work / _LAYOUT.name)
     typst.compile(
@@ -122,7 +122,7 @@ def _typeset(report: Report, work: Path, target: Path) -> None:
 def _displayable(content: Any) -> Any:
     """Return content with what the fonts can show of its texts."""
     if isinstance(content, str):
-        return displayable(content)
+        return replace_missing_glyphs(content)
     if isinstance(content, dict):
         return {key: _displayable(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
@@ -130,14 +130,14 @@ def _displayable(content: Any) -> Any:
     return content
 
 
-def html(report: Report, link: str | None = None) -> str:
+def render_html(report: Report, link: str | None = None) -> str:
     """The report as one page that needs nothing else: no script, no other file, no network. link:
     where the explorer is."""
-    environment = html_templates(_HERE, finalize=_with_units)
+    environment = load_templates(_HERE, finalize=_with_units)
     environment.filters["inline"] = inline_svg
     environment.filters["mathml"] = _mathml
     return environment.get_template(_PAGE).render(
-        report=report, explorer=link, policy=content_policy()
+        report=report, explorer=link, policy=make_content_policy()
     )
 
 

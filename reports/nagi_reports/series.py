@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from nagi_captures.drops import CHANNEL_LOSSES, QUEUE_DROPS, interface_of, read_drops
+from nagi_captures.drops import CHANNEL_LOSSES, QUEUE_DROPS, egress_interface, read_drops
 from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.records import Manifest
 from nagi_contracts.switches import drops_file
@@ -60,9 +60,9 @@ class RecordedQueue:
     def condensed(self, end_s: float) -> Queue:
         """As it can be drawn over [0, end_s]."""
         if self.sampled:  # nothing is known between samples
-            waiting = condensed(self.time_s, self.waiting)
+            waiting = condense(self.time_s, self.waiting)
         else:
-            waiting = condensed_steps(self.time_s, self.waiting, end_s)
+            waiting = condense_steps(self.time_s, self.waiting, end_s)
         return Queue(waiting, self.limit_packets, self.overflow_s, self.loss_s)
 
 
@@ -102,7 +102,7 @@ def read_series(run: Path, number: int = 0) -> RunSeries:
     readable plan."""
     plan = RunPlan.read(run / "plan.json")
     flow = plan.flows[number]
-    direction = bottleneck(plan, flow)
+    direction = find_bottleneck(plan, flow)
     begin_s = plan.timeline.traffic_s
     window = read_samples(run / "tcp_info.parquet", flow)
     ssthresh = window.copy()
@@ -112,7 +112,7 @@ def read_series(run: Path, number: int = 0) -> RunSeries:
     return RunSeries(
         run_id=plan.run_id,
         flow=flow.name,
-        bottleneck=queue_name(direction),
+        bottleneck=name_queue(direction),
         end_s=flow.end_s - begin_s,
         cwnd=_curve(window, "snd_cwnd", begin_s),
         ssthresh=_curve(ssthresh, "snd_ssthresh", begin_s),
@@ -134,7 +134,7 @@ def read_queue(
     return _queue_of_switch(run, plan, direction)
 
 
-def bottleneck(plan: RunPlan, flow: FlowPlan) -> LinkDirection:
+def find_bottleneck(plan: RunPlan, flow: FlowPlan) -> LinkDirection:
     """The hop of a flow's path with the smallest rate; the first of several."""
     limited = [
         direction for direction in flow.path if plan.channel(direction).mean_rate_bps is not None
@@ -144,7 +144,7 @@ def bottleneck(plan: RunPlan, flow: FlowPlan) -> LinkDirection:
     )
 
 
-def queue_name(direction: LinkDirection) -> str:
+def name_queue(direction: LinkDirection) -> str:
     """Whose queue a flow's packets wait in: that of a direction of a link, or of a station."""
     return f"{direction.link} {direction.sender or direction.direction}"
 
@@ -170,7 +170,7 @@ def _curve(samples: pd.DataFrame, column: str, begin_s: float) -> Curve | None:
     if known.empty:
         return None
     time = known["t_s"].to_numpy(np.float64) - begin_s
-    return condensed(time, known[column].to_numpy(np.float64))
+    return condense(time, known[column].to_numpy(np.float64))
 
 
 def _verdicts(path: Path, flow: FlowPlan, begin_s: float) -> Verdicts | None:
@@ -214,7 +214,7 @@ def _queue(path: Path, plan: RunPlan, direction: LinkDirection) -> tuple[Recorde
     entered = table["fate"].isin(["delivered", "AQM drop", "given up"])
     if settings.loss.at == "egress":
         entered |= loss
-    arrived, waiting = backlog(
+    arrived, waiting = compute_backlog(
         table.loc[entered, "arrived_ns"].to_numpy(np.int64),
         # Losses on the channel are recorded at the end of transmission, without the delay.
         (table["left_ns"] - settings.delay_ns * (table["fate"] == "delivered"))[entered].to_numpy(
@@ -270,14 +270,14 @@ def _dropped_at(run: Path, plan: RunPlan, direction: LinkDirection) -> tuple[Flo
         return np.zeros(0), np.zeros(0)
     links = [port.link for port in node.switch.ports]
     drops = read_drops(log, of_switch=True)
-    mine = drops[drops["interface"] == interface_of(links.index(direction.link))]
+    mine = drops[drops["interface"] == egress_interface(links.index(direction.link))]
     begin_s = Manifest.read(manifest).began_realtime_s + plan.timeline.traffic_s
     at_s = (mine["time_ns"] - round(begin_s * 1e9)).to_numpy(np.float64) / 1e9
     overflow = mine["cause"].isin(QUEUE_DROPS).to_numpy()
     return at_s[overflow], at_s[~overflow]
 
 
-def backlog(
+def compute_backlog(
     arrived_ns: npt.NDArray[np.int64], sent_ns: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The packets waiting in a queue, after each instant at which that changed: (instants,
@@ -299,7 +299,7 @@ def backlog(
     return times[last], waiting[last]
 
 
-def condensed(time: Floats, value: Floats) -> Curve:
+def condense(time: Floats, value: Floats) -> Curve:
     """Samples as they can be drawn: not more than some hundred, each with the mean, the least and
     the most of those it stands for."""
     if len(time) <= _STEPS:
@@ -315,7 +315,7 @@ def condensed(time: Floats, value: Floats) -> Curve:
     )
 
 
-def condensed_steps(time: Floats, value: Floats, end_s: float) -> Curve:
+def condense_steps(time: Floats, value: Floats, end_s: float) -> Curve:
     """A step function, `value` from each `time` on and 0 before, as it can be drawn over [0,
     end_s]: in equal spans, each with its mean over time, least and most."""
     edges = np.linspace(0, end_s, _STEPS + 1)

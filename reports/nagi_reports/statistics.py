@@ -103,7 +103,7 @@ def _paired(one: RunValues, other: RunValues) -> tuple[RunValues, RunValues]:
     return (one, other) if few else (one.loc[seeds], other.loc[seeds])
 
 
-def runs_needed(values: Values, wanted: float, at_most: int) -> int:
+def count_runs_needed(values: Values, wanted: float, at_most: int) -> int:
     """How many runs there must be for an interval of half width `wanted`, if the standard deviation
     stays what it is in `values`: the smallest n with t(0.975, n - 1) x s / sqrt(n) <= wanted, at
     most `at_most`. Two values at least."""
@@ -114,18 +114,18 @@ def runs_needed(values: Values, wanted: float, at_most: int) -> int:
     return at_most
 
 
-def foreground(table: pd.DataFrame) -> pd.DataFrame:
+def drop_background(table: pd.DataFrame) -> pd.DataFrame:
     """The rows of results that are not of cross traffic. Tables of earlier versions have none."""
     return table[table["background"].ne(True)] if "background" in table else table
 
 
-def by_run(table: pd.DataFrame, column: str, key: str = "run_id") -> RunValues:
+def average_by_run(table: pd.DataFrame, column: str, key: str = "run_id") -> RunValues:
     """A column of results as a value a run (the mean of its flows), by run_id or, of one point, by
     seed; runs without a value are left out."""
-    return foreground(table).groupby(key, sort=False)[column].mean().dropna()
+    return drop_background(table).groupby(key, sort=False)[column].mean().dropna()
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def correct_by_holm(p_values: Sequence[float]) -> list[float]:
     """p-values corrected for their number (Holm, 1979): sorted ascending, the i-th of m times
     m - i + 1, made nondecreasing, at most 1. In the order they came in."""
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
@@ -243,12 +243,14 @@ def _runs(table: pd.DataFrame, metric: str, key: list[str]) -> pd.DataFrame:
     valid = table[table["status"] == "valid"]
     axes = [name for name in table.columns if name.startswith("point.") and name not in key]
     heads = valid.drop_duplicates("run_id").set_index("run_id")[[*key, *axes]]
-    return heads.join(by_run(valid, metric).rename("value"), how="inner")
+    return heads.join(average_by_run(valid, metric).rename("value"), how="inner")
 
 
 def _corrected(points: list[PointDifference]) -> list[PointDifference]:
     tested = [point for point in points if point.p_value is not None]
-    corrected = iter(holm([point.p_value for point in tested if point.p_value is not None]))
+    corrected = iter(
+        correct_by_holm([point.p_value for point in tested if point.p_value is not None])
+    )
     return [
         PointDifference(
             point=point.point,

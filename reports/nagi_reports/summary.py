@@ -19,7 +19,7 @@ from nagi_contracts.records import Campaign
 from nagi_contracts.units import Bitrate, Duration, Level, Share
 
 from nagi_reports.metrics import nagi
-from nagi_reports.statistics import Mean, by_run, foreground, mean
+from nagi_reports.statistics import Mean, average_by_run, drop_background, mean
 
 __all__ = [
     "Axis",
@@ -27,9 +27,9 @@ __all__ = [
     "Mean",
     "Panel",
     "Summary",
-    "mean_of_runs",
-    "normalised",
-    "shared",
+    "average_runs",
+    "average_topologies",
+    "find_shared_positions",
     "summarise",
 ]
 
@@ -37,12 +37,12 @@ __all__ = [
 _ACRONYMS = {"snr": "SNR"}
 
 
-def mean_of_runs(rows: pd.DataFrame, column: str) -> Mean | None:
+def average_runs(rows: pd.DataFrame, column: str) -> Mean | None:
     """The mean of a column over runs; None if there is none."""
-    return mean(by_run(rows, column).to_numpy())
+    return mean(average_by_run(rows, column).to_numpy())
 
 
-def normalised(means: Sequence[Mean | None]) -> Mean | None:
+def average_topologies(means: Sequence[Mean | None]) -> Mean | None:
     """NAGI: the mean of the AGI, or of another measure, over the topologies of a set (the paper's
     equation 2); `runs` is how many there are. None if there is none, or one without a value.
     Intervals add in squares."""
@@ -53,7 +53,7 @@ def normalised(means: Sequence[Mean | None]) -> Mean | None:
     return Mean(nagi(mean.value for mean in known), halfwidth, len(known))
 
 
-def shared(series: Iterable[Sequence[Mean | None]]) -> list[int]:
+def find_shared_positions(series: Iterable[Sequence[Mean | None]]) -> list[int]:
     """The positions at which all series that have a value anywhere have one."""
     known = [means for means in series if any(mean is not None for mean in means)]
     return [at for at, means in enumerate(zip(*known, strict=True)) if None not in means]
@@ -132,18 +132,18 @@ def summarise(campaign: Campaign, table: pd.DataFrame) -> Summary:
     panels = []
     for label in panels_axis.values if panels_axis else [""]:
         inside = table[table[f"point.{campaign.panels}"] == label] if panels_axis else table
-        inside = foreground(inside)
+        inside = drop_background(inside)
         good = inside.loc[inside.index.intersection(valid.index)]
         found = []
         for name in series.values:
             mine = good[good[f"point.{campaign.series}"] == name]
             at = [mine[mine[f"point.{x.name}"] == value] for value in x.values]
-            indices = [mean_of_runs(rows, "agi") for rows in at]
-            goodputs = [mean_of_runs(rows, "goodput_bps") for rows in at]
+            indices = [average_runs(rows, "agi") for rows in at]
+            goodputs = [average_runs(rows, "goodput_bps") for rows in at]
             found.append((name, indices, goodputs))
-        compared = shared(indices for _, indices, _ in found)
+        compared = find_shared_positions(indices for _, indices, _ in found)
         curves = [
-            Curve(name, indices, goodputs, normalised([indices[at] for at in compared]))
+            Curve(name, indices, goodputs, average_topologies([indices[at] for at in compared]))
             for name, indices, goodputs in found
         ]
         bottleneck = [

@@ -11,17 +11,17 @@ import pandas as pd
 from nagi_contracts.records import Campaign
 from rich.table import Table
 
-from nagi_reports.applications import MEASURED, fared
+from nagi_reports.applications import APPLICATION_METRICS, summarise_flows
 from nagi_reports.summary import Mean, Panel, Summary
 
 
-def tables(summary: Summary) -> Iterator[Table]:
+def make_tables(summary: Summary) -> Iterator[Table]:
     """One table a panel: AGI of every series at every x, and NAGI."""
     numbers, unit = summary.x.numbers()
     heads = [f"{number:g}" for number in numbers] if unit else summary.x.values
     for panel in summary.panels:
         table = Table(
-            title=title(summary, panel),
+            title=name_panel(summary, panel),
             title_justify="left",
             caption="\n".join(_below(summary, panel)) or None,
             caption_justify="left",
@@ -32,15 +32,17 @@ def tables(summary: Summary) -> Iterator[Table]:
         table.add_column(f"AGI by {axis}")
         for head in heads:
             table.add_column(head, justify="right")
-        table.add_column(f"NAGI{of_points(summary, panel)}", justify="right", style="bold")
+        table.add_column(
+            f"NAGI{describe_compared_points(summary, panel)}", justify="right", style="bold"
+        )
         for curve in panel.curves:
             table.add_row(curve.series, *(_text(mean) for mean in curve.agi), _text(curve.nagi))
         yield table
 
 
-def application_tables(campaign: Campaign, table: pd.DataFrame) -> Iterator[Table]:
+def make_application_tables(campaign: Campaign, table: pd.DataFrame) -> Iterator[Table]:
     """One table a flow of an application, and panel."""
-    for each in fared(campaign, table):
+    for each in summarise_flows(campaign, table):
         where = f" at {campaign.panels} {each.panel}" if each.panel else ""
         made = Table(
             title=f"Flow {each.flow}{where}", title_justify="left", show_edge=False, pad_edge=False
@@ -48,14 +50,16 @@ def application_tables(campaign: Campaign, table: pd.DataFrame) -> Iterator[Tabl
         for axis in each.axes:
             made.add_column(axis.replace("_", " "))
         for name in each.columns:
-            made.add_column(MEASURED[name].title, justify="right")
+            made.add_column(APPLICATION_METRICS[name].title, justify="right")
         for values, means in each.rows:
             numbers = zip(each.columns, means, strict=True)
-            made.add_row(*values, *(_text(mean, MEASURED[name].digits) for name, mean in numbers))
+            made.add_row(
+                *values, *(_text(mean, APPLICATION_METRICS[name].digits) for name, mean in numbers)
+            )
         yield made
 
 
-def as_data(summary: Summary) -> dict[str, Any]:
+def to_data(summary: Summary) -> dict[str, Any]:
     """What the tables have, a list `panels` of lists `series`."""
     axis = summary.panels_axis
     return {
@@ -85,18 +89,18 @@ def as_data(summary: Summary) -> dict[str, Any]:
 def _below(summary: Summary, panel: Panel) -> Iterator[str]:
     if not isnan(panel.ceiling):
         yield f"ceiling {panel.ceiling:.3f} (headers)"
-    note = nagi_note(summary, panel)
+    note = explain_missing_points(summary, panel)
     if note is not None:
         yield note
 
 
-def of_points(summary: Summary, panel: Panel) -> str:
+def describe_compared_points(summary: Summary, panel: Panel) -> str:
     """For the head of NAGI in a panel: the number of points it is over; empty if over all."""
     compared, full = len(panel.compared), len(summary.x.values)
     return "" if compared in (0, full) else f" ({compared} of {full} points)"
 
 
-def nagi_note(summary: Summary, panel: Panel) -> str | None:
+def explain_missing_points(summary: Summary, panel: Panel) -> str | None:
     """Which points NAGI leaves out in a panel and why, as a sentence; None if it is over all."""
     missing = []
     for curve in panel.curves:
@@ -107,7 +111,7 @@ def nagi_note(summary: Summary, panel: Panel) -> str | None:
             missing.append(f"{curve.series} has none at {', '.join(without)}")
     if not missing:
         return None
-    of = f" at {title(summary, panel).lower()}" if summary.panels_axis else ""
+    of = f" at {name_panel(summary, panel).lower()}" if summary.panels_axis else ""
     if not panel.compared:
         return (
             f"There is no NAGI{of}, as at no {summary.x.in_words} all series have valid runs: "
@@ -119,7 +123,7 @@ def nagi_note(summary: Summary, panel: Panel) -> str | None:
     )
 
 
-def title(summary: Summary, panel: Panel) -> str:
+def name_panel(summary: Summary, panel: Panel) -> str:
     """What a panel is called."""
     if summary.panels_axis is None:
         return "Achieved goodput index"

@@ -26,7 +26,7 @@ from nagi_contracts.results import ResultRow
 
 from nagi_reports import analysis, bundle
 from nagi_reports.parquet import read_parquet, require_kinds
-from nagi_reports.publication import FILE, Publication, programs
+from nagi_reports.publication import FILE, Publication, list_programs
 
 # Parts of a build that move a run in virtual time.
 _PARTS = ("guest", "nagi_agent", "nagi_link", "nagi_tcp", "nagi_traffic")
@@ -36,7 +36,7 @@ _NAMES = {"run_id", "point_id", "build", "lab", "point"}
 
 
 @dataclass(frozen=True)
-class Verified:
+class VerifiedRun:
     """A run beside what was published of it."""
 
     run: CampaignRun
@@ -48,13 +48,13 @@ class Verified:
 class Verification:
     """The valid runs of a campaign that were published."""
 
-    runs: list[Verified]
+    runs: list[VerifiedRun]
     programs: list[str]  # that made them, whose versions may change results
     published_programs: list[str]
     other_parts: list[str]  # of the build: other ones than made what is published
 
     @property
-    def differing(self) -> list[Verified]:
+    def differing(self) -> list[VerifiedRun]:
         return [run for run in self.runs if run.differences]
 
 
@@ -81,7 +81,7 @@ def verify(directory: Path, campaign: Campaign, published: Path) -> Verification
         }
         differences = list(_of_files(directory / "runs" / run.run_id, held))
         differences += _of_values(rows, their_rows.get(other.run_id, []))
-        found.append(Verified(run, len(held), differences))
+        found.append(VerifiedRun(run, len(held), differences))
     if not found:
         raise refuse(
             f"none of its valid runs is in {published}",
@@ -90,7 +90,7 @@ def verify(directory: Path, campaign: Campaign, published: Path) -> Verification
         )
     here, there = campaign.build.model_dump(), made.build.model_dump()
     parts = [part for part in _PARTS if here.get(part) != there.get(part)]
-    return Verification(found, programs(directory, campaign), made.programs, parts)
+    return Verification(found, list_programs(directory, campaign), made.programs, parts)
 
 
 def _published_table(published: Path) -> pd.DataFrame:
@@ -123,7 +123,7 @@ def _publication(campaign: Campaign, published: Path) -> Publication:
     made = Publication.read(published / FILE)
     if (made.experiment, made.variant) != (campaign.experiment, campaign.variant):
         names = [
-            bundle.bundle_name(each)
+            bundle.name_bundle(each)
             for each in (Campaign.read(published / "campaign.json"), campaign)
         ]
         raise refuse(

@@ -19,11 +19,11 @@ from nagi_reports.attribution import (
     NOT_NOTICED,
     OUTCOMES,
     UNDECIDED,
-    column,
-    columns,
-    inferred,
-    taken,
-    told,
+    classify_by_events,
+    classify_by_tcp_info,
+    compute_columns,
+    name_column,
+    sum_classified,
 )
 
 SEGMENT = 1000
@@ -42,7 +42,7 @@ def events(*rows: tuple[float, str, int, int, str | None]) -> pd.DataFrame:
 
 
 def said(lost: pd.DataFrame, told_by: pd.DataFrame) -> list[str]:
-    return [OUTCOMES[code] for code in told(lost, told_by)]
+    return [OUTCOMES[code] for code in classify_by_events(lost, told_by)]
 
 
 STARTED = (0.0, "started", 0, 0, None)
@@ -176,11 +176,11 @@ def test_told_is_its_definition_and_counts_add_up(connection, data):
     happened, table = events(*rows), losses(*lost)
     causes = ["channel loss", "queue overflow"]
     table["cause"] = [data.draw(st.sampled_from(causes)) for _ in lost]
-    found = told(table, happened)
+    found = classify_by_events(table, happened)
     assert found.tolist() == [by_definition(loss, happened) for loss in lost]
-    values = columns(table, found)
+    values = compute_columns(table, found)
     for cause, name in (("channel", "channel loss"), ("queue", "queue overflow")):
-        counts = [values[column(cause, outcome)] for outcome in OUTCOMES]
+        counts = [values[name_column(cause, outcome)] for outcome in OUTCOMES]
         assert sum(counts) == (table["cause"] == name).sum()
 
 
@@ -196,7 +196,9 @@ def again(*rows: tuple[float, int]) -> pd.DataFrame:
 
 
 def read_off(lost, resent, seen, threshold=True) -> list[str]:
-    return [OUTCOMES[code] for code in inferred(lost, resent, seen, threshold=threshold)]
+    return [
+        OUTCOMES[code] for code in classify_by_tcp_info(lost, resent, seen, threshold=threshold)
+    ]
 
 
 def test_a_threshold_that_changes_around_the_retransmission_is_congestion():
@@ -262,18 +264,18 @@ def test_a_retransmission_may_join_segments():
 
 
 def test_shares_are_of_all_losses_with_intervals_over_runs():
-    names = [column(cause, outcome) for cause in ("channel", "queue") for outcome in OUTCOMES]
+    names = [name_column(cause, outcome) for cause in ("channel", "queue") for outcome in OUTCOMES]
     rows = pd.DataFrame(
         [["a", 1, 9, 0, 0, 0, 0, 0, 0], ["b", 10, 20, 0, 0, 0, 0, 0, 0], ["c", *[0] * 8]],
         columns=["run_id", *names],
     )
-    channel = taken(rows, "channel")
+    channel = sum_classified(rows, "channel")
     assert channel.counts == (11, 29, 0, 0)
     share = channel.shares[0]
     assert (share.value, share.runs) == (pytest.approx(11 / 40), 2)
     # Residuals 1 - 2.75 and 10 - 8.25: s = 1.75 sqrt 2, t = 12.706, mean 20.
     assert share.halfwidth == pytest.approx(12.706 * 1.75 / 20, rel=1e-4)
-    assert taken(rows, "queue").shares == ()
+    assert sum_classified(rows, "queue").shares == ()
 
 
 @pytest.fixture
@@ -282,7 +284,7 @@ def run(tmp_path):
 
 
 def counts_of(row, cause: str) -> list[int]:
-    return [getattr(row, column(cause, outcome)) for outcome in OUTCOMES]
+    return [getattr(row, name_column(cause, outcome)) for outcome in OUTCOMES]
 
 
 def test_every_lost_segment_of_a_recorded_run_is_counted_once_with_its_own_flow(run):

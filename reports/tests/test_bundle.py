@@ -16,7 +16,7 @@ from nagi_contracts.errors import InputError
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.records import Campaign, Keep, Verdict
 from nagi_reports.analysis import analyse_run, build_table
-from nagi_reports.bundle import bundle_name, read_bundle, write_bundle
+from nagi_reports.bundle import name_bundle, read_bundle, write_bundle
 
 EXAMPLE = SCHEMAS / "example" / "campaign"
 
@@ -245,8 +245,8 @@ def test_where_it_cannot_be_unpacked_is_said(bundle, tmp_path):
 
 def test_names():
     campaign = Campaign.read(EXAMPLE / "campaign.json")
-    assert bundle_name(campaign) == "example-short"
-    assert bundle_name(campaign.model_copy(update={"variant": None})) == "example"
+    assert name_bundle(campaign) == "example-short"
+    assert name_bundle(campaign.model_copy(update={"variant": None})) == "example"
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_names():
 def test_parts_are_named_by_their_repeats(repeats, name):
     campaign = Campaign.read(EXAMPLE / "campaign.json")
     part = campaign.model_copy(update={"only": {"scheme": ["cubic"], "repeat": repeats}})
-    assert bundle_name(part) == f"example-short-{name}"
+    assert name_bundle(part) == f"example-short-{name}"
 
 
 @pytest.mark.parametrize(

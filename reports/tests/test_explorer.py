@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from nagi_captures.capture import packets
+from nagi_captures.capture import read_packets
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.records import Campaign
 from nagi_contracts.results import Metrics
 from nagi_reports import analysis, explorer
-from nagi_reports.attribution import CAUSES, OUTCOMES, column
+from nagi_reports.attribution import CAUSES, OUTCOMES, name_column
 from nagi_reports.explorer import tracks
-from nagi_reports.explorer.campaign import campaign_data, label_of
-from nagi_reports.explorer.run import FlowTracks, RunFiles, flows_of
-from nagi_reports.explorer.tracks import Track, part_edges, parts
+from nagi_reports.explorer.campaign import collect_campaign_data, label_column
+from nagi_reports.explorer.run import FlowTracks, RunFiles, read_flows
+from nagi_reports.explorer.tracks import Track, choose_part_edges, pack_parts
 from recorded import record_again
 
 EXAMPLE = SCHEMAS / "example" / "campaign"
@@ -59,7 +59,7 @@ def written(out: Path) -> Path:
 
 
 def flows(out: Path) -> dict[str, FlowTracks]:
-    return {flow.plan.name: flow for flow in flows_of(RunFiles(out / "runs" / RUN))}
+    return {flow.plan.name: flow for flow in read_flows(RunFiles(out / "runs" / RUN))}
 
 
 def track(flow: FlowTracks, name: str) -> Track:
@@ -106,10 +106,10 @@ def test_parts_have_every_row_once_and_steps_what_holds_before(monkeypatch):
     rng = np.random.default_rng(5)
     dots = Track.of("dots", np.sort(rng.uniform(-0.5, 11, 700)), np.arange(700))
     steps = Track.of("steps", np.linspace(0, 10, 50), np.arange(50), steps=True)
-    edges = part_edges([dots, steps], 0.0, 10.0)
+    edges = choose_part_edges([dots, steps], 0.0, 10.0)
     assert edges[0] == 0 and edges[-1] == 10 and sorted(set(edges)) == edges
     assert len(edges) - 1 >= 7
-    found = list(parts([dots, steps], edges))
+    found = list(pack_parts([dots, steps], edges))
     assert len(found) == len(edges) - 1
     rows = np.concatenate([unpacked(part["dots"])[1] for part in found])
     assert rows.tolist() == list(range(700))
@@ -135,7 +135,7 @@ def test_windows_are_those_of_the_socket():
 
 def test_segments_are_those_of_the_senders_capture():
     path = EXAMPLE / "runs" / RUN / "client.radio.pcap"
-    table = pd.concat(packets(path))
+    table = pd.concat(read_packets(path))
     flow = flows(EXAMPLE)["up"]
     sent = table[(table["payload"] > 0) & (table["connection"] == 0) & (table["direction"] == 0)]
     again = sent[sent["retransmission"]]
@@ -159,7 +159,7 @@ def test_losses_and_what_they_were_taken_for_are_those_of_the_results(name):
     for cause, names in CAUSES.items():
         for outcome in OUTCOMES:
             found = sum(counted.get(f"loss: {each}: {outcome}", 0) for each in names)
-            assert found == getattr(row, column(cause, outcome)), (cause, outcome)
+            assert found == getattr(row, name_column(cause, outcome)), (cause, outcome)
     assert sum(counted.values()) > 0
 
 
@@ -190,7 +190,7 @@ def test_goodput_adds_up_to_what_was_received():
 
 def test_the_campaigns_values_are_those_of_its_results():
     about = Campaign.read(EXAMPLE / "campaign.json")
-    found = campaign_data(EXAMPLE, about, {RUN})
+    found = collect_campaign_data(EXAMPLE, about, {RUN})
     table = pd.read_parquet(EXAMPLE / "results.parquet")
     rows = found["rows"]
     assert rows["run"] == table["run_id"].tolist() and rows["flow"] == table["flow"].tolist()
@@ -210,7 +210,7 @@ def test_axes_are_quantities_where_their_values_are(synthetic):
     out, about, table = synthetic(series=False, repeats=1, invalid=(1,), failed=(2,))
     table.to_parquet(out / "results.parquet")
     shutil.move(out / "runs", out / "gone")  # as of a campaign that was published
-    found = campaign_data(out, about, set())
+    found = collect_campaign_data(out, about, set())
     axes = {axis["name"]: axis for axis in found["axes"]}
     assert (axes["capacity"]["numbers"], axes["capacity"]["unit"]) == ([10, 50, 100], "Mb/s")
     assert (axes["error_rate"]["numbers"], axes["error_rate"]["unit"]) == ([0, 1], "%")
@@ -225,16 +225,16 @@ def test_a_failed_run_has_its_reasons_and_what_it_left(synthetic):
     failed = about.runs[0].run_id
     shutil.copy(out / "runs" / about.runs[1].run_id / "plan.json", out / "runs" / failed)
     shutil.rmtree(out / "runs" / about.runs[2].run_id)
-    found = campaign_data(out, about, set())
+    found = collect_campaign_data(out, about, set())
     assert found["runs"][0]["reasons"] == ["an agent left no record"]
     assert found["runs"][2]["status"] == "missing"
-    (flow,) = flows_of(RunFiles(out / "runs" / failed))
+    (flow,) = read_flows(RunFiles(out / "runs" / failed))
     assert flow.tracks == []
     assert set(flow.missing) == {"window", "rtt", "queue", "goodput", "losses", "sequence"}
 
 
 def test_labels_are_words():
-    assert [label_of(name) for name in ("agi", "rtt_mean_s", "goodput_bps", "loss_rate")] == [
+    assert [label_column(name) for name in ("agi", "rtt_mean_s", "goodput_bps", "loss_rate")] == [
         "AGI", "RTT mean", "goodput", "loss rate",
     ]  # fmt: skip
 
@@ -412,4 +412,4 @@ def test_results_without_runs_have_to_be_those_of_the_campaign(campaign):
         written(campaign)
     (campaign / "results.parquet").unlink()
     with pytest.raises(InputError, match=r"neither runs nor results\.parquet"):
-        campaign_data(campaign, about, set())
+        collect_campaign_data(campaign, about, set())

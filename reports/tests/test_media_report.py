@@ -21,13 +21,13 @@ from nagi_contracts.statements import Statement
 from nagi_reports import figures, series
 from nagi_reports.analysis import can_analyse
 from nagi_reports.analysis.drops import count_drops
-from nagi_reports.chapters import compose, gather
-from nagi_reports.chapters.media import drawn_medium
+from nagi_reports.chapters import compose, read_material
+from nagi_reports.chapters.media import make_drawn_medium
 from nagi_reports.content import Facts, Figure, Table
 from nagi_reports.figures import medium
 from nagi_reports.media import Air
 from nagi_reports.metrics import airtime_share
-from nagi_reports.report import html, write_report
+from nagi_reports.report import render_html, write_report
 from nagi_reports.summary import summarise
 
 RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "6ca9af3cee70cdc8"
@@ -169,7 +169,7 @@ def test_airtime_of_stations_over_time(air):
 def test_the_queue_of_a_hop_is_its_station_s(air, tmp_path):
     plan, _, base = air
     hop = LinkDirection(link="air", direction="forward", sender="n1", receiver="n2")
-    assert series.queue_name(hop) == "air n1"
+    assert series.name_queue(hop) == "air n1"
     queue, why = series.read_queue(tmp_path, plan, hop)
     assert why == "" and queue.limit_packets == 50
     begin_ms = plan.timeline.traffic_s * 1000
@@ -254,7 +254,7 @@ def campaign(tmp_path):
 
 
 def report_of(out, campaign, table):
-    return compose(gather(out, campaign, table, summarise(campaign, table)))
+    return compose(read_material(out, campaign, table, summarise(campaign, table)))
 
 
 def blocks_of(report, name, kind):
@@ -317,7 +317,7 @@ def test_the_setting_says_what_a_medium_is(campaign):
 
 def test_it_can_be_written(campaign):
     out, described, table = campaign
-    assert "Shared media" in html(report_of(out, described, table))
+    assert "Shared media" in render_html(report_of(out, described, table))
     assert write_report(out, described, table).stat().st_size > 10_000
     assert {"medium-air.svg", "airtime-air.svg", "stations-air.svg"} <= {
         path.name for path in (out / "figures").iterdir()
@@ -380,7 +380,7 @@ def grid(tmp_path, across, down):
 @pytest.mark.parametrize("across, down", [(2, 1), (8, 1), (7, 3)])
 def test_no_name_in_a_map_covers_another(tmp_path, across, down):
     plan = grid(tmp_path, across, down)
-    drawn = drawn_medium(plan, plan.medium("air"))
+    drawn = make_drawn_medium(plan, plan.medium("air"))
     assert len(drawn.decodes) == across * (down - 1) + down * (across - 1)
     assert len(drawn.paths) == 2 * down
     figure = figures.medium_map(drawn)

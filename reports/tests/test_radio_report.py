@@ -20,10 +20,10 @@ from nagi_contracts.plan import (
 from nagi_contracts.records import Information, Verdict
 from nagi_contracts.statements import measure_of
 from nagi_reports import figures
-from nagi_reports.chapters import compose, gather
+from nagi_reports.chapters import compose, read_material
 from nagi_reports.content import Facts, Figure, Paragraph, Table
 from nagi_reports.figures import ErrorRate
-from nagi_reports.report import html, write_report
+from nagi_reports.report import render_html, write_report
 from nagi_reports.summary import Axis, summarise
 
 RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "6ca9af3cee70cdc8"
@@ -107,7 +107,7 @@ def campaign(synthetic):
 
 
 def report_of(out, campaign, table):
-    return compose(gather(out, campaign, table, summarise(campaign, table)))
+    return compose(read_material(out, campaign, table, summarise(campaign, table)))
 
 
 def section(report, name):
@@ -223,7 +223,7 @@ def test_campaigns_without_radios_say_nothing_of_them(synthetic):
 
 def test_it_can_be_written(campaign):
     out, described, table = campaign
-    assert "Radio links" in html(report_of(out, described, table))
+    assert "Radio links" in render_html(report_of(out, described, table))
     assert write_report(out, described, table).stat().st_size > 10_000
     assert (out / "figures" / "radio.svg").exists()
 

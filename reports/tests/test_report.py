@@ -9,7 +9,6 @@ import math
 import re
 import shutil
 import subprocess
-from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
@@ -22,15 +21,16 @@ from nagi_contracts.records import Campaign, Information, Keep, Manifest, Verdic
 from nagi_reports import figures
 from nagi_reports.analysis import build_table
 from nagi_reports.attribution import Classified
-from nagi_reports.chapters import compose, gather
-from nagi_reports.chapters.certificate import losses_in_words
-from nagi_reports.chapters.over_time import chosen_runs
+from nagi_reports.chapters import compose, read_material
+from nagi_reports.chapters.certificate import describe_loss_test
+from nagi_reports.chapters.over_time import choose_runs
 from nagi_reports.content import Column, Commands, Facts, Figure, Paragraph, Table
 from nagi_reports.figures import axes
-from nagi_reports.report import html, inline_svg, write_report
+from nagi_reports.report import inline_svg, render_html, write_report
 from nagi_reports.series import read_series
 from nagi_reports.summary import summarise
-from nagi_reports.text import tables, title
+from nagi_reports.text import make_tables, name_panel
+from render_html.parser import HTMLParser
 from rich.console import Console
 
 EXAMPLE = SCHEMAS / "example" / "campaign"
@@ -113,7 +113,7 @@ def test_points_without_a_valid_run_are_said(campaign, table):
 
 def in_words(summary):
     console = Console(width=200, record=True, file=io.StringIO())
-    for each in tables(summary):
+    for each in make_tables(summary):
         console.print(each)
     return " ".join(console.export_text().split())  # captions are wrapped
 
@@ -182,7 +182,7 @@ def example(tmp_path):
 
 
 def report_of(out, campaign, table):
-    return compose(gather(out, campaign, table, summarise(campaign, table)))
+    return compose(read_material(out, campaign, table, summarise(campaign, table)))
 
 
 def section(report, name):
@@ -334,8 +334,8 @@ def test_invalid_failed_and_left_out_are_listed(synthetic):
 
 def test_runs_over_time_are_chosen_by_the_rule(synthetic):
     out, campaign, table = synthetic(invalid=(9, 10, 11))  # cubic at 50 Mb/s without loss
-    material = gather(out, campaign, table, summarise(campaign, table))
-    first, second = chosen_runs(material)
+    material = read_material(out, campaign, table, summarise(campaign, table))
+    first, second = choose_runs(material)
     # Of 10, 50 and 100 Mb/s: 50 lacks a scheme, and of the other two the upper is the middle.
     assert (first.x, second.x) == ("100 Mb/s", "50 Mb/s")
     entry = {run.run_id: run for run in campaign.runs}
@@ -532,12 +532,14 @@ def test_no_label_covers_another_or_is_cut_off(synthetic, shape):
     out, campaign, table = synthetic(**SHAPES[shape])
     summary = summarise(campaign, table)
     drawn = [figure for draw in DRAWINGS for figure in draw(summary)]
-    material = gather(out, campaign, table, summary)
-    for chosen in chosen_runs(material):
+    material = read_material(out, campaign, table, summary)
+    for chosen in choose_runs(material):
         rows = [(name, read_series(out / "runs" / run)) for name, run in chosen.runs]
         drawn.append(figures.time_series(rows))
     for known in ("reported", "inferred"):
-        groups = [(title(summary, panel), taken_by(summary, known)) for panel in summary.panels]
+        groups = [
+            (name_panel(summary, panel), taken_by(summary, known)) for panel in summary.panels
+        ]
         drawn += [
             figures.loss_classification(groups),
             figures.loss_classification([("", groups[0][1])]),
@@ -658,7 +660,7 @@ def test_the_page_links_to_the_explorer_where_there_is_one(synthetic):
 def test_page_and_pdf_have_the_same_content(synthetic):
     out, campaign, table = synthetic(capacities=(10, 100), repeats=1)
     report = report_of(out, campaign, table)
-    page = html(report)
+    page = render_html(report)
     pdf = " ".join(words_of(write_report(out, campaign, table)).split())
     for each in report.sections:
         assert each.title in page and each.title in pdf
@@ -722,10 +724,10 @@ def test_unlikely_losses_are_said_corrected_for_their_number():
         )
         return Verdict(run_id="r", status="valid", reasons=[], checks=[], information=[information])
 
-    said = losses_in_words([verdict(p) for p in (0.4, 0.01, 0.9)])
+    said = describe_loss_test([verdict(p) for p in (0.4, 0.01, 0.9)])
     assert "on 3 channels" in said
     assert "p-value is 0.01, 0.03 corrected" in said
-    assert losses_in_words([]) == ""
+    assert describe_loss_test([]) == ""
 
 
 def test_what_was_left_out_is_said(example):

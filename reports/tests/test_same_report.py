@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from nagi_contracts.paths import SCHEMAS, executable
-from nagi_reports.glyphs import MISSING, displayable
+from nagi_reports.glyphs import MISSING, replace_missing_glyphs
 
 EXAMPLE = SCHEMAS / "example" / "campaign"
 # What a user may have, and what none of it may change. LaTeX is not installed here.
@@ -90,6 +90,6 @@ def test_any_title_makes_a_report(tmp_path, title, shown):
 
 
 def test_what_has_no_glyph_is_shown_to_be_there():
-    assert displayable("a安b") == f"a{MISSING}b"
-    assert displayable("naïve ∞ 10\u00a0ms α") == "naïve ∞ 10\u00a0ms α"
-    assert displayable("a\u0301\u200d") == "a\u0301"
+    assert replace_missing_glyphs("a安b") == f"a{MISSING}b"
+    assert replace_missing_glyphs("naïve ∞ 10\u00a0ms α") == "naïve ∞ 10\u00a0ms α"
+    assert replace_missing_glyphs("a\u0301\u200d") == "a\u0301"

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nagi_reports.statistics import (
     compare,
+    correct_by_holm,
+    count_runs_needed,
     halfwidth,
-    holm,
     mean,
     paired_p_value,
     ratio,
     ratio_of_means,
-    runs_needed,
     signed_rank_p_value,
 )
 
@@ -116,22 +116,22 @@ def test_intervals_hold_the_truth_95_times_in_100():
 def test_runs_needed_is_the_smallest_number_that_is_enough():
     values = [0.5, 0.6, 0.7]  # s = 0.1
     # t(0.975, 5) 0.1 / sqrt 6 = 0.1049; t(0.975, 6) 0.1 / sqrt 7 = 0.0925.
-    assert runs_needed(values, 0.1, 100) == 7
-    assert runs_needed(values, 0.105, 100) == 6
-    assert runs_needed(values, 0.01, 20) == 20
-    assert runs_needed([1, 1, 1], 0.01, 20) == 2
+    assert count_runs_needed(values, 0.1, 100) == 7
+    assert count_runs_needed(values, 0.105, 100) == 6
+    assert count_runs_needed(values, 0.01, 20) == 20
+    assert count_runs_needed([1, 1, 1], 0.01, 20) == 2
 
 
 def test_holm_by_hand():
     # Sorted 0.01, 0.02, 0.03, 0.04 times 4, 3, 2, 1: 0.04, 0.06, 0.06, 0.04; nondecreasing.
-    assert holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
-    assert holm([0.9, 0.8]) == [1, 1]
-    assert holm([]) == []
+    assert correct_by_holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
+    assert correct_by_holm([0.9, 0.8]) == [1, 1]
+    assert correct_by_holm([]) == []
 
 
 @given(st.lists(st.floats(0, 1), max_size=20))
 def test_holm_keeps_the_order_and_lies_between_raw_and_bonferroni(p_values):
-    corrected = holm(p_values)
+    corrected = correct_by_holm(p_values)
     for raw, mine in zip(p_values, corrected, strict=True):
         assert raw <= mine <= min(1, raw * len(p_values)) + 1e-12
     order = np.argsort(p_values, kind="stable")
@@ -226,7 +226,7 @@ def test_equal_schemes_are_called_different_one_campaign_in_twenty():
     5 % at most. 1,000 campaigns of 4 pairs a point, seeded; 4 standard deviations."""
     rng = np.random.default_rng(2)
     wrong = sum(
-        min(holm([paired_p_value(rng.normal(size=4)) for _ in range(10)])) < 0.05
+        min(correct_by_holm([paired_p_value(rng.normal(size=4)) for _ in range(10)])) < 0.05
         for _ in range(1000)
     )
     assert wrong / 1000 < 0.05 + 4 * math.sqrt(0.05 * 0.95 / 1000)

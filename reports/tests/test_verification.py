@@ -11,7 +11,7 @@ from nagi_contracts.errors import InputError
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.records import Campaign
 from nagi_reports.publication import publish
-from nagi_reports.verification import Verified, verify
+from nagi_reports.verification import VerifiedRun, verify
 
 EXAMPLE = SCHEMAS / "example" / "campaign"
 
@@ -31,7 +31,7 @@ def again(published, tmp_path):
     return shutil.copytree(published, tmp_path / "again") / "campaign"
 
 
-def verified(again) -> list[Verified]:
+def verified(again) -> list[VerifiedRun]:
     campaign = Campaign.read(again / "campaign.json")
     found = verify(again, campaign, again.parent / "published")
     assert found.differing == [run for run in found.runs if run.differences]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from nagi_captures.capture import match, scan
-from nagi_captures.flow_rows import is_of, matched, scanned
+from nagi_captures.flow_rows import matches_flow, merge_match_rows, merge_scan_rows
 from nagi_contracts.capacity import bottleneck_bps
 from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
 
@@ -23,8 +23,8 @@ from nagi_reports.analysis.recorded import (
     locate_sender_capture,
     to_epoch_ns,
 )
-from nagi_reports.connections import known, rtt_seconds
-from nagi_reports.fairness import Windows, sharing, window_s
+from nagi_reports.connections import extract_rtt_s, to_json_value
+from nagi_reports.fairness import GoodputWindows, choose_window_s, group_by_bottleneck
 from nagi_reports.metrics import (
     agi,
     agi_ceiling,
@@ -40,8 +40,8 @@ _RTT_STATISTICS = ("min", "mean", "median", "p95", "p99")
 
 def compute_flow_row(recorded: RecordedRun, flow: FlowPlan) -> dict[str, Any]:
     """Return the columns of results for one flow, by name."""
-    sent = scanned(recorded.scans[locate_sender_capture(flow)].flows, flow)
-    received = scanned(recorded.scans[locate_receiver_capture(flow)].flows, flow)
+    sent = merge_scan_rows(recorded.scans[locate_sender_capture(flow)].flows, flow)
+    received = merge_scan_rows(recorded.scans[locate_receiver_capture(flow)].flows, flow)
     overflows, losses, transmitted = count_drops(flow, recorded)
     goodput, seconds = recorded.compute_goodput_bps(flow), recorded.find_duration_s(flow)
     throughput = throughput_bps(received.ip_bytes_inside if received else 0, seconds)
@@ -85,20 +85,22 @@ def compute_flow_row(recorded: RecordedRun, flow: FlowPlan) -> dict[str, Any]:
     application = recorded.applications.get(flow.name)
     if application is not None:
         one_clock = not {flow.sender, flow.receiver} & recorded.verdict.clocks.keys()
-        values |= applications.columns(application, one_clock=one_clock)
-    return {name: known(value) for name, value in values.items()}
+        values |= applications.compute_columns(application, one_clock=one_clock)
+    return {name: to_json_value(value) for name, value in values.items()}
 
 
 def _sends_datagrams(recorded: RecordedRun, flow: FlowPlan) -> bool:
     """Return whether the receiver's capture has UDP datagrams of the flow."""
     flows = recorded.scans[locate_receiver_capture(flow)].flows
-    return "udp" in set(flows["protocol"][is_of(flows, flow)])
+    return "udp" in set(flows["protocol"][matches_flow(flows, flow)])
 
 
 def _measure_at_sender(recorded: RecordedRun, flow: FlowPlan, sent: Any) -> dict[str, Any]:
     """Return the columns that follow from the capture at the sender."""
-    acknowledgements = scanned(recorded.scans[locate_sender_capture(flow)].flows, flow, data=False)
-    rtt = rtt_seconds(sent)
+    acknowledgements = merge_scan_rows(
+        recorded.scans[locate_sender_capture(flow)].flows, flow, data=False
+    )
+    rtt = extract_rtt_s(sent)
     mean_rtt_s = rtt["rtt_mean_s"]
     round_trip = [*flow.path, *flow.path_back()]
     has_fixed_delay = not _has_delay_trace(recorded.plan, round_trip)
@@ -136,7 +138,7 @@ def compare_captures(recorded: RecordedRun, flow: FlowPlan) -> dict[str, Any]:
             clock_samples(manifest, clocks.get(flow.receiver)),
         ),
     )
-    row = matched(comparison.flows, flow)
+    row = merge_match_rows(comparison.flows, flow)
     if row is None:
         return {}
     queueing = {
@@ -171,14 +173,14 @@ def _mean_cwnd(recorded: RecordedRun, flow: FlowPlan) -> float:
     )
 
 
-def measure_goodput_over_time(recorded: RecordedRun) -> Windows | None:
+def measure_goodput_over_time(recorded: RecordedRun) -> GoodputWindows | None:
     """Return the goodput of all flows that share a bottleneck, in windows from the traffic's start.
 
     Return None if no flows share a bottleneck, or the traffic is shorter than a window.
     """
     plan = recorded.plan
-    flows = [flow for group in sharing(plan) for flow in group.flows]
-    width_s = window_s(plan)
+    flows = [flow for group in group_by_bottleneck(plan) for flow in group.flows]
+    width_s = choose_window_s(plan)
     begin_s, end_s = plan.timeline.traffic_s, plan.timeline.traffic_end_s
     count = math.floor((end_s - begin_s) / width_s + 1e-9)
     if not flows or not count:
@@ -198,11 +200,11 @@ def measure_goodput_over_time(recorded: RecordedRun) -> Windows | None:
     for flow in flows:
         received = np.zeros(count)
         scan_of_receiver, begin_ns = scans[locate_receiver_capture(flow)], begins_ns[flow.receiver]
-        rows = scan_of_receiver.flows.index[is_of(scan_of_receiver.flows, flow)]
+        rows = scan_of_receiver.flows.index[matches_flow(scan_of_receiver.flows, flow)]
         if scan_of_receiver.series is not None:
             intervals = scan_of_receiver.series[scan_of_receiver.series["flow"].isin(rows)]
             index = ((intervals["start_ns"] - begin_ns) // width_ns).to_numpy()
             inside = (index >= 0) & (index < count)
             np.add.at(received, index[inside], intervals["first_time_bytes"].to_numpy()[inside])
         rates[flow.name] = received * 8 / width_s
-    return Windows(width_s, begin_s + width_s * np.arange(1, count + 1), rates)
+    return GoodputWindows(width_s, begin_s + width_s * np.arange(1, count + 1), rates)

@@ -49,7 +49,7 @@ def classify_losses(recorded: RecordedRun, flow: FlowPlan, sent: Any) -> LossCla
     losses = _select_losses(recorded, sent)
     events = recorded.events
     if events is not None and (flow_events := events[events["flow"] == flow.name]).size:
-        codes = attribution.told(losses, to_emulator_clock(clock, flow_events))
+        codes = attribution.classify_by_events(losses, to_emulator_clock(clock, flow_events))
         return LossClassification(
             losses, codes, "told", int((flow_events["event"] == "congestion_mark").sum())
         )
@@ -57,7 +57,7 @@ def classify_losses(recorded: RecordedRun, flow: FlowPlan, sent: Any) -> LossCla
     if retransmissions is None:
         return None
     samples = recorded.tcp_info[recorded.tcp_info["flow"] == flow.name]
-    codes = attribution.inferred(
+    codes = attribution.classify_by_tcp_info(
         losses,
         to_emulator_clock(clock, retransmissions),
         to_emulator_clock(clock, samples),
@@ -74,7 +74,7 @@ def compute_loss_columns(recorded: RecordedRun, flow: FlowPlan, sent: Any) -> di
     columns: dict[str, Any] = {"reactions": classification.method}
     if classification.mark_reductions is not None:
         columns["mark_reactions"] = classification.mark_reductions
-    return columns | attribution.columns(classification.losses, classification.codes)
+    return columns | attribution.compute_columns(classification.losses, classification.codes)
 
 
 def _select_losses(recorded: RecordedRun, sent: Any) -> pd.DataFrame:

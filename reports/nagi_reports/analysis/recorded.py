@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from nagi_captures.capture import Knots, Scan, packets, scan
-from nagi_captures.clocks import ahead_ns, host_ns
+from nagi_captures.capture import Knots, Scan, read_packets, scan
+from nagi_captures.clocks import clock_offset_ns, to_host_clock
 from nagi_captures.drops import read_drops
-from nagi_captures.flow_rows import is_of, scanned
+from nagi_captures.flow_rows import matches_flow, merge_scan_rows
 from nagi_contracts.applications import ApplicationEnds, Applications
 from nagi_contracts.applications.transfer import TransferClient
 from nagi_contracts.errors import refuse
@@ -114,7 +114,7 @@ class RecordedRun:
         if capture not in self.lost_packets:
             dropped = pd.Index(self.drops["identity"].unique())
             parts = []
-            for table in packets(self.captures[capture]):
+            for table in read_packets(self.captures[capture]):
                 identity = packet_identities(table)
                 is_needed = table["retransmission"] | identity.isin(dropped)
                 parts.append(table.assign(identity=identity)[_LOSS_COLUMNS][is_needed])
@@ -138,12 +138,12 @@ class RecordedRun:
                     pd.DataFrame(
                         {"connection": table["connection"], "identity": packet_identities(table)}
                     )
-                    for table in packets(self.captures[capture])
+                    for table in read_packets(self.captures[capture])
                 ]
                 no_packets = pd.DataFrame({"connection": [], "identity": []}, dtype="int64")
                 self.identities[capture] = pd.concat(parts) if parts else no_packets
             flows, identities = self.scans[capture].flows, self.identities[capture]
-            is_flow = is_of(flows, flow) | is_of(flows, flow, data=False)
+            is_flow = matches_flow(flows, flow) | matches_flow(flows, flow, data=False)
             parts_of_flow.append(
                 identities["identity"][identities["connection"].isin(flows["connection"][is_flow])]
             )
@@ -164,7 +164,7 @@ class RecordedRun:
             or not application.client.completed
         ):
             return measure.end_s
-        received = scanned(self.scans[locate_receiver_capture(flow)].flows, flow)
+        received = merge_scan_rows(self.scans[locate_receiver_capture(flow)].flows, flow)
         if received is None:
             return measure.end_s
         clock = self.verdict.clocks.get(flow.receiver)
@@ -178,7 +178,7 @@ class RecordedRun:
 
     def compute_goodput_bps(self, flow: FlowPlan) -> float:
         """Return the goodput of a flow over its measurement, in bit/s."""
-        received = scanned(self.scans[locate_receiver_capture(flow)].flows, flow)
+        received = merge_scan_rows(self.scans[locate_receiver_capture(flow)].flows, flow)
         return goodput_bps(
             received.first_time_bytes_inside if received else 0, self.find_duration_s(flow)
         )
@@ -234,7 +234,7 @@ def to_epoch_ns(manifest: Manifest, seconds: float, clock: HostClock | None = No
         clock: The host's clock; None is the emulator's.
     """
     since_ns = round(seconds * 1e9)
-    offset_ns = host_ns(clock, since_ns) - since_ns
+    offset_ns = to_host_clock(clock, since_ns) - since_ns
     return round((manifest.began_realtime_s + seconds) * 1e9) + offset_ns
 
 
@@ -249,12 +249,12 @@ def packet_identities(packets: pd.DataFrame) -> pd.Series[int]:
 def to_emulator_clock(clock: HostClock | None, table: pd.DataFrame) -> pd.DataFrame:
     """Return `table` with `t_s` by the emulator's clock instead of the host's clock."""
     seconds = table["t_s"].to_numpy(np.float64)
-    offset_ns = ahead_ns(clock, (seconds * 1e9).astype(np.int64))
+    offset_ns = clock_offset_ns(clock, (seconds * 1e9).astype(np.int64))
     return table.assign(t_s=seconds - offset_ns / 1e9)
 
 
 def clock_samples(manifest: Manifest, clock: HostClock | None) -> Knots:
-    """Return a host's clock as pairs (ns since the Unix epoch, offset in ns) for capture.match()."""
+    """Return a host's clock as pairs of time (ns since the Unix epoch) and offset (ns)."""
     epoch_ns = to_epoch_ns(manifest, 0)
     return [(time_ns + epoch_ns, offset_ns) for time_ns, offset_ns in clock.knots] if clock else []
 

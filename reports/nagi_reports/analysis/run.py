@@ -16,7 +16,7 @@ from nagi_reports.analysis.recorded import (
     RecordedRun,
     find_capture,
 )
-from nagi_reports.fairness import measures
+from nagi_reports.fairness import compute_fairness
 from nagi_reports.media import FRAMES, PACKETS
 
 
@@ -34,7 +34,7 @@ def analyse_run(run: Path) -> Metrics:
     if windows is not None:
         table = windows.table(plan.timeline.traffic_s)
         table.to_parquet(run / GOODPUT, index=False)
-    fairness = measures(
+    fairness = compute_fairness(
         plan, {flow.name: recorded.compute_goodput_bps(flow) for flow in plan.flows}, windows
     )
     rows = [

@@ -20,7 +20,7 @@ _MIN_RANGE_DB = 4  # of SNRs, for a panel that shows something
 _COLUMNS = ["link", "direction", "snr_db", "mode", "outcome"]
 
 
-def blocks(material: Material) -> list[Figure]:
+def compose_blocks(material: Material) -> list[Figure]:
     """A figure, where radios adapt their rates."""
     panels = [
         shares

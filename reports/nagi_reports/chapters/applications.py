@@ -6,27 +6,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nagi_reports import figures
-from nagi_reports.applications import LEADING, MEASURED, Fared, fared
+from nagi_reports.applications import (
+    APPLICATION_METRICS,
+    LEADING_METRICS,
+    FlowSummary,
+    summarise_flows,
+)
 from nagi_reports.chapters.material import Material
-from nagi_reports.chapters.words import bars_in_words, capital, spaced, written
+from nagi_reports.chapters.words import capitalise, describe_bars, format_mean, to_words
 from nagi_reports.content import Block, Column, Definition, Figure, Table
 from nagi_reports.figures import ApplicationCurves
 
 
-def blocks(material: Material) -> list[Block]:
+def compose_blocks(material: Material) -> list[Block]:
     """Nothing where no flow is an application's."""
     campaign = material.campaign
     said = _applications(material)
     found: list[Block] = list(_figures(material))
-    for each in fared(campaign, material.table):
-        which = f" at {spaced(campaign.panels)} {each.panel}" if campaign.panels else ""
-        heads = [Column(capital(spaced(axis)), weight=1) for axis in each.axes]
-        heads += [Column(MEASURED[name].title, "right", 1) for name in each.columns]
+    for each in summarise_flows(campaign, material.table):
+        which = f" at {to_words(campaign.panels)} {each.panel}" if campaign.panels else ""
+        heads = [Column(capitalise(to_words(axis)), weight=1) for axis in each.axes]
+        heads += [Column(APPLICATION_METRICS[name].title, "right", 1) for name in each.columns]
         rows = [
             [
                 *values,
                 *(
-                    written(mean, digits=MEASURED[name].digits)
+                    format_mean(mean, digits=APPLICATION_METRICS[name].digits)
                     for name, mean in zip(each.columns, means, strict=True)
                 ),
             ]
@@ -43,29 +48,29 @@ def _figures(material: Material) -> Iterator[Block]:
     campaign, summary = material.campaign, material.summary
     if len(summary.x.values) < 2 or campaign.x == campaign.series:
         return
-    by_panel: dict[str, list[Fared]] = {}
-    for each in fared(campaign, material.table):
+    by_panel: dict[str, list[FlowSummary]] = {}
+    for each in summarise_flows(campaign, material.table):
         by_panel.setdefault(each.panel, []).append(each)
     for number, (panel, flows) in enumerate(by_panel.items(), 1):
         drawn = [_curves(each, summary.x.values) for each in flows]
-        where = f" at {spaced(campaign.panels)} {panel}" if campaign.panels else ""
+        where = f" at {to_words(campaign.panels)} {panel}" if campaign.panels else ""
         for part, figure in enumerate(figures.application_metrics(summary.x, drawn), 1):
             yield Figure(
                 f"applications-{number}-{part}",
                 figures.render_svg(figure),
                 f"How applications fared against {summary.x.in_words}{where}: one metric of each "
-                f"flow. {bars_in_words(summary)}",
+                f"flow. {describe_bars(summary)}",
                 _alt(drawn, summary.x.values),
             )
 
 
-def _curves(each: Fared, values: list[str]) -> ApplicationCurves:
-    name = next(name for name in LEADING if name in each.columns)
+def _curves(each: FlowSummary, values: list[str]) -> ApplicationCurves:
+    name = next(name for name in LEADING_METRICS if name in each.columns)
     place = each.columns.index(name)
     means = {tuple(at): found[place] for at, found in each.rows}
     series = dict.fromkeys(at[0] for at, _ in each.rows)
     curves = [(one, [means.get((one, value)) for value in values]) for one in series]
-    return ApplicationCurves(f"Flow {each.flow}", MEASURED[name].title, curves)
+    return ApplicationCurves(f"Flow {each.flow}", APPLICATION_METRICS[name].title, curves)
 
 
 def _alt(drawn: list[ApplicationCurves], values: list[str]) -> str:
@@ -85,12 +90,14 @@ def _alt(drawn: list[ApplicationCurves], values: list[str]) -> str:
     return " ".join(said)
 
 
-def definitions(material: Material) -> list[Block]:
+def define_metrics(material: Material) -> list[Block]:
     """Of what the tables show."""
-    known = {name for each in fared(material.campaign, material.table) for name in each.columns}
+    known = {
+        name for each in summarise_flows(material.campaign, material.table) for name in each.columns
+    }
     return [
         Definition(measured.head, None, measured.definition)
-        for name, measured in MEASURED.items()
+        for name, measured in APPLICATION_METRICS.items()
         if name in known
     ]
 

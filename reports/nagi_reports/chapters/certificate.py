@@ -12,7 +12,7 @@ from nagi_contracts.units import count_of
 from nagi_reports.chapters import switches
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.words import (
-    point_of,
+    describe_point,
 )
 from nagi_reports.content import (
     Block,
@@ -22,14 +22,14 @@ from nagi_reports.content import (
 )
 
 
-def blocks(material: Material) -> list[Block]:
+def compose_blocks(material: Material) -> list[Block]:
     judged = [verdict for verdict in material.verdicts.values() if verdict.checks]
     valid = sum(verdict.status == "valid" for verdict in judged)
     said = (
         f"{valid} of {count_of(len(judged), 'run')} passed all checks. Three records are checked "
         "against the plan and each other: the emulator's own account, the model replayed on the "
         "recorded arrivals, and the captures at the hosts. Each row shows the worst value of all "
-        f"runs. {losses_in_words(judged)}"
+        f"runs. {describe_loss_test(judged)}"
     ).strip()
     by_name: dict[str, list[tuple[Verdict, Check]]] = {}
     for verdict in judged:
@@ -66,7 +66,7 @@ def blocks(material: Material) -> list[Block]:
     if late := noise.summarise(material.verdicts.values()):
         blocks.append(Paragraph(" ".join(f"{line[0].upper()}{line[1:]}." for line in late)))
     bad = [
-        [run.run_id, point_of(run), verdict.status, _reasons(verdict)]
+        [run.run_id, describe_point(run), verdict.status, _reasons(verdict)]
         for run in material.campaign.runs
         for verdict in [material.verdicts.get(run.run_id)]
         if verdict is not None and verdict.status != "valid"
@@ -86,7 +86,7 @@ def blocks(material: Material) -> list[Block]:
                 ruled=True,
             )
         )
-    return [*blocks, *switches.blocks(material)]
+    return [*blocks, *switches.compose_blocks(material)]
 
 
 def _reasons(verdict: Verdict) -> str:
@@ -94,7 +94,7 @@ def _reasons(verdict: Verdict) -> str:
     return "\n".join([*verdict.reasons, *noise.in_words(verdict)]) or "no reason given"
 
 
-def losses_in_words(verdicts: Iterable[Verdict]) -> str:
+def describe_loss_test(verdicts: Iterable[Verdict]) -> str:
     """How likely the losses were, by the channel whose were the least likely. The p-value is
     corrected for the number of channels by Bonferroni's inequality."""
     found = [

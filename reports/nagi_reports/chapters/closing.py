@@ -11,7 +11,7 @@ from nagi_reports.attribution import KEPT, NO_THRESHOLD, RESTORED_RTTS
 from nagi_reports.chapters import applications
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.words import (
-    spaced,
+    to_words,
 )
 from nagi_reports.content import (
     Block,
@@ -22,13 +22,13 @@ from nagi_reports.content import (
     Table,
 )
 from nagi_reports.formula import fraction, root, row, squared, symbol, text, total
-from nagi_reports.series import bottleneck
+from nagi_reports.series import find_bottleneck
 
 
-def definitions(material: Material) -> list[Block]:
+def compose_definitions(material: Material) -> list[Block]:
     g, b, a = (symbol(name, "i") for name in "gba")
     flow = material.plan.flows[0]
-    direction = bottleneck(material.plan, flow)
+    direction = find_bottleneck(material.plan, flow)
     ends_early = (
         " Of a transfer that was completed the interval ends when the last of its data arrives."
         if material.has_transfers
@@ -109,7 +109,7 @@ def definitions(material: Material) -> list[Block]:
                 else ""
             ),
         ),
-        *applications.definitions(material),
+        *applications.define_metrics(material),
         *_reactions(material),
         *_fairness(material),
         *_media(material),
@@ -239,7 +239,7 @@ def _reactions(material: Material) -> list[Block]:
     return found
 
 
-def reproduction(material: Material) -> list[Block]:
+def compose_reproduction(material: Material) -> list[Block]:
     campaign = material.campaign
     seeds = _seeds(material)
     build = campaign.build
@@ -305,7 +305,7 @@ def _seeds(material: Material) -> list[list[str]]:
     repeats = len({run.repeat for run in runs}) > 1
     rows = []
     for seed, same in by_seed.items():
-        words = [f"{spaced(axis)} {same[0].point[axis]}" for axis in axes]
+        words = [f"{to_words(axis)} {same[0].point[axis]}" for axis in axes]
         words += [f"repeat {same[0].repeat + 1}"] if repeats else []
         rows.append([", ".join(words) or "all runs", str(seed)])
     return rows

@@ -13,8 +13,8 @@ from nagi_contracts.results import metrics_of_results
 from nagi_contracts.units import count_of
 
 from nagi_reports import figures
-from nagi_reports.chapters.words import NONE, spaced, written
-from nagi_reports.comparison import Side, comparison_lines
+from nagi_reports.chapters.words import NONE, format_mean, to_words
+from nagi_reports.comparison import Side, describe_comparison
 from nagi_reports.content import Block, Bullets, Column, Figure, Paragraph, Report, Section, Table
 from nagi_reports.statistics import Comparison, PointDifference
 
@@ -45,10 +45,10 @@ def _result(first: Side, second: Side, found: Comparison) -> list[Block]:
     bars = "Bars span 95 % intervals." if intervals else "One pair per point: no intervals."
     drawn: list[Block] = []
     for at, drawing in enumerate(
-        figures.paired_means((first.name, second.name), pairs, spaced(found.metric))
+        figures.paired_means((first.name, second.name), pairs, to_words(found.metric))
     ):
         caption = (
-            f"{spaced(found.metric)} of each point, and the difference, {second.name} - "
+            f"{to_words(found.metric)} of each point, and the difference, {second.name} - "
             f"{first.name}. {bars} A star marks a significant difference."
         )
         drawn.append(
@@ -56,10 +56,10 @@ def _result(first: Side, second: Side, found: Comparison) -> list[Block]:
                 f"side-by-side-{at + 1}",
                 figures.render_svg(drawing),
                 caption if at == 0 else "Further points.",
-                f"{spaced(found.metric)} of {count_of(len(pairs), 'point')}, as in the table.",
+                f"{to_words(found.metric)} of {count_of(len(pairs), 'point')}, as in the table.",
             )
         )
-    return [Bullets(comparison_lines(first, second, found)), *drawn]
+    return [Bullets(describe_comparison(first, second, found)), *drawn]
 
 
 def _points(first: Side, second: Side, found: Comparison) -> Table:
@@ -67,18 +67,18 @@ def _points(first: Side, second: Side, found: Comparison) -> Table:
         [
             *each.point.values(),
             str(each.difference.runs),
-            written(each.first),
-            written(each.second),
-            written(each.difference, digits=4),
+            format_mean(each.first),
+            format_mean(each.second),
+            format_mean(each.difference, digits=4),
             NONE if each.corrected is None else f"{each.corrected:.2g}",
             "differs" if each.differs else "",
         ]
         for each in found.points
     ]
     return Table(
-        f"Means of {spaced(found.metric)} over pairs of runs, and their differences.",
+        f"Means of {to_words(found.metric)} over pairs of runs, and their differences.",
         [
-            *(Column(spaced(axis)) for axis in found.points[0].point),
+            *(Column(to_words(axis)) for axis in found.points[0].point),
             Column("Pairs", "right"),
             Column(first.name, "right", 1),
             Column(second.name, "right", 1),

@@ -17,27 +17,27 @@ from nagi_contracts.units import count_of
 from nagi_reports import figures
 from nagi_reports.analysis import GOODPUT
 from nagi_reports.chapters.material import Material
-from nagi_reports.chapters.words import NONE, capital, spaced, written
+from nagi_reports.chapters.words import NONE, capitalise, format_mean, to_words
 from nagi_reports.content import Block, Column, Figure, Paragraph, Table
 from nagi_reports.fairness import (
     ALONE,
     HOLD_S,
     TOLERANCE,
-    Sharing,
+    BottleneckGroup,
+    choose_window_s,
+    group_by_bottleneck,
     jain_over_time,
-    sharing,
-    window_s,
 )
 from nagi_reports.parquet import read_parquet
-from nagi_reports.statistics import Mean, foreground, mean
-from nagi_reports.summary import mean_of_runs
+from nagi_reports.statistics import Mean, drop_background, mean
+from nagi_reports.summary import average_runs
 
 MAX_SHOWN = 9  # runs whose shares are shown over time
 MAX_MATRICES = 6  # of harm
 _TOLERANCE = f"{TOLERANCE * 100:g} %"
 
 
-def blocks(material: Material) -> list[Block]:
+def compose_blocks(material: Material) -> list[Block]:
     found = list(_groups(material))
     if not found:
         return []
@@ -55,7 +55,7 @@ class _Group:
     """Flows that share a bottleneck, at one point: the valid rows of its runs."""
 
     point: dict[str, str]
-    group: Sharing
+    group: BottleneckGroup
     rows: pd.DataFrame
     several: bool  # whether the point has more than one group
 
@@ -67,7 +67,7 @@ def _groups(material: Material) -> Iterator[_Group]:
     """In the order of the matrix."""
     if "jain_index" not in material.table or "share" not in material.table:
         return
-    valid = foreground(material.table[material.table["status"] == "valid"])
+    valid = drop_background(material.table[material.table["status"] == "valid"])
     by_run = dict(list(valid.groupby("run_id", sort=False)))
     points: dict[tuple[str, ...], list[str]] = {}
     for run in material.campaign.runs:
@@ -75,7 +75,7 @@ def _groups(material: Material) -> Iterator[_Group]:
             points.setdefault(tuple(run.point.values()), []).append(run.run_id)
     for runs in points.values():
         plan: RunPlan = material.plans[runs[0]]
-        groups = sharing(plan)
+        groups = group_by_bottleneck(plan)
         for group in groups:
             rows = pd.concat([by_run[run] for run in runs])
             rows = rows[rows["flow"].isin(group.names) & rows["jain_index"].notna()]
@@ -84,7 +84,9 @@ def _groups(material: Material) -> Iterator[_Group]:
 
 
 def _said(material: Material) -> Paragraph:
-    widths = sorted({window_s(plan) for plan in material.plans.values() if sharing(plan)})
+    widths = sorted(
+        {choose_window_s(plan) for plan in material.plans.values() if group_by_bottleneck(plan)}
+    )
     wide = " to ".join(f"{width:g} s" for width in dict.fromkeys((widths[0], widths[-1])))
     return Paragraph(
         "Over flows that share a bottleneck and are not background traffic: Jain's index of their "
@@ -107,13 +109,13 @@ def _index_figures(material: Material) -> Iterator[Figure]:
         for curve in panel.curves:
             mine = inside[inside[f"point.{campaign.series}"] == curve.series]
             found = [
-                mean_of_runs(mine[mine[f"point.{campaign.x}"] == value], "jain_index")
+                average_runs(mine[mine[f"point.{campaign.x}"] == value], "jain_index")
                 for value in summary.x.values
             ]
             if any(found):
                 means[panel.label, curve.series] = found
                 values = [
-                    f"{written(each)} at {value}"
+                    f"{format_mean(each)} at {value}"
                     for value, each in zip(summary.x.values, found, strict=True)
                     if each is not None
                 ]
@@ -141,7 +143,7 @@ def _index_figures(material: Material) -> Iterator[Figure]:
 def _table(material: Material, found: list[_Group]) -> Table:
     axes = list(found[0].point)
     parts = any(len({flow.group for flow in each.group.flows}) > 1 for each in found)
-    columns = [Column(capital(spaced(axis))) for axis in axes]
+    columns = [Column(capitalise(to_words(axis))) for axis in axes]
     columns += [
         Column("Flows", weight=1 if any(each.several for each in found) else 0),
         Column("Jain's index", "right", 1),
@@ -155,7 +157,7 @@ def _table(material: Material, found: list[_Group]) -> Table:
         names = ", ".join(each.group.names) if each.several else str(len(each.group.names))
         row = [*each.point.values(), names]
         row += [
-            written(mean(each.by_run(name).to_numpy()))
+            format_mean(mean(each.by_run(name).to_numpy()))
             for name in ("jain_index", "jain_index_windows")
         ]
         row += [_shares(each)] if parts else []
@@ -196,7 +198,7 @@ def _convergence(each: _Group) -> str:
     parts = []
     if times is not None:
         count = "" if times.runs == how.sum() else f" ({times.runs} of {how.sum()})"
-        parts.append(f"{written(times, 1)} s{count}")
+        parts.append(f"{format_mean(times, 1)} s{count}")
     parts += [
         name if how[name] == how.sum() else f"{name} ({how[name]} of {how.sum()})"
         for name in ("never", "too short")
@@ -265,7 +267,7 @@ def _series(material: Material, each: _Group) -> figures.SharesOverTime | None:
     for column, flow in enumerate(each.group.flows):
         parts.setdefault(flow.group, (flow.scheme, []))[1].append(np.nan_to_num(shares[:, column]))
     ends = table.index.to_numpy(np.float64)
-    title = ", ".join(f"{spaced(axis)} {value}" for axis, value in each.point.items())
+    title = ", ".join(f"{to_words(axis)} {value}" for axis, value in each.point.items())
     return figures.SharesOverTime(
         title,
         np.append(0.0, ends),
@@ -286,7 +288,7 @@ def _harm(material: Material) -> Iterator[Block]:
             f"{campaign.competitor}."
         )
         return
-    valid = foreground(table[table["status"] == "valid"])
+    valid = drop_background(table[table["status"] == "valid"])
     if "harm_goodput" not in valid or valid["harm_goodput"].notna().sum() == 0:
         yield Paragraph(
             "Harm: n/a. No valid run has a valid run of the same repeat with "
@@ -307,7 +309,7 @@ def _harm(material: Material) -> Iterator[Block]:
         mine = valid
         for axis, value in zip(others, values, strict=True):
             mine = mine[mine[f"point.{axis}"] == value]
-        where = ", ".join(f"{spaced(a)} {v}" for a, v in zip(others, values, strict=True))
+        where = ", ".join(f"{to_words(a)} {v}" for a, v in zip(others, values, strict=True))
         pair = []
         for column, what in (("harm_goodput", "goodput"), ("harm_rtt", "RTT")):
             cells = [
@@ -320,7 +322,7 @@ def _harm(material: Material) -> Iterator[Block]:
             title = f"{what}, {where}" if where else what
             pair.append(
                 figures.HarmMatrix(
-                    capital(title),
+                    capitalise(title),
                     schemes,
                     competitors,
                     cells,
@@ -330,7 +332,7 @@ def _harm(material: Material) -> Iterator[Block]:
             said += [
                 f"{what} {where}: to {s} by "
                 + ", ".join(
-                    f"{c} {written(cell, 2)}" for c, cell in zip(competitors, row, strict=True)
+                    f"{c} {format_mean(cell, 2)}" for c, cell in zip(competitors, row, strict=True)
                 )
                 for s, row in zip(schemes, cells, strict=True)
             ]
@@ -340,8 +342,8 @@ def _harm(material: Material) -> Iterator[Block]:
         "Harm (Ware, Mukerjee, Seshan, Sherry, HotNets 2019) is what competitors take away: of "
         "goodput (alone − beside) / alone, of the mean RTT (beside − alone) / beside. 0: nothing; "
         "1: everything; below 0: better beside them. Alone: the run of the same repeat at the same "
-        f"values of all other axes, with {spaced(campaign.competitor)} {ALONE}. The flows of that "
-        "run count: their goodputs together, the mean of their RTTs."
+        f"values of all other axes, with {to_words(campaign.competitor)} {ALONE}. The flows of "
+        "that run count: their goodputs together, the mean of their RTTs."
     )
     yield Figure(
         "harm",
@@ -359,7 +361,7 @@ def _cell(
     rows: pd.DataFrame, series: str, scheme: str, axis: str, competitor: str, column: str
 ) -> Mean | None:
     mine = rows[(rows[f"point.{series}"] == scheme) & (rows[f"point.{axis}"] == competitor)]
-    return mean_of_runs(mine, column)
+    return average_runs(mine, column)
 
 
 def _beyond(

@@ -18,20 +18,20 @@ from nagi_reports.attribution import (
     RESTORED_RTTS,
     UNDECIDED,
     Classified,
-    taken,
+    sum_classified,
 )
 from nagi_reports.chapters.material import Material
-from nagi_reports.chapters.words import NONE, capital, spaced, written
+from nagi_reports.chapters.words import NONE, capitalise, format_mean, to_words
 from nagi_reports.content import Block, Column, Figure, Paragraph, Table
 from nagi_reports.figures import ClassifiedLosses
 from nagi_reports.summary import Mean
-from nagi_reports.text import title
+from nagi_reports.text import name_panel
 
 MAX_PANELS = 4  # more are taken together
 _SOURCES = {"told": "reported", "inferred": "inferred"}  # `reactions` of results
 
 
-def blocks(material: Material) -> list[Block]:
+def compose_blocks(material: Material) -> list[Block]:
     """A figure, and a table a panel; nothing where no flow lost anything, or nothing is known."""
     table = material.table
     if "reactions" not in table:
@@ -65,7 +65,7 @@ def _panels(material: Material, known: pd.DataFrame) -> Iterator[tuple[str, pd.D
         return
     for panel in summary.panels:
         inside = known[known[f"point.{campaign.panels}"] == panel.label]
-        yield title(summary, panel), inside
+        yield name_panel(summary, panel), inside
 
 
 def _losses(material: Material, rows: pd.DataFrame) -> Iterator[ClassifiedLosses]:
@@ -80,8 +80,8 @@ def _losses(material: Material, rows: pd.DataFrame) -> Iterator[ClassifiedLosses
             yield ClassifiedLosses(
                 f"{scheme} beside {name}" if other else name,
                 " and ".join(_SOURCES[each] for each in dict.fromkeys(of_scheme["reactions"])),
-                taken(of_scheme, "channel"),
-                taken(of_scheme, "queue"),
+                sum_classified(of_scheme, "channel"),
+                sum_classified(of_scheme, "queue"),
             )
 
 
@@ -118,7 +118,7 @@ def _table(material: Material, which: str, senders: list[ClassifiedLosses]) -> T
     return Table(
         f"Loss differentiation{which}{said}. The rest was classified correctly.",
         [
-            Column(capital(spaced(material.campaign.series)), weight=1),
+            Column(capitalise(to_words(material.campaign.series)), weight=1),
             Column("Source"),
             Column("Channel losses", "right"),
             Column("as congestion (%)", "right", 1),
@@ -148,7 +148,7 @@ def _cells(classified: Classified, mistake: int) -> list[str]:
     percent = Mean(share.value * 100, share.halfwidth * 100, share.runs)
     return [
         f"{classified.total:,}",
-        written(percent, digits=1),
+        format_mean(percent, digits=1),
         *(f"{classified.shares[outcome].value * 100:.1f}" for outcome in others),
     ]
 

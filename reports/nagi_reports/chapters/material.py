@@ -82,7 +82,7 @@ class Material:
         return "; ".join(parts)
 
 
-def gather(out: Path, campaign: Campaign, table: pd.DataFrame, summary: Summary) -> Material:
+def read_material(out: Path, campaign: Campaign, table: pd.DataFrame, summary: Summary) -> Material:
     """Reads the records of a campaign's runs. Raises InputError if one is damaged."""
     material = Material(out, campaign, table, summary)
     ended = set(table["run_id"])

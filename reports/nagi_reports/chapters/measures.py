@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 from nagi_reports.chapters.material import Material
-from nagi_reports.chapters.words import NONE, capital, spaced, written
+from nagi_reports.chapters.words import NONE, capitalise, format_mean, to_words
 from nagi_reports.content import Block, Column, Paragraph, Table
-from nagi_reports.summary import Mean, mean_of_runs, normalised
-from nagi_reports.text import title
+from nagi_reports.summary import Mean, average_runs, average_topologies
+from nagi_reports.text import name_panel
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ MEASURES = (
 )
 
 
-def blocks(material: Material) -> list[Block]:
+def compose_blocks(material: Material) -> list[Block]:
     """A table a panel; nothing if the results have none of these columns."""
     campaign, summary = material.campaign, material.summary
     valid = material.table[material.table["status"] == "valid"]
@@ -67,12 +67,12 @@ def blocks(material: Material) -> list[Block]:
             mine = inside[inside[f"point.{campaign.series}"] == curve.series]
             points = [mine[mine[f"point.{campaign.x}"] == value] for value in at]
             rows.append([curve.series, *(_cell(points, each) for each in shown)])
-        which = f" at {title(summary, panel).lower()}" if summary.panels_axis else ""
+        which = f" at {name_panel(summary, panel).lower()}" if summary.panels_axis else ""
         found.append(
             Table(
                 f"Other metrics{which}.",
                 [
-                    Column(capital(spaced(campaign.series)), weight=1),
+                    Column(capitalise(to_words(campaign.series)), weight=1),
                     *(Column(measure.head, "right", 1) for measure in shown),
                 ],
                 rows,
@@ -84,8 +84,8 @@ def blocks(material: Material) -> list[Block]:
 
 def _cell(points: list[pd.DataFrame], measure: Measure) -> str:
     """The mean over all points; none if it is not known at one of them."""
-    mean = normalised([mean_of_runs(rows, measure.column) for rows in points])
+    mean = average_topologies([average_runs(rows, measure.column) for rows in points])
     if mean is None:
         return NONE
     scaled = Mean(mean.value * measure.scale, mean.halfwidth * measure.scale, mean.runs)
-    return written(scaled, digits=measure.digits)
+    return format_mean(scaled, digits=measure.digits)

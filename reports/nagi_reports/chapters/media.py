@@ -17,13 +17,13 @@ from nagi_contracts.units import count_of
 
 from nagi_reports import figures
 from nagi_reports.chapters.material import Material
-from nagi_reports.chapters.over_time import chosen_runs
-from nagi_reports.chapters.words import NONE, capital, spaced, written
+from nagi_reports.chapters.over_time import choose_runs
+from nagi_reports.chapters.words import NONE, capitalise, format_mean, to_words
 from nagi_reports.content import Block, Column, Figure, Paragraph, Table
 from nagi_reports.figures import AirtimeShares, DrawnMedium, DrawnStation, StationMeans
 from nagi_reports.media import FRAMES, Air, StationAir
 from nagi_reports.statistics import mean
-from nagi_reports.summary import Mean, mean_of_runs
+from nagi_reports.summary import Mean, average_runs
 
 KINDS: dict[Literal["rts", "cts", "data", "ack"], str] = {
     "rts": "RTS",
@@ -44,7 +44,7 @@ MAX_RUNS = 6  # shown over time
 WINDOWS = 60  # of airtime over time
 
 
-def blocks(material: Material) -> list[Block]:
+def compose_blocks(material: Material) -> list[Block]:
     """Nothing where there are no media."""
     accounts = list(_accounts(material))
     if not accounts:
@@ -92,7 +92,7 @@ def _words(accounts: list[_Run]) -> str:
 
 
 def _map(material: Material, medium: MediumPlan) -> Figure:
-    drawn = drawn_medium(material.plan, medium)
+    drawn = make_drawn_medium(material.plan, medium)
     ranges = ""
     if len(drawn.senses) > figures.MAX_SENSE_LINES and drawn.rings:
         ranges = (
@@ -115,7 +115,7 @@ def _map(material: Material, medium: MediumPlan) -> Figure:
     )
 
 
-def drawn_medium(plan: RunPlan, medium: MediumPlan) -> DrawnMedium:
+def make_drawn_medium(plan: RunPlan, medium: MediumPlan) -> DrawnMedium:
     """A medium of a run as its drawing shows it, at the start."""
     kinds = {node.name: node.kind for node in plan.nodes}
     count = len(medium.stations)
@@ -199,7 +199,7 @@ def _frames(material: Material, name: str, runs: list[_Run]) -> Table:
     return Table(
         f"Frames on medium {name} by kind, and those that were not received by cause.",
         [
-            Column(capital(spaced(material.campaign.series)), weight=2),
+            Column(capitalise(to_words(material.campaign.series)), weight=2),
             Column("Kind"),
             Column("Sent", "right"),
             Column("Not received", "right", 1),
@@ -253,7 +253,7 @@ def _packets(material: Material, name: str, runs: list[_Run]) -> Table:
         mine = valid
         for axis, value in zip(axes, values, strict=True):
             mine = mine[mine[f"point.{axis}"] == value]
-        retries = mean_of_runs(mine, "retries_per_hop") if "retries_per_hop" in mine else None
+        retries = average_runs(mine, "retries_per_hop") if "retries_per_hop" in mine else None
         share = packets.given_up / packets.tried if packets.tried else 0.0
         rows.append(
             [
@@ -261,10 +261,10 @@ def _packets(material: Material, name: str, runs: list[_Run]) -> Table:
                 f"{packets.tried:,}",
                 f"{packets.given_up:,}",
                 f"{share:.2%}",
-                written(retries, digits=2),
+                format_mean(retries, digits=2),
                 f"{packets.dropped:,}",
                 str(packets.max_waiting),
-                written(mean(np.array(packets.at_once)), digits=2),
+                format_mean(mean(np.array(packets.at_once)), digits=2),
             ]
         )
     return Table(
@@ -272,7 +272,7 @@ def _packets(material: Material, name: str, runs: list[_Run]) -> Table:
         "at each station that tried to send it. Frames at once: how many were on the air, mean "
         "over the time of the traffic.",
         [
-            *(Column(capital(spaced(axis)), weight=1) for axis in axes),
+            *(Column(capitalise(to_words(axis)), weight=1) for axis in axes),
             Column("Tried", "right"),
             Column("Given up", "right"),
             Column("Share", "right"),
@@ -304,7 +304,7 @@ def _series(material: Material) -> list[str]:
 
 def _stations(material: Material, medium: MediumPlan) -> Iterator[Block]:
     """Airtime over time of chosen runs, and means of all runs at the same point."""
-    chosen = chosen_runs(material)
+    chosen = choose_runs(material)
     if not chosen:
         return
     here = chosen[len(chosen) // 2]

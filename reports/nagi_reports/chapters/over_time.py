@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from nagi_reports import figures
 from nagi_reports.chapters.material import Material
-from nagi_reports.chapters.words import spaced
+from nagi_reports.chapters.words import to_words
 from nagi_reports.content import (
     Block,
     Figure,
@@ -16,11 +16,11 @@ from nagi_reports.content import (
 )
 from nagi_reports.series import RunSeries, read_series
 from nagi_reports.summary import Panel, Summary
-from nagi_reports.text import title
+from nagi_reports.text import name_panel
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenRuns:
     """The runs that are shown over time in one panel."""
 
     panel: Panel
@@ -30,7 +30,7 @@ class Chosen:
     def where(self, summary: Summary) -> str:
         """The point, in words."""
         x = f"{summary.x.in_words} {self.x}" if self.x else f"each {summary.x.in_words}"
-        return f"{title(summary, self.panel).lower()}, {x}" if summary.panels_axis else x
+        return f"{name_panel(summary, self.panel).lower()}, {x}" if summary.panels_axis else x
 
 
 MAX_PANELS = 3  # shown over time
@@ -43,7 +43,7 @@ _VERDICTS = (
 )
 
 
-def chosen_runs(material: Material) -> list[Chosen]:
+def choose_runs(material: Material) -> list[ChosenRuns]:
     """One run a series a panel: at the middle value of x (of those at which most series have a
     valid run), the one with the median AGI (the lower of two)."""
     campaign, summary = material.campaign, material.summary
@@ -72,14 +72,14 @@ def chosen_runs(material: Material) -> list[Chosen]:
             runs.append(
                 (curve.series, str(means.index[(len(means) - 1) // 2]) if len(means) else None)
             )
-        found.append(Chosen(panel, x, runs))
+        found.append(ChosenRuns(panel, x, runs))
     return found
 
 
-def blocks(material: Material) -> list[Block]:
+def compose_blocks(material: Material) -> list[Block]:
     summary = material.summary
     blocks: list[Block] = []
-    for number, chosen in enumerate(chosen_runs(material), 1):
+    for number, chosen in enumerate(choose_runs(material), 1):
         where = chosen.where(summary)
         rows = [row for name, run in chosen.runs for row in _rows(material, name, run)]
         for first in range(0, len(rows), figures.MAX_ROWS):
@@ -113,7 +113,7 @@ def blocks(material: Material) -> list[Block]:
     if material.campaign.x == material.campaign.series:
         middle = ""
     which = (
-        f"One run per {spaced(material.campaign.series)} is shown for {panels}: the run with the "
+        f"One run per {to_words(material.campaign.series)} is shown for {panels}: the run with the "
         f"median AGI{middle}. Window and RTT are sampled from the sender's kernel every "
         f"{material.plan.tcp_info_interval_s:g} s. The queue follows from the emulator's record of "
         "every packet's arrival and departure; packets in transmission are not counted."

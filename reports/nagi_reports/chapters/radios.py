@@ -68,7 +68,7 @@ _Key = tuple[
 ]  # link, direction, what the radio is in words, SNR configured (none of a device)
 
 
-def blocks(material: Material) -> list[Block]:
+def compose_blocks(material: Material) -> list[Block]:
     """Nothing where no link is a radio."""
     groups = _groups(material)
     if not groups:
@@ -102,10 +102,10 @@ def blocks(material: Material) -> list[Block]:
                 _alt(curves),
             )
         )
-    return found + adaptation.blocks(material)
+    return found + adaptation.compose_blocks(material)
 
 
-def radio_in_words(radio: RadioPlan) -> str:
+def describe_radio(radio: RadioPlan) -> str:
     """What both directions of a radio share."""
     if radio.modes is not None:
         modes = f"rate adaptation over {len(radio.modes)} modes"
@@ -118,7 +118,7 @@ def radio_in_words(radio: RadioPlan) -> str:
     )
 
 
-def channel_in_words(channel: RadioChannelPlan) -> str:
+def describe_channel(channel: RadioChannelPlan) -> str:
     """What a channel does beside noise; empty if nothing."""
     said = []
     if channel.fading != "none":
@@ -131,11 +131,11 @@ def channel_in_words(channel: RadioChannelPlan) -> str:
     return ", ".join(said)
 
 
-def direction_in_words(radio: RadioPlan, direction: DirectionName) -> str:
+def describe_direction(radio: RadioPlan, direction: DirectionName) -> str:
     """What is between the ends in one direction, beside noise; of devices how they are set."""
     channel = radio.channel(direction)
     if channel is not None:
-        return channel_in_words(channel)
+        return describe_channel(channel)
     assert radio.uhd is not None
     frequency_hz = getattr(radio.uhd.frequency_hz, direction)
     gains = f"{radio.uhd.sender(direction).tx_gain_db:g} + " + (
@@ -149,8 +149,8 @@ def _groups(material: Material) -> dict[_Key, _Group]:
     for run_id, link, direction, counts in _accounts(material):
         assert link.radio is not None
         channel = link.radio.channel(direction)
-        beside = direction_in_words(link.radio, direction)
-        words = ", ".join(filter(None, (radio_in_words(link.radio), beside)))
+        beside = describe_direction(link.radio, direction)
+        words = ", ".join(filter(None, (describe_radio(link.radio), beside)))
         snr_db = None if channel is None else channel.snr_db
         group = groups.setdefault((link.name, direction, words, snr_db), _Group())
         group.runs += 1

@@ -13,13 +13,13 @@ from nagi_contracts.units import count_of
 
 from nagi_reports import figures
 from nagi_reports.chapters.material import Material
-from nagi_reports.chapters.statements import ordered
+from nagi_reports.chapters.statements import order_results
 from nagi_reports.chapters.words import (
-    bars_in_words,
-    capital,
-    spaced,
-    with_intervals,
-    written,
+    capitalise,
+    describe_bars,
+    format_mean,
+    mention_intervals,
+    to_words,
 )
 from nagi_reports.content import (
     Block,
@@ -31,16 +31,16 @@ from nagi_reports.content import (
 )
 from nagi_reports.outcomes import Outcome
 from nagi_reports.summary import Curve, Panel, Summary
-from nagi_reports.text import nagi_note, of_points, title
+from nagi_reports.text import describe_compared_points, explain_missing_points, name_panel
 
 
-def blocks(material: Material, found: list[Outcome]) -> list[Block]:
+def compose_blocks(material: Material, found: list[Outcome]) -> list[Block]:
     summary = material.summary
     first, *others = _figures(
         "ag",
         figures.achieved_goodput(summary),
         f"Achieved goodput (AG) against {summary.x.in_words}",
-        f"The thick grey line is the bottleneck rate. {bars_in_words(summary)}",
+        f"The thick grey line is the bottleneck rate. {describe_bars(summary)}",
         _alt_of_curves(summary, "Achieved goodput in Mb/s", "goodput_bps", 1e-6),
     )
     abstract = Paragraph(_abstract(material, found))
@@ -66,7 +66,7 @@ def _abstract(material: Material, found: list[Outcome]) -> str:
     )
     if found:
         results = Counter(outcome.result for outcome in found)
-        parts = ", ".join(f"{count} {result}" for result, count in ordered(results))
+        parts = ", ".join(f"{count} {result}" for result, count in order_results(results))
         said += f" {count_of(len(found), 'statement')} checked: {parts}."
     return said
 
@@ -76,24 +76,28 @@ def _headline(material: Material) -> list[Block]:
     summary = material.summary
     names = [curve.series for curve in summary.panels[0].curves]
     labels = [
-        f"{title(summary, panel) if summary.panels_axis else 'NAGI'}{of_points(summary, panel)}"
+        (name_panel(summary, panel) if summary.panels_axis else "NAGI")
+        + describe_compared_points(summary, panel)
         for panel in summary.panels
     ]
     caption = (
         f"NAGI: the mean AGI over the values of {summary.x.in_words}"
-        f"{with_intervals(summary)}. Headers set a ceiling of {summary.panels[0].ceiling:.3f}."
+        f"{mention_intervals(summary)}. Headers set a ceiling of {summary.panels[0].ceiling:.3f}."
     )
     blocks: list[Block] = []
     for part, first in enumerate(range(0, len(labels), 6)):
         rows = []
         for index, name in enumerate(names):
             means = [panel.curves[index].nagi for panel in summary.panels[first : first + 6]]
-            rows.append([name, *map(written, means)])
+            rows.append([name, *map(format_mean, means)])
         heads = [Column(label, "right", 1) for label in labels[first : first + 6]]
         blocks.append(
             Table(
                 caption if part == 0 else "NAGI, further panels.",
-                [Column(capital(spaced(material.campaign.series)), weight=1), *heads],
+                [
+                    Column(capitalise(to_words(material.campaign.series)), weight=1),
+                    *heads,
+                ],
                 rows,
             )
         )
@@ -103,7 +107,7 @@ def _headline(material: Material) -> list[Block]:
 def _notes(material: Material) -> list[Block]:
     campaign, summary = material.campaign, material.summary
     notes = [f"Left out: {scheme}: {why}." for scheme, why in campaign.left_out.items()]
-    notes += [note for panel in summary.panels if (note := nagi_note(summary, panel))]
+    notes += [note for panel in summary.panels if (note := explain_missing_points(summary, panel))]
     if summary.failed:
         notes.append(f"{count_of(summary.failed, 'run')} failed or not run: not in any mean.")
     if summary.invalid:
@@ -114,7 +118,7 @@ def _notes(material: Material) -> list[Block]:
     return [Bullets(notes)] if notes else []
 
 
-def index(material: Material) -> list[Block]:
+def compose_index(material: Material) -> list[Block]:
     summary = material.summary
     x = summary.x.in_words
     blocks: list[Block] = [
@@ -122,14 +126,14 @@ def index(material: Material) -> list[Block]:
             "agi",
             figures.achieved_goodput_index(summary),
             f"AGI, goodput / bottleneck, against {x}",
-            f"The thin grey line is the ceiling that headers set. {bars_in_words(summary)}",
+            f"The thin grey line is the ceiling that headers set. {describe_bars(summary)}",
             _alt_of_curves(summary, "Achieved goodput index", "agi", 1.0),
         ),
         *_figures(
             "nagi",
             figures.normalised_index(summary),
             f"NAGI: the mean AGI over the {_compared_values(summary)} of {x}",
-            bars_in_words(summary),
+            describe_bars(summary),
             _alt_of_bars(summary),
         ),
     ]
@@ -151,15 +155,18 @@ def _index_tables(summary: Summary, panel: Panel, heads: list[str]) -> Iterator[
     intervals = any(mean and not math.isnan(mean.halfwidth) for c in panel.curves for mean in c.agi)
     for curves in _packed(panel.curves, cell=15 if intervals else 7):
         rows = [
-            [head, *(written(curve.agi[index]) for curve in curves)]
+            [head, *(format_mean(curve.agi[index]) for curve in curves)]
             for index, head in enumerate(heads)
         ]
         rows.append(
-            [f"NAGI{of_points(summary, panel)}", *(written(curve.nagi) for curve in curves)]
+            [
+                f"NAGI{describe_compared_points(summary, panel)}",
+                *(format_mean(curve.nagi) for curve in curves),
+            ]
         )
-        which = f" at {title(summary, panel).lower()}" if summary.panels_axis else ""
+        which = f" at {name_panel(summary, panel).lower()}" if summary.panels_axis else ""
         yield Table(
-            f"AGI{which}{with_intervals(summary)}; the ceiling is {panel.ceiling:.3f}.",
+            f"AGI{which}{mention_intervals(summary)}; the ceiling is {panel.ceiling:.3f}.",
             [Column(summary.x.title), *(Column(curve.series, "right", 1) for curve in curves)],
             rows,
             small=True,
@@ -211,7 +218,7 @@ def _alt_of_curves(summary: Summary, what: str, column: str, scale: float) -> st
             ]
             said_of = f"from {ends[0]} to {ends[-1]}" if len(ends) > 1 else (ends or ["no run"])[0]
             parts.append(f"{curve.series} {said_of}")
-        label = f"{title(summary, panel)}: " if summary.panels_axis else ""
+        label = f"{name_panel(summary, panel)}: " if summary.panels_axis else ""
         said.append(f"{label}{'; '.join(parts)}.")
     return " ".join(said)
 
@@ -219,7 +226,7 @@ def _alt_of_curves(summary: Summary, what: str, column: str, scale: float) -> st
 def _alt_of_bars(summary: Summary) -> str:
     said = ["NAGI as a bar a series."]
     for panel in summary.panels:
-        label = f"{title(summary, panel)}: " if summary.panels_axis else ""
-        parts = [f"{curve.series} {written(curve.nagi)}" for curve in panel.curves]
+        label = f"{name_panel(summary, panel)}: " if summary.panels_axis else ""
+        parts = [f"{curve.series} {format_mean(curve.nagi)}" for curve in panel.curves]
         said.append(f"{label}{'; '.join(parts)}.")
     return " ".join(said)

@@ -11,8 +11,8 @@ from nagi_contracts.records import Campaign, sha256_of
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.words import (
     NONE,
-    capital,
-    spaced,
+    capitalise,
+    to_words,
 )
 from nagi_reports.content import (
     Block,
@@ -24,7 +24,7 @@ _DIGITS = 8  # of a checksum
 _LETTERS = 40  # that have room beside the numbers
 
 
-def blocks(material: Material) -> list[Block]:
+def compose_blocks(material: Material) -> list[Block]:
     campaign, table = material.campaign, material.table
     repeats = any(run.repeat for run in campaign.runs)
     flows = material.has_several_flows
@@ -85,16 +85,19 @@ def _axis_columns(campaign: Campaign, letters: int) -> list[Column]:
     `letters` in all."""
     found = []
     longest = {
-        axis: max(len(capital(spaced(axis))), *(len(run.point[axis]) for run in campaign.runs))
+        axis: max(
+            len(capitalise(to_words(axis))),
+            *(len(run.point[axis]) for run in campaign.runs),
+        )
         for axis in campaign.runs[0].point
     }
     fit = sum(length + 2 for length in longest.values()) <= letters
     for axis, length in longest.items():
         # A heading is broken between its words.
-        words = max(map(len, spaced(axis).split()))
+        words = max(map(len, to_words(axis).split()))
         values = max(len(run.point[axis]) for run in campaign.runs)
         weight = max(7, min(max(words, values) + 1, length, 24))
-        found.append(Column(capital(spaced(axis)), weight=0 if fit else weight))
+        found.append(Column(capitalise(to_words(axis)), weight=0 if fit else weight))
     return found
 
 

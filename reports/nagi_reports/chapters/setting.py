@@ -37,7 +37,7 @@ from nagi_reports.content import (
 _FEW = 4  # stations without links that the topology shows
 
 
-def blocks(material: Material) -> list[Block]:
+def compose_blocks(material: Material) -> list[Block]:
     links = _links(material) if material.plan.links else []
     return [*links, Facts(_facts(material))]
 
@@ -371,9 +371,9 @@ def _radios(material: Material) -> list[tuple[str, str]]:
         for link in plan.radios():
             radio = link.radio
             assert radio is not None
-            words = [f"{link.name}: {radio.by}, {radios.radio_in_words(radio)}"]
+            words = [f"{link.name}: {radio.by}, {radios.describe_radio(radio)}"]
             for direction in DIRECTIONS:
-                beside = radios.direction_in_words(radio, direction)
+                beside = radios.describe_direction(radio, direction)
                 if beside:
                     words.append(f"{direction} {beside}")
             said["; ".join(words)] = None

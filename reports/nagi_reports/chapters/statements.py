@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from nagi_contracts.statements import Condition
 from nagi_contracts.units import count_of
 
-from nagi_reports.applications import MEASURED
+from nagi_reports.applications import APPLICATION_METRICS
 from nagi_reports.chapters.words import (
-    capital,
-    spaced,
-    written,
+    capitalise,
+    format_mean,
+    to_words,
 )
 from nagi_reports.content import (
     Block,
@@ -33,21 +33,23 @@ _RESULTS: dict[Result, str] = {  # in the order in which they are counted, with 
 }
 
 
-def ordered(results: Counter[Result]) -> Iterator[tuple[Result, int]]:
+def order_results(results: Counter[Result]) -> Iterator[tuple[Result, int]]:
     for result in _RESULTS:
         if results[result]:
             yield result, results[result]
 
 
-def blocks(found: list[Outcome]) -> list[Block]:
+def compose_blocks(found: list[Outcome]) -> list[Block]:
     if not found:
         return []
     rows = []
     for number, outcome in enumerate(found, 1):
         statement = outcome.statement
-        said = f"{statement.text}\n{_source(statement.source)}Checked: {held(outcome)}"
+        said = (
+            f"{statement.text}\n{_source(statement.source)}Checked: {describe_condition(outcome)}"
+        )
         sign = _RESULTS[outcome.result]
-        rows.append([str(number), said, ours(outcome), f"{sign} {outcome.result}"])
+        rows.append([str(number), said, describe_findings(outcome), f"{sign} {outcome.result}"])
     return [
         Paragraph(
             "Each statement is checked against the valid runs at every point it covers. It is "
@@ -93,7 +95,7 @@ _METRICS = {
 }
 
 
-def held(outcome: Outcome) -> str:
+def describe_condition(outcome: Outcome) -> str:
     """The condition of a statement, in words."""
     statement = outcome.statement
     said = _metric(statement.metric)
@@ -111,23 +113,23 @@ def held(outcome: Outcome) -> str:
 
 def _metric(name: str) -> str:
     """A metric in words: of a column of results, as its table has it."""
-    measured = MEASURED.get(name)
+    measured = APPLICATION_METRICS.get(name)
     return _METRICS[name] if measured is None else measured.in_words
 
 
 def _conditions(conditions: dict[str, Condition]) -> str:
-    return "; ".join(f"{spaced(axis)} {condition}" for axis, condition in conditions.items())
+    return "; ".join(f"{to_words(axis)} {condition}" for axis, condition in conditions.items())
 
 
 def _signs(words: str) -> str:
     return words.replace("<=", "≤").replace(">=", "≥").replace("!=", "≠")
 
 
-def ours(outcome: Outcome) -> str:
+def describe_findings(outcome: Outcome) -> str:
     """What was found of a statement: how far the values reach, where it fails, what is missing."""
     tested = outcome.tested()
     if not tested:
-        return capital(f"{_signs(outcome.nowhere) or _missing(outcome)}.")
+        return capitalise(f"{_signs(outcome.nowhere) or _missing(outcome)}.")
     values = [finding.value for finding in tested if finding.value is not None]
     lowest = min(values, key=lambda mean: mean.value)
     highest = max(values, key=lambda mean: mean.value)
@@ -143,7 +145,7 @@ def ours(outcome: Outcome) -> str:
         worst = _worst(outcome, [finding for finding in tested if finding.holds is not True])
         if worst is not None and worst.value is not None:
             said += f" Worst: {_valued(worst.value, outcome)} ({_named(worst)})."
-    return f"{said} {capital(_missing(outcome))}." if outcome.missing() else said
+    return f"{said} {capitalise(_missing(outcome))}." if outcome.missing() else said
 
 
 def _worst(outcome: Outcome, findings: list[Finding]) -> Finding | None:
@@ -156,10 +158,10 @@ def _worst(outcome: Outcome, findings: list[Finding]) -> Finding | None:
 def _valued(mean: Mean, outcome: Outcome) -> str:
     if outcome.statement.metric == "goodput" and not outcome.statement.against:
         scaled = Mean(mean.value / 1e6, mean.halfwidth / 1e6, mean.runs)
-        return f"{written(scaled, digits=2)} Mb/s"
+        return f"{format_mean(scaled, digits=2)} Mb/s"
     if outcome.statement.metric.endswith("_s") and not outcome.statement.against:
-        return f"{written(mean)} s"
-    said = written(mean)
+        return f"{format_mean(mean)} s"
+    said = format_mean(mean)
     if mean.runs < outcome.topologies:
         said += f" (over {mean.runs} of {outcome.topologies} points)"
     return said

@@ -16,7 +16,7 @@ from nagi_reports.content import Block, Column, Paragraph, Table
 _NOT_TOLD = "n/a"
 
 
-def blocks(material: Material) -> list[Block]:
+def compose_blocks(material: Material) -> list[Block]:
     """Nothing where there are no switches."""
     found = list(_accounts(material))
     if not found:

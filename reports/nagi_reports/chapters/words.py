@@ -19,7 +19,7 @@ MODULATIONS = {
 }
 
 
-def written(mean: Mean | None, digits: int = 3) -> str:
+def format_mean(mean: Mean | None, digits: int = 3) -> str:
     """A mean with its interval."""
     if mean is None:
         return NONE
@@ -29,11 +29,11 @@ def written(mean: Mean | None, digits: int = 3) -> str:
     return said
 
 
-def with_intervals(summary: Summary) -> str:
+def mention_intervals(summary: Summary) -> str:
     return ", with 95 % intervals" if has_intervals(summary) else ""
 
 
-def bars_in_words(summary: Summary) -> str:
+def describe_bars(summary: Summary) -> str:
     if has_intervals(summary):
         return "Bars span 95 % intervals."
     return "One run per point: no intervals."
@@ -44,13 +44,13 @@ def has_intervals(summary: Summary) -> bool:
     return any(mean is not None and not math.isnan(mean.halfwidth) for mean in means)
 
 
-def spaced(axis: str) -> str:
+def to_words(axis: str) -> str:
     return axis.replace("_", " ")
 
 
-def capital(words: str) -> str:
+def capitalise(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def point_of(run: CampaignRun) -> str:
+def describe_point(run: CampaignRun) -> str:
     return ", ".join([*run.point.values(), f"repeat {run.repeat + 1}"])

@@ -27,10 +27,10 @@ from nagi_contracts.base import write_whole
 from nagi_contracts.errors import refuse
 from nagi_contracts.records import Campaign, sha256_of
 
-from nagi_reports.explorer.campaign import campaign_data
-from nagi_reports.explorer.run import MAX_FLOWS, RunFiles, flows_of
-from nagi_reports.explorer.tracks import parts
-from nagi_reports.pages import content_policy, html_templates, may_replace
+from nagi_reports.explorer.campaign import collect_campaign_data
+from nagi_reports.explorer.run import MAX_FLOWS, RunFiles, read_flows
+from nagi_reports.explorer.tracks import pack_parts
+from nagi_reports.pages import can_replace, load_templates, make_content_policy
 
 NAME = "explorer"  # in the directory of a campaign
 PAGE = "index.html"
@@ -56,7 +56,7 @@ def write_explorer(
     Raises InputError if `target` has something else in it, or a file of the campaign is missing or
     damaged.
     """
-    if not may_replace(target, _MARK):
+    if not can_replace(target, _MARK):
         raise refuse("has something else in it than an explorer", "give another", file=str(target))
     runs = target / "runs"
     runs.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def write_explorer(
         if left.name.removesuffix(".js") not in with_data:
             _remove(left)
     page = target / PAGE
-    write_whole(page, html(campaign_data(out, campaign, with_data)))
+    write_whole(page, render_page(collect_campaign_data(out, campaign, with_data)))
     return page
 
 
@@ -89,16 +89,16 @@ def write_run(directory: Path, run_id: str, target: Path, key: bytes) -> None:
     run = RunFiles(directory)
     if run.plan and run.manifest is not None:  # a plan that is damaged says so itself
         run.manifest.require_files(directory, allow_missing=True)
-    flows = flows_of(run)
+    flows = read_flows(run)
     end_s = run.end_s(flows)
     for number, flow in enumerate(flows):
         if not flow.packets:
             continue
         folder.mkdir(exist_ok=True)
-        for index, part in enumerate(parts(flow.packets, flow.edges(end_s))):
+        for index, part in enumerate(pack_parts(flow.packets, flow.edges(end_s))):
             write_whole(
                 folder / f"{number}-{index}.js",
-                f"nagi.part({script_json([run_id, number, index])}, {script_json(part)});\n",
+                f"nagi.part({to_script_json([run_id, number, index])}, {to_script_json(part)});\n",
             )
     timeline = run.plan.timeline
     data = {
@@ -113,7 +113,7 @@ def write_run(directory: Path, run_id: str, target: Path, key: bytes) -> None:
         "left_out": max(len(run.plan.flows) - MAX_FLOWS, 0),
     }
     # The last one: with it the others are there.
-    body = f"nagi.run({script_json(data)});\n"
+    body = f"nagi.run({to_script_json(data)});\n"
     heading = _heading(stamp, body.encode(), folder, key).decode()
     write_whole(file, f"{heading}\n{body}")
 
@@ -136,23 +136,23 @@ def _heading(stamp: str, body: bytes, folder: Path, key: bytes) -> bytes:
     return f"// nagi explorer {_FORMAT} {stamp} {seal}".encode()
 
 
-def html(data: dict[str, Any]) -> str:
+def render_page(data: dict[str, Any]) -> str:
     """Return the page."""
     own = ((_HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS)
-    scripts = [_plotly(), *own, f"start({script_json(data)});"]
+    scripts = [_plotly(), *own, f"start({to_script_json(data)});"]
     return (
-        html_templates(_HERE)
+        load_templates(_HERE)
         .get_template("page.html.jinja")
         .render(
             title=data["title"],
             style=Markup((_HERE / "explorer.css").read_text(encoding="utf-8")),
             scripts=[Markup(script) for script in scripts],
-            policy=content_policy(scripts, loads_scripts=True),
+            policy=make_content_policy(scripts, loads_scripts=True),
         )
     )
 
 
-def script_json(value: Any) -> str:
+def to_script_json(value: Any) -> str:
     """JSON that can stand in a script within a page, whatever its texts have in them."""
     text = json.dumps(value, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -45,7 +45,7 @@ def read_results(out: Path, campaign: Campaign) -> pd.DataFrame:
     return table
 
 
-def campaign_data(out: Path, campaign: Campaign, with_data: set[str]) -> dict[str, Any]:
+def collect_campaign_data(out: Path, campaign: Campaign, with_data: set[str]) -> dict[str, Any]:
     """What campaign.js draws. with_data: the runs that have a file of their own."""
     table = read_results(out, campaign)
     axes = [_axis(campaign, name) for name in (campaign.runs[0].point if campaign.runs else {})]
@@ -68,7 +68,7 @@ def campaign_data(out: Path, campaign: Campaign, with_data: set[str]) -> dict[st
         "metrics": [
             {
                 "name": name,
-                "label": label_of(name),
+                "label": label_column(name),
                 "unit": _unit(name)[0],
                 "what": metrics_of_results()[name],
             }
@@ -85,7 +85,7 @@ def campaign_data(out: Path, campaign: Campaign, with_data: set[str]) -> dict[st
     }
 
 
-def label_of(column: str) -> str:
+def label_column(column: str) -> str:
     """A column of results as a page calls it, without its unit."""
     if column in _LABELS:
         return _LABELS[column]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from nagi_captures.capture import packets
+from nagi_captures.capture import read_packets
 from nagi_captures.drops import CAUSES
-from nagi_captures.flow_rows import scanned
+from nagi_captures.flow_rows import merge_scan_rows
 from nagi_contracts.plan import FlowPlan
 
 from nagi_reports.analysis import (
@@ -22,7 +22,7 @@ from nagi_reports.analysis import (
 from nagi_reports.attribution import OUTCOMES
 
 UNKNOWN = "unknown"
-TAKEN_FOR = (*OUTCOMES, UNKNOWN)
+CLASSIFICATIONS = (*OUTCOMES, UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Losses:
         """Cause, outcome and rows, of those there are."""
         found = []
         for cause in CAUSES:
-            for outcome in TAKEN_FOR:
+            for outcome in CLASSIFICATIONS:
                 chosen = (self.table["cause"] == cause) & (self.table["taken_for"] == outcome)
                 if chosen.any():
                     found.append((cause, outcome, self.table[chosen]))
@@ -51,7 +51,7 @@ _HOW = {
 }
 
 
-def of_flow(
+def read_flow_losses(
     flow: FlowPlan, drops: pd.DataFrame, began_ns: int, recorded: RecordedRun | None
 ) -> Losses:
     """The losses of a flow. drops: the run's. recorded: None if captures were not kept."""
@@ -78,18 +78,18 @@ def of_flow(
 
 
 def _reactions(recorded: RecordedRun, flow: FlowPlan) -> LossClassification | None:
-    sent = scanned(recorded.scans[locate_sender_capture(flow)].flows, flow)
+    sent = merge_scan_rows(recorded.scans[locate_sender_capture(flow)].flows, flow)
     return None if sent is None else classify_losses(recorded, flow, sent)
 
 
-def first_number(
+def find_first_sequence(
     capture: Path, connection: int, direction: int, losses: pd.DataFrame
 ) -> int | None:
     """What a capture counts the sequence numbers of a connection's direction from; None if none of
     the losses is in it."""
     if losses.empty:
         return None
-    for table in packets(capture):
+    for table in read_packets(capture):
         mine = table[(table["connection"] == connection) & (table["direction"] == direction)]
         identity = mine["identification"].astype("int64") * 2**16 + mine["checksum"]
         both = losses.merge(

@@ -17,14 +17,14 @@ import numpy as np
 import pandas as pd
 from nagi_captures import tracing
 from nagi_captures.capture import Scan, scan
-from nagi_captures.clocks import ahead_ns
-from nagi_captures.flow_rows import is_of
+from nagi_captures.clocks import clock_offset_ns
+from nagi_captures.flow_rows import matches_flow
 from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.records import HostClock, Manifest, Verdict
 
 from nagi_reports import analysis, series
 from nagi_reports.explorer import losses
-from nagi_reports.explorer.tracks import Floats, Track, part_edges
+from nagi_reports.explorer.tracks import Floats, Track, choose_part_edges
 from nagi_reports.parquet import read_parquet
 
 MAX_FLOWS = 8  # of a run
@@ -62,7 +62,7 @@ class FlowTracks:
         return float(max(times, default=0.0))
 
     def edges(self, end_s: float) -> list[float]:
-        return part_edges(self.packets, 0.0, end_s)
+        return choose_part_edges(self.packets, 0.0, end_s)
 
     def data(self, end_s: float) -> dict[str, Any]:
         """For run.js."""
@@ -153,7 +153,7 @@ class RunFiles:
         return self.scans[key]
 
     def queue(self, direction: LinkDirection) -> tuple[series.RecordedQueue | None, str]:
-        name = series.queue_name(direction)
+        name = series.name_queue(direction)
         if name not in self.queues:
             self.queues[name] = series.read_queue(self.directory, self.plan, direction)
         return self.queues[name]
@@ -166,17 +166,17 @@ class RunFiles:
         """Instants of a host's capture."""
         assert self.manifest is not None
         since = np.asarray(time_ns, np.int64) - analysis.to_epoch_ns(self.manifest, 0)
-        true_ns = since - ahead_ns(self.clock(node), since)
+        true_ns = since - clock_offset_ns(self.clock(node), since)
         return np.asarray(true_ns / 1e9 - self.plan.timeline.traffic_s, np.float64)
 
     def sampled_s(self, node: str, t_s: Any) -> Floats:
         """Instants of a host's samples, which are seconds since the run began."""
         seconds = np.asarray(t_s, np.float64)
-        ahead = ahead_ns(self.clock(node), (seconds * 1e9).astype(np.int64))
+        ahead = clock_offset_ns(self.clock(node), (seconds * 1e9).astype(np.int64))
         return np.asarray(seconds - ahead / 1e9 - self.plan.timeline.traffic_s, np.float64)
 
 
-def flows_of(run: RunFiles) -> list[FlowTracks]:
+def read_flows(run: RunFiles) -> list[FlowTracks]:
     """The flows of a run over time, cross traffic last; at most MAX_FLOWS."""
     flows = sorted(run.plan.flows, key=lambda flow: flow.background)
     return [_flow(run, flow) for flow in flows[:MAX_FLOWS]]
@@ -231,9 +231,9 @@ def _of_socket(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> list[T
 def _of_queue(
     run: RunFiles, flow: FlowPlan, missing: dict[str, str], notes: list[str]
 ) -> list[Track]:
-    direction = series.bottleneck(run.plan, flow)
+    direction = series.find_bottleneck(run.plan, flow)
     queue, why = run.queue(direction)
-    where = series.queue_name(direction)
+    where = series.name_queue(direction)
     if queue is None:
         path = run.directory / "packets.parquet"
         kept = "" if path.exists() or why != "not recorded" else " (no packets.parquet)"
@@ -258,7 +258,7 @@ def _of_goodput(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> list[
     width_ns = round(width_s * 1e9)
     start_ns = analysis.to_epoch_ns(run.manifest, timeline.traffic_s, run.clock(flow.receiver))
     found = run.scanned(path, width_ns, start_ns)
-    rows = found.flows.index[is_of(found.flows, flow)]
+    rows = found.flows.index[matches_flow(found.flows, flow)]
     windows = found.series
     assert windows is not None
     mine = windows[windows["flow"].isin(rows)]
@@ -291,7 +291,7 @@ def _losses(
         missing["losses"] = "The run has no log of drops (drops.pcapng)."
         return None
     began_ns = analysis.to_epoch_ns(run.manifest, 0)
-    found = losses.of_flow(flow, run.drops, began_ns, run.recorded)
+    found = losses.read_flow_losses(flow, run.drops, began_ns, run.recorded)
     if found.table.empty:
         missing["losses"] = (
             "No segment of this flow was lost on a link."
@@ -308,7 +308,7 @@ def _is_tcp(run: RunFiles, flow: FlowPlan) -> bool:
     path = run.capture(analysis.locate_sender_capture(flow))
     if path is not None:
         flows = run.scanned(path).flows
-        return bool((is_of(flows, flow) & (flows["protocol"] == "tcp")).any())
+        return bool((matches_flow(flows, flow) & (flows["protocol"] == "tcp")).any())
     return not series.read_samples(run.directory / "tcp_info.parquet", flow).empty
 
 
@@ -326,7 +326,9 @@ def _of_packets(
         missing["rtt"] = missing["sequence"]
         return []
     flows = run.scanned(path).flows
-    rows = flows[is_of(flows, flow) & (flows["protocol"] == "tcp") & (flows["data_packets"] > 0)]
+    rows = flows[
+        matches_flow(flows, flow) & (flows["protocol"] == "tcp") & (flows["data_packets"] > 0)
+    ]
     if rows.empty:
         missing["sequence"] = "The sender's capture has no TCP connection with data of this flow."
         missing["rtt"] = missing["sequence"]
@@ -368,7 +370,7 @@ def _of_packets(
     else:
         missing["rtt"] = "The sender's capture has no RTT sample of this flow."
     if lost is not None and len(rows) == 1:
-        first = losses.first_number(path, connection, direction, lost.table)
+        first = losses.find_first_sequence(path, connection, direction, lost.table)
         if first is not None:
             tracks.append(_lost_numbers(run, lost.table, first, at_s, begin))
     return tracks

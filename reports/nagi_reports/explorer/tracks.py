@@ -105,7 +105,7 @@ class Track:
         }
 
 
-def part_edges(tracks: Sequence[Track], begin_s: float, end_s: float) -> list[float]:
+def choose_part_edges(tracks: Sequence[Track], begin_s: float, end_s: float) -> list[float]:
     """The instants at which parts begin, and the end: parts have about PART_ROWS rows each."""
     times = np.sort(np.concatenate([track.time_s for track in tracks] or [np.empty(0)]))
     inner = times[PART_ROWS::PART_ROWS]
@@ -113,7 +113,7 @@ def part_edges(tracks: Sequence[Track], begin_s: float, end_s: float) -> list[fl
     return [begin_s, *np.unique(np.round(inner, 6)).tolist(), end_s]
 
 
-def parts(tracks: Sequence[Track], edges: Sequence[float]) -> Iterator[dict[str, Any]]:
+def pack_parts(tracks: Sequence[Track], edges: Sequence[float]) -> Iterator[dict[str, Any]]:
     """Each part: track -> its rows. The first and the last part have what is beyond them, too."""
     bounds = [-np.inf, *edges[1:-1], np.inf]
     for begin, end in itertools.pairwise(bounds):

@@ -20,9 +20,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from nagi_reports.glyphs import displayable
+from nagi_reports.glyphs import replace_missing_glyphs
 from nagi_reports.summary import Axis, Mean, Panel, Summary
-from nagi_reports.text import title
+from nagi_reports.text import name_panel
 
 # Colour, marker and dashes of each series. The colours are those of Okabe and Ito, which
 # colour-blind readers can distinguish; in print, markers and dashes distinguish the series.
@@ -78,7 +78,7 @@ def figure_style() -> Iterator[None]:
 def render_svg(figure: Figure) -> str:
     """Return a figure as SVG, with U+FFFD in place of characters without a glyph."""
     for text in figure.findobj(Text):
-        text.set_text(displayable(text.get_text()))
+        text.set_text(replace_missing_glyphs(text.get_text()))
     with figure_style():
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
@@ -144,7 +144,7 @@ def _panel_figure(
         grid = make_grid(figure, rows, columns, panels)
         for index, (axes, panel) in enumerate(grid):
             draw(axes, panel, numbers)
-            axes.set_title(title(summary, panel) if summary.panels_axis else "", loc="left")
+            axes.set_title(name_panel(summary, panel) if summary.panels_axis else "", loc="left")
             label_x_axis(axes, summary.x, numbers, unit, columns)
             if index + columns >= len(panels):
                 axes.set_xlabel(f"{summary.x.title}{f' ({unit})' if unit else ''}")

@@ -23,7 +23,7 @@ from nagi_reports.figures.axes import (
     wrap_label,
 )
 from nagi_reports.summary import Mean, Panel, Summary
-from nagi_reports.text import of_points, title
+from nagi_reports.text import describe_compared_points, name_panel
 
 
 def achieved_goodput(summary: Summary) -> list[Figure]:
@@ -90,8 +90,10 @@ def normalised_index(summary: Summary) -> list[Figure]:
                 axes.set_xticks([0, 0.5, 1])
                 axes.spines["bottom"].set_bounds(0, 1)
                 axes.tick_params(axis="y", length=0)
-                label = title(summary, panel) if summary.panels_axis else ""
-                axes.set_title(f"{label}{of_points(summary, panel)}".strip(), loc="left")
+                label = name_panel(summary, panel) if summary.panels_axis else ""
+                axes.set_title(
+                    f"{label}{describe_compared_points(summary, panel)}".strip(), loc="left"
+                )
                 if index + columns >= len(panels):
                     axes.set_xlabel("NAGI", x=0.5 / 1.55)
                     axes.tick_params(labelbottom=True)
