@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns of results that an application tells (nagi-traffic): completion times, success of a
-playback, loss and delay of datagrams. They are over the whole run, its warmup included."""
+"""Columns of results that applications report, and how reports show them.
+
+nagi-traffic records completion times, the success of a playback, loss and delay of datagrams. They
+cover the whole run, its warmup included.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,7 @@ class ApplicationMetric:
 
     @property
     def title(self) -> str:
+        """The head with its unit."""
         return f"{self.head} ({self.unit})" if self.unit else self.head
 
     @property
@@ -148,7 +152,7 @@ LEADING_METRICS = (
 
 @dataclass(frozen=True)
 class FlowSummary:
-    """How a flow's application fared at the points of a panel."""
+    """Metrics of a flow's application at the points of a panel."""
 
     flow: str
     panel: str  # value of the panels' axis; empty if there is none
@@ -158,42 +162,54 @@ class FlowSummary:
 
 
 def summarise_flows(campaign: Campaign, table: pd.DataFrame) -> Iterator[FlowSummary]:
-    """Every flow of an application, over the valid runs of a campaign; no cross traffic."""
+    """Yield the metrics of every flow that has an application, one summary per panel.
+
+    Only valid runs count; background traffic is left out.
+    """
     valid = drop_background(table[table["status"] == "valid"])
-    panels = [""] if campaign.panels is None else _values(campaign, campaign.panels)
+    panels = [""] if campaign.panels is None else _axis_values(campaign, campaign.panels)
     axes = list(dict.fromkeys([campaign.series, campaign.x]))
     for flow in dict.fromkeys(valid["flow"]):
-        of_flow = valid[valid["flow"] == flow]
-        known = [
-            name for name in APPLICATION_METRICS if name in of_flow and of_flow[name].notna().any()
+        flow_rows = valid[valid["flow"] == flow]
+        columns = [
+            name
+            for name in APPLICATION_METRICS
+            if name in flow_rows and flow_rows[name].notna().any()
         ]
-        if not known:
+        if not columns:
             continue
         for panel in panels:
-            inside = of_flow
+            panel_rows = flow_rows
             if campaign.panels is not None:
-                inside = of_flow[of_flow[f"point.{campaign.panels}"] == panel]
+                panel_rows = flow_rows[flow_rows[f"point.{campaign.panels}"] == panel]
             rows = []
-            for values in itertools.product(*(_values(campaign, axis) for axis in axes)):
-                at = inside
+            for values in itertools.product(*(_axis_values(campaign, axis) for axis in axes)):
+                point_rows = panel_rows
                 for axis, value in zip(axes, values, strict=True):
-                    at = at[at[f"point.{axis}"] == value]
-                if at[known].notna().any(axis=None):
-                    rows.append((list(values), [_mean(at, name) for name in known]))
-            yield FlowSummary(str(flow), panel, axes, known, rows)
+                    point_rows = point_rows[point_rows[f"point.{axis}"] == value]
+                if point_rows[columns].notna().any(axis=None):
+                    rows.append(
+                        (list(values), [_scaled_mean(point_rows, name) for name in columns])
+                    )
+            yield FlowSummary(str(flow), panel, axes, columns, rows)
 
 
-def _values(campaign: Campaign, axis: str) -> list[str]:
+def _axis_values(campaign: Campaign, axis: str) -> list[str]:
     return list(dict.fromkeys(run.point[axis] for run in campaign.runs))
 
 
-def _mean(rows: pd.DataFrame, name: str) -> Mean | None:
-    found, scale = mean(rows[name].to_numpy(float)), APPLICATION_METRICS[name].scale
-    return found and Mean(found.value * scale, found.halfwidth * scale, found.runs)
+def _scaled_mean(rows: pd.DataFrame, name: str) -> Mean | None:
+    unscaled, scale = mean(rows[name].to_numpy(float)), APPLICATION_METRICS[name].scale
+    return unscaled and Mean(unscaled.value * scale, unscaled.halfwidth * scale, unscaled.runs)
 
 
 def compute_columns(ends: ApplicationEnds, *, one_clock: bool) -> dict[str, Any]:
-    """Of a flow. `one_clock`: both hosts have the same one, else delays say nothing."""
+    """Return the columns of results for a flow's application.
+
+    Args:
+        ends: What both ends of the application recorded.
+        one_clock: Whether both hosts have the same clock; without it, delays are not known.
+    """
     client, server = ends.client, ends.server
     if isinstance(client, TransferClient):
         return {
@@ -207,15 +223,15 @@ def compute_columns(ends: ApplicationEnds, *, one_clock: bool) -> dict[str, Any]
             "tokens_permitted_per_rtt": client.permitted_per_rtt,
         }
     if isinstance(client, PoissonClient):
-        return _completion([took for _, _, took in client.transfers])
+        return _completion_columns([duration_s for _, _, duration_s in client.transfers])
     if isinstance(client, RequestResponseClient):
-        return _completion([took for _, _, took in client.requests])
+        return _completion_columns([duration_s for _, _, duration_s in client.requests])
     if isinstance(client, OnOffClient) and isinstance(server, OnOffServer):
-        return _of_datagrams(client, server, one_clock=one_clock)
+        return _datagram_columns(client, server, one_clock=one_clock)
     if isinstance(server, PlaybackServer):
         return {"playback_success": server.success_share}
     if isinstance(client, CbrClient) and isinstance(server, CbrServer):
-        return _of_datagrams(client, server, one_clock=one_clock)
+        return _datagram_columns(client, server, one_clock=one_clock)
     return {}
 
 
@@ -226,30 +242,32 @@ def _transfer_goodput_bps(client: TransferClient, server: object) -> float | Non
     return size * 8 / client.duration_s if client.duration_s > 0 else None
 
 
-def _completion(took_s: list[float | None]) -> dict[str, Any]:
-    """Of transfers begun, null where one was not completed."""
-    known = np.array([each for each in took_s if each is not None])
-    found: dict[str, Any] = {"completed_share": len(known) / len(took_s) if took_s else None}
-    if len(known):
+def _completion_columns(durations_s: list[float | None]) -> dict[str, Any]:
+    """Return the columns of transfers or requests; a duration is None if it was not completed."""
+    completed_s = np.array([duration_s for duration_s in durations_s if duration_s is not None])
+    columns: dict[str, Any] = {
+        "completed_share": len(completed_s) / len(durations_s) if durations_s else None
+    }
+    if len(completed_s):
         for name, share in (("median", 0.5), ("p95", 0.95), ("p99", 0.99)):
-            found[f"fct_{name}_s"] = float(np.quantile(known, share))
-    return found
+            columns[f"fct_{name}_s"] = float(np.quantile(completed_s, share))
+    return columns
 
 
-def _of_datagrams(
+def _datagram_columns(
     client: CbrClient | OnOffClient, server: CbrServer | OnOffServer, *, one_clock: bool
 ) -> dict[str, Any]:
     if client.packets_sent is None or server.packets_received is None:
         return {}  # of TCP
     lost = client.packets_sent - server.packets_received
-    found: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "datagram_loss_rate": loss_rate(lost, client.packets_sent),
         "datagram_jitter_s": server.jitter_s,
     }
     if one_clock and server.one_way_delay is not None:
-        found["datagram_delay_mean_s"] = server.one_way_delay.mean_s
-        found["datagram_delay_p99_s"] = server.one_way_delay.p99_s
+        columns["datagram_delay_mean_s"] = server.one_way_delay.mean_s
+        columns["datagram_delay_p99_s"] = server.one_way_delay.p99_s
     if one_clock and server.voice is not None:
-        found["r_factor"] = server.voice.r_factor
-        found["mos"] = server.voice.mos
-    return found
+        columns["r_factor"] = server.voice.r_factor
+        columns["mos"] = server.voice.mos
+    return columns

@@ -137,7 +137,7 @@ class MadeUp:
             width, ends, {n: np.full(count, rate) for n, rate in goodputs.items()}
         )
         if self.windows:
-            windows.table(plan.timeline.traffic_s).to_parquet(directory / "goodput.parquet")
+            windows.to_table(plan.timeline.traffic_s).to_parquet(directory / "goodput.parquet")
         found = compute_fairness(plan, goodputs, windows)
         return [
             ResultRow(

@@ -130,18 +130,20 @@ def air(tmp_path):
 def test_metrics_of_a_flow_over_a_medium(air):
     plan, found, base = air
     flow = plan.flows[0]
-    mine = found.of_flow(np.array([MINE]), [*flow.path, *flow.path_back()])
+    mine = found.select_flow_packets(np.array([MINE]), [*flow.path, *flow.path_back()])
     assert len(mine) == 6
-    columns = found.columns(mine, (1000 + base) * MS, (2000 + base) * MS)
+    columns = found.compute_columns(mine, (1000 + base) * MS, (2000 + base) * MS)
     # Four were tried: attempts 3, 1, 2 and 1. Frames: 2 + 4 + 4 + 2 + 4 ms.
     assert columns == {
         "link_drop_probability": 0.25,
         "retries_per_hop": pytest.approx(3 / 4),
         "airtime_share": pytest.approx(0.016),
     }
-    nothing = found.of_flow(np.array([MINE]), [hop for hop in flow.path if not hop.is_hop])
+    nothing = found.select_flow_packets(
+        np.array([MINE]), [hop for hop in flow.path if not hop.is_hop]
+    )
     assert nothing.empty
-    values = found.columns(nothing, 0, 10**9)
+    values = found.compute_columns(nothing, 0, 10**9)
     assert np.isnan(values["link_drop_probability"]) and np.isnan(values["retries_per_hop"])
     assert values["airtime_share"] == 0
 
@@ -157,8 +159,8 @@ def test_airtime_of_stations_over_time(air):
     plan, found, base = air
     edges = (np.array([1000, 1090, 1100, 1102, 1110, 2000]) + base) * MS
     # n0 sends RTS from 1090 and 1095, from 1100 and DATA from 1102.
-    assert found.on_air("air", "n0", edges) == pytest.approx([0, 0.2, 0.5, 0.125, 2 / 890])
-    stations = found.stations(plan.medium("air"), (1000 + base) * MS, (2000 + base) * MS)
+    assert found.measure_airtime("air", "n0", edges) == pytest.approx([0, 0.2, 0.5, 0.125, 2 / 890])
+    stations = found.measure_stations(plan.medium("air"), (1000 + base) * MS, (2000 + base) * MS)
     assert stations["n0"].retries == 2 and stations["n0"].given_up == 0
     assert stations["n1"].given_up == pytest.approx(1 / 4)
     assert stations["n1"].retries == pytest.approx(1 / 4)

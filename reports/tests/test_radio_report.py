@@ -247,5 +247,5 @@ def test_snr_is_a_quantity_of_axes_and_statements():
     axis = Axis("snr", ["12 dB", "-3 dB"])
     assert axis.title == axis.in_words == "SNR"
     assert Axis("error_rate", []).title == "Error rate"
-    assert axis.numbers() == ([12.0, -3.0], "dB")
+    assert axis.to_numbers() == ([12.0, -3.0], "dB")
     assert measure_of("12 dB") == ("Level", 12.0)

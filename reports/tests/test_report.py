@@ -9,6 +9,7 @@ import math
 import re
 import shutil
 import subprocess
+from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
@@ -30,7 +31,6 @@ from nagi_reports.report import inline_svg, render_html, write_report
 from nagi_reports.series import read_series
 from nagi_reports.summary import summarise
 from nagi_reports.text import make_tables, name_panel
-from render_html.parser import HTMLParser
 from rich.console import Console
 
 EXAMPLE = SCHEMAS / "example" / "campaign"
@@ -168,7 +168,7 @@ def test_axes_that_are_no_quantities_are_drawn_in_their_order():
     )
     rows = [valid_row(run, 0.5, 10e6) for run in campaign.runs]
     summary = summarise(campaign, pd.DataFrame(rows))
-    assert summary.x.numbers() == ([0.0, 1.0], "")
+    assert summary.x.to_numbers() == ([0.0, 1.0], "")
     [figure] = figures.achieved_goodput_index(summary)
     said = {text.get_text() for text in figures.visible_texts(figure)}
     assert {"near", "far", "Capacity"} <= said

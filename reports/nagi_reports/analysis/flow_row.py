@@ -77,8 +77,8 @@ def compute_flow_row(recorded: RecordedRun, flow: FlowPlan) -> dict[str, Any]:
     hops = [hop for hop in (*flow.path, *flow.path_back()) if hop.is_hop]
     if hops:
         measure = recorded.plan.measure
-        values |= recorded.air.columns(
-            recorded.air.of_flow(recorded.read_identities(flow).unique(), hops),
+        values |= recorded.air.compute_columns(
+            recorded.air.select_flow_packets(recorded.read_identities(flow).unique(), hops),
             round(measure.start_s * 1e9),
             round(recorded.find_end_s(flow) * 1e9),
         )

@@ -32,7 +32,7 @@ def analyse_run(run: Path) -> Metrics:
     plan = recorded.plan
     windows = measure_goodput_over_time(recorded)
     if windows is not None:
-        table = windows.table(plan.timeline.traffic_s)
+        table = windows.to_table(plan.timeline.traffic_s)
         table.to_parquet(run / GOODPUT, index=False)
     fairness = compute_fairness(
         plan, {flow.name: recorded.compute_goodput_bps(flow) for flow in plan.flows}, windows

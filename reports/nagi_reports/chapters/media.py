@@ -353,8 +353,8 @@ def _airtime(series: str, plan: RunPlan, medium: MediumPlan, air: Air) -> Airtim
     return AirtimeShares(
         series,
         edges_s - timeline.traffic_s,
-        [(node, air.on_air(medium.name, node, edges_ns)) for node in nodes],
-        [float(air.on_air(medium.name, node, inside_ns)[0]) for node in nodes],
+        [(node, air.measure_airtime(medium.name, node, edges_ns)) for node in nodes],
+        [float(air.measure_airtime(medium.name, node, inside_ns)[0]) for node in nodes],
     )
 
 
@@ -371,7 +371,7 @@ def _means(material: Material, medium: MediumPlan, panel: str, x: str) -> Iterat
             air = _air(material, run_id) if is_here else None
             if air is not None:
                 begin, end = (round(at * 1e9) for at in (plan.measure.start_s, plan.measure.end_s))
-                found.append(air.stations(medium, begin, end))
+                found.append(air.measure_stations(medium, begin, end))
         if found:
             nodes = [each.node for each in medium.stations]
             yield StationMeans(

@@ -137,7 +137,7 @@ def compose_index(material: Material) -> list[Block]:
             _alt_of_bars(summary),
         ),
     ]
-    numbers, unit = summary.x.numbers()
+    numbers, unit = summary.x.to_numbers()
     heads = [f"{number:g} {unit}" for number in numbers] if unit else summary.x.values
     for panel in summary.panels:
         blocks += _index_tables(summary, panel, heads)

@@ -127,7 +127,7 @@ def _signs(words: str) -> str:
 
 def describe_findings(outcome: Outcome) -> str:
     """What was found of a statement: how far the values reach, where it fails, what is missing."""
-    tested = outcome.tested()
+    tested = outcome.list_tested()
     if not tested:
         return capitalise(f"{_signs(outcome.nowhere) or _missing(outcome)}.")
     values = [finding.value for finding in tested if finding.value is not None]
@@ -145,7 +145,7 @@ def describe_findings(outcome: Outcome) -> str:
         worst = _worst(outcome, [finding for finding in tested if finding.holds is not True])
         if worst is not None and worst.value is not None:
             said += f" Worst: {_valued(worst.value, outcome)} ({_named(worst)})."
-    return f"{said} {capitalise(_missing(outcome))}." if outcome.missing() else said
+    return f"{said} {capitalise(_missing(outcome))}." if outcome.list_missing() else said
 
 
 def _worst(outcome: Outcome, findings: list[Finding]) -> Finding | None:
@@ -177,7 +177,7 @@ def _named(finding: Finding) -> str:
 
 def _missing(outcome: Outcome) -> str:
     """Where a statement was not tested, and why."""
-    names = [_named(finding) for finding in outcome.missing()]
+    names = [_named(finding) for finding in outcome.list_missing()]
     shown = "; ".join(names[:4])
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
     if outcome.topologies:

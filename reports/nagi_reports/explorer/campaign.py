@@ -104,7 +104,7 @@ def _unit(column: str) -> tuple[str, float]:
 
 def _axis(campaign: Campaign, name: str) -> dict[str, Any]:
     axis = Axis(name, list(dict.fromkeys(run.point[name] for run in campaign.runs)))
-    numbers, unit = axis.numbers()
+    numbers, unit = axis.to_numbers()
     return {
         "name": name,
         "label": axis.in_words,

@@ -41,7 +41,7 @@ def application_metrics(x: Axis, drawn: Sequence[ApplicationCurves]) -> list[Fig
 def _application_figure(x: Axis, drawn: Sequence[ApplicationCurves]) -> Figure:
     columns = min(len(drawn), 3)
     rows = math.ceil(len(drawn) / columns)
-    numbers, unit = x.numbers()
+    numbers, unit = x.to_numbers()
     with figure_style():
         height = (2.5, 2.0, 1.75)[rows - 1] * rows + 0.4
         figure = Figure(

@@ -137,7 +137,7 @@ def _panel_figure(
     rows = math.ceil(len(panels) / columns)
     series = len(panels[0].curves)
     direct = len(panels) == 1 and series <= _MAX_DIRECT_LABELS
-    numbers, unit = summary.x.numbers()
+    numbers, unit = summary.x.to_numbers()
     with figure_style():
         size = (WIDTH, 2.75) if columns == 1 else (WIDTH, (2.5, 2.1, 1.75)[rows - 1] * rows + 0.4)
         figure = Figure(figsize=size, layout="constrained")
