@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From captures to tables, figures and a report."""
+"""From captures to metrics, tables, figures and reports."""
 
 import os
 

@@ -51,8 +51,8 @@ OUTCOMES = ("congestion", "channel", "undecided", "not noticed")
 CONGESTION, CHANNEL, UNDECIDED, NOT_NOTICED = range(4)
 KEPT = 0.9  # share of the window; below it, the window was reduced
 RESTORED_RTTS = 10  # within which a scheme without a threshold restores its window
-# BBR leaves the threshold unchanged on a loss (bbr_ssthresh in the kernel's net/ipv4/tcp_bbr.c), and
-# sets it at the end of its startup without a loss.
+# BBR leaves the threshold unchanged on a loss (bbr_ssthresh in the kernel's net/ipv4/tcp_bbr.c);
+# at the end of its startup, it sets the threshold without a loss.
 NO_THRESHOLD = ("bbr",)
 
 Cause = Literal["channel", "queue"]

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report is made of: sections of blocks, without a layout. chapters/ makes it from a
-campaign; report.py has it written as PDF (report.typ) and as HTML (report.html.jinja)."""
+"""The parts of a report: sections of blocks, without a layout.
+
+chapters/ composes them from a campaign; report.py writes them as PDF (report.typ) and as HTML
+(report.html.jinja).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ class Bullets:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and what is said of each."""
+    """Names and a description of each."""
 
     items: list[tuple[str, str]]
     kind: str = field(default="facts", init=False)
@@ -102,7 +105,7 @@ class Report:
     created_s: int  # Unix time: when the last of its runs was run, so that it can be written again
     sections: list[Section]
 
-    def figures(self) -> Iterator[Figure]:
+    def iterate_figures(self) -> Iterator[Figure]:
         for section in self.sections:
             for block in section.blocks:
                 if isinstance(block, Figure):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which characters the fonts of figures and of the PDF can show: DejaVu Sans, which comes with
-matplotlib, and so is the same on every machine. Others would be boxes, or no report at all (PDF/UA
-forbids text without glyphs)."""
+"""Which characters the fonts of figures and of the PDF can show.
+
+The font is DejaVu Sans, which comes with matplotlib and thus is the same on every machine. A
+character without a glyph would be a box in figures; PDF/UA forbids it.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,25 @@ def list_font_files() -> list[Path]:
 
 
 def replace_missing_glyphs(text: str) -> str:
-    """Return `text` with MISSING in the place of characters that have no glyph, without those that
-    only direct others, such as marks of the direction of writing."""
+    """Return `text` with MISSING in place of characters that have no glyph.
+
+    Characters that only control others, such as marks of the direction of writing, are removed.
+    """
     if text.isascii() and text.isprintable():
         return text
-    kept = (each for each in text if each in _SPACES or unicodedata.category(each) != "Cf")
-    return "".join(each if each in _SPACES or ord(each) in _glyphs() else MISSING for each in kept)
+    shown = (
+        character
+        for character in text
+        if character in _SPACES or unicodedata.category(character) != "Cf"
+    )
+    return "".join(
+        character if character in _SPACES or ord(character) in _available_glyphs() else MISSING
+        for character in shown
+    )
 
 
 @cache
-def _glyphs() -> frozenset[int]:
-    """Return the characters that have one in the upright font and in the bold one."""
+def _available_glyphs() -> frozenset[int]:
+    """Return the characters that have a glyph in the upright and in the bold font."""
     upright, bold, _ = (set(FT2Font(str(file)).get_charmap()) for file in list_font_files())
     return frozenset(upright & bold)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a campaign, as PDF or HTML: chapters/ says what is in it, report.typ and
-report.html.jinja lay it out. The same runs give the same bytes."""
+"""The report of a campaign, as PDF or HTML.
+
+chapters/ composes the content; report.typ and report.html.jinja lay it out. The same runs give the
+same bytes.
+"""
 
 from __future__ import annotations
 
@@ -45,55 +48,65 @@ def write_report(
     *,
     link_explorer: bool = True,
 ) -> Path:
-    """Writes OUT/report.pdf or OUT/report.html, and the figures, OUT/figures/*.svg. HTML has a link
-    to the explorer, if that is there and `link_explorer`.
+    """Write the report of a campaign and its figures, and return the path of the report.
 
-    Raises InputError if there is nothing to report."""
+    The files are OUT/report.pdf or OUT/report.html, and OUT/figures/*.svg.
+
+    Args:
+        out: The directory of the campaign.
+        campaign: The campaign.
+        table: Its table of results.
+        format: Format of the report.
+        link_explorer: Whether HTML links to the explorer if that exists.
+
+    Raises:
+        InputError: There is no valid run.
+    """
     summary = summarise(campaign, table)
     if summary.valid == 0:
         raise refuse(
             "there is no valid run to report", "see the verdicts of its runs", file=str(out)
         )
     report = compose(read_material(out, campaign, table, summary))
-    drawn = out / "figures"
-    drawn.mkdir(exist_ok=True)
-    for left in out.glob(f"{_WORK}*"):  # by a process that was killed
-        shutil.rmtree(left)
+    figures = out / "figures"
+    figures.mkdir(exist_ok=True)
+    for leftover in out.glob(f"{_WORK}*"):  # by a process that was killed
+        shutil.rmtree(leftover)
     page = Path(explorer.NAME) / explorer.PAGE
     link = page.as_posix() if link_explorer and (out / page).exists() else None
-    with _laid_out(report, out, format, link) as (made, drawings):
-        for old in drawn.glob("*.svg"):
-            old.unlink()
+    with _lay_out(report, out, format, link) as (file, drawings):
+        for old_figure in figures.glob("*.svg"):
+            old_figure.unlink()
         for drawing in drawings:
-            drawing.replace(drawn / drawing.name)
-        return made.replace(out / made.name)
+            drawing.replace(figures / drawing.name)
+        return file.replace(out / file.name)
 
 
 def write_document(target: Path, report: Report, format: Format) -> None:
-    """Writes any report to a file."""
-    with _laid_out(report, target.parent, format) as (made, _):
-        made.replace(target)
+    """Write any report to a file."""
+    with _lay_out(report, target.parent, format) as (file, _):
+        file.replace(target)
 
 
 @contextmanager
-def _laid_out(
+def _lay_out(
     report: Report, out: Path, format: Format, link: str | None = None
 ) -> Iterator[tuple[Path, list[Path]]]:
-    """The report and its figures as files, in a directory within `out` that goes afterwards."""
+    """Yield the report and its figures as files in a temporary directory within `out`."""
     with tempfile.TemporaryDirectory(dir=out, prefix=_WORK) as name:
         work = Path(name)
-        for figure in report.figures():
+        for figure in report.iterate_figures():
             (work / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")
-        made = work / f"report.{format}"
+        file = work / f"report.{format}"
         if format == "pdf":
-            _typeset(report, work, made)
+            _typeset(report, work, file)
         else:
-            made.write_text(render_html(report, link), encoding="utf-8")
-        yield made, sorted(work.glob("*.svg"))
+            file.write_text(render_html(report, link), encoding="utf-8")
+        yield file, sorted(work.glob("*.svg"))
 
 
 def _typeset(report: Report, work: Path, target: Path) -> None:
-    content = _displayable(dataclasses.asdict(report))
+    content = _replace_missing_glyphs(dataclasses.asdict(report))
     for section in content["sections"]:
         for block in section["blocks"]:
             block.pop("svg", None)  # it is beside it, as a file
@@ -119,21 +132,25 @@ def _typeset(report: Report, work: Path, target: Path) -> None:
     )
 
 
-def _displayable(content: Any) -> Any:
-    """Return content with what the fonts can show of its texts."""
+def _replace_missing_glyphs(content: Any) -> Any:
+    """Return content whose texts have only characters that the fonts can show."""
     if isinstance(content, str):
         return replace_missing_glyphs(content)
     if isinstance(content, dict):
-        return {key: _displayable(value) for key, value in content.items()}
+        return {key: _replace_missing_glyphs(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
-        return [_displayable(value) for value in content]
+        return [_replace_missing_glyphs(value) for value in content]
     return content
 
 
 def render_html(report: Report, link: str | None = None) -> str:
-    """The report as one page that needs nothing else: no script, no other file, no network. link:
-    where the explorer is."""
-    environment = load_templates(_HERE, finalize=_with_units)
+    """Return the report as one page without scripts that needs no other file and no network.
+
+    Args:
+        report: The report.
+        link: Path of the explorer, relative to the page; None without.
+    """
+    environment = load_templates(_HERE, finalize=_join_units)
     environment.filters["inline"] = inline_svg
     environment.filters["mathml"] = _mathml
     return environment.get_template(_PAGE).render(
@@ -141,8 +158,8 @@ def render_html(report: Report, link: str | None = None) -> str:
     )
 
 
-def _with_units(value: Any) -> Any:
-    """A text in which numbers and their units stay together."""
+def _join_units(value: Any) -> Any:
+    """Return a text with no-break spaces between numbers and units; keep other values."""
     return _UNIT.sub("\\1\u00a0\\2", value) if type(value) is str else value
 
 
@@ -169,8 +186,13 @@ _COLOURS = {
 
 
 def inline_svg(svg: str, name: str, alt: str) -> Markup:
-    """An SVG file as a part of a page: ids of its own, the page's colours, and what it shows in
-    words."""
+    """Return an SVG file as part of a page, with unique ids, the page's colours, and a description.
+
+    Args:
+        svg: The file's text.
+        name: Name of the figure, which makes ids unique.
+        alt: Description for readers who do not see the figure.
+    """
     name = str(escape(name))
     drawing = svg[svg.index("<svg") :]
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
@@ -186,5 +208,5 @@ def inline_svg(svg: str, name: str, alt: str) -> Markup:
     heading = f'<svg class="drawing" role="img" aria-labelledby="{name}-title" fill="var(--ink)"'
     drawing = drawing.replace("<svg", heading, 1)
     end = drawing.index(">") + 1
-    said = Markup("<title id='{}-title'>{}</title>").format(name, alt)
-    return Markup(drawing[:end] + str(said) + drawing[end:])
+    title = Markup("<title id='{}-title'>{}</title>").format(name, alt)
+    return Markup(drawing[:end] + str(title) + drawing[end:])

@@ -561,7 +561,7 @@ def test_many_panels_make_several_figures(synthetic):
         schemes=("newreno",), capacities=(10,), error_rates=rates, repeats=1, series=False
     )
     report = report_of(out, campaign, table)
-    names = [figure.name for figure in report.figures()]
+    names = [figure.name for figure in report.iterate_figures()]
     assert names[:2] == ["ag-1", "ag-2"]
     assert len(set(names)) == len(names)
 
@@ -693,10 +693,10 @@ def test_hatched_drawings_in_a_page_do_so_too(campaign, table):
 def test_every_figure_says_what_is_seen(synthetic):
     out, campaign, table = synthetic(repeats=1)
     report = report_of(out, campaign, table)
-    for figure in report.figures():
+    for figure in report.iterate_figures():
         assert figure.alt and figure.caption
         assert figure.alt != figure.caption
-    ag = next(figure for figure in report.figures() if figure.name == "ag")
+    ag = next(figure for figure in report.iterate_figures() if figure.name == "ag")
     assert "Error rate 0 %: newreno from 9.41 at 10 Mb/s to 75.3 at 100 Mb/s" in ag.alt
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other metrics: means of other columns of the table of results, where they are there."""
+"""The section Other metrics: means of further columns of the results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MEASURES = (
 
 
 def compose_blocks(material: Material) -> list[Block]:
-    """A table a panel; nothing if the results have none of these columns."""
+    """Return one table per panel; empty if the results have none of these columns."""
     campaign, summary = material.campaign, material.summary
     valid = material.table[material.table["status"] == "valid"]
     valid = valid.assign(
@@ -47,43 +47,47 @@ def compose_blocks(material: Material) -> list[Block]:
         if "segments_retransmitted" in valid
         else {}
     )
-    shown = [
+    shown_measures = [
         measure
         for measure in MEASURES
         if measure.column in valid and valid[measure.column].notna().any()
     ]
-    if not shown:
+    if not shown_measures:
         return []
-    found: list[Block] = [
+    composed: list[Block] = [
         Paragraph(f"Each value is a mean over the same values of {summary.x.in_words} as NAGI.")
     ]
     for panel in summary.panels:
-        inside = valid
+        panel_rows = valid
         if campaign.panels is not None:
-            inside = valid[valid[f"point.{campaign.panels}"] == panel.label]
-        at = [summary.x.values[position] for position in panel.compared]
+            panel_rows = valid[valid[f"point.{campaign.panels}"] == panel.label]
+        compared_x = [summary.x.values[position] for position in panel.compared]
         rows = []
         for curve in panel.curves:
-            mine = inside[inside[f"point.{campaign.series}"] == curve.series]
-            points = [mine[mine[f"point.{campaign.x}"] == value] for value in at]
-            rows.append([curve.series, *(_cell(points, each) for each in shown)])
-        which = f" at {name_panel(summary, panel).lower()}" if summary.panels_axis else ""
-        found.append(
+            series_rows = panel_rows[panel_rows[f"point.{campaign.series}"] == curve.series]
+            points = [
+                series_rows[series_rows[f"point.{campaign.x}"] == value] for value in compared_x
+            ]
+            rows.append(
+                [curve.series, *(_format_cell(points, measure) for measure in shown_measures)]
+            )
+        where = f" at {name_panel(summary, panel).lower()}" if summary.panels_axis else ""
+        composed.append(
             Table(
-                f"Other metrics{which}.",
+                f"Other metrics{where}.",
                 [
                     Column(capitalise(to_words(campaign.series)), weight=1),
-                    *(Column(measure.head, "right", 1) for measure in shown),
+                    *(Column(measure.head, "right", 1) for measure in shown_measures),
                 ],
                 rows,
                 small=True,
             )
         )
-    return found
+    return composed
 
 
-def _cell(points: list[pd.DataFrame], measure: Measure) -> str:
-    """The mean over all points; none if it is not known at one of them."""
+def _format_cell(points: list[pd.DataFrame], measure: Measure) -> str:
+    """Return the mean over all points, or NONE if it is not known at one of them."""
     mean = average_topologies([average_runs(rows, measure.column) for rows in points])
     if mean is None:
         return NONE
