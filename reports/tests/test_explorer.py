@@ -71,17 +71,17 @@ def test_a_table_is_read_back_as_it_was():
     rng = np.random.default_rng(3)
     time = np.sort(rng.uniform(-1, 3000, 5000))
     low = rng.integers(0, 2**31, 5000) + 2**40
-    made = Track.of("x", time, low, low + 1448, scale=1e6)
-    at, first, second = unpacked(made.packed())
+    made = Track.from_rows("x", time, low, low + 1448, scale=1e6)
+    at, first, second = unpacked(made.pack())
     assert at == pytest.approx(time, abs=1e-6)
     assert first == pytest.approx(low / 1e6, abs=1e-9)
     assert second - first == pytest.approx(np.full(5000, 0.001448), abs=1e-6)
-    empty = unpacked(Track.of("x", np.empty(0), np.empty(0)).packed())
+    empty = unpacked(Track.from_rows("x", np.empty(0), np.empty(0)).pack())
     assert [len(each) for each in empty] == [0, 0, 0]
 
 
 def test_rows_are_put_in_the_order_of_time():
-    made = Track.of("x", np.array([2.0, 1.0]), [20, 10], [21, 11])
+    made = Track.from_rows("x", np.array([2.0, 1.0]), [20, 10], [21, 11])
     assert (made.time_s.tolist(), made.low.tolist(), made.high.tolist()) == (
         [1, 2],
         [10, 20],
@@ -92,20 +92,20 @@ def test_rows_are_put_in_the_order_of_time():
 def test_an_overview_keeps_the_extremes():
     time = np.linspace(0, 10, 100_000, endpoint=False)
     value = np.where(np.arange(100_000) == 77_777, 99, 5)
-    seen = Track.of("x", time, value).overview(0, 10)
+    seen = Track.from_rows("x", time, value).condense(0, 10)
     assert len(seen) <= tracks.BUCKETS and not seen.exact
     peak = np.flatnonzero(seen.high == 99)
     assert len(peak) == 1 and seen.low[peak[0]] == 5
     assert seen.time_s[peak[0]] <= 7.7777 < seen.time_s[peak[0] + 1]
-    few = Track.of("x", time[:10], value[:10]).overview(0, 10)
+    few = Track.from_rows("x", time[:10], value[:10]).condense(0, 10)
     assert few.exact and len(few) == 10
 
 
 def test_parts_have_every_row_once_and_steps_what_holds_before(monkeypatch):
     monkeypatch.setattr(tracks, "PART_ROWS", 100)
     rng = np.random.default_rng(5)
-    dots = Track.of("dots", np.sort(rng.uniform(-0.5, 11, 700)), np.arange(700))
-    steps = Track.of("steps", np.linspace(0, 10, 50), np.arange(50), steps=True)
+    dots = Track.from_rows("dots", np.sort(rng.uniform(-0.5, 11, 700)), np.arange(700))
+    steps = Track.from_rows("steps", np.linspace(0, 10, 50), np.arange(50), steps=True)
     edges = choose_part_edges([dots, steps], 0.0, 10.0)
     assert edges[0] == 0 and edges[-1] == 10 and sorted(set(edges)) == edges
     assert len(edges) - 1 >= 7
@@ -181,9 +181,9 @@ def test_goodput_adds_up_to_what_was_received():
     goodput = track(flow, "goodput")
     width_s = goodput.time_s[1] - goodput.time_s[0]
     received = goodput.low.sum() * 1e3 * width_s / 8  # kb/s
-    path = run.capture(analysis.locate_receiver_capture(flow.plan))
+    path = run.find_capture(analysis.locate_receiver_capture(flow.plan))
     assert path is not None
-    table = run.scanned(path).flows
+    table = run.scan_capture(path).flows
     expected = table[table["destination"] == flow.plan.receiver_address]["first_time_bytes"].max()
     assert received == pytest.approx(expected, rel=0.01)
 

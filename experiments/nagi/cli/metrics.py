@@ -144,7 +144,7 @@ def metrics(
     elif csv:
         overview.write_csv(found, sys.stdout)
         for each in found:
-            for line in each.notices():
+            for line in each.list_notices():
                 complain(line)
     else:
         for each in found:
@@ -247,7 +247,7 @@ def _measure_pair(
 def _plot(path: Path, found: Overview, connection: int | None, tunnels: bool) -> None:
     from nagi_reports import conversation
 
-    rows = [row for row in found.rows("tcp") if connection in (None, row["connection"])]
+    rows = [row for row in found.iterate_rows("tcp") if connection in (None, row["connection"])]
     if not rows:
         raise refuse(
             "there is no TCP connection to draw"
@@ -276,12 +276,12 @@ def _show(found: Overview, is_named: bool) -> None:
         ("tcp", _path_table),
         ("udp", _udp_table),
     ):
-        is_any |= _print_rows(found.rows(protocol), make)
+        is_any |= _print_rows(found.iterate_rows(protocol), make)
     if found.left_out:
         write_line(f"{found.left_out:,} more connections: --all shows them")
     if not is_any:
         write_line(f"{found.name}: none of its connections was asked for")
-    if any(map(_is_of_sender, found.rows("tcp"))):
+    if any(map(_is_of_sender, found.iterate_rows("tcp"))):
         write_line(
             "* captured at the sender: AG is what was sent, not what arrived; give the receiver's "
             "capture for that"
@@ -293,7 +293,7 @@ def _show(found: Overview, is_named: bool) -> None:
             f"measured: from {begin / 1e9:.6g} s to {end / 1e9:.6g} s after the capture's first "
             "packet; start, handshake and options are of the connection"
         )
-    for line in found.notices():
+    for line in found.list_notices():
         write_line(line)
 
 
