@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the columns of a table of connections mean. The rules by which packets are classified are in
-captures/native/flows.hpp, and where a connection begins and ends in captures/native/tracking.hpp.
+"""The columns of a table of connections.
 
-Data packets, unique bytes, retransmissions, duplicate ACKs, zero windows and RTT samples are those
-of tcptrace and tshark where these agree; tests/test_tools.py says where they do not.
+captures/native/flows.hpp defines how packets are classified, captures/native/tracking.hpp where a
+connection begins and ends. Data packets, unique bytes, retransmissions, duplicate ACKs, zero
+windows and RTT samples are those of tcptrace and tshark where these agree; tests/test_tools.py
+documents where they do not.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ _RTT = {
     "max": "largest, ns",
 }
 
-# A row a direction of a connection: row 2 x connection + direction, also where one direction has
-# no packet. Direction 0 is that of the SYN if it is there, else of the first packet. UDP packets
-# between two address-and-port pairs are a connection, too; what only TCP has is 0 or missing there,
-# and every payload byte is a first one.
+# One row per direction of a connection: row 2 x connection + direction, even if one direction has
+# no packet. Direction 0 is that of the SYN if it was captured, else of the first packet. UDP
+# packets between two address-and-port pairs are a connection, too; columns of TCP are 0 or missing
+# there, and every payload byte counts as delivered for the first time.
 FLOW_COLUMNS: dict[str, str] = {
     "connection": "number, from 0 in the order of their first packets",
     "direction": "0 or 1",
@@ -97,18 +98,19 @@ FLOW_COLUMNS: dict[str, str] = {
     "window_mean_bytes": "mean over packets",
     "window_max_bytes": "",
 }
-# rtt_*, in_flight_* and window_* are over packets with start_ns <= time < end_ns (RTT: of the
-# packet that acknowledges). They are float64, NaN where there is no sample; rtt_*_count are int64.
-# rtt_sequence: from a segment to the first acknowledgement of its last byte, one sample an
-# acknowledgement, of the newest segment that it covers; none from what was retransmitted, nor from
-# segments above it that were sent before (Karn's rule; their acknowledgement waited for it).
-# rtt_timestamps: from the lowest segment with a TSval to the first packet that echoes it and
-# acknowledges that segment, one sample a TSval (RFC 7323 section 4.1); none if bytes were sent
-# twice with the same TSval.
-# Neither is known of a connection with copies of packets more than 1 ms apart: they are from
-# several places.
-# Both are what is between place of capture and the receiver of this direction's data, and back.
-# captured_at: of the times from the place of capture to either end and back, the smaller of the
-# handshake's (SYN to SYN-ACK, SYN-ACK to ACK) and the smallest RTT by sequence. `source`: less than
-# a tenth of their sum is towards the source. Not known without both, or if they take less than 0.2
-# ms together.
+# rtt_*, in_flight_* and window_* are over packets with start_ns <= time < end_ns (for the RTT, the
+# packet that acknowledges). They are float64, NaN without samples; rtt_*_count are int64.
+# rtt_sequence: the time from a segment to the first acknowledgement of its last byte. Each
+# acknowledgement gives one sample, of the newest segment that it covers. Retransmitted segments
+# give none, nor do higher segments that were sent before the retransmission (Karn's rule: their
+# acknowledgement waited for it).
+# rtt_timestamps: the time from the lowest segment with a TSval to the first packet that echoes it
+# and acknowledges that segment. Each TSval gives one sample (RFC 7323 section 4.1), or none if
+# bytes were sent twice with the same TSval.
+# Neither is known for a connection with copies of packets more than 1 ms apart: they were captured
+# at several points.
+# Both RTTs are from the point of capture to the receiver of this direction's data and back.
+# captured_at: estimated from the times from the point of capture to either end and back, each the
+# smaller of the handshake's (SYN to SYN-ACK, SYN-ACK to ACK) and the smallest RTT by sequence. It
+# is `source` if less than a tenth of their sum is towards the source. It is not known without both
+# times, or if their sum is less than 0.2 ms.

@@ -81,7 +81,7 @@ def conversation_figure(trace: Trace, first_ns: int, title: str) -> Figure:
         figure.suptitle(title, fontsize=9)
         _draw_sequence(sequence, trace, first_ns)
         _draw_throughput(rate, trace, first_ns)
-        samples = trace.rtt()
+        samples = trace.select_rtt()
         rtt.plot(
             _seconds_since(samples, first_ns),
             samples["rtt_ns"] / 1e6,
@@ -184,7 +184,7 @@ def _draw_throughput(axes: Axes, trace: Trace, first_ns: int) -> None:
     time_ns = trace.segments["time_ns"]
     if len(time_ns):
         span = int(time_ns.max() - time_ns.min())
-        series = trace.throughput(max(span // _INTERVALS, 1_000_000))
+        series = trace.compute_throughput(max(span // _INTERVALS, 1_000_000))
         interval_s = _seconds_since(series, first_ns)
         for name, colour, label in (
             ("bits_per_second", "#999999", "payload"),

@@ -374,7 +374,7 @@ def _packet_tracks(
                 "SACK block", sacked_s, trace.sacks["begin"], trace.sacks["end"], scale=1e6
             )
         )
-    samples = trace.rtt()
+    samples = trace.select_rtt()
     if len(samples["time_ns"]):
         sampled_s = run.since_traffic_s(node, samples["time_ns"])
         tracks.append(Track.from_rows("RTT", sampled_s, samples["rtt_ns"] / 1e3, scale=1e3))
