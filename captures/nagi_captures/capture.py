@@ -140,7 +140,7 @@ class Scan(Totals):
 
 @dataclass(frozen=True)
 class Clocks:
-    """How the clocks of two captures compare, in ns, over all connections.
+    """Comparison of the clocks of two captures, in ns, over all connections.
 
     The offset is how far the `received` capture's clock is ahead. None stands for a direction
     without packets.
@@ -157,7 +157,7 @@ class Clocks:
 
 @dataclass(frozen=True)
 class Match:
-    """What happened to packets between two captures of one path."""
+    """Delays and losses of packets between two captures of one path."""
 
     flows: pd.DataFrame  # MATCH_COLUMNS
     runs: pd.DataFrame  # RUN_COLUMNS

@@ -103,8 +103,8 @@ def _read_packets(data: bytes, path: Path, of_switch: bool) -> npt.NDArray[np.in
     return np.array(rows, np.int64).reshape(-1, 5)
 
 
-def _damage_error(path: Path, at: int) -> InputError:
-    return refuse(f"no whole drop log: byte {at}", "run it again", file=str(path))
+def _damage_error(path: Path, offset: int) -> InputError:
+    return refuse(f"no whole drop log: byte {offset}", "run it again", file=str(path))
 
 
 def _parse_segments(octets: npt.NDArray[np.uint8], packets: npt.NDArray[np.int64]) -> pd.DataFrame:

@@ -3,6 +3,5 @@
 
 import os
 
-# Figures are files. matplotlib reads this when it is imported, and refuses names that it does not
-# know.
+# Figures are files. matplotlib reads this variable when it is imported, and refuses unknown names.
 os.environ["MPLBACKEND"] = "agg"

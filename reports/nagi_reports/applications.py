@@ -50,7 +50,7 @@ class ApplicationMetric:
         return self.head if is_name else f"{self.head[0].lower()}{self.head[1:]}"
 
 
-# Column -> how it is shown, in the order of reports.
+# How reports show each column, in their order.
 APPLICATION_METRICS = {
     "completed_share": ApplicationMetric(
         "Completed", "%", 100, 1, "The share of transfers begun that were completed."
@@ -138,7 +138,7 @@ APPLICATION_METRICS = {
 }
 
 
-# What figures show of a flow: the first of these that is known.
+# Figures show the first of these metrics that is known for a flow.
 LEADING_METRICS = (
     "completion_time_s",
     "fct_p95_s",
@@ -157,8 +157,10 @@ class FlowSummary:
     flow: str
     panel: str  # value of the panels' axis; empty if there is none
     axes: list[str]  # series, and x if that is another axis
-    columns: list[str]  # of MEASURED, those that are known
-    rows: list[tuple[list[str], list[Mean | None]]]  # values of the axes, means in the heads' units
+    columns: list[str]  # the known columns of APPLICATION_METRICS
+    rows: list[
+        tuple[list[str], list[Mean | None]]
+    ]  # values of the axes, and means in the heads' units
 
 
 def summarise_flows(campaign: Campaign, table: pd.DataFrame) -> Iterator[FlowSummary]:
@@ -258,7 +260,7 @@ def _datagram_columns(
     client: CbrClient | OnOffClient, server: CbrServer | OnOffServer, *, one_clock: bool
 ) -> dict[str, Any]:
     if client.packets_sent is None or server.packets_received is None:
-        return {}  # of TCP
+        return {}  # the application used TCP
     lost = client.packets_sent - server.packets_received
     columns: dict[str, Any] = {
         "datagram_loss_rate": loss_rate(lost, client.packets_sent),

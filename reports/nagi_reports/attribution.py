@@ -182,17 +182,17 @@ def _open_after(is_open: npt.NDArray[np.bool_]) -> Ints:
     return len(is_open) - 1 - _open_before(is_open[::-1])[::-1]
 
 
-def compute_columns(losses: pd.DataFrame, found: Codes) -> dict[str, Any]:
+def compute_columns(losses: pd.DataFrame, codes: Codes) -> dict[str, Any]:
     """Return the number of losses by cause and outcome, as columns of results.
 
     Args:
         losses: The lost segments, with `cause`.
-        found: The classification of each loss.
+        codes: The classification of each loss.
     """
     values: dict[str, Any] = {}
     for cause, names in CAUSES.items():
         has_cause = losses["cause"].isin(names).to_numpy()
-        counts = np.bincount(found[has_cause], minlength=len(OUTCOMES))
+        counts = np.bincount(codes[has_cause], minlength=len(OUTCOMES))
         for outcome, count in zip(OUTCOMES, counts.tolist(), strict=True):
             values[name_column(cause, outcome)] = count
         total = counts.sum()
@@ -202,13 +202,13 @@ def compute_columns(losses: pd.DataFrame, found: Codes) -> dict[str, Any]:
 
 def name_column(cause: Cause, outcome: str) -> str:
     """Return the column of results that counts the losses of a cause with an outcome."""
-    taken = "taken_for_" if outcome in ("congestion", "channel") else ""
-    return f"{cause}_{taken}{outcome.replace(' ', '_')}"
+    prefix = "taken_for_" if outcome in ("congestion", "channel") else ""
+    return f"{cause}_{prefix}{outcome.replace(' ', '_')}"
 
 
 @dataclass(frozen=True)
 class Classified:
-    """How the losses of one cause were classified, over flows and runs."""
+    """Losses of one cause by their classification, over flows and runs."""
 
     counts: tuple[int, ...]  # per outcome, in the order of OUTCOMES
     shares: tuple[Mean, ...]  # of the losses, with intervals over runs; empty without a loss

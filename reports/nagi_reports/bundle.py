@@ -185,7 +185,7 @@ def _check_manifests(directory: Path, campaign: Campaign, sums: dict[str, str]) 
     for run in campaign.runs:
         path = directory / "runs" / run.run_id / "manifest.json"
         if not path.exists():
-            continue  # not done, or failed before it was recorded
+            continue  # not run, or failed before it was recorded
         for name, recorded in Manifest.read(path).files.items():
             digest = sums.get(f"runs/{run.run_id}/{name}")
             if digest != recorded.sha256:
@@ -236,7 +236,12 @@ def _unpack(bundle: Path, target: Path) -> dict[str, str]:
                         digest.update(chunk)
                         file.write(chunk)
                 sums[name] = digest.hexdigest()
-    except (OSError, EOFError, ValueError, tarfile.TarError) as error:  # ValueError: of a header
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        tarfile.TarError,
+    ) as error:  # a bad header gives ValueError
         reason = " ".join(str(getattr(error, "strerror", None) or error).split())
         raise refuse(f"cannot be read past {position}: {reason}", _CURE, file=str(bundle)) from None
     return sums
@@ -269,11 +274,11 @@ class _BoundedStream:
 
 _CURE = "get it again from where it was published"
 _MAX_FILES = 1_000_000
-_MAX_NAME = 500  # characters of a name in it, with its folders
-# Captures and tables are compressed as they are, and texts come to some 20 times their part of it.
+_MAX_NAME = 500  # characters of a file's path
+# Captures and tables are already compressed; texts unpack to about 20 times their size in it.
 _MAX_RATIO = 100
 _ALWAYS_BYTES = 64 << 20
-_SPARE_BYTES = 64 << 20  # that stay free on the disk
+_SPARE_BYTES = 64 << 20  # must stay free on the disk
 
 
 def _inner_name(bundle: Path, member: tarfile.TarInfo) -> str:
@@ -284,7 +289,7 @@ def _inner_name(bundle: Path, member: tarfile.TarInfo) -> str:
     """
     name = member.name
     parts = PurePosixPath(name).parts if len(name) <= _MAX_NAME and name.isprintable() else ()
-    # A sparse file becomes as large as its header says, whatever there is of it in the archive.
+    # A sparse file becomes as large as its header states, even if the archive holds little of it.
     is_whole = member.isreg() and not member.issparse()
     if not is_whole or len(parts) < 2 or ".." in parts or name.startswith("/"):
         raise refuse(f"{shown(name)} in it is not a file of a campaign", _CURE, file=str(bundle))
@@ -307,8 +312,8 @@ def _check_sums(bundle: Path, directory: Path, sums: dict[str, str]) -> None:
 
 def _format_readme(campaign: Campaign, names: list[str]) -> str:
     name = name_bundle(campaign)
-    done = len({each.split("/")[1] for each in names if each.startswith("runs/")})
-    top = [each for each in names if "/" not in each]
+    done = len({name.split("/")[1] for name in names if name.startswith("runs/")})
+    top = [name for name in names if "/" not in name]
     reference = f"\nReference: {campaign.reference}\n" if campaign.reference else ""
     return f"""\
 # {campaign.title}

@@ -26,7 +26,7 @@ from nagi_reports.overview import Overview, Row, format_endpoint
 
 Floats = npt.NDArray[np.float64]
 
-_INTERVALS = 200  # of the throughput, over the whole time
+_INTERVALS = 200  # of throughput over the whole time
 _COLOURS = {FRESH: "black", RETRANSMISSION: "#D55E00", OUT_OF_ORDER: "#CC79A7", PROBE: "#999999"}
 _NAMES = {
     FRESH: "segment",

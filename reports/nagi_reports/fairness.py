@@ -42,7 +42,7 @@ from nagi_reports.metrics import (
 from nagi_reports.statistics import drop_background
 
 WINDOW_S, WINDOW_RTTS = 1.0, 10
-# Shares have converged when they stay so near to equal for so long.
+# Shares have converged when they stay within TOLERANCE of equal shares for HOLD_S.
 TOLERANCE, HOLD_S = 0.2, 5.0
 ALONE = "none"  # the value of the competitor's axis at which there is no competitor
 
@@ -146,7 +146,7 @@ def compute_fairness(
             "proportional_fairness": proportional_fairness(rates),
             "potential_delay_s": potential_delay(rates),
         }
-        if windows is None:  # the traffic is shorter than one
+        if windows is None:  # the traffic is shorter than one window
             values["convergence"] = "too short"
         else:
             over_time = windows.select(group.names)

@@ -14,7 +14,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.ft2font import FT2Font
 
-MISSING = "\ufffd"  # REPLACEMENT CHARACTER, in the place of one that has no glyph
+MISSING = "\ufffd"  # REPLACEMENT CHARACTER, in place of a character without a glyph
 _FONTS = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf", "DejaVuSans-Oblique.ttf")
 _SPACES = "\n\t \u00a0\u202f\u2009"
 
@@ -32,14 +32,14 @@ def replace_missing_glyphs(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    shown = (
+    characters = (
         character
         for character in text
         if character in _SPACES or unicodedata.category(character) != "Cf"
     )
     return "".join(
         character if character in _SPACES or ord(character) in _available_glyphs() else MISSING
-        for character in shown
+        for character in characters
     )
 
 

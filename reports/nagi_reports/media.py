@@ -174,7 +174,7 @@ class Air:
 
 def _station_numbers(plan: RunPlan, media: pd.Series[Any], nodes: pd.Series[Any]) -> Ints:
     """Return the number of each row's station among all stations, or -1 without a station."""
-    stations = [(medium.name, each.node) for medium in plan.media for each in medium.stations]
+    stations = [(medium.name, station.node) for medium in plan.media for station in medium.stations]
     numbers = np.full(len(media), -1, np.int64)
     for number, (medium, node) in enumerate(stations):
         numbers[((media == medium) & (nodes == node)).to_numpy()] = number

@@ -173,7 +173,7 @@ def airtime_share(
     starts, ends = (np.clip(instants, begin_ns, over_ns) for instants in (start_ns, end_ns))
     order = np.argsort(starts, kind="stable")
     starts, ends = starts[order], np.maximum.accumulate(ends[order])
-    covered_until = np.append(begin_ns, ends[:-1])  # up to where the frames before it reach
+    covered_until = np.append(begin_ns, ends[:-1])  # the end of all earlier frames
     on_air = np.maximum(ends - np.maximum(starts, covered_until), 0).sum()
     return _ratio(float(on_air), over_ns - begin_ns)
 
@@ -310,7 +310,7 @@ def convergence_time_s(
     total = rates.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         deviation = np.abs(rates / total * rates.shape[1] - 1)
-    fair = (deviation <= delta).all(axis=1)  # nan, nothing sent, is not
+    fair = (deviation <= delta).all(axis=1)  # False for nan: nothing was sent
     begins = np.append(start_s, ends[:-1])
     begin: float | None = None
     for index, (is_fair, window_begin) in enumerate(zip(fair, begins, strict=True)):

@@ -33,13 +33,13 @@ Point = dict[str, str]
 class Finding:
     """The value of a statement at one point, and whether the statement holds there."""
 
-    point: Point  # only the axes that tell this point from the statement's others
-    value: Mean | None  # in the metric's unit, or a ratio; None: without a valid run
-    holds: bool | None  # None: undecided, or not tested
+    point: Point  # only the axes that distinguish the points of the statement
+    value: Mean | None  # in the metric's unit, or a ratio; None without a valid run
+    holds: bool | None  # None if undecided or not tested
 
     @property
     def tested(self) -> bool:
-        """Whether the statement was tested at this point."""
+        """True if the statement was tested at this point."""
         return self.value is not None
 
 
@@ -50,8 +50,8 @@ class Outcome:
     statement: Statement
     result: Result
     findings: list[Finding]
-    nowhere: str = ""  # why there was no point to test it at
-    topologies: int = 0  # that the statement is about, if it is about NAGI
+    nowhere: str = ""  # why there was no point to test
+    topologies: int = 0  # number of topologies of a statement about NAGI
 
     def list_tested(self) -> list[Finding]:
         return [finding for finding in self.findings if finding.tested]
@@ -194,14 +194,14 @@ class _Evaluation:
 
         A series without any such run does not count.
         """
-        at = find_shared_positions(
+        positions = find_shared_positions(
             [
                 self._mean(point | {self._series: name, self._x: x}, "agi")
                 for x in self._axes[self._x]
             ]
             for name in self._axes[self._series]
         )
-        return [self._axes[self._x][position] for position in at]
+        return [self._axes[self._x][position] for position in positions]
 
     def _values_by_seed(self, point: Point, column: str) -> RunValues:
         """Return the metric of each run at a point, by its seed."""

@@ -65,7 +65,7 @@ SHOWN_COLUMNS = (
 
 @dataclass(frozen=True)
 class Choice:
-    """Which connections to show, and how many."""
+    """A selection of connections, their order and their number."""
 
     networks: Sequence[Network] = ()  # one of them contains an end of the connection
     ports: Sequence[int] = ()  # one of them is the port of an end
@@ -117,7 +117,7 @@ class Overview:
         end = row["last_data_ns"] if totals.end_ns is None else totals.end_ns
         seconds = (end - begin) / 1e9
         if totals.packets_without_time:
-            seconds = 0.0  # nobody knows
+            seconds = 0.0  # not known
         has_interval = totals.start_ns is not None
         ip_bytes = row["ip_bytes_inside" if has_interval else "ip_bytes_to_data"]
         coverage = _coverage(row)
@@ -320,7 +320,7 @@ def format_endpoint(address: str, port: int) -> str:
 def _require_connections(path: Path | str, totals: Totals, count: int) -> None:
     if not count and totals.damage:
         raise refuse(
-            # It names the file.
+            # The damage names the file.
             f"{totals.damage}; no TCP or UDP packet is before that{describe_contents(totals)}",
             "get the file again from where it was captured; dumpcap and tcpdump end it whole at "
             "SIGINT and SIGTERM",

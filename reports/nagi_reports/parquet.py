@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from nagi_contracts.base import RENAMED, refuse_old_name
 from nagi_contracts.errors import excerpt, refuse
 
-# Identical rows compress to almost nothing; real rows differ in their times.
+# Real rows differ in their times, so they cannot compress as well as identical rows.
 _ALWAYS_ROWS = 1_000_000
 _MAX_ROWS_PER_BYTE = 20
 

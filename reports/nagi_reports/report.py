@@ -37,7 +37,7 @@ _UNIT = re.compile(r"([0-9]) (%|[kMG]?b/s|m?s\b)")
 _HERE = Path(__file__).parent
 _LAYOUT = _HERE / "report.typ"
 _PAGE = "report.html.jinja"
-_WORK = ".report-"  # directories in which reports are made
+_WORK = ".report-"  # prefix of temporary directories
 
 
 def write_report(
@@ -70,7 +70,7 @@ def write_report(
     report = compose(read_material(out, campaign, table, summary))
     figures = out / "figures"
     figures.mkdir(exist_ok=True)
-    for leftover in out.glob(f"{_WORK}*"):  # by a process that was killed
+    for leftover in out.glob(f"{_WORK}*"):  # of a process that was killed
         shutil.rmtree(leftover)
     page = Path(explorer.NAME) / explorer.PAGE
     link = page.as_posix() if link_explorer and (out / page).exists() else None
@@ -109,7 +109,7 @@ def _typeset(report: Report, work: Path, target: Path) -> None:
     content = _replace_missing_glyphs(dataclasses.asdict(report))
     for section in content["sections"]:
         for block in section["blocks"]:
-            block.pop("svg", None)  # it is beside it, as a file
+            block.pop("svg", None)  # the figure is a file of its own
     text = json.dumps(content, ensure_ascii=False)
     if MISSING in text:
         content["footer"] += f" · {MISSING}: a character without a glyph in the PDF's fonts"
@@ -124,7 +124,7 @@ def _typeset(report: Report, work: Path, target: Path) -> None:
     typst.compile(
         str(work / _LAYOUT.name),
         output=str(target),
-        # The same fonts everywhere: those that typst brings, and matplotlib's for what these lack.
+        # Every machine uses the same fonts: typst's, and matplotlib's for characters that these lack.
         ignore_system_fonts=True,
         font_paths=[str(fonts)],
         pdf_standards=["ua-1"],
@@ -164,10 +164,10 @@ def _join_units(value: Any) -> Any:
 
 
 def _mathml(formula: Any) -> Markup:
-    return Markup(formula.mathml)  # formula.py has escaped it
+    return Markup(formula.mathml)  # formula.py escapes texts
 
 
-# The colours of figures that follow the page's: ink and paper, and greys between them.
+# Colours of figures that become the page's colours, in dark mode, too.
 _COLOURS = {
     "#000000": "var(--ink)",
     "#ffffff": "var(--paper)",
@@ -204,7 +204,7 @@ def inline_svg(svg: str, name: str, alt: str) -> Markup:
     drawing = drawing.replace("xlink:href", "href").replace(
         'xmlns:xlink="http://www.w3.org/1999/xlink"', ""
     )
-    # What has no colour of its own, letters foremost, is drawn in SVG's black: make it the page's.
+    # Elements without a colour, mostly letters, would be black: give them the page's colour.
     heading = f'<svg class="drawing" role="img" aria-labelledby="{name}-title" fill="var(--ink)"'
     drawing = drawing.replace("<svg", heading, 1)
     end = drawing.index(">") + 1

@@ -21,7 +21,7 @@ from nagi_reports.parquet import read_parquet
 
 Floats = npt.NDArray[np.float64]
 
-_STEPS = 600  # no figure shows more over its width
+_STEPS = 600  # points of a curve; a figure cannot show more
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class RecordedQueue:
 
     def condense(self, end_s: float) -> Queue:
         """Return the queue with few enough points to draw it over [0, end_s]."""
-        if self.sampled:  # nothing is known between samples
+        if self.sampled:  # the queue is not known between samples
             waiting = condense(self.time_s, self.waiting)
         else:
             waiting = condense_steps(self.time_s, self.waiting, end_s)
@@ -70,7 +70,7 @@ class RecordedQueue:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """When a scheme of nagi classified a loss as congestion, as channel loss, or not."""
+    """Times at which a scheme of nagi classified losses, by classification."""
 
     congestion_s: Floats
     channel_s: Floats
@@ -83,20 +83,20 @@ class RunSeries:
 
     run_id: str
     flow: str
-    bottleneck: str  # where the queue is
+    bottleneck: str  # name of the queue
     end_s: float
     cwnd: Curve | None  # packets
     ssthresh: Curve | None  # packets
     rtt_ms: Curve | None  # the sender's smoothed RTT
     base_rtt_ms: float
-    verdicts: Verdicts | None  # None: the kernel's own scheme, which tells nothing
+    verdicts: Verdicts | None  # None for schemes of the kernel, which report nothing
     queue: Queue | None
     why_no_queue: str
 
     @property
     def recorded(self) -> bool:
-        """Whether there is anything to show."""
-        return any(each is not None for each in (self.cwnd, self.rtt_ms, self.queue))
+        """True if there is anything to show."""
+        return any(curve is not None for curve in (self.cwnd, self.rtt_ms, self.queue))
 
 
 def read_series(run: Path, number: int = 0) -> RunSeries:
@@ -115,7 +115,7 @@ def read_series(run: Path, number: int = 0) -> RunSeries:
     begin_s = plan.timeline.traffic_s
     window = read_samples(run / "tcp_info.parquet", flow)
     ssthresh = window.copy()
-    # The kernel's TCP_INFINITE_SSTHRESH: there has been no loss yet.
+    # Before the first loss, the kernel reports TCP_INFINITE_SSTHRESH.
     ssthresh["snd_ssthresh"] = ssthresh["snd_ssthresh"].where(ssthresh["snd_ssthresh"] < 2**31 - 1)
     queue, reason = read_queue(run, plan, direction)
     return RunSeries(
@@ -174,7 +174,7 @@ def read_samples(path: Path, flow: FlowPlan) -> pd.DataFrame:
     samples = table[table["flow"] == flow.name]
     if flow.traffic == "bulk":
         return samples.sort_values("t_s")
-    # The windows of all connections together, and their mean RTT.
+    # The sum of the windows of all connections, and their mean RTT.
     groups = samples.groupby("t_s")
     windows = groups[["snd_cwnd", "snd_ssthresh"]].sum(min_count=1)
     return windows.assign(rtt=groups["rtt"].mean()).reset_index()
@@ -198,8 +198,8 @@ def _read_verdicts(path: Path, flow: FlowPlan, begin_s: float) -> Verdicts | Non
     losses = flow_events[flow_events["event"].isin(["three_duplicates", "timeout"])]
 
     def times(verdict: str) -> Floats:
-        said = losses.loc[losses["verdict"] == verdict, "t_s"]
-        return said.to_numpy(np.float64) - begin_s
+        times_s = losses.loc[losses["verdict"] == verdict, "t_s"]
+        return times_s.to_numpy(np.float64) - begin_s
 
     return Verdicts(times("congestion"), times("channel"), times("undecided"))
 
@@ -212,7 +212,7 @@ def _read_emulator_queue(
     if channel.mean_rate_bps is None:
         return None, "the path has no rate limit"
     if not channel.has_steady_delay:
-        # When a packet left the queue then does not follow from when it arrived at the far end.
+        # The arrival at the far end then does not show when a packet left the queue.
         return None, "not known under a delay that varies"
     if not path.exists():
         return None, "not recorded"
@@ -347,7 +347,7 @@ def condense_steps(time: Floats, value: Floats, end_s: float) -> Curve:
     The function is `value` from each `time` on, and 0 before the first.
     """
     edges = np.linspace(0, end_s, _STEPS + 1)
-    # With a step at each edge, every span begins with the value that holds there.
+    # A step at each edge makes every span begin with the value that holds there.
     index_before = np.searchsorted(time, edges, side="right") - 1
     at_edges = np.where(index_before >= 0, value[np.maximum(index_before, 0)], 0.0)
     times = np.concatenate((time, edges))

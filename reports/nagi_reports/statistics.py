@@ -30,10 +30,10 @@ import numpy.typing as npt
 import pandas as pd
 
 CONFIDENCE = 0.95
-MIN_POINTS = 6  # with fewer, the signed-rank test cannot come below 0.05
+MIN_POINTS = 6  # with fewer points, p-values of the signed-rank test are above 0.05
 
 Values = Sequence[float] | npt.NDArray[np.floating[Any]]
-RunValues: TypeAlias = "pd.Series[float]"  # a value a run, by the run's seed or id
+RunValues: TypeAlias = "pd.Series[float]"  # one value per run, by the run's seed or id
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ def mean(values: Values) -> Mean | None:
 
 def halfwidth(values: Values) -> float:
     """Return half the width of the confidence interval of the mean; nan for one value."""
-    known = _drop_nan(values)
-    if len(known) < 2:
+    values = _drop_nan(values)
+    if len(values) < 2:
         return math.nan
-    return _t_quantile(len(known)) * float(known.std(ddof=1)) / math.sqrt(len(known))
+    return _t_quantile(len(values)) * float(values.std(ddof=1)) / math.sqrt(len(values))
 
 
 def ratio(parts: Values, wholes: Values) -> Mean | None:
@@ -111,8 +111,8 @@ def ratio_of_means(ones: Sequence[RunValues], others: Sequence[RunValues]) -> Me
 def _pair_by_seed(one: RunValues, other: RunValues) -> tuple[RunValues, RunValues]:
     """Return the values with common seeds, or all values if fewer than two seeds agree."""
     seeds = one.index.intersection(other.index).sort_values()
-    few = len(seeds) < 2 and not one.index.sort_values().equals(other.index.sort_values())
-    return (one, other) if few else (one.loc[seeds], other.loc[seeds])
+    has_few_seeds = len(seeds) < 2 and not one.index.sort_values().equals(other.index.sort_values())
+    return (one, other) if has_few_seeds else (one.loc[seeds], other.loc[seeds])
 
 
 def count_runs_needed(values: Values, target: float, maximum: int) -> int:
@@ -172,15 +172,15 @@ def paired_p_value(differences: Values) -> float | None:
 
     The null hypothesis is that differences are independent and normal around 0.
     """
-    from scipy import stats  # at need: it takes longer to import than all else
+    from scipy import stats  # imported on demand, as the import is slow
 
     values = _drop_nan(differences)
     if len(values) < 2:
         return None
-    if values.std() == 0:  # all the same, as between two runs of a lab that is deterministic
+    if values.std() == 0:  # equal differences, as between runs of a deterministic lab
         return 1.0 if values[0] == 0 else 0.0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # differences nearly the same
+        warnings.simplefilter("ignore", RuntimeWarning)  # of nearly equal differences
         return float(stats.ttest_1samp(values, 0.0).pvalue)
 
 
@@ -190,7 +190,7 @@ def signed_rank_p_value(differences: Values) -> float | None:
     The null hypothesis is that differences are symmetric around 0. The test is exact for up to 50
     differences without ties; it needs MIN_POINTS differences.
     """
-    from scipy import stats  # at need: it takes longer to import than all else
+    from scipy import stats  # imported on demand, as the import is slow
 
     values = _drop_nan(differences)
     if len(values) < MIN_POINTS:
@@ -208,12 +208,12 @@ class PointDifference:
     first: Mean  # over the pairs
     second: Mean
     difference: Mean
-    p_value: float | None  # None: one pair is no test
-    corrected: float | None  # for the number of points tested
+    p_value: float | None  # None for one pair, which cannot be tested
+    corrected: float | None  # for the number of tested points
 
     @property
     def differs(self) -> bool:
-        """Whether the difference is significant at the confidence level."""
+        """True if the difference is significant at the confidence level."""
         return self.corrected is not None and self.corrected < 1 - CONFIDENCE
 
 
@@ -223,11 +223,11 @@ class Comparison:
 
     metric: str
     points: list[PointDifference]
-    overall: Mean | None  # of the points' mean differences
-    overall_p_value: float | None  # None: fewer than MIN_POINTS points
+    overall: Mean | None  # of the mean differences of points
+    overall_p_value: float | None  # None for fewer than MIN_POINTS points
     only_first: int  # valid runs with a value but without a partner
     only_second: int
-    not_valid: int  # runs of both that are not valid, so partners for none
+    not_valid: int  # runs of both sets that are not valid, and so have no partner
 
 
 def compare(first: pd.DataFrame, second: pd.DataFrame, metric: str, key: list[str]) -> Comparison:
@@ -313,6 +313,6 @@ def _drop_nan(values: Values) -> npt.NDArray[np.float64]:
 
 
 def _t_quantile(count: int) -> float:
-    from scipy import stats  # at need: it takes longer to import than all else
+    from scipy import stats  # imported on demand, as the import is slow
 
     return float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1))

@@ -106,7 +106,7 @@ class Curve:
     series: str
     agi: list[Mean | None]
     goodput_bps: list[Mean | None]
-    nagi: Mean | None  # over the values of x that the panel compares; None if it cannot be told
+    nagi: Mean | None  # over the values of x that the panel compares; None if not known
 
 
 @dataclass(frozen=True)

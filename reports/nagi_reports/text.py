@@ -140,7 +140,7 @@ def name_panel(summary: Summary, panel: Panel) -> str:
 def _format_mean(mean: Mean | None, digits: int = 3) -> str:
     if mean is None:
         return "-"
-    if mean.halfwidth == mean.halfwidth:  # not nan
+    if mean.halfwidth == mean.halfwidth:  # is not nan
         return f"{mean.value:.{digits}f} ±{mean.halfwidth:.{digits}f}"
     return f"{mean.value:.{digits}f}"
 

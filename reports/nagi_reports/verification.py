@@ -29,9 +29,9 @@ from nagi_reports import analysis, bundle
 from nagi_reports.parquet import read_parquet, require_kinds
 from nagi_reports.publication import FILE, Publication, list_programs
 
-# Parts of a build that move a run in virtual time.
+# Parts of a build that change a run in virtual time.
 _PARTS = ("guest", "nagi_agent", "nagi_link", "nagi_tcp", "nagi_traffic")
-# What a run is called, and what it was made by.
+# Columns that identify a run or its programs, and so differ.
 _CURE = "get what was published again"
 _NAMES = {"run_id", "point_id", "build", "lab", "point"}
 
@@ -41,8 +41,8 @@ class VerifiedRun:
     """A run and its differences from what was published of it."""
 
     run: CampaignRun
-    files: int  # held to their checksums
-    differences: list[str]  # files, and values with what was published
+    files: int  # number of compared files
+    differences: list[str]  # names of files, and values with the published values
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Verification:
     """The valid runs of a campaign that were published."""
 
     runs: list[VerifiedRun]
-    programs: list[str]  # that made them, whose versions may change results
+    programs: list[str]  # of these runs, whose versions may change results
     published_programs: list[str]
-    other_parts: list[str]  # of the build: other ones than made what is published
+    other_parts: list[str]  # parts of the build that differ from the published build
 
     @property
     def differing(self) -> list[VerifiedRun]:
@@ -174,11 +174,11 @@ def _compare_values(
     if [row["flow"] for row in own_rows] != [row["flow"] for row in published_rows]:
         return ["other flows"]
     return [
-        f"{name} of {own['flow']}: {own[name]}, published: {published[name]}"
-        for own, published in zip(own_rows, published_rows, strict=True)
+        f"{name} of {own_row['flow']}: {own_row[name]}, published: {published_row[name]}"
+        for own_row, published_row in zip(own_rows, published_rows, strict=True)
         for name in ResultRow.model_fields
-        if name not in _NAMES and name in own.keys() & published.keys()
-        if not _is_same(own[name], published[name])
+        if name not in _NAMES and name in own_row.keys() & published_row.keys()
+        if not _is_same(own_row[name], published_row[name])
     ]
 
 

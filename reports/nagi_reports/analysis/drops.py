@@ -41,7 +41,7 @@ def count_drops(flow: FlowPlan, recorded: RecordedRun) -> tuple[int | None, int,
             transmitted += account.server.packets
             dropped: int | None = account.packets.dropped_by_queue
         else:
-            lost = port.lost or 0  # of a program of one's own on bmv2 nobody knows
+            lost = port.lost or 0  # a user's own pipeline on bmv2 reports none
             sent = account.packets.offered if port.sent is None else port.sent
             losses += lost
             transmitted += sent + lost

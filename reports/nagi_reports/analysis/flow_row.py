@@ -132,7 +132,7 @@ def compare_captures(recorded: RecordedRun, flow: FlowPlan) -> dict[str, Any]:
         recorded.captures[locate_receiver_capture(flow)],
         start_ns=to_epoch_ns(manifest, measure.start_s),
         end_ns=to_epoch_ns(manifest, measure.end_s),
-        complete=True,  # captures begin before the traffic and end when all has arrived
+        complete=True,  # captures begin before the traffic, and end when all packets have arrived
         clocks=(
             clock_samples(manifest, clocks.get(flow.sender)),
             clock_samples(manifest, clocks.get(flow.receiver)),
@@ -164,7 +164,7 @@ def _has_delay_trace(plan: RunPlan, path: Sequence[LinkDirection]) -> bool:
 
 def _mean_cwnd(recorded: RecordedRun, flow: FlowPlan) -> float:
     samples = recorded.tcp_info[recorded.tcp_info["flow"] == flow.name].dropna(subset="snd_cwnd")
-    windows = samples.groupby("t_s")["snd_cwnd"].sum()  # of all its connections
+    windows = samples.groupby("t_s")["snd_cwnd"].sum()  # over all connections
     return time_mean(
         (windows.index.to_numpy(np.float64) * 1e9).astype(np.int64),
         windows.to_numpy(np.float64),
@@ -190,11 +190,13 @@ def measure_goodput_over_time(recorded: RecordedRun) -> GoodputWindows | None:
         node: to_epoch_ns(recorded.manifest, begin_s, recorded.verdict.clocks.get(node))
         for node, _ in recorded.captures
     }
-    # These windows begin with the traffic, those of recorded.scans with the measurement. One more
-    # pass over a capture, however many flows it has.
+    # These windows begin with the traffic, those of recorded.scans with the measurement. So each
+    # capture is read once more, for all of its flows together.
     scans = {
-        at: scan(recorded.captures[at], start_ns=begins_ns[at[0]], interval_ns=width_ns)
-        for at in {locate_receiver_capture(flow) for flow in flows}
+        capture: scan(
+            recorded.captures[capture], start_ns=begins_ns[capture[0]], interval_ns=width_ns
+        )
+        for capture in {locate_receiver_capture(flow) for flow in flows}
     }
     rates = {}
     for flow in flows:

@@ -28,7 +28,7 @@ from nagi_reports.metrics import (
 from nagi_reports.parquet import read_parquet
 
 METRICS = "metrics.json"
-GOODPUT = "goodput.parquet"  # of the flows that share a bottleneck, over time
+GOODPUT = "goodput.parquet"  # goodput over time of flows that share a bottleneck
 _LOSS_COLUMNS = [
     "time_ns",
     "connection",

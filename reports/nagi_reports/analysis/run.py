@@ -57,7 +57,7 @@ def analyse_run(run: Path) -> Metrics:
     metrics = Metrics(
         rows=rows,
         files=recorded.manifest.fates(plan),
-        # Without where the campaign is: run directories are published.
+        # Run directories are published, so notices do not contain the campaign's path.
         notices=[
             scan.damage.replace(f"{run}/", "") for scan in recorded.scans.values() if scan.damage
         ],

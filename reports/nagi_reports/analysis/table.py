@@ -44,6 +44,6 @@ def read_table(out: Path, campaign: Campaign) -> pd.DataFrame:
     columns = [name for name in ResultRow.model_fields if name != "point"]
     columns += [f"point.{axis}" for axis in (campaign.runs[0].point if campaign.runs else {})]
     table = pd.DataFrame(rows, columns=columns)
-    # A column without any value has the type of its numbers all the same.
+    # Columns without any value get the type of numbers, too.
     numbers = [name for name in metrics_of_results() if table[name].isna().all()]
     return add_harm(table.astype(dict.fromkeys(numbers, "float64")), campaign)

@@ -14,8 +14,8 @@ from nagi_reports.content import Figure
 from nagi_reports.figures import ModeShares
 from nagi_reports.parquet import read_parquet
 
-_MIN_TRANSMISSIONS = 30  # at an SNR, for shares that say something
-_MIN_RANGE_DB = 4  # of SNRs, for a panel that shows something
+_MIN_TRANSMISSIONS = 30  # at an SNR, for meaningful shares
+_MIN_RANGE_DB = 4  # of SNRs, for a meaningful panel
 _COLUMNS = ["link", "direction", "snr_db", "mode", "outcome"]
 
 

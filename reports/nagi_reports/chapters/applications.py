@@ -105,7 +105,7 @@ def _describe_figures(drawn: list[ApplicationCurves], values: list[str]) -> str:
 
 def define_metrics(material: Material) -> list[Block]:
     """Return definitions of the metrics that the tables show."""
-    shown = {
+    names = {
         name
         for flow_summary in summarise_flows(material.campaign, material.table)
         for name in flow_summary.columns
@@ -113,7 +113,7 @@ def define_metrics(material: Material) -> list[Block]:
     return [
         Definition(metric.head, None, metric.definition)
         for name, metric in APPLICATION_METRICS.items()
-        if name in shown
+        if name in names
     ]
 
 

@@ -309,7 +309,7 @@ def _list_seeds(material: Material) -> list[list[str]]:
     has_repeats = len({run.repeat for run in runs}) > 1
     rows = []
     for seed, runs_of_seed in by_seed.items():
-        words = [f"{to_words(axis)} {runs_of_seed[0].point[axis]}" for axis in axes]
-        words += [f"repeat {runs_of_seed[0].repeat + 1}"] if has_repeats else []
-        rows.append([", ".join(words) or "all runs", str(seed)])
+        values = [f"{to_words(axis)} {runs_of_seed[0].point[axis]}" for axis in axes]
+        values += [f"repeat {runs_of_seed[0].repeat + 1}"] if has_repeats else []
+        rows.append([", ".join(values) or "all runs", str(seed)])
     return rows

@@ -32,7 +32,7 @@ from nagi_reports.statistics import Mean, drop_background, mean
 from nagi_reports.summary import average_runs
 
 MAX_SHOWN = 9  # runs whose shares are shown over time
-MAX_MATRICES = 6  # of harm
+MAX_MATRICES = 6  # pairs of matrices of harm
 _TOLERANCE = f"{TOLERANCE * 100:g} %"
 
 

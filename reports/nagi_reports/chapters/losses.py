@@ -26,8 +26,8 @@ from nagi_reports.figures import ClassifiedLosses
 from nagi_reports.summary import Mean
 from nagi_reports.text import name_panel
 
-MAX_PANELS = 4  # more are taken together
-_SOURCES = {"told": "reported", "inferred": "inferred"}  # `reactions` of results
+MAX_PANELS = 4  # more panels are combined
+_SOURCES = {"told": "reported", "inferred": "inferred"}  # by the column `reactions`
 
 
 def compose_blocks(material: Material) -> list[Block]:

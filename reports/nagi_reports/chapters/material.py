@@ -27,9 +27,9 @@ class Material:
     campaign: Campaign
     table: pd.DataFrame
     summary: Summary
-    plans: dict[str, RunPlan] = field(default_factory=dict)  # by run, of those that ended
+    plans: dict[str, RunPlan] = field(default_factory=dict)  # by run, of completed runs
     manifests: dict[str, Manifest] = field(default_factory=dict)
-    verdicts: dict[str, Verdict] = field(default_factory=dict)  # of those that were tried
+    verdicts: dict[str, Verdict] = field(default_factory=dict)  # of attempted runs
 
     def run_directory(self, run_id: str) -> Path:
         return self.out / "runs" / run_id
@@ -51,7 +51,7 @@ class Material:
 
     @property
     def in_virtual_time(self) -> bool:
-        """Whether clocks stood still while programs ran, so that no CPU was short."""
+        """True if clocks stood still while programs ran, so that no CPU was short."""
         return self.campaign.lab == "virtual"
 
     @property
@@ -61,12 +61,12 @@ class Material:
 
     @property
     def has_several_flows(self) -> bool:
-        """Whether any run has more than one flow."""
+        """True if any run has more than one flow."""
         return any(len(plan.flows) > 1 for plan in self.plans.values())
 
     @property
     def has_transfers(self) -> bool:
-        """Whether any flow ends when all of its data has arrived."""
+        """True if any flow ends when all of its data has arrived."""
         return any(
             isinstance(flow.application, TransferPlan)
             for plan in self.plans.values()

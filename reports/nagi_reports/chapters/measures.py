@@ -24,7 +24,7 @@ class Measure:
     digits: int
 
 
-RETRANSMITTED = "retransmitted"  # made here of two columns
+RETRANSMITTED = "retransmitted"  # computed from two columns
 MEASURES = (
     Measure(RETRANSMITTED, "Retransmitted (%)", 100, 2),
     Measure("loss_rate", "Lost on the path (%)", 100, 2),

@@ -87,7 +87,7 @@ def _compose_introduction(accounts: list[_Run]) -> str:
     )
 
 
-# -- who hears whom -------------------------------------------------------------------------------
+# -- map ------------------------------------------------------------------------------------------
 
 
 def _compose_map(material: Material, medium: MediumPlan) -> Figure:
@@ -225,7 +225,9 @@ class _Packets:
     given_up: int = 0
     dropped: int = 0
     max_waiting: int = 0
-    at_once: list[float] = field(default_factory=list)  # mean number of frames on the air
+    at_once: list[float] = field(
+        default_factory=list
+    )  # mean number of frames on the air at once, per run
 
     def add(self, run: _Run) -> None:
         self.runs += 1
@@ -380,7 +382,9 @@ def _compute_means(
                 is_at_point = is_at_point and point[campaign.panels] == panel
             air = _read_air(material, run_id) if is_at_point else None
             if air is not None:
-                begin, end = (round(at * 1e9) for at in (plan.measure.start_s, plan.measure.end_s))
+                begin, end = (
+                    round(instant * 1e9) for instant in (plan.measure.start_s, plan.measure.end_s)
+                )
                 stations_by_run.append(air.measure_stations(medium, begin, end))
         if stations_by_run:
             nodes = [station.node for station in medium.stations]
@@ -402,14 +406,14 @@ def _list_valid_runs(material: Material) -> list[str]:
     return [run for run in material.plans if material.verdicts[run].status == "valid"]
 
 
-def _describe_airtime(shown: list[AirtimeShares]) -> str:
+def _describe_airtime(runs: list[AirtimeShares]) -> str:
     return " ".join(
         f"{run.title}: "
         + ", ".join(
             f"{name} {share:.1%}" for (name, _), share in zip(run.shares, run.means, strict=True)
         )
         + "."
-        for run in shown
+        for run in runs
     )
 
 

@@ -24,8 +24,8 @@ class ChosenRuns:
     """The runs that are shown over time in one panel."""
 
     panel: Panel
-    x: str  # empty where each series has its own
-    runs: list[tuple[str, str | None]]  # series -> run
+    x: str  # empty if each series has its own value
+    runs: list[tuple[str, str | None]]  # series and its run
 
     def describe_point(self, summary: Summary) -> str:
         """Return the point in words."""
@@ -34,7 +34,7 @@ class ChosenRuns:
 
 
 MAX_PANELS = 3  # shown over time
-MAX_FLOWS = 4  # of a run
+MAX_FLOWS = 4  # per run
 
 
 _VERDICTS = (
@@ -109,7 +109,7 @@ def compose_blocks(material: Material) -> list[Block]:
                     f"their maxima differ by more than a factor of {figures.MAX_SCALE_RATIO:g}."
                     f"{_VERDICTS if has_verdicts else ''}",
                     _describe_figure(where, part),
-                    floats=len(part) > 3,  # a small one stays where it is spoken of
+                    floats=len(part) > 3,  # a small figure stays near its text
                 )
             )
     if not blocks:

@@ -49,7 +49,7 @@ class _Group:
     measured_db: list[float] = field(default_factory=list)
 
     def total(self, name: str) -> int:
-        return sum(getattr(each, name) for each in self.counts)
+        return sum(getattr(run_counts, name) for run_counts in self.counts)
 
     @property
     def answered(self) -> int:
@@ -65,7 +65,7 @@ class _Group:
 
 _Key = tuple[
     str, DirectionName, str, float | None
-]  # link, direction, what the radio is in words, SNR configured (none of a device)
+]  # link, direction, description of the radio, SNR configured (None for devices)
 
 
 def compose_blocks(material: Material) -> list[Block]:
@@ -159,7 +159,7 @@ def _group_transmissions(material: Material) -> dict[_Key, _Group]:
         group.runs += 1
         group.counts.append(counts)
         group.measured_db += _measured_snrs_db(material, run_id, f"{link.name} {direction}")
-    # In the order of the campaign, and of each radio by SNR.
+    # Radios are in the order of the campaign, rows of a radio in the order of SNR.
     order = {kind: number for number, kind in enumerate(dict.fromkeys(key[:3] for key in groups))}
     return dict(sorted(groups.items(), key=lambda item: (order[item[0][:3]], item[0][3] or 0)))
 
@@ -203,11 +203,11 @@ def _compose_table(groups: dict[_Key, _Group]) -> Table:
         [
             [
                 f"{link} {direction}",
-                words,
+                radio,
                 NONE if snr_db is None else f"{snr_db:g} dB",
                 *_format_row(group, device_causes),
             ]
-            for (link, direction, words, snr_db), group in groups.items()
+            for (link, direction, radio, snr_db), group in groups.items()
         ],
         small=True,
     )
@@ -227,15 +227,15 @@ def _format_row(group: _Group, device_causes: list[str]) -> list[str]:
 def _collect_curves(groups: dict[_Key, _Group]) -> list[tuple[str, list[ErrorRate]]]:
     """Return one curve per direction and radio that was run at several SNRs."""
     curves: dict[tuple[str, DirectionName, str], list[ErrorRate]] = {}
-    for (link, direction, words, snr_db), group in groups.items():
+    for (link, direction, radio, snr_db), group in groups.items():
         if group.answered and snr_db is not None:
             rate = ErrorRate(snr_db, group.failed, group.answered)
-            curves.setdefault((link, direction, words), []).append(rate)
+            curves.setdefault((link, direction, radio), []).append(rate)
     long_curves = {key: rates for key, rates in curves.items() if len(rates) > 1}
-    is_same_radio = len({words for _, _, words in long_curves}) == 1
+    is_same_radio = len({radio for _, _, radio in long_curves}) == 1
     return [
-        (f"{link} {direction}" if is_same_radio else f"{link} {direction}, {words}", rates)
-        for (link, direction, words), rates in long_curves.items()
+        (f"{link} {direction}" if is_same_radio else f"{link} {direction}, {radio}", rates)
+        for (link, direction, radio), rates in long_curves.items()
     ]
 
 

@@ -21,7 +21,7 @@ from nagi_reports.content import (
 )
 
 _DIGITS = 8  # of a checksum
-_LETTERS = 40  # that have room beside the numbers
+_LETTERS = 40  # of the axes' values in a row
 
 
 def compose_blocks(material: Material) -> list[Block]:

@@ -38,7 +38,7 @@ from nagi_reports.content import (
     Table,
 )
 
-_FEW = 4  # stations without links that the topology shows
+_MAX_UNLINKED = 4  # with more stations without links, the topology hides them
 
 
 def compose_blocks(material: Material) -> list[Block]:
@@ -57,7 +57,7 @@ def _compose_links(material: Material) -> list[Block]:
     plans = list(material.plans.values())
     linked_nodes = {end.node for link in plan.links for end in link.ends}
     unlinked = {station.node for medium in plan.media for station in medium.stations} - linked_nodes
-    hidden = unlinked if len(unlinked) > _FEW else set()
+    hidden = unlinked if len(unlinked) > _MAX_UNLINKED else set()
     kinds = {node.name: node.kind for node in plan.nodes if node.name not in hidden}
     links = [
         figures.DrawnLink(
@@ -100,13 +100,13 @@ def _compose_links(material: Material) -> list[Block]:
         for name in ("both ways",) if is_symmetric else DIRECTIONS:
             direction = directions.get(name, forward)
             by_switch = "; shaped by the switch" if plan.imposed(direction) is not None else ""
-            rate, *others = describe_directions([p.channel(direction) for p in plans])
+            rate, *cells = describe_directions([p.channel(direction) for p in plans])
             rows.append(
                 [
                     link.name,
                     _format_direction(link.ends[0].node, link.ends[1].node, name),
                     rate + by_switch,
-                    *others,
+                    *cells,
                 ]
             )
     round_boxes = "routers and switches" if plan.switches() else "routers"

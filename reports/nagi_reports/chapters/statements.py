@@ -24,7 +24,7 @@ from nagi_reports.content import (
 from nagi_reports.outcomes import Finding, Outcome, Result
 from nagi_reports.summary import Mean
 
-_RESULTS: dict[Result, str] = {  # in the order in which they are counted, with a sign for print
+_RESULTS: dict[Result, str] = {  # in the order of the report, with a sign for print
     "confirmed": "✓",
     "confirmed in part": "(✓)",
     "not confirmed": "✗",
@@ -124,8 +124,8 @@ def _format_conditions(conditions: dict[str, Condition]) -> str:
     return "; ".join(f"{to_words(axis)} {condition}" for axis, condition in conditions.items())
 
 
-def _typeset_signs(words: str) -> str:
-    return words.replace("<=", "≤").replace(">=", "≥").replace("!=", "≠")
+def _typeset_signs(text: str) -> str:
+    return text.replace("<=", "≤").replace(">=", "≥").replace("!=", "≠")
 
 
 def describe_findings(outcome: Outcome) -> str:
@@ -187,10 +187,10 @@ def _name_point(finding: Finding) -> str:
 def _describe_missing(outcome: Outcome) -> str:
     """Return where a statement was not tested, and why."""
     names = [_name_point(finding) for finding in outcome.list_missing()]
-    shown = "; ".join(names[:4])
+    listed = "; ".join(names[:4])
     rest = f" and {len(names) - 4} more" if len(names) > 4 else ""
     if outcome.topologies:
         minimum = outcome.statement.topologies or 1
         points = count_of(minimum, "point")
-        return f"not tested, as fewer than {points} have valid runs of all series: {shown}{rest}"
-    return f"not tested, as there are no valid runs: {shown}{rest}"
+        return f"not tested, as fewer than {points} have valid runs of all series: {listed}{rest}"
+    return f"not tested, as there are no valid runs: {listed}{rest}"

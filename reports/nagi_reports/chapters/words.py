@@ -52,8 +52,8 @@ def to_words(axis: str) -> str:
     return axis.replace("_", " ")
 
 
-def capitalise(words: str) -> str:
-    return words[:1].upper() + words[1:]
+def capitalise(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def describe_point(run: CampaignRun) -> str:

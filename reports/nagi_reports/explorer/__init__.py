@@ -37,8 +37,8 @@ PAGE = "index.html"
 
 _HERE = Path(__file__).parent
 _SCRIPTS = ("codec.js", "campaign.js", "run.js", "main.js")
-_MARK = ".nagi-explorer"  # says that what is beside it may be replaced
-_FORMAT = 2  # of the runs' files: others are written anew
+_MARK = ".nagi-explorer"  # marks a directory that may be replaced
+_FORMAT = 2  # of the runs' files; files of other formats are written again
 _PROCESS_KEY = secrets.token_bytes(32)
 
 
@@ -89,13 +89,13 @@ def write_run(directory: Path, run_id: str, target: Path, key: bytes) -> None:
     file, folder = target / f"{run_id}.js", target / run_id
     stamp = _hash_file_list(directory)
     if file.is_file():
-        heading_line, _, rest = file.read_bytes().partition(b"\n")
-        if hmac.compare_digest(heading_line, _make_heading(stamp, rest, folder, key)):
+        heading_line, _, body_bytes = file.read_bytes().partition(b"\n")
+        if hmac.compare_digest(heading_line, _make_heading(stamp, body_bytes, folder, key)):
             return
     _remove(file)
     _remove(folder)
     run = RunFiles(directory)
-    if run.plan and run.manifest is not None:  # a plan that is damaged says so itself
+    if run.plan and run.manifest is not None:  # reading a damaged plan raises InputError
         run.manifest.require_files(directory, allow_missing=True)
     flows = read_flows(run)
     end_s = run.find_end_s(flows)
@@ -120,7 +120,7 @@ def write_run(directory: Path, run_id: str, target: Path, key: bytes) -> None:
         "flows": [flow.to_data(end_s) for flow in flows],
         "left_out": max(len(run.plan.flows) - MAX_FLOWS, 0),
     }
-    # The last one: with it the others are there.
+    # This file is the last: if it exists, so do the others.
     body = f"nagi.run({to_script_json(data)});\n"
     heading = _make_heading(stamp, body.encode(), folder, key).decode()
     write_whole(file, f"{heading}\n{body}")
@@ -145,8 +145,8 @@ def _make_heading(stamp: str, body: bytes, folder: Path, key: bytes) -> bytes:
 
 def render_page(data: dict[str, Any]) -> str:
     """Return the page as HTML."""
-    own = ((_HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS)
-    scripts = [_read_plotly(), *own, f"start({to_script_json(data)});"]
+    sources = ((_HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS)
+    scripts = [_read_plotly(), *sources, f"start({to_script_json(data)});"]
     return (
         load_templates(_HERE)
         .get_template("page.html.jinja")

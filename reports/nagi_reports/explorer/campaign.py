@@ -16,7 +16,7 @@ from nagi_reports import analysis
 from nagi_reports.parquet import read_parquet
 from nagi_reports.summary import Axis
 
-# Results whose unit is not at the end of their names.
+# Labels of results whose names do not end with their unit.
 _LABELS = {"agi": "AGI", "agi_ceiling": "AGI that headers permit", "mos": "MOS"}
 _UNITS = {"_bps": ("Mb/s", 1e-6), "_s": ("s", 1.0), "_bytes": ("bytes", 1.0)}
 
@@ -104,9 +104,9 @@ def label_column(column: str) -> str:
         return _LABELS[column]
     for suffix in _UNITS:
         column = column.removesuffix(suffix)
-    words = column.split("_")
+    parts = column.split("_")
     acronyms = {"rtt", "agi", "fct", "tcp"}
-    return " ".join(word.upper() if word in acronyms else word for word in words)
+    return " ".join(word.upper() if word in acronyms else word for word in parts)
 
 
 def _display_unit(column: str) -> tuple[str, float]:
@@ -122,7 +122,7 @@ def _describe_axis(campaign: Campaign, name: str) -> dict[str, Any]:
         "name": name,
         "label": axis.in_words,
         "values": axis.values,
-        # Without a unit they are positions only.
+        # Without a unit, the numbers are only positions.
         "numbers": numbers if unit else None,
         "unit": unit,
     }

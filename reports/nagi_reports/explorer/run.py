@@ -27,15 +27,16 @@ from nagi_reports.explorer import losses
 from nagi_reports.explorer.tracks import Floats, Track, choose_part_edges
 from nagi_reports.parquet import read_parquet
 
-MAX_FLOWS = 8  # of a run
-_WINDOWS = 100  # of goodput, over the whole run, about
+MAX_FLOWS = 8  # per run
+_WINDOWS = 100  # of goodput over the whole run, approximately
 _KINDS = {
     tracing.FRESH: "segment",
     tracing.RETRANSMISSION: "retransmission",
     tracing.OUT_OF_ORDER: "out of order",
     tracing.PROBE: "probe",
 }
-_STATES = {2: "CWR", 3: "recovery", 4: "timeout"}  # of TCP_INFO; open and disorder are no reaction
+# States of TCP_INFO that are a reaction to a loss or a mark; open and disorder are not.
+_STATES = {2: "CWR", 3: "recovery", 4: "timeout"}
 _NOT_KEPT = "The capture at the flow's {end} is not there (the experiment's `keep`)."
 
 
@@ -45,9 +46,9 @@ class FlowTracks:
 
     plan: FlowPlan
     tracks: list[Track]
-    states: list[tuple[float, float, str]]  # from, to, of _STATES
-    events: list[dict[str, Any]]  # what the scheme told, oldest first
-    missing: dict[str, str]  # panel -> why there is nothing in it
+    states: list[tuple[float, float, str]]  # begin, end, name of a state
+    events: list[dict[str, Any]]  # events that the scheme reported, in order of time
+    missing: dict[str, str]  # reason by empty panel
     notes: list[str]
 
     @property
@@ -126,7 +127,7 @@ class RunFiles:
 
     @property
     def captured_s(self) -> float:
-        """When the captures end."""
+        """End of the captures."""
         timeline = self.plan.timeline
         return timeline.capture_end_s - timeline.traffic_s
 
@@ -200,10 +201,12 @@ def _read_flow(run: RunFiles, flow: FlowPlan) -> FlowTracks:
     for node in dict.fromkeys((flow.sender, flow.receiver)):
         if node in clocks and clocks[node] is None:
             notes.append(f"The clock of {node} is not known: what it recorded has its own times.")
-    for at in (analysis.locate_sender_capture(flow), analysis.locate_receiver_capture(flow)):
-        found = [each for (path, _), each in run.scans.items() if path == run.find_capture(at)]
-        if found and found[0].damage:
-            notes.append(found[0].damage.replace(f"{run.directory}/", ""))
+    for location in (analysis.locate_sender_capture(flow), analysis.locate_receiver_capture(flow)):
+        scans = [
+            scan for (path, _), scan in run.scans.items() if path == run.find_capture(location)
+        ]
+        if scans and scans[0].damage:
+            notes.append(scans[0].damage.replace(f"{run.directory}/", ""))
     return FlowTracks(
         flow, tracks, _read_states(run, flow), _read_events(run, flow), missing, notes
     )
@@ -213,9 +216,9 @@ def _window_tracks(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> li
     """Return the tracks of congestion window, threshold and smoothed RTT."""
     path = run.directory / "tcp_info.parquet"
     samples = series.read_samples(path, flow)
-    # The kernel's TCP_INFINITE_SSTHRESH: there has been no loss yet.
+    # Before the first loss, the kernel reports TCP_INFINITE_SSTHRESH.
     threshold = samples["snd_ssthresh"].where(samples["snd_ssthresh"] < 2**31 - 1)
-    rtt = samples["rtt"].where(samples["rtt"] > 0)  # 0: there is no sample of it yet
+    rtt = samples["rtt"].where(samples["rtt"] > 0)  # 0 before the first sample
     columns = {"cwnd": samples["snd_cwnd"], "ssthresh": threshold, "smoothed RTT": rtt}
     tracks = []
     for name, values in columns.items():

@@ -20,8 +20,8 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-BUCKETS = 2000  # of an overview: more than a screen has pixels for it
-PART_ROWS = 10_000  # of all tracks together in a part, about
+BUCKETS = 2000  # of an overview; a screen has fewer pixels
+PART_ROWS = 10_000  # per part, over all tracks, approximately
 _MICRO = 1e6
 
 

@@ -23,7 +23,7 @@ from nagi_reports.figures.axes import (
 
 @dataclass(frozen=True)
 class ClassifiedLosses:
-    """How a scheme classified its losses."""
+    """A scheme's classification of its losses."""
 
     name: str
     source: str  # reported or inferred

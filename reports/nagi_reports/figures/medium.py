@@ -178,14 +178,14 @@ def _assign_lanes(medium: DrawnMedium) -> list[int]:
 
     Lanes are counted from the line between the stations.
     """
-    taken: dict[tuple[str, str], set[int]] = {}
+    lanes_by_hop: dict[tuple[str, str], set[int]] = {}
     lanes = []
     for _, nodes in medium.paths:
         hops = list(itertools.pairwise(nodes))
-        used = set().union(*(taken.get(hop, set()) for hop in hops))
+        used = set().union(*(lanes_by_hop.get(hop, set()) for hop in hops))
         lane = next(lane for lane in itertools.count() if lane not in used)
         for hop in hops:
-            taken.setdefault(hop, set()).add(lane)
+            lanes_by_hop.setdefault(hop, set()).add(lane)
         lanes.append(lane)
     return lanes
 
