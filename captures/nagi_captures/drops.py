@@ -109,7 +109,7 @@ def _damage_error(path: Path, offset: int) -> InputError:
 
 def _parse_segments(octets: npt.NDArray[np.uint8], packets: npt.NDArray[np.int64]) -> pd.DataFrame:
     def number(begin: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
-        """The big-endian number of `count` bytes at each place; of 8 bytes as int64 has it."""
+        """Return the big-endian number of `count` bytes at each index; 8 bytes give an int64."""
         value = np.zeros(len(begin), np.int64)
         for index in range(count):
             value = value << 8 | octets[begin + index]

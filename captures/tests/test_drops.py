@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The drop log: what is recorded is what was dropped, and what is damaged is refused."""
+"""Drop logs: the log has what was dropped, and a damaged log is refused."""
 
 from __future__ import annotations
 

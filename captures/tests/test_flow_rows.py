@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A flow of several connections as one, against what is known of its packets."""
+"""A flow of several connections as one row, compared with what is known of its packets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scapy.layers.inet import IP, UDP
 
 
 def flow_of(listens="receiver", **changes):
-    """A flow of a command from 10.0.0.1 to 10.0.0.2, port 5001."""
+    """Return a flow of a command from 10.0.0.1 to 10.0.0.2, port 5001."""
     made = {
         "sender_address": "10.0.0.1",
         "receiver_address": "10.0.0.2",
@@ -33,7 +33,7 @@ BULK = {"traffic": "bulk", "command": None}
 
 
 def conversation(port, count, payload, rtt_ms):
-    """(time, packet) at the sender: `count` segments 10 ms apart, each acknowledged."""
+    """Return (time, packet) at the sender: `count` segments 10 ms apart, each acknowledged."""
     rows = []
     for index in range(count):
         at = index * 10 * MS + port
@@ -99,7 +99,10 @@ def test_the_port_is_the_listener_s(tmp_path):
 
 
 def test_delays_and_losses_of_several_connections(tmp_path):
-    """Of one a segment takes 20 ms, of the other 30 and 40 in turn; of that 2 of 20 are lost."""
+    """Segments of one connection take 20 ms, those of the other 30 and 40 ms in turn.
+
+    The second connection loses 2 of 20.
+    """
     fast = [(at, packet) for at, packet in conversation(40000, 10, 100, 2) if packet.dport == 5001]
     slow = [(at, packet) for at, packet in conversation(40001, 20, 100, 2) if packet.dport == 5001]
     came = [(at + 20 * MS, packet) for at, packet in fast]

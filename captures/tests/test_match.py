@@ -16,7 +16,7 @@ SECOND = 1000 * MS
 
 
 def path_of(tmp_path, count, lost, delay_ns, ahead_ns=0, back_ns=20 * MS, step_ns=MS):
-    """Captures at both ends of `count` segments and their acknowledgements."""
+    """Write captures at both ends of `count` segments and their acknowledgements."""
     sent, received = [], []
     for index in range(count):
         at = 1000 * SECOND + index * step_ns
@@ -179,7 +179,7 @@ def test_damage_of_both_is_said(tmp_path):
 
 
 def test_the_recorded_example(tmp_path):
-    """Captures of a real run, against the same packets paired by their tables."""
+    """Captures of a real run, compared with the same packets paired by their tables."""
     run = next((SCHEMAS / "example" / "campaign" / "runs").glob("*/plan.json")).parent
     found = match(run / "client.radio.pcap", run / "server.core.pcap", complete=True)
     assert found.flows.unseen.sum() == 0

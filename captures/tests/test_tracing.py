@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays for plots: on packets with known answers."""
+"""Arrays for plots, on packets with known answers."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def _typeset(report: Report, work: Path, target: Path) -> None:
     typst.compile(
         str(work / _LAYOUT.name),
         output=str(target),
-        # Every machine uses the same fonts: typst's, and matplotlib's for characters that these lack.
+        # The same fonts on every machine: typst's, and matplotlib's for characters that these lack.
         ignore_system_fonts=True,
         font_paths=[str(fonts)],
         pdf_standards=["ua-1"],

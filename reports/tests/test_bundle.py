@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A campaign as one file, and back: the same bytes each time, and no damage goes unseen."""
+"""A campaign as one file, and back: the same bytes each time, and all damage is detected."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def members(bundle) -> dict[str, bytes]:
 
 
 def pack(path, files: dict[str, bytes], *special: tarfile.TarInfo):
-    """A bundle with just these files, and members of other kinds."""
+    """Write a bundle with only these files, and members of other kinds."""
     with (
         pa.CompressedOutputStream(str(path), "zstd") as stream,
         tarfile.open(fileobj=stream, mode="w|") as tar,
@@ -286,7 +286,7 @@ def test_a_header_that_makes_no_sense_is_refused(tmp_path, headers):
 
 @pytest.mark.parametrize("header", [False, True])
 def test_a_bundle_that_unpacks_to_far_more_than_it_is_stops_early(tmp_path, header):
-    """A file of zeros filled the disk; a header of an archive is read into memory at once."""
+    """A file of zeros filled the disk; the header of an archive is read into memory at once."""
     out = tmp_path / "out"
     path = tmp_path / "bomb.tar.zst"
     member = tarfile.TarInfo("campaign/campaign.json")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nagi metrics`: captures from anywhere, built by scapy so that every number is known."""
+"""`nagi metrics`: captures made by scapy, of which every number is known."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SYN = [("MSS", 1012), ("Timestamp", (1, 0))]
 
 
 def write(path, packets):
-    """A capture of (time in ns since an epoch, packet)."""
+    """Write a capture of (time in ns since an epoch, packet)."""
     data = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1)
     for at, packet in sorted(packets, key=lambda item: item[0]):
         raw = bytes(packet)
@@ -59,7 +59,7 @@ def ack(number, *, sport=40000, echo=5):
 
 
 def handshake(first=0):
-    """SYN, SYN-ACK and ACK; `first` is the initial sequence number of the SYN."""
+    """Return SYN, SYN-ACK and ACK; `first` is the initial sequence number of the SYN."""
     forth, back = {"sport": 40000, "dport": 5001}, {"sport": 5001, "dport": 40000}
     stamped = [("Timestamp", (2, 1))]
     return [
@@ -71,8 +71,11 @@ def handshake(first=0):
 
 @pytest.fixture
 def path(tmp_path):
-    """Ten segments of 1,000 bytes, 10 ms apart from 30 ms on, over a path of 10 ms one way, queued
-    for as many ms as their number; the fourth is lost and sent again at 150 ms."""
+    """Return captures at both ends of a path with a delay of 10 ms.
+
+    Ten segments of 1,000 bytes are sent every 10 ms from 30 ms on, and queued for as many ms as
+    their number; the fourth is lost and retransmitted at 150 ms.
+    """
     syn, syn_ack, last = handshake()
     sender = [(0, syn), (20 * MS, syn_ack), (20 * MS, last)]
     receiver = [(10 * MS, syn), (10 * MS, syn_ack), (30 * MS, last)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the explorer's page is given, against the files of the recorded example."""
+"""The data of the explorer's page, compared with the files of the recorded example."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ EXAMPLE = SCHEMAS / "example" / "campaign"
 NASTY = "</script><img src=x onerror=alert(1)> & \"quoted\" 'it'"
 
 
-def unpacked(packed: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What codec.js makes of it: time in s, low, high."""
+def unpack(packed: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what codec.js decodes: time in s, low, high."""
     numbers = np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), "<i4")
     columns = numbers.reshape(3 if packed["ranges"] else 2, packed["rows"]).astype(np.int64)
     time = (packed["time_us"] + np.cumsum(columns[0])) / 1e6
@@ -42,8 +42,8 @@ def unpacked(packed: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return time, low / packed["scale"], high / packed["scale"]
 
 
-def loaded(script: str) -> list[Any]:
-    """The arguments of the call that a script is."""
+def read_arguments(script: str) -> list[Any]:
+    """Return the arguments of the call in a script."""
     call = script.split("\n", 1)[1] if script.startswith("//") else script
     return list(json.loads(f"[{call[call.index('(') + 1 : call.rindex(')')]}]"))
 
@@ -72,11 +72,11 @@ def test_a_table_is_read_back_as_it_was():
     time = np.sort(rng.uniform(-1, 3000, 5000))
     low = rng.integers(0, 2**31, 5000) + 2**40
     made = Track.from_rows("x", time, low, low + 1448, scale=1e6)
-    at, first, second = unpacked(made.pack())
+    at, first, second = unpack(made.pack())
     assert at == pytest.approx(time, abs=1e-6)
     assert first == pytest.approx(low / 1e6, abs=1e-9)
     assert second - first == pytest.approx(np.full(5000, 0.001448), abs=1e-6)
-    empty = unpacked(Track.from_rows("x", np.empty(0), np.empty(0)).pack())
+    empty = unpack(Track.from_rows("x", np.empty(0), np.empty(0)).pack())
     assert [len(each) for each in empty] == [0, 0, 0]
 
 
@@ -111,10 +111,10 @@ def test_parts_have_every_row_once_and_steps_what_holds_before(monkeypatch):
     assert len(edges) - 1 >= 7
     found = list(pack_parts([dots, steps], edges))
     assert len(found) == len(edges) - 1
-    rows = np.concatenate([unpacked(part["dots"])[1] for part in found])
+    rows = np.concatenate([unpack(part["dots"])[1] for part in found])
     assert rows.tolist() == list(range(700))
     for part, begin in zip(found[1:], edges[1:], strict=False):
-        at, value, _ = unpacked(part["steps"])
+        at, value, _ = unpack(part["steps"])
         assert at[0] < begin and value[0] == np.searchsorted(steps.time_s, begin) - 1
 
 
@@ -307,13 +307,13 @@ def test_the_page_needs_nothing_else_and_has_its_runs_beside_it(campaign):
     own = text[: text.index("plotly.js v")] + text[text.rindex("nagi") :]
     assert "<script src" not in own and "http://" not in own and "https://" not in own
     file = campaign / "explorer" / "runs" / f"{RUN}.js"
-    (data,) = loaded(file.read_text())
+    (data,) = read_arguments(file.read_text())
     assert data["id"] == RUN and [flow["name"] for flow in data["flows"]] == ["up", "down"]
     up = data["flows"][0]
     total = 0
     for number in range(len(up["edges"]) - 1):
         script = (campaign / "explorer" / "runs" / RUN / f"0-{number}.js").read_text()
-        about, tables = loaded(script)
+        about, tables = read_arguments(script)
         assert about == [RUN, 0, number]
         total += tables["segment"]["rows"]
     assert total == len(track(flows(campaign)["up"], "segment"))
@@ -348,7 +348,7 @@ def test_runs_are_written_again_only_if_they_changed(campaign):
     assert file.stat().st_mtime_ns == before
     (campaign / "runs" / RUN / "packets.parquet").unlink()
     written(campaign)
-    (data,) = loaded(file.read_text())
+    (data,) = read_arguments(file.read_text())
     assert file.stat().st_mtime_ns > before and "queue" in data["flows"][0]["missing"]
 
 

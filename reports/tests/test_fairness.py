@@ -210,7 +210,7 @@ def test_jain_s_index_over_time():
 
 
 def test_convergence_is_counted_from_the_last_start():
-    """Shares are equal from 6 s on; 20 % of equal is 0.4 to 0.6 of two flows."""
+    """Shares are equal from 6 s on; for two flows, within 20 % of equal is 0.4 to 0.6."""
     ends = np.arange(1.0, 16.0)
     first = np.where(ends <= 4, 1.0, np.where(ends <= 6, 0.61, 0.59))
     rates = np.column_stack([first, 1 - first])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What applications leave, as columns of results, tables and figures."""
+"""Records of applications as columns of results, tables and figures."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of flows over shared media and what the report says of media, from records with answers
-worked out by hand."""
+"""Metrics of flows over shared media, and the report on media, from records with known answers."""
 
 from __future__ import annotations
 
@@ -77,7 +76,7 @@ def frame(kind, sender, receiver, index, start_ms, end_ms, attempt=1, outcome="r
 
 
 def exchange(sender, receiver, index, start_ms, attempt=1):
-    """Each of the four frames takes 1 ms; they follow each other at once."""
+    """Return the four frames of an exchange, 1 ms each, without gaps."""
     ends = (sender, receiver)
     return [
         frame(kind, *(ends if kind in ("RTS", "DATA") else ends[::-1]), index, at, at + 1, attempt)
@@ -211,7 +210,7 @@ def station_account(name, **packets):
 
 @pytest.fixture
 def campaign(tmp_path):
-    """Four runs over a link and a medium of three stations."""
+    """Write a campaign of four runs over a link and a medium of three stations."""
     out = tmp_path / "out"
     rows, runs = [], []
     recorded = Links.read(RECORDED / "links.json")
@@ -364,7 +363,7 @@ report: {{x: scheme}}
 
 
 def grid(tmp_path, across, down):
-    """Nodes 200 m apart, two flows along each row."""
+    """Write a run with nodes 200 m apart and two flows along each row, and return its plan."""
     places = [(x, y) for x in range(across) for y in range(down)]
     ends = [(f"n0-{y}", f"n{across - 1}-{y}") for y in range(down)] * 2
     text = GRID.format(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metrics, on numbers with answers worked out by hand."""
+"""The metrics, compared with numbers computed by hand."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What results make of statements: every outcome, from tables with known answers."""
+"""Outcomes of statements: every outcome, from tables with known answers."""
 
 from __future__ import annotations
 

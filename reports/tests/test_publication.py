@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is published of a campaign: all of it or nothing, and what holds others to it."""
+"""Publication of a campaign: all of it or nothing, with checksums for repeated runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXAMPLE = SCHEMAS / "example" / "campaign"
 
 @pytest.fixture
 def campaign(tmp_path):
-    """The worked example, its statements and all."""
+    """Copy the worked example with its statements."""
     return shutil.copytree(EXAMPLE, tmp_path / "campaign")
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the report says of radio links: transmissions by cause at each SNR, and packet error rates,
-from campaigns with known answers."""
+"""The report on radio links, from campaigns with known answers.
+
+It has transmissions by cause at each SNR, and packet error rates.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,7 @@ def radio_of(snr_db: float) -> RadioPlan:
 
 @pytest.fixture
 def campaign(synthetic):
-    """A made-up campaign whose wireless link is a radio: of four points, with two runs each."""
+    """Write a campaign whose wireless link is a radio, with four points and two runs at each."""
     out, campaign, table = synthetic(capacities=(10, 50), schemes=("newreno",), repeats=2)
     recorded = Links.read(RECORDED / "links.json")
     for run in campaign.runs:
@@ -144,8 +146,10 @@ def test_packet_error_rates_are_drawn_over_snr(campaign):
 
 
 def adapt(out, campaign):
-    """Has the radio adapt its rate between two modes: the faster one above 10 dB, and a lost
-    transmission in four there."""
+    """Let the radio adapt its rate between two modes.
+
+    Above 10 dB it uses the faster mode and loses every fourth transmission.
+    """
     modes = [
         RadioModePlan(modulation="bpsk", code_rate="1/2"),
         RadioModePlan(modulation="qpsk", code_rate="3/4"),

@@ -454,7 +454,7 @@ def test_without_records_over_time_there_is_no_such_section(synthetic):
 
 
 def overlaps(figure):
-    """Pairs of texts of a figure that cover each other, without the lines that lead to them."""
+    """Return pairs of texts of a figure that overlap, ignoring the lines that lead to them."""
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
     boxes = [
@@ -469,8 +469,8 @@ def overlaps(figure):
     ]
 
 
-def clipped(figure):
-    """Texts that reach over the edge of a figure."""
+def find_clipped(figure):
+    """Return texts that extend beyond the edge of a figure."""
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
     whole = figure.bbox.padded(1)
@@ -482,8 +482,8 @@ def clipped(figure):
     ]
 
 
-def taken_by(summary, known):
-    """Losses of each series: many, few and none."""
+def classify(summary, known):
+    """Return the losses of each series: many, few and none."""
     counts = ((123_456, 0, 7, 1), (0, 3, 0, 1), (0, 0, 0, 0))
     of = [Classified(each, ()) for each in counts]
     return [
@@ -538,7 +538,7 @@ def test_no_label_covers_another_or_is_cut_off(synthetic, shape):
         drawn.append(figures.time_series(rows))
     for known in ("reported", "inferred"):
         groups = [
-            (name_panel(summary, panel), taken_by(summary, known)) for panel in summary.panels
+            (name_panel(summary, panel), classify(summary, known)) for panel in summary.panels
         ]
         drawn += [
             figures.loss_classification(groups),
@@ -546,7 +546,7 @@ def test_no_label_covers_another_or_is_cut_off(synthetic, shape):
         ]
     for figure in drawn:
         assert overlaps(figure) == []
-        assert clipped(figure) == []
+        assert find_clipped(figure) == []
 
 
 def test_curves_are_told_apart_without_colour():
@@ -588,7 +588,10 @@ def test_a_topology_too_crowded_for_details_shows_names():
 
 
 class Page(HTMLParser):
-    """Reads a page strictly: elements closed in order, ids unique, and what it would fetch."""
+    """A strict reader of a page.
+
+    It checks that elements are closed in order and ids unique, and notes what the page would load.
+    """
 
     VOID = frozenset({"meta", "br", "link", "img", "input", "hr"})
 
@@ -681,7 +684,7 @@ def test_drawings_in_a_page_follow_its_colours_and_have_ids_of_their_own(campaig
 
 
 def test_hatched_drawings_in_a_page_do_so_too(campaign, table):
-    losses = taken_by(summarise(campaign, table), "told")
+    losses = classify(summarise(campaign, table), "told")
     drawing = str(
         inline_svg(figures.render_svg(figures.loss_classification([("", losses)])), "losses", "")
     )

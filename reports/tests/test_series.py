@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened over time, against hand-made records and the recorded example."""
+"""Runs over time, compared with made records and the recorded example."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs done again, held to what was published."""
+"""Repeated runs, compared with published ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLE = SCHEMAS / "example" / "campaign"
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
-    """The worked example, published."""
+    """Publish the worked example, and return the directory."""
     directory = tmp_path_factory.mktemp("published")
     made = shutil.copytree(EXAMPLE, directory / "campaign")
     publish(made, Campaign.read(made / "campaign.json"), directory / "published")
@@ -27,7 +27,7 @@ def published(tmp_path_factory):
 
 @pytest.fixture
 def again(published, tmp_path):
-    """It and what was published, to change."""
+    """Copy the example and its publication, so that a test can change them."""
     return shutil.copytree(published, tmp_path / "again") / "campaign"
 
 
@@ -50,7 +50,7 @@ def test_the_same_run_is_the_same(again):
 
 
 def test_another_build_gives_a_run_another_name_only(again):
-    """As a compiler of another version does."""
+    """A compiler of another version has this effect."""
     text = (again / "campaign.json").read_text()
     name = the_run(again).name
     the_run(again).rename(again / "runs" / ("f" * 16))

@@ -36,9 +36,7 @@ class Pair:
 
 
 def paired_means(names: tuple[str, str], pairs: Sequence[Pair], metric: str) -> list[Figure]:
-    """Return figures of two sets of runs, one row per point: means on the left, differences on the
-    right.
-    """
+    """Return figures of two sets of runs: means on the left, differences on the right, by point."""
     figures = []
     for first in range(0, len(pairs), _MAX_PAIRS):
         rows = pairs[first : first + _MAX_PAIRS]

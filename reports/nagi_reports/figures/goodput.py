@@ -27,8 +27,9 @@ from nagi_reports.text import describe_compared_points, name_panel
 
 
 def achieved_goodput(summary: Summary) -> list[Figure]:
-    """Return figures of AG over x, one panel per value of the panels' axis, with the bottleneck
-    rate.
+    """Return figures of AG over x, one panel per value of the panels' axis.
+
+    A grey line shows the bottleneck rate.
     """
 
     def draw(axes: Axes, panel: Panel, numbers: list[float]) -> None:
@@ -54,8 +55,9 @@ def achieved_goodput(summary: Summary) -> list[Figure]:
 
 
 def achieved_goodput_index(summary: Summary) -> list[Figure]:
-    """Return figures of AGI over x, one panel per value of the panels' axis, with the headers'
-    ceiling.
+    """Return figures of AGI over x, one panel per value of the panels' axis.
+
+    A grey line shows the ceiling that headers set.
     """
 
     def draw(axes: Axes, panel: Panel, numbers: list[float]) -> None:

@@ -244,9 +244,7 @@ _MAX_COLUMNS = 2  # runs side by side
 
 
 def airtime(runs: Sequence[AirtimeShares]) -> Figure:
-    """Return heat maps of each station's airtime over time, one per run, with its mean on the
-    right.
-    """
+    """Return heat maps of airtime over time, one per run, with the stations' means on the right."""
     columns = min(len(runs), _MAX_COLUMNS)
     rows_of_runs = math.ceil(len(runs) / columns)
     max_stations = max(len(run.shares) for run in runs)
