@@ -293,6 +293,7 @@ def match(
 
 
 def _compare_clocks(comparison: dict[str, Any]) -> Clocks:
+    """Return how the clocks of two captures compare, by the smallest delays of both directions."""
     forward, backward = comparison["smallest"]
     offset, first, last = (
         None if None in pair else (pair[0] - pair[1]) / 2

@@ -53,7 +53,11 @@ _MIN_FRAME = _ETHERNET + 20 + 20
 
 
 def read_drops(path: Path, *, of_switch: bool = False) -> pd.DataFrame:
-    """Return the TCP segments in a drop log of the emulator or of a switch (DROP_COLUMNS).
+    """Return the TCP segments in a drop log (DROP_COLUMNS).
+
+    Args:
+        path: The drop log.
+        of_switch: Whether it is the log of a switch, not of the emulator.
 
     Raises:
         InputError: The file is missing or damaged; the message names the byte.
@@ -108,6 +112,8 @@ def _damage_error(path: Path, offset: int) -> InputError:
 
 
 def _parse_segments(octets: npt.NDArray[np.uint8], packets: npt.NDArray[np.int64]) -> pd.DataFrame:
+    """Return the TCP segments in the frames, as a table with DROP_COLUMNS."""
+
     def number(begin: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
         """Return the big-endian number of `count` bytes at each index; 8 bytes give an int64."""
         value = np.zeros(len(begin), np.int64)

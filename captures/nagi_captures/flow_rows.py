@@ -31,7 +31,13 @@ _QUANTILES = ("median", "p95", "p99")
 
 
 def matches_flow(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> pd.Series[bool]:
-    """Return which rows are those of a flow: its data or, if not `data`, the other direction."""
+    """Return which rows belong to a flow, as a column of booleans.
+
+    Args:
+        flows: A table with the columns of FLOW_COLUMNS or MATCH_COLUMNS.
+        flow: The flow.
+        data: Whether rows are selected from sender to receiver; otherwise from receiver to sender.
+    """
     addresses = (flow.sender_address, flow.receiver_address)
     source, destination = addresses if data else addresses[::-1]
     from_listener = data == (flow.listens == "sender")

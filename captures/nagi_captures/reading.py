@@ -183,6 +183,7 @@ def to_input_error(path: Path | str, refusal: Exception) -> InputError:
 
 
 def _name_damage(path: Path | str, contents: dict[str, Any]) -> dict[str, Any]:
+    """Return the contents with the file's name before the damage."""
     damage = contents["damage"]
     return contents | {"damage": f"{display_name(path)}: {damage}" if damage else None}
 

@@ -238,6 +238,7 @@ def compute_columns(ends: ApplicationEnds, *, one_clock: bool) -> dict[str, Any]
 
 
 def _transfer_goodput_bps(client: TransferClient, server: object) -> float | None:
+    """Return the goodput of a transfer, of what had arrived if it was not completed."""
     size = client.size_bytes
     if not client.completed:
         size = server.received_bytes if isinstance(server, TransferServer) else 0
@@ -259,6 +260,7 @@ def _completion_columns(durations_s: list[float | None]) -> dict[str, Any]:
 def _datagram_columns(
     client: CbrClient | OnOffClient, server: CbrServer | OnOffServer, *, one_clock: bool
 ) -> dict[str, Any]:
+    """Return the columns of loss, delay and jitter of datagrams; empty if the traffic is TCP."""
     if client.packets_sent is None or server.packets_received is None:
         return {}  # the application used TCP
     lost = client.packets_sent - server.packets_received

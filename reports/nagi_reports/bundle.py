@@ -261,6 +261,7 @@ class _BoundedStream:
         self._left = min(allowed, shutil.disk_usage(target).free - _SPARE_BYTES)
 
     def read(self, size: int) -> bytes:
+        """Return up to `size` unpacked bytes, or raise InputError beyond the bound."""
         octets: bytes = self._stream.read(size)
         self._left -= len(octets)
         if self._left < 0:
@@ -311,6 +312,7 @@ def _check_sums(bundle: Path, directory: Path, sums: dict[str, str]) -> None:
 
 
 def _format_readme(campaign: Campaign, names: list[str]) -> str:
+    """Return the README of a bundle that has these files."""
     name = name_bundle(campaign)
     done = len({name.split("/")[1] for name in names if name.startswith("runs/")})
     top = [name for name in names if "/" not in name]

@@ -124,6 +124,7 @@ def _compare_sides(first: Side, second: Side, metric: str, key: list[str]) -> Co
 
 
 def _read_results(campaign: Path, metric: str) -> pd.DataFrame:
+    """Read a campaign's table of results, and check the columns that a comparison needs."""
     refuse_links(campaign)
     path = campaign / "results.parquet"
     if not path.exists():

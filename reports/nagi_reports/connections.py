@@ -329,6 +329,7 @@ def _first_packet_ns(row: Any, reverse_row: Any) -> int:
 def _measure_at_receiver(
     row: Any, reverse_row: Any, interval: tuple[int, int], bottleneck_bps: int | None
 ) -> dict[str, Any]:
+    """Return the metrics that follow from the receiver's capture."""
     seconds = (interval[1] - interval[0]) / 1e9
     goodput = goodput_bps(row.first_time_bytes_inside, seconds)
     ceiling = _compute_ceiling(row, reverse_row)
@@ -368,6 +369,7 @@ def _compute_ceiling(row: Any, reverse_row: Any) -> float:
 
 
 def _measure_at_sender(row: Any, reverse_row: Any) -> dict[str, Any] | None:
+    """Return the metrics that follow from the sender's capture, or None without."""
     if row is None:
         return None
     values = {
@@ -398,6 +400,7 @@ def extract_rtt_s(row: Any) -> dict[str, float | None]:
 
 
 def _measure_between(row: Any) -> dict[str, Any] | None:
+    """Return delays and losses between the captures, or None without a sender's capture."""
     if row is None:
         return None
     values: dict[str, Any] = {

@@ -106,6 +106,7 @@ class Report:
     sections: list[Section]
 
     def iterate_figures(self) -> Iterator[Figure]:
+        """Yield the figures of all sections."""
         for section in self.sections:
             for block in section.blocks:
                 if isinstance(block, Figure):

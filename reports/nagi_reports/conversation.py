@@ -181,6 +181,7 @@ def _draw_bars(
 
 
 def _draw_throughput(axes: Axes, trace: Trace, first_ns: int) -> None:
+    """Draw the rate of all payload, and of payload sent for the first time."""
     time_ns = trace.segments["time_ns"]
     if len(time_ns):
         span = int(time_ns.max() - time_ns.min())

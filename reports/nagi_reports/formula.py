@@ -47,11 +47,13 @@ _SPOKEN = {"=": "is", "·": "times", "−": "minus", "±": "plus or minus"}
 
 
 def operator(sign: str) -> Formula:
+    """Return an operator."""
     written = {"·": "dot", "−": "-", "±": "plus.minus"}.get(sign, sign)
     return Formula(written, f"<mo>{escape(sign)}</mo>", _SPOKEN.get(sign, sign))
 
 
 def fraction(over: Formula, under: Formula) -> Formula:
+    """Return a fraction."""
     return Formula(
         f"frac({over.typst}, {under.typst})",
         f"<mfrac>{over.mathml}{under.mathml}</mfrac>",
@@ -71,6 +73,7 @@ def squared(inside: Formula, *, is_sum: bool = False) -> Formula:
 
 
 def root(inside: Formula) -> Formula:
+    """Return a square root."""
     return Formula(
         f"sqrt({inside.typst})",
         f"<msqrt>{inside.mathml}</msqrt>",

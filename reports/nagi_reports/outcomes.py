@@ -54,9 +54,11 @@ class Outcome:
     topologies: int = 0  # number of topologies of a statement about NAGI
 
     def list_tested(self) -> list[Finding]:
+        """Return the findings at points with a value."""
         return [finding for finding in self.findings if finding.tested]
 
     def list_missing(self) -> list[Finding]:
+        """Return the findings at points without a value."""
         return [finding for finding in self.findings if not finding.tested]
 
 
@@ -217,6 +219,7 @@ class _Evaluation:
 
 
 def _decide_at_point(statement: Statement, value: Mean | None) -> bool | None:
+    """Return whether a statement holds for the whole interval; None if it is undecided."""
     if value is None:
         return None
     halfwidth = 0.0 if math.isnan(value.halfwidth) else value.halfwidth

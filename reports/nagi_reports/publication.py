@@ -118,6 +118,7 @@ def list_programs(directory: Path, campaign: Campaign) -> list[str]:
 
 
 def _format_readme(campaign: Campaign, record: Publication, outcomes: list[Outcome]) -> str:
+    """Return the README of a publication."""
     reference = f"\nReference: {campaign.reference}\n" if campaign.reference else ""
     lines = [
         f"| {' '.join(outcome.statement.text.split())} | {outcome.result} |" for outcome in outcomes

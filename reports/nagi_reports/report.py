@@ -106,6 +106,7 @@ def _lay_out(
 
 
 def _typeset(report: Report, work: Path, target: Path) -> None:
+    """Write the report as PDF by typst."""
     content = _replace_missing_glyphs(dataclasses.asdict(report))
     for section in content["sections"]:
         for block in section["blocks"]:

@@ -290,6 +290,7 @@ def _value_by_run(table: pd.DataFrame, metric: str, key: list[str]) -> pd.DataFr
 
 
 def _correct_p_values(points: list[PointDifference]) -> list[PointDifference]:
+    """Return the points with p-values corrected for the number of tested points."""
     tested = [point for point in points if point.p_value is not None]
     corrected = iter(
         correct_by_holm([point.p_value for point in tested if point.p_value is not None])

@@ -129,6 +129,7 @@ def _read_published_sums(published: Path) -> dict[str, str]:
 
 
 def _read_publication(campaign: Campaign, published: Path) -> Publication:
+    """Read a publication, and check that it is of the same experiment and variant."""
     if not (published / FILE).is_file():
         raise refuse(
             f"has no {FILE}", "give a directory that `nagi publish` wrote", file=str(published)
@@ -160,6 +161,7 @@ def _rows_by_run(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
 
 
 def _compare_files(run: Path, compared_sums: dict[str, str]) -> Iterator[str]:
+    """Yield the files that are missing, or differ from their checksums."""
     for name, digest in sorted(compared_sums.items()):
         if not (run / name).is_file():
             yield f"{name} is missing"

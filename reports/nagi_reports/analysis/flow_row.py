@@ -163,6 +163,7 @@ def _has_delay_trace(plan: RunPlan, path: Sequence[LinkDirection]) -> bool:
 
 
 def _mean_cwnd(recorded: RecordedRun, flow: FlowPlan) -> float:
+    """Return the mean over time of the sum of the congestion windows, in packets."""
     samples = recorded.tcp_info[recorded.tcp_info["flow"] == flow.name].dropna(subset="snd_cwnd")
     windows = samples.groupby("t_s")["snd_cwnd"].sum()  # over all connections
     return time_mean(

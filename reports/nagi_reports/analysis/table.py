@@ -16,7 +16,11 @@ from nagi_reports.fairness import add_harm
 
 
 def build_table(out: Path, campaign: Campaign) -> pd.DataFrame:
-    """Return the table of all runs of a campaign that completed, and write it to results.parquet.
+    """Return the table of all completed runs of a campaign, and write it to results.parquet.
+
+    Args:
+        out: The directory of the campaign.
+        campaign: The campaign.
 
     Raises:
         InputError: The files of a run have other sizes than its manifest records.
@@ -32,7 +36,7 @@ def build_table(out: Path, campaign: Campaign) -> pd.DataFrame:
 
 
 def read_table(out: Path, campaign: Campaign) -> pd.DataFrame:
-    """Return the current table of all runs of a campaign that completed; write nothing."""
+    """Return the current table of all completed runs of a campaign, without writing it."""
     rows = []
     for run in campaign.runs:
         metrics = out / "runs" / run.run_id / METRICS

@@ -37,6 +37,7 @@ def compose(first: Side, second: Side, comparison: Comparison) -> Report:
 
 
 def _compose_result(first: Side, second: Side, comparison: Comparison) -> list[Block]:
+    """Return the lines that summarise the comparison, and its figures."""
     pairs = [
         figures.Pair(
             _label_point(point), point.first, point.second, point.difference, point.differs
@@ -66,6 +67,7 @@ def _compose_result(first: Side, second: Side, comparison: Comparison) -> list[B
 
 
 def _compose_points(first: Side, second: Side, comparison: Comparison) -> Table:
+    """Return the table of means and differences, one row per point."""
     rows = [
         [
             *point.point.values(),
@@ -96,6 +98,7 @@ def _compose_points(first: Side, second: Side, comparison: Comparison) -> Table:
 
 
 def _compose_checks(first: Side, second: Side) -> list[Block]:
+    """Return the table of the certificates' checks on both sides; empty without checks."""
     sides = [_checks_by_name(side) for side in (first, second)]
     rows = []
     for name in dict.fromkeys([*sides[0], *sides[1]]):
@@ -133,6 +136,7 @@ def _compose_checks(first: Side, second: Side) -> list[Block]:
 
 
 def _format_value(checks: list[Check], is_worst: bool) -> str:
+    """Return the median or the worst value of a check, with its unit."""
     values = [check.value for check in checks if check.value is not None]
     if not values:
         return NONE

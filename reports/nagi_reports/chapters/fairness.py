@@ -60,6 +60,7 @@ class _Group:
     several: bool  # whether the point has more than one group
 
     def values_by_run(self, column: str) -> pd.Series[Any]:
+        """Return a column's value for each run."""
         return self.rows.drop_duplicates("run_id").set_index("run_id")[column].dropna()
 
 
@@ -84,6 +85,7 @@ def _collect_groups(material: Material) -> Iterator[_Group]:
 
 
 def _compose_introduction(material: Material) -> Paragraph:
+    """Return the paragraph that defines index and convergence time."""
     widths = sorted(
         {choose_window_s(plan) for plan in material.plans.values() if group_by_bottleneck(plan)}
     )
@@ -100,6 +102,7 @@ def _compose_introduction(material: Material) -> Paragraph:
 
 
 def _compose_index_figures(material: Material) -> Iterator[Figure]:
+    """Yield the figures of Jain's index over x."""
     campaign, summary = material.campaign, material.summary
     valid = material.table[material.table["status"] == "valid"]
     means: dict[tuple[str, str], list[Mean | None]] = {}
@@ -145,6 +148,7 @@ def _compose_index_figures(material: Material) -> Iterator[Figure]:
 
 
 def _compose_table(material: Material, groups: list[_Group]) -> Table:
+    """Return the table of fairness, one row per group of flows."""
     axes = list(groups[0].point)
     has_entries = any(len({flow.group for flow in group.group.flows}) > 1 for group in groups)
     columns = [Column(capitalise(to_words(axis))) for axis in axes]
@@ -195,6 +199,7 @@ def _format_shares(group: _Group) -> str:
 
 
 def _format_convergence(group: _Group) -> str:
+    """Return the mean convergence time, and how many runs did not converge."""
     outcomes = group.values_by_run("convergence").value_counts()
     times = mean(group.values_by_run("convergence_time_s").to_numpy(np.float64))
     if outcomes.empty:
@@ -371,6 +376,7 @@ def _compose_harm(material: Material) -> Iterator[Block]:
 def _mean_harm(
     rows: pd.DataFrame, series: str, scheme: str, axis: str, competitor: str, column: str
 ) -> Mean | None:
+    """Return the mean harm to a scheme by a competitor."""
     cell_rows = rows[(rows[f"point.{series}"] == scheme) & (rows[f"point.{axis}"] == competitor)]
     return average_runs(cell_rows, column)
 
@@ -389,6 +395,7 @@ def _find_excess(
 
 
 def _exceeds(cell: Mean, bound: Mean) -> bool:
+    """Return whether a harm is above `bound` by more than both intervals."""
     halfwidths = sum(
         0.0 if math.isnan(mean.halfwidth) else mean.halfwidth for mean in (cell, bound)
     )

@@ -94,6 +94,7 @@ def _sum_losses(material: Material, rows: pd.DataFrame) -> Iterator[ClassifiedLo
 
 
 def _compose_introduction(material: Material, classified_rows: pd.DataFrame) -> str:
+    """Return the text on how losses were recorded and classified."""
     summary = material.summary
     runs = classified_rows["run_id"].nunique()
     scope = [f"all values of {summary.x.in_words}"]
@@ -121,6 +122,7 @@ def _compose_introduction(material: Material, classified_rows: pd.DataFrame) -> 
 
 
 def _compose_table(material: Material, where: str, senders: list[ClassifiedLosses]) -> Table:
+    """Return the table of losses by classification, one row per sender."""
     runs = [
         share.runs for sender in senders for share in (*sender.channel.shares, *sender.queue.shares)
     ]
@@ -151,6 +153,7 @@ def _compose_table(material: Material, where: str, senders: list[ClassifiedLosse
 
 
 def _format_cells(classified: Classified, mistake: int) -> list[str]:
+    """Return the cells on the losses of one cause."""
     other_outcomes = range(UNDECIDED, len(OUTCOMES))
     if not classified.shares:
         return ["0", NONE, *(NONE for _ in other_outcomes)]
@@ -164,6 +167,7 @@ def _format_cells(classified: Classified, mistake: int) -> list[str]:
 
 
 def _describe_figure(groups: list[tuple[str, list[ClassifiedLosses]]]) -> str:
+    """Return the figure in words."""
     sentences = ["How lost segments were classified, a bar per row and cause."]
     for label, senders in groups:
         parts = []

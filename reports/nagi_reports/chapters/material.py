@@ -32,6 +32,7 @@ class Material:
     verdicts: dict[str, Verdict] = field(default_factory=dict)  # of attempted runs
 
     def run_directory(self, run_id: str) -> Path:
+        """Return the directory of a run."""
         return self.out / "runs" / run_id
 
     def read_all(

@@ -69,6 +69,7 @@ class _Run:
 
 
 def _read_accounts(material: Material) -> Iterator[_Run]:
+    """Yield each medium of each valid run with the emulator's account of it."""
     for run_id, plan, links in material.read_all(Links, "links.json", lambda plan: plan.media):
         if material.verdicts[run_id].status == "valid":
             for medium in plan.media:
@@ -76,6 +77,7 @@ def _read_accounts(material: Material) -> Iterator[_Run]:
 
 
 def _compose_introduction(accounts: list[_Run]) -> str:
+    """Return the text that defines the causes by which frames are lost."""
     runs = len({run.run_id for run in accounts})
     return (
         "Stations of a medium share the air by IEEE 802.11 DCF. A frame that its receiver cannot "
@@ -91,6 +93,7 @@ def _compose_introduction(accounts: list[_Run]) -> str:
 
 
 def _compose_map(material: Material, medium: MediumPlan) -> Figure:
+    """Return the map of a medium."""
     drawn = make_drawn_medium(material.plan, medium)
     ranges = ""
     if len(drawn.senses) > figures.MAX_SENSE_LINES and drawn.rings:
@@ -230,6 +233,7 @@ class _Packets:
     )  # mean number of frames on the air at once, per run
 
     def add(self, run: _Run) -> None:
+        """Add the packets of a run."""
         self.runs += 1
         for station in run.account.stations:
             packets = station.packets
@@ -355,6 +359,7 @@ def _read_air(material: Material, run_id: str) -> Air | None:
 
 
 def _compute_airtime(series: str, plan: RunPlan, medium: MediumPlan, air: Air) -> AirtimeShares:
+    """Return the airtime of all stations in one run, over time and in the measurement interval."""
     timeline, measure = plan.timeline, plan.measure
     edges_s = np.linspace(timeline.traffic_s, timeline.traffic_end_s, WINDOWS + 1)
     edges_ns = np.rint(edges_s * 1e9).astype(np.int64)
@@ -371,6 +376,7 @@ def _compute_airtime(series: str, plan: RunPlan, medium: MediumPlan, air: Air) -
 def _compute_means(
     material: Material, medium: MediumPlan, panel: str, x: str
 ) -> Iterator[StationMeans]:
+    """Yield the means of stations for each series at a point."""
     campaign = material.campaign
     for series in _list_series(material):
         stations_by_run: list[dict[str, StationAir]] = []
@@ -418,6 +424,7 @@ def _describe_airtime(runs: list[AirtimeShares]) -> str:
 
 
 def _describe_means(names: list[str], means: list[StationMeans]) -> str:
+    """Return the figure of stations in words."""
     sentences = []
     for series_means in means:
         parts = [

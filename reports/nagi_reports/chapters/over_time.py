@@ -158,6 +158,7 @@ def _read_rows(
 
 
 def _describe_figure(where: str, rows: list[tuple[str, RunSeries | None]]) -> str:
+    """Return the figure in words: the largest values of each row."""
     parts = []
     for name, series in rows:
         if series is None:

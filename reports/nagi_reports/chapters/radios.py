@@ -148,6 +148,7 @@ def describe_direction(radio: RadioPlan, direction: DirectionName) -> str:
 
 
 def _group_transmissions(material: Material) -> dict[_Key, _Group]:
+    """Return the transmissions of all runs, by direction, radio and SNR."""
     groups: dict[_Key, _Group] = {}
     for run_id, link, direction, counts in _read_accounts(material):
         assert link.radio is not None
@@ -187,6 +188,7 @@ def _measured_snrs_db(material: Material, run_id: str, subject: str) -> list[flo
 
 
 def _compose_table(groups: dict[_Key, _Group]) -> Table:
+    """Return the table of transmissions, one row per direction, radio and SNR."""
     device_causes = [
         name for name in _OF_DEVICES if any(group.total(name) for group in groups.values())
     ]
@@ -214,6 +216,7 @@ def _compose_table(groups: dict[_Key, _Group]) -> Table:
 
 
 def _format_row(group: _Group, device_causes: list[str]) -> list[str]:
+    """Return the cells with counts, the share of lost transmissions, and the measured SNR."""
     share = f"{group.failed / group.answered:.3%}" if group.answered else NONE
     measured_snr = NONE
     if group.measured_db:
@@ -240,6 +243,7 @@ def _collect_curves(groups: dict[_Key, _Group]) -> list[tuple[str, list[ErrorRat
 
 
 def _describe_figure(curves: list[tuple[str, list[ErrorRate]]]) -> str:
+    """Return the figure of error rates in words."""
     sentences = ["Share of transmissions lost over SNR."]
     for label, rates in curves:
         points = ", ".join(f"{rate.lost / rate.sent:.2g} at {rate.snr_db:g} dB" for rate in rates)

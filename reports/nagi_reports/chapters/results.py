@@ -49,6 +49,7 @@ def compose_blocks(material: Material, outcomes: list[Outcome]) -> list[Block]:
 
 
 def _compose_abstract(material: Material, outcomes: list[Outcome]) -> str:
+    """Return a text on the number of runs and the outcomes of statements."""
     summary, campaign, plan = material.summary, material.campaign, material.plan
     counts = [f"{summary.valid} valid"]
     for count, word in ((summary.invalid, "invalid"), (summary.failed, "failed or not run")):
@@ -106,6 +107,7 @@ def _compose_nagi_tables(material: Material) -> list[Block]:
 
 
 def _compose_notes(material: Material) -> list[Block]:
+    """Return notes on what is left out: schemes, points and runs."""
     campaign, summary = material.campaign, material.summary
     notes = [f"Left out: {scheme}: {reason}." for scheme, reason in campaign.left_out.items()]
     notes += [note for panel in summary.panels if (note := explain_missing_points(summary, panel))]

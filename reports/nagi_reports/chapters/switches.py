@@ -73,6 +73,7 @@ def _read_accounts(material: Material) -> Iterator[tuple[str, SwitchAccount]]:
 
 
 def _format_row(ports: list[SwitchPortAccount]) -> list[str]:
+    """Return the cells of a port, over all runs."""
     overflows = [port.queue_overflows for port in ports]
     waiting = [port.max_waiting_packets for port in ports]
     delays = [port.added_delay_ns for port in ports if port.added_delay_ns is not None]

@@ -116,6 +116,7 @@ def _display_unit(column: str) -> tuple[str, float]:
 
 
 def _describe_axis(campaign: Campaign, name: str) -> dict[str, Any]:
+    """Return an axis with its values, as texts and as numbers."""
     axis = Axis(name, list(dict.fromkeys(run.point[name] for run in campaign.runs)))
     numbers, unit = axis.to_numbers()
     return {
@@ -131,6 +132,7 @@ def _describe_axis(campaign: Campaign, name: str) -> dict[str, Any]:
 def _describe_run(
     out: Path, run: CampaignRun, has_data: bool, table: pd.DataFrame
 ) -> dict[str, Any]:
+    """Return what the page lists about a run."""
     path = out / "runs" / run.run_id / "verdict.json"
     if path.exists():
         verdict = Verdict.read(path)

@@ -184,6 +184,7 @@ def read_flows(run: RunFiles) -> list[FlowTracks]:
 
 
 def _read_flow(run: RunFiles, flow: FlowPlan) -> FlowTracks:
+    """Return a flow over time, with notes and the reasons for empty panels."""
     missing: dict[str, str] = {}
     notes: list[str] = []
     tracks = _window_tracks(run, flow, missing)
@@ -238,6 +239,7 @@ def _window_tracks(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> li
 def _queue_tracks(
     run: RunFiles, flow: FlowPlan, missing: dict[str, str], notes: list[str]
 ) -> list[Track]:
+    """Return the track of the bottleneck's queue; without it, add the reason to `missing`."""
     direction = series.find_bottleneck(run.plan, flow)
     queue, reason = run.read_queue(direction)
     name = series.name_queue(direction)
@@ -293,6 +295,7 @@ def _goodput_tracks(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> l
 def _read_losses(
     run: RunFiles, flow: FlowPlan, missing: dict[str, str], notes: list[str]
 ) -> losses.Losses | None:
+    """Return the flow's losses; without losses, add the reason to `missing`."""
     if run.drops is None or run.manifest is None:
         missing["losses"] = "The run has no log of drops (drops.pcapng)."
         return None

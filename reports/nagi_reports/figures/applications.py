@@ -39,6 +39,7 @@ def application_metrics(x: Axis, drawn: Sequence[ApplicationCurves]) -> list[Fig
 
 
 def _application_figure(x: Axis, drawn: Sequence[ApplicationCurves]) -> Figure:
+    """Return one figure of up to MAX_PANELS pairs of axes."""
     columns = min(len(drawn), 3)
     rows = math.ceil(len(drawn) / columns)
     numbers, unit = x.to_numbers()

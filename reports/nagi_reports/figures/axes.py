@@ -133,6 +133,10 @@ def _panel_figure(
     draw: Callable[[Axes, Panel, list[float]], None],
     y_label: str,
 ) -> Figure:
+    """Return one figure of up to MAX_PANELS panels.
+
+    Curves are labelled at their ends if there is one panel with few curves, else by a legend.
+    """
     columns = min(len(panels), 3)
     rows = math.ceil(len(panels) / columns)
     series = len(panels[0].curves)

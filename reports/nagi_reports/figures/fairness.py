@@ -108,6 +108,7 @@ def _has_several_flows(runs: Sequence[SharesOverTime], name: str) -> bool:
 
 
 def _draw_shares(axes: Axes, run: SharesOverTime, names: list[str]) -> None:
+    """Draw stacked shares of a run, with dashed lines where equal shares would end."""
     total = sum(len(flows) for _, _, flows in run.groups)
     bottom = np.zeros(len(run.edges_s) - 1)
     flows_below = 0
@@ -194,6 +195,7 @@ def harm_matrices(pairs: Sequence[tuple[HarmMatrix, HarmMatrix]]) -> Figure:
 
 
 def _draw_harm_matrix(axes: Axes, matrix: HarmMatrix, is_steep: bool) -> None:
+    """Draw a matrix of harm; frames mark the harm of a scheme to itself."""
     for y, (scheme, cells, beyond) in enumerate(
         zip(matrix.schemes, matrix.cells, matrix.beyond, strict=True)
     ):

@@ -104,6 +104,7 @@ def normalised_index(summary: Summary) -> list[Figure]:
 
 
 def _draw_bar(axes: Axes, row: int, mean: Mean | None, points: list[Mean | None]) -> None:
+    """Draw a bar with its interval and its value, or write why there is none."""
     if mean is None:
         reason = "no common point" if any(points) else "no valid run"
         axes.text(0.02, row, reason, va="center", fontsize=7)

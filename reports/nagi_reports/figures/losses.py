@@ -89,6 +89,7 @@ def loss_classification(groups: Sequence[tuple[str, Sequence[ClassifiedLosses]]]
 
 
 def _draw_outcome_shares(axes: Axes, row: int, classified: Classified) -> None:
+    """Draw one stacked bar of shares by outcome, and write the number of losses."""
     if not classified.total:
         axes.text(0.02, row, "no loss", va="center", fontsize=7)
         return

@@ -134,6 +134,7 @@ def _draw_reach(
     positions: Mapping[str, tuple[float, float]],
     rings: list[tuple[str, float]],
 ) -> None:
+    """Draw lines between stations that decode or sense each other, or rings."""
     for one, other in medium.decodes:
         (x0, y0), (x1, y1) = positions[one], positions[other]
         axes.plot([x0, x1], [y0, y1], color=GREY, linewidth=1, zorder=1)
@@ -163,6 +164,7 @@ def _draw_reach(
 def _draw_connection(
     axes: Axes, one: tuple[float, float], other: tuple[float, float], **style: Any
 ) -> None:
+    """Draw a line between two stations that ends before their symbols."""
     settings = {"arrowstyle": "-", "linewidth": 1.0, "color": GREY, "mutation_scale": 8, **style}
     axes.add_patch(FancyArrowPatch(one, other, shrinkA=9, shrinkB=9, zorder=1, **settings))
 
@@ -210,6 +212,7 @@ def _draw_path(axes: Axes, path: list[tuple[float, float]], index: int, offset: 
 
 
 def _draw_stations(axes: Axes, medium: DrawnMedium) -> None:
+    """Draw stations at their positions, with names and the traces of their motion."""
     ends = {node for _, nodes in medium.paths for node in (nodes[0], nodes[-1])}
     has_many = len(medium.stations) > _MAX_NAMED_STATIONS
     for station in medium.stations:

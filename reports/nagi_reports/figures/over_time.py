@@ -125,6 +125,7 @@ def _draw_missing(axes: Axes, reason: str) -> None:
 
 
 def _draw_line_with_range(axes: Axes, curve: TimeCurve, **settings: Any) -> None:
+    """Draw a curve, and its range as a band."""
     axes.fill_between(
         curve.time_s,
         curve.minimum,
@@ -137,6 +138,7 @@ def _draw_line_with_range(axes: Axes, curve: TimeCurve, **settings: Any) -> None
 
 
 def _draw_window(axes: Axes, series: RunSeries, top: float) -> None:
+    """Draw congestion window and slow start threshold, with marks for classified losses."""
     if series.cwnd is None:
         _draw_missing(axes, "not recorded")
         return
@@ -160,6 +162,7 @@ def _draw_window(axes: Axes, series: RunSeries, top: float) -> None:
 
 
 def _draw_rtt(axes: Axes, series: RunSeries, top: float) -> None:
+    """Draw smoothed RTT and base RTT."""
     if series.rtt_ms is None:
         _draw_missing(axes, "not recorded")
         return
@@ -170,6 +173,7 @@ def _draw_rtt(axes: Axes, series: RunSeries, top: float) -> None:
 
 
 def _draw_queue(axes: Axes, series: RunSeries, top: float) -> None:
+    """Draw the queue and its limit, with marks for drops and losses."""
     if series.queue is None:
         _draw_missing(axes, series.why_no_queue)
         return
