@@ -78,7 +78,7 @@ def egress_interface(port: int) -> int:
 def _read_packets(data: bytes, path: Path, of_switch: bool) -> npt.NDArray[np.int64]:
     """Return one row per packet: frame's begin and end, time in ns, cause, interface."""
     if not data.startswith(_SECTION):
-        raise _damage_error(path, 0)
+        raise _make_damage_error(path, 0)
     rows = []
     codes = {cause.encode(): code for code, cause in enumerate(CAUSES)}
     if of_switch:
@@ -88,7 +88,7 @@ def _read_packets(data: bytes, path: Path, of_switch: bool) -> npt.NDArray[np.in
         try:
             kind, length = _BLOCK.unpack_from(data, offset)
             if length < 12 or offset + length > len(data):
-                raise _damage_error(path, offset)
+                raise _make_damage_error(path, offset)
             if kind == _ENHANCED_PACKET:
                 interface, high, low, captured, _ = _PACKET.unpack_from(data, offset + _BLOCK.size)
                 frame = offset + _HEADER_BYTES
@@ -96,18 +96,18 @@ def _read_packets(data: bytes, path: Path, of_switch: bool) -> npt.NDArray[np.in
                 code, size = _OPTION.unpack_from(data, option)
                 cause = data[option + _OPTION.size : option + _OPTION.size + size]
                 if code != _COMMENT or (cause not in codes and not of_switch):
-                    raise _damage_error(path, offset)
+                    raise _make_damage_error(path, offset)
                 if not of_switch or (interface % 2 and cause in codes):
                     rows.append(
                         (frame, frame + captured, high << 32 | low, codes[cause], interface)
                     )
         except struct.error:
-            raise _damage_error(path, offset) from None
+            raise _make_damage_error(path, offset) from None
         offset += length
     return np.array(rows, np.int64).reshape(-1, 5)
 
 
-def _damage_error(path: Path, offset: int) -> InputError:
+def _make_damage_error(path: Path, offset: int) -> InputError:
     return refuse(f"no whole drop log: byte {offset}", "run it again", file=str(path))
 
 

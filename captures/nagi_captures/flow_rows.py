@@ -62,17 +62,17 @@ def merge_scan_rows(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -
         merged[f"rtt_{direction}_count"] = int(sampled[f"rtt_{direction}_count"].sum())
         merged[f"rtt_{direction}_min_ns"] = sampled[f"rtt_{direction}_min_ns"].min()
         merged[f"rtt_{direction}_max_ns"] = sampled[f"rtt_{direction}_max_ns"].max()
-        merged[f"rtt_{direction}_mean_ns"] = _weighted_mean(
+        merged[f"rtt_{direction}_mean_ns"] = _average(
             sampled, f"rtt_{direction}_mean_ns", f"rtt_{direction}_count"
         )
         for name in _QUANTILES:
-            merged[f"rtt_{direction}_{name}_ns"] = _single_value(
+            merged[f"rtt_{direction}_{name}_ns"] = _take_single_value(
                 sampled, f"rtt_{direction}_{name}_ns"
             )
     carrying = rows[rows["data_packets_inside"] > 0]
     for name in ("in_flight_mean_bytes", "in_flight_max_bytes"):
-        merged[name] = _single_value(carrying, name)
-    merged["window_mean_bytes"] = _weighted_mean(rows, "window_mean_bytes", "packets_inside")
+        merged[name] = _take_single_value(carrying, name)
+    merged["window_mean_bytes"] = _average(rows, "window_mean_bytes", "packets_inside")
     return SimpleNamespace(**merged)
 
 
@@ -82,18 +82,18 @@ def merge_match_rows(flows: pd.DataFrame, flow: FlowPlan) -> Any:
     if len(rows) < 2:
         return next(rows.itertuples(), None)
     arrived = rows[rows["received"] > 0]
-    delay = _weighted_mean(arrived, "delay_mean_ns", "received")
+    delay = _average(arrived, "delay_mean_ns", "received")
     # Of the whole captures, not only of the measurement interval.
     smallest = (arrived["delay_mean_ns"] - arrived["queueing_mean_ns"]).min()
     merged = {
         "data_sent": int(rows["data_sent"].sum()),
         "data_lost": int(rows["data_lost"].sum()),
         "delay_mean_ns": delay,
-        "delay_p99_ns": _single_value(arrived, "delay_p99_ns"),
+        "delay_p99_ns": _take_single_value(arrived, "delay_p99_ns"),
         "queueing_mean_ns": delay - smallest,
-        "queueing_p99_ns": _single_value(arrived, "queueing_p99_ns"),
+        "queueing_p99_ns": _take_single_value(arrived, "queueing_p99_ns"),
         "bursts": int(rows["bursts"].sum()),
-        "burst_packets": _weighted_mean(rows, "burst_packets", "bursts"),
+        "burst_packets": _average(rows, "burst_packets", "bursts"),
     }
     for name in ("burst", "gap"):
         lengths = (rows[f"{name}s"] * rows[f"{name}_packets"]).fillna(0)
@@ -114,12 +114,12 @@ def _select_rows(flows: pd.DataFrame, flow: FlowPlan, largest: str, *, data: boo
     return selected if data else flows.iloc[selected.index.to_numpy() ^ 1]
 
 
-def _weighted_mean(rows: pd.DataFrame, column: str, weight: str) -> float:
+def _average(rows: pd.DataFrame, column: str, weight: str) -> float:
     valid = rows[rows[column].notna() & (rows[weight] > 0)]
     total = valid[weight].sum()
     return float((valid[column] * valid[weight]).sum() / total) if total else math.nan
 
 
-def _single_value(rows: pd.DataFrame, column: str) -> float:
+def _take_single_value(rows: pd.DataFrame, column: str) -> float:
     """Return the value of the only row; nan if there are several."""
     return float(rows[column].iloc[0]) if len(rows) == 1 else math.nan

@@ -169,7 +169,7 @@ def summarise_flows(campaign: Campaign, table: pd.DataFrame) -> Iterator[FlowSum
     Only valid runs count; background traffic is left out.
     """
     valid = drop_background(table[table["status"] == "valid"])
-    panels = [""] if campaign.panels is None else _axis_values(campaign, campaign.panels)
+    panels = [""] if campaign.panels is None else _list_axis_values(campaign, campaign.panels)
     axes = list(dict.fromkeys([campaign.series, campaign.x]))
     for flow in dict.fromkeys(valid["flow"]):
         flow_rows = valid[valid["flow"] == flow]
@@ -185,22 +185,22 @@ def summarise_flows(campaign: Campaign, table: pd.DataFrame) -> Iterator[FlowSum
             if campaign.panels is not None:
                 panel_rows = flow_rows[flow_rows[f"point.{campaign.panels}"] == panel]
             rows = []
-            for values in itertools.product(*(_axis_values(campaign, axis) for axis in axes)):
+            for values in itertools.product(*(_list_axis_values(campaign, axis) for axis in axes)):
                 point_rows = panel_rows
                 for axis, value in zip(axes, values, strict=True):
                     point_rows = point_rows[point_rows[f"point.{axis}"] == value]
                 if point_rows[columns].notna().any(axis=None):
                     rows.append(
-                        (list(values), [_scaled_mean(point_rows, name) for name in columns])
+                        (list(values), [_compute_scaled_mean(point_rows, name) for name in columns])
                     )
             yield FlowSummary(str(flow), panel, axes, columns, rows)
 
 
-def _axis_values(campaign: Campaign, axis: str) -> list[str]:
+def _list_axis_values(campaign: Campaign, axis: str) -> list[str]:
     return list(dict.fromkeys(run.point[axis] for run in campaign.runs))
 
 
-def _scaled_mean(rows: pd.DataFrame, name: str) -> Mean | None:
+def _compute_scaled_mean(rows: pd.DataFrame, name: str) -> Mean | None:
     unscaled, scale = mean(rows[name].to_numpy(float)), APPLICATION_METRICS[name].scale
     return unscaled and Mean(unscaled.value * scale, unscaled.halfwidth * scale, unscaled.runs)
 
@@ -217,7 +217,7 @@ def compute_columns(ends: ApplicationEnds, *, one_clock: bool) -> dict[str, Any]
         return {
             "completed_share": float(client.completed),
             "completion_time_s": client.completion_s,
-            "transfer_goodput_bps": _transfer_goodput_bps(client, server),
+            "transfer_goodput_bps": _compute_transfer_goodput_bps(client, server),
         }
     if isinstance(client, TokenBucketClient):
         return {
@@ -225,19 +225,19 @@ def compute_columns(ends: ApplicationEnds, *, one_clock: bool) -> dict[str, Any]
             "tokens_permitted_per_rtt": client.permitted_per_rtt,
         }
     if isinstance(client, PoissonClient):
-        return _completion_columns([duration_s for _, _, duration_s in client.transfers])
+        return _compute_completion_columns([duration_s for _, _, duration_s in client.transfers])
     if isinstance(client, RequestResponseClient):
-        return _completion_columns([duration_s for _, _, duration_s in client.requests])
+        return _compute_completion_columns([duration_s for _, _, duration_s in client.requests])
     if isinstance(client, OnOffClient) and isinstance(server, OnOffServer):
-        return _datagram_columns(client, server, one_clock=one_clock)
+        return _compute_datagram_columns(client, server, one_clock=one_clock)
     if isinstance(server, PlaybackServer):
         return {"playback_success": server.success_share}
     if isinstance(client, CbrClient) and isinstance(server, CbrServer):
-        return _datagram_columns(client, server, one_clock=one_clock)
+        return _compute_datagram_columns(client, server, one_clock=one_clock)
     return {}
 
 
-def _transfer_goodput_bps(client: TransferClient, server: object) -> float | None:
+def _compute_transfer_goodput_bps(client: TransferClient, server: object) -> float | None:
     """Return the goodput of a transfer, of what had arrived if it was not completed."""
     size = client.size_bytes
     if not client.completed:
@@ -245,7 +245,7 @@ def _transfer_goodput_bps(client: TransferClient, server: object) -> float | Non
     return size * 8 / client.duration_s if client.duration_s > 0 else None
 
 
-def _completion_columns(durations_s: list[float | None]) -> dict[str, Any]:
+def _compute_completion_columns(durations_s: list[float | None]) -> dict[str, Any]:
     """Return the columns of transfers or requests; a duration is None if it was not completed."""
     completed_s = np.array([duration_s for duration_s in durations_s if duration_s is not None])
     columns: dict[str, Any] = {
@@ -257,7 +257,7 @@ def _completion_columns(durations_s: list[float | None]) -> dict[str, Any]:
     return columns
 
 
-def _datagram_columns(
+def _compute_datagram_columns(
     client: CbrClient | OnOffClient, server: CbrServer | OnOffServer, *, one_clock: bool
 ) -> dict[str, Any]:
     """Return the columns of loss, delay and jitter of datagrams; empty if the traffic is TCP."""

@@ -88,12 +88,12 @@ def classify_by_events(losses: pd.DataFrame, events: pd.DataFrame) -> Codes:
 
     detections = np.flatnonzero((kind == "three_duplicates") | (kind == "timeout"))
     # una and next never fall, so the events that cover a segment are consecutive.
-    first = _first_event_after(detections, event_s, next_, lost_s, sequence + 1, len(event_s))
-    is_covered = _value_at(una, first, 2**62) <= sequence
+    first = _find_first_event(detections, event_s, next_, lost_s, sequence + 1, len(event_s))
+    is_covered = _take_values(una, first, 2**62) <= sequence
     first[~is_covered] = len(event_s)
     partial = np.flatnonzero(kind == "partial_ack")
-    first_partial = _first_event_after(partial, event_s, una, lost_s, sequence, len(event_s))
-    is_covered_by_partial = _value_at(una, first_partial, 2**62) < sequence + losses[
+    first_partial = _find_first_event(partial, event_s, una, lost_s, sequence, len(event_s))
+    is_covered_by_partial = _take_values(una, first_partial, 2**62) < sequence + losses[
         "payload"
     ].to_numpy(np.int64)
     first_partial[~is_covered_by_partial] = len(event_s)
@@ -102,14 +102,14 @@ def classify_by_events(losses: pd.DataFrame, events: pd.DataFrame) -> Codes:
     # Segments that were lost again during a recovery, and that no later event covers.
     last_before = np.searchsorted(event_s[detections], lost_s, side="right") - 1
     recovery = np.append(detections, len(event_s))[last_before]
-    is_in_recovery = (last_before >= 0) & (_value_at(una, recovery, 2**62) <= sequence)
-    is_in_recovery &= _value_at(next_, recovery, -1) > sequence
+    is_in_recovery = (last_before >= 0) & (_take_values(una, recovery, 2**62) <= sequence)
+    is_in_recovery &= _take_values(next_, recovery, -1) > sequence
     is_acknowledged = una[-1] > sequence
     counts_with_recovery = (first == len(event_s)) & is_in_recovery & is_acknowledged
     first[counts_with_recovery] = recovery[counts_with_recovery]
 
     is_noticed = first < len(event_s)
-    codes[is_noticed] = _verdicts(events)[first[is_noticed]]
+    codes[is_noticed] = _collect_verdicts(events)[first[is_noticed]]
     return codes
 
 
@@ -130,7 +130,7 @@ def classify_by_tcp_info(
     """
     columns = ["ca_state", "snd_ssthresh", "snd_cwnd", "rtt"]
     samples = samples.dropna(subset=columns).sort_values("t_s", kind="stable")
-    sent_s = _retransmitted_s(losses, retransmissions)
+    sent_s = _find_retransmission_s(losses, retransmissions)
     is_noticed = np.isfinite(sent_s)
     codes = np.where(is_noticed, UNDECIDED, NOT_NOTICED).astype(np.int8)
     sample_s, window = samples["t_s"].to_numpy(np.float64), samples["snd_cwnd"].to_numpy(np.float64)
@@ -141,8 +141,8 @@ def classify_by_tcp_info(
         is_open = samples["ca_state"].isin(_OPEN_STATES).to_numpy()
         changes = np.append(0, np.cumsum(np.diff(samples["snd_ssthresh"].to_numpy(np.int64)) != 0))
         sample_before, sample_after = (
-            _open_before(is_open)[sample_before],
-            _open_after(is_open)[sample_before + 1],
+            _find_open_before(is_open)[sample_before],
+            _find_open_after(is_open)[sample_before + 1],
         )
         reduced = (
             is_open[sample_before]
@@ -172,14 +172,14 @@ def classify_by_tcp_info(
     return codes
 
 
-def _open_before(is_open: npt.NDArray[np.bool_]) -> Ints:
+def _find_open_before(is_open: npt.NDArray[np.bool_]) -> Ints:
     """Return for each sample the last open sample up to it, else the first of all."""
     return np.maximum.accumulate(np.where(is_open, np.arange(len(is_open)), 0))
 
 
-def _open_after(is_open: npt.NDArray[np.bool_]) -> Ints:
+def _find_open_after(is_open: npt.NDArray[np.bool_]) -> Ints:
     """Return for each sample the first open sample from it on, else the last of all."""
-    return len(is_open) - 1 - _open_before(is_open[::-1])[::-1]
+    return len(is_open) - 1 - _find_open_before(is_open[::-1])[::-1]
 
 
 def compute_columns(losses: pd.DataFrame, codes: Codes) -> dict[str, Any]:
@@ -229,7 +229,7 @@ def sum_classified(rows: pd.DataFrame, cause: Cause) -> Classified:
     )
 
 
-def _verdicts(events: pd.DataFrame) -> Codes:
+def _collect_verdicts(events: pd.DataFrame) -> Codes:
     """Return the verdict of each event or, if it has none, that of the last reaction before it."""
     codes = {name: float(code) for code, name in enumerate(OUTCOMES)}
     verdicts = events["verdict"].map(codes).where(events["event"].isin(_REACTIONS))
@@ -239,7 +239,7 @@ def _verdicts(events: pd.DataFrame) -> Codes:
 def _unwrap_events(events: pd.DataFrame) -> tuple[Ints, Ints]:
     """Return una and next without wraps; una begins with its number on the wire."""
     una = events["una"].to_numpy(np.int64)
-    steps = _signed_difference(np.diff(una, prepend=una[:1]))
+    steps = _to_signed_difference(np.diff(una, prepend=una[:1]))
     unwrapped = una[:1].sum() + np.cumsum(steps)
     return unwrapped, unwrapped + (events["next"].to_numpy(np.int64) - una) % 2**32
 
@@ -250,15 +250,15 @@ def _unwrap_losses(losses: pd.DataFrame, event_s: Floats, una: Ints) -> Ints:
     una_before = una[
         np.maximum(np.searchsorted(event_s, losses["t_s"].to_numpy(), side="right") - 1, 0)
     ]
-    return una_before + _signed_difference(sequence - una_before)
+    return una_before + _to_signed_difference(sequence - una_before)
 
 
-def _signed_difference(difference: Ints) -> Ints:
+def _to_signed_difference(difference: Ints) -> Ints:
     """Return a difference of sequence numbers modulo 2^32 as a number from -2^31 to 2^31 - 1."""
     return (difference + 2**31) % 2**32 - 2**31
 
 
-def _first_event_after(
+def _find_first_event(
     candidates: Ints, event_s: Floats, edge: Ints, lost_s: Floats, minimum: Ints, missing: int
 ) -> Ints:
     """Return for each loss the first candidate event after it whose `edge` is at least `minimum`.
@@ -270,12 +270,12 @@ def _first_event_after(
     return np.append(candidates, missing)[np.maximum(later, reaching)]
 
 
-def _value_at(values: Ints, indices: Ints, missing: int) -> Ints:
+def _take_values(values: Ints, indices: Ints, missing: int) -> Ints:
     """Return the values at `indices`; `missing` at the index after the last value."""
     return np.append(values, missing)[indices]
 
 
-def _retransmitted_s(losses: pd.DataFrame, retransmissions: pd.DataFrame) -> Floats:
+def _find_retransmission_s(losses: pd.DataFrame, retransmissions: pd.DataFrame) -> Floats:
     """Return when each lost segment was first retransmitted, in s; inf if it was not."""
     lost = np.unique(losses["sequence"].to_numpy(np.int64))
     begin = retransmissions["sequence"].to_numpy(np.int64)

@@ -221,7 +221,7 @@ def _unpack(bundle: Path, target: Path) -> dict[str, str]:
         ):
             for member in tar:
                 position = printable(member.name[:_MAX_NAME])
-                name = _inner_name(bundle, member)
+                name = _extract_inner_name(bundle, member)
                 if name in sums:
                     raise refuse(f"{position} is in it twice", _CURE, file=str(bundle))
                 if len(sums) == _MAX_FILES:
@@ -282,7 +282,7 @@ _ALWAYS_BYTES = 64 << 20
 _SPARE_BYTES = 64 << 20  # must stay free on the disk
 
 
-def _inner_name(bundle: Path, member: tarfile.TarInfo) -> str:
+def _extract_inner_name(bundle: Path, member: tarfile.TarInfo) -> str:
     """Return a member's name below the bundle's folder.
 
     Raises:

@@ -120,7 +120,7 @@ def measure(
             at_receiver.get_row(index_at_receiver),
             at_receiver.get_reverse_row(index_at_receiver),
         )
-        interval = _measurement_interval(forward_row, reverse_row, start_ns, end_ns)
+        interval = _find_measurement_interval(forward_row, reverse_row, start_ns, end_ns)
         rows.append(
             {
                 "source": format_endpoint(forward_row.source, forward_row.source_port),
@@ -307,16 +307,16 @@ def _select_payload_directions(flows: pd.DataFrame) -> list[int]:
     return selected
 
 
-def _measurement_interval(
+def _find_measurement_interval(
     row: Any, reverse_row: Any, start_ns: int | None, end_ns: int | None
 ) -> tuple[int, int]:
     """Return the measurement interval of a connection."""
     if start_ns is not None and end_ns is not None:
         return start_ns, end_ns
-    return _first_packet_ns(row, reverse_row), row.last_data_ns
+    return _find_first_packet_ns(row, reverse_row), row.last_data_ns
 
 
-def _first_packet_ns(row: Any, reverse_row: Any) -> int:
+def _find_first_packet_ns(row: Any, reverse_row: Any) -> int:
     """Return when the first packet of a connection was captured, in either direction."""
     times = [
         direction.first_ns
@@ -340,7 +340,9 @@ def _measure_at_receiver(
         "goodput_bps": goodput,
         "throughput_bps": throughput_bps(row.ip_bytes_inside, seconds),
         "transfer_bytes": row.first_time_bytes,
-        "transfer_time_s": transfer_time_s(_first_packet_ns(row, reverse_row), row.last_data_ns),
+        "transfer_time_s": transfer_time_s(
+            _find_first_packet_ns(row, reverse_row), row.last_data_ns
+        ),
         "agi": index,
         "agi_ceiling": ceiling,
         "agi_of_ceiling": agi_of_ceiling(index, ceiling),

@@ -54,7 +54,7 @@ def draw(overview: Overview, row: Row, path: Path, *, tunnels: bool = False) -> 
     if str(overview.path) == STANDARD_INPUT:
         raise refuse("--plot of standard input, which can be read once", "give a file")
     connection = row["connection"]
-    figure = conversation_figure(
+    figure = make_conversation_figure(
         trace(overview.path, connection, row["direction"], tunnels=tunnels),
         overview.totals.first_ns,
         _format_title(row),
@@ -73,7 +73,7 @@ def draw(overview: Overview, row: Row, path: Path, *, tunnels: bool = False) -> 
             figure.savefig(path, format=format_, dpi=150, transparent=False)
 
 
-def conversation_figure(trace: Trace, first_ns: int, title: str) -> Figure:
+def make_conversation_figure(trace: Trace, first_ns: int, title: str) -> Figure:
     """Return the figure of a direction, with times in s since `first_ns`."""
     with figures.figure_style():
         figure = Figure(figsize=(figures.WIDTH * 1.3, 9.5), layout="constrained")
@@ -83,7 +83,7 @@ def conversation_figure(trace: Trace, first_ns: int, title: str) -> Figure:
         _draw_throughput(rate, trace, first_ns)
         samples = trace.select_rtt()
         rtt.plot(
-            _seconds_since(samples, first_ns),
+            _to_seconds(samples, first_ns),
             samples["rtt_ns"] / 1e6,
             ".",
             color="black",
@@ -91,7 +91,7 @@ def conversation_figure(trace: Trace, first_ns: int, title: str) -> Figure:
         )
         rtt.set_ylabel("RTT (ms)")
         flight.plot(
-            _seconds_since(trace.in_flight, first_ns),
+            _to_seconds(trace.in_flight, first_ns),
             trace.in_flight["bytes"] / 1e3,
             color="black",
             linewidth=0.8,
@@ -110,7 +110,7 @@ def _draw_sequence(axes: Axes, trace: Trace, first_ns: int) -> None:
     Segments are vertical lines from their first to their last byte. A line below them is what was
     acknowledged, a line above them the advertised window.
     """
-    time_s = _seconds_since(trace.segments, first_ns)
+    time_s = _to_seconds(trace.segments, first_ns)
     begin, end = trace.segments["begin"] / 1e6, trace.segments["end"] / 1e6
     handles: list[Any] = []
     for kind, colour in _COLOURS.items():
@@ -128,7 +128,7 @@ def _draw_sequence(axes: Axes, trace: Trace, first_ns: int) -> None:
         handles.append(Line2D([], [], color=colour, label=_NAMES[kind]))
     acknowledgements = trace.acknowledgements
     if len(acknowledgements["time_ns"]):
-        acknowledged_s = _seconds_since(acknowledgements, first_ns)
+        acknowledged_s = _to_seconds(acknowledgements, first_ns)
         for name, colour, label in (
             ("number", _ACK, "acknowledged"),
             ("window_end", _WINDOW, "advertised window"),
@@ -145,7 +145,7 @@ def _draw_sequence(axes: Axes, trace: Trace, first_ns: int) -> None:
         sacks = trace.sacks
         _draw_bars(
             axes,
-            _seconds_since(sacks, first_ns),
+            _to_seconds(sacks, first_ns),
             sacks["begin"] / 1e6,
             sacks["end"] / 1e6,
             _SACK,
@@ -186,7 +186,7 @@ def _draw_throughput(axes: Axes, trace: Trace, first_ns: int) -> None:
     if len(time_ns):
         span = int(time_ns.max() - time_ns.min())
         series = trace.compute_throughput(max(span // _INTERVALS, 1_000_000))
-        interval_s = _seconds_since(series, first_ns)
+        interval_s = _to_seconds(series, first_ns)
         for name, colour, label in (
             ("bits_per_second", "#999999", "payload"),
             ("goodput_bits_per_second", "black", "for the first time"),
@@ -204,7 +204,7 @@ def _draw_throughput(axes: Axes, trace: Trace, first_ns: int) -> None:
     axes.set_ylabel("Mb/s")
 
 
-def _seconds_since(columns: Columns, first_ns: int) -> Floats:
+def _to_seconds(columns: Columns, first_ns: int) -> Floats:
     seconds: Floats = (columns["time_ns"] - first_ns) / 1e9
     return seconds
 

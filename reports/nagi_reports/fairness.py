@@ -211,17 +211,19 @@ def add_harm(table: pd.DataFrame, campaign: Campaign) -> pd.DataFrame:
         if len(flow_rows) != len(baseline):
             continue
         table.loc[flow_rows.index, "harm_goodput"] = harm(
-            _total(baseline["goodput_bps"]), _total(flow_rows["goodput_bps"])
+            _add_up(baseline["goodput_bps"]), _add_up(flow_rows["goodput_bps"])
         )
         table.loc[flow_rows.index, "harm_rtt"] = harm(
-            _mean(baseline["rtt_mean_s"]), _mean(flow_rows["rtt_mean_s"]), more_is_better=False
+            _average(baseline["rtt_mean_s"]),
+            _average(flow_rows["rtt_mean_s"]),
+            more_is_better=False,
         )
     return table
 
 
-def _total(values: pd.Series[float]) -> float:
+def _add_up(values: pd.Series[float]) -> float:
     return float(values.sum(skipna=False))
 
 
-def _mean(values: pd.Series[float]) -> float:
+def _average(values: pd.Series[float]) -> float:
     return float(values.mean(skipna=False))

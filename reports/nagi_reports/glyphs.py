@@ -38,13 +38,13 @@ def replace_missing_glyphs(text: str) -> str:
         if character in _SPACES or unicodedata.category(character) != "Cf"
     )
     return "".join(
-        character if character in _SPACES or ord(character) in _available_glyphs() else MISSING
+        character if character in _SPACES or ord(character) in _list_glyphs() else MISSING
         for character in characters
     )
 
 
 @cache
-def _available_glyphs() -> frozenset[int]:
+def _list_glyphs() -> frozenset[int]:
     """Return the characters that have a glyph in the upright and in the bold font."""
     upright, bold, _ = (set(FT2Font(str(file)).get_charmap()) for file in list_font_files())
     return frozenset(upright & bold)

@@ -65,16 +65,16 @@ class Air:
         is_of_sender = frames["kind"].isin(ASKING).to_numpy()
         owner = np.where(
             is_of_sender,
-            _station_numbers(plan, frames["medium"], frames["sender"]),
-            _station_numbers(plan, frames["medium"], frames["receiver"]),
+            _number_stations(plan, frames["medium"], frames["sender"]),
+            _number_stations(plan, frames["medium"], frames["receiver"]),
         )
         return cls(
             packets.assign(
-                key=_packet_keys(
-                    _station_numbers(plan, packets["link"], packets["sender"]), packets["index"]
+                key=_make_packet_keys(
+                    _number_stations(plan, packets["link"], packets["sender"]), packets["index"]
                 )
             ),
-            frames.assign(key=_packet_keys(owner, frames["index"])),
+            frames.assign(key=_make_packet_keys(owner, frames["index"])),
         )
 
     def select_flow_packets(self, identities: Ints, hops: Iterable[LinkDirection]) -> pd.DataFrame:
@@ -172,7 +172,7 @@ class Air:
         return metrics
 
 
-def _station_numbers(plan: RunPlan, media: pd.Series[Any], nodes: pd.Series[Any]) -> Ints:
+def _number_stations(plan: RunPlan, media: pd.Series[Any], nodes: pd.Series[Any]) -> Ints:
     """Return the number of each row's station among all stations, or -1 without a station."""
     stations = [(medium.name, station.node) for medium in plan.media for station in medium.stations]
     numbers = np.full(len(media), -1, np.int64)
@@ -181,6 +181,6 @@ def _station_numbers(plan: RunPlan, media: pd.Series[Any], nodes: pd.Series[Any]
     return numbers
 
 
-def _packet_keys(station: Ints, index: pd.Series[Any]) -> Ints:
+def _make_packet_keys(station: Ints, index: pd.Series[Any]) -> Ints:
     keys: Ints = station << 32 | index.to_numpy(np.int64)
     return keys

@@ -44,7 +44,7 @@ def goodput_bps(first_time_bytes: float, seconds: float) -> float:
     section 3.17; [AG] section 1). The number follows from the receiver's capture: packets before
     the interval show which bytes are new in it.
     """
-    return _ratio(first_time_bytes * 8, seconds)
+    return _divide(first_time_bytes * 8, seconds)
 
 
 def throughput_bps(ip_bytes: float, seconds: float) -> float:
@@ -53,7 +53,7 @@ def throughput_bps(ip_bytes: float, seconds: float) -> float:
     Headers and retransmissions are included. RFC 5166 section 2.1.1 distinguishes throughput from
     goodput. The number follows from the receiver's capture.
     """
-    return _ratio(ip_bytes * 8, seconds)
+    return _divide(ip_bytes * 8, seconds)
 
 
 def agi(goodput: float, bottleneck: float) -> float:
@@ -64,7 +64,7 @@ def agi(goodput: float, bottleneck: float) -> float:
     mean over the instants from which data can reach the receiver in the interval
     (nagi_contracts.capacity).
     """
-    return _ratio(goodput, bottleneck)
+    return _divide(goodput, bottleneck)
 
 
 def agi_ceiling(payload_bytes: float, packet_bytes: float) -> float:
@@ -72,7 +72,7 @@ def agi_ceiling(payload_bytes: float, packet_bytes: float) -> float:
 
     Example: 1,000 bytes of payload with timestamps give 1000 / 1052 = 0.951.
     """
-    return _ratio(payload_bytes, packet_bytes)
+    return _divide(payload_bytes, packet_bytes)
 
 
 def agi_of_ceiling(index: float, ceiling: float) -> float:
@@ -80,7 +80,7 @@ def agi_of_ceiling(index: float, ceiling: float) -> float:
 
     Words such as the paper's "outstanding" (0.95) are compared with this share.
     """
-    return _ratio(index, ceiling)
+    return _divide(index, ceiling)
 
 
 def nagi(indices: Iterable[float]) -> float:
@@ -89,7 +89,7 @@ def nagi(indices: Iterable[float]) -> float:
     Return nan for an empty set, or if an AGI is nan.
     """
     values = list(indices)
-    return _ratio(sum(values), len(values))
+    return _divide(sum(values), len(values))
 
 
 def transfer_time_s(first_ns: int, last_ns: int) -> float:
@@ -107,7 +107,7 @@ def retransmission_rate(retransmitted: float, sent: float) -> float:
 
     RFC 4898: tcpEStatsPerfSegsRetrans / tcpEStatsPerfDataSegsOut, by the sender's capture.
     """
-    return _ratio(retransmitted, sent)
+    return _divide(retransmitted, sent)
 
 
 def tcp_efficiency(sent_bytes: float, retransmitted_bytes: float) -> float:
@@ -115,7 +115,7 @@ def tcp_efficiency(sent_bytes: float, retransmitted_bytes: float) -> float:
 
     Bytes are payload, by the sender's capture. RFC 6349 section 4.2.
     """
-    return _ratio(sent_bytes - retransmitted_bytes, sent_bytes)
+    return _divide(sent_bytes - retransmitted_bytes, sent_bytes)
 
 
 def buffer_delay(mean_rtt_s: float, base_rtt_s: float) -> float:
@@ -125,7 +125,7 @@ def buffer_delay(mean_rtt_s: float, base_rtt_s: float) -> float:
     both directions if that is configured, else the smallest RTT seen. Both are in s. RFC 6349
     section 4.3.
     """
-    return _ratio(mean_rtt_s - base_rtt_s, base_rtt_s)
+    return _divide(mean_rtt_s - base_rtt_s, base_rtt_s)
 
 
 def loss_rate(lost: float, sent: float) -> float:
@@ -134,7 +134,7 @@ def loss_rate(lost: float, sent: float) -> float:
     RFC 7680: Type-P-One-way-Packet-Loss-Average. It follows from both captures; a retransmission is
     a packet of its own.
     """
-    return _ratio(lost, sent)
+    return _divide(lost, sent)
 
 
 def link_drop_probability(given_up: int, tried: int) -> float:
@@ -143,7 +143,7 @@ def link_drop_probability(given_up: int, tried: int) -> float:
     A station gives a packet up at the retry limit (802.11). A packet counts at each station that
     tried to send it; a packet that the station's queue dropped was not tried.
     """
-    return _ratio(given_up, tried)
+    return _divide(given_up, tried)
 
 
 def retries_per_hop(attempts: Floats) -> float:
@@ -154,7 +154,7 @@ def retries_per_hop(attempts: Floats) -> float:
     Args:
         attempts: Number of attempts of each packet, the first included.
     """
-    return _ratio(float((attempts - 1).sum()), len(attempts))
+    return _divide(float((attempts - 1).sum()), len(attempts))
 
 
 def airtime_share(
@@ -175,7 +175,7 @@ def airtime_share(
     starts, ends = starts[order], np.maximum.accumulate(ends[order])
     covered_until = np.append(begin_ns, ends[:-1])  # the end of all earlier frames
     on_air = np.maximum(ends - np.maximum(starts, covered_until), 0).sum()
-    return _ratio(float(on_air), over_ns - begin_ns)
+    return _divide(float(on_air), over_ns - begin_ns)
 
 
 def time_mean(time_ns: npt.NDArray[np.int64], value: Floats, start_ns: int, end_ns: int) -> float:
@@ -196,7 +196,7 @@ def time_mean(time_ns: npt.NDArray[np.int64], value: Floats, start_ns: int, end_
     begins = np.clip(time_ns, start_ns, end_ns)
     ends = np.clip(np.append(time_ns[1:], max(end_ns, int(time_ns[-1]))), start_ns, end_ns)
     weights = (ends - begins).astype(np.float64)
-    return _ratio(float((value * weights).sum()), float(weights.sum()))
+    return _divide(float((value * weights).sum()), float(weights.sum()))
 
 
 def jain_index(rates: Rates) -> float:
@@ -205,8 +205,8 @@ def jain_index(rates: Rates) -> float:
     It is 1/n if one flow has everything, and 1 for equal shares. Jain, Chiu, Hawe, 1984; RFC 5166
     section 2.3.1.
     """
-    x = _rates(rates)
-    return _ratio(float(x.sum()) ** 2, len(x) * float((x * x).sum()))
+    x = _to_array(rates)
+    return _divide(float(x.sum()) ** 2, len(x) * float((x * x).sum()))
 
 
 def product_measure(rates: Rates) -> float:
@@ -215,7 +215,7 @@ def product_measure(rates: Rates) -> float:
     For a given sum it is largest if all rates are equal. Give rates in Mb/s or as shares of the
     bottleneck. RFC 5166 section 2.3.1.
     """
-    x = _rates(rates)
+    x = _to_array(rates)
     return float(x.prod()) if len(x) else math.nan
 
 
@@ -225,8 +225,8 @@ def max_min_ratio(rates: Rates) -> float:
     Flows are epsilon-fair (RFC 5166 section 2.3.1) if it is at least 1 - epsilon. Over one
     bottleneck it is 1 for the max-min fair allocation (section 2.3.2) only.
     """
-    x = _rates(rates)
-    return _ratio(float(x.min()), float(x.max())) if len(x) else math.nan
+    x = _to_array(rates)
+    return _divide(float(x.min()), float(x.max())) if len(x) else math.nan
 
 
 def proportional_fairness(rates: Rates) -> float:
@@ -235,7 +235,7 @@ def proportional_fairness(rates: Rates) -> float:
     A rate of 0 makes it -inf. Compare allocations in one unit of `rates` only. Kelly, Maulloo, Tan,
     1998; RFC 5166 section 2.3.2.
     """
-    x = _rates(rates)
+    x = _to_array(rates)
     if len(x) == 0:
         return math.nan
     return float(np.log(x).sum()) if x.all() else -math.inf
@@ -247,7 +247,7 @@ def potential_delay(rates: Rates) -> float:
     With rates in bit/s, it is the total time in s that the flows take for one bit each. A rate of 0
     makes it inf. Massoulié, Roberts, 1999; RFC 5166 section 2.3.2.
     """
-    x = _rates(rates)
+    x = _to_array(rates)
     if len(x) == 0:
         return math.nan
     return float((1 / x).sum()) if x.all() else math.inf
@@ -255,7 +255,7 @@ def potential_delay(rates: Rates) -> float:
 
 def shares(rates: Rates) -> npt.NDArray[np.float64]:
     """Return each flow's rate divided by the sum of all rates; nan if the sum is 0."""
-    x = _rates(rates)
+    x = _to_array(rates)
     return x / x.sum() if x.sum() else np.full(len(x), math.nan)
 
 
@@ -273,8 +273,8 @@ def harm(alone: float, beside: float, *, more_is_better: bool = True) -> float:
         more_is_better: Whether a larger value is better.
     """
     if more_is_better:
-        return _ratio(alone - beside, alone)
-    return _ratio(beside - alone, beside)
+        return _divide(alone - beside, alone)
+    return _divide(beside - alone, beside)
 
 
 def convergence_time_s(
@@ -326,9 +326,9 @@ def convergence_time_s(
     return math.inf
 
 
-def _rates(rates: Rates) -> npt.NDArray[np.float64]:
+def _to_array(rates: Rates) -> npt.NDArray[np.float64]:
     return np.asarray(rates, np.float64)
 
 
-def _ratio(part: float, whole: float) -> float:
+def _divide(part: float, whole: float) -> float:
     return part / whole if whole else math.nan

@@ -113,7 +113,7 @@ class _Evaluation:
         findings = []
         for values in itertools.product(*(values_by_axis[axis] for axis in point_axes)):
             point = dict(zip(point_axes, values, strict=True))
-            for other in self._compared_points(statement, point):
+            for other in self._list_compared_points(statement, point):
                 value = self._measure(statement, point, other, values_by_axis[self._x])
                 named_point = {axis: point[axis] for axis in varying or point_axes[-1:]}
                 if other is not None:
@@ -140,13 +140,13 @@ class _Evaluation:
         ]
         return present + absent
 
-    def _compared_points(self, statement: Statement, point: Point) -> Iterator[Point | None]:
+    def _list_compared_points(self, statement: Statement, point: Point) -> Iterator[Point | None]:
         """Yield the points to compare `point` with, or None if the statement does not compare."""
         if not statement.against:
             yield None
             return
         values_by_axis = (
-            [self._spelling_in_runs(axis, value) for value in condition.wanted]
+            [self._spell_as_in_runs(axis, value) for value in condition.wanted]
             for axis, condition in statement.against.items()
         )
         for values in itertools.product(*values_by_axis):
@@ -154,7 +154,7 @@ class _Evaluation:
             if other != point:
                 yield other
 
-    def _spelling_in_runs(self, axis: str, value: str) -> str:
+    def _spell_as_in_runs(self, axis: str, value: str) -> str:
         """Return a value of an axis as the runs spell it."""
         matches = (
             run_value for run_value in self._axes.get(axis, []) if Condition(value).holds(run_value)
@@ -175,7 +175,7 @@ class _Evaluation:
             selected_x = [
                 x
                 for x in selected_x
-                if all(x in self._shared_x(side_point) for side_point in points)
+                if all(x in self._find_shared_x(side_point) for side_point in points)
             ]
             if len(selected_x) < (statement.topologies or 1):
                 return None
@@ -185,32 +185,32 @@ class _Evaluation:
             sides = [[side_point] for side_point in points]
         if other is not None:
             runs = [
-                [self._values_by_seed(side_point, column) for side_point in side] for side in sides
+                [self._select_by_seed(side_point, column) for side_point in side] for side in sides
             ]
             return ratio_of_means(*runs)
-        means = [self._mean(side_point, column) for side_point in sides[0]]
+        means = [self._average(side_point, column) for side_point in sides[0]]
         return average_topologies(means) if metric.startswith("nagi") else means[0]
 
-    def _shared_x(self, point: Point) -> list[str]:
+    def _find_shared_x(self, point: Point) -> list[str]:
         """Return the values of x at which all series have valid runs; other axes are as in `point`.
 
         A series without any such run does not count.
         """
         positions = find_shared_positions(
             [
-                self._mean(point | {self._series: name, self._x: x}, "agi")
+                self._average(point | {self._series: name, self._x: x}, "agi")
                 for x in self._axes[self._x]
             ]
             for name in self._axes[self._series]
         )
         return [self._axes[self._x][position] for position in positions]
 
-    def _values_by_seed(self, point: Point, column: str) -> RunValues:
+    def _select_by_seed(self, point: Point, column: str) -> RunValues:
         """Return the metric of each run at a point, by its seed."""
         rows = self._rows.get(tuple(point[axis] for axis in self._axes))
         return pd.Series(dtype=float) if rows is None else average_by_run(rows, column, "seed")
 
-    def _mean(self, point: Point, column: str) -> Mean | None:
+    def _average(self, point: Point, column: str) -> Mean | None:
         key = (*(point[axis] for axis in self._axes), column)
         if key not in self._means:
             rows = self._rows.get(key[:-1])

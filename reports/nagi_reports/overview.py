@@ -120,7 +120,7 @@ class Overview:
             seconds = 0.0  # not known
         has_interval = totals.start_ns is not None
         ip_bytes = row["ip_bytes_inside" if has_interval else "ip_bytes_to_data"]
-        coverage = _coverage(row)
+        coverage = _compute_coverage(row)
         is_whole = coverage is None or coverage >= MIN_COVERAGE
         goodput = _divide(8 * row["first_time_bytes_inside"], seconds if is_whole else 0.0)
         derived: Row = {
@@ -152,7 +152,7 @@ class Overview:
             (row, coverage)
             for directions in self.connections
             for row in directions
-            if (coverage := _coverage(row)) is not None and coverage < MIN_COVERAGE
+            if (coverage := _compute_coverage(row)) is not None and coverage < MIN_COVERAGE
         ]
         lines += [
             f"{self.name}: of connection {row['connection']}, {row['uncaptured_bytes']:,} bytes "
@@ -299,7 +299,7 @@ def list_warnings(name: str, totals: Totals, captured_twice: int) -> list[str]:
     return lines
 
 
-def _coverage(row: Row) -> float | None:
+def _compute_coverage(row: Row) -> float | None:
     """Return the share of a direction's acknowledged bytes that were captured, or None."""
     captured: int = row["first_time_bytes"]
     return _divide(captured, captured + row["uncaptured_bytes"])

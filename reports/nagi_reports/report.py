@@ -153,7 +153,7 @@ def render_html(report: Report, link: str | None = None) -> str:
     """
     environment = load_templates(_HERE, finalize=_join_units)
     environment.filters["inline"] = inline_svg
-    environment.filters["mathml"] = _mathml
+    environment.filters["mathml"] = _mark_as_safe
     return environment.get_template(_PAGE).render(
         report=report, explorer=link, policy=make_content_policy()
     )
@@ -164,7 +164,7 @@ def _join_units(value: Any) -> Any:
     return _UNIT.sub("\\1\u00a0\\2", value) if type(value) is str else value
 
 
-def _mathml(formula: Any) -> Markup:
+def _mark_as_safe(formula: Any) -> Markup:
     return Markup(formula.mathml)  # formula.py escapes texts
 
 

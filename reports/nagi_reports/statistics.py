@@ -58,7 +58,7 @@ def halfwidth(values: Values) -> float:
     values = _drop_nan(values)
     if len(values) < 2:
         return math.nan
-    return _t_quantile(len(values)) * float(values.std(ddof=1)) / math.sqrt(len(values))
+    return _compute_t_quantile(len(values)) * float(values.std(ddof=1)) / math.sqrt(len(values))
 
 
 def ratio(parts: Values, wholes: Values) -> Mean | None:
@@ -128,7 +128,7 @@ def count_runs_needed(values: Values, target: float, maximum: int) -> int:
     """
     deviation = float(_drop_nan(values).std(ddof=1))
     for count in range(2, maximum):
-        if _t_quantile(count) * deviation / math.sqrt(count) <= target:
+        if _compute_t_quantile(count) * deviation / math.sqrt(count) <= target:
             return count
     return maximum
 
@@ -243,7 +243,7 @@ def compare(first: pd.DataFrame, second: pd.DataFrame, metric: str, key: list[st
         The comparison. A pair's point consists of the axes that agree in all pairs.
     """
     tables = (first, second)
-    runs = [_value_by_run(table, metric, key) for table in tables]
+    runs = [_select_by_run(table, metric, key) for table in tables]
     not_valid = sum(table.loc[table["status"] != "valid", "run_id"].nunique() for table in tables)
     pairs = runs[0].merge(runs[1], on=key, suffixes=("_first", "_second"))
     axes = [name.removesuffix("_first") for name in pairs.columns if name.endswith("_first")]
@@ -281,7 +281,7 @@ def compare(first: pd.DataFrame, second: pd.DataFrame, metric: str, key: list[st
     )
 
 
-def _value_by_run(table: pd.DataFrame, metric: str, key: list[str]) -> pd.DataFrame:
+def _select_by_run(table: pd.DataFrame, metric: str, key: list[str]) -> pd.DataFrame:
     """Return one row per valid run with its value of `metric`."""
     valid = table[table["status"] == "valid"]
     axes = [name for name in table.columns if name.startswith("point.") and name not in key]
@@ -313,7 +313,7 @@ def _drop_nan(values: Values) -> npt.NDArray[np.float64]:
     return array[~np.isnan(array)]
 
 
-def _t_quantile(count: int) -> float:
+def _compute_t_quantile(count: int) -> float:
     from scipy import stats  # imported on demand, as the import is slow
 
     return float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1))

@@ -135,9 +135,9 @@ class Summary:
 
 def summarise(campaign: Campaign, table: pd.DataFrame) -> Summary:
     """Arrange the table of a campaign by panel, series and x."""
-    x = _axis(campaign, campaign.x)
-    panels_axis = _axis(campaign, campaign.panels) if campaign.panels else None
-    series = _axis(campaign, campaign.series)
+    x = _make_axis(campaign, campaign.x)
+    panels_axis = _make_axis(campaign, campaign.panels) if campaign.panels else None
+    series = _make_axis(campaign, campaign.series)
     valid = table[table["status"] == "valid"]
     panels = []
     for label in panels_axis.values if panels_axis else [""]:
@@ -179,5 +179,5 @@ def summarise(campaign: Campaign, table: pd.DataFrame) -> Summary:
     )
 
 
-def _axis(campaign: Campaign, name: str) -> Axis:
+def _make_axis(campaign: Campaign, name: str) -> Axis:
     return Axis(name, list(dict.fromkeys(run.point[name] for run in campaign.runs)))

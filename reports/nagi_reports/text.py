@@ -23,7 +23,7 @@ def make_tables(summary: Summary) -> Iterator[Table]:
         table = Table(
             title=name_panel(summary, panel),
             title_justify="left",
-            caption="\n".join(_caption_lines(summary, panel)) or None,
+            caption="\n".join(_make_caption_lines(summary, panel)) or None,
             caption_justify="left",
             show_edge=False,
             pad_edge=False,
@@ -79,10 +79,10 @@ def to_data(summary: Summary) -> dict[str, Any]:
                     {
                         "name": curve.series,
                         "agi": [
-                            {summary.x.name: value, **_mean_to_data(mean)}
+                            {summary.x.name: value, **_to_mean_data(mean)}
                             for value, mean in zip(summary.x.values, curve.agi, strict=True)
                         ],
-                        "nagi": _mean_to_data(curve.nagi),
+                        "nagi": _to_mean_data(curve.nagi),
                     }
                     for curve in panel.curves
                 ],
@@ -92,7 +92,7 @@ def to_data(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _caption_lines(summary: Summary, panel: Panel) -> Iterator[str]:
+def _make_caption_lines(summary: Summary, panel: Panel) -> Iterator[str]:
     """Yield the lines below a panel's table."""
     if not isnan(panel.ceiling):
         yield f"ceiling {panel.ceiling:.3f} (headers)"
@@ -145,7 +145,7 @@ def _format_mean(mean: Mean | None, digits: int = 3) -> str:
     return f"{mean.value:.{digits}f}"
 
 
-def _mean_to_data(mean: Mean | None) -> dict[str, Any]:
+def _to_mean_data(mean: Mean | None) -> dict[str, Any]:
     """Return a mean with its 95 % interval as plain data; null stands for no value."""
     if mean is None:
         return {"mean": None, "halfwidth": None, "runs": 0}

@@ -73,13 +73,15 @@ def verify(directory: Path, campaign: Campaign, published: Path) -> Verification
     """
     refuse_links(published)
     publication = _read_publication(campaign, published)
-    published_runs = {_run_key(run): run for run in Campaign.read(published / "campaign.json").runs}
+    published_runs = {
+        _make_run_key(run): run for run in Campaign.read(published / "campaign.json").runs
+    }
     sums = _read_published_sums(published)
-    rows_by_run = _rows_by_run(analysis.read_table(directory, campaign))
-    published_rows = _rows_by_run(_read_published_table(published))
+    rows_by_run = _group_rows(analysis.read_table(directory, campaign))
+    published_rows = _group_rows(_read_published_table(published))
     verified = []
     for run in campaign.runs:
-        published_run = published_runs.get(_run_key(run))
+        published_run = published_runs.get(_make_run_key(run))
         rows = [row for row in rows_by_run.get(run.run_id, []) if row["status"] == "valid"]
         if published_run is None or not rows:
             continue
@@ -148,11 +150,11 @@ def _read_publication(campaign: Campaign, published: Path) -> Publication:
     return publication
 
 
-def _run_key(run: CampaignRun) -> tuple[Any, ...]:
+def _make_run_key(run: CampaignRun) -> tuple[Any, ...]:
     return (*sorted(run.point.items()), run.repeat)
 
 
-def _rows_by_run(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
+def _group_rows(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of each run, in the order of their flows."""
     rows_by_run: dict[str, list[dict[str, Any]]] = {}
     for row in table.sort_values("flow", kind="stable").to_dict("records"):

@@ -67,7 +67,7 @@ def compute_flow_row(recorded: RecordedRun, flow: FlowPlan) -> dict[str, Any]:
         "channel_losses": losses,
         "channel_packets": transmitted,
         "throughput_bps": throughput,
-        "cwnd_mean_packets": _mean_cwnd(recorded, flow),
+        "cwnd_mean_packets": _compute_mean_cwnd(recorded, flow),
     }
     if sent:
         values |= _measure_at_sender(recorded, flow, sent)
@@ -162,7 +162,7 @@ def _has_delay_trace(plan: RunPlan, path: Sequence[LinkDirection]) -> bool:
     return any(plan.channel(direction).delay_trace is not None for direction in path)
 
 
-def _mean_cwnd(recorded: RecordedRun, flow: FlowPlan) -> float:
+def _compute_mean_cwnd(recorded: RecordedRun, flow: FlowPlan) -> float:
     """Return the mean over time of the sum of the congestion windows, in packets."""
     samples = recorded.tcp_info[recorded.tcp_info["flow"] == flow.name].dropna(subset="snd_cwnd")
     windows = samples.groupby("t_s")["snd_cwnd"].sum()  # over all connections

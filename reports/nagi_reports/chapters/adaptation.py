@@ -45,7 +45,7 @@ def _read_transmissions(
     tables_by_direction: dict[tuple[str, str], tuple[list[str], list[pd.DataFrame]]] = {}
     for run_id, plan in material.plans.items():
         path = material.run_directory(run_id) / "transmissions.parquet"
-        links = _adaptive_links(plan)
+        links = _list_adaptive_links(plan)
         if not links or not path.exists():
             continue
         table = read_parquet(path, _COLUMNS)
@@ -57,7 +57,7 @@ def _read_transmissions(
     return {key: (modes, pd.concat(tables)) for key, (modes, tables) in tables_by_direction.items()}
 
 
-def _adaptive_links(plan: RunPlan) -> list[LinkPlan]:
+def _list_adaptive_links(plan: RunPlan) -> list[LinkPlan]:
     return [link for link in plan.radios() if link.radio is not None and link.radio.modes]
 
 

@@ -31,7 +31,7 @@ def compose(first: Side, second: Side, comparison: Comparison) -> Report:
         title=f"{first.name} compared with {second.name}",
         reference="",
         footer=f"{first.name} compared with {second.name} · nagi {__version__}",
-        created_s=int(max((*_run_dates(first), *_run_dates(second)), default=0)),
+        created_s=int(max((*_list_run_dates(first), *_list_run_dates(second)), default=0)),
         sections=[section for section in sections if section.blocks],
     )
 
@@ -99,7 +99,7 @@ def _compose_points(first: Side, second: Side, comparison: Comparison) -> Table:
 
 def _compose_checks(first: Side, second: Side) -> list[Block]:
     """Return the table of the certificates' checks on both sides; empty without checks."""
-    sides = [_checks_by_name(side) for side in (first, second)]
+    sides = [_group_checks(side) for side in (first, second)]
     rows = []
     for name in dict.fromkeys([*sides[0], *sides[1]]):
         checks_by_side = [side.get(name, []) for side in sides]
@@ -143,7 +143,7 @@ def _format_value(checks: list[Check], is_worst: bool) -> str:
     return f"{max(values) if is_worst else statistics.median(values):.3g} {checks[0].unit}"
 
 
-def _checks_by_name(side: Side) -> dict[str, list[Check]]:
+def _group_checks(side: Side) -> dict[str, list[Check]]:
     checks_by_name: dict[str, list[Check]] = {}
     for run_id in dict.fromkeys(side.table["run_id"]):
         file = side.campaign / "runs" / run_id / "verdict.json"
@@ -152,7 +152,7 @@ def _checks_by_name(side: Side) -> dict[str, list[Check]]:
     return checks_by_name
 
 
-def _run_dates(side: Side) -> Iterator[float]:
+def _list_run_dates(side: Side) -> Iterator[float]:
     for run_id in dict.fromkeys(side.table["run_id"]):
         file = side.campaign / "runs" / run_id / "manifest.json"
         if file.exists():

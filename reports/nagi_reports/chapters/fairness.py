@@ -59,7 +59,7 @@ class _Group:
     rows: pd.DataFrame
     several: bool  # whether the point has more than one group
 
-    def values_by_run(self, column: str) -> pd.Series[Any]:
+    def select_by_run(self, column: str) -> pd.Series[Any]:
         """Return a column's value for each run."""
         return self.rows.drop_duplicates("run_id").set_index("run_id")[column].dropna()
 
@@ -165,7 +165,7 @@ def _compose_table(material: Material, groups: list[_Group]) -> Table:
         names = ", ".join(group.group.names) if group.several else str(len(group.group.names))
         row = [*group.point.values(), names]
         row += [
-            format_mean(mean(group.values_by_run(name).to_numpy()))
+            format_mean(mean(group.select_by_run(name).to_numpy()))
             for name in ("jain_index", "jain_index_windows")
         ]
         row += [_format_shares(group)] if has_entries else []
@@ -200,8 +200,8 @@ def _format_shares(group: _Group) -> str:
 
 def _format_convergence(group: _Group) -> str:
     """Return the mean convergence time, and how many runs did not converge."""
-    outcomes = group.values_by_run("convergence").value_counts()
-    times = mean(group.values_by_run("convergence_time_s").to_numpy(np.float64))
+    outcomes = group.select_by_run("convergence").value_counts()
+    times = mean(group.select_by_run("convergence_time_s").to_numpy(np.float64))
     if outcomes.empty:
         return NONE
     parts = []
@@ -229,7 +229,7 @@ def _compose_shares_figure(material: Material, groups: list[_Group]) -> Iterator
         part = MAX_SHOWN // 3
         order = sorted(
             range(len(groups)),
-            key=lambda index: (float(groups[index].values_by_run("jain_index").mean()), index),
+            key=lambda index: (float(groups[index].select_by_run("jain_index").mean()), index),
         )
         middle = (len(order) - part) // 2
         indices = [*order[:part], *order[middle : middle + part], *order[-part:]]
@@ -268,7 +268,7 @@ def _compose_shares_figure(material: Material, groups: list[_Group]) -> Iterator
 
 def _read_shares(material: Material, group: _Group) -> figures.SharesOverTime | None:
     """Return shares over time of the group's run with the median Jain's index, or None."""
-    order = group.values_by_run("jain_index").sort_index().sort_values(kind="stable").index
+    order = group.select_by_run("jain_index").sort_index().sort_values(kind="stable").index
     run = str(order[(len(order) - 1) // 2])
     path = material.run_directory(run) / GOODPUT
     if not path.exists():
@@ -330,7 +330,7 @@ def _compose_harm(material: Material) -> Iterator[Block]:
         for column, quantity in (("harm_goodput", "goodput"), ("harm_rtt", "RTT")):
             cells = [
                 [
-                    _mean_harm(point_rows, campaign.series, s, campaign.competitor, c, column)
+                    _average_harm(point_rows, campaign.series, s, campaign.competitor, c, column)
                     for c in competitors
                 ]
                 for s in schemes
@@ -373,7 +373,7 @@ def _compose_harm(material: Material) -> Iterator[Block]:
     )
 
 
-def _mean_harm(
+def _average_harm(
     rows: pd.DataFrame, series: str, scheme: str, axis: str, competitor: str, column: str
 ) -> Mean | None:
     """Return the mean harm to a scheme by a competitor."""

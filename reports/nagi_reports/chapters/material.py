@@ -57,7 +57,7 @@ class Material:
 
     @property
     def plan(self) -> RunPlan:
-        """The plan of one run, for what all runs have in common."""
+        """The plan of one run, used for settings that all runs have in common."""
         return next(iter(self.plans.values()))
 
     @property

@@ -397,13 +397,16 @@ def _compute_means(
             yield StationMeans(
                 series,
                 *(
-                    [_mean_of([run[node] for run in stations_by_run], name) for node in nodes]
+                    [
+                        _average_stations([run[node] for run in stations_by_run], name)
+                        for node in nodes
+                    ]
                     for name in ("airtime", "retries", "given_up")
                 ),
             )
 
 
-def _mean_of(stations: list[StationAir], name: str) -> Mean | None:
+def _average_stations(stations: list[StationAir], name: str) -> Mean | None:
     values = pd.Series([getattr(station, name) for station in stations], dtype="float64").dropna()
     return mean(values.to_numpy()) if len(values) else None
 

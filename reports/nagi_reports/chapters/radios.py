@@ -48,19 +48,20 @@ class _Group:
     counts: list[TransmissionCounts] = field(default_factory=list)
     measured_db: list[float] = field(default_factory=list)
 
-    def total(self, name: str) -> int:
+    def count(self, name: str) -> int:
+        """Return the sum of a count over runs."""
         return sum(getattr(run_counts, name) for run_counts in self.counts)
 
     @property
     def answered(self) -> int:
         """The number of transmissions whose outcome the radio reported."""
         names = ("received", "lost", *_CAUSES)
-        return sum(self.total(name) for name in names)
+        return sum(self.count(name) for name in names)
 
     @property
     def failed(self) -> int:
         """The number of transmissions that were reported, but not received."""
-        return self.answered - self.total("received")
+        return self.answered - self.count("received")
 
 
 _Key = tuple[
@@ -74,7 +75,7 @@ def compose_blocks(material: Material) -> list[Block]:
     if not groups:
         return []
     runs = max(group.runs for group in groups.values())
-    undetected = sum(group.total("undetected_errors") for group in groups.values())
+    undetected = sum(group.count("undetected_errors") for group in groups.values())
     introduction = (
         "Packets cross a radio link as waveforms: they are modulated, pass through a channel and "
         "are demodulated, by GNU Radio. What the receiver cannot read is lost, for one of three "
@@ -159,7 +160,7 @@ def _group_transmissions(material: Material) -> dict[_Key, _Group]:
         group = groups.setdefault((link.name, direction, radio_words, snr_db), _Group())
         group.runs += 1
         group.counts.append(counts)
-        group.measured_db += _measured_snrs_db(material, run_id, f"{link.name} {direction}")
+        group.measured_db += _collect_measured_snrs_db(material, run_id, f"{link.name} {direction}")
     # Radios are in the order of the campaign, rows of a radio in the order of SNR.
     order = {kind: number for number, kind in enumerate(dict.fromkeys(key[:3] for key in groups))}
     return dict(sorted(groups.items(), key=lambda item: (order[item[0][:3]], item[0][3] or 0)))
@@ -178,7 +179,7 @@ def _read_accounts(
                     yield run_id, link, direction, transmissions
 
 
-def _measured_snrs_db(material: Material, run_id: str, subject: str) -> list[float]:
+def _collect_measured_snrs_db(material: Material, run_id: str, subject: str) -> list[float]:
     verdict = material.verdicts.get(run_id)
     return [
         item.value
@@ -190,7 +191,7 @@ def _measured_snrs_db(material: Material, run_id: str, subject: str) -> list[flo
 def _compose_table(groups: dict[_Key, _Group]) -> Table:
     """Return the table of transmissions, one row per direction, radio and SNR."""
     device_causes = [
-        name for name in _OF_DEVICES if any(group.total(name) for group in groups.values())
+        name for name in _OF_DEVICES if any(group.count(name) for group in groups.values())
     ]
     heads = ["Sent", "Not detected", "Header", "Payload"]
     heads += [*(_OF_DEVICES[name] for name in device_causes), "Unanswered", "Lost", "SNR"]
@@ -223,7 +224,7 @@ def _format_row(group: _Group, device_causes: list[str]) -> list[str]:
         mean = sum(10 ** (value / 10) for value in group.measured_db) / len(group.measured_db)
         measured_snr = f"{10 * math.log10(mean):.2f} dB"
     names = ("sent", "not_detected", "header_errors", "payload_errors", *device_causes)
-    counts = [*(group.total(name) for name in names), group.total("sent") - group.answered]
+    counts = [*(group.count(name) for name in names), group.count("sent") - group.answered]
     return [*(f"{count:,}" for count in counts), share, measured_snr]
 
 

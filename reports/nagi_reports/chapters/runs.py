@@ -30,7 +30,7 @@ def compose_blocks(material: Material) -> list[Block]:
     has_repeats = any(run.repeat for run in campaign.runs)
     has_several_flows = material.has_several_flows
     flow_letters = max(map(len, table["flow"].astype(str))) + 2 if has_several_flows else 0
-    columns = _axis_columns(campaign, _LETTERS - flow_letters)
+    columns = _make_axis_columns(campaign, _LETTERS - flow_letters)
     axes = list(campaign.runs[0].point)
     columns += [Column("Rep.", "right")] if has_repeats else []
     columns += [Column("Flow")] if has_several_flows else []
@@ -78,7 +78,7 @@ def compose_blocks(material: Material) -> list[Block]:
     ]
 
 
-def _axis_columns(campaign: Campaign, letters: int) -> list[Column]:
+def _make_axis_columns(campaign: Campaign, letters: int) -> list[Column]:
     """Return one column per axis.
 
     Columns are as wide as their values if these have at most `letters` in all; else they share the

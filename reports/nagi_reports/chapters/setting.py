@@ -63,7 +63,7 @@ def _compose_links(material: Material) -> list[Block]:
         figures.DrawnLink(
             (link.ends[0].node, link.ends[1].node),
             link.name,
-            tuple(_diagram_lines(plans, index)),
+            tuple(_make_diagram_lines(plans, index)),
         )
         for index, link in enumerate(plan.links)
     ]
@@ -151,7 +151,7 @@ def _format_direction(one: str, other: str, direction: str) -> str:
     )
 
 
-def _diagram_lines(plans: list[RunPlan], index: int) -> Iterator[str]:
+def _make_diagram_lines(plans: list[RunPlan], index: int) -> Iterator[str]:
     """Yield rate and delay of a link, for the diagram."""
     direction = LinkDirection(link=plans[0].links[index].name, direction="forward")
     forward = [plan.channel(direction) for plan in plans]
@@ -192,9 +192,9 @@ def _collect_facts(material: Material) -> list[tuple[str, str]]:
             + _describe_emulator(material)
             + (", which nagi-sdr runs for radios" if plan.radios() else ""),
         ),
-        *_switch_rows(material),
-        *_radio_rows(material),
-        *_media_rows(material),
+        *_make_switch_rows(material),
+        *_make_radio_rows(material),
+        *_make_media_rows(material),
         ("Machine", "; ".join(sorted(machines))),
         ("Kernel", "; ".join(sorted({f"Linux {node_facts.kernel}" for node_facts in facts}))),
         ("Programs", "; ".join(programs)),
@@ -215,7 +215,7 @@ def _collect_facts(material: Material) -> list[tuple[str, str]]:
             f"{plan.measure.start_s - plan.timeline.traffic_s:g} s after the traffic began"
             + ("; a transfer until it was complete" if material.has_transfers else ""),
         ),
-        *_ebpf_rows(material),
+        *_make_ebpf_rows(material),
         *((f"Flow {flow.name}", _describe_command(flow)) for flow in plan.flows if flow.command),
         *(
             (f"Flow {flow.name}", flow.application.describe())
@@ -227,7 +227,7 @@ def _collect_facts(material: Material) -> list[tuple[str, str]]:
     return items
 
 
-def _ebpf_rows(material: Material) -> list[tuple[str, str]]:
+def _make_ebpf_rows(material: Material) -> list[tuple[str, str]]:
     """Return a row on the schemes that are eBPF programs, with their parameters over all runs."""
     values: dict[str, dict[str, set[int]]] = {}
     for flow in (flow for plan in material.plans.values() for flow in plan.flows):
@@ -288,7 +288,7 @@ _TARGET_PHRASES: dict[SwitchTarget, str] = {
 }
 
 
-def _switch_rows(material: Material) -> list[tuple[str, str]]:
+def _make_switch_rows(material: Material) -> list[tuple[str, str]]:
     """Return a row on the programs of nodes that are switches, with their notices."""
     for run_id, plan in material.plans.items():
         if not plan.switches():
@@ -313,7 +313,7 @@ def _switch_rows(material: Material) -> list[tuple[str, str]]:
     return []
 
 
-def _radio_rows(material: Material) -> list[tuple[str, str]]:
+def _make_radio_rows(material: Material) -> list[tuple[str, str]]:
     """Return a row on radios and their channels over all runs."""
     descriptions: dict[str, None] = {}
     for plan in material.plans.values():
@@ -336,7 +336,7 @@ def _name_emulated_parts(plan: RunPlan) -> str:
     return "every link and medium" if plan.links else "every medium"
 
 
-def _media_rows(material: Material) -> list[tuple[str, str]]:
+def _make_media_rows(material: Material) -> list[tuple[str, str]]:
     """Return a row on shared media over all runs."""
     by_name: dict[str, list[MediumPlan]] = {}
     for plan in material.plans.values():

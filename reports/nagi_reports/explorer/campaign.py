@@ -62,7 +62,7 @@ def collect_campaign_data(out: Path, campaign: Campaign, with_data: set[str]) ->
     metrics = [name for name in metrics_of_results() if name in table and table[name].notna().any()]
     columns = {
         name: [
-            _to_json_number(value * _display_unit(name)[1])
+            _to_json_number(value * _choose_display_unit(name)[1])
             for value in table[name].astype("float64")
         ]
         for name in metrics
@@ -82,7 +82,7 @@ def collect_campaign_data(out: Path, campaign: Campaign, with_data: set[str]) ->
             {
                 "name": name,
                 "label": label_column(name),
-                "unit": _display_unit(name)[0],
+                "unit": _choose_display_unit(name)[0],
                 "what": metrics_of_results()[name],
             }
             for name in metrics
@@ -109,7 +109,7 @@ def label_column(column: str) -> str:
     return " ".join(word.upper() if word in acronyms else word for word in parts)
 
 
-def _display_unit(column: str) -> tuple[str, float]:
+def _choose_display_unit(column: str) -> tuple[str, float]:
     """Return the unit in which a page shows a column, and the factor for its values."""
     units = (unit for suffix, unit in _UNITS.items() if column.endswith(suffix))
     return next(units, ("", 1.0))

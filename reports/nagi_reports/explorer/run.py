@@ -163,14 +163,14 @@ class RunFiles:
         """Return the clock of a host; None if it is the emulator's, or not known."""
         return self.verdict.clocks.get(node)
 
-    def since_traffic_s(self, node: str, time_ns: Any) -> Floats:
+    def to_traffic_s(self, node: str, time_ns: Any) -> Floats:
         """Return instants of a capture (ns since the Unix epoch) in s since the traffic began."""
         assert self.manifest is not None
         since_begin_ns = np.asarray(time_ns, np.int64) - analysis.to_epoch_ns(self.manifest, 0)
         true_ns = since_begin_ns - clock_offset_ns(self.find_clock(node), since_begin_ns)
         return np.asarray(true_ns / 1e9 - self.plan.timeline.traffic_s, np.float64)
 
-    def sampled_since_traffic_s(self, node: str, t_s: Any) -> Floats:
+    def samples_to_traffic_s(self, node: str, t_s: Any) -> Floats:
         """Return instants of samples (s since the run began) in s since the traffic began."""
         seconds = np.asarray(t_s, np.float64)
         offset_ns = clock_offset_ns(self.find_clock(node), (seconds * 1e9).astype(np.int64))
@@ -187,11 +187,11 @@ def _read_flow(run: RunFiles, flow: FlowPlan) -> FlowTracks:
     """Return a flow over time, with notes and the reasons for empty panels."""
     missing: dict[str, str] = {}
     notes: list[str] = []
-    tracks = _window_tracks(run, flow, missing)
-    tracks += _queue_tracks(run, flow, missing, notes)
-    tracks += _goodput_tracks(run, flow, missing)
+    tracks = _make_window_tracks(run, flow, missing)
+    tracks += _make_queue_tracks(run, flow, missing, notes)
+    tracks += _make_goodput_tracks(run, flow, missing)
     lost = _read_losses(run, flow, missing, notes)
-    tracks += _packet_tracks(run, flow, lost, missing, notes)
+    tracks += _make_packet_tracks(run, flow, lost, missing, notes)
     if lost is not None:
         begin_s = run.plan.timeline.traffic_s
         for cause, outcome, rows in lost.group():
@@ -213,7 +213,7 @@ def _read_flow(run: RunFiles, flow: FlowPlan) -> FlowTracks:
     )
 
 
-def _window_tracks(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> list[Track]:
+def _make_window_tracks(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> list[Track]:
     """Return the tracks of congestion window, threshold and smoothed RTT."""
     path = run.directory / "tcp_info.parquet"
     samples = series.read_samples(path, flow)
@@ -225,7 +225,7 @@ def _window_tracks(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> li
     for name, values in columns.items():
         has_value = values.notna().to_numpy()
         if has_value.any():
-            sampled_s = run.sampled_since_traffic_s(flow.sender, samples["t_s"][has_value])
+            sampled_s = run.samples_to_traffic_s(flow.sender, samples["t_s"][has_value])
             scale = 1e3 if name == "smoothed RTT" else 1.0
             tracks.append(
                 Track.from_rows(name, sampled_s, values[has_value], scale=scale, whole=True)
@@ -236,7 +236,7 @@ def _window_tracks(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> li
     return tracks
 
 
-def _queue_tracks(
+def _make_queue_tracks(
     run: RunFiles, flow: FlowPlan, missing: dict[str, str], notes: list[str]
 ) -> list[Track]:
     """Return the track of the bottleneck's queue; without it, add the reason to `missing`."""
@@ -254,7 +254,7 @@ def _queue_tracks(
     return [Track.from_rows("queue", queue.time_s, queue.waiting, steps=not queue.sampled)]
 
 
-def _goodput_tracks(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> list[Track]:
+def _make_goodput_tracks(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> list[Track]:
     """Return the track of goodput, in equal windows from the traffic's start."""
     path = run.find_capture(analysis.locate_receiver_capture(flow))
     if path is None or run.manifest is None:
@@ -321,7 +321,7 @@ def _is_tcp(run: RunFiles, flow: FlowPlan) -> bool:
     return not series.read_samples(run.directory / "tcp_info.parquet", flow).empty
 
 
-def _packet_tracks(
+def _make_packet_tracks(
     run: RunFiles,
     flow: FlowPlan,
     lost: losses.Losses | None,
@@ -351,7 +351,7 @@ def _packet_tracks(
     connection, direction = int(row["connection"]), int(row["direction"])
     trace = tracing.trace(path, connection, direction)
     node = flow.sender
-    sent_s = run.since_traffic_s(node, trace.segments["time_ns"])
+    sent_s = run.to_traffic_s(node, trace.segments["time_ns"])
     begin, end = trace.segments["begin"], trace.segments["end"]
     tracks = []
     for kind, name in _KINDS.items():
@@ -362,7 +362,7 @@ def _packet_tracks(
             )
     acknowledgements = trace.acknowledgements
     if len(acknowledgements["time_ns"]):
-        answered_s = run.since_traffic_s(node, acknowledgements["time_ns"])
+        answered_s = run.to_traffic_s(node, acknowledgements["time_ns"])
         for name, column in (("acknowledged", "number"), ("advertised window", "window_end")):
             tracks.append(
                 Track.from_rows(name, answered_s, acknowledgements[column], scale=1e6, steps=True)
@@ -374,7 +374,7 @@ def _packet_tracks(
                 Track.from_rows("duplicate ACK", answered_s[is_duplicate], numbers, scale=1e6)
             )
     if len(trace.sacks["time_ns"]):
-        sacked_s = run.since_traffic_s(node, trace.sacks["time_ns"])
+        sacked_s = run.to_traffic_s(node, trace.sacks["time_ns"])
         tracks.append(
             Track.from_rows(
                 "SACK block", sacked_s, trace.sacks["begin"], trace.sacks["end"], scale=1e6
@@ -382,18 +382,18 @@ def _packet_tracks(
         )
     samples = trace.select_rtt()
     if len(samples["time_ns"]):
-        sampled_s = run.since_traffic_s(node, samples["time_ns"])
+        sampled_s = run.to_traffic_s(node, samples["time_ns"])
         tracks.append(Track.from_rows("RTT", sampled_s, samples["rtt_ns"] / 1e3, scale=1e3))
     else:
         missing["rtt"] = "The sender's capture has no RTT sample of this flow."
     if lost is not None and len(rows) == 1:
         first_sequence = losses.find_first_sequence(path, connection, direction, lost.table)
         if first_sequence is not None:
-            tracks.append(_lost_track(run, lost.table, first_sequence, sent_s, begin))
+            tracks.append(_make_lost_track(run, lost.table, first_sequence, sent_s, begin))
     return tracks
 
 
-def _lost_track(
+def _make_lost_track(
     run: RunFiles, lost: pd.DataFrame, first_sequence: int, sent_s: Floats, sent: Any
 ) -> Track:
     """Return the track of lost segments, by their numbers in the time-sequence graph."""
@@ -418,7 +418,7 @@ def _read_states(run: RunFiles, flow: FlowPlan) -> list[tuple[float, float, str]
     samples = table[(table["flow"] == flow.name) & table["ca_state"].notna()].sort_values("t_s")
     if samples.empty:
         return []
-    sampled_s = run.sampled_since_traffic_s(flow.sender, samples["t_s"])
+    sampled_s = run.samples_to_traffic_s(flow.sender, samples["t_s"])
     state = samples["ca_state"].to_numpy(np.int64)
     starts = np.flatnonzero(np.append(True, state[1:] != state[:-1]))
     ends = np.append(starts[1:], len(state) - 1)
@@ -441,7 +441,7 @@ def _read_events(run: RunFiles, flow: FlowPlan) -> list[dict[str, Any]]:
     table = read_parquet(path)
     is_event = (table["flow"] == flow.name) & ~table["event"].isin(["sample", "started"])
     flow_events = table[is_event].sort_values("t_s", kind="stable")
-    event_s = run.sampled_since_traffic_s(flow.sender, flow_events["t_s"])
+    event_s = run.samples_to_traffic_s(flow.sender, flow_events["t_s"])
     return [
         {
             "t_s": round(float(t_s), 6),

@@ -33,12 +33,12 @@ class ApplicationCurves:
 def application_metrics(x: Axis, drawn: Sequence[ApplicationCurves]) -> list[Figure]:
     """Return figures of application metrics over x, one pair of axes per flow."""
     return [
-        _application_figure(x, drawn[first : first + MAX_PANELS])
+        _make_figure(x, drawn[first : first + MAX_PANELS])
         for first in range(0, len(drawn), MAX_PANELS)
     ]
 
 
-def _application_figure(x: Axis, drawn: Sequence[ApplicationCurves]) -> Figure:
+def _make_figure(x: Axis, drawn: Sequence[ApplicationCurves]) -> Figure:
     """Return one figure of up to MAX_PANELS pairs of axes."""
     columns = min(len(drawn), 3)
     rows = math.ceil(len(drawn) / columns)

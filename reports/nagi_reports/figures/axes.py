@@ -116,7 +116,7 @@ def panel_figures(
         y_label: Label of the y axis.
     """
     return [
-        _panel_figure(summary, panels, draw, y_label)
+        _make_panel_figure(summary, panels, draw, y_label)
         for panels in split_panels(summary.panels, MAX_PANELS)
     ]
 
@@ -127,7 +127,7 @@ def split_panels(panels: Sequence[Panel], maximum: int) -> Iterator[Sequence[Pan
         yield panels[first : first + maximum]
 
 
-def _panel_figure(
+def _make_panel_figure(
     summary: Summary,
     panels: Sequence[Panel],
     draw: Callable[[Axes, Panel, list[float]], None],
@@ -260,11 +260,11 @@ def collect_legend_entries(grid: Sequence[Axes]) -> tuple[list[Any], list[str]]:
     handles: dict[str, Any] = {}
     for axes in grid:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, _legend_line(handle))
+            handles.setdefault(label, _extract_line(handle))
     return list(handles.values()), list(handles)
 
 
-def _legend_line(handle: Any) -> Line2D:
+def _extract_line(handle: Any) -> Line2D:
     """Return the line of a legend's entry; error bars have one within their container."""
     return handle if isinstance(handle, Line2D) else handle.lines[0]
 
@@ -273,7 +273,7 @@ def _label_curve_ends(axes: Axes) -> None:
     """Write each curve's name beside its last point, moved apart where names would overlap."""
     ends = []
     for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-        line = _legend_line(handle)
+        line = _extract_line(handle)
         xs, ys = (np.asarray(data, np.float64) for data in line.get_data())
         if len(xs):
             # A line across the axes has its ends in their own coordinates.

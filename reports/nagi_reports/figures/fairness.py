@@ -208,7 +208,7 @@ def _draw_harm_matrix(axes: Axes, matrix: HarmMatrix, is_steep: bool) -> None:
                     (x - 0.5, y - 0.5),
                     1,
                     1,
-                    facecolor=_heat_colour(0.0 if mean is None else mean.value),
+                    facecolor=_choose_heat_colour(0.0 if mean is None else mean.value),
                     edgecolor="black" if is_itself else GREY,
                     linewidth=1.3 if is_itself else 0.5,
                     zorder=3 if is_itself else 2,
@@ -242,7 +242,7 @@ def _draw_harm_matrix(axes: Axes, matrix: HarmMatrix, is_steep: bool) -> None:
         spine.set_visible(False)
 
 
-def _heat_colour(value: float) -> str:
+def _choose_heat_colour(value: float) -> str:
     """Return the colour of a cell: white at 0, dark red at 1, blue below 0.
 
     The page of the report does not replace these colours by its own.

@@ -110,7 +110,7 @@ def medium_map(medium: DrawnMedium) -> Figure:
         _draw_stations(axes, medium)
         handles = [
             Line2D([], [], color=GREY, linewidth=1, label="decode each other"),
-            *([_sense_legend_entry()] if medium.senses and not rings else []),
+            *([_make_sense_entry()] if medium.senses and not rings else []),
             *(
                 Line2D([], [], color=GREY, linewidth=0.8, linestyle=dashes, label=label)
                 for (label, _), dashes in zip(rings, _RING_STYLES, strict=False)
@@ -124,7 +124,7 @@ def medium_map(medium: DrawnMedium) -> Figure:
     return figure
 
 
-def _sense_legend_entry() -> Line2D:
+def _make_sense_entry() -> Line2D:
     return Line2D([], [], color=GREY, linewidth=0.7, linestyle="--", label="sense each other only")
 
 

@@ -71,7 +71,7 @@ def time_series(rows: list[tuple[str, RunSeries | None]]) -> Figure:
         for axes in grid[-1]:
             axes.set_xlabel("Time since the traffic began (s)", fontsize=7.5)
         figure.legend(
-            handles=_time_legend_entries(),
+            handles=_make_legend_entries(),
             ncols=4,
             handlelength=2.2,
             loc="outside upper center",
@@ -88,25 +88,31 @@ class _ScaleLimits:
 
     @property
     def window(self) -> float:
-        return _shared_limit([float(run.cwnd.maximum.max()) for run in self.runs if run.cwnd])
+        return _choose_shared_limit(
+            [float(run.cwnd.maximum.max()) for run in self.runs if run.cwnd]
+        )
 
     @property
     def rtt(self) -> float:
-        return _shared_limit([float(run.rtt_ms.maximum.max()) for run in self.runs if run.rtt_ms])
+        return _choose_shared_limit(
+            [float(run.rtt_ms.maximum.max()) for run in self.runs if run.rtt_ms]
+        )
 
     @property
     def queue(self) -> float:
-        return _shared_limit([_max_waiting(run.queue) for run in self.runs if run.queue])
+        return _choose_shared_limit(
+            [_find_max_waiting(run.queue) for run in self.runs if run.queue]
+        )
 
 
-def _shared_limit(maxima: list[float]) -> float:
+def _choose_shared_limit(maxima: list[float]) -> float:
     """Return the upper limit that fits all `tops`, or 0 if they differ too much for one scale."""
     if not maxima or min(maxima) <= 0 or max(maxima) > MAX_SCALE_RATIO * min(maxima):
         return 0.0
     return 1.08 * max(maxima)
 
 
-def _max_waiting(queue: Queue) -> float:
+def _find_max_waiting(queue: Queue) -> float:
     return float(queue.waiting.maximum.max(initial=0))
 
 
@@ -178,7 +184,7 @@ def _draw_queue(axes: Axes, series: RunSeries, top: float) -> None:
         _draw_missing(axes, series.why_no_queue)
         return
     queue = series.queue
-    top = top or 1.08 * max(1.0, _max_waiting(queue))
+    top = top or 1.08 * max(1.0, _find_max_waiting(queue))
     if queue.limit_packets is not None:
         axes.axhline(queue.limit_packets, color=GREY, linewidth=1, linestyle="--")
     _draw_line_with_range(axes, queue.waiting, color="black", drawstyle="steps-post")
@@ -205,7 +211,9 @@ def _draw_ticks(axes: Axes, times: Floats, y: float, colour: str) -> None:
     )
 
 
-def _time_legend_entries() -> list[Any]:
+def _make_legend_entries() -> list[Any]:
+    """Return the entries of the legend."""
+
     def line(label: str, **settings: Any) -> Line2D:
         return Line2D([], [], label=label, **{"linewidth": 0.9, "color": "black", **settings})
 

@@ -47,7 +47,7 @@ def topology(nodes: Mapping[str, str], links: list[DrawnLink], first: str) -> Fi
             axes.set_xlim(-0.5, max(layers, 2) - 0.5)
             axes.set_ylim(-maximum / 2 - 0.2, maximum / 2 + 0.2)
             labels = _draw_topology(axes, nodes, links, positions, is_full)
-            if not is_full or not _labels_overlap(figure, labels):
+            if not is_full or not _has_overlaps(figure, labels):
                 break
     return figure
 
@@ -130,7 +130,7 @@ def _draw_topology(
     return labels
 
 
-def _labels_overlap(figure: Figure, labels: list[Text]) -> bool:
+def _has_overlaps(figure: Figure, labels: list[Text]) -> bool:
     """Return whether two of the labels overlap."""
     renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
     boxes = [label.get_bbox_patch() or label for label in labels]
