@@ -326,30 +326,30 @@ experiment {campaign.experiment}, variant {campaign.variant or "as it stands"}; 
 
 ## Reading it
 
-    nagi analyze {name}{SUFFIX}   # verifies, unpacks, computes all again from the captures
-    nagi report {name}{SUFFIX}    # the same, and writes the report
+    nagi analyze {name}{SUFFIX}   # verifies, unpacks, and recomputes all results from the captures
+    nagi report {name}{SUFFIX}    # does the same and writes the report
 
 Without nagi: `tar --zstd -xf {name}{SUFFIX} && cd {name} && sha256sum -c {SUMS}`. Tables are Apache
 Parquet, captures pcap (some compressed by zstd), the rest is JSON.
 
 ## What is in it
 
-- {", ".join(top)}: which runs there are, what they came to, a row a flow a run, and the report.
-- `runs/RUN_ID/`: a folder a run.
-  - `plan.json`: everything the run needed. `manifest.json`: what ran it, with checksums.
-  - `*.pcap`, `*.pcap.zst`: captures at the hosts, headers only; some may have been left out, which
-    `metrics.json` says under `files`.
-  - `links.json`, `packets.parquet`, `drops.pcapng`: the link emulator's account of itself and of
-    every packet. `flows.json`, `tcp_info.parquet`: the senders' kernels' account;
-    `scheme_events.parquet`: what schemes of nagi's own told.
-    `transmissions.parquet`: what became of every transmission, where links are radios.
-    `radios.json`: what the devices of such links are, and what was measured with them.
-    `frames.parquet`: what became of every frame on shared media; `monitor.*`: captures of them.
-    `command-*.log`: what programs said whose traffic a flow was.
+- {", ".join(top)}: the list of runs, their results (one row per flow of each run), and the report.
+- `runs/RUN_ID/`: one folder per run.
+  - `plan.json`: the run plan. `manifest.json`: hosts and programs of the run, with checksums.
+  - `*.pcap`, `*.pcap.zst`: captures at the hosts, headers only; `files` in `metrics.json` lists
+    captures that were left out.
+  - `links.json`, `packets.parquet`, `drops.pcapng`: the link emulator's counters, and its records of
+    every packet and every drop. `flows.json`, `tcp_info.parquet`: records of the senders' kernels.
+    `scheme_events.parquet`: events that nagi's own schemes reported.
+    `transmissions.parquet`: outcome of every transmission on radio links.
+    `radios.json`: devices of radio links, and measurements with them.
+    `frames.parquet`: outcome of every frame on shared media; `monitor.*`: captures of them.
+    `command-*.log`: output of the programs that generated a flow's traffic.
     `goodput.parquet`: goodput over time of flows that share a bottleneck.
-  - `verdict.json`: did the links do what was asked? `metrics.json`: what the run came to.
+  - `verdict.json`: whether the links did what the plan requires. `metrics.json`: the run's results.
 
-Of the machines it was made on it says: kernel release, machine type, number of processors, versions
-of programs, sysctls, offloads. It has no host names, users or paths, but for what programs said
+The bundle states of its machines: kernel release, machine type, number of processors, versions of
+programs, sysctls, offloads. It has no host names, users or paths, except in the output of programs
 (`command-*.log`).
 """

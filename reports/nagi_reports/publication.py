@@ -137,6 +137,6 @@ def _format_readme(campaign: Campaign, record: Publication, outcomes: list[Outco
 
 - `report.pdf`, `report.html`: the report.
 - `results.parquet`: one row per flow of each run. `campaign.json`: the list of runs.
-- `SHA256SUMS`: of all files of the bundle, captures too, which is {record.bundle},
+- `SHA256SUMS`: of all files of the bundle, captures included, which is {record.bundle},
   {in_bytes(record.bundle_bytes)}, SHA-256 {record.bundle_sha256}.
 {statements if outcomes else ""}"""
