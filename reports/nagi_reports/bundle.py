@@ -339,9 +339,9 @@ Parquet, captures pcap (some compressed by zstd), the rest is JSON.
   - `plan.json`: the run plan. `manifest.json`: hosts and programs of the run, with checksums.
   - `*.pcap`, `*.pcap.zst`: captures at the hosts, headers only; `files` in `metrics.json` lists
     captures that were left out.
-  - `links.json`, `packets.parquet`, `drops.pcapng`: the link emulator's counters, and its records of
-    every packet and every drop. `flows.json`, `tcp_info.parquet`: records of the senders' kernels.
-    `scheme_events.parquet`: events that nagi's own schemes reported.
+  - `links.json`, `packets.parquet`, `drops.pcapng`: the link emulator's counters, and its records
+    of every packet and every drop. `flows.json`, `tcp_info.parquet`: records of the senders'
+    kernels. `scheme_events.parquet`: events that nagi's own schemes reported.
     `transmissions.parquet`: outcome of every transmission on radio links.
     `radios.json`: devices of radio links, and measurements with them.
     `frames.parquet`: outcome of every frame on shared media; `monitor.*`: captures of them.
