@@ -173,8 +173,8 @@ def _compute_checked_sum(directory: Path, name: str, path: Path) -> str:
     """
     if name.endswith(".json") and str(directory.absolute()).encode() in path.read_bytes():
         raise refuse(
-            f"names the directory {directory.absolute()}, which is nobody else's business",
-            "run the campaign again: runs that failed are tried anew",
+            f"names the directory {directory.absolute()}, which must not be published",
+            "run the campaign again: it repeats failed runs",
             file=str(path),
         )
     return sha256_of(path)

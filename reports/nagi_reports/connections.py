@@ -222,7 +222,7 @@ def list_notices(connections: Connections) -> list[str]:
     if connections.bottleneck_bps is not None:
         lines.append(
             f"bottleneck {connections.bottleneck_bps / 1e6:g} Mb/s; AGI is AG / bottleneck, the "
-            "ceiling what headers leave of it"
+            "ceiling the largest AGI that headers permit"
         )
     if len(connections.rows) > SHOWN:
         lines.append(f"{len(connections.rows) - SHOWN} more connections: --json has all")
@@ -252,7 +252,9 @@ def describe_clocks(clocks: Clocks) -> str:
             "a constant, queueing delays hold"
         )
     elif clocks.offset_ns is None:
-        clauses.append("packets went one way only, which says nothing of the two captures' clocks")
+        clauses.append(
+            "packets went in one direction only, so the two captures' clocks cannot be compared"
+        )
     else:
         clauses.append(
             "the two captures' clocks do not contradict each other (they may still be apart: by "

@@ -288,13 +288,13 @@ def list_warnings(name: str, totals: Totals, captured_twice: int) -> list[str]:
     if totals.packets_without_time:
         lines.append(
             f"{name}: {totals.packets_without_time:,} packets have no time, so no rate and no RTT "
-            "is known; capture anew, in blocks that have one (pcapng: enhanced packets)"
+            "is known; capture again, with blocks that have a time (pcapng: enhanced packets)"
         )
     if captured_twice:
         lines.append(
-            f"{name}: {captured_twice:,} packets are copies of others, captured at several places "
-            "or sent again by the link layer; they are left out, and RTT, too, where they are more "
-            "than 1 ms apart: capture on one interface"
+            f"{name}: {captured_twice:,} packets are copies of others, captured at several points "
+            "or retransmitted by the link layer; copies do not count, and RTTs are not known where "
+            "copies are more than 1 ms apart: capture on one interface"
         )
     return lines
 

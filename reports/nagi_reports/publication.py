@@ -57,16 +57,14 @@ def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
         InputError: A run is missing or not valid, or `target` has other contents.
     """
     if not can_replace(target, FILE):
-        raise refuse(
-            "has something else in it than what was published", "give another", file=str(target)
-        )
+        raise refuse("contains other files than a publication", "give another", file=str(target))
     table = analysis.build_table(directory, campaign)
     status_counts = Counter(table.drop_duplicates("run_id")["status"])
     missing = len(campaign.runs) - status_counts["valid"]
     if missing:
         raise refuse(
             f"{missing} of {len(campaign.runs)} runs are not valid, or not done",
-            "run the campaign to its end; `nagi show` says why they are not",
+            "run the campaign to its end; `nagi show` lists the reasons",
             file=str(directory),
         )
     for format_ in ("pdf", "html"):

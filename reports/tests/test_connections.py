@@ -170,7 +170,7 @@ def test_drift_is_said():
     clocks = Clocks(10, 10, 0, 0.0, 0.0, 9e4, 100.0)
     assert "drift by 100 ppm" in describe_clocks(clocks)
     assert "drift" not in describe_clocks(Clocks(10, 10, 0, 0.0, 0.0, 0.0, 3.0))
-    assert "one way only" in describe_clocks(Clocks(10, None, 0, None, None, None, None))
+    assert "one direction only" in describe_clocks(Clocks(10, None, 0, None, None, None, None))
 
 
 def test_ports_used_again_are_connections_of_their_own(tmp_path):

@@ -264,7 +264,7 @@ def test_what_a_run_has_not_is_said(campaign, file, panel, why, gone):
 @pytest.mark.parametrize(
     ("port", "why"),
     [
-        (5201, "Losses are told of TCP segments only, and this flow has none."),
+        (5201, "Only losses of TCP segments are recorded, and this flow has no TCP segments."),
         (None, "No segment of this flow was lost on a link."),
     ],
 )
@@ -374,7 +374,7 @@ def test_the_same_runs_give_the_same_page(campaign, tmp_path):
 def test_a_directory_with_something_else_is_left_alone(campaign, tmp_path):
     about = Campaign.read(campaign / "campaign.json")
     for target in (campaign, campaign / "campaign.json"):
-        with pytest.raises(InputError, match="something else in it than an explorer"):
+        with pytest.raises(InputError, match="other files than an explorer"):
             explorer.write_explorer(campaign, about, target)
     assert (campaign / "runs" / RUN / "plan.json").exists()
     assert not (campaign / "index.html").exists()

@@ -33,7 +33,7 @@ from nagi_reports.fairness import (
 from nagi_reports.report import render_html, write_report
 from nagi_reports.statistics import Mean
 from nagi_reports.summary import summarise
-from test_report import clipped, overlaps
+from test_report import find_clipped, overlaps
 
 (RECORDED,) = (SCHEMAS / "example" / "campaign" / "runs").iterdir()
 BUILD = Build(id="0123456789abcdef", version="0", commit=None, nagi_link="1", nagi_agent="2")
@@ -330,4 +330,4 @@ def test_no_label_of_the_figures_covers_another_or_is_cut_off():
     ]
     for figure in drawn:
         assert overlaps(figure) == []
-        assert clipped(figure) == []
+        assert find_clipped(figure) == []

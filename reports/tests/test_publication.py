@@ -78,7 +78,7 @@ def test_nothing_else_is_lost(campaign, tmp_path):
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "thesis.tex").write_text("all of it")
-    with pytest.raises(InputError, match="has something else in it"):
+    with pytest.raises(InputError, match="contains other files"):
         publish_to(campaign, mine)
     assert (mine / "thesis.tex").exists()
 

@@ -62,7 +62,7 @@ def write_explorer(
         InputError: `target` has other contents, or a file of the campaign is missing or damaged.
     """
     if not can_replace(target, _MARK):
-        raise refuse("has something else in it than an explorer", "give another", file=str(target))
+        raise refuse("contains other files than an explorer", "give another", file=str(target))
     runs = target / "runs"
     runs.mkdir(parents=True, exist_ok=True)
     (target / _MARK).touch()

@@ -48,8 +48,8 @@ class Losses:
 
 
 _SOURCE_NOTES = {
-    "told": "The scheme itself told what it took each loss for.",
-    "inferred": "What the sender took each loss for is inferred from samples of its socket.",
+    "told": "The scheme itself reported how it classified each loss.",
+    "inferred": "The sender's classification of each loss is inferred from samples of its socket.",
 }
 
 
@@ -81,9 +81,9 @@ def read_flow_losses(
         "not all captures were kept"
         if recorded is None
         else "the flow has several connections, its sender's clock is not known, or a switch does "
-        "not tell its drops"
+        "not report its drops"
     )
-    return Losses(table, f"What the sender took losses for is not known: {reason}.")
+    return Losses(table, f"How the sender classified losses is not known: {reason}.")
 
 
 def _classify(recorded: RecordedRun, flow: FlowPlan) -> LossClassification | None:

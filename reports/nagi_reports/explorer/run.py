@@ -201,7 +201,7 @@ def _read_flow(run: RunFiles, flow: FlowPlan) -> FlowTracks:
     clocks = run.verdict.clocks
     for node in dict.fromkeys((flow.sender, flow.receiver)):
         if node in clocks and clocks[node] is None:
-            notes.append(f"The clock of {node} is not known: what it recorded has its own times.")
+            notes.append(f"The clock of {node} is not known: its records have its own times.")
     for location in (analysis.locate_sender_capture(flow), analysis.locate_receiver_capture(flow)):
         scans = [
             scan for (path, _), scan in run.scans.items() if path == run.find_capture(location)
@@ -305,7 +305,7 @@ def _read_losses(
         missing["losses"] = (
             "No segment of this flow was lost on a link."
             if _is_tcp(run, flow)
-            else "Losses are told of TCP segments only, and this flow has none."
+            else "Only losses of TCP segments are recorded, and this flow has no TCP segments."
         )
     elif flow_losses.source:
         notes.append(flow_losses.source)
