@@ -44,7 +44,7 @@ class ApplicationMetric:
         return f"{self.head} ({self.unit})" if self.unit else self.head
 
     @property
-    def in_words(self) -> str:
+    def phrase(self) -> str:
         """The head within a sentence."""
         is_name = self.head[1:2] in (" ", self.head[1:2].upper())  # R factor, MOS
         return self.head if is_name else f"{self.head[0].lower()}{self.head[1:]}"

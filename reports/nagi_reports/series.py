@@ -197,11 +197,11 @@ def _read_verdicts(path: Path, flow: FlowPlan, begin_s: float) -> Verdicts | Non
         return None
     losses = flow_events[flow_events["event"].isin(["three_duplicates", "timeout"])]
 
-    def times(verdict: str) -> Floats:
+    def select_times(verdict: str) -> Floats:
         times_s = losses.loc[losses["verdict"] == verdict, "t_s"]
         return times_s.to_numpy(np.float64) - begin_s
 
-    return Verdicts(times("congestion"), times("channel"), times("undecided"))
+    return Verdicts(select_times("congestion"), select_times("channel"), select_times("undecided"))
 
 
 def _read_emulator_queue(

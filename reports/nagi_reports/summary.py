@@ -71,14 +71,14 @@ class Axis:
     values: list[str]
 
     @property
-    def in_words(self) -> str:
+    def phrase(self) -> str:
         """The axis' name within a sentence."""
         return " ".join(_ACRONYMS.get(word, word) for word in self.name.lower().split("_"))
 
     @property
     def title(self) -> str:
         """The axis' name at the begin of a line."""
-        return f"{self.in_words[0].upper()}{self.in_words[1:]}"
+        return f"{self.phrase[0].upper()}{self.phrase[1:]}"
 
     def to_numbers(self) -> tuple[list[float], str]:
         """Return the values as numbers of one unit, and the unit.

@@ -28,7 +28,7 @@ def make_tables(summary: Summary) -> Iterator[Table]:
             show_edge=False,
             pad_edge=False,
         )
-        axis = f"{summary.x.in_words}{f' ({unit})' if unit else ''}"
+        axis = f"{summary.x.phrase}{f' ({unit})' if unit else ''}"
         table.add_column(f"AGI by {axis}")
         for head in heads:
             table.add_column(head, justify="right")
@@ -121,7 +121,7 @@ def explain_missing_points(summary: Summary, panel: Panel) -> str | None:
     where = f" at {name_panel(summary, panel).lower()}" if summary.panels_axis else ""
     if not panel.compared:
         return (
-            f"There is no NAGI{where}, as at no {summary.x.in_words} all series have valid runs: "
+            f"There is no NAGI{where}, as at no {summary.x.phrase} all series have valid runs: "
             f"{'; '.join(gaps)}."
         )
     points = f"{len(panel.compared)} of {len(summary.x.values)} points"

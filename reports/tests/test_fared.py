@@ -107,10 +107,10 @@ def test_all_that_is_shown_is_a_column_and_a_claim_s_metric():
     assert set(APPLICATION_METRICS) - {"tokens_permitted_per_rtt"} <= set(get_args(Metric))
     assert set(LEADING_METRICS) == set(APPLICATION_METRICS)
     assert (
-        APPLICATION_METRICS["mos"].in_words == "MOS"
-        and APPLICATION_METRICS["r_factor"].in_words == "R factor"
+        APPLICATION_METRICS["mos"].phrase == "MOS"
+        and APPLICATION_METRICS["r_factor"].phrase == "R factor"
     )
-    assert APPLICATION_METRICS["completion_time_s"].in_words == "completion time"
+    assert APPLICATION_METRICS["completion_time_s"].phrase == "completion time"
 
 
 def test_flows_of_applications_have_their_means_at_every_point():

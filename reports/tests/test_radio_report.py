@@ -249,7 +249,7 @@ def test_curves_show_what_was_lost_and_mark_where_nothing_was():
 
 def test_snr_is_a_quantity_of_axes_and_statements():
     axis = Axis("snr", ["12 dB", "-3 dB"])
-    assert axis.title == axis.in_words == "SNR"
+    assert axis.title == axis.phrase == "SNR"
     assert Axis("error_rate", []).title == "Error rate"
     assert axis.to_numbers() == ([12.0, -3.0], "dB")
     assert measure_of("12 dB") == ("Level", 12.0)

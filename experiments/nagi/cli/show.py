@@ -357,7 +357,7 @@ _OF_MEDIA = {
 }
 _OF_APPLICATIONS = {
     name: (
-        f"{measured.in_words} ({measured.unit})" if measured.unit else measured.in_words,
+        f"{measured.phrase} ({measured.unit})" if measured.unit else measured.phrase,
         measured.scale,
     )
     for name, measured in APPLICATION_METRICS.items()

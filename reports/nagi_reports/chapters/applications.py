@@ -64,7 +64,7 @@ def _compose_figures(material: Material) -> Iterator[Block]:
             yield Figure(
                 f"applications-{number}-{part}",
                 figures.render_svg(figure),
-                f"How applications fared against {summary.x.in_words}{where}: one metric of each "
+                f"How applications fared against {summary.x.phrase}{where}: one metric of each "
                 f"flow. {describe_bars(summary)}",
                 _describe_figures(curves, summary.x.values),
             )

@@ -82,7 +82,7 @@ def compose_definitions(material: Material) -> list[Block]:
             "Normalised index (NAGI)",
             row(text("NAGI"), "=", fraction(symbol("1"), symbol("n")), total(a, "i", "n")),
             "The mean AGI over a set of topologies, here the values of "
-            f"{material.summary.x.in_words} at which all series have valid runs (Lee et al. 2008, "
+            f"{material.summary.x.phrase} at which all series have valid runs (Lee et al. 2008, "
             "equation 2). Its interval: those of its AGIs, added in squares, divided by n.",
         ),
         Definition(

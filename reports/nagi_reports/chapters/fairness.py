@@ -139,11 +139,11 @@ def _compose_index_figures(material: Material) -> Iterator[Figure]:
         yield Figure(
             f"jain-{number}" if has_parts else "jain",
             figures.render_svg(figure),
-            f"Jain's index against {summary.x.in_words}{f' (part {number})' if has_parts else ''}. "
+            f"Jain's index against {summary.x.phrase}{f' (part {number})' if has_parts else ''}. "
             + (
                 "Bars span 95 % intervals." if has_intervals else "One run per point: no intervals."
             ),
-            f"Jain's index against {summary.x.in_words}. {'; '.join(series_descriptions)}.",
+            f"Jain's index against {summary.x.phrase}. {'; '.join(series_descriptions)}.",
         )
 
 

@@ -97,9 +97,9 @@ def _compose_introduction(material: Material, classified_rows: pd.DataFrame) -> 
     """Return the text on how losses were recorded and classified."""
     summary = material.summary
     runs = classified_rows["run_id"].nunique()
-    scope = [f"all values of {summary.x.in_words}"]
+    scope = [f"all values of {summary.x.phrase}"]
     if len(summary.panels) > MAX_PANELS and summary.panels_axis is not None:
-        scope.append(f"of {summary.panels_axis.in_words}")
+        scope.append(f"of {summary.panels_axis.phrase}")
     text = (
         "Links record every packet they drop, with the cause. How the sender classified the loss "
         "is reported by nagi's own schemes. For the kernel's schemes it is inferred from slow "

@@ -55,7 +55,7 @@ def compose_blocks(material: Material) -> list[Block]:
     if not shown_measures:
         return []
     composed: list[Block] = [
-        Paragraph(f"Each value is a mean over the same values of {summary.x.in_words} as NAGI.")
+        Paragraph(f"Each value is a mean over the same values of {summary.x.phrase} as NAGI.")
     ]
     for panel in summary.panels:
         panel_rows = valid

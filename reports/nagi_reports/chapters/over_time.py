@@ -29,7 +29,7 @@ class ChosenRuns:
 
     def describe_point(self, summary: Summary) -> str:
         """Return the point in words."""
-        x = f"{summary.x.in_words} {self.x}" if self.x else f"each {summary.x.in_words}"
+        x = f"{summary.x.phrase} {self.x}" if self.x else f"each {summary.x.phrase}"
         return f"{name_panel(summary, self.panel).lower()}, {x}" if summary.panels_axis else x
 
 
@@ -119,7 +119,7 @@ def compose_blocks(material: Material) -> list[Block]:
         if len(summary.panels) > MAX_PANELS
         else "each panel"
     )
-    middle = f" at the middle value of {summary.x.in_words}, of the values with the most valid runs"
+    middle = f" at the middle value of {summary.x.phrase}, of the values with the most valid runs"
     if material.campaign.x == material.campaign.series:
         middle = ""
     introduction = (

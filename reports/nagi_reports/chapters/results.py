@@ -40,7 +40,7 @@ def compose_blocks(material: Material, outcomes: list[Outcome]) -> list[Block]:
     first, *others = _compose_figures(
         "ag",
         figures.achieved_goodput(summary),
-        f"Achieved goodput (AG) against {summary.x.in_words}",
+        f"Achieved goodput (AG) against {summary.x.phrase}",
         f"The thick grey line is the bottleneck rate. {describe_bars(summary)}",
         _describe_curves(summary, "Achieved goodput in Mb/s", "goodput_bps", 1e-6),
     )
@@ -83,7 +83,7 @@ def _compose_nagi_tables(material: Material) -> list[Block]:
         for panel in summary.panels
     ]
     caption = (
-        f"NAGI: the mean AGI over the values of {summary.x.in_words}"
+        f"NAGI: the mean AGI over the values of {summary.x.phrase}"
         f"{mention_intervals(summary)}. Headers set a ceiling of {summary.panels[0].ceiling:.3f}."
     )
     blocks: list[Block] = []
@@ -124,7 +124,7 @@ def _compose_notes(material: Material) -> list[Block]:
 def compose_index(material: Material) -> list[Block]:
     """Return the blocks of the section on AGI."""
     summary = material.summary
-    x = summary.x.in_words
+    x = summary.x.phrase
     blocks: list[Block] = [
         *_compose_figures(
             "agi",
@@ -210,7 +210,7 @@ def _compose_figures(
 
 def _describe_curves(summary: Summary, content: str, column: str, scale: float) -> str:
     """Return the curves in words: where each begins and ends."""
-    sentences = [f"{content} against {summary.x.in_words}, a line a series."]
+    sentences = [f"{content} against {summary.x.phrase}, a line a series."]
     for panel in summary.panels:
         parts = []
         for curve in panel.curves:

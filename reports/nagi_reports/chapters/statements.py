@@ -117,7 +117,7 @@ def describe_condition(outcome: Outcome) -> str:
 def _name_metric(name: str) -> str:
     """Return the name of a metric, as the tables have it."""
     application_metric = APPLICATION_METRICS.get(name)
-    return _METRICS[name] if application_metric is None else application_metric.in_words
+    return _METRICS[name] if application_metric is None else application_metric.phrase
 
 
 def _format_conditions(conditions: dict[str, Condition]) -> str:

@@ -121,7 +121,7 @@ def _describe_axis(campaign: Campaign, name: str) -> dict[str, Any]:
     numbers, unit = axis.to_numbers()
     return {
         "name": name,
-        "label": axis.in_words,
+        "label": axis.phrase,
         "values": axis.values,
         # Without a unit, the numbers are only positions.
         "numbers": numbers if unit else None,

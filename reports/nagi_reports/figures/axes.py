@@ -140,7 +140,7 @@ def _make_panel_figure(
     columns = min(len(panels), 3)
     rows = math.ceil(len(panels) / columns)
     series = len(panels[0].curves)
-    direct = len(panels) == 1 and series <= _MAX_DIRECT_LABELS
+    has_direct_labels = len(panels) == 1 and series <= _MAX_DIRECT_LABELS
     numbers, unit = summary.x.to_numbers()
     with figure_style():
         size = (WIDTH, 2.75) if columns == 1 else (WIDTH, (2.5, 2.1, 1.75)[rows - 1] * rows + 0.4)
@@ -155,16 +155,16 @@ def _make_panel_figure(
                 axes.tick_params(labelbottom=True)
             if index % columns == 0:
                 axes.set_ylabel(y_label)
-        if direct:
+        if has_direct_labels:
             _label_curve_ends(grid[0][0])
         else:
             handles, labels = collect_legend_entries([axes for axes, _ in grid])
             letters = sum(len(label) + 8 for label in labels)
-            across = math.ceil(len(labels) / math.ceil(letters / 108))
+            legend_columns = math.ceil(len(labels) / math.ceil(letters / 108))
             figure.legend(
                 handles,
                 labels,
-                ncols=across,
+                ncols=legend_columns,
                 handlelength=2.8,
                 columnspacing=1.2,
                 loc="outside upper center",
@@ -246,7 +246,7 @@ def label_x_axis(axes: Axes, axis: Axis, numbers: list[float], unit: str, column
 
 
 def _has_room_for_labels(numbers: list[float], max_letters: int) -> bool:
-    """Return whether labels at `numbers` keep their distance on an axis of `room` letters."""
+    """Return whether labels at `numbers` keep their distance on an axis of `max_letters` letters."""
     if len(numbers) < 2:
         return True
     positions = sorted(numbers)

@@ -68,7 +68,7 @@ def paired_means(names: tuple[str, str], pairs: Sequence[Pair], metric: str) -> 
 def draw_means_across(
     axes: Axes, means: Sequence[Mean], positions: Any, colour: str, marker: str, label: str
 ) -> None:
-    """Draw means as horizontal error bars, each at its height in `places`."""
+    """Draw means as horizontal error bars, each at its height in `positions`."""
     axes.errorbar(
         [mean.value for mean in means],
         positions,

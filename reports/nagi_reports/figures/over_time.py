@@ -106,7 +106,7 @@ class _ScaleLimits:
 
 
 def _choose_shared_limit(maxima: list[float]) -> float:
-    """Return the upper limit that fits all `tops`, or 0 if they differ too much for one scale."""
+    """Return the upper limit that fits all `maxima`, or 0 if they differ too much for one scale."""
     if not maxima or min(maxima) <= 0 or max(maxima) > MAX_SCALE_RATIO * min(maxima):
         return 0.0
     return 1.08 * max(maxima)
