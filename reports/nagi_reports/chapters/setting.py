@@ -48,7 +48,28 @@ def compose_blocks(material: Material) -> list[Block]:
 
 
 def _compose_links(material: Material) -> list[Block]:
-    """Return the diagram of the topology and the table of links.
+    """Return the diagram of the topology and the table of links."""
+    return [
+        _draw_topology(material),
+        Table(
+            "The links. Ranges are over all runs. A queue's limit does not count the packet in "
+            "transmission.",
+            [
+                Column("Link"),
+                Column("Direction"),
+                Column("Rate", weight=2),
+                Column("Delay", weight=2),
+                Column("Queue", weight=2),
+                Column("Loss", weight=3),
+            ],
+            _make_link_rows(material),
+            small=True,
+        ),
+    ]
+
+
+def _draw_topology(material: Material) -> Figure:
+    """Return the diagram of the topology.
 
     The diagram leaves out stations without links, unless they are few: the figures of media show
     them.
@@ -84,6 +105,25 @@ def _compose_links(material: Material) -> list[Block]:
     connections = ", ".join(
         f"{a} and {b} joined by {link.name}" for link in links for a, b in [link.ends]
     )
+    round_boxes = "routers and switches" if plan.switches() else "routers"
+    legend = ""
+    if plan.media:
+        legend = ", dashed boxes shared media"
+        connections += "".join(f", {_describe_attachments(medium)}" for medium in plan.media)
+    if hidden:
+        legend += f" ({count_of(len(hidden), 'station')} without links left out)"
+    return Figure(
+        "topology",
+        figures.render_svg(diagram),
+        f"The topology: squares are hosts, round boxes {round_boxes}{legend}. Flows: {flows}.",
+        f"Diagram of the topology: {connections}. Flows: {flows}.",
+    )
+
+
+def _make_link_rows(material: Material) -> list[list[str]]:
+    """Return one row per link, or per direction if the directions of a link differ."""
+    plan = material.plan
+    plans = list(material.plans.values())
     rows = []
     for link in plan.links:
         directions: dict[str, LinkDirection] = {
@@ -109,35 +149,7 @@ def _compose_links(material: Material) -> list[Block]:
                     *cells,
                 ]
             )
-    round_boxes = "routers and switches" if plan.switches() else "routers"
-    legend = ""
-    if plan.media:
-        legend = ", dashed boxes shared media"
-        connections += "".join(f", {_describe_attachments(medium)}" for medium in plan.media)
-    if hidden:
-        legend += f" ({count_of(len(hidden), 'station')} without links left out)"
-    return [
-        Figure(
-            "topology",
-            figures.render_svg(diagram),
-            f"The topology: squares are hosts, round boxes {round_boxes}{legend}. Flows: {flows}.",
-            f"Diagram of the topology: {connections}. Flows: {flows}.",
-        ),
-        Table(
-            "The links. Ranges are over all runs. A queue's limit does not count the packet in "
-            "transmission.",
-            [
-                Column("Link"),
-                Column("Direction"),
-                Column("Rate", weight=2),
-                Column("Delay", weight=2),
-                Column("Queue", weight=2),
-                Column("Loss", weight=3),
-            ],
-            rows,
-            small=True,
-        ),
-    ]
+    return rows
 
 
 def _describe_attachments(medium: MediumPlan) -> str:
