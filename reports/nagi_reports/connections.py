@@ -101,11 +101,11 @@ def measure(
     receiver_rows, sender_rows = _Rows(flows), _Rows(flows_at_sender)
     # By row of the receiver's capture: the direction in the comparison, and its row at the sender.
     pairs = {
-        receiver_rows.find_index(item.received_connection, item): (
-            item,
-            sender_rows.find_index(item.sent_connection, item),
+        receiver_rows.find_index(direction.received_connection, direction): (
+            direction,
+            sender_rows.find_index(direction.sent_connection, direction),
         )
-        for item in (comparison.flows.itertuples() if comparison else ())
+        for direction in (comparison.flows.itertuples() if comparison else ())
     }
     rows = []
     for index in indices:
@@ -143,10 +143,10 @@ def measure(
         rows=rows,
         bottleneck_bps=bottleneck_bps,
         clocks=comparison.clocks if comparison else None,
-        damage=[item.damage for item in scans.values() if item.damage],
-        unused={name: item.unused for name, item in scans.items() if any(item.unused.values())},
+        damage=[scan.damage for scan in scans.values() if scan.damage],
+        unused={name: scan.unused for name, scan in scans.items() if any(scan.unused.values())},
         udp=int((flows["protocol"] == "udp").sum()) // 2,
-        warnings=[line for name, item in scans.items() for line in _list_warnings(name, item)],
+        warnings=[line for name, scan in scans.items() for line in _list_warnings(name, scan)],
     )
 
 

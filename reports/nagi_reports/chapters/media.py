@@ -182,28 +182,27 @@ def _collect_paths(plan: RunPlan, medium: MediumPlan) -> list[tuple[str, list[st
 
 def _compose_frame_table(material: Material, name: str, runs: list[_Run]) -> Table:
     """Return the table of frames by kind and outcome of each series."""
-    by_series: dict[str, list[FrameCounts]] = {}
     rows = []
     for series in _list_series(material):
-        by_series = {}
+        by_kind: dict[str, list[FrameCounts]] = {}
         for run in runs:
             if run.plan.point[material.campaign.series] == series:
                 for station in run.account.stations:
                     for kind, counts in station.frames.items():
-                        by_series.setdefault(kind, []).append(counts)
+                        by_kind.setdefault(kind, []).append(counts)
         for kind, head in KINDS.items():
-            counts_of_kind = by_series.get(kind, [])
+            counts_of_kind = by_kind.get(kind, [])
             sent, received = (
                 sum(getattr(counts, column) for counts in counts_of_kind)
                 for column in ("sent", "received")
             )
             if sent:
-                causes = [
+                lost_by_cause = [
                     sum(getattr(counts, cause) for counts in counts_of_kind) for cause in _OUTCOMES
                 ]
                 lost = f"{1 - received / sent:.2%}"
                 rows.append(
-                    [series, head, f"{sent:,}", lost, *(f"{counts:,}" for counts in causes)]
+                    [series, head, f"{sent:,}", lost, *(f"{count:,}" for count in lost_by_cause)]
                 )
     return Table(
         f"Frames on medium {name} by kind, and those that were not received by cause.",

@@ -177,16 +177,14 @@ def _collect_facts(material: Material) -> list[tuple[str, str]]:
     """Return names and values of the facts on the setup."""
     campaign, plan = material.campaign, material.plan
     facts = [
-        node.facts
-        for node_facts in material.manifests.values()
-        for node in node_facts.nodes.values()
+        node.facts for manifest in material.manifests.values() for node in manifest.nodes.values()
     ]
     programs = sorted({version for node_facts in facts for version in node_facts.programs.values()})
     machines = {
         f"{node_facts.machine}, {count_of(node_facts.processors, 'processor')}"
         for node_facts in facts
     }
-    dates = sorted(node_facts.date_s for node_facts in material.manifests.values())
+    dates = sorted(manifest.date_s for manifest in material.manifests.values())
     payloads = sorted({flow.payload_bytes for p in material.plans.values() for flow in p.flows})
     versions = " and ".join(sorted({f"IPv{p.ip_version()}" for p in material.plans.values()}))
     windows = sorted(
