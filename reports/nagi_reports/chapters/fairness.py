@@ -51,20 +51,20 @@ def compose_blocks(material: Material) -> list[Block]:
 
 
 @dataclass(frozen=True)
-class _Group:
+class _PointGroup:
     """Flows that share a bottleneck at one point, with the valid rows of its runs."""
 
     point: dict[str, str]
-    group: BottleneckGroup
+    bottleneck: BottleneckGroup
     rows: pd.DataFrame
-    several: bool  # whether the point has more than one group
+    has_siblings: bool  # whether the point has more than one group
 
     def select_by_run(self, column: str) -> pd.Series[Any]:
         """Return a column's value for each run."""
         return self.rows.drop_duplicates("run_id").set_index("run_id")[column].dropna()
 
 
-def _collect_groups(material: Material) -> Iterator[_Group]:
+def _collect_groups(material: Material) -> Iterator[_PointGroup]:
     """Yield the groups of all points, in the order of the matrix."""
     if "jain_index" not in material.table or "share" not in material.table:
         return
@@ -81,7 +81,7 @@ def _collect_groups(material: Material) -> Iterator[_Group]:
             rows = pd.concat([by_run[run] for run in runs])
             rows = rows[rows["flow"].isin(group.names) & rows["jain_index"].notna()]
             if len(rows):
-                yield _Group(plan.point, group, rows, len(groups) > 1)
+                yield _PointGroup(plan.point, group, rows, len(groups) > 1)
 
 
 def _compose_introduction(material: Material) -> Paragraph:
@@ -147,13 +147,13 @@ def _compose_index_figures(material: Material) -> Iterator[Figure]:
         )
 
 
-def _compose_table(material: Material, groups: list[_Group]) -> Table:
+def _compose_table(material: Material, groups: list[_PointGroup]) -> Table:
     """Return the table of fairness, one row per group of flows."""
     axes = list(groups[0].point)
-    has_entries = any(len({flow.group for flow in group.group.flows}) > 1 for group in groups)
+    has_entries = any(len({flow.group for flow in group.bottleneck.flows}) > 1 for group in groups)
     columns = [Column(capitalise(to_words(axis))) for axis in axes]
     columns += [
-        Column("Flows", weight=1 if any(group.several for group in groups) else 0),
+        Column("Flows", weight=1 if any(group.has_siblings for group in groups) else 0),
         Column("Jain's index", "right", 1),
         Column("In windows", "right", 1),
         *([Column("Shares", weight=2)] if has_entries else []),
@@ -162,7 +162,11 @@ def _compose_table(material: Material, groups: list[_Group]) -> Table:
     ]
     rows = []
     for group in groups:
-        names = ", ".join(group.group.names) if group.several else str(len(group.group.names))
+        names = (
+            ", ".join(group.bottleneck.names)
+            if group.has_siblings
+            else str(len(group.bottleneck.names))
+        )
         row = [*group.point.values(), names]
         row += [
             format_mean(mean(group.select_by_run(name).to_numpy()))
@@ -185,12 +189,12 @@ def _compose_table(material: Material, groups: list[_Group]) -> Table:
     )
 
 
-def _format_shares(group: _Group) -> str:
+def _format_shares(group: _PointGroup) -> str:
     """Return each entry's scheme with its share, one per line."""
     parts: dict[str, list[str]] = {}
-    for flow in group.group.flows:
+    for flow in group.bottleneck.flows:
         parts.setdefault(flow.group, []).append(flow.name)
-    scheme = {flow.group: flow.scheme for flow in group.group.flows}
+    scheme = {flow.group: flow.scheme for flow in group.bottleneck.flows}
     lines = []
     for name, flows in parts.items():
         total = group.rows[group.rows["flow"].isin(flows)].groupby("run_id")["share"].sum()
@@ -198,7 +202,7 @@ def _format_shares(group: _Group) -> str:
     return "\n".join(lines)
 
 
-def _format_convergence(group: _Group) -> str:
+def _format_convergence(group: _PointGroup) -> str:
     """Return the mean convergence time, and how many runs did not converge."""
     outcomes = group.select_by_run("convergence").value_counts()
     times = mean(group.select_by_run("convergence_time_s").to_numpy(np.float64))
@@ -218,7 +222,7 @@ def _format_convergence(group: _Group) -> str:
     return ", ".join(parts)
 
 
-def _compose_shares_figure(material: Material, groups: list[_Group]) -> Iterator[Block]:
+def _compose_shares_figure(material: Material, groups: list[_PointGroup]) -> Iterator[Block]:
     """Yield the figure of shares over time, with the run of median index of each chosen point.
 
     All points are chosen if they are few; otherwise those with the lowest index, those around the
@@ -266,7 +270,7 @@ def _compose_shares_figure(material: Material, groups: list[_Group]) -> Iterator
     )
 
 
-def _read_shares(material: Material, group: _Group) -> figures.SharesOverTime | None:
+def _read_shares(material: Material, group: _PointGroup) -> figures.SharesOverTime | None:
     """Return shares over time of the group's run with the median Jain's index, or None."""
     order = group.select_by_run("jain_index").sort_index().sort_values(kind="stable").index
     run = str(order[(len(order) - 1) // 2])
@@ -274,13 +278,13 @@ def _read_shares(material: Material, group: _Group) -> figures.SharesOverTime | 
     if not path.exists():
         return None
     table = read_parquet(path).pivot(index="end_s", columns="flow", values="goodput_bps")
-    if not set(group.group.names) <= set(table):
+    if not set(group.bottleneck.names) <= set(table):
         return None
-    rates = table[group.group.names].to_numpy(np.float64)
+    rates = table[group.bottleneck.names].to_numpy(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = rates / rates.sum(axis=1, keepdims=True)
     parts: dict[str, tuple[str, list[Any]]] = {}
-    for column, flow in enumerate(group.group.flows):
+    for column, flow in enumerate(group.bottleneck.flows):
         parts.setdefault(flow.group, (flow.scheme, []))[1].append(np.nan_to_num(shares[:, column]))
     ends = table.index.to_numpy(np.float64)
     title = ", ".join(f"{to_words(axis)} {value}" for axis, value in group.point.items())
@@ -314,18 +318,22 @@ def _compose_harm(material: Material) -> Iterator[Block]:
         return
     schemes = list(dict.fromkeys(run.point[campaign.series] for run in campaign.runs))
     competitors = [competitor for competitor in competitors if competitor != ALONE]
-    others = [
+    other_axes = [
         axis
         for axis in campaign.runs[0].point
         if axis not in (campaign.series, campaign.competitor)
     ]
-    combinations = list(dict.fromkeys(tuple(run.point[a] for a in others) for run in campaign.runs))
+    combinations = list(
+        dict.fromkeys(tuple(run.point[a] for a in other_axes) for run in campaign.runs)
+    )
     pairs, descriptions = [], []
     for values in combinations[:MAX_MATRICES]:
         point_rows = valid
-        for axis, value in zip(others, values, strict=True):
+        for axis, value in zip(other_axes, values, strict=True):
             point_rows = point_rows[point_rows[f"point.{axis}"] == value]
-        point_words = ", ".join(f"{to_words(a)} {v}" for a, v in zip(others, values, strict=True))
+        point_words = ", ".join(
+            f"{to_words(a)} {v}" for a, v in zip(other_axes, values, strict=True)
+        )
         matrices = []
         for column, quantity in (("harm_goodput", "goodput"), ("harm_rtt", "RTT")):
             cells = [

@@ -41,7 +41,7 @@ _OF_DEVICES = {"receiver_busy": "Busy", "not_sent": "Not sent", "not_received": 
 
 
 @dataclass
-class _Group:
+class _SnrGroup:
     """One direction of a radio at one SNR, over runs."""
 
     runs: int = 0
@@ -148,16 +148,16 @@ def describe_direction(radio: RadioPlan, direction: DirectionName) -> str:
     return f"{frequency_hz / 1e6:g} MHz, {gains}"
 
 
-def _group_transmissions(material: Material) -> dict[_Key, _Group]:
+def _group_transmissions(material: Material) -> dict[_Key, _SnrGroup]:
     """Return the transmissions of all runs, by direction, radio and SNR."""
-    groups: dict[_Key, _Group] = {}
+    groups: dict[_Key, _SnrGroup] = {}
     for run_id, link, direction, counts in _read_accounts(material):
         assert link.radio is not None
         channel = link.radio.channel(direction)
         channel_words = describe_direction(link.radio, direction)
         radio_words = ", ".join(filter(None, (describe_radio(link.radio), channel_words)))
         snr_db = None if channel is None else channel.snr_db
-        group = groups.setdefault((link.name, direction, radio_words, snr_db), _Group())
+        group = groups.setdefault((link.name, direction, radio_words, snr_db), _SnrGroup())
         group.runs += 1
         group.counts.append(counts)
         group.measured_db += _collect_measured_snrs_db(material, run_id, f"{link.name} {direction}")
@@ -188,7 +188,7 @@ def _collect_measured_snrs_db(material: Material, run_id: str, subject: str) -> 
     ]
 
 
-def _compose_table(groups: dict[_Key, _Group]) -> Table:
+def _compose_table(groups: dict[_Key, _SnrGroup]) -> Table:
     """Return the table of transmissions, one row per direction, radio and SNR."""
     device_causes = [
         name for name in _OF_DEVICES if any(group.count(name) for group in groups.values())
@@ -216,7 +216,7 @@ def _compose_table(groups: dict[_Key, _Group]) -> Table:
     )
 
 
-def _format_row(group: _Group, device_causes: list[str]) -> list[str]:
+def _format_row(group: _SnrGroup, device_causes: list[str]) -> list[str]:
     """Return the cells with counts, the share of lost transmissions, and the measured SNR."""
     share = f"{group.failed / group.answered:.3%}" if group.answered else NONE
     measured_snr = NONE
@@ -228,7 +228,7 @@ def _format_row(group: _Group, device_causes: list[str]) -> list[str]:
     return [*(f"{count:,}" for count in counts), share, measured_snr]
 
 
-def _collect_curves(groups: dict[_Key, _Group]) -> list[tuple[str, list[ErrorRate]]]:
+def _collect_curves(groups: dict[_Key, _SnrGroup]) -> list[tuple[str, list[ErrorRate]]]:
     """Return one curve per direction and radio that was run at several SNRs."""
     curves: dict[tuple[str, DirectionName, str], list[ErrorRate]] = {}
     for (link, direction, radio, snr_db), group in groups.items():
