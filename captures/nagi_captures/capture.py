@@ -45,36 +45,36 @@ Knots = Sequence[tuple[int, int]]
 
 SERIES_COLUMNS: dict[str, str] = {
     "flow": "row in flows",
-    "start_ns": "the interval's begin: start_ns (else the first packet's time) + n x interval_ns",
-    "payload_bytes": "of packets of this direction in the interval; repeated bytes included",
-    "first_time_bytes": "",
-    "retransmitted_packets": "",
+    "start_ns": "begin of the interval: start_ns (else the first packet's time) + n x interval_ns",
+    "payload_bytes": "payload of this direction in the interval, repeated bytes included",
+    "first_time_bytes": "as in FLOW_COLUMNS, within the interval",
+    "retransmitted_packets": "as in FLOW_COLUMNS, within the interval",
     "in_flight_max_bytes": "float64, NaN without data packets",
-    "rtt_mean_ns": "by timestamps where the flow has them, else by sequence; NaN without samples",
-    "rtt_max_ns": "the same",
-    "window_bytes": "last window this side advertised in the interval; NaN without packets",
+    "rtt_mean_ns": "by timestamps if the flow has them, else by sequence; NaN without samples",
+    "rtt_max_ns": "largest of the same samples",
+    "window_bytes": "last window that this side advertised in the interval; NaN without packets",
 }
 
 PACKET_COLUMNS: dict[str, str] = {
     "time_ns": "int64",
     "connection": "int32, as in FLOW_COLUMNS",
     "direction": "int8, as in FLOW_COLUMNS",
-    "sequence": "int64, unwrapped, 0 is the direction's SYN or (without) first sequence number; "
-    "UDP: 0",
-    "acknowledgement": "int64, unwrapped, 0 is the other direction's; -1 where no ACK flag",
+    "sequence": "int64, unwrapped; 0 is the direction's SYN or, without it, the first number; 0 for "
+    "UDP",
+    "acknowledgement": "int64, unwrapped, counted as `sequence` of the other direction; -1 without ACK",
     "payload": "int32, bytes of TCP or UDP payload",
     "ip_bytes": "int32, bytes of the IP packet",
-    "window": "int64, bytes, scaled where the scale is known",
+    "window": "int64, bytes, scaled if the scale is known",
     "flags": "uint8, TCP's: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128",
-    "tsval": "int64, timestamps option; -1 where there is none",
-    "tsecr": "int64, the same",
+    "tsval": "int64, of the timestamps option; -1 without it",
+    "tsecr": "int64, of the timestamps option; -1 without it",
     "identification": "uint16, IPv4's; 0 in IPv6",
-    "checksum": "uint16, TCP's or UDP's, as in the packet; 0 if cut off",
+    "checksum": "uint16, of TCP or UDP, as in the packet; 0 if truncated",
     "identity": "uint32, as nagi-link records it (runtime/io/ip_header.hpp): identification << 16 "
-    "| checksum; of TCP over IPv6 the lower half of sequence + acknowledgement is in the place of "
-    "the identification",
-    "retransmission": "bool, counted in retransmitted_packets",
-    "new_bytes": "int32, payload bytes in no packet before",
+    "| checksum; for TCP over IPv6, the lower half of sequence + acknowledgement replaces the "
+    "identification",
+    "retransmission": "bool, whether retransmitted_packets counts it",
+    "new_bytes": "int32, payload bytes in no earlier packet",
 }
 
 _DELAY = ("min", "mean", "median", "p95", "p99", "max")
@@ -83,9 +83,9 @@ _DELAY = ("min", "mean", "median", "p95", "p99", "max")
 # counted over these connections. Durations of bursts and gaps are between sending times.
 MATCH_COLUMNS: dict[str, str] = {
     "connection": "n",
-    "direction": "0 or 1; 0 is that of the SYN if it is there, else of the first packet",
-    "forward": "bool: travels from the place of the `sent` capture to that of the `received` one. "
-    "One direction of a connection does, the other does not",
+    "direction": "0 or 1; 0 is that of the SYN if it was captured, else of the first packet",
+    "forward": "bool: whether packets travel from the point of the `sent` capture to that of the "
+    "`received` capture; true for one direction of each connection",
     "sent_connection": "number of the connection in a scan of `sent`",
     "received_connection": "number of the connection in a scan of `received`",
     "protocol": "tcp or udp",
@@ -93,13 +93,13 @@ MATCH_COLUMNS: dict[str, str] = {
     "source_port": "",
     "destination": "address (text)",
     "destination_port": "",
-    "sent": "packets captured where they set out (uncovered ones not included)",
-    "received": "of these, captured where they arrive",
+    "sent": "packets captured at the start of the path, without uncovered ones",
+    "received": "those of them that were captured at its end",
     "lost": "sent - received",
-    "data_sent": "the same of packets with payload",
-    "data_received": "",
-    "data_lost": "",
-    "unseen": "packets captured only where they arrive (the first capture missed them)",
+    "data_sent": "as `sent`, of packets with payload",
+    "data_received": "as `received`, of packets with payload",
+    "data_lost": "as `lost`, of packets with payload",
+    "unseen": "packets captured only at the end of the path: the other capture missed them",
     "uncovered": "packets that may have arrived before the other capture began or after it ended: "
     "neither sent nor lost (0 with complete=True)",
     **{
@@ -118,15 +118,15 @@ MATCH_COLUMNS: dict[str, str] = {
     "burst_ms": "mean length of a burst, ms",
     "gap_packets": "mean length of a gap, packets; NaN without gaps",
     "gap_ms": "mean length of a gap, ms",
-    "loss_runs": "runs of packets lost one after the other, in sending order",
-    "loss_run_mean": "packets; NaN without",
-    "loss_run_max": "packets",
+    "loss_runs": "number of runs of consecutive lost packets, in sending order",
+    "loss_run_mean": "mean length of a run, packets; NaN without runs",
+    "loss_run_max": "length of the longest run, packets",
 }
 
 RUN_COLUMNS: dict[str, str] = {
     "flow": "row in flows",
-    "length": "packets lost one after the other",
-    "count": "runs of this length",
+    "length": "number of consecutive lost packets",
+    "count": "number of runs of this length",
 }
 
 

@@ -31,27 +31,28 @@ FLOW_COLUMNS: dict[str, str] = {
     "source_port": "",
     "destination": "address (text)",
     "destination_port": "",
-    "first_ns": "time of the first packet; 0 if there is none",
-    "last_ns": "time of the last packet; 0 if there is none",
-    "first_data_ns": "time of the first packet with payload; 0 if there is none",
+    "first_ns": "time of the first packet; 0 without one",
+    "last_ns": "time of the last packet; 0 without one",
+    "first_data_ns": "time of the first packet with payload; 0 without one",
     "last_data_ns": "time of the last packet with payload that had not been acknowledged before; 0 "
-    "if there is none",
-    "ip_bytes_to_data": "bytes of IP packets up to that one, headers included",
-    "uncaptured_bytes": "payload bytes that the other side acknowledged and no packet has: the "
-    "capture missed them",
-    "packets": "",
+    "without one",
+    "ip_bytes_to_data": "bytes of IP packets up to last_data_ns, headers included",
+    "uncaptured_bytes": "payload bytes that the other side acknowledged, but that no captured "
+    "packet has",
+    "packets": "all packets",
     "ip_bytes": "bytes of IP packets, headers included",
-    "payload_bytes": "bytes of TCP or UDP payload, repeated ones included, those of keep-alives, "
-    "window probes and RSTs not",
+    "payload_bytes": "bytes of TCP or UDP payload, with repeated bytes, without those of "
+    "keep-alives, window probes and RSTs",
     "data_packets": "packets with such payload",
-    "first_time_bytes": "payload bytes in no packet before (of this direction, in this capture)",
-    "retransmitted_packets": "packets with payload all or part of which had been seen before, "
-    "keep-alives and window probes not included",
-    "retransmitted_bytes": "payload bytes that had been seen before, in these packets",
-    "out_of_order_packets": "packets with payload that begin below the highest byte seen, none of "
-    "whose bytes had been seen (RFC 4737: reordered; also a retransmission of what was lost before "
-    "the place of capture)",
-    "packets_inside": "as the column without _inside, of packets with start_ns <= time < end_ns",
+    "first_time_bytes": "payload bytes in no earlier packet of this direction and capture",
+    "retransmitted_packets": "packets whose payload had been captured before, all or part of it, "
+    "without keep-alives and window probes",
+    "retransmitted_bytes": "payload bytes of these packets that had been captured before",
+    "out_of_order_packets": "packets with payload below the highest byte captured so far, none of "
+    "whose bytes had been captured (RFC 4737: reordered; or a retransmission of bytes that were lost "
+    "before the point of capture)",
+    "packets_inside": "as the column without _inside, of packets with start_ns <= time < end_ns, "
+    "like the following columns",
     "ip_bytes_inside": "",
     "payload_bytes_inside": "",
     "data_packets_inside": "",
@@ -65,25 +66,25 @@ FLOW_COLUMNS: dict[str, str] = {
     "sack_blocks": "SACK blocks (RFC 2018), DSACK included",
     "keep_alives": "0 or 1 bytes from one below the next to send, all acknowledged (RFC 9293 "
     "section 3.8.4)",
-    "zero_window_packets": "packets advertising a window of 0, RST not included",
+    "zero_window_packets": "packets that advertise a window of 0, without RST",
     "window_probes": "1 byte beyond, or 0 or 1 bytes from one below the next to send, while the "
     "other side's window is 0 (RFC 9293 section 3.8.6.1). The byte beyond counts as data once it "
     "is acknowledged",
-    "captured_twice": "copies of packets captured before, at another place or as frames that the "
-    "link layer sent again; no other column has them. A copy agrees in all of IP and TCP, within "
-    "4 s, if the sender counts identifications or hops are fewer; else within 0.2 s if it is a SYN "
-    "or its frame says so (802.11: Retry), and with payload within 0.1 ms",
-    "mss": "option of the SYN, bytes; -1 if not seen",
-    "window_scale": "option of the SYN, bits; -1 if not seen",
+    "captured_twice": "copies of captured packets, from another point of capture or from frames that "
+    "the link layer sent again; no other column counts them. A copy agrees in all of IP and TCP, "
+    "within 4 s if the sender counts identifications or hops are fewer; else within 0.2 s if it is "
+    "a SYN or its frame is marked (802.11: Retry), and with payload within 0.1 ms",
+    "mss": "option of the SYN, bytes; -1 if not captured",
+    "window_scale": "option of the SYN, bits; -1 if not captured",
     "sack_permitted": "option of the SYN (bool)",
-    "timestamps": "a packet had the timestamps option (bool)",
+    "timestamps": "whether a packet has the timestamps option (bool)",
     "syn_packets": "",
     "fin_packets": "",
     "rst_packets": "",
-    "complete_handshake": "SYN, SYN-ACK and its ACK are in the capture (bool, same in both rows)",
-    "handshake_rtt_ns": "from SYN to the ACK of the SYN-ACK (same in both rows); NaN if one of the "
-    "three is not captured, or SYN or SYN-ACK was repeated before it was answered",
-    "captured_at": "estimated place of capture on this direction's path (text): source, between, "
+    "complete_handshake": "whether SYN, SYN-ACK and its ACK were captured (bool, same in both rows)",
+    "handshake_rtt_ns": "time from SYN to the ACK of the SYN-ACK (same in both rows); NaN if one of "
+    "the three was not captured, or SYN or SYN-ACK was repeated before it was answered",
+    "captured_at": "estimated point of capture on this direction's path (text): source, between, "
     "destination; empty if not known",
     **{f"rtt_sequence_{name}_ns".replace("count_ns", "count"): text for name, text in _RTT.items()},
     **{
@@ -91,12 +92,12 @@ FLOW_COLUMNS: dict[str, str] = {
         for name, text in _RTT.items()
     },
     "in_flight_mean_bytes": "mean over data packets of the bytes sent beyond the highest "
-    "acknowledgement, that packet's included",
-    "in_flight_max_bytes": "",
-    "window_min_bytes": "smallest window this side advertised (scaled; SYN and RST not included); "
-    "not known without the SYNs, which say how it is scaled",
+    "acknowledgement, those of the packet included",
+    "in_flight_max_bytes": "largest of these numbers",
+    "window_min_bytes": "smallest window that this side advertised (scaled, without SYN and RST); "
+    "not known without the SYNs, which contain the scale",
     "window_mean_bytes": "mean over packets",
-    "window_max_bytes": "",
+    "window_max_bytes": "largest window",
 }
 # rtt_*, in_flight_* and window_* are over packets with start_ns <= time < end_ns (for the RTT, the
 # packet that acknowledges). They are float64, NaN without samples; rtt_*_count are int64.

@@ -46,7 +46,7 @@ DERIVED: dict[str, str] = {
     "agi_of_ceiling": "AGI / ceiling",
 }
 _RTT = ("count", "min", "mean", "median", "p95", "p99", "max")
-DERIVED |= {f"rtt_{name}_s": "RTT by timestamps where there are samples, else by sequence, s"
+DERIVED |= {f"rtt_{name}_s": "RTT by timestamps if there are samples, else by sequence, s"
             for name in _RTT[1:]}  # fmt: skip
 
 # Columns that a table on the terminal needs.
