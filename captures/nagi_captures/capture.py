@@ -59,9 +59,10 @@ PACKET_COLUMNS: dict[str, str] = {
     "time_ns": "int64",
     "connection": "int32, as in FLOW_COLUMNS",
     "direction": "int8, as in FLOW_COLUMNS",
-    "sequence": "int64, unwrapped; 0 is the direction's SYN or, without it, the first number; 0 for "
-    "UDP",
-    "acknowledgement": "int64, unwrapped, counted as `sequence` of the other direction; -1 without ACK",
+    "sequence": "int64, unwrapped; 0 is the direction's SYN or, without it, the first number; 0 "
+    "for UDP",
+    "acknowledgement": "int64, unwrapped, counted as `sequence` of the other direction; -1 "
+    "without ACK",
     "payload": "int32, bytes of TCP or UDP payload",
     "ip_bytes": "int32, bytes of the IP packet",
     "window": "int64, bytes, scaled if the scale is known",

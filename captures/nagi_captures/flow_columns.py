@@ -49,8 +49,8 @@ FLOW_COLUMNS: dict[str, str] = {
     "without keep-alives and window probes",
     "retransmitted_bytes": "payload bytes of these packets that had been captured before",
     "out_of_order_packets": "packets with payload below the highest byte captured so far, none of "
-    "whose bytes had been captured (RFC 4737: reordered; or a retransmission of bytes that were lost "
-    "before the point of capture)",
+    "whose bytes had been captured (RFC 4737: reordered; or a retransmission of bytes that were "
+    "lost before the point of capture)",
     "packets_inside": "as the column without _inside, of packets with start_ns <= time < end_ns, "
     "like the following columns",
     "ip_bytes_inside": "",
@@ -70,10 +70,10 @@ FLOW_COLUMNS: dict[str, str] = {
     "window_probes": "1 byte beyond, or 0 or 1 bytes from one below the next to send, while the "
     "other side's window is 0 (RFC 9293 section 3.8.6.1). The byte beyond counts as data once it "
     "is acknowledged",
-    "captured_twice": "copies of captured packets, from another point of capture or from frames that "
-    "the link layer sent again; no other column counts them. A copy agrees in all of IP and TCP, "
-    "within 4 s if the sender counts identifications or hops are fewer; else within 0.2 s if it is "
-    "a SYN or its frame is marked (802.11: Retry), and with payload within 0.1 ms",
+    "captured_twice": "copies of captured packets, from another point of capture or from frames "
+    "that the link layer sent again; no other column counts them. A copy agrees in all of IP and "
+    "TCP, within 4 s if the sender counts identifications or hops are fewer; else within 0.2 s if "
+    "it is a SYN or its frame is marked (802.11: Retry), and with payload within 0.1 ms",
     "mss": "option of the SYN, bytes; -1 if not captured",
     "window_scale": "option of the SYN, bits; -1 if not captured",
     "sack_permitted": "option of the SYN (bool)",
@@ -81,9 +81,10 @@ FLOW_COLUMNS: dict[str, str] = {
     "syn_packets": "",
     "fin_packets": "",
     "rst_packets": "",
-    "complete_handshake": "whether SYN, SYN-ACK and its ACK were captured (bool, same in both rows)",
-    "handshake_rtt_ns": "time from SYN to the ACK of the SYN-ACK (same in both rows); NaN if one of "
-    "the three was not captured, or SYN or SYN-ACK was repeated before it was answered",
+    "complete_handshake": "whether SYN, SYN-ACK and its ACK were captured (bool, same in both "
+    "rows)",
+    "handshake_rtt_ns": "time from SYN to the ACK of the SYN-ACK (same in both rows); NaN if one "
+    "of the three was not captured, or SYN or SYN-ACK was repeated before it was answered",
     "captured_at": "estimated point of capture on this direction's path (text): source, between, "
     "destination; empty if not known",
     **{f"rtt_sequence_{name}_ns".replace("count_ns", "count"): text for name, text in _RTT.items()},
