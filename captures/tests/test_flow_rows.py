@@ -72,7 +72,7 @@ def test_counts_add_up_and_means_are_over_all_samples(tmp_path):
     assert math.isnan(back.window_mean_bytes)  # without SYNs, nobody knows the scale
 
 
-def test_one_connection_is_told_as_it_is(tmp_path):
+def test_the_row_of_one_connection_is_unchanged(tmp_path):
     flows = scan(capture(tmp_path / "a", conversation(40000, 30, 100, 2))).flows
     row = merge_scan_rows(flows, flow_of())
     for name in flows.columns:

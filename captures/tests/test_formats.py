@@ -157,7 +157,7 @@ def test_udp_has_flows_too(tmp_path):
     assert list(flows.source) == ["10.0.0.1", "10.0.0.2"]
 
 
-def test_damage_keeps_what_was_read_and_is_said(tmp_path):
+def test_damage_is_reported_and_keeps_earlier_packets(tmp_path):
     path = pcap(tmp_path / "x", [data(1 + i, 1) for i in range(5)])
     whole = path.read_bytes()
     record = (len(whole) - 24) // 5

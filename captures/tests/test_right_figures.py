@@ -107,7 +107,7 @@ def test_a_late_duplicate_lengthens_nothing(tmp_path):
     assert flow.retransmitted_packets == 1
 
 
-def test_bytes_that_were_acknowledged_and_not_captured_are_told(tmp_path):
+def test_acknowledged_bytes_that_were_not_captured_are_reported(tmp_path):
     """The goodput of captures that miss packets was understated, and losses were reported."""
     sent = transfer()
     missed = [each for number, each in enumerate(sent) if number % 6 or not payload(each[1])]
@@ -255,7 +255,7 @@ def test_throughput_is_of_the_time_it_is_divided_by(tmp_path):
 
 
 @pytest.mark.parametrize("identification", [None, 0])
-def test_datagrams_without_identification_are_told_apart(tmp_path, identification):
+def test_datagrams_without_identification_are_distinguished(tmp_path, identification):
     """Datagrams of one length were matched in their order, past lost ones.
 
     Delays were 30 times too long.

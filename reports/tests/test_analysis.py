@@ -26,7 +26,7 @@ def run(tmp_path):
     return shutil.copytree(RECORDED, tmp_path / RECORDED.name)
 
 
-def test_what_is_not_as_it_was_recorded_is_not_analysed(run):
+def test_changed_files_are_not_analysed(run):
     """A truncated capture gave half of the goodput, and the run was valid."""
     capture = run / "server.core.pcap"
     content = capture.read_bytes()
@@ -125,7 +125,7 @@ def test_a_flow_that_sent_nothing_achieved_nothing(run):
     assert row.rtt_mean_s is row.loss_rate is row.cwnd_mean_packets is None
 
 
-def test_damage_is_said_without_saying_where_the_campaign_is(run):
+def test_damage_is_reported_without_the_path_of_the_campaign(run):
     capture = run / "server.core.pcap"
     capture.write_bytes(capture.read_bytes()[:-10])
     metrics = analyse_run(record_again(run))

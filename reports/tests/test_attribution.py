@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from nagi_captures.drops import read_drops
 from nagi_contracts.paths import SCHEMAS
@@ -48,7 +48,7 @@ def classify(lost: pd.DataFrame, told_by: pd.DataFrame) -> list[str]:
 STARTED = (0.0, "started", 0, 0, None)
 
 
-def test_a_loss_is_taken_for_what_the_first_verdict_after_it_says():
+def test_the_first_verdict_after_a_loss_classifies_it():
     happened = events(
         STARTED,
         (1.0, "three_duplicates", 5000, 20000, "congestion"),
@@ -118,7 +118,7 @@ def test_sequence_numbers_wrap():
     assert classify(lost, happened) == expected
 
 
-def test_nothing_told_is_nothing_noticed():
+def test_without_events_no_loss_is_noticed():
     assert classify(losses((0.1, 5000)), events(STARTED)) == ["not noticed"]
     assert classify(losses((0.1, 5000)), events()) == ["not noticed"]
     assert classify(losses(), events(STARTED)) == []
@@ -170,8 +170,9 @@ def connections(draw):
     return rows, [(at, (begin + number * SEGMENT) % 2**32) for at, number in lost]
 
 
+@settings(deadline=None)
 @given(connections(), st.data())
-def test_told_is_its_definition_and_counts_add_up(connection, data):
+def test_classification_by_events_agrees_with_its_definition(connection, data):
     rows, lost = connection
     happened, table = events(*rows), losses(*lost)
     causes = ["channel loss", "queue overflow"]
@@ -305,7 +306,7 @@ def test_every_lost_segment_of_a_recorded_run_is_counted_once_with_its_own_flow(
     assert found[0] >= 0.9 * found.sum()
 
 
-def test_what_a_scheme_tells_goes_before_what_is_inferred_flow_by_flow(run):
+def test_events_of_a_flow_take_precedence_over_samples(run):
     drops = read_drops(run / "drops.pcapng")
     mine = drops[(drops["destination_port"] == 5001) & (drops["payload"] > 0)]
     minimum, maximum = int(mine["sequence"].min()), int(mine["sequence"].max())

@@ -231,7 +231,7 @@ def test_nothing_lands_outside(tmp_path, member):
     assert tree(tmp_path) == {"a/b/bad.tar.zst": bundle.read_bytes()}
 
 
-def test_where_it_cannot_be_unpacked_is_said(bundle, tmp_path):
+def test_an_existing_target_is_reported(bundle, tmp_path):
     read_bundle(bundle, None)
     with pytest.raises(InputError, match=r"would be unpacked to .*example, which exists; use"):
         read_bundle(bundle, None)
@@ -285,7 +285,7 @@ def test_a_header_that_makes_no_sense_is_refused(tmp_path, headers):
 
 
 @pytest.mark.parametrize("header", [False, True])
-def test_a_bundle_that_unpacks_to_far_more_than_it_is_stops_early(tmp_path, header):
+def test_unpacking_stops_at_a_bound(tmp_path, header):
     """A file of zeros filled the disk; the header of an archive is read into memory at once."""
     out = tmp_path / "out"
     path = tmp_path / "bomb.tar.zst"

@@ -148,7 +148,7 @@ def test_an_interval_counts_what_arrives_in_it(path):
     assert late.rows[0]["at_receiver"]["first_time_bytes"] == 1000
 
 
-def test_clocks_apart_are_said(tmp_path, path):
+def test_clocks_that_differ_are_reported(tmp_path, path):
     sender, _ = path
     syn, syn_ack, last = handshake()
     early = write(
@@ -166,7 +166,7 @@ def test_clocks_apart_are_said(tmp_path, path):
     assert found.rows[0]["between"]["queueing_delay_max_s"] == pytest.approx(0.009)
 
 
-def test_drift_is_said():
+def test_drift_is_reported():
     clocks = Clocks(10, 10, 0, 0.0, 0.0, 9e4, 100.0)
     assert "drift by 100 ppm" in describe_clocks(clocks)
     assert "drift" not in describe_clocks(Clocks(10, 10, 0, 0.0, 0.0, 0.0, 3.0))
@@ -208,7 +208,7 @@ def test_ports_used_again_with_two_captures(tmp_path):
     assert [row["at_receiver"]["first_time_bytes"] for row in found.rows] == [9000, 10000]
 
 
-def test_doubtful_captures_are_said(tmp_path):
+def test_doubtful_captures_are_reported(tmp_path):
     twice = [
         (at + again * 1000, segment(n)) for n, at in enumerate((9 * MS, MS)) for again in (0, 1)
     ]
@@ -223,7 +223,7 @@ def test_doubtful_captures_are_said(tmp_path):
         measure(arp, None, bottleneck_bps=None, from_ns=None, to_ns=None)
 
 
-def test_damage_and_what_is_left_out_are_said(path, tmp_path):
+def test_damage_and_omitted_packets_are_reported(path, tmp_path):
     _, receiver = path
     cut = tmp_path / "cut.pcap"
     cut.write_bytes(receiver.read_bytes()[:-30])

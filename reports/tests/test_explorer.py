@@ -151,7 +151,7 @@ def test_segments_are_those_of_the_senders_capture():
 
 
 @pytest.mark.parametrize("name", ["up", "down"])
-def test_losses_and_what_they_were_taken_for_are_those_of_the_results(name):
+def test_losses_and_their_classification_agree_with_the_results(name):
     flow = flows(EXAMPLE)[name]
     rows = Metrics.read(EXAMPLE / "runs" / RUN / "metrics.json").rows
     (row,) = (each for each in rows if each.flow == name)
@@ -249,7 +249,7 @@ def test_labels_are_words():
         ("drops.pcapng", "losses", "no log of drops", {"lost"}),
     ],
 )
-def test_what_a_run_has_not_is_said(campaign, file, panel, why, gone):
+def test_missing_files_of_a_run_are_reported(campaign, file, panel, why, gone):
     directory = campaign / "runs" / RUN
     (directory / file).unlink()
     if file in ("tcp_info.parquet", "drops.pcapng"):  # of these metrics cannot be made again
@@ -268,7 +268,7 @@ def test_what_a_run_has_not_is_said(campaign, file, panel, why, gone):
         (None, "No segment of this flow was lost on a link."),
     ],
 )
-def test_a_flow_without_losses_is_told_from_one_whose_losses_are_not_told(campaign, port, why):
+def test_a_flow_without_losses_differs_from_one_without_records_of_losses(campaign, port, why):
     directory = campaign / "runs" / RUN
     plan = json.loads((directory / "plan.json").read_text())
     if port is not None:
@@ -281,7 +281,7 @@ def test_a_flow_without_losses_is_told_from_one_whose_losses_are_not_told(campai
     assert ("sequence" in flow.missing) == (port is not None)
 
 
-def test_damage_of_a_capture_is_said(campaign):
+def test_damage_of_a_capture_is_reported(campaign):
     path = campaign / "runs" / RUN / "client.radio.pcap"
     path.write_bytes(path.read_bytes()[:20_001])
     flow = flows(campaign)["up"]
@@ -289,7 +289,7 @@ def test_damage_of_a_capture_is_said(campaign):
     assert len(track(flow, "segment")) > 0
 
 
-def test_without_captures_losses_stay_and_what_they_were_taken_for_is_not_known(campaign):
+def test_without_captures_losses_are_shown_unclassified(campaign):
     whole = flows(campaign)["up"]
     for capture in (campaign / "runs" / RUN).glob("*.pcap"):
         capture.unlink()

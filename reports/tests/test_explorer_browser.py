@@ -248,7 +248,7 @@ def test_names_are_shown_as_they_are(browser):
     assert NASTY in browser.find("run-title").text
 
 
-def test_a_mark_tells_its_run_and_opens_it(browser, page):
+def test_a_mark_shows_its_run_and_opens_it(browser, page):
     browser.open()
     browser.select("x", "metric.rtt_mean_s")
     browser.select("colour", "point.scheme")

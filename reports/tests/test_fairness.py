@@ -229,7 +229,7 @@ def test_windows_are_as_long_as_ten_round_trips(made_up):
     assert [group.names for group in group_by_bottleneck(plan)] == [["one.1", "one.2"]]
 
 
-def test_harm_is_held_against_the_run_alone(made_up):
+def test_harm_is_relative_to_the_run_without_competitors(made_up):
     _, _, table = made_up()
     for scheme, rival, goodput in (
         ("cubic", "cubic", 1 - 12 / 18),
@@ -275,12 +275,12 @@ def test_the_chapter_has_figures_a_table_and_harm(made_up):
     assert 'id="fairness"' in page
 
 
-def test_what_is_missing_for_harm_is_said_with_its_cure(made_up):
+def test_missing_runs_for_harm_are_reported_with_the_cure(made_up):
     said = [b.text for b in chapter(made_up(rivals="cubic, sack")) if isinstance(b, Paragraph)]
     assert "add the value none to the axis rival" in said[-1]
 
 
-def test_an_invalid_baseline_is_said(made_up):
+def test_an_invalid_baseline_is_reported(made_up):
     blocks = chapter(made_up(invalid=(0, 1, 6, 7)))
     said = [block.text for block in blocks if isinstance(block, Paragraph)]
     assert said[-1].startswith("Harm: n/a. No valid run has a valid run of the same repeat")

@@ -134,7 +134,7 @@ def test_invalid_runs_do_not_count():
     assert outcome.result == "not tested"
 
 
-def test_goodput_is_held_against_a_rate():
+def test_goodput_is_compared_with_a_rate():
     where = {"loss": "0 %", "capacity": "40 Mb/s"}
     assert outcome_of(where=where, metric="goodput", **{"is": "< 35 Mb/s"}).result == "confirmed"
     outcome = outcome_of(where=where, metric="goodput", **{"is": "< 31 Mb/s"})

@@ -91,7 +91,7 @@ def test_invalid_runs_are_in_no_mean_and_are_counted(campaign, table):
     assert (summary.valid, summary.invalid) == (15, 1)
 
 
-def test_points_without_a_valid_run_are_said(campaign, table):
+def test_points_without_a_valid_run_are_reported(campaign, table):
     gone = (table["point.scheme"] == "newreno") & (table["point.capacity"] == "10 Mb/s")
     table = table[~gone]
     summary = summarise(campaign, table)
@@ -362,7 +362,7 @@ def test_verdicts_are_marked_on_the_window(synthetic):
     assert "newreno: window up to" in figure.alt  # which tells nothing
 
 
-def test_losses_are_shown_with_what_they_were_taken_for(synthetic):
+def test_losses_are_shown_by_classification(synthetic):
     out, campaign, table = synthetic(
         schemes=("newreno", "cubic", "sack"), told=("cubic", "sack"), inferred=("newreno",)
     )
@@ -414,7 +414,7 @@ def test_without_losses_there_is_no_such_section(synthetic):
     assert "losses" not in [each.name for each in report_of(out, campaign, older).sections]
 
 
-def test_many_panels_of_losses_are_taken_together(synthetic):
+def test_many_panels_of_losses_are_combined(synthetic):
     out, campaign, table = synthetic(
         told=("cubic",), error_rates=("0 %", "1 %", "2 %", "3 %", "4 %"), repeats=1
     )
@@ -549,7 +549,7 @@ def test_no_label_covers_another_or_is_cut_off(synthetic, shape):
         assert find_clipped(figure) == []
 
 
-def test_curves_are_told_apart_without_colour():
+def test_curves_differ_without_colour():
     looks = {(marker, str(dashes)) for _, marker, dashes in axes.SERIES_STYLES}
     assert len(looks) == len(axes.SERIES_STYLES)
     assert len({marker for _, marker, _ in axes.SERIES_STYLES}) == len(axes.SERIES_STYLES)
@@ -720,7 +720,7 @@ def test_a_row_with_too_few_cells_is_refused():
     assert Figure("name", "<svg/>", "caption", "alt").kind == "figure"
 
 
-def test_unlikely_losses_are_said_corrected_for_their_number():
+def test_improbable_losses_are_reported_with_a_corrected_p_value():
     def verdict(p_value: float) -> Verdict:
         information = Information(
             name="loss_p_value", description="", value=p_value, unit="", subject="radio forward"
@@ -733,7 +733,7 @@ def test_unlikely_losses_are_said_corrected_for_their_number():
     assert describe_loss_test([]) == ""
 
 
-def test_what_was_left_out_is_said(example):
+def test_omitted_schemes_and_runs_are_reported(example):
     out, campaign = example
     campaign = campaign.model_copy(update={"left_out": {"tahoe": "this kernel has no tahoe"}})
     path = write_report(out, campaign, build_table(out, campaign))

@@ -57,7 +57,7 @@ def run(tmp_path):
     return shutil.copytree(RUN, tmp_path / "run")
 
 
-def test_what_is_not_recorded_is_said(run):
+def test_missing_records_are_reported(run):
     (run / "packets.parquet").unlink()
     (run / "tcp_info.parquet").unlink()
     series = read_series(run)

@@ -61,7 +61,7 @@ def test_another_build_gives_a_run_another_name_only(again):
     assert found.differences == []
 
 
-def test_other_versions_of_programs_are_told(again):
+def test_other_versions_of_programs_are_reported(again):
     manifest = the_run(again) / "manifest.json"
     manifest.write_text(manifest.read_text().replace("iperf version", "iperf of ours, version"))
     found = verify(again, Campaign.read(again / "campaign.json"), again.parent / "published")
@@ -73,7 +73,7 @@ def test_other_versions_of_programs_are_told(again):
     assert len(mine) == len(theirs) == 1 and mine != theirs
 
 
-def test_one_byte_is_told(again):
+def test_a_changed_byte_is_reported(again):
     capture = next(path for path in the_run(again).iterdir() if "pcap" in path.name)
     content = bytearray(capture.read_bytes())
     content[-1] ^= 1
@@ -82,13 +82,13 @@ def test_one_byte_is_told(again):
     assert found.differences == [capture.name]
 
 
-def test_a_missing_file_is_told(again):
+def test_a_missing_file_is_reported(again):
     (the_run(again) / "tcp_info.parquet").unlink()
     (found,) = verified(again)
     assert found.differences == ["tcp_info.parquet is missing"]
 
 
-def test_the_last_bit_of_a_value_is_told(again):
+def test_the_last_bit_of_a_value_is_compared(again):
     metrics = the_run(again) / "metrics.json"
     content = json.loads(metrics.read_text())
     content["rows"][0]["agi"] += 1e-16
