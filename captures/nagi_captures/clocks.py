@@ -29,11 +29,11 @@ Nanoseconds = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 WINDOW_NS = 10**9
-WINDOWS_A_LINE = 10
+WINDOWS_PER_LINE = 10
 # Seconds whose limits differ by less have the same weight, as the time to stamp a packet varies.
 AGREEMENT_NS = 5_000.0
-# A second counts if its limits exceed those of the best quarter (BEST) by at most LESS_NS.
-BEST, LESS_NS = 0.25, 100_000.0
+# A second counts if its limits exceed those of the best quarter (BEST_SHARE) by at most MAX_EXCESS_NS.
+BEST_SHARE, MAX_EXCESS_NS = 0.25, 100_000.0
 
 
 @dataclass(frozen=True)
@@ -116,14 +116,14 @@ def _fit_clock(
     low, high = (np.array([limits[index] for index in seconds]) for limits in (minima, maxima))
     excess = (high - low) / 2
     excess -= excess.min()
-    is_good = excess <= np.quantile(excess, BEST) + LESS_NS
+    is_good = excess <= np.quantile(excess, BEST_SHARE) + MAX_EXCESS_NS
     middles, low, high, weight = (
         middles[is_good],
         low[is_good],
         high[is_good],
         1 / (excess[is_good] + AGREEMENT_NS),
     )
-    lines = max(1, round(len(middles) / WINDOWS_A_LINE))
+    lines = max(1, round(len(middles) / WINDOWS_PER_LINE))
     inner = np.quantile(middles, np.linspace(0, 1, lines + 1)[1:-1])
     knots = np.array([0.0, *inner, float(end_ns)])
     if len(middles) == 1:

@@ -19,10 +19,10 @@ Classification by TCP_INFO (`classify_by_tcp_info`) is for the kernel's own sche
 events. It compares samples of TCP_INFO around the first retransmission of the segment after its
 loss: the last sample outside of recovery before it, and the first one outside of recovery after it
 (without such samples, the first and the last sample of all). If the slow start threshold changed in
-between, or the window fell below KEPT of its value, the sender reduced: congestion. If nothing
+between, or the window fell below REDUCED_BELOW of its value, the sender reduced: congestion. If nothing
 changed: channel loss. Schemes that set no threshold on a loss (NO_THRESHOLD) may stay in recovery
 for minutes, so their samples count in any state, and the window alone decides: whether a sample
-from one to RESTORED_RTTS round trips after the retransmission (at least the first one) has KEPT of
+from one to RESTORED_RTTS round trips after the retransmission (at least the first one) has REDUCED_BELOW of
 the window of the last sample before it. BBR reduces its window for one round trip of each recovery
 and then restores it. Without a sample before or after it, a loss is undecided; without a
 retransmission, it was not noticed.
@@ -49,7 +49,7 @@ from nagi_reports.statistics import Mean, ratio
 
 OUTCOMES = ("congestion", "channel", "undecided", "not noticed")
 CONGESTION, CHANNEL, UNDECIDED, NOT_NOTICED = range(4)
-KEPT = 0.9  # share of the window; below it, the window was reduced
+REDUCED_BELOW = 0.9  # share of the window; below it, the window was reduced
 RESTORED_RTTS = 10  # within which a scheme without a threshold restores its window
 # BBR leaves the threshold unchanged on a loss (bbr_ssthresh in the kernel's net/ipv4/tcp_bbr.c);
 # at the end of its startup, it sets the threshold without a loss.
@@ -147,7 +147,7 @@ def classify_by_tcp_info(
         reduced = (
             is_open[sample_before]
             & is_open[sample_after]
-            & (window[sample_after] < KEPT * window[sample_before])
+            & (window[sample_after] < REDUCED_BELOW * window[sample_before])
         )
         reduced |= changes[sample_after] > changes[sample_before]
     else:
@@ -167,7 +167,7 @@ def classify_by_tcp_info(
         maximum = (
             np.maximum.reduceat(np.append(window, 0), ranges)[::2] if len(ranges) else first_after
         )
-        reduced = maximum < KEPT * window[sample_before]
+        reduced = maximum < REDUCED_BELOW * window[sample_before]
     codes[is_known] = np.where(reduced, CONGESTION, CHANNEL)
     return codes
 

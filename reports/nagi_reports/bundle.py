@@ -34,7 +34,7 @@ from nagi_contracts.records import Campaign, Manifest, sha256_of
 
 SUFFIX = ".tar.zst"
 README, SUMS = "README.md", "SHA256SUMS"
-_AT_TOP = ("campaign.json", "results.parquet", "report.pdf", "report.html")
+_TOP_FILES = ("campaign.json", "results.parquet", "report.pdf", "report.html")
 _CHUNK = 1 << 20
 
 
@@ -149,7 +149,7 @@ def read_bundle(bundle: Path, out: Path | None) -> Path:
 
 def _list_files(directory: Path, campaign: Campaign) -> dict[str, Path]:
     """Return the files of the bundle by their names in it."""
-    files = {name: directory / name for name in _AT_TOP if (directory / name).is_file()}
+    files = {name: directory / name for name in _TOP_FILES if (directory / name).is_file()}
     for run in campaign.runs:
         for path in _list_run_files(directory / "runs" / run.run_id):
             files[f"runs/{run.run_id}/{path.name}"] = path

@@ -39,7 +39,7 @@ from nagi_reports.metrics import (
 )
 from nagi_reports.overview import describe_contents, format_endpoint, list_warnings
 
-SHOWN = 40  # rows of the text table; JSON has all
+MAX_SHOWN_ROWS = 40  # rows of the text table; JSON has all
 DRIFT_PPM = 50.0  # clocks of computers that are not synchronised drift by tens of ppm
 _TIMESTAMPS_BYTES = 12
 
@@ -170,7 +170,9 @@ def make_tables(connections: Connections) -> Iterator[Table]:
 
     The first table is on the receiver's capture. The second follows if there is a sender's capture.
     """
-    rows = sorted(connections.rows, key=lambda row: -row["at_receiver"]["first_time_bytes"])[:SHOWN]
+    rows = sorted(connections.rows, key=lambda row: -row["at_receiver"]["first_time_bytes"])[
+        :MAX_SHOWN_ROWS
+    ]
     heads = ["AG (Mb/s)", "s", "MB"]
     if connections.bottleneck_bps is not None:
         heads += ["AGI", "/ ceiling"]
@@ -224,8 +226,8 @@ def list_notices(connections: Connections) -> list[str]:
             f"bottleneck {connections.bottleneck_bps / 1e6:g} Mb/s; AGI is AG / bottleneck, the "
             "ceiling the largest AGI that headers permit"
         )
-    if len(connections.rows) > SHOWN:
-        lines.append(f"{len(connections.rows) - SHOWN} more connections: --json has all")
+    if len(connections.rows) > MAX_SHOWN_ROWS:
+        lines.append(f"{len(connections.rows) - MAX_SHOWN_ROWS} more connections: --json has all")
     if connections.udp:
         lines.append(f"{connections.udp} UDP connections left out")
     if connections.clocks is not None:

@@ -43,13 +43,13 @@ def row(*parts: Formula | str) -> Formula:
     )
 
 
-_SPOKEN = {"=": "is", "·": "times", "−": "minus", "±": "plus or minus"}
+_SPOKEN_SIGNS = {"=": "is", "·": "times", "−": "minus", "±": "plus or minus"}
 
 
 def operator(sign: str) -> Formula:
     """Return an operator."""
     written = {"·": "dot", "−": "-", "±": "plus.minus"}.get(sign, sign)
-    return Formula(written, f"<mo>{escape(sign)}</mo>", _SPOKEN.get(sign, sign))
+    return Formula(written, f"<mo>{escape(sign)}</mo>", _SPOKEN_SIGNS.get(sign, sign))
 
 
 def fraction(over: Formula, under: Formula) -> Formula:

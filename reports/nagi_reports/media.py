@@ -24,11 +24,11 @@ from nagi_reports.metrics import airtime_share, link_drop_probability, retries_p
 from nagi_reports.parquet import read_parquet
 
 PACKETS, FRAMES = "packets.parquet", "frames.parquet"
-ASKING = ("RTS", "DATA")  # kinds of frames about a packet of their sender
-TRIED = ("delivered", "given up")  # fates of packets that were sent
+SENDER_FRAMES = ("RTS", "DATA")  # kinds of frames about a packet of their sender
+SENT_FATES = ("delivered", "given up")  # fates of packets that were sent
 
-_OF_PACKETS = ["link", "sender", "receiver", "index", "identity", "left_ns", "fate"]
-_OF_FRAMES = [
+_PACKET_COLUMNS = ["link", "sender", "receiver", "index", "identity", "left_ns", "fate"]
+_FRAME_COLUMNS = [
     "medium", "sender", "receiver", "kind", "index", "attempt", "start_ns", "end_ns", "outcome",
 ]  # fmt: skip
 
@@ -49,8 +49,8 @@ class StationAir:
 class Air:
     """Packets at stations, and frames; `key` identifies a packet at a station in both."""
 
-    packets: pd.DataFrame  # _OF_PACKETS of packets.parquet
-    frames: pd.DataFrame  # _OF_FRAMES of frames.parquet
+    packets: pd.DataFrame  # _PACKET_COLUMNS of packets.parquet
+    frames: pd.DataFrame  # _FRAME_COLUMNS of frames.parquet
 
     @classmethod
     def read(cls, run: Path, plan: RunPlan) -> Air:
@@ -59,10 +59,10 @@ class Air:
         Raises:
             InputError: A record is missing or damaged.
         """
-        packets = read_parquet(run / PACKETS, _OF_PACKETS)
+        packets = read_parquet(run / PACKETS, _PACKET_COLUMNS)
         packets = packets[packets["sender"].notna()]
-        frames = read_parquet(run / FRAMES, _OF_FRAMES)
-        is_of_sender = frames["kind"].isin(ASKING).to_numpy()
+        frames = read_parquet(run / FRAMES, _FRAME_COLUMNS)
+        is_of_sender = frames["kind"].isin(SENDER_FRAMES).to_numpy()
         owner = np.where(
             is_of_sender,
             _number_stations(plan, frames["medium"], frames["sender"]),
@@ -103,11 +103,11 @@ class Air:
             end_ns: End of the interval.
         """
         left_ns = packets["left_ns"]
-        is_inside = packets["fate"].isin(TRIED) & (left_ns >= start_ns) & (left_ns < end_ns)
+        is_inside = packets["fate"].isin(SENT_FATES) & (left_ns >= start_ns) & (left_ns < end_ns)
         tried = packets[is_inside]
         flow_frames = self.frames[self.frames["key"].isin(packets["key"])]
         attempt_frames = flow_frames[
-            flow_frames["kind"].isin(ASKING) & flow_frames["key"].isin(tried["key"])
+            flow_frames["kind"].isin(SENDER_FRAMES) & flow_frames["key"].isin(tried["key"])
         ]
         attempts = attempt_frames.groupby("key")["attempt"].max()
         return {
@@ -152,9 +152,9 @@ class Air:
         """Return the metrics of each station over an interval, by name."""
         packets = self.packets
         left_ns = packets["left_ns"]
-        is_inside = packets["fate"].isin(TRIED) & (left_ns >= start_ns) & (left_ns < end_ns)
+        is_inside = packets["fate"].isin(SENT_FATES) & (left_ns >= start_ns) & (left_ns < end_ns)
         tried = packets[is_inside & (packets["link"] == medium.name)]
-        attempt_frames = self.frames[self.frames["kind"].isin(ASKING)]
+        attempt_frames = self.frames[self.frames["kind"].isin(SENDER_FRAMES)]
         attempts = attempt_frames.groupby("key")["attempt"].max()
         metrics = {}
         for station in medium.stations:

@@ -69,14 +69,14 @@ class Choice:
 
     networks: Sequence[Network] = ()  # one of them contains an end of the connection
     ports: Sequence[int] = ()  # one of them is the port of an end
-    sort: str = "bytes"  # a key of _SORTS
+    sort: str = "bytes"  # a key of _SORT_COLUMNS
     limit: int | None = None  # None shows all
     every_column: bool = False  # otherwise those that a terminal shows
 
 
 # Sort keys of connections, largest first, with the column of their directions that decides; None is
 # decided in _order_connections().
-_SORTS: dict[str, str | None] = {
+_SORT_COLUMNS: dict[str, str | None] = {
     "bytes": "first_time_bytes",
     "packets": "packets",
     "retransmissions": "retransmitted_packets_inside",
@@ -84,7 +84,7 @@ _SORTS: dict[str, str | None] = {
     "duration": None,
     "rtt": None,
 }
-SORTS = tuple(_SORTS)
+SORTS = tuple(_SORT_COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def read_overview(
         InputError: The file is no capture, or has neither TCP nor UDP.
     """
     has_interval = from_ns is not None or to_ns is not None
-    column = _SORTS[choice.sort]
+    column = _SORT_COLUMNS[choice.sort]
     if (
         choice.limit is not None
         and column is not None
@@ -356,7 +356,7 @@ def _order_connections(columns: Columns, choice: Choice) -> npt.NDArray[Any]:
 
     never = np.iinfo(np.int64).max
     start = either(np.where(columns["packets"] > 0, columns["first_ns"], never), np.min)
-    column = _SORTS[choice.sort]
+    column = _SORT_COLUMNS[choice.sort]
     if column is not None:
         key = -either(columns[column], np.max)
     elif choice.sort == "start":

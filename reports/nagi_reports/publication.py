@@ -28,7 +28,7 @@ from nagi_reports.outcomes import Outcome, evaluate_statements
 from nagi_reports.pages import can_replace
 
 FILE = "publication.json"
-_TAKE_PART = ("iperf", "tcpdump")
+_TRAFFIC_PROGRAMS = ("iperf", "tcpdump")
 _FILES = ("campaign.json", "results.parquet", "report.pdf", "report.html")
 
 
@@ -110,7 +110,9 @@ def list_programs(directory: Path, campaign: Campaign) -> list[str]:
             for node in Manifest.read(manifest).nodes.values():
                 versions.add(f"Linux {node.facts.kernel}")
                 versions |= {
-                    node.facts.programs[name] for name in _TAKE_PART if name in node.facts.programs
+                    node.facts.programs[name]
+                    for name in _TRAFFIC_PROGRAMS
+                    if name in node.facts.programs
                 }
     return sorted(versions)
 

@@ -7,7 +7,7 @@ import shlex
 
 from nagi_contracts.records import CampaignRun
 
-from nagi_reports.attribution import KEPT, NO_THRESHOLD, RESTORED_RTTS
+from nagi_reports.attribution import NO_THRESHOLD, REDUCED_BELOW, RESTORED_RTTS
 from nagi_reports.chapters import applications
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.words import (
@@ -228,7 +228,7 @@ def _define_classification(material: Material) -> list[Block]:
                 f"{material.plan.tcp_info_interval_s:g} s: between the last sample outside of "
                 "recovery before the segment was sent again and the first one afterwards. "
                 "Congestion if the slow start threshold changed, or the window fell below "
-                f"{KEPT * 100:.0f} % of what it was; else channel loss: nothing was reduced. "
+                f"{REDUCED_BELOW * 100:.0f} % of what it was; else channel loss: nothing was reduced. "
                 f"({' and '.join(NO_THRESHOLD)}, which sets no threshold on a loss: by the window "
                 f"alone, from the last sample before to those of the following {RESTORED_RTTS} "
                 "RTTs.) "

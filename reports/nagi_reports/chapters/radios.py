@@ -37,7 +37,7 @@ _CAUSES = (
     "not_sent",
     "not_received",
 )
-_OF_DEVICES = {"receiver_busy": "Busy", "not_sent": "Not sent", "not_received": "Not received"}
+_DEVICE_CAUSES = {"receiver_busy": "Busy", "not_sent": "Not sent", "not_received": "Not received"}
 
 
 @dataclass
@@ -191,10 +191,10 @@ def _collect_measured_snrs_db(material: Material, run_id: str, subject: str) -> 
 def _compose_table(groups: dict[_Key, _SnrGroup]) -> Table:
     """Return the table of transmissions, one row per direction, radio and SNR."""
     device_causes = [
-        name for name in _OF_DEVICES if any(group.count(name) for group in groups.values())
+        name for name in _DEVICE_CAUSES if any(group.count(name) for group in groups.values())
     ]
     heads = ["Sent", "Not detected", "Header", "Payload"]
-    heads += [*(_OF_DEVICES[name] for name in device_causes), "Unanswered", "Lost", "SNR"]
+    heads += [*(_DEVICE_CAUSES[name] for name in device_causes), "Unanswered", "Lost", "SNR"]
     return Table(
         "Transmissions on radio links by outcome and configured SNR.",
         [

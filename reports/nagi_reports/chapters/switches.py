@@ -12,7 +12,7 @@ from nagi_contracts.switches import SwitchAccount, Switches, SwitchPortAccount
 from nagi_reports.chapters.material import Material
 from nagi_reports.content import Block, Column, Paragraph, Table
 
-_NOT_TOLD = "n/a"
+_NOT_REPORTED = "n/a"
 
 
 def compose_blocks(material: Material) -> list[Block]:
@@ -92,8 +92,8 @@ def _format_row(ports: list[SwitchPortAccount]) -> list[str]:
 
 def _format_sum(values: list[int | None], summary: Callable[[list[int]], int]) -> str:
     reported = [value for value in values if value is not None]
-    return f"{summary(reported):,}" if len(reported) == len(values) else _NOT_TOLD
+    return f"{summary(reported):,}" if len(reported) == len(values) else _NOT_REPORTED
 
 
 def _format_max_ms(values: list[int]) -> str:
-    return f"{max(values) / 1e6:.3g} ms" if values else _NOT_TOLD
+    return f"{max(values) / 1e6:.3g} ms" if values else _NOT_REPORTED

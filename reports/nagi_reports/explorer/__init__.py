@@ -37,7 +37,7 @@ PAGE = "index.html"
 
 _HERE = Path(__file__).parent
 _SCRIPTS = ("codec.js", "campaign.js", "run.js", "main.js")
-_MARK = ".nagi-explorer"  # marks a directory that may be replaced
+_MARK_FILE = ".nagi-explorer"  # marks a directory that may be replaced
 _FORMAT = 2  # of the runs' files; files of other formats are written again
 _PROCESS_KEY = secrets.token_bytes(32)
 
@@ -61,11 +61,11 @@ def write_explorer(
     Raises:
         InputError: `target` has other contents, or a file of the campaign is missing or damaged.
     """
-    if not can_replace(target, _MARK):
+    if not can_replace(target, _MARK_FILE):
         raise refuse("contains other files than an explorer", "give another", file=str(target))
     runs = target / "runs"
     runs.mkdir(parents=True, exist_ok=True)
-    (target / _MARK).touch()
+    (target / _MARK_FILE).touch()
     with_data = set()
     for run in campaign.runs:
         if (out / "runs" / run.run_id / "plan.json").exists():
