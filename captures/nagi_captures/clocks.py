@@ -32,7 +32,7 @@ WINDOW_NS = 10**9
 WINDOWS_PER_LINE = 10
 # Seconds whose limits differ by less have the same weight, as the time to stamp a packet varies.
 AGREEMENT_NS = 5_000.0
-# A second counts if its limits exceed those of the best quarter (BEST_SHARE) by at most MAX_EXCESS_NS.
+# A second counts if its limits exceed those of the best BEST_SHARE by at most MAX_EXCESS_NS.
 BEST_SHARE, MAX_EXCESS_NS = 0.25, 100_000.0
 
 

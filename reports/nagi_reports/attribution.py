@@ -17,15 +17,19 @@ earlier, or another copy of the segment had arrived.
 
 Classification by TCP_INFO (`classify_by_tcp_info`) is for the kernel's own schemes, which report no
 events. It compares samples of TCP_INFO around the first retransmission of the segment after its
-loss: the last sample outside of recovery before it, and the first one outside of recovery after it
-(without such samples, the first and the last sample of all). If the slow start threshold changed in
-between, or the window fell below REDUCED_BELOW of its value, the sender reduced: congestion. If nothing
-changed: channel loss. Schemes that set no threshold on a loss (NO_THRESHOLD) may stay in recovery
-for minutes, so their samples count in any state, and the window alone decides: whether a sample
-from one to RESTORED_RTTS round trips after the retransmission (at least the first one) has REDUCED_BELOW of
-the window of the last sample before it. BBR reduces its window for one round trip of each recovery
-and then restores it. Without a sample before or after it, a loss is undecided; without a
-retransmission, it was not noticed.
+loss: the last sample outside of recovery before it, and the first one outside of recovery after it.
+Without such samples, it compares the first and the last sample of all. If the slow start threshold
+changed in between, or the window fell below the share REDUCED_BELOW of its value, the loss was
+classified as congestion; if nothing changed, as channel loss.
+
+Schemes that set no threshold on a loss (NO_THRESHOLD) may stay in recovery for minutes. For them,
+samples count in any state, and the window alone decides. The window was reduced if all samples from
+one to RESTORED_RTTS round trips after the retransmission are below the share REDUCED_BELOW of the
+last sample before it; at least one sample counts. BBR reduces its window for one round trip of each
+recovery and then restores it.
+
+Without a sample before or after the retransmission, a loss is undecided; without a retransmission,
+it was not noticed.
 
 Errors: a reduction for one loss counts for all losses between the same two samples. Two reactions
 are missed: a threshold that is set to its old value, and a window that has grown again before the
