@@ -111,7 +111,8 @@ def _compose_introduction(material: Material, classified_rows: pd.DataFrame) -> 
         text += (
             f" {' and '.join(NO_THRESHOLD)} sets no threshold on a loss: its losses count as "
             f"classified as congestion if the window stays below {REDUCED_BELOW * 100:.0f} % of "
-            f"its earlier value for {RESTORED_RTTS} RTTs, as it also does at the end of its startup."
+            f"its earlier value for {RESTORED_RTTS} RTTs, as it also does at the end of its "
+            "startup."
         )
     marks = classified_rows[classified_rows["mark_reactions"].fillna(0).astype(float) > 0]
     if len(marks):
