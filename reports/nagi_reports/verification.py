@@ -31,8 +31,8 @@ from nagi_reports.publication import FILE, Publication, list_programs
 
 # Parts of a build that change a run in virtual time.
 _PARTS = ("guest", "nagi_agent", "nagi_link", "nagi_tcp", "nagi_traffic")
-# Columns that identify a run or its programs, and so differ.
 _CURE = "get what was published again"
+# Columns that identify a run or its programs, and so differ.
 _NAMES = {"run_id", "point_id", "build", "lab", "point"}
 
 
