@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from nagi_reports.statistics import (
     compare,
@@ -134,6 +134,7 @@ def test_holm_by_hand():
     assert correct_by_holm([]) == []
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), max_size=20))
 def test_holm_keeps_the_order_and_lies_between_raw_and_bonferroni(p_values):
     corrected = correct_by_holm(p_values)
