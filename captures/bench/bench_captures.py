@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast the capture reader is beside tcptrace, tcpdump and tshark, and what memory it takes.
+"""Speed and memory of the capture reader, compared with tcptrace, tcpdump and tshark.
 
-One long connection, headers only (make_capture.py), in the page cache. Every program reads it
-three times, in turns; its best time counts. tcptrace and we compute all metrics of the connection,
-tcpdump copies the packets to nowhere, tshark finds retransmissions and RTTs (of fewer packets: it
-is slow). Starting Python and importing pandas is not in our time, which is that of one scan(). A
-second, large file shows that memory does not grow with the file.
+One long connection, headers only (make_capture.py), is in the page cache. Every program reads it
+three times, in turns; its best time counts. tcptrace and nagi compute all metrics of the
+connection, tcpdump copies the packets to /dev/null, tshark finds retransmissions and RTTs (of fewer
+packets, as it is slow). The time of nagi is that of one scan(), without the start of Python and the
+import of pandas. A second, large file shows that memory does not grow with the file.
 """
 
 from __future__ import annotations
@@ -61,9 +61,11 @@ class Subject:
         return self.packets / self.best_s
 
 
-def scanned(path: Path, how: str = "tables") -> tuple[float, float]:
-    """Seconds and peak memory (MB) of one scan in a process of its own. `how`: "tables", or
-    "reader": without pandas."""
+def measure_scan(path: Path, how: str = "tables") -> tuple[float, float]:
+    """Return seconds and peak memory (MB) of one scan in a process of its own.
+
+    `how` is "tables", or "reader" for a scan without pandas.
+    """
     done = subprocess.run(
         [sys.executable, "-c", SCAN, str(path), how], capture_output=True, text=True, check=True
     )
@@ -88,7 +90,7 @@ def speed(folder: Path, packets: int) -> tuple[list[Row], dict[str, float]]:
         "tcpdump -w": (packets, ["tcpdump", "-r", str(path), "-w", "/dev/null"]),
         "tshark": (fewer, ["tshark", "-n", "-r", str(part), "-T", "fields", *analysis]),
     }
-    ours = Subject("scan()", packets, lambda: scanned(path)[0])
+    ours = Subject("scan()", packets, lambda: measure_scan(path)[0])
     subjects = [ours]
     for name, (count, command) in commands.items():
         if shutil.which(command[0]) is None:
@@ -123,9 +125,11 @@ BULK_ASKED = 5.0  # of tcptrace's speed
 CONNECTIONS_ASKED = 3.0
 
 
-def processes(folder: Path) -> tuple[list[Row], dict[str, float]]:
-    """`nagi metrics` as its user starts it, beside tcptrace:
-    one connection with many bytes, and many connections."""
+def compare_processes(folder: Path) -> tuple[list[Row], dict[str, float]]:
+    """Compare `nagi metrics` as a user starts it with tcptrace.
+
+    One capture has one connection with many bytes, the other many connections.
+    """
     rows, details = [], {}
     cases: list[tuple[str, Callable[[Path], int], float]] = [
         ("bulk", lambda path: make_capture.write_bulk(path, BULK_BYTES), BULK_ASKED),
@@ -151,7 +155,7 @@ def processes(folder: Path) -> tuple[list[Row], dict[str, float]]:
             for subject in subjects:
                 subject.best_s = min(subject.best_s, subject.run())
         details |= {f"{name}_{each.name}_s": each.best_s for each in subjects}
-        details[f"{name}_peak_mb"] = scanned(path, "reader")[1]
+        details[f"{name}_peak_mb"] = measure_scan(path, "reader")[1]
         size = path.stat().st_size / 1e9
         for theirs in subjects[1:]:
             ratio = ours.rate() / theirs.rate()
@@ -169,8 +173,8 @@ def processes(folder: Path) -> tuple[list[Row], dict[str, float]]:
     return rows, details
 
 
-def memory(folder: Path, gigabytes: float) -> tuple[list[Row], dict[str, float]]:
-    """Peak memory with a large file, beside that with a few packets."""
+def compare_memory(folder: Path, gigabytes: float) -> tuple[list[Row], dict[str, float]]:
+    """Return the peak memory for a large file and for a few packets."""
     size = min(gigabytes * 1e9, shutil.disk_usage(folder).free * 0.9)
     small, large = folder / "small.pcap", folder / "large.pcap"
     make_capture.write(small, 10)
@@ -178,8 +182,8 @@ def memory(folder: Path, gigabytes: float) -> tuple[list[Row], dict[str, float]]
     size = large.stat().st_size
     rows, details = [], {"large_file_bytes": float(size)}
     for how, what in (("reader", "the reader's"), ("tables", "scan()'s, with pandas loaded")):
-        without = scanned(small, how)[1]
-        seconds, peak = scanned(large, how)
+        without = measure_scan(small, how)[1]
+        seconds, peak = measure_scan(large, how)
         details |= {f"{how}_peak_mb": peak, f"{how}_peak_mb_small": without, f"{how}_s": seconds}
         asked = how == "reader"
         rows.append(
@@ -211,11 +215,11 @@ def main() -> None:
     about = {"machine": machine()}
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
         rows, details = speed(Path(name), arguments.packets)
-        more, times = processes(Path(name))
+        more, times = compare_processes(Path(name))
         rows += more
         details |= times
         if arguments.large_gb > 0:
-            more, peaks = memory(Path(name), arguments.large_gb)
+            more, peaks = compare_memory(Path(name), arguments.large_gb)
             rows += more
             details |= peaks
     print(table(rows))

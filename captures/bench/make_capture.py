@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures for the benchmark, made by NumPy: one long TCP connection, or many short ones.
 
-A sender of 1,448-byte segments at 100,000 a second, an acknowledgement every second segment,
-timestamps in milliseconds. 0.1 % of the segments are lost behind the place of capture (the
-sender's): the acknowledgements stand still with SACK blocks for a round trip of 2 ms, and the
-segment is sent once more. pcap, nanoseconds, Ethernet, each packet cut to its headers or
-(write_bulk) whole.
+A sender sends 100,000 segments of 1,448 bytes per second; every second segment is acknowledged;
+timestamps are in milliseconds. 0.1 % of the segments are lost after the point of capture (the
+sender's): the acknowledgements stay the same, with SACK blocks, for a round trip of 2 ms, and the
+segment is retransmitted once. Format: pcap, nanoseconds, Ethernet, each packet truncated to its
+headers or (write_bulk) whole.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ START_NS = 1_700_000_000_000_000_000
 
 
 def write(path: Path, packets: int, seed: int = 1, *, whole: bool = False) -> int:
-    """Writes a capture of about `packets` packets; returns their number. `whole`: with payload."""
+    """Write a capture of about `packets` packets, and return their number.
+
+    `whole` includes the payload.
+    """
     random = np.random.default_rng(seed)
     segments = packets * 2 // 3
     in_flight = RTT_NS // INTERVAL_NS
@@ -53,8 +56,10 @@ def write(path: Path, packets: int, seed: int = 1, *, whole: bool = False) -> in
 
 
 def write_connections(path: Path, connections: int, seed: int = 1) -> int:
-    """Writes a capture of short connections, 200 a second: handshake, a request, an answer of 3
-    segments, FINs, 12 packets in all. Returns the number of packets."""
+    """Write a capture of short connections, 200 per second, and return the number of packets.
+
+    Each has 12 packets: handshake, a request, an answer of 3 segments, FINs.
+    """
     random = np.random.default_rng(seed)
     answer = [
         (3, 1, 0, PAYLOAD, 0x10),
@@ -100,7 +105,7 @@ def write_connections(path: Path, connections: int, seed: int = 1) -> int:
 
 
 def write_bulk(path: Path, size: int) -> int:
-    """Writes a capture of the long connection with whole packets, about `size` bytes."""
+    """Write a capture of the long connection with whole packets, about `size` bytes."""
     return write(path, size // 1000, whole=True)
 
 
@@ -122,7 +127,7 @@ def _handshake() -> npt.NDArray[np.int64]:
 def _chunk(
     number: npt.NDArray[np.int64], random: np.random.Generator, in_flight: int
 ) -> npt.NDArray[np.int64]:
-    """Segments, what acknowledges them, and retransmissions."""
+    """Return segments, their acknowledgements, and retransmissions."""
     time = START_NS + number * INTERVAL_NS
     zero = np.zeros_like(number)
     data = np.stack([time, zero, number * PAYLOAD, zero, zero + PAYLOAD, zero + 0x10, zero], axis=1)
@@ -216,7 +221,7 @@ def _records(
     *,
     whole: bool = False,
 ) -> bytes:
-    """Rows as the records of a pcap file. `connection`: numbers that decide address and port."""
+    """Return rows as records of a pcap file; a connection's number gives its address and port."""
     record = np.zeros(len(rows), _RECORD)
     time, direction, sequence, acknowledgement, payload, flags, sack = rows.T
     with_sack = sack != 0

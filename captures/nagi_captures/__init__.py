@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures: packets, flows, drop logs and the clocks of those who made them."""
+"""Captures: packets, flows, drop logs and clocks of capturing hosts."""

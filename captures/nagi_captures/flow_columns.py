@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the columns of a table of connections mean. The rules by which packets are classified are in
-captures/native/flows.hpp, and where a connection begins and ends in captures/native/tracking.hpp.
+"""The columns of a table of connections.
 
-Data packets, unique bytes, retransmissions, duplicate ACKs, zero windows and RTT samples are those
-of tcptrace and tshark where these agree; tests/test_tools.py says where they do not.
+captures/native/flows.hpp defines how packets are classified, captures/native/tracking.hpp where a
+connection begins and ends. Data packets, unique bytes, retransmissions, duplicate ACKs, zero
+windows and RTT samples are those of tcptrace and tshark where these agree; tests/test_tools.py
+documents where they do not.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ _RTT = {
     "max": "largest, ns",
 }
 
-# A row a direction of a connection: row 2 x connection + direction, also where one direction has
-# no packet. Direction 0 is that of the SYN if it is there, else of the first packet. UDP packets
-# between two address-and-port pairs are a connection, too; what only TCP has is 0 or missing there,
-# and every payload byte is a first one.
+# One row per direction of a connection: row 2 x connection + direction, even if one direction has
+# no packet. Direction 0 is that of the SYN if it was captured, else of the first packet. UDP
+# packets between two address-and-port pairs are a connection, too; columns of TCP are 0 or missing
+# there, and every payload byte counts as delivered for the first time.
 FLOW_COLUMNS: dict[str, str] = {
     "connection": "number, from 0 in the order of their first packets",
     "direction": "0 or 1",
@@ -30,27 +31,28 @@ FLOW_COLUMNS: dict[str, str] = {
     "source_port": "",
     "destination": "address (text)",
     "destination_port": "",
-    "first_ns": "time of the first packet; 0 if there is none",
-    "last_ns": "time of the last packet; 0 if there is none",
-    "first_data_ns": "time of the first packet with payload; 0 if there is none",
+    "first_ns": "time of the first packet; 0 without one",
+    "last_ns": "time of the last packet; 0 without one",
+    "first_data_ns": "time of the first packet with payload; 0 without one",
     "last_data_ns": "time of the last packet with payload that had not been acknowledged before; 0 "
-    "if there is none",
-    "ip_bytes_to_data": "bytes of IP packets up to that one, headers included",
-    "uncaptured_bytes": "payload bytes that the other side acknowledged and no packet has: the "
-    "capture missed them",
-    "packets": "",
+    "without one",
+    "ip_bytes_to_data": "bytes of IP packets up to last_data_ns, headers included",
+    "uncaptured_bytes": "payload bytes that the other side acknowledged, but that no captured "
+    "packet has",
+    "packets": "all packets",
     "ip_bytes": "bytes of IP packets, headers included",
-    "payload_bytes": "bytes of TCP or UDP payload, repeated ones included, those of keep-alives, "
-    "window probes and RSTs not",
+    "payload_bytes": "bytes of TCP or UDP payload, with repeated bytes, without those of "
+    "keep-alives, window probes and RSTs",
     "data_packets": "packets with such payload",
-    "first_time_bytes": "payload bytes in no packet before (of this direction, in this capture)",
-    "retransmitted_packets": "packets with payload all or part of which had been seen before, "
-    "keep-alives and window probes not included",
-    "retransmitted_bytes": "payload bytes that had been seen before, in these packets",
-    "out_of_order_packets": "packets with payload that begin below the highest byte seen, none of "
-    "whose bytes had been seen (RFC 4737: reordered; also a retransmission of what was lost before "
-    "the place of capture)",
-    "packets_inside": "as the column without _inside, of packets with start_ns <= time < end_ns",
+    "first_time_bytes": "payload bytes in no earlier packet of this direction and capture",
+    "retransmitted_packets": "packets whose payload had been captured before, all or part of it, "
+    "without keep-alives and window probes",
+    "retransmitted_bytes": "payload bytes of these packets that had been captured before",
+    "out_of_order_packets": "packets with payload below the highest byte captured so far, none of "
+    "whose bytes had been captured (RFC 4737: reordered; or a retransmission of bytes that were "
+    "lost before the point of capture)",
+    "packets_inside": "as the column without _inside, of packets with start_ns <= time < end_ns, "
+    "like the following columns",
     "ip_bytes_inside": "",
     "payload_bytes_inside": "",
     "data_packets_inside": "",
@@ -64,25 +66,26 @@ FLOW_COLUMNS: dict[str, str] = {
     "sack_blocks": "SACK blocks (RFC 2018), DSACK included",
     "keep_alives": "0 or 1 bytes from one below the next to send, all acknowledged (RFC 9293 "
     "section 3.8.4)",
-    "zero_window_packets": "packets advertising a window of 0, RST not included",
+    "zero_window_packets": "packets that advertise a window of 0, without RST",
     "window_probes": "1 byte beyond, or 0 or 1 bytes from one below the next to send, while the "
     "other side's window is 0 (RFC 9293 section 3.8.6.1). The byte beyond counts as data once it "
     "is acknowledged",
-    "captured_twice": "copies of packets captured before, at another place or as frames that the "
-    "link layer sent again; no other column has them. A copy agrees in all of IP and TCP, within "
-    "4 s, if the sender counts identifications or hops are fewer; else within 0.2 s if it is a SYN "
-    "or its frame says so (802.11: Retry), and with payload within 0.1 ms",
-    "mss": "option of the SYN, bytes; -1 if not seen",
-    "window_scale": "option of the SYN, bits; -1 if not seen",
+    "captured_twice": "copies of captured packets, from another point of capture or from frames "
+    "that the link layer sent again; no other column counts them. A copy agrees in all of IP and "
+    "TCP, within 4 s if the sender counts identifications or hops are fewer; else within 0.2 s if "
+    "it is a SYN or its frame is marked (802.11: Retry), and with payload within 0.1 ms",
+    "mss": "option of the SYN, bytes; -1 if not captured",
+    "window_scale": "option of the SYN, bits; -1 if not captured",
     "sack_permitted": "option of the SYN (bool)",
-    "timestamps": "a packet had the timestamps option (bool)",
+    "timestamps": "whether a packet has the timestamps option (bool)",
     "syn_packets": "",
     "fin_packets": "",
     "rst_packets": "",
-    "complete_handshake": "SYN, SYN-ACK and its ACK are in the capture (bool, same in both rows)",
-    "handshake_rtt_ns": "from SYN to the ACK of the SYN-ACK (same in both rows); NaN if one of the "
-    "three is not captured, or SYN or SYN-ACK was repeated before it was answered",
-    "captured_at": "estimated place of capture on this direction's path (text): source, between, "
+    "complete_handshake": "whether SYN, SYN-ACK and its ACK were captured (bool, same in both "
+    "rows)",
+    "handshake_rtt_ns": "time from SYN to the ACK of the SYN-ACK (same in both rows); NaN if one "
+    "of the three was not captured, or SYN or SYN-ACK was repeated before it was answered",
+    "captured_at": "estimated point of capture on this direction's path (text): source, between, "
     "destination; empty if not known",
     **{f"rtt_sequence_{name}_ns".replace("count_ns", "count"): text for name, text in _RTT.items()},
     **{
@@ -90,25 +93,26 @@ FLOW_COLUMNS: dict[str, str] = {
         for name, text in _RTT.items()
     },
     "in_flight_mean_bytes": "mean over data packets of the bytes sent beyond the highest "
-    "acknowledgement, that packet's included",
-    "in_flight_max_bytes": "",
-    "window_min_bytes": "smallest window this side advertised (scaled; SYN and RST not included); "
-    "not known without the SYNs, which say how it is scaled",
+    "acknowledgement, those of the packet included",
+    "in_flight_max_bytes": "largest of these numbers",
+    "window_min_bytes": "smallest window that this side advertised (scaled, without SYN and RST); "
+    "not known without the SYNs, which contain the scale",
     "window_mean_bytes": "mean over packets",
-    "window_max_bytes": "",
+    "window_max_bytes": "largest window",
 }
-# rtt_*, in_flight_* and window_* are over packets with start_ns <= time < end_ns (RTT: of the
-# packet that acknowledges). They are float64, NaN where there is no sample; rtt_*_count are int64.
-# rtt_sequence: from a segment to the first acknowledgement of its last byte, one sample an
-# acknowledgement, of the newest segment that it covers; none from what was retransmitted, nor from
-# segments above it that were sent before (Karn's rule; their acknowledgement waited for it).
-# rtt_timestamps: from the lowest segment with a TSval to the first packet that echoes it and
-# acknowledges that segment, one sample a TSval (RFC 7323 section 4.1); none if bytes were sent
-# twice with the same TSval.
-# Neither is known of a connection with copies of packets more than 1 ms apart: they are from
-# several places.
-# Both are what is between place of capture and the receiver of this direction's data, and back.
-# captured_at: of the times from the place of capture to either end and back, the smaller of the
-# handshake's (SYN to SYN-ACK, SYN-ACK to ACK) and the smallest RTT by sequence. `source`: less than
-# a tenth of their sum is towards the source. Not known without both, or if they take less than 0.2
-# ms together.
+# rtt_*, in_flight_* and window_* are over packets with start_ns <= time < end_ns (for the RTT, the
+# packet that acknowledges). They are float64, NaN without samples; rtt_*_count are int64.
+# rtt_sequence: the time from a segment to the first acknowledgement of its last byte. Each
+# acknowledgement gives one sample, of the newest segment that it covers. Retransmitted segments
+# give none, nor do higher segments that were sent before the retransmission (Karn's rule: their
+# acknowledgement waited for it).
+# rtt_timestamps: the time from the lowest segment with a TSval to the first packet that echoes it
+# and acknowledges that segment. Each TSval gives one sample (RFC 7323 section 4.1), or none if
+# bytes were sent twice with the same TSval.
+# Neither is known for a connection with copies of packets more than 1 ms apart: they were captured
+# at several points.
+# Both RTTs are from the point of capture to the receiver of this direction's data and back.
+# captured_at: estimated from the times from the point of capture to either end and back, each the
+# smaller of the handshake's (SYN to SYN-ACK, SYN-ACK to ACK) and the smallest RTT by sequence. It
+# is `source` if less than a tenth of their sum is towards the source. It is not known without both
+# times, or if their sum is less than 0.2 ms.

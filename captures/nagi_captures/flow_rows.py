@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan's flow in tables of connections (capture.FLOW_COLUMNS, MATCH_COLUMNS): which rows are its,
-and several rows as one.
+"""The rows of a plan's flow in tables of connections (capture.FLOW_COLUMNS, MATCH_COLUMNS).
 
-A bulk flow is one TCP connection. Any other flow is every TCP and UDP connection between its two
-hosts with its port at the end that listens. Of several connections counts add up,
-smallest and largest are over all, means are over all samples. What does not follow from the rows is
-not known (nan): quantiles, and bytes in flight at one time.
+A bulk flow is one TCP connection. Any other flow consists of all TCP and UDP connections between
+its two hosts with the flow's port at the listening end. Several connections are merged into one
+row: counts are added, minimum and maximum are over all, means are over all samples. Values that do
+not follow from the rows are nan: quantiles, and bytes in flight at one time.
 """
 
 from __future__ import annotations
@@ -31,21 +30,30 @@ _SUMS = (
 _QUANTILES = ("median", "p95", "p99")
 
 
-def is_of(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> pd.Series[bool]:
-    """Which rows are a flow's: from its sender to its receiver, or (not `data`) back."""
+def matches_flow(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> pd.Series[bool]:
+    """Return which rows belong to a flow, as a column of booleans.
+
+    Args:
+        flows: A table with the columns of FLOW_COLUMNS or MATCH_COLUMNS.
+        flow: The flow.
+        data: Whether rows are selected from sender to receiver; otherwise from receiver to sender.
+    """
     addresses = (flow.sender_address, flow.receiver_address)
     source, destination = addresses if data else addresses[::-1]
     from_listener = data == (flow.listens == "sender")
     port = flows["source_port" if from_listener else "destination_port"]
-    found: pd.Series[bool] = (
+    is_flow: pd.Series[bool] = (
         (flows["source"] == source) & (flows["destination"] == destination) & (port == flow.port)
     )
-    return found & (flows["protocol"] == "tcp") if flow.traffic == "bulk" else found
+    return is_flow & (flows["protocol"] == "tcp") if flow.traffic == "bulk" else is_flow
 
 
-def scanned(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> Any:
-    """A flow's row of a scan (the columns that `analysis` asks for); None if it has no packet."""
-    rows = _rows(flows, flow, "first_time_bytes", data=data)
+def merge_scan_rows(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> Any:
+    """Return a flow's row of a scan, or None if it has no packet.
+
+    The row has the columns that `nagi_reports.analysis` uses.
+    """
+    rows = _select_rows(flows, flow, "first_time_bytes", data=data)
     if len(rows) < 2:
         return next(rows.itertuples(), None)
     merged: dict[str, Any] = {name: int(rows[name].sum()) for name in _SUMS}
@@ -54,60 +62,64 @@ def scanned(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> Any:
         merged[f"rtt_{direction}_count"] = int(sampled[f"rtt_{direction}_count"].sum())
         merged[f"rtt_{direction}_min_ns"] = sampled[f"rtt_{direction}_min_ns"].min()
         merged[f"rtt_{direction}_max_ns"] = sampled[f"rtt_{direction}_max_ns"].max()
-        merged[f"rtt_{direction}_mean_ns"] = _mean(
+        merged[f"rtt_{direction}_mean_ns"] = _average(
             sampled, f"rtt_{direction}_mean_ns", f"rtt_{direction}_count"
         )
         for name in _QUANTILES:
-            merged[f"rtt_{direction}_{name}_ns"] = _only(sampled, f"rtt_{direction}_{name}_ns")
+            merged[f"rtt_{direction}_{name}_ns"] = _take_single_value(
+                sampled, f"rtt_{direction}_{name}_ns"
+            )
     carrying = rows[rows["data_packets_inside"] > 0]
     for name in ("in_flight_mean_bytes", "in_flight_max_bytes"):
-        merged[name] = _only(carrying, name)
-    merged["window_mean_bytes"] = _mean(rows, "window_mean_bytes", "packets_inside")
+        merged[name] = _take_single_value(carrying, name)
+    merged["window_mean_bytes"] = _average(rows, "window_mean_bytes", "packets_inside")
     return SimpleNamespace(**merged)
 
 
-def matched(flows: pd.DataFrame, flow: FlowPlan) -> Any:
-    """A flow's row of a match, in the direction of its data; None if it has no packet."""
-    rows = _rows(flows, flow, "data_sent", data=True)
+def merge_match_rows(flows: pd.DataFrame, flow: FlowPlan) -> Any:
+    """Return a flow's row of a match, in the direction of its data; None if it has no packet."""
+    rows = _select_rows(flows, flow, "data_sent", data=True)
     if len(rows) < 2:
         return next(rows.itertuples(), None)
-    came = rows[rows["received"] > 0]
-    delay = _mean(came, "delay_mean_ns", "received")
+    arrived = rows[rows["received"] > 0]
+    delay = _average(arrived, "delay_mean_ns", "received")
     # Of the whole captures, not only of the measurement interval.
-    smallest = (came["delay_mean_ns"] - came["queueing_mean_ns"]).min()
+    smallest = (arrived["delay_mean_ns"] - arrived["queueing_mean_ns"]).min()
     merged = {
         "data_sent": int(rows["data_sent"].sum()),
         "data_lost": int(rows["data_lost"].sum()),
         "delay_mean_ns": delay,
-        "delay_p99_ns": _only(came, "delay_p99_ns"),
+        "delay_p99_ns": _take_single_value(arrived, "delay_p99_ns"),
         "queueing_mean_ns": delay - smallest,
-        "queueing_p99_ns": _only(came, "queueing_p99_ns"),
+        "queueing_p99_ns": _take_single_value(arrived, "queueing_p99_ns"),
         "bursts": int(rows["bursts"].sum()),
-        "burst_packets": _mean(rows, "burst_packets", "bursts"),
+        "burst_packets": _average(rows, "burst_packets", "bursts"),
     }
     for name in ("burst", "gap"):
-        packets = (rows[f"{name}s"] * rows[f"{name}_packets"]).fillna(0)
-        lost = (rows[f"{name}_density"] * packets).sum()
-        merged[f"{name}_density"] = lost / packets.sum() if packets.sum() else 0.0
+        lengths = (rows[f"{name}s"] * rows[f"{name}_packets"]).fillna(0)
+        lost = (rows[f"{name}_density"] * lengths).sum()
+        merged[f"{name}_density"] = lost / lengths.sum() if lengths.sum() else 0.0
     return SimpleNamespace(**merged)
 
 
-def _rows(flows: pd.DataFrame, flow: FlowPlan, most: str, *, data: bool) -> pd.DataFrame:
-    """A flow's rows, or those of the other direction; of a bulk flow's, should there be several,
-    the one with the most in `most`."""
-    mine = flows[is_of(flows, flow)]
+def _select_rows(flows: pd.DataFrame, flow: FlowPlan, largest: str, *, data: bool) -> pd.DataFrame:
+    """Return a flow's rows, or those of the other direction.
+
+    If a bulk flow has several connections, the one with the most in `largest` is returned.
+    """
+    selected = flows[matches_flow(flows, flow)]
     if flow.traffic == "bulk":
-        mine = mine.sort_values(most, ascending=False, kind="stable")[:1]
+        selected = selected.sort_values(largest, ascending=False, kind="stable")[:1]
     # A connection's two rows follow each other, the first at an even place.
-    return mine if data else flows.iloc[mine.index.to_numpy() ^ 1]
+    return selected if data else flows.iloc[selected.index.to_numpy() ^ 1]
 
 
-def _mean(rows: pd.DataFrame, column: str, weight: str) -> float:
-    known = rows[rows[column].notna() & (rows[weight] > 0)]
-    total = known[weight].sum()
-    return float((known[column] * known[weight]).sum() / total) if total else math.nan
+def _average(rows: pd.DataFrame, column: str, weight: str) -> float:
+    valid = rows[rows[column].notna() & (rows[weight] > 0)]
+    total = valid[weight].sum()
+    return float((valid[column] * valid[weight]).sum() / total) if total else math.nan
 
 
-def _only(rows: pd.DataFrame, column: str) -> float:
-    """The value of the only row."""
+def _take_single_value(rows: pd.DataFrame, column: str) -> float:
+    """Return the value of the only row; nan if there are several."""
     return float(rows[column].iloc[0]) if len(rows) == 1 else math.nan

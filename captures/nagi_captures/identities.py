@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets found again by their identity. Identities that occur twice are of no use."""
+"""Packets found again by their identity; identities that occur twice are ignored."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy.typing as npt
 Nanoseconds = npt.NDArray[np.int64]
 
 
-def unique_keys(keys: Nanoseconds, values: Nanoseconds) -> tuple[Nanoseconds, Nanoseconds]:
-    """The keys that occur once, sorted, and their values."""
+def select_unique_keys(keys: Nanoseconds, values: Nanoseconds) -> tuple[Nanoseconds, Nanoseconds]:
+    """Return the keys that occur once, sorted, and their values."""
     order = np.argsort(keys, kind="stable")
     keys, values = keys[order], values[order]
-    same = keys[1:] == keys[:-1]
-    single = ~(np.append(same, False) | np.append(False, same))[: len(keys)]
-    return keys[single], values[single]
+    is_repeated = keys[1:] == keys[:-1]
+    is_unique = ~(np.append(is_repeated, False) | np.append(False, is_repeated))[: len(keys)]
+    return keys[is_unique], values[is_unique]
 
 
 def look_up(keys: Nanoseconds, values: Nanoseconds, wanted: Nanoseconds) -> Nanoseconds:
-    """The values of the `wanted` among sorted `keys`; 0 where there is none."""
+    """Return the values of the `wanted` among sorted `keys`; 0 for a missing key."""
     if not len(keys):
         return np.zeros(len(wanted), np.int64)
-    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[place] == wanted, values[place], 0)
+    index = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[index] == wanted, values[index], 0)

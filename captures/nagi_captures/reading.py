@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A capture's connections without pandas: what `nagi metrics` is made of.
+"""A capture's connections without pandas, for `nagi metrics`.
 
-read() gives all of them as NumPy arrays, read_rows() those with most of something as plain rows,
-without NumPy, whose import takes longer than to read a gigabyte. Both leave the interpreter to
-other threads while they read; on_all_processors() reads several files at once.
+read() returns all connections as NumPy arrays. read_rows() returns those with most of something as
+plain rows, without NumPy, whose import takes longer than to read a gigabyte. Both release the
+interpreter lock while they read; read_in_parallel() reads several files at once.
 
-Memory while reading: 0.8 kB for a connection that is a SYN only, up to 2.5 kB for one with data in
-both directions, until it is closed and 60 s have passed in the capture; then 0.1 to 0.3 kB.
-Besides, until a connection leaves, 1 to 10 kB a direction with more than 16 RTT samples, and 64 KiB
-at most for holes in its sequence numbers; over all connections 40 MiB at most for segments that
-wait for their acknowledgements. Arrays take 8 bytes a value: ask for the columns you need where
-there are millions of connections. Measured: 1,000,000 SYNs 793 MiB, 112,000 connections of 12
-packets 97 MiB.
+Memory while reading: 0.8 kB for a connection with only a SYN, up to 2.5 kB for one with data in
+both directions, until it is closed and 60 s have passed in the capture; then 0.1 to 0.3 kB. In
+addition, until a connection has ended: 1 to 10 kB per direction with more than 16 RTT samples, and
+at most 64 KiB for holes in its sequence numbers. Over all connections: at most 40 MiB for segments
+that wait for their acknowledgements. Arrays take 8 bytes per value: select columns if there are
+millions of connections. Measured: 793 MiB for 1,000,000 SYNs, 97 MiB for 112,000 connections of 12
+packets.
 """
 
 from __future__ import annotations
@@ -41,39 +41,39 @@ STANDARD_INPUT = "-"
 
 @dataclass(frozen=True)
 class Totals:
-    """What a capture holds beside its connections."""
+    """The contents of a capture apart from its connections."""
 
-    packets: int  # records in the file, of whatever kind
+    packets: int  # records of any kind in the file
     bytes: int  # their lengths on the wire, link layer included
     first_ns: int  # earliest and latest time of a packet; 0 if there is none
     last_ns: int
-    packets_back: int  # packets with a time before that of the packet in front of them
-    max_back_ns: int  # by how much at most
+    packets_back: int  # packets with a time before that of the previous packet
+    max_back_ns: int  # the largest of these differences
     frames_of_several: int  # frames with packets beyond the first, which are not read (A-MSDU)
-    packets_without_time: int  # pcapng's simple packets: they have that of the packet before them
+    packets_without_time: int  # simple packets of pcapng; they get the time of the previous packet
     damage: str | None  # one sentence (with file and byte), if the file is damaged
     unused: dict[str, int]  # packets that are in no flow, by reason
-    # packets by what they are: TCP, UDP, ARP, PPPoE discovery ...; most first
+    # packets by kind (TCP, UDP, ARP, PPPoE discovery ...), the most frequent first
     contents: dict[str, int]
-    start_ns: int | None  # the measurement interval; None: open
+    start_ns: int | None  # the measurement interval; None is open
     end_ns: int | None
 
 
 @dataclass(frozen=True)
 class Flows(Totals):
-    """A capture's connections: a row a direction, row 2 x connection + direction."""
+    """A capture's connections, one row per direction: row 2 x connection + direction."""
 
-    columns: Columns  # of FLOW_COLUMNS, those that were asked for
+    columns: Columns  # the selected columns of FLOW_COLUMNS
     series: Columns | None  # of capture.SERIES_COLUMNS; None without interval_ns
 
 
 @dataclass(frozen=True)
 class Rows(Totals):
-    """The connections of a capture that have most of something."""
+    """The connections of a capture that have the most of something."""
 
-    connections: int  # how many there are in all
-    # Both directions of each, one after the other; keys are those of FLOW_COLUMNS, values plain
-    # Python, None for NaN
+    connections: int  # number of all connections in the capture
+    # Both directions of each connection in consecutive rows. Keys are those of FLOW_COLUMNS; values
+    # are plain Python, with None for NaN.
     rows: list[dict[str, Any]]
 
 
@@ -87,14 +87,20 @@ def read(
     columns: Sequence[str] | None = None,
     tunnels: bool = False,
 ) -> Flows:
-    """Reads a capture once; `path` may be "-", standard input.
+    """Read a capture once and return its connections as arrays.
 
-    start_ns, end_ns: the measurement interval [start, end) for the columns that say so; None is
-    the beginning or the end of the capture. relative: they count from the first packet.
-    interval_ns: also make `series`. columns: names in FLOW_COLUMNS; None: all.
-    tunnels: take packets out of GRE, VXLAN, Geneve, GTP-U and IP-in-IP.
+    Args:
+        path: The capture; "-" is standard input.
+        start_ns: Begin of the measurement interval [start, end), for the columns that depend on it;
+            None is the begin of the capture.
+        end_ns: Its end; None is the end of the capture.
+        relative: Whether start_ns and end_ns count from the first packet.
+        interval_ns: Length of the intervals of `series`; None leaves `series` out.
+        columns: Names in FLOW_COLUMNS; None means all.
+        tunnels: Whether to read packets within GRE, VXLAN, Geneve, GTP-U and IP-in-IP.
 
-    Raises InputError.
+    Raises:
+        InputError: The file is no capture or cannot be read.
     """
     if interval_ns is not None and interval_ns <= 0:
         raise ValueError(f"interval_ns is {interval_ns}; it must be positive")
@@ -103,13 +109,13 @@ def read(
         if name not in FLOW_COLUMNS:
             raise ValueError(f"no column {name}; one of {', '.join(FLOW_COLUMNS)}")
     try:
-        found = nagi_captures_native.scan(
+        contents = nagi_captures_native.scan(
             os.fsencode(path), start_ns, end_ns, interval_ns or 0, relative, names, tunnels
         )
     except nagi_captures_native.Refused as refused:
-        raise input_error(path, refused) from None
-    flows, series = found.pop("flows"), found.pop("series", None)
-    return Flows(**_totals(path, found), columns=_texts(flows), series=series)
+        raise to_input_error(path, refused) from None
+    flows, series = contents.pop("flows"), contents.pop("series", None)
+    return Flows(**_name_damage(path, contents), columns=_replace_codes(flows), series=series)
 
 
 def read_rows(
@@ -122,27 +128,37 @@ def read_rows(
     relative: bool = False,
     tunnels: bool = False,
 ) -> Rows:
-    """Reads a capture for the `limit` connections with most in the column `by`, of their two
-    directions the larger. Else as read().
+    """Read a capture and return the `limit` connections with most in the column `by`.
 
-    Raises InputError; ValueError if `by` is no column of whole numbers.
+    Of the two directions of a connection, the larger counts. Other arguments are those of read().
+
+    Raises:
+        InputError: The file is no capture or cannot be read.
+        ValueError: `by` is no column of whole numbers.
     """
     try:
-        found = nagi_captures_native.rows(
+        contents = nagi_captures_native.rows(
             os.fsencode(path), start_ns, end_ns, relative, tunnels, by, limit
         )
     except nagi_captures_native.Refused as refused:
-        raise input_error(path, refused) from None
-    return Rows(**_totals(path, found))
+        raise to_input_error(path, refused) from None
+    return Rows(**_name_damage(path, contents))
 
 
-def on_all_processors(
+def read_in_parallel(
     reader: Callable[[Path | str], _Found], paths: Iterable[Path | str]
 ) -> list[_Found | InputError]:
-    """What `reader` (read(), read_rows(), capture.scan() ...) gives of several captures, at once;
-    in place of one that cannot be read its InputError."""
+    """Apply `reader` to several captures at once, and return its results in their order.
 
-    def one(path: Path | str) -> _Found | InputError:
+    Args:
+        reader: Reads one capture, such as read(), read_rows() or capture.scan().
+        paths: The captures.
+
+    Returns:
+        The result for each capture, or the InputError if it cannot be read.
+    """
+
+    def read_one(path: Path | str) -> _Found | InputError:
         try:
             return reader(path)
         except InputError as error:
@@ -150,39 +166,40 @@ def on_all_processors(
 
     paths = list(paths)
     if len(paths) < 2:
-        return list(map(one, paths))  # a signal reaches this thread alone
+        return list(map(read_one, paths))  # a signal reaches this thread alone
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
-        return list(threads.map(one, paths))
+        return list(threads.map(read_one, paths))
 
 
-def name_of(path: Path | str) -> str:
-    """What messages call a file."""
+def display_name(path: Path | str) -> str:
+    """Return the name of a file for messages."""
     return "standard input" if str(path) == STANDARD_INPUT else str(path)
 
 
-def input_error(path: Path | str, refused: Exception) -> InputError:
-    """A refusal of the native reader."""
-    what, cure = refused.args
-    return refuse(what, cure, file=name_of(path))
+def to_input_error(path: Path | str, refusal: Exception) -> InputError:
+    """Return the InputError for a refusal of the native reader."""
+    problem, cure = refusal.args
+    return refuse(problem, cure, file=display_name(path))
 
 
-def _totals(path: Path | str, found: dict[str, Any]) -> dict[str, Any]:
-    damage = found["damage"]
-    return found | {"damage": f"{name_of(path)}: {damage}" if damage else None}
+def _name_damage(path: Path | str, contents: dict[str, Any]) -> dict[str, Any]:
+    """Return the contents with the file's name before the damage."""
+    damage = contents["damage"]
+    return contents | {"damage": f"{display_name(path)}: {damage}" if damage else None}
 
 
-def _texts(columns: Columns) -> Columns:
-    """Numbers that stand for texts, as texts: those of a value are one object."""
+def _replace_codes(columns: Columns) -> Columns:
+    """Replace numbers that stand for texts by the texts; equal texts are one object."""
     import numpy as np
 
     addresses = np.array([*columns.pop("addresses"), None], object)[:-1]
     protocols = np.array([{6: "tcp", 17: "udp"}.get(number) for number in range(256)], object)
-    places = np.array(["", "source", "between", "destination"], object)
+    capture_points = np.array(["", "source", "between", "destination"], object)
     for name, texts in (
         ("protocol", protocols),
         ("source", addresses),
         ("destination", addresses),
-        ("captured_at", places),
+        ("captured_at", capture_points),
     ):
         if name in columns:
             columns[name] = texts[columns[name]]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one direction of a connection did over time, as arrays for plots: time-sequence graph,
-throughput, round-trip time, bytes in flight. Without pandas.
+"""One direction of a connection over time, as arrays for plots, without pandas.
 
-Times are nanoseconds since the Unix epoch; numbers are bytes, unwrapped: 0 is the direction's SYN,
-or (without) its first sequence number. Arrays of one table have one length and are in file order.
-Classification is that of captures/native/flows.hpp, memory 25 bytes a packet of the connection and
-16 a sample.
+The arrays are for a time-sequence graph, throughput, round-trip time, and bytes in flight. Times
+are nanoseconds since the Unix epoch. Numbers are bytes, unwrapped: 0 is the direction's SYN or,
+without a SYN, its first sequence number. Arrays of one table have the same length and are in file
+order. Packets are classified as in captures/native/flows.hpp. Memory: 25 bytes per packet of the
+connection, and 16 per sample.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import nagi_captures_native
 import numpy as np
 import numpy.typing as npt
 
-from nagi_captures.reading import Columns, input_error
+from nagi_captures.reading import Columns, to_input_error
 
 FRESH, RETRANSMISSION, OUT_OF_ORDER, PROBE = range(4)  # kinds of segments
 
 
 @dataclass(frozen=True)
 class Trace:
-    """One direction, with what the other side answered to it."""
+    """One direction of a connection, with the answers of the other direction."""
 
     # time_ns, begin, end (SYN and FIN take a number), kind (uint8), flags (uint8, TCP's): packets
     # of the direction with payload, SYN, FIN or RST, keep-alives and window probes
@@ -39,15 +39,18 @@ class Trace:
     rtt_timestamps: Columns  # the same
     in_flight: Columns  # time_ns, bytes: at each packet with payload, its own included
 
-    def rtt(self) -> Columns:
-        """RTT samples: by timestamps where there are some, else by sequence."""
+    def select_rtt(self) -> Columns:
+        """Return RTT samples: by timestamps if there are any, else by sequence."""
         by_timestamps = len(self.rtt_timestamps["time_ns"]) > 0
         return self.rtt_timestamps if by_timestamps else self.rtt_sequence
 
-    def throughput(self, interval_ns: int) -> Columns:
-        """Payload of the direction by intervals from its first segment: time_ns (begin of the
-        interval), bits_per_second (all payload), goodput_bits_per_second (without segments any
-        byte of which is repeated)."""
+    def compute_throughput(self, interval_ns: int) -> Columns:
+        """Return the payload of the direction in intervals from its first segment.
+
+        Returns:
+            time_ns (begin of the interval), bits_per_second (all payload), and
+                goodput_bits_per_second (without segments of which any byte is repeated).
+        """
         if interval_ns <= 0:
             raise ValueError(f"interval_ns is {interval_ns}; it must be positive")
         time_ns = self.segments["time_ns"]
@@ -66,24 +69,30 @@ class Trace:
         kind = self.segments["kind"]
         count = int(index.max()) + 1
         per_second = 8e9 / interval_ns
-        useful = np.where((kind == FRESH) | (kind == OUT_OF_ORDER), length, 0)
+        new_bytes = np.where((kind == FRESH) | (kind == OUT_OF_ORDER), length, 0)
         return {
             "time_ns": first + np.arange(count) * interval_ns,
             "bits_per_second": np.bincount(index, length, count) * per_second,
-            "goodput_bits_per_second": np.bincount(index, useful, count) * per_second,
+            "goodput_bits_per_second": np.bincount(index, new_bytes, count) * per_second,
         }
 
 
 def trace(path: Path | str, connection: int, direction: int = 0, *, tunnels: bool = False) -> Trace:
-    """Reads a capture for one direction of one connection, numbered as in FLOW_COLUMNS (with the
-    same `tunnels`). A connection that is not there has empty arrays.
+    """Read one direction of one connection; a missing connection gives empty arrays.
 
-    Raises InputError.
+    Args:
+        path: The capture.
+        connection: Number of the connection, as in FLOW_COLUMNS with the same `tunnels`.
+        direction: Number of the direction.
+        tunnels: Whether to read packets within tunnels.
+
+    Raises:
+        InputError: The file is no capture or cannot be read.
     """
     if connection < 0 or direction not in (0, 1):
         raise ValueError(f"no connection {connection} with direction {direction}")
     try:
-        found = nagi_captures_native.trace(os.fsencode(path), connection, direction, tunnels)
+        arrays = nagi_captures_native.trace(os.fsencode(path), connection, direction, tunnels)
     except nagi_captures_native.Refused as refused:
-        raise input_error(path, refused) from None
-    return Trace(**found)
+        raise to_input_error(path, refused) from None
+    return Trace(**arrays)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The capture reader in C++ (bindings.cpp). reading.py and capture.py say what all means."""
+"""The capture reader in C++ (bindings.cpp); reading.py and capture.py document it."""
 
 from typing import Any
 
 class Refused(Exception):
-    """A file that is no capture: (what, cure)."""
+    """Raised for a file that is no capture or cannot be read; args are (problem, cure)."""
 
 def scan(
     path: bytes,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures for tests, from scapy's packets."""
+"""Captures for tests, made of scapy's packets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MS = 1_000_000
 
 
 def data(sequence: int, payload: int, *, back: bool = False, ident: int = 1, **tcp: Any) -> Packet:
-    """A segment of 10.0.0.1:40000 to 10.0.0.2:5001, or `back`."""
+    """Return a segment of 10.0.0.1:40000 to 10.0.0.2:5001, or of the other direction (`back`)."""
     one, other = ("10.0.0.2", "10.0.0.1") if back else ("10.0.0.1", "10.0.0.2")
     ports = {"sport": 5001, "dport": 40000} if back else {"sport": 40000, "dport": 5001}
     fields = {**ports, "flags": "A", "seq": sequence % 2**32, "ack": 1, "window": 1000, **tcp}
@@ -31,7 +31,7 @@ def data(sequence: int, payload: int, *, back: bool = False, ident: int = 1, **t
 
 
 def ack(number: int, **tcp: Any) -> Packet:
-    """What 10.0.0.2 answers."""
+    """Return an acknowledgement of 10.0.0.2."""
     return data(1, 0, back=True, **{"ack": number, **tcp})
 
 
@@ -44,7 +44,7 @@ def handshake(first: int = 0, second: int = 0, **tcp: Any) -> list[Packet]:
 
 
 def between(named: Iterable[tuple[str, Packet]]) -> list[Packet]:
-    """Packets with a word on each, for the reader of the test."""
+    """Return packets, each with a word for the reader of the test."""
     return [packet for _, packet in named]
 
 
@@ -58,7 +58,7 @@ def pcap(
     snap: int = 65535,
     link_type: int = 1,
 ) -> Path:
-    """A pcap file, a millisecond between packets where no times are given."""
+    """Write a pcap file; without times, packets are a millisecond apart."""
     magic = 0xA1B23C4D if nano else 0xA1B2C3D4
     out = [struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, snap, link_type)]
     for index, each in enumerate(packets):
@@ -79,7 +79,7 @@ def pcapng(
     resolution: int | None = None,
     offset_s: int = 0,
 ) -> Path:
-    """A pcapng file of one Ethernet interface, from (time in its units, packet)."""
+    """Write a pcapng file of one Ethernet interface from (time in its units, packet)."""
 
     def block(kind: int, body: bytes) -> bytes:
         body += bytes(-len(body) % 4)
@@ -101,8 +101,8 @@ def pcapng(
     return path
 
 
-def compressed(path: Path) -> Path:
-    """The file, compressed by zstd."""
+def compress(path: Path) -> Path:
+    """Return the file compressed by zstd."""
     if shutil.which("zstd") is None:
         pytest.skip("zstd is not installed")
     target = path.with_name(path.name + ".zst")
@@ -110,8 +110,8 @@ def compressed(path: Path) -> Path:
     return target
 
 
-def the_flow(path: Path, direction: int = 0) -> pd.Series:
-    """The row of one direction of a capture's only connection."""
+def read_flow(path: Path, direction: int = 0) -> pd.Series:
+    """Return the row of one direction of a capture's only connection."""
     flows = scan(path).flows
     assert len(flows) == 2
     return flows.iloc[direction]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversations of two hosts made by hypothesis, against a reference that is slow but obvious.
+"""Conversations of two hosts, made by hypothesis, compared with a slow and obvious reference.
 
-Ports used again, after resets and without; sequence numbers that wrap; retransmissions and
-reordering in both directions; SYNs that are repeated."""
+They have ports used again, after resets and without; sequence numbers that wrap; retransmissions
+and reordering in both directions; repeated SYNs.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ WRAP = 2**32
 
 @dataclass
 class Sent:
-    """One packet, as a conversation made it. Numbers are offsets from the initial one."""
+    """One packet of a conversation; numbers are offsets from the initial sequence number."""
 
     back: bool
     flags: str
@@ -30,7 +31,7 @@ class Sent:
 
 @dataclass
 class Expected:
-    """What one direction of a connection did."""
+    """The expected counts of one direction of a connection."""
 
     seen: set[int] = field(default_factory=set)
     packets: int = 0
@@ -67,7 +68,7 @@ SEGMENTS = st.lists(st.tuples(st.booleans(), st.integers(0, 60), st.integers(2, 
 
 @st.composite
 def connections(draw: st.DrawFn) -> list[Sent]:
-    """The packets of one connection."""
+    """Draw the packets of one connection."""
     sent = [Sent(False, "S")] * draw(st.integers(1, 2))
     answers = draw(st.integers(0, 2))
     sent = sent + [Sent(True, "SA")] * answers

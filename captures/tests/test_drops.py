@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The drop log: what is recorded is what was dropped, and what is damaged is refused."""
+"""Drop logs: the log has what was dropped, and a damaged log is refused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 
 import pandas as pd
 import pytest
-from nagi_captures.drops import DROP_COLUMNS, interface_of, read_drops
+from nagi_captures.drops import DROP_COLUMNS, egress_interface, read_drops
 from nagi_contracts.errors import InputError
 from nagi_contracts.links import Links
 from nagi_contracts.paths import SCHEMAS
@@ -77,11 +77,11 @@ def test_segments_are_read_as_they_were_on_the_wire(log):
 
 def test_of_a_switch_only_what_links_asked_for_counts(log):
     path = log(
-        drop(segment(1, 1000), 1, "queue overflow", interface=interface_of(1)),
-        drop(segment(2, 1000), 2, "egress", interface=interface_of(1)),
+        drop(segment(1, 1000), 1, "queue overflow", interface=egress_interface(1)),
+        drop(segment(2, 1000), 2, "egress", interface=egress_interface(1)),
         # No route, a sample of a queue that has turned round, ...
-        drop(segment(3, 1000), 3, "ingress", interface=interface_of(0) - 1),
-        drop(segment(4, 1000), 4, "no such port", interface=interface_of(0) - 1),
+        drop(segment(3, 1000), 3, "ingress", interface=egress_interface(0) - 1),
+        drop(segment(4, 1000), 4, "no such port", interface=egress_interface(0) - 1),
     )
     table = read_drops(path, of_switch=True)
     assert table["sequence"].tolist() == [1, 2]

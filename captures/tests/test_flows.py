@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a scan tells of connections: on packets with known answers, and held against models that are
-slow but obvious."""
+"""Scans of connections: packets with known answers, and slow and obvious models."""
 
 from __future__ import annotations
 
@@ -15,8 +14,8 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_captures import MS, ack, data, handshake, pcap, the_flow
-from nagi_captures.capture import packets, scan
+from made_captures import MS, ack, data, handshake, pcap, read_flow
+from nagi_captures.capture import read_packets, scan
 from scapy.layers.inet import IP, TCP
 
 STAMPED = {"options": [("NOP", None), ("NOP", None), ("Timestamp", (1, 2))]}
@@ -36,7 +35,7 @@ def test_a_connection_from_beginning_to_end(tmp_path):
         ],
         [0, 30 * MS, 31 * MS, 40 * MS, 41 * MS, 75 * MS, 80 * MS, 120 * MS],
     )
-    there, back = the_flow(path, 0), the_flow(path, 1)
+    there, back = read_flow(path, 0), read_flow(path, 1)
     assert (there.source, there.source_port) == ("10.0.0.1", 40000)
     assert (there.destination, there.destination_port) == ("10.0.0.2", 5001)
     assert there.complete_handshake and back.complete_handshake
@@ -69,9 +68,9 @@ def test_numbers_wrap(tmp_path):
     first = 2**32 - 250
     segments = [data(first + 1 + 100 * index, 100) for index in range(8)]
     path = pcap(tmp_path / "x", [*handshake(first), *segments, data(first + 201, 100)])
-    flow = the_flow(path)
+    flow = read_flow(path)
     assert (flow.first_time_bytes, flow.retransmitted_packets) == (800, 1)
-    table = pd.concat(packets(path))
+    table = pd.concat(read_packets(path))
     assert list(table.sequence[3:]) == [1 + 100 * index for index in range(8)] + [201]
     assert list(table.retransmission[3:]) == [False] * 8 + [True]
 
@@ -79,8 +78,8 @@ def test_numbers_wrap(tmp_path):
 def test_four_gigabytes_and_more(tmp_path):
     step = 2**30
     path = pcap(tmp_path / "x", [data(step * index, 1000) for index in range(12)])
-    assert pd.concat(packets(path)).sequence.iloc[-1] == 11 * step
-    assert the_flow(path).first_time_bytes == 12_000
+    assert pd.concat(read_packets(path)).sequence.iloc[-1] == 11 * step
+    assert read_flow(path).first_time_bytes == 12_000
 
 
 def test_retransmission_reordering_and_overlap(tmp_path):
@@ -96,12 +95,12 @@ def test_retransmission_reordering_and_overlap(tmp_path):
             data(1, 350),  # all of it again
         ],
     )
-    flow = the_flow(path)
+    flow = read_flow(path)
     assert flow.out_of_order_packets == 1
     assert flow.retransmitted_packets == 3
     assert flow.retransmitted_bytes == 100 + 50 + 350
     assert flow.first_time_bytes == 350
-    assert list(pd.concat(packets(path)).new_bytes[3:]) == [100, 100, 100, 0, 50, 0]
+    assert list(pd.concat(read_packets(path)).new_bytes[3:]) == [100, 100, 100, 0, 50, 0]
 
 
 def test_sack_and_duplicate_acks(tmp_path):
@@ -117,7 +116,7 @@ def test_sack_and_duplicate_acks(tmp_path):
             ack(101, window=2000),  # the window opens
         ],
     )
-    back = the_flow(path, 1)
+    back = read_flow(path, 1)
     assert (back.sack_packets, back.sack_blocks, back.duplicate_acks) == (2, 4, 2)
 
 
@@ -138,7 +137,7 @@ def test_keep_alives_and_window_probes(tmp_path):
             ack(102),
         ],
     )
-    flow, back = the_flow(path), the_flow(path, 1)
+    flow, back = read_flow(path), read_flow(path, 1)
     assert (flow.keep_alives, flow.window_probes) == (2, 3)
     assert (flow.retransmitted_packets, flow.first_time_bytes) == (0, 101)
     assert (flow.data_packets, flow.payload_bytes) == (2, 101)
@@ -147,11 +146,11 @@ def test_keep_alives_and_window_probes(tmp_path):
 
 def test_from_the_middle_of_a_stream(tmp_path):
     path = pcap(tmp_path / "x", [data(5001, 100), ack(5101), data(4901, 100), data(5101, 100)])
-    flow = the_flow(path)
+    flow = read_flow(path)
     assert (flow.first_time_bytes, flow.retransmitted_packets) == (300, 0)
     assert not flow.complete_handshake
     assert (flow.mss, flow.window_scale) == (-1, -1)
-    assert list(pd.concat(packets(path)).sequence) == [0, 0, -100, 100]
+    assert list(pd.concat(read_packets(path)).sequence) == [0, 0, -100, 100]
 
 
 def test_rtt_by_timestamps(tmp_path):
@@ -171,11 +170,11 @@ def test_rtt_by_timestamps(tmp_path):
         ],
         [0, 1 * MS, 10 * MS, 30 * MS, 50 * MS, 55 * MS, 70 * MS],
     )
-    flow = the_flow(path)
+    flow = read_flow(path)
     assert flow.timestamps
     assert flow.rtt_timestamps_count == 2
     assert (flow.rtt_timestamps_min_ns, flow.rtt_timestamps_max_ns) == (40 * MS, 50 * MS)
-    assert the_flow(path, 1).rtt_timestamps_count == 0
+    assert read_flow(path, 1).rtt_timestamps_count == 0
 
 
 def test_the_same_ports_again(tmp_path):
@@ -247,10 +246,10 @@ def test_first_time_bytes_are_those_of_a_set(tmp_path, segments, first, syn):
         highest = max(highest, start + length)
         seen |= new
         fresh.append(len(new))
-    table = pd.concat([*packets(path), pd.DataFrame({"new_bytes": []})])
+    table = pd.concat([*read_packets(path), pd.DataFrame({"new_bytes": []})])
     assert list(table.new_bytes[len(made) - len(segments) :]) == fresh
     if made:
-        flow = the_flow(path)
+        flow = read_flow(path)
         assert flow.first_time_bytes == len(seen)
         assert flow.retransmitted_packets == retransmitted
         assert flow.out_of_order_packets == out_of_order
@@ -280,7 +279,7 @@ def test_totals_of_packets_and_of_the_scan_are_the_same(tmp_path, made, times):
         packet[IP].id = number  # none is a copy of another
     path = pcap(tmp_path / "x", made, times)
     found = scan(path, start_ns=10**9, end_ns=5 * 10**9, interval_ns=10**8)
-    tables = list(packets(path, rows=7))
+    tables = list(read_packets(path, rows=7))
     assert found.packets == len(made)
     if not made:
         return
@@ -313,7 +312,7 @@ def test_totals_of_packets_and_of_the_scan_are_the_same(tmp_path, made, times):
 
 
 def test_interrupting_a_scan(tmp_path):
-    """Ctrl-C ends a scan of a file that never ends."""
+    """Ctrl-C ends the scan of a file that never ends."""
     path = tmp_path / "x"
     made = pcap(path, [data(1 + 100 * index, 100) for index in range(100)]).read_bytes()
     fifo = tmp_path / "fifo"
@@ -346,7 +345,7 @@ def test_interrupting_a_scan(tmp_path):
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path):
-    """Peak memory of a scan of 200,000 packets in one connection against that of 2,000."""
+    """The peak memory of 200,000 packets in one connection is about that of 2,000."""
     raw = pcap(tmp_path / "x", [data(1 + 100 * index, 100) for index in range(100)]).read_bytes()
     peaks = []
     for times in (20, 2000):
@@ -367,5 +366,5 @@ def test_payload_of_segments_that_are_yet_to_be_split(tmp_path):
     large = bytes(data(1, 5000))
     assert IP(large[14:]).len == 5040
     without_length = large[:16] + b"\0\0" + large[18:]
-    assert the_flow(pcap(tmp_path / "x", [without_length])).payload_bytes == 5000
+    assert read_flow(pcap(tmp_path / "x", [without_length])).payload_bytes == 5000
     assert TCP in data(1, 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The capture reader: formats, link layers, what is cut and what is damaged; on scapy's packets."""
+"""The capture reader: formats, link layers, truncated and damaged files, made with scapy."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from made_captures import (
     MAC,
     MS,
     between,
-    compressed,
+    compress,
     data,
     handshake,
     pcap,
     pcapng,
-    the_flow,
+    read_flow,
 )
 from nagi_captures.capture import (
     FLOW_COLUMNS,
@@ -29,7 +29,7 @@ from nagi_captures.capture import (
     RUN_COLUMNS,
     SERIES_COLUMNS,
     match,
-    packets,
+    read_packets,
     scan,
 )
 from nagi_contracts.errors import InputError
@@ -47,8 +47,8 @@ STAMPS = [1_700_000_000_123_456_000, 1_700_000_001_000_001_000]
 def test_byte_orders_resolutions_and_compression(tmp_path, order, nano, zstd):
     path = pcap(tmp_path / "x", [data(1, 10), data(11, 20)], STAMPS, nano=nano, order=order)
     if zstd:
-        path = compressed(path)
-    table = pd.concat(packets(path))
+        path = compress(path)
+    table = pd.concat(read_packets(path))
     assert list(table.time_ns) == STAMPS
     assert list(table.payload) == [10, 20]
     assert scan(path).flows.first_time_bytes[0] == 30
@@ -81,7 +81,7 @@ def test_files_that_scapy_writes(tmp_path):
     with PcapNgWriter(str(tmp_path / "b")) as writer:
         writer.write(made)
     for name in ("a", "b"):
-        assert the_flow(tmp_path / name).first_time_bytes == 10_000
+        assert read_flow(tmp_path / name).first_time_bytes == 10_000
 
 
 INSIDE = TCP(sport=40000, dport=5001, flags="A", seq=1, ack=7) / (b"x" * 100)
@@ -113,14 +113,14 @@ SIX = IPv6(src="fd00::1", dst="fd00::2")
 )
 def test_link_layers(tmp_path, link_type, packet):
     for snap in (65535, 128):
-        flow = the_flow(pcap(tmp_path / "x", [packet], link_type=link_type, snap=snap))
+        flow = read_flow(pcap(tmp_path / "x", [packet], link_type=link_type, snap=snap))
         assert (flow.payload_bytes, flow.source_port) == (100, 40000)
         assert flow.source in ("10.0.0.1", "fd00::1")
         assert flow.destination in ("10.0.0.2", "fd00::2")
 
 
 def test_padding_is_no_payload(tmp_path):
-    flow = the_flow(pcap(tmp_path / "x", [bytes(data(1, 0)) + bytes(6)]))
+    flow = read_flow(pcap(tmp_path / "x", [bytes(data(1, 0)) + bytes(6)]))
     assert (flow.payload_bytes, flow.ip_bytes) == (0, 40)
 
 
@@ -157,7 +157,7 @@ def test_udp_has_flows_too(tmp_path):
     assert list(flows.source) == ["10.0.0.1", "10.0.0.2"]
 
 
-def test_damage_keeps_what_was_read_and_is_said(tmp_path):
+def test_damage_is_reported_and_keeps_earlier_packets(tmp_path):
     path = pcap(tmp_path / "x", [data(1 + i, 1) for i in range(5)])
     whole = path.read_bytes()
     record = (len(whole) - 24) // 5
@@ -171,7 +171,7 @@ def test_damage_keeps_what_was_read_and_is_said(tmp_path):
     found = scan(path)
     assert found.packets == 2
     assert "packet 3 claims 2147483648 bytes" in (found.damage or "")
-    assert len(list(packets(path))) == 1
+    assert len(list(read_packets(path))) == 1
 
 
 @pytest.mark.parametrize("kind", ["pcap", "pcapng", "zstd"])
@@ -186,7 +186,7 @@ def test_cut_at_every_byte_whole_packets_before_are_kept(tmp_path, kind):
         sizes = [16 + len(bytes(each)) for each in made]
         head = 24
     if kind == "zstd":
-        path = compressed(path)
+        path = compress(path)
     whole = path.read_bytes()
     ends = [head + sum(sizes[: count + 1]) for count in range(3)]
     for length in range(len(whole)):
@@ -199,12 +199,12 @@ def test_cut_at_every_byte_whole_packets_before_are_kept(tmp_path, kind):
         if kind != "zstd":
             assert found.packets == sum(end <= length for end in ends)
         assert found.packets <= 3
-        assert sum(len(table) for table in packets(path)) == found.packets
+        assert sum(len(table) for table in read_packets(path)) == found.packets
 
 
 def test_what_is_no_capture_is_refused(tmp_path):
     path = tmp_path / "x"
-    for read in (scan, lambda path: next(packets(path)), lambda path: match(path, path)):
+    for read in (scan, lambda path: next(read_packets(path)), lambda path: match(path, path)):
         path.unlink(missing_ok=True)
         with pytest.raises(InputError, match="x: cannot be read: No such file"):
             read(path)
@@ -223,7 +223,7 @@ def test_an_empty_capture_is_fine(tmp_path):
     path = pcap(tmp_path / "x", [])
     found = scan(path, interval_ns=10)
     assert (found.packets, found.first_ns, len(found.flows)) == (0, 0, 0)
-    assert list(packets(path)) == []
+    assert list(read_packets(path)) == []
 
 
 def test_tables_have_the_columns_they_promise(tmp_path):
@@ -232,17 +232,17 @@ def test_tables_have_the_columns_they_promise(tmp_path):
     assert list(found.flows) == list(FLOW_COLUMNS)
     assert found.series is not None
     assert list(found.series) == list(SERIES_COLUMNS)
-    assert list(next(packets(path))) == list(PACKET_COLUMNS)
+    assert list(next(read_packets(path))) == list(PACKET_COLUMNS)
     both = match(path, path)
     assert list(both.flows) == list(MATCH_COLUMNS)
     assert list(both.runs) == list(RUN_COLUMNS)
     for name, text in PACKET_COLUMNS.items():
-        assert str(next(packets(path))[name].dtype) == text.split(",")[0].split()[0]
+        assert str(next(read_packets(path))[name].dtype) == text.split(",")[0].split()[0]
 
 
 def test_columns_are_not_copied(tmp_path):
     path = pcap(tmp_path / "x", [data(1 + 10 * index, 10) for index in range(10)])
-    tables = list(packets(path, rows=4))
+    tables = list(read_packets(path, rows=4))
     assert [len(table) for table in tables] == [4, 4, 2]
     assert list(pd.concat(tables).index) == list(range(10))
     for name in PACKET_COLUMNS:
@@ -255,7 +255,7 @@ def test_columns_are_not_copied(tmp_path):
 
 
 def test_ethernet_without_mac_still_is_ethernet(tmp_path):
-    assert the_flow(pcap(tmp_path / "x", [Ether() / FOUR / INSIDE])).payload_bytes == 100
+    assert read_flow(pcap(tmp_path / "x", [Ether() / FOUR / INSIDE])).payload_bytes == 100
 
 
 def test_gzip_and_standard_input(tmp_path):
@@ -265,7 +265,7 @@ def test_gzip_and_standard_input(tmp_path):
     path.write_bytes(
         gzip.compress(raw[:50]) + gzip.compress(raw[50:])
     )  # two members, as `cat` makes them
-    assert the_flow(path).first_time_bytes == 700
+    assert read_flow(path).first_time_bytes == 700
     path.write_bytes(gzip.compress(raw)[:-12])
     assert "gzip data is cut off" in str(scan(path).damage)
     program = "from nagi_captures.capture import scan; print(scan('-').flows.first_time_bytes[0])"

@@ -16,7 +16,7 @@ SECOND = 1000 * MS
 
 
 def path_of(tmp_path, count, lost, delay_ns, ahead_ns=0, back_ns=20 * MS, step_ns=MS):
-    """Captures at both ends of `count` segments and their acknowledgements."""
+    """Write captures at both ends of `count` segments and their acknowledgements."""
     sent, received = [], []
     for index in range(count):
         at = 1000 * SECOND + index * step_ns
@@ -93,7 +93,7 @@ def test_what_one_capture_may_have_missed_is_not_lost(tmp_path):
     assert (there.sent, there.lost) == (30, 10)
 
 
-def test_retransmissions_are_told_apart(tmp_path):
+def test_retransmissions_are_packets_of_their_own(tmp_path):
     first = [data(1, 100, ident=1), data(101, 100, ident=2), data(1, 100, ident=3)]
     sent = pcap(tmp_path / "a", first, [0, MS, 200 * MS])
     received = pcap(tmp_path / "b", first[1:], [11 * MS, 210 * MS])
@@ -128,7 +128,7 @@ def test_drift(tmp_path):
     assert match(*files).clocks.drift_ppm == pytest.approx(50, rel=0.01)
 
 
-def test_clocks_that_are_known_are_taken_off(tmp_path):
+def test_known_clock_offsets_are_subtracted(tmp_path):
     ahead = -30 * MS  # more than the way takes: packets seem to arrive before they are sent
     sent, received = path_of(tmp_path, 500, {7}, lambda i: (20 + i % 10) * MS, ahead)
     begin = 1000 * SECOND
@@ -168,7 +168,7 @@ def test_nothing_in_common_is_refused(tmp_path):
         match(one, other)
 
 
-def test_damage_of_both_is_said(tmp_path):
+def test_damage_of_both_captures_is_reported(tmp_path):
     made = [data(1 + 100 * i, 100, ident=i) for i in range(20)]
     files = [pcap(tmp_path / name, made) for name in "ab"]
     for path in files:
@@ -179,7 +179,7 @@ def test_damage_of_both_is_said(tmp_path):
 
 
 def test_the_recorded_example(tmp_path):
-    """Captures of a real run, against the same packets paired by their tables."""
+    """Captures of a real run, compared with the same packets paired by their tables."""
     run = next((SCHEMAS / "example" / "campaign" / "runs").glob("*/plan.json")).parent
     found = match(run / "client.radio.pcap", run / "server.core.pcap", complete=True)
     assert found.flows.unseen.sum() == 0

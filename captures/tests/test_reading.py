@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from made_captures import MS, ack, data, handshake, pcap
 from nagi_captures.capture import scan
-from nagi_captures.reading import on_all_processors, read, read_rows
+from nagi_captures.reading import read, read_in_parallel, read_rows
 from nagi_contracts.errors import InputError
 
 
@@ -62,12 +62,12 @@ def test_rows_need_neither_numpy_nor_pandas(path):
 
 
 def test_several_files_at_once(path, tmp_path):
-    found = on_all_processors(read_rows, [path, tmp_path / "none", path])
+    found = read_in_parallel(read_rows, [path, tmp_path / "none", path])
     assert [isinstance(each, InputError) for each in found] == [False, True, False]
 
 
 def test_memory_of_many_connections(tmp_path):
-    """A million SYNs took 3 GB."""
+    """A million SYNs once took 3 GB."""
     raw = pcap(tmp_path / "x", [data(1, 0, flags="S", ack=0)]).read_bytes()
     count = 200_000
     records = np.frombuffer(raw[24:] * count, np.uint8).reshape(count, -1).copy()

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures of which wrong figures were given, often without a word; right ones are arithmetic."""
+"""Captures of which wrong numbers were given, often without a warning.
+
+The right numbers are arithmetic.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_captures import MAC, MS, ack, data, handshake, pcap, the_flow
+from made_captures import MAC, MS, ack, data, handshake, pcap, read_flow
 from nagi_captures.capture import match, scan
 from nagi_captures.reading import read
 from scapy.layers.inet import IP, TCP, UDP
@@ -20,8 +23,10 @@ _BYTES = 1000
 
 
 def transfer(packet: int = 10 * MS, reply: int = 20 * MS) -> list[tuple[int, Packet]]:
-    """Make a handshake and SEGMENTS of 1,000 bytes: one every `packet` ns, each acknowledged
-    `reply` ns later. Both ends count identifications."""
+    """Return a handshake and SEGMENTS of 1,000 bytes, each acknowledged after `reply` ns.
+
+    A segment is sent every `packet` ns. Both ends count identifications.
+    """
     opening = handshake(options=[("MSS", 1460), ("WScale", 7)])
     sent = [(number * MS, each) for number, each in enumerate(opening)]
     for number in range(SEGMENTS):
@@ -46,13 +51,13 @@ def capture(path: Path, sent: list[tuple[int, Packet]]) -> Path:
 @pytest.mark.parametrize("hops", [64, 63])
 @pytest.mark.parametrize("apart", [MS // 100, 20 * MS])
 def test_what_is_captured_at_two_places_is_counted_once(tmp_path, apart, hops):
-    """Half of it was called retransmitted, unless the places were less than 1 ms apart."""
+    """Half of it was counted as retransmitted, unless the points were less than 1 ms apart."""
     both = []
     for at, packet in transfer():
         copy = packet.copy()
         copy[IP].ttl = hops
         both += [(at, packet), (at + apart, copy)]
-    flow, back = (the_flow(capture(tmp_path / "x", both), number) for number in (0, 1))
+    flow, back = (read_flow(capture(tmp_path / "x", both), number) for number in (0, 1))
     assert (flow.data_packets, flow.retransmitted_packets) == (SEGMENTS, 0)
     assert flow.first_time_bytes == SEGMENTS * _BYTES
     assert (flow.captured_twice, back.captured_twice) == (SEGMENTS + 2, SEGMENTS + 1)
@@ -64,28 +69,30 @@ def test_what_is_captured_at_two_places_is_counted_once(tmp_path, apart, hops):
 
 
 def test_a_retransmission_is_no_copy(tmp_path):
-    """It has another identification, or its sender has one for all."""
+    """A retransmission has another identification, or its sender uses one for all packets."""
     sent = transfer()
     at, again = sent[10][0] + 300 * MS, sent[10][1].copy()
     assert payload(again)
     again[IP].id = 7
-    assert the_flow(capture(tmp_path / "x", [*sent, (at, again)])).retransmitted_packets == 1
+    assert read_flow(capture(tmp_path / "x", [*sent, (at, again)])).retransmitted_packets == 1
     for _, packet in sent:
         packet[IP].id = 7
-    assert the_flow(capture(tmp_path / "y", [*sent, (at, again)])).retransmitted_packets == 1
+    assert read_flow(capture(tmp_path / "y", [*sent, (at, again)])).retransmitted_packets == 1
 
 
 @pytest.mark.parametrize("below", [True, False])
 def test_keep_alives_and_probes_are_no_data(tmp_path, below):
-    """One byte two hours later made a goodput of a thousandth. Windows sends such keep-alives; BSD
-    and lwIP probe a closed window by a new byte."""
+    """One byte two hours later reduced the goodput to a thousandth.
+
+    Windows sends such keep-alives; BSD and lwIP probe a closed window with a new byte.
+    """
     sent = transfer()
     end = max(at for at, _ in sent)
     window = 1000 if below else 0
     top = 1 + SEGMENTS * _BYTES
     late = [(end + MS, ack(top, window=window, ident=1)), (end + 2 * MS, ack(top, window=window))]
     late += [(end + n * 10**12, data(top - below, 1, ident=n)) for n in (1, 2, 3)]
-    flow = the_flow(capture(tmp_path / "x", [*sent, *late]))
+    flow = read_flow(capture(tmp_path / "x", [*sent, *late]))
     assert (flow.data_packets, flow.payload_bytes) == (SEGMENTS, SEGMENTS * _BYTES)
     assert flow.last_data_ns == 10 * MS + (SEGMENTS - 1) * 10 * MS
     assert (flow.keep_alives, flow.window_probes) == ((3, 0) if below else (0, 3))
@@ -95,24 +102,24 @@ def test_a_late_duplicate_lengthens_nothing(tmp_path):
     sent = transfer()
     end = max(at for at, _ in sent)
     late = data(1, _BYTES, ident=7)
-    flow = the_flow(capture(tmp_path / "x", [*sent, (end + 10**12, late)]))
+    flow = read_flow(capture(tmp_path / "x", [*sent, (end + 10**12, late)]))
     assert flow.last_data_ns == 10 * MS + (SEGMENTS - 1) * 10 * MS
     assert flow.retransmitted_packets == 1
 
 
-def test_bytes_that_were_acknowledged_and_not_captured_are_told(tmp_path):
-    """nagi understated the goodput of captures that miss packets, and called it loss."""
+def test_acknowledged_bytes_that_were_not_captured_are_reported(tmp_path):
+    """The goodput of captures that miss packets was understated, and losses were reported."""
     sent = transfer()
     missed = [each for number, each in enumerate(sent) if number % 6 or not payload(each[1])]
-    found = the_flow(capture(tmp_path / "x", missed))
-    whole = the_flow(capture(tmp_path / "y", sent))
+    found = read_flow(capture(tmp_path / "x", missed))
+    whole = read_flow(capture(tmp_path / "y", sent))
     assert whole.uncaptured_bytes == 0
     assert found.first_time_bytes + found.uncaptured_bytes == SEGMENTS * _BYTES
     assert found.uncaptured_bytes == (len(sent) - len(missed)) * _BYTES > 0
 
 
 def test_frames_that_failed_their_check_were_received_by_nobody(tmp_path):
-    """radiotap says so in a flag; pcapng in one of the packet's options."""
+    """A flag of radiotap marks them, or an option of the packet in pcapng."""
     radiotap = struct.pack("<BBHIB", 0, 0, 9, 1 << 1, 0)
     failed = struct.pack("<BBHIB", 0, 0, 9, 1 << 1, 0x40)
     wifi = bytes.fromhex("0802") + bytes(22) + bytes.fromhex("aaaa030000000800")
@@ -130,7 +137,7 @@ def test_frames_that_failed_their_check_were_received_by_nobody(tmp_path):
 
 
 def test_an_802_11_frame_that_is_sent_again_is_counted_once(tmp_path):
-    """69 % of a transfer over 802.11 were called TCP's retransmissions."""
+    """69 % of a transfer over 802.11 were counted as TCP's retransmissions."""
     radiotap = struct.pack("<BBHIB", 0, 0, 9, 1 << 1, 0)
     frames = []
     for at, packet in transfer():
@@ -148,39 +155,42 @@ def test_an_802_11_frame_that_is_sent_again_is_counted_once(tmp_path):
 
 
 def test_windows_are_not_known_where_options_were_cut_off(tmp_path):
-    """They were shown as if there were no scale."""
+    """The windows were shown as if there were no scale."""
     sent = transfer()
     whole = capture(tmp_path / "x", sent)
-    assert the_flow(whole).window_max_bytes == 1000 << 7
+    assert read_flow(whole).window_max_bytes == 1000 << 7
     cut = pcap(tmp_path / "y", [p for _, p in sent], [at for at, _ in sent], snap=14 + 20 + 24)
-    flow = the_flow(cut)
+    flow = read_flow(cut)
     assert flow.first_time_bytes == SEGMENTS * _BYTES
     assert np.isnan(flow.window_max_bytes)
 
 
 @pytest.mark.parametrize("answer", [[("MSS", 1460), ("WScale", 7)], [("MSS", 1460)], []])
 def test_a_syn_repeated_without_options_takes_none_away(tmp_path, answer):
-    """Some stacks leave options out when they repeat a SYN. The SYN-ACK tells which was answered:
-    windows have a scale only if both sides sent one (RFC 7323, section 2.2)."""
+    """Some stacks leave options out when they repeat a SYN.
+
+    The SYN-ACK shows which SYN was answered: windows have a scale only if both sides sent one (RFC
+    7323, section 2.2).
+    """
     sent = transfer()
     syn, syn_ack = sent[0][1], sent[1][1]
     bare = syn.copy()
     bare[TCP].options = []
     syn_ack[TCP].options = answer
     opening = [(0, syn), (MS // 2, bare)]
-    flow = the_flow(capture(tmp_path / "x", [*opening, *sent[1:]]))
+    flow = read_flow(capture(tmp_path / "x", [*opening, *sent[1:]]))
     assert flow.first_time_bytes == SEGMENTS * _BYTES
     assert flow.window_max_bytes == 1000 << (7 if ("WScale", 7) in answer else 0)
 
 
 @pytest.mark.parametrize("back", [False, True])
 def test_a_reset_that_nobody_heeds_ends_nothing(tmp_path, back):
-    """An RST beyond the window is ignored (RFC 5961, section 3.2), as the data after it shows."""
+    """RFC 5961, section 3.2: an RST beyond the window is ignored, as the data after it shows."""
     sent = transfer()
     middle = 10 * MS + SEGMENTS // 2 * 10 * MS + MS
     reset = data(3 * 10**9, 0, back=back, ident=9, flags="R")
-    found = the_flow(capture(tmp_path / "x", [*sent, (middle, reset)]))
-    whole = the_flow(capture(tmp_path / "y", sent))
+    found = read_flow(capture(tmp_path / "x", [*sent, (middle, reset)]))
+    whole = read_flow(capture(tmp_path / "y", sent))
     told = [column for column in whole.index if not _same(found[column], whole[column])]
     counted = {"packets", "packets_inside", "ip_bytes", "ip_bytes_inside", "ip_bytes_to_data"}
     assert set(told) <= {"file", "rst_packets", *counted}
@@ -191,7 +201,7 @@ def _same(one: object, other: object) -> bool:
 
 
 def test_packets_without_times_are_counted(tmp_path):
-    """pcapng's simple packets: a goodput was made of the times of others."""
+    """Simple packets of pcapng: a goodput was computed from the times of other packets."""
 
     def block(kind: int, body: bytes) -> bytes:
         body += bytes(-len(body) % 4)
@@ -208,8 +218,10 @@ def test_packets_without_times_are_counted(tmp_path):
 
 @pytest.mark.parametrize("tick_ms", [1, 100, 500])
 def test_a_coarse_clock_makes_no_longer_round_trip(tmp_path, tick_ms):
-    """The other end answers no pure acknowledgement. It answers the segment that follows with the
-    same TSval, after 20 ms."""
+    """Without an answer to a pure acknowledgement, the TSval belongs to the next segment.
+
+    The other end answers the segment that follows with the same TSval, after 20 ms.
+    """
     sent = [(number * MS, each) for number, each in enumerate(handshake())]
     at = 100 * MS
     for number in range(50):
@@ -219,13 +231,13 @@ def test_a_coarse_clock_makes_no_longer_round_trip(tmp_path, tick_ms):
         echo = [("Timestamp", (number + 1, (at + 80 * MS) // MS // tick_ms))]
         sent.append((at + 100 * MS, ack(101 + number * 100, options=echo, ident=len(sent))))
         at += 110 * MS
-    flow = the_flow(capture(tmp_path / "x", sent))
+    flow = read_flow(capture(tmp_path / "x", sent))
     assert flow.rtt_timestamps_count >= 5
     assert flow.rtt_timestamps_min_ns == flow.rtt_timestamps_max_ns == 20 * MS
 
 
 def test_throughput_is_of_the_time_it_is_divided_by(tmp_path):
-    """nagi gave 68 Mb/s for 0.09 to a direction that sends one request and then acknowledges."""
+    """A direction that sends one request and then acknowledges had 68 Mb/s instead of 0.09."""
     request = [(3 * MS, data(1, 100, ident=9))]
     answers = [
         (
@@ -237,14 +249,17 @@ def test_throughput_is_of_the_time_it_is_divided_by(tmp_path):
     thanks = [(at + 1, data(101, 0, ack=packet.seq + 1000, ident=n)) for n, (at, packet) in
               enumerate(answers, 100)]  # fmt: skip
     opening = [(number * MS, each) for number, each in enumerate(handshake())]
-    flow = the_flow(capture(tmp_path / "x", [*opening, *request, *answers, *thanks]))
+    flow = read_flow(capture(tmp_path / "x", [*opening, *request, *answers, *thanks]))
     assert flow.ip_bytes_to_data == 40 + 40 + 140  # SYN, ACK, request
     assert flow.ip_bytes == flow.ip_bytes_to_data + 40 * 1000
 
 
 @pytest.mark.parametrize("identification", [None, 0])
-def test_datagrams_without_identification_are_told_apart(tmp_path, identification):
-    """nagi matched datagrams of one length in their order, past lost ones: delays were 30-fold."""
+def test_datagrams_without_identification_are_distinguished(tmp_path, identification):
+    """Datagrams of one length were matched in their order, past lost ones.
+
+    Delays were 30 times too long.
+    """
     sent, received = [], []
     for number in range(200):
         ip = IPv6(src="fd00::1", dst="fd00::2")
@@ -265,7 +280,7 @@ def test_datagrams_without_identification_are_told_apart(tmp_path, identificatio
 
 @pytest.mark.parametrize("joined_at", ["sender", "receiver", "both"])
 def test_segments_that_cards_cut_or_join_are_the_same_bytes(tmp_path, joined_at):
-    """TSO at the sender made a transfer without loss one that lost two thirds."""
+    """TSO at the sender turned a transfer without loss into one that lost two thirds."""
     opening = handshake(options=[("MSS", 1460)])
     times = {"sender": (0, 40 * MS, 41 * MS), "receiver": (20 * MS, 21 * MS, 61 * MS)}
     ends: dict[str, list[tuple[int, Packet]]] = {}
@@ -288,7 +303,7 @@ def test_segments_that_cards_cut_or_join_are_the_same_bytes(tmp_path, joined_at)
 
 
 def test_datagrams_between_segments_do_not_change_how_segments_look(tmp_path):
-    """A segment behind a datagram without identification was looked for as another one."""
+    """Segments after a datagram without identification were sought as other packets."""
     sent = transfer()
     received = [(at + 5 * MS, packet) for at, packet in sent]
     datagram = MAC / IPv6(src="fd00::1", dst="fd00::2") / UDP(sport=1, dport=2) / b"some other data"

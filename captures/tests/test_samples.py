@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures that a Debian package ships as samples, beside tshark: every record is read, and TCP and
-UDP packets with their payload are the same."""
+"""Sample captures of a Debian package, compared with tshark.
+
+Every record is read, and TCP and UDP packets with their payload are the same.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ pytestmark = [
 ]
 
 
-def by_tshark(path: Path, protocol: str) -> list[int]:
-    """Of each packet the length of its payload. Blocks that are no packets are data to tshark."""
+def read_lengths_by_tshark(path: Path, protocol: str) -> list[int]:
+    """Return the length of each packet's payload; tshark counts other blocks as data."""
     length = {"frame": "frame.len", "tcp": "tcp.len", "udp": "udp.length"}[protocol]
     done = subprocess.run(
         ["tshark", "-n", "-r", path, "-Y", f"{protocol} && !icmp", "-T", "fields",
@@ -39,7 +41,7 @@ def by_tshark(path: Path, protocol: str) -> list[int]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_packets_and_payload_are_those_of_tshark(path):
-    frames, tcp, udp = (by_tshark(path, name) for name in ("frame", "tcp", "udp"))
+    frames, tcp, udp = (read_lengths_by_tshark(path, name) for name in ("frame", "tcp", "udp"))
     try:
         found = read(path)
     except InputError as error:

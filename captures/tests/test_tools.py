@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our numbers against tcptrace's and tshark's, on captures of the kernel's TCP: one that this test
-makes, through a router with a short queue, and the recorded example.
+"""Numbers of nagi, tcptrace and tshark, on captures of the kernel's TCP.
 
-What is counted differently is said where it is compared.
+One capture is made by this test, through a router with a short queue; the other is the recorded
+example. Comments at the comparisons document what the programs count differently.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from made_captures import MS, ack, data, handshake, pcap
-from nagi_captures.capture import match, packets, scan
+from nagi_captures.capture import match, read_packets, scan
 from nagi_contracts.paths import SCHEMAS
 
 BYTES = 3_000_000
@@ -50,7 +50,7 @@ def _tools():
 
 @pytest.fixture
 def transfer(namespaces, tmp_path) -> tuple[Path, Path]:
-    """Captures at sender and receiver of a transfer with losses."""
+    """Return captures at sender and receiver of a transfer with losses."""
     namespaces.add("left", "middle", "right")
     namespaces.join(("left", "out"), ("middle", "in"))
     namespaces.join(("middle", "out"), ("right", "in"))
@@ -83,8 +83,8 @@ def transfer(namespaces, tmp_path) -> tuple[Path, Path]:
     return files[0], files[1]
 
 
-def by_tcptrace(path: Path) -> list[list[dict[str, float]]]:
-    """What tcptrace says of each connection's two directions, by its own labels."""
+def read_by_tcptrace(path: Path) -> list[list[dict[str, float]]]:
+    """Return tcptrace's numbers of both directions of each connection, by its own labels."""
     text = subprocess.run(
         ["tcptrace", "-l", "-r", "-n", str(path)], capture_output=True, text=True, check=True
     ).stdout
@@ -100,8 +100,8 @@ def by_tcptrace(path: Path) -> list[list[dict[str, float]]]:
     return connections
 
 
-def by_tshark(path: Path) -> pd.DataFrame:
-    """What tshark says of each packet."""
+def read_by_tshark(path: Path) -> pd.DataFrame:
+    """Return tshark's fields of each packet."""
     fields = ["ip.src", "tcp.srcport", "tcp.len", "tcp.analysis.ack_rtt"]
     flags = ["retransmission", "out_of_order", "duplicate_ack", "keep_alive", "zero_window"]
     fields += [f"tcp.analysis.{flag}" for flag in flags]
@@ -114,8 +114,8 @@ def by_tshark(path: Path) -> pd.DataFrame:
     return table.assign(len=table.len.astype(int), srcport=table.srcport.astype(int))
 
 
-def round_trips(table: pd.DataFrame, connection: int, direction: int) -> list[int]:
-    """Round-trip times by sequence as flows.hpp defines them, slowly: all segments are kept."""
+def compute_round_trips(table: pd.DataFrame, connection: int, direction: int) -> list[int]:
+    """Return round-trip times by sequence as flows.hpp defines them, with all segments kept."""
     segments: list[list[int]] = []  # begin, end, time, whether an acknowledgement tells its time
     samples, acked, highest = [], 0, 0
     for row in table[table.connection == connection].itertuples():
@@ -142,26 +142,26 @@ def round_trips(table: pd.DataFrame, connection: int, direction: int) -> list[in
     return samples
 
 
-def repeated_fins(table: pd.DataFrame, connection: int, direction: int) -> pd.DataFrame:
-    """Packets with a FIN that another had before."""
+def count_repeated_fins(table: pd.DataFrame, connection: int, direction: int) -> pd.DataFrame:
+    """Return how many packets have a FIN that an earlier packet had."""
     own = table[(table.connection == connection) & (table.direction == direction)]
     return own[own["flags"] & 1 == 1].iloc[1:]
 
 
 def compare(path: Path) -> None:
-    """All numbers of a capture that the three have in common."""
+    """Compare all numbers of a capture that the three programs have in common."""
     flows = scan(path).flows
-    traced = [direction for connection in by_tcptrace(path) for direction in connection]
+    traced = [direction for connection in read_by_tcptrace(path) for direction in connection]
     assert len(traced) == len(flows)
-    shark = by_tshark(path)
-    table = pd.concat(packets(path))
+    shark = read_by_tshark(path)
+    table = pd.concat(read_packets(path))
     for (_, ours), theirs in zip(flows.iterrows(), traced, strict=True):
         assert ours.packets == theirs["total packets"]
         assert ours.data_packets == theirs["actual data pkts"]
         assert ours.payload_bytes == theirs["actual data bytes"]
         assert ours.first_time_bytes == theirs["unique bytes sent"]
         # A FIN counts as a byte to tcptrace, which may make a retransmission of its packet.
-        fins = repeated_fins(table, ours.connection, ours.direction)
+        fins = count_repeated_fins(table, ours.connection, ours.direction)
         unlike = fins[~fins.retransmission]
         late = unlike.payload > 0
         assert ours.retransmitted_packets + len(unlike) == theirs["rexmt data pkts"]
@@ -178,7 +178,7 @@ def compare(path: Path) -> None:
             assert ours.rtt_sequence_min_ns / 1e6 == pytest.approx(theirs["RTT min"], abs=0.06)
             assert ours.rtt_sequence_mean_ns / 1e6 == pytest.approx(theirs["RTT avg"], abs=0.06)
             assert ours.rtt_sequence_max_ns / 1e6 == pytest.approx(theirs["RTT max"], abs=0.06)
-        by_rule = round_trips(table, ours.connection, ours.direction)
+        by_rule = compute_round_trips(table, ours.connection, ours.direction)
         assert ours_rtt == len(by_rule)
         if by_rule:
             assert ours.rtt_sequence_min_ns == min(by_rule)
@@ -252,7 +252,7 @@ def test_the_recorded_example(name):
 
 
 def test_ports_used_again(tmp_path):
-    """Two connections of the same ports after a reset, as the others divide them."""
+    """Two connections of the same ports after a reset, divided as the other programs do."""
     made = []
     for first, other in ((1000, 5_000_000), (3_000_000_000, 4_294_967_290)):
         made += handshake(first, other)
@@ -262,7 +262,7 @@ def test_ports_used_again(tmp_path):
         made += [data(other + 1, 50, back=True, ack=first + 401)]
         made += [data(first + 401, 0, flags="R")]
     path = pcap(tmp_path / "again.pcap", made)
-    ours, theirs = scan(path).flows, [row for each in by_tcptrace(path) for row in each]
+    ours, theirs = scan(path).flows, [row for each in read_by_tcptrace(path) for row in each]
     assert len(ours) == len(theirs) == 4
     for (_, row), traced in zip(ours.iterrows(), theirs, strict=True):
         assert row.packets == traced["total packets"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays for plots: on packets with known answers."""
+"""Arrays for plots, on packets with known answers."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def test_a_trace_of_each_direction(tmp_path):
     assert list(answers["number"]) == [1, 101, 301]
     assert list(answers["window_end"]) == [1 + 1000, 101 + 4000, 301 + 4000]
     assert list(zip(*there.sacks.values(), strict=True)) == [(60 * MS, 202, 302)]
-    assert list(there.rtt()["rtt_ns"]) == [10 * MS, 20 * MS, 10 * MS]
+    assert list(there.select_rtt()["rtt_ns"]) == [10 * MS, 20 * MS, 10 * MS]
     assert list(there.in_flight["bytes"]) == [100, 300, 200, 0]
-    rates = there.throughput(20 * MS)
+    rates = there.compute_throughput(20 * MS)
     assert list(rates["time_ns"]) == [10 * MS + index * 20 * MS for index in range(5)]
     bits = 8 / 0.02
     assert list(rates["bits_per_second"]) == pytest.approx(
@@ -47,6 +47,6 @@ def test_a_trace_of_each_direction(tmp_path):
     assert list(rates["goodput_bits_per_second"])[-1] == 0
     assert list(trace(path, 1, 1).segments["end"]) == [1]
     assert len(trace(path, 5).segments["time_ns"]) == 0
-    assert len(trace(path, 5).throughput(1)["time_ns"]) == 0
+    assert len(trace(path, 5).compute_throughput(1)["time_ns"]) == 0
     with pytest.raises(ValueError, match="no connection 0 with direction 2"):
         trace(path, 0, 2)

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 from nagi_contracts.plan import RunPlan
-from nagi_reports.figures import WIDTH, style, svg
+from nagi_reports.figures import WIDTH, figure_style, render_svg
 
 _NAGI, _NS3 = "#0072B2", "#D55E00"
 _ROW = 1.05  # inches
@@ -30,7 +30,7 @@ def write(pairs: Sequence[Pair], rows: str, columns: str, target: Path) -> None:
     """Draws pairs, a row for each value of the axis `rows`, a column for each of `columns`, to
     `target` as SVG."""
     names = [_values(pairs, axis) for axis in (rows, columns)]
-    with style():
+    with figure_style():
         figure = Figure(figsize=(WIDTH, _ROW * len(names[0]) + 0.5), layout="constrained")
         axes = figure.subplots(len(names[0]), len(names[1]), sharex=True, squeeze=False)
         for pair in pairs:
@@ -49,7 +49,7 @@ def write(pairs: Sequence[Pair], rows: str, columns: str, target: Path) -> None:
         figure.suptitle("Congestion window, segments", fontsize=8.5)
         lines, labels = axes[0][0].get_legend_handles_labels()
         figure.legend(lines, labels, loc="upper right", ncols=2)
-    target.write_text(svg(figure), encoding="utf-8")
+    target.write_text(render_svg(figure), encoding="utf-8")
 
 
 def _draw(ax: Any, pair: Pair) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from nagi_reports.figures import WIDTH, style, svg
+from nagi_reports.figures import WIDTH, figure_style, render_svg
 from nagi_reports.statistics import mean
 from publications import HERE, published
 
@@ -42,7 +42,7 @@ def draw_westwoodvt(target: Path) -> None:
     """How far westwoodvt is ahead of reno, by the least timeout."""
     ours = published("westwoodvt-2007")
     longer = published("westwoodvt-2007-min-rto")
-    with style():
+    with figure_style():
         figure = Figure(figsize=(WIDTH * 0.75, 2.6), layout="constrained")
         ax = figure.subplots()
         for table, colour, marker, label in (
@@ -55,14 +55,14 @@ def draw_westwoodvt(target: Path) -> None:
         ax.set_xlabel("Error rate (%)")
         ax.set_ylabel("Goodput of westwoodvt / reno")
         ax.legend()
-        target.write_text(svg(figure), encoding="utf-8")
+        target.write_text(render_svg(figure), encoding="utf-8")
 
 
 def draw_cross(target: Path) -> None:
     """With cross traffic: goodput of each scheme over that of westwoodnr."""
     table = published("westwoodvt-2007-cross")
     table = table[~table["background"]]
-    with style():
+    with figure_style():
         figure = Figure(figsize=(WIDTH * 0.75, 2.6), layout="constrained")
         ax = figure.subplots()
         ax.fill_between([1, 5], 1.06, 1.24, color=_GREY, alpha=0.3, lw=0,
@@ -73,7 +73,7 @@ def draw_cross(target: Path) -> None:
         ax.set_xlabel("Error rate (%)")
         ax.set_ylim(0.3, 1.35)
         ax.legend(loc="upper right", bbox_to_anchor=(1, 0.62), ncols=2)
-        target.write_text(svg(figure), encoding="utf-8")
+        target.write_text(render_svg(figure), encoding="utf-8")
 
 
 _PIPE, _WITH_QUEUE = 475, 950  # packets of 1052 bytes in 40 Mb/s x 100 ms; twice that
@@ -91,7 +91,7 @@ def draw_achievement(target: Path) -> None:
     """Windows over time: without loss at 40 Mb/s, and westwood's at 0.1 %; goodput at 0.1 %."""
     windows = _windows("achievement-2008")
     without_loss = windows[windows["error_rate"] == "0 %"]
-    with style():
+    with figure_style():
         figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
         (first, second), (third, fourth) = figure.subplots(2, 2)
         for ax, schemes, path_label in (
@@ -131,12 +131,12 @@ def draw_achievement(target: Path) -> None:
         fourth.set_title("Loss of 0.1 %")
         fourth.set_ylim(0, 1.45)
         fourth.legend(ncols=2, loc="upper right", columnspacing=0.8, handlelength=1.4)
-        target.write_text(svg(figure), encoding="utf-8")
+        target.write_text(render_svg(figure), encoding="utf-8")
 
 
 def draw_uncapped(target: Path) -> None:
     """Without loss: AGI with and without the cap on the window, windows over time without it."""
-    with style():
+    with figure_style():
         figure = Figure(figsize=(WIDTH, 2.8), layout="constrained")
         first, second, third = figure.subplots(1, 3)
         for ax, name, title in (
@@ -162,7 +162,7 @@ def draw_uncapped(target: Path) -> None:
         third.set_title("100 Mb/s, no cap")
         third.set_ylim(0, 3400)
         third.legend(loc="upper right")
-        target.write_text(svg(figure), encoding="utf-8")
+        target.write_text(render_svg(figure), encoding="utf-8")
 
 
 def _windows(campaign: str) -> pd.DataFrame:
@@ -186,7 +186,7 @@ _TABLE_1 = {
 
 def draw_tcp_real(target: Path) -> None:
     """Goodput at 15 ms, by the link's rate and the least timeout."""
-    with style():
+    with figure_style():
         figure = Figure(figsize=(WIDTH, 2.7), layout="constrained")
         panels = figure.subplots(1, 2, sharey=True)
         for ax, (scheme, paper) in zip(panels, _TABLE_1.items(), strict=True):
@@ -207,13 +207,13 @@ def draw_tcp_real(target: Path) -> None:
             ax.set_xlabel("Error rate in bad periods (%)")
         panels[0].set_ylabel("Goodput (KB/s)")
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-        target.write_text(svg(figure), encoding="utf-8")
+        target.write_text(render_svg(figure), encoding="utf-8")
 
 
 def draw_multihop(target: Path) -> None:
     """Goodput of the chain beside that of vegas; and of each flow of the grid."""
     chain, grid = published("multihop-2005"), published("multihop-2005-grid")
-    with style():
+    with figure_style():
         figure = Figure(figsize=(WIDTH, 2.8), layout="constrained")
         left, right = figure.subplots(1, 2)
         schemes = {
@@ -239,7 +239,7 @@ def draw_multihop(target: Path) -> None:
         right.set_ylabel("Goodput (kb/s)")
         right.set_title("Grid, 11 Mb/s")
         right.legend()
-        target.write_text(svg(figure), encoding="utf-8")
+        target.write_text(render_svg(figure), encoding="utf-8")
 
 
 _BETWEEN_HANDOFFS_S = 5.5  # from the beginning of one to that of the next, in the mean
@@ -257,12 +257,12 @@ _SECTION_4_4 = {"real": 11.12, "reno": 5.82, "tahoe": 3.65}  # tokens of 1 KB in
 
 def draw_tcp_real_handoff(target: Path) -> None:
     """What a handoff costs; and the tokens of an RTT."""
-    with style():
+    with figure_style():
         figure = Figure(figsize=(WIDTH, 3.1), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=(2.2, 1))
         _draw_handoffs(left)
         _draw_tokens(right)
-        target.write_text(svg(figure), encoding="utf-8")
+        target.write_text(render_svg(figure), encoding="utf-8")
 
 
 def _draw_handoffs(ax: Any) -> None:

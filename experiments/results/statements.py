@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import sys
 
-from nagi_reports.chapters.statements import held
-from nagi_reports.chapters.words import written
-from nagi_reports.outcomes import Finding, outcomes
+from nagi_reports.chapters.statements import describe_condition
+from nagi_reports.chapters.words import format_mean
+from nagi_reports.outcomes import Finding, evaluate_statements
 from publications import HERE, campaign_of, published
 
 _HOLDS = {True: "holds", False: "does not hold", None: "undecided"}
@@ -24,16 +24,16 @@ def page(name: str) -> str:
     repeats = len({run.repeat for run in campaign.runs})
     lines = [f"# {campaign.title}: {campaign.variant}", ""]
     lines += [f"{len(campaign.runs)} runs, {repeats} repeats of each point."]
-    for outcome in outcomes(campaign, published(name)):
+    for outcome in evaluate_statements(campaign, published(name)):
         lines += ["", f"## {' '.join(outcome.statement.text.split())}", ""]
-        lines += [f"Checked: {held(outcome)} **{outcome.result.capitalize()}.**", ""]
+        lines += [f"Checked: {describe_condition(outcome)} **{outcome.result.capitalize()}.**", ""]
         columns = [*outcome.findings[0].point, "measured", ""]
         lines += [_row(columns), _row(["---"] * len(columns)), *map(_found, outcome.findings)]
     return "\n".join(lines) + "\n"
 
 
 def _found(finding: Finding) -> str:
-    value = "not tested" if finding.value is None else written(finding.value)
+    value = "not tested" if finding.value is None else format_mean(finding.value)
     return _row([*finding.point.values(), value, _HOLDS[finding.holds]])
 
 

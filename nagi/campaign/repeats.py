@@ -21,7 +21,7 @@ from nagi_contracts.errors import InputError
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Until
 from nagi_contracts.results import Metrics
-from nagi_reports.statistics import halfwidth, runs_needed
+from nagi_reports.statistics import count_runs_needed, halfwidth
 
 from nagi.campaign.run_directory import read_verdict
 from nagi.campaign.selection import Selection
@@ -101,7 +101,7 @@ def choose_run_count(values: list[float], runs: int, until: Until) -> int:
         return runs
     missing = 1
     if len(values) > 1:
-        missing = runs_needed(values, until.halfwidth, until.at_most) - len(values)
+        missing = count_runs_needed(values, until.halfwidth, until.at_most) - len(values)
     return min(runs + max(1, min(missing, runs)), until.at_most)
 
 

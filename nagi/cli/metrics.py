@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from nagi_captures.reading import STANDARD_INPUT, on_all_processors
+from nagi_captures.reading import STANDARD_INPUT, read_in_parallel
 from nagi_contracts.errors import InputError, refuse
 from nagi_reports import overview
 from nagi_reports.overview import Choice, Network, Overview, Row
@@ -128,7 +128,7 @@ def metrics(
         _measure_pair(files, sender, interval, rate, json_)
         return
     look = partial(
-        overview.look_at,
+        overview.read_overview,
         choice=choice,
         bottleneck_bps=rate,
         from_ns=interval[0],
@@ -140,11 +140,11 @@ def metrics(
     if plot is not None and found:
         _plot(plot, found[0], connection, tunnels)
     if json_:
-        write_json({"files": [overview.as_json(each) for each in found]})
+        write_json({"files": [overview.to_json(each) for each in found]})
     elif csv:
         overview.write_csv(found, sys.stdout)
         for each in found:
-            for line in each.notices():
+            for line in each.list_notices():
                 complain(line)
     else:
         for each in found:
@@ -172,7 +172,7 @@ def _look_at_all(
 ) -> tuple[list[Overview], list[InputError]]:
     if files.count(STANDARD_INPUT) > 1:
         raise refuse("- is given twice", "standard input can be read once")
-    results = on_all_processors(look, files)
+    results = read_in_parallel(look, files)
     found = [each for each in results if isinstance(each, Overview)]
     return found, [each for each in results if isinstance(each, InputError)]
 
@@ -235,19 +235,19 @@ def _measure_pair(
         to_ns=interval[1],
     )
     if json_:
-        write_json(connections.as_json(found))
+        write_json(connections.to_json(found))
         return
-    for table in connections.as_tables(found):
+    for table in connections.make_tables(found):
         out_console.print(table)
         out_console.print()
-    for line in connections.notices(found):
+    for line in connections.list_notices(found):
         write_line(line)
 
 
 def _plot(path: Path, found: Overview, connection: int | None, tunnels: bool) -> None:
     from nagi_reports import conversation
 
-    rows = [row for row in found.rows("tcp") if connection in (None, row["connection"])]
+    rows = [row for row in found.iterate_rows("tcp") if connection in (None, row["connection"])]
     if not rows:
         raise refuse(
             "there is no TCP connection to draw"
@@ -276,12 +276,12 @@ def _show(found: Overview, is_named: bool) -> None:
         ("tcp", _path_table),
         ("udp", _udp_table),
     ):
-        is_any |= _print_rows(found.rows(protocol), make)
+        is_any |= _print_rows(found.iterate_rows(protocol), make)
     if found.left_out:
         write_line(f"{found.left_out:,} more connections: --all shows them")
     if not is_any:
         write_line(f"{found.name}: none of its connections was asked for")
-    if any(map(_is_of_sender, found.rows("tcp"))):
+    if any(map(_is_of_sender, found.iterate_rows("tcp"))):
         write_line(
             "* captured at the sender: AG is what was sent, not what arrived; give the receiver's "
             "capture for that"
@@ -293,7 +293,7 @@ def _show(found: Overview, is_named: bool) -> None:
             f"measured: from {begin / 1e9:.6g} s to {end / 1e9:.6g} s after the capture's first "
             "packet; start, handshake and options are of the connection"
         )
-    for line in found.notices():
+    for line in found.list_notices():
         write_line(line)
 
 
@@ -362,8 +362,8 @@ def _label(row: Row) -> str:
 
 def _ends(row: Row) -> tuple[str, str]:
     return (
-        overview.endpoint(row["source"], row["source_port"]),
-        overview.endpoint(row["destination"], row["destination_port"]),
+        overview.format_endpoint(row["source"], row["source_port"]),
+        overview.format_endpoint(row["destination"], row["destination_port"]),
     )
 
 

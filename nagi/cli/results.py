@@ -160,11 +160,11 @@ def compare(
 
         report.write_document(out, comparing.compose(*found), format_)
     if json_:
-        write_json(comparison.comparison_json(*found))
+        write_json(comparison.comparison_to_json(*found))
         return
-    out_console.print(comparison.comparison_table(*found))
+    out_console.print(comparison.make_comparison_table(*found))
     out_console.print()
-    for line in comparison.comparison_lines(*found):
+    for line in comparison.describe_comparison(*found):
         write_line(line)
     if out is not None:
         write_line(str(out))
@@ -191,7 +191,7 @@ def make_bundle(
 ) -> None:
     """Pack a campaign into one archive with checksums, for publication."""
     held, campaign = open_campaign(directory, None)
-    target = out or Path(bundle.bundle_name(campaign) + bundle.SUFFIX)
+    target = out or Path(bundle.name_bundle(campaign) + bundle.SUFFIX)
     with held.lock():
         bundle.write_bundle(held.out, target)
     write_line(f"{target}: {in_bytes(target.stat().st_size)}")

@@ -16,7 +16,7 @@ from nagi_contracts.records import Campaign, Check, Manifest, Verdict
 from nagi_contracts.results import Metrics, ResultRow
 from nagi_contracts.units import count_of, in_bytes
 from nagi_reports import analysis, summary, text
-from nagi_reports.applications import MEASURED
+from nagi_reports.applications import APPLICATION_METRICS
 from rich.table import Table
 
 from nagi.campaign.run_directory import MANIFEST, PLAN, VERDICT
@@ -81,13 +81,13 @@ def show(
     report = held.out / "report.pdf"
     if json_:
         path = str(report) if report.exists() else None
-        write_json({**status.to_dict(), **text.as_data(found), "report": path})
+        write_json({**status.to_dict(), **text.to_data(found), "report": path})
         return
     _show_state(status)
     _show_runs(status, all_)
     if found.valid:
-        fared = text.application_tables(status.campaign, results)
-        for each in (*text.tables(found), *fared):
+        fared = text.make_application_tables(status.campaign, results)
+        for each in (*text.make_tables(found), *fared):
             out_console.print()
             out_console.print(each)
     if stray := describe_stray(held, status.campaign):
@@ -357,10 +357,10 @@ _OF_MEDIA = {
 }
 _OF_APPLICATIONS = {
     name: (
-        f"{measured.in_words} ({measured.unit})" if measured.unit else measured.in_words,
+        f"{measured.phrase} ({measured.unit})" if measured.unit else measured.phrase,
         measured.scale,
     )
-    for name, measured in MEASURED.items()
+    for name, measured in APPLICATION_METRICS.items()
 }
 
 

@@ -67,9 +67,9 @@ def conclude(directory: CampaignDirectory, campaign: Campaign, json_: bool) -> N
             report.write_report(directory.out, campaign, table, "html")
     if json_:
         status = CampaignStatus.read(directory, campaign)
-        write_json({**status.to_dict(), **text.as_data(found), "report": path and str(path)})
+        write_json({**status.to_dict(), **text.to_data(found), "report": path and str(path)})
         return
-    for each in (*text.tables(found), *text.application_tables(campaign, table)):
+    for each in (*text.make_tables(found), *text.make_application_tables(campaign, table)):
         out_console.print()
         out_console.print(each)
     write_line(

@@ -14,7 +14,7 @@ from nagi.campaign.collection import list_separate_clocks
 from nagi.records.packets import from_table
 from nagi.verdict.certificate import certify
 from nagi.verdict.evidence import gather
-from nagi_captures.clocks import Passages, ahead_ns, drift_ppm, estimate, host_ns
+from nagi_captures.clocks import Passages, clock_offset_ns, drift_ppm, estimate_clock, to_host_clock
 from nagi_contracts.links import Links
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.plan import RunPlan
@@ -54,9 +54,9 @@ def line(offset_ns, drift):
 @pytest.mark.parametrize("offset_ns", [5 * MS, -3 * MS])
 @pytest.mark.parametrize("drift", [20e-6, -20e-6])
 def test_offset_and_drift_are_found(seconds, offset_ns, drift):
-    clock = estimate(*passages(line(offset_ns, drift), seconds, 1), seconds * SECOND)
+    clock = estimate_clock(*passages(line(offset_ns, drift), seconds, 1), seconds * SECOND)
     at = np.arange(0, seconds * SECOND, SECOND // 10)
-    assert np.abs(ahead_ns(clock, at) - line(offset_ns, drift)(at)).max() < CLOSE
+    assert np.abs(clock_offset_ns(clock, at) - line(offset_ns, drift)(at)).max() < CLOSE
     assert drift_ppm(clock) == pytest.approx(drift * 1e6, abs=CLOSE / seconds / 1000)
     # Packets take 8 us at least, and no estimate can be further off.
     assert clock.bound_ns == pytest.approx(8 * US, abs=5 * US)
@@ -68,15 +68,15 @@ def test_a_clock_that_bends_is_followed():
     def ahead(true_ns):
         return MS - 20e-6 * np.minimum(true_ns, 50 * SECOND)
 
-    clock = estimate(*passages(ahead, 100, 2), 100 * SECOND)
+    clock = estimate_clock(*passages(ahead, 100, 2), 100 * SECOND)
     at = np.arange(0, 100 * SECOND, SECOND)
-    errors = np.abs(ahead_ns(clock, at) - ahead(at))
+    errors = np.abs(clock_offset_ns(clock, at) - ahead(at))
     assert np.median(errors) < CLOSE and errors.max() < 5 * CLOSE
 
 
 def test_of_a_constant_delay_one_way_half_passes_for_the_clock():
-    clock = estimate(*passages(line(5 * MS, 0), 10, 3, extra_ns=(0, MS)), 10 * SECOND)
-    assert ahead_ns(clock, np.array([0]))[0] == pytest.approx(5.5 * MS, abs=CLOSE)
+    clock = estimate_clock(*passages(line(5 * MS, 0), 10, 3, extra_ns=(0, MS)), 10 * SECOND)
+    assert clock_offset_ns(clock, np.array([0]))[0] == pytest.approx(5.5 * MS, abs=CLOSE)
     assert clock.bound_ns == pytest.approx(MS / 2, abs=CLOSE)
 
 
@@ -85,9 +85,9 @@ def test_a_delay_for_a_part_of_the_time_does_not(seconds, begin, end):
     sent, received = passages(line(5 * MS, 20e-6), seconds, 4)
     at = received.emulator_ns
     slow = (at > begin * SECOND) & (at < end * SECOND)
-    clock = estimate(sent, Passages(received.host_ns + slow * MS, at), seconds * SECOND)
+    clock = estimate_clock(sent, Passages(received.host_ns + slow * MS, at), seconds * SECOND)
     instants = np.arange(0, seconds * SECOND, SECOND)
-    assert np.abs(ahead_ns(clock, instants) - line(5 * MS, 20e-6)(instants)).max() < CLOSE
+    assert np.abs(clock_offset_ns(clock, instants) - line(5 * MS, 20e-6)(instants)).max() < CLOSE
 
 
 def test_a_second_with_few_packets_that_waited_counts_for_little():
@@ -96,28 +96,26 @@ def test_a_second_with_few_packets_that_waited_counts_for_little():
     kept = ~in_the_last | (np.arange(len(in_the_last)) % 50 == 0)
     late = received.host_ns + in_the_last * 400 * US
     received = Passages(late[kept], received.emulator_ns[kept])
-    clock = estimate(sent, received, 20 * SECOND)
+    clock = estimate_clock(sent, received, 20 * SECOND)
     at = np.arange(0, 20 * SECOND, SECOND)
-    assert np.abs(ahead_ns(clock, at) - line(-3 * MS, 20e-6)(at)).max() < CLOSE
+    assert np.abs(clock_offset_ns(clock, at) - line(-3 * MS, 20e-6)(at)).max() < CLOSE
 
 
 def test_packets_of_one_way_say_nothing():
     sent, received = passages(line(MS, 0), 5, 6)
     none = Passages(received.host_ns[:0], received.emulator_ns[:0])
-    assert estimate(sent, none, 5 * SECOND) is None
-    assert estimate(none, received, 5 * SECOND) is None
+    assert estimate_clock(sent, none, 5 * SECOND) is None
+    assert estimate_clock(none, received, 5 * SECOND) is None
     later = Passages(received.host_ns + 10 * SECOND, received.emulator_ns + 10 * SECOND)
-    assert estimate(sent, later, 20 * SECOND) is None
+    assert estimate_clock(sent, later, 20 * SECOND) is None
 
 
 def test_from_the_emulator_s_time_to_the_host_s_and_back():
-    clock = estimate(*passages(line(-3 * MS, 20e-6), 10, 7), 10 * SECOND)
+    clock = estimate_clock(*passages(line(-3 * MS, 20e-6), 10, 7), 10 * SECOND)
     for at in (0, 3 * SECOND, 10 * SECOND):
-        host_time_ns = host_ns(clock, at)
-        assert host_time_ns - ahead_ns(clock, np.array([host_time_ns]))[0] == pytest.approx(
-            at, abs=2
-        )
-    assert host_ns(None, 7) == 7
+        here = to_host_clock(clock, at)
+        assert here - clock_offset_ns(clock, np.array([here]))[0] == pytest.approx(at, abs=2)
+    assert to_host_clock(None, 7) == 7
 
 
 # ------------------------------------------------------------------------ a recorded run, by others

@@ -11,7 +11,7 @@ from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.paths import experiment
 from nagi_contracts.plan import RunPlan
-from nagi_reports.fairness import sharing
+from nagi_reports.fairness import group_by_bottleneck
 
 SPEC = """\
 schema_version: 1
@@ -99,7 +99,7 @@ def test_flows_share_the_bottleneck_that_has_least_for_each(tmp_path):
         "  cross: {from: B, to: D, scheme: $s, background: true}"
     )
     (plan,) = plans(tmp_path, flows, "s: [cubic]")
-    groups = [group.names for group in sharing(plan)]
+    groups = [group.names for group in group_by_bottleneck(plan)]
     assert groups == [["x", "y.1", "y.2"], ["out.1", "out.2"]]
 
 

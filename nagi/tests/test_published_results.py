@@ -17,7 +17,7 @@ from nagi.campaign.selection import select_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.paths import ROOT
 from nagi_contracts.records import Campaign
-from nagi_reports.bundle import bundle_name
+from nagi_reports.bundle import name_bundle
 from nagi_reports.publication import Publication
 from scipy.stats import t
 from test_virtual_commands import nagi
@@ -45,7 +45,7 @@ def spec_of(made: Publication) -> Path:
 def test_the_experiment_is_still_the_one_that_was_run(published):
     made = Publication.read(published / "publication.json")
     campaign = Campaign.read(published / "campaign.json")
-    assert published.name == bundle_name(campaign)
+    assert published.name == name_bundle(campaign)
     points = read_experiment(spec_of(made), made.variant)
     plans = select_runs(points, made.variant, campaign.only, campaign.build).plans
     assert sorted((json.dumps(plan.point), plan.repeat) for plan in plans) == sorted(

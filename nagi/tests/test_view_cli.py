@@ -75,7 +75,7 @@ def test_what_is_no_campaign_is_refused(view, results, tmp_path):
     for arguments, message in (
         ((tmp_path,), "no campaign here; give the --out of `nagi run`"),
         ((results / "campaign.json",), "a file, and no directory of a campaign"),
-        ((results, "--out", results), "something else in it than an explorer; give another"),
+        ((results, "--out", results), "other files than an explorer; give another"),
     ):
         done = view(*arguments)
         assert (done.status, done.out) == (2, "") and message in done.err

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from marks import in_virtual_time
 from media_specs import CHAIN
-from nagi_captures.capture import packets, scan
+from nagi_captures.capture import read_packets, scan
 from nagi_captures.drops import read_drops
 from nagi_contracts.applications import Applications
 from nagi_contracts.paths import executable
@@ -94,7 +94,7 @@ def test_tcp_has_the_headers_of_its_version(runs, scheme):
         assert 0 < row.agi <= row.agi_ceiling
         flows = scan(capture(directory, "D.radio.pcap")).flows
         assert set(flows["source"].str.contains(":")) == {ip == "6"}
-        sizes = pd.concat(packets(capture(directory, "D.radio.pcap")))
+        sizes = pd.concat(read_packets(capture(directory, "D.radio.pcap")))
         assert sizes["ip_bytes"].max() == 1000 + headers
         drops = read_drops(directory / "drops.pcapng")
         assert len(drops) > 0 and drops["payload"].max() == 1000

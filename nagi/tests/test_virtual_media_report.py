@@ -11,7 +11,7 @@ from marks import in_virtual_time
 from nagi_contracts.links import Links
 from nagi_contracts.plan import RunPlan
 from nagi_reports.analysis import analyse_run
-from nagi_reports.explorer.run import RunFiles, flows_of
+from nagi_reports.explorer.run import RunFiles, read_flows
 from test_virtual_lab import run
 
 pytestmark = in_virtual_time
@@ -82,7 +82,7 @@ def test_report_and_explorer_know_the_medium(results):
     names = {path.name for path in (out / "figures").iterdir()}
     assert {"medium-air.svg", "airtime-air.svg", "stations-air.svg"} <= names
     (directory,) = (out / "runs").iterdir()
-    (flow,) = flows_of(RunFiles(directory))
+    (flow,) = read_flows(RunFiles(directory))
     tracks = {track.name for track in flow.tracks}
     assert "queue" in tracks
     assert any(name.startswith("loss: given up") for name in tracks), tracks

@@ -172,7 +172,7 @@ def test_newjersey_is_refused_where_no_link_marks(tmp_path: Path) -> None:
 def acks_of(found: Observed) -> pd.DataFrame:
     """The receiver's ACKs without data, with the segments that each acknowledges anew."""
     (file,) = found.place.glob("D.*.pcap*")
-    packets = pd.concat(capture.packets(file))
+    packets = pd.concat(capture.read_packets(file))
     ack = (
         (packets["payload"] == 0) & (packets["flags"] & 0x17 == 0x10) & (packets["direction"] == 1)
     )

@@ -21,10 +21,10 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from nagi_captures.capture import FRAGMENT, packets, scan
-from nagi_captures.clocks import Passages, ahead_ns, drift_ppm, estimate
-from nagi_captures.flow_rows import is_of
-from nagi_captures.identities import Nanoseconds, look_up, unique_keys
+from nagi_captures.capture import FRAGMENT, read_packets, scan
+from nagi_captures.clocks import Passages, clock_offset_ns, drift_ppm, estimate_clock
+from nagi_captures.flow_rows import matches_flow
+from nagi_captures.identities import Nanoseconds, look_up, select_unique_keys
 from nagi_contracts.capacity import most_payload
 from nagi_contracts.errors import refuse
 from nagi_contracts.impairments.losses.bernoulli import BernoulliLossPlan
@@ -308,14 +308,16 @@ def _clock(
             capture = captures[node, at_end.link]
             for outward in (True, False):
                 mine = capture.of(flow, data=outward == sends)
-                key, host_ns = unique_keys(capture.identity[mine], capture.time_ns[mine])
+                key, host_ns = select_unique_keys(capture.identity[mine], capture.time_ns[mine])
                 direction = at_end if outward == sends else at_end.reversed()
                 passing = recorded[recorded["direction"] == number_of(plan, direction)]
                 instant = passing["arrived_ns"]
                 if not outward:
                     passing = passing[fates(passing) == DELIVERED]
                     instant = passing["left_ns"] + passing["late_ns"]
-                seen, emulator_ns = unique_keys(passing["identity"].astype(np.int64), instant)
+                seen, emulator_ns = select_unique_keys(
+                    passing["identity"].astype(np.int64), instant
+                )
                 at = look_up(seen, emulator_ns, key)
                 passages[outward].append(Passages(host_ns[at > 0], at[at > 0]))
     sent, received = (
@@ -325,7 +327,7 @@ def _clock(
         )
         for outward in (True, False)
     )
-    return estimate(sent, received, round(plan.timeline.end_s * 1e9))
+    return estimate_clock(sent, received, round(plan.timeline.end_s * 1e9))
 
 
 def _of_clock(node: str, clock: HostClock) -> Iterator[Information]:
@@ -335,7 +337,7 @@ def _of_clock(node: str, clock: HostClock) -> Iterator[Information]:
         (
             "clock_offset",
             "clock ahead of the emulator's in the middle of the run, corrected",
-            float(ahead_ns(clock, middle)[0]) / 1e6,
+            float(clock_offset_ns(clock, middle)[0]) / 1e6,
             "ms",
         ),
         ("clock_drift", "clock faster than the emulator's, corrected", drift_ppm(clock), "ppm"),
@@ -385,7 +387,7 @@ class _Captured:
 
     def of(self, flow: FlowPlan, *, data: bool) -> npt.NDArray[np.bool_]:
         """Which TCP packets are a flow's: from its sender, or from its receiver."""
-        mine = is_of(self.flows, flow, data=data) & (self.flows["protocol"] == "tcp")
+        mine = matches_flow(self.flows, flow, data=data) & (self.flows["protocol"] == "tcp")
         return np.isin(self.row, np.flatnonzero(mine))
 
     def corrected(self, clock: HostClock | None) -> _Captured:
@@ -394,7 +396,7 @@ class _Captured:
 
     def has(self, flow: FlowPlan) -> bool:
         """Whether there is a packet of a flow, TCP or UDP."""
-        mine = is_of(self.flows, flow) | is_of(self.flows, flow, data=False)
+        mine = matches_flow(self.flows, flow) | matches_flow(self.flows, flow, data=False)
         return bool(mine.any())
 
 
@@ -433,15 +435,15 @@ def _crossings(
         ("ACKs", flow.path_back(), receiver, sender, False),
     ):
         sent, received = first.of(flow, data=data), last.of(flow, data=data)
-        identity, sent_ns = unique_keys(first.identity[sent], first.time_ns[sent])
-        came, received_ns = unique_keys(last.identity[received], last.time_ns[received])
+        identity, sent_ns = select_unique_keys(first.identity[sent], first.time_ns[sent])
+        came, received_ns = select_unique_keys(last.identity[received], last.time_ns[received])
         inside = np.zeros(len(identity), np.int64)
         known = np.ones(len(identity), bool)
         arrivals = pd.Series(came)
         recorded = arrivals.isin(first.identity[sent]).to_numpy()
         for direction in directions:
             mine = due[(due["direction"] == number_of(plan, direction)) & (fates(due) == DELIVERED)]
-            key, took = unique_keys(
+            key, took = select_unique_keys(
                 mine["identity"].astype(np.int64), mine["left_ns"] - mine["arrived_ns"]
             )
             found = look_up(key, took + 1, identity)
@@ -472,7 +474,7 @@ def _common_time_ns(time_ns: Nanoseconds, clock: HostClock | None) -> Nanosecond
     or if its own is not known."""
     if clock is None:
         return time_ns
-    return time_ns - np.rint(ahead_ns(clock, time_ns)).astype(np.int64)
+    return time_ns - np.rint(clock_offset_ns(clock, time_ns)).astype(np.int64)
 
 
 def _goodput_surplus(
@@ -482,7 +484,7 @@ def _goodput_surplus(
     measured, in bytes; None if packets are held up on the path, for then nobody knows."""
     capture = captures[flow.receiver, flow.path[-1].link]
     start_ns, end_ns = round(plan.measure.start_s * 1e9), round(plan.measure.end_s * 1e9)
-    mine = np.isin(capture.row, np.flatnonzero(is_of(capture.flows, flow)))
+    mine = np.isin(capture.row, np.flatnonzero(matches_flow(capture.flows, flow)))
     mine &= (capture.time_ns >= start_ns) & (capture.time_ns < end_ns) & (capture.new_bytes > 0)
     if not mine.any():
         return 0.0
@@ -498,7 +500,7 @@ def _read(capture: Path, epoch_ns: int) -> _Captured:
     none."""
     none = np.zeros(0, np.int64)
     times, rows, identities, new_bytes = [none], [none], [none], [none]
-    for table in packets(capture):
+    for table in read_packets(capture):
         times.append(table["time_ns"].to_numpy() - epoch_ns)
         rows.append(table["connection"].to_numpy(np.int64) * 2 + table["direction"].to_numpy())
         identities.append(table["identity"].to_numpy(np.int64))

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from nagi_captures import capture
-from nagi_captures.flow_rows import is_of
+from nagi_captures.flow_rows import matches_flow
 from nagi_captures.identities import Nanoseconds
 from nagi_contracts.plan import DIRECTIONS, FlowPlan, RunPlan
 
@@ -112,7 +112,7 @@ def is_corrupted(plan: RunPlan, flow: FlowPlan) -> bool:
 
 def _read(file: Path) -> pd.DataFrame:
     """The packets of a capture, of the columns that are needed."""
-    tables = [table[_COLUMNS] for table in capture.packets(file)]
+    tables = [table[_COLUMNS] for table in capture.read_packets(file)]
     return pd.concat(tables) if tables else pd.DataFrame(columns=_COLUMNS, dtype=np.int64)
 
 
@@ -120,7 +120,7 @@ def _conversation(
     flow: FlowPlan, flows: pd.DataFrame, packets: pd.DataFrame
 ) -> Conversation | None:
     """A flow's packets; None if there are none. Of several connections that with the most data."""
-    mine = flows[is_of(flows, flow)].sort_values("first_time_bytes", kind="stable")
+    mine = flows[matches_flow(flows, flow)].sort_values("first_time_bytes", kind="stable")
     if not len(mine):
         return None
     connection, direction = divmod(int(mine.index[-1]), 2)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from nagi_captures.identities import Nanoseconds, look_up, unique_keys
+from nagi_captures.identities import Nanoseconds, look_up, select_unique_keys
 from nagi_contracts.plan import DIRECTIONS, LinkDirection, RunPlan
 from nagi_p4.simple_switch import compute_packet_rate
 
@@ -49,7 +49,7 @@ class Passage:
         """The identities that are known on both sides, sorted, and how long each packet should have
         been in the switch."""
         known = self.entered_ns > 0
-        return unique_keys(self.identity[known], (self.due_ns - self.entered_ns)[known])
+        return select_unique_keys(self.identity[known], (self.due_ns - self.entered_ns)[known])
 
 
 def passages(plan: RunPlan, recorded: Records) -> list[Passage]:
@@ -84,7 +84,7 @@ def _passage(
         recorded["direction"] == direction_number(plan, direction.link, direction.direction)
     ]
     left = left[np.argsort(left["arrived_ns"], kind="stable")]
-    key, handed_ns = unique_keys(
+    key, handed_ns = select_unique_keys(
         came["identity"].astype(np.int64), came["left_ns"] + came["late_ns"]
     )
     identity = left["identity"].astype(np.int64)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns of results that an application tells (nagi-traffic): completion times, success of a
-playback, loss and delay of datagrams. They are over the whole run, its warmup included."""
+"""Columns of results that applications report, and how reports show them.
+
+nagi-traffic records completion times, the success of a playback, loss and delay of datagrams. They
+cover the whole run, its warmup included.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +25,11 @@ from nagi_contracts.applications.transfer import TransferClient, TransferServer
 from nagi_contracts.records import Campaign
 
 from nagi_reports.metrics import loss_rate
-from nagi_reports.statistics import Mean, foreground, mean
+from nagi_reports.statistics import Mean, drop_background, mean
 
 
 @dataclass(frozen=True)
-class Measured:
+class ApplicationMetric:
     """A column as reports show it."""
 
     head: str
@@ -37,21 +40,22 @@ class Measured:
 
     @property
     def title(self) -> str:
+        """The head with its unit."""
         return f"{self.head} ({self.unit})" if self.unit else self.head
 
     @property
-    def in_words(self) -> str:
+    def phrase(self) -> str:
         """The head within a sentence."""
         is_name = self.head[1:2] in (" ", self.head[1:2].upper())  # R factor, MOS
         return self.head if is_name else f"{self.head[0].lower()}{self.head[1:]}"
 
 
-# Column -> how it is shown, in the order of reports.
-MEASURED = {
-    "completed_share": Measured(
+# How reports show each column, in their order.
+APPLICATION_METRICS = {
+    "completed_share": ApplicationMetric(
         "Completed", "%", 100, 1, "The share of transfers begun that were completed."
     ),
-    "completion_time_s": Measured(
+    "completion_time_s": ApplicationMetric(
         "Completion time",
         "s",
         1,
@@ -60,7 +64,7 @@ MEASURED = {
         "was acknowledged. How often a lost SYN is repeated is up to the kernel. What was not "
         "complete at its maximum duration, or when the traffic ended, has no completion time.",
     ),
-    "transfer_goodput_bps": Measured(
+    "transfer_goodput_bps": ApplicationMetric(
         "Goodput of the transfer",
         "kB/s",
         1 / 8e3,
@@ -68,7 +72,7 @@ MEASURED = {
         "The size of a transfer over its completion time. Of one that was not complete: what had "
         "come, over the time until it was given up.",
     ),
-    "fct_median_s": Measured(
+    "fct_median_s": ApplicationMetric(
         "FCT, median",
         "s",
         1,
@@ -78,9 +82,9 @@ MEASURED = {
         "own. Of requests: from the request until its response was there. Over those that were "
         "completed.",
     ),
-    "fct_p95_s": Measured("FCT, p95", "s", 1, 3, "The 95th percentile of the same."),
-    "fct_p99_s": Measured("FCT, p99", "s", 1, 3, "The 99th percentile of the same."),
-    "tokens_per_rtt": Measured(
+    "fct_p95_s": ApplicationMetric("FCT, p95", "s", 1, 3, "The 95th percentile of the same."),
+    "fct_p99_s": ApplicationMetric("FCT, p99", "s", 1, 3, "The 99th percentile of the same."),
+    "tokens_per_rtt": ApplicationMetric(
         "Tokens per RTT",
         "",
         1,
@@ -89,10 +93,10 @@ MEASURED = {
         "RTT is the smoothed one that the kernel had at its beginning. A token is used when TCP "
         "takes its bytes to send them at once.",
     ),
-    "tokens_permitted_per_rtt": Measured(
+    "tokens_permitted_per_rtt": ApplicationMetric(
         "Permitted", "", 1, 2, "Tokens that came into the bucket in the same round-trip times."
     ),
-    "playback_success": Measured(
+    "playback_success": ApplicationMetric(
         "Playback success",
         "%",
         100,
@@ -101,10 +105,10 @@ MEASURED = {
         "bytes at every interval, from one interval after the first byte on. An attempt that finds "
         "less reads nothing, and is not made up for.",
     ),
-    "datagram_loss_rate": Measured(
+    "datagram_loss_rate": ApplicationMetric(
         "Lost", "%", 100, 2, "The share of datagrams sent that did not arrive."
     ),
-    "datagram_delay_mean_s": Measured(
+    "datagram_delay_mean_s": ApplicationMetric(
         "Delay, mean",
         "ms",
         1e3,
@@ -112,13 +116,13 @@ MEASURED = {
         "One-way, from the sender's application to the receiver's kernel; known where both have "
         "one clock.",
     ),
-    "datagram_delay_p99_s": Measured(
+    "datagram_delay_p99_s": ApplicationMetric(
         "Delay, p99", "ms", 1e3, 2, "The 99th percentile of the same."
     ),
-    "datagram_jitter_s": Measured(
+    "datagram_jitter_s": ApplicationMetric(
         "Jitter", "ms", 1e3, 3, "Interarrival jitter at the end of the run (RFC 3550, 6.4.1)."
     ),
-    "r_factor": Measured(
+    "r_factor": ApplicationMetric(
         "R factor",
         "",
         1,
@@ -128,76 +132,92 @@ MEASURED = {
         "and the 20 ms of a packet. Ie,eff follows from the share of packets lost or too late to "
         "be played, and their bursts; G.711 with loss concealment: Ie 0, Bpl 25.1 (G.113).",
     ),
-    "mos": Measured(
+    "mos": ApplicationMetric(
         "MOS", "", 1, 2, "The mean opinion score of R, 1 to 4.5 (ITU-T G.107, annex B)."
     ),
 }
 
 
-# What figures show of a flow: the first of these that is known.
-LEADING = (
+# Figures show the first of these metrics that is known for a flow.
+LEADING_METRICS = (
     "completion_time_s",
     "fct_p95_s",
     "playback_success",
     "tokens_per_rtt",
     "mos",
     "datagram_loss_rate",
-    *MEASURED,
+    *APPLICATION_METRICS,
 )
 
 
 @dataclass(frozen=True)
-class Fared:
-    """How a flow's application fared at the points of a panel."""
+class FlowSummary:
+    """Metrics of a flow's application at the points of a panel."""
 
     flow: str
     panel: str  # value of the panels' axis; empty if there is none
     axes: list[str]  # series, and x if that is another axis
-    columns: list[str]  # of MEASURED, those that are known
-    rows: list[tuple[list[str], list[Mean | None]]]  # values of the axes, means in the heads' units
+    columns: list[str]  # the known columns of APPLICATION_METRICS
+    rows: list[
+        tuple[list[str], list[Mean | None]]
+    ]  # values of the axes, and means in the heads' units
 
 
-def fared(campaign: Campaign, table: pd.DataFrame) -> Iterator[Fared]:
-    """Every flow of an application, over the valid runs of a campaign; no cross traffic."""
-    valid = foreground(table[table["status"] == "valid"])
-    panels = [""] if campaign.panels is None else _values(campaign, campaign.panels)
+def summarise_flows(campaign: Campaign, table: pd.DataFrame) -> Iterator[FlowSummary]:
+    """Yield the metrics of every flow that has an application, one summary per panel.
+
+    Only valid runs count; background traffic is left out.
+    """
+    valid = drop_background(table[table["status"] == "valid"])
+    panels = [""] if campaign.panels is None else _list_axis_values(campaign, campaign.panels)
     axes = list(dict.fromkeys([campaign.series, campaign.x]))
     for flow in dict.fromkeys(valid["flow"]):
-        of_flow = valid[valid["flow"] == flow]
-        known = [name for name in MEASURED if name in of_flow and of_flow[name].notna().any()]
-        if not known:
+        flow_rows = valid[valid["flow"] == flow]
+        columns = [
+            name
+            for name in APPLICATION_METRICS
+            if name in flow_rows and flow_rows[name].notna().any()
+        ]
+        if not columns:
             continue
         for panel in panels:
-            inside = of_flow
+            panel_rows = flow_rows
             if campaign.panels is not None:
-                inside = of_flow[of_flow[f"point.{campaign.panels}"] == panel]
+                panel_rows = flow_rows[flow_rows[f"point.{campaign.panels}"] == panel]
             rows = []
-            for values in itertools.product(*(_values(campaign, axis) for axis in axes)):
-                at = inside
+            for values in itertools.product(*(_list_axis_values(campaign, axis) for axis in axes)):
+                point_rows = panel_rows
                 for axis, value in zip(axes, values, strict=True):
-                    at = at[at[f"point.{axis}"] == value]
-                if at[known].notna().any(axis=None):
-                    rows.append((list(values), [_mean(at, name) for name in known]))
-            yield Fared(str(flow), panel, axes, known, rows)
+                    point_rows = point_rows[point_rows[f"point.{axis}"] == value]
+                if point_rows[columns].notna().any(axis=None):
+                    rows.append(
+                        (list(values), [_compute_scaled_mean(point_rows, name) for name in columns])
+                    )
+            yield FlowSummary(str(flow), panel, axes, columns, rows)
 
 
-def _values(campaign: Campaign, axis: str) -> list[str]:
+def _list_axis_values(campaign: Campaign, axis: str) -> list[str]:
     return list(dict.fromkeys(run.point[axis] for run in campaign.runs))
 
 
-def _mean(rows: pd.DataFrame, name: str) -> Mean | None:
-    found, scale = mean(rows[name].to_numpy(float)), MEASURED[name].scale
-    return found and Mean(found.value * scale, found.halfwidth * scale, found.runs)
+def _compute_scaled_mean(rows: pd.DataFrame, name: str) -> Mean | None:
+    unscaled, scale = mean(rows[name].to_numpy(float)), APPLICATION_METRICS[name].scale
+    return unscaled and Mean(unscaled.value * scale, unscaled.halfwidth * scale, unscaled.runs)
 
 
-def columns(ends: ApplicationEnds, *, one_clock: bool) -> dict[str, Any]:
-    """Of a flow. `one_clock`: both hosts have the same one, else delays say nothing."""
+def compute_columns(ends: ApplicationEnds, *, one_clock: bool) -> dict[str, Any]:
+    """Return the columns of results for a flow's application.
+
+    Args:
+        ends: What both ends of the application recorded.
+        one_clock: Whether both hosts have the same clock; without it, delays are not known.
+    """
     client, server = ends.client, ends.server
     if isinstance(client, TransferClient):
         return {
             "completed_share": float(client.completed),
             "completion_time_s": client.completion_s,
-            "transfer_goodput_bps": _transfer_goodput_bps(client, server),
+            "transfer_goodput_bps": _compute_transfer_goodput_bps(client, server),
         }
     if isinstance(client, TokenBucketClient):
         return {
@@ -205,49 +225,53 @@ def columns(ends: ApplicationEnds, *, one_clock: bool) -> dict[str, Any]:
             "tokens_permitted_per_rtt": client.permitted_per_rtt,
         }
     if isinstance(client, PoissonClient):
-        return _completion([took for _, _, took in client.transfers])
+        return _compute_completion_columns([duration_s for _, _, duration_s in client.transfers])
     if isinstance(client, RequestResponseClient):
-        return _completion([took for _, _, took in client.requests])
+        return _compute_completion_columns([duration_s for _, _, duration_s in client.requests])
     if isinstance(client, OnOffClient) and isinstance(server, OnOffServer):
-        return _of_datagrams(client, server, one_clock=one_clock)
+        return _compute_datagram_columns(client, server, one_clock=one_clock)
     if isinstance(server, PlaybackServer):
         return {"playback_success": server.success_share}
     if isinstance(client, CbrClient) and isinstance(server, CbrServer):
-        return _of_datagrams(client, server, one_clock=one_clock)
+        return _compute_datagram_columns(client, server, one_clock=one_clock)
     return {}
 
 
-def _transfer_goodput_bps(client: TransferClient, server: object) -> float | None:
+def _compute_transfer_goodput_bps(client: TransferClient, server: object) -> float | None:
+    """Return the goodput of a transfer, of what had arrived if it was not completed."""
     size = client.size_bytes
     if not client.completed:
         size = server.received_bytes if isinstance(server, TransferServer) else 0
     return size * 8 / client.duration_s if client.duration_s > 0 else None
 
 
-def _completion(took_s: list[float | None]) -> dict[str, Any]:
-    """Of transfers begun, null where one was not completed."""
-    known = np.array([each for each in took_s if each is not None])
-    found: dict[str, Any] = {"completed_share": len(known) / len(took_s) if took_s else None}
-    if len(known):
+def _compute_completion_columns(durations_s: list[float | None]) -> dict[str, Any]:
+    """Return the columns of transfers or requests; a duration is None if it was not completed."""
+    completed_s = np.array([duration_s for duration_s in durations_s if duration_s is not None])
+    columns: dict[str, Any] = {
+        "completed_share": len(completed_s) / len(durations_s) if durations_s else None
+    }
+    if len(completed_s):
         for name, share in (("median", 0.5), ("p95", 0.95), ("p99", 0.99)):
-            found[f"fct_{name}_s"] = float(np.quantile(known, share))
-    return found
+            columns[f"fct_{name}_s"] = float(np.quantile(completed_s, share))
+    return columns
 
 
-def _of_datagrams(
+def _compute_datagram_columns(
     client: CbrClient | OnOffClient, server: CbrServer | OnOffServer, *, one_clock: bool
 ) -> dict[str, Any]:
+    """Return the columns of loss, delay and jitter of datagrams; empty if the traffic is TCP."""
     if client.packets_sent is None or server.packets_received is None:
-        return {}  # of TCP
+        return {}  # the application used TCP
     lost = client.packets_sent - server.packets_received
-    found: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "datagram_loss_rate": loss_rate(lost, client.packets_sent),
         "datagram_jitter_s": server.jitter_s,
     }
     if one_clock and server.one_way_delay is not None:
-        found["datagram_delay_mean_s"] = server.one_way_delay.mean_s
-        found["datagram_delay_p99_s"] = server.one_way_delay.p99_s
+        columns["datagram_delay_mean_s"] = server.one_way_delay.mean_s
+        columns["datagram_delay_p99_s"] = server.one_way_delay.p99_s
     if one_clock and server.voice is not None:
-        found["r_factor"] = server.voice.r_factor
-        found["mos"] = server.voice.mos
-    return found
+        columns["r_factor"] = server.voice.r_factor
+        columns["mos"] = server.voice.mos
+    return columns

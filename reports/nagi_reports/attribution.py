@@ -1,34 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sender took its losses for: the drop log joined with its reactions.
+"""Loss differentiation: how the sender classified each lost segment of a connection.
 
-The unit is a lost segment: a row of the drop log with payload of the flow's, be it sent for the
-first time or again. Its cause is known (the emulator dropped it); what the sender took it for is
-one of OUTCOMES. Congestion marks (ECN) are no losses.
+The unit is a lost segment: a row of the drop log with payload of the flow, be it sent for the first
+time or again. The cause of the loss is known, as the emulator dropped the segment. The sender's
+classification is one of OUTCOMES. Congestion marks (ECN) are no losses.
 
-*Told* (`told`), by a scheme of ours, in scheme_events.parquet. An event covers a loss that came
-before it if una <= sequence < next, modulo 2^32. The loss is taken for what the first event says
-that covers it: three duplicate ACKs, a timeout, or a partial ACK (which covers the segment at `una`
-alone, since that is all it shows to be lost). An event without a verdict has that of the last one
-before it: it belongs to its repair, or to the congestion mark for which the window was reduced.
-A segment lost again, while the last event before it covers it and none after it does, counts with
-the repair under way if a later event shows it to have been acknowledged. What remains was not
-noticed: the flow ended before, or the segment had come in another copy.
+Classification by events (`classify_by_events`) is for nagi's own schemes, which report events in
+scheme_events.parquet. An event covers an earlier loss if una <= sequence < next, modulo 2^32. The
+first event that covers a loss classifies it: three duplicate ACKs, a timeout, or a partial ACK
+(which covers the segment at `una` alone, as it shows no other loss). An event without a verdict has
+the verdict of the event before it: it belongs to that event's recovery, or to the congestion mark
+for which the window was reduced. A segment may be lost again during recovery, so that the last
+event before the loss covers it and no later event does. If a later event shows that it was
+acknowledged, it has the verdict of that recovery. Any other loss was not noticed: the flow ended
+earlier, or another copy of the segment had arrived.
 
-*Inferred* (`inferred`), for the kernel's own schemes, which tell nothing, from samples of TCP_INFO
-around the first retransmission of the segment after its loss. Before: the last sample outside of
-recovery until then; after: the first one outside of recovery afterwards (else the first and the
-last sample at all). If the slow start threshold changed in between, or the window fell below KEPT
-of what it was, the sender reduced: congestion. Else it changed nothing: channel. Schemes that set
-no threshold on a loss (NO_THRESHOLD) are judged by the window alone, in whatever state, for they
-may be in recovery for minutes: whether a sample from one to RESTORED_RTTS round trips after the
-retransmission, the first one at least, has KEPT of the window of the last sample before it. BBR
-holds its window back for a round trip of each recovery and then gives it back. Without a sample
-before or after, it is undecided; without a retransmission, not noticed.
+Classification by TCP_INFO (`classify_by_tcp_info`) is for the kernel's own schemes, which report no
+events. It compares samples of TCP_INFO around the first retransmission of the segment after its
+loss: the last sample outside of recovery before it, and the first one outside of recovery after it.
+Without such samples, it compares the first and the last sample of all. If the slow start threshold
+changed in between, or the window fell below the share REDUCED_BELOW of its value, the loss was
+classified as congestion; if nothing changed, as channel loss.
 
-Errors: a reduction for one loss counts for all losses between the same two samples; a threshold
-that is set to what it was, and a window that has grown again before the next sample, are missed; a
-threshold or window that changes for another reason at that time (HyStart, Vegas, the end of BBR's
-start) passes for a reaction. All grow with sampling interval / RTT.
+Schemes that set no threshold on a loss (NO_THRESHOLD) may stay in recovery for minutes. For them,
+samples count in any state, and the window alone decides. The window was reduced if all samples from
+one to RESTORED_RTTS round trips after the retransmission are below the share REDUCED_BELOW of the
+last sample before it; at least one sample counts. BBR reduces its window for one round trip of each
+recovery and then restores it.
+
+Without a sample before or after the retransmission, a loss is undecided; without a retransmission,
+it was not noticed.
+
+Errors: a reduction for one loss counts for all losses between the same two samples. Two reactions
+are missed: a threshold that is set to its old value, and a window that has grown again before the
+next sample. A threshold or window that changes for another reason at that time (HyStart, Vegas, the
+end of BBR's startup) counts as a reaction. All errors grow with sampling interval / RTT.
 
 All times are seconds on one clock.
 """
@@ -47,17 +53,17 @@ from nagi_reports.statistics import Mean, ratio
 
 OUTCOMES = ("congestion", "channel", "undecided", "not noticed")
 CONGESTION, CHANNEL, UNDECIDED, NOT_NOTICED = range(4)
-KEPT = 0.9  # of the window, below which it was reduced
-RESTORED_RTTS = 10  # within which a scheme without a threshold gives back what it held back
-# BBR gives back the threshold it finds (bbr_ssthresh in the kernel's net/ipv4/tcp_bbr.c), and sets
-# it at the end of its start phase for no loss.
+REDUCED_BELOW = 0.9  # share of the window; below it, the window was reduced
+RESTORED_RTTS = 10  # within which a scheme without a threshold restores its window
+# BBR leaves the threshold unchanged on a loss (bbr_ssthresh in the kernel's net/ipv4/tcp_bbr.c);
+# at the end of its startup, it sets the threshold without a loss.
 NO_THRESHOLD = ("bbr",)
 
 Cause = Literal["channel", "queue"]
 CAUSES: dict[Cause, tuple[str, ...]] = {"channel": CHANNEL_LOSSES, "queue": QUEUE_DROPS}
 MISTAKE: dict[Cause, int] = {"channel": CONGESTION, "queue": CHANNEL}
 
-Codes = npt.NDArray[np.int8]  # places in OUTCOMES
+Codes = npt.NDArray[np.int8]  # positions in OUTCOMES
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
@@ -65,127 +71,160 @@ _OPEN_STATES = (0, 1)  # TCP_CA_Open, TCP_CA_Disorder
 _REACTIONS = ("three_duplicates", "timeout", "partial_ack", "congestion_mark")
 
 
-def told(losses: pd.DataFrame, events: pd.DataFrame) -> Codes:
-    """What each loss was taken for, as the scheme told it.
+def classify_by_events(losses: pd.DataFrame, events: pd.DataFrame) -> Codes:
+    """Classify each loss by the events that the scheme reported.
 
-    losses: t_s, sequence (on the wire), payload (bytes), a row a lost segment of one connection.
-    events: rows of scheme_events.parquet of that connection (contracts.records.SchemeEvent).
+    Args:
+        losses: One row per lost segment of one connection, with t_s, sequence (as on the wire) and
+            payload (bytes).
+        events: The connection's rows of scheme_events.parquet (contracts.records.SchemeEvent).
+
+    Returns:
+        A position in OUTCOMES for each loss.
     """
-    found = np.full(len(losses), NOT_NOTICED, np.int8)
+    codes = np.full(len(losses), NOT_NOTICED, np.int8)
     if events.empty:
-        return found
+        return codes
     events = events.sort_values("t_s", kind="stable")
-    time, kind = events["t_s"].to_numpy(np.float64), events["event"].to_numpy(object)
-    una, beyond = _unwrapped(events)
-    lost_s, sequence = losses["t_s"].to_numpy(np.float64), _placed(losses, time, una)
+    event_s, kind = events["t_s"].to_numpy(np.float64), events["event"].to_numpy(object)
+    una, next_ = _unwrap_events(events)
+    lost_s, sequence = losses["t_s"].to_numpy(np.float64), _unwrap_losses(losses, event_s, una)
 
-    noticing = np.flatnonzero((kind == "three_duplicates") | (kind == "timeout"))
-    # una and next never fall, so the events that cover a segment follow each other.
-    first = _first(noticing, time, beyond, lost_s, sequence + 1, len(time))
-    covered = _at(una, first, 2**62) <= sequence
-    first[~covered] = len(time)
+    detections = np.flatnonzero((kind == "three_duplicates") | (kind == "timeout"))
+    # una and next never fall, so the events that cover a segment are consecutive.
+    first = _find_first_event(detections, event_s, next_, lost_s, sequence + 1, len(event_s))
+    is_covered = _take_values(una, first, 2**62) <= sequence
+    first[~is_covered] = len(event_s)
     partial = np.flatnonzero(kind == "partial_ack")
-    shown = _first(partial, time, una, lost_s, sequence, len(time))
-    alone = _at(una, shown, 2**62) < sequence + losses["payload"].to_numpy(np.int64)
-    shown[~alone] = len(time)
-    first = np.minimum(first, shown)
+    first_partial = _find_first_event(partial, event_s, una, lost_s, sequence, len(event_s))
+    is_covered_by_partial = _take_values(una, first_partial, 2**62) < sequence + losses[
+        "payload"
+    ].to_numpy(np.int64)
+    first_partial[~is_covered_by_partial] = len(event_s)
+    first = np.minimum(first, first_partial)
 
-    # Lost again during a repair that no later event speaks of.
-    last = np.searchsorted(time[noticing], lost_s, side="right") - 1
-    repair = np.append(noticing, len(time))[last]
-    under_repair = (last >= 0) & (_at(una, repair, 2**62) <= sequence)
-    under_repair &= _at(beyond, repair, -1) > sequence
-    acknowledged = una[-1] > sequence
-    again = (first == len(time)) & under_repair & acknowledged
-    first[again] = repair[again]
+    # Segments that were lost again during a recovery, and that no later event covers.
+    last_before = np.searchsorted(event_s[detections], lost_s, side="right") - 1
+    recovery = np.append(detections, len(event_s))[last_before]
+    is_in_recovery = (last_before >= 0) & (_take_values(una, recovery, 2**62) <= sequence)
+    is_in_recovery &= _take_values(next_, recovery, -1) > sequence
+    is_acknowledged = una[-1] > sequence
+    counts_with_recovery = (first == len(event_s)) & is_in_recovery & is_acknowledged
+    first[counts_with_recovery] = recovery[counts_with_recovery]
 
-    noticed = first < len(time)
-    found[noticed] = _verdicts(events)[first[noticed]]
-    return found
+    is_noticed = first < len(event_s)
+    codes[is_noticed] = _collect_verdicts(events)[first[is_noticed]]
+    return codes
 
 
-def inferred(
+def classify_by_tcp_info(
     losses: pd.DataFrame, retransmissions: pd.DataFrame, samples: pd.DataFrame, *, threshold: bool
 ) -> Codes:
-    """What each loss was taken for, as far as samples of the sender's state show it.
+    """Classify each loss by samples of TCP_INFO around its retransmission.
 
-    losses: as told(). retransmissions: t_s, sequence (on the wire), payload of the same connection
-    at its sender. samples: t_s, ca_state, snd_ssthresh, snd_cwnd, rtt (us) of tcp_info.parquet.
-    threshold: whether the scheme sets the slow start threshold on a loss.
+    Args:
+        losses: One row per lost segment, as in classify_by_events().
+        retransmissions: Retransmissions of the connection at its sender, with t_s, sequence (as on
+            the wire) and payload.
+        samples: Rows of tcp_info.parquet with t_s, ca_state, snd_ssthresh, snd_cwnd and rtt (us).
+        threshold: Whether the scheme sets the slow start threshold on a loss.
+
+    Returns:
+        A position in OUTCOMES for each loss.
     """
-    needed = ["ca_state", "snd_ssthresh", "snd_cwnd", "rtt"]
-    samples = samples.dropna(subset=needed).sort_values("t_s", kind="stable")
-    sent_s = _sent_again(losses, retransmissions)
-    noticed = np.isfinite(sent_s)
-    found = np.where(noticed, UNDECIDED, NOT_NOTICED).astype(np.int8)
-    time, window = samples["t_s"].to_numpy(np.float64), samples["snd_cwnd"].to_numpy(np.float64)
-    before = np.searchsorted(time, sent_s, side="right") - 1
-    known = noticed & (before >= 0) & (before + 1 < len(time))
-    begin = before[known]
+    columns = ["ca_state", "snd_ssthresh", "snd_cwnd", "rtt"]
+    samples = samples.dropna(subset=columns).sort_values("t_s", kind="stable")
+    sent_s = _find_retransmission_s(losses, retransmissions)
+    is_noticed = np.isfinite(sent_s)
+    codes = np.where(is_noticed, UNDECIDED, NOT_NOTICED).astype(np.int8)
+    sample_s, window = samples["t_s"].to_numpy(np.float64), samples["snd_cwnd"].to_numpy(np.float64)
+    before = np.searchsorted(sample_s, sent_s, side="right") - 1
+    is_known = is_noticed & (before >= 0) & (before + 1 < len(sample_s))
+    sample_before = before[is_known]
     if threshold:
         is_open = samples["ca_state"].isin(_OPEN_STATES).to_numpy()
         changes = np.append(0, np.cumsum(np.diff(samples["snd_ssthresh"].to_numpy(np.int64)) != 0))
-        begin, end = _open_before(is_open)[begin], _open_after(is_open)[begin + 1]
-        reduced = is_open[begin] & is_open[end] & (window[end] < KEPT * window[begin])
-        reduced |= changes[end] > changes[begin]
+        sample_before, sample_after = (
+            _find_open_before(is_open)[sample_before],
+            _find_open_after(is_open)[sample_before + 1],
+        )
+        reduced = (
+            is_open[sample_before]
+            & is_open[sample_after]
+            & (window[sample_after] < REDUCED_BELOW * window[sample_before])
+        )
+        reduced |= changes[sample_after] > changes[sample_before]
     else:
         rtt_s = samples["rtt"].to_numpy(np.float64) / 1e6
-        first = np.searchsorted(time, sent_s[known] + rtt_s[begin])
-        beyond = np.searchsorted(time, sent_s[known] + RESTORED_RTTS * rtt_s[begin], side="right")
-        inside = first < len(time)
-        known[known] = inside
-        begin, first, beyond = begin[inside], first[inside], beyond[inside]
-        ranges = np.column_stack([first, np.maximum(beyond, first + 1)]).ravel()
-        maximum = np.maximum.reduceat(np.append(window, 0), ranges)[::2] if len(ranges) else first
-        reduced = maximum < KEPT * window[begin]
-    found[known] = np.where(reduced, CONGESTION, CHANNEL)
-    return found
+        first_after = np.searchsorted(sample_s, sent_s[is_known] + rtt_s[sample_before])
+        end_of_samples = np.searchsorted(
+            sample_s, sent_s[is_known] + RESTORED_RTTS * rtt_s[sample_before], side="right"
+        )
+        has_sample = first_after < len(sample_s)
+        is_known[is_known] = has_sample
+        sample_before, first_after, end_of_samples = (
+            sample_before[has_sample],
+            first_after[has_sample],
+            end_of_samples[has_sample],
+        )
+        ranges = np.column_stack([first_after, np.maximum(end_of_samples, first_after + 1)]).ravel()
+        maximum = (
+            np.maximum.reduceat(np.append(window, 0), ranges)[::2] if len(ranges) else first_after
+        )
+        reduced = maximum < REDUCED_BELOW * window[sample_before]
+    codes[is_known] = np.where(reduced, CONGESTION, CHANNEL)
+    return codes
 
 
-def _open_before(is_open: npt.NDArray[np.bool_]) -> Ints:
-    """For each sample the last one until then that is open, else the first."""
+def _find_open_before(is_open: npt.NDArray[np.bool_]) -> Ints:
+    """Return for each sample the last open sample up to it, else the first of all."""
     return np.maximum.accumulate(np.where(is_open, np.arange(len(is_open)), 0))
 
 
-def _open_after(is_open: npt.NDArray[np.bool_]) -> Ints:
-    """For each sample the first one from then on that is open, else the last."""
-    return len(is_open) - 1 - _open_before(is_open[::-1])[::-1]
+def _find_open_after(is_open: npt.NDArray[np.bool_]) -> Ints:
+    """Return for each sample the first open sample from it on, else the last of all."""
+    return len(is_open) - 1 - _find_open_before(is_open[::-1])[::-1]
 
 
-def columns(losses: pd.DataFrame, found: Codes) -> dict[str, Any]:
-    """Outcomes as columns of the results. losses: cause."""
+def compute_columns(losses: pd.DataFrame, codes: Codes) -> dict[str, Any]:
+    """Return the number of losses by cause and outcome, as columns of results.
+
+    Args:
+        losses: The lost segments, with `cause`.
+        codes: The classification of each loss.
+    """
     values: dict[str, Any] = {}
     for cause, names in CAUSES.items():
-        of_cause = losses["cause"].isin(names).to_numpy()
-        counts = np.bincount(found[of_cause], minlength=len(OUTCOMES))
+        has_cause = losses["cause"].isin(names).to_numpy()
+        counts = np.bincount(codes[has_cause], minlength=len(OUTCOMES))
         for outcome, count in zip(OUTCOMES, counts.tolist(), strict=True):
-            values[column(cause, outcome)] = count
+            values[name_column(cause, outcome)] = count
         total = counts.sum()
         values[f"{cause}_mistaken"] = counts[MISTAKE[cause]] / total if total else None
     return values
 
 
-def column(cause: Cause, outcome: str) -> str:
-    """The column of the results with the losses of a cause and an outcome."""
-    taken = "taken_for_" if outcome in ("congestion", "channel") else ""
-    return f"{cause}_{taken}{outcome.replace(' ', '_')}"
+def name_column(cause: Cause, outcome: str) -> str:
+    """Return the column of results that counts the losses of a cause with an outcome."""
+    prefix = "taken_for_" if outcome in ("congestion", "channel") else ""
+    return f"{cause}_{prefix}{outcome.replace(' ', '_')}"
 
 
 @dataclass(frozen=True)
 class Classified:
-    """What the losses of one cause were taken for, over flows and runs."""
+    """Losses of one cause by their classification, over flows and runs."""
 
-    counts: tuple[int, ...]  # as OUTCOMES
-    shares: tuple[Mean, ...]  # the same as shares, with intervals over runs; empty without a loss
+    counts: tuple[int, ...]  # per outcome, in the order of OUTCOMES
+    shares: tuple[Mean, ...]  # of the losses, with intervals over runs; empty without a loss
 
     @property
     def total(self) -> int:
         return sum(self.counts)
 
 
-def taken(rows: pd.DataFrame, cause: Cause) -> Classified:
-    """Of rows of the results that have reactions."""
-    names = [column(cause, outcome) for outcome in OUTCOMES]
+def sum_classified(rows: pd.DataFrame, cause: Cause) -> Classified:
+    """Return how the losses of a cause were classified, over rows of results with `reactions`."""
+    names = [name_column(cause, outcome) for outcome in OUTCOMES]
     runs = rows.groupby("run_id", sort=False)[names].sum().to_numpy(np.float64)
     shares = [ratio(part, runs.sum(axis=1)) for part in runs.T]
     return Classified(
@@ -194,73 +233,79 @@ def taken(rows: pd.DataFrame, cause: Cause) -> Classified:
     )
 
 
-def _verdicts(events: pd.DataFrame) -> Codes:
-    """What each event says or, without a verdict, the last reaction before it."""
+def _collect_verdicts(events: pd.DataFrame) -> Codes:
+    """Return the verdict of each event or, if it has none, that of the last reaction before it."""
     codes = {name: float(code) for code, name in enumerate(OUTCOMES)}
-    said = events["verdict"].map(codes).where(events["event"].isin(_REACTIONS))
-    return said.ffill().fillna(UNDECIDED).to_numpy(np.float64).astype(np.int8)
+    verdicts = events["verdict"].map(codes).where(events["event"].isin(_REACTIONS))
+    return verdicts.ffill().fillna(UNDECIDED).to_numpy(np.float64).astype(np.int8)
 
 
-def _unwrapped(events: pd.DataFrame) -> tuple[Ints, Ints]:
-    """una and next without their wraps; una begins as it is on the wire."""
+def _unwrap_events(events: pd.DataFrame) -> tuple[Ints, Ints]:
+    """Return una and next without wraps; una begins with its number on the wire."""
     una = events["una"].to_numpy(np.int64)
-    steps = _signed(np.diff(una, prepend=una[:1]))
+    steps = _to_signed_difference(np.diff(una, prepend=una[:1]))
     unwrapped = una[:1].sum() + np.cumsum(steps)
     return unwrapped, unwrapped + (events["next"].to_numpy(np.int64) - una) % 2**32
 
 
-def _placed(losses: pd.DataFrame, time: Floats, una: Ints) -> Ints:
-    """Sequence numbers of losses without wraps: beside what was not acknowledged at that time."""
+def _unwrap_losses(losses: pd.DataFrame, event_s: Floats, una: Ints) -> Ints:
+    """Return the sequence numbers of losses without wraps, near una at the time of the loss."""
     sequence = losses["sequence"].to_numpy(np.int64)
-    near = una[np.maximum(np.searchsorted(time, losses["t_s"].to_numpy(), side="right") - 1, 0)]
-    return near + _signed(sequence - near)
+    una_before = una[
+        np.maximum(np.searchsorted(event_s, losses["t_s"].to_numpy(), side="right") - 1, 0)
+    ]
+    return una_before + _to_signed_difference(sequence - una_before)
 
 
-def _signed(difference: Ints) -> Ints:
-    """A difference of sequence numbers modulo 2^32, between -2^31 and 2^31."""
+def _to_signed_difference(difference: Ints) -> Ints:
+    """Return a difference of sequence numbers modulo 2^32 as a number from -2^31 to 2^31 - 1."""
     return (difference + 2**31) % 2**32 - 2**31
 
 
-def _first(among: Ints, time: Floats, edge: Ints, lost_s: Floats, minimum: Ints, none: int) -> Ints:
-    """Of the events `among`, the first after each loss whose `edge`, which never falls, is at least
-    `least`; `none` if there is none."""
-    later = np.searchsorted(time[among], lost_s, side="right")
-    far = np.searchsorted(edge[among], minimum, side="left")
-    return np.append(among, none)[np.maximum(later, far)]
+def _find_first_event(
+    candidates: Ints, event_s: Floats, edge: Ints, lost_s: Floats, minimum: Ints, missing: int
+) -> Ints:
+    """Return for each loss the first candidate event after it whose `edge` is at least `minimum`.
+
+    `edge` never falls. The result is `missing` if there is no such event.
+    """
+    later = np.searchsorted(event_s[candidates], lost_s, side="right")
+    reaching = np.searchsorted(edge[candidates], minimum, side="left")
+    return np.append(candidates, missing)[np.maximum(later, reaching)]
 
 
-def _at(values: Ints, places: Ints, beyond: int) -> Ints:
-    """Values at places; `beyond` at the place after the last."""
-    return np.append(values, beyond)[places]
+def _take_values(values: Ints, indices: Ints, missing: int) -> Ints:
+    """Return the values at `indices`; `missing` at the index after the last value."""
+    return np.append(values, missing)[indices]
 
 
-def _sent_again(losses: pd.DataFrame, retransmissions: pd.DataFrame) -> Floats:
-    """When each lost segment was sent again first, in s; inf if it was not."""
+def _find_retransmission_s(losses: pd.DataFrame, retransmissions: pd.DataFrame) -> Floats:
+    """Return when each lost segment was first retransmitted, in s; inf if it was not."""
     lost = np.unique(losses["sequence"].to_numpy(np.int64))
     begin = retransmissions["sequence"].to_numpy(np.int64)
-    # A retransmission may join segments, so it is taken once for each lost one that begins in it
-    # (what it holds beyond 2^32 aside).
+    # A retransmission may join segments, so it counts for each lost segment that begins in it
+    # (except beyond 2^32).
     low = np.searchsorted(lost, begin, side="left")
     high = np.searchsorted(lost, begin + retransmissions["payload"].to_numpy(np.int64), side="left")
     count = high - low
-    which = np.repeat(np.arange(len(count)), count)
-    place = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    held = pd.DataFrame(
+    retransmission = np.repeat(np.arange(len(count)), count)
+    offset = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    segments = pd.DataFrame(
         {
-            "sequence": lost[np.repeat(low, count) + place],
-            "t_s": retransmissions["t_s"].to_numpy(np.float64)[which],
+            "sequence": lost[np.repeat(low, count) + offset],
+            "t_s": retransmissions["t_s"].to_numpy(np.float64)[retransmission],
         }
     )
-    held["sent_s"] = held["t_s"]
-    wanted = losses[["sequence", "t_s"]].astype({"sequence": "int64", "t_s": "float64"})
-    wanted = wanted.assign(row=np.arange(len(wanted))).sort_values("t_s", kind="stable")
+    segments["sent_s"] = segments["t_s"]
+    sought = losses[["sequence", "t_s"]].astype({"sequence": "int64", "t_s": "float64"})
+    sought = sought.assign(row=np.arange(len(sought))).sort_values("t_s", kind="stable")
     joined = pd.merge_asof(
-        wanted,
-        held.sort_values("t_s", kind="stable"),
+        sought,
+        segments.sort_values("t_s", kind="stable"),
         on="t_s",
         by="sequence",
         direction="forward",
         allow_exact_matches=False,
     )
-    found: Floats = joined.sort_values("row")["sent_s"].fillna(np.inf).to_numpy(np.float64)
-    return found
+    sent_s: Floats = joined.sort_values("row")["sent_s"].fillna(np.inf).to_numpy(np.float64)
+    return sent_s

@@ -3,19 +3,19 @@
 
 NAME.tar.zst: a POSIX tar archive, compressed by zstd, with everything in one folder NAME/:
 
-README.md          what it is and how to read it
-SHA256SUMS         of every other file, as sha256sum -c takes it
-campaign.json, results.parquet, report.pdf, report.html (what there is of the reports)
-runs/RUN_ID/       the runs that make up the campaign
+README.md          describes the campaign and how to read it
+SHA256SUMS         of every other file, in the format of sha256sum -c
+campaign.json, results.parquet, report.pdf, report.html (reports if they exist)
+runs/RUN_ID/       the runs of the campaign
 
-What is not of the campaign's runs stays out: logs of failed runs, invalid attempts that were tried
-again, locks, anything half written. The same campaign gives the same bytes (files sorted, no
-owners, no times; for one version of the zstd library).
+Other files are left out: logs of failed runs, invalid attempts that were repeated, locks, and
+partial files. The same campaign gives the same bytes (files sorted, no owners, no times; for one
+version of the zstd library).
 
-What it says of the machines it was made on: each manifest.json has kernel release, machine type,
-number of processors, versions of programs, sysctls and offloads; captures have the addresses of the
-lab's own interfaces. No host name, user or path, but what programs of `traffic: command` said: a
-file that has the campaign's path is refused.
+Information on the machines: each manifest.json has kernel release, machine type, number of
+processors, versions of programs, sysctls and offloads; captures have the addresses of the lab's own
+interfaces. There are no host names, users or paths, except in the output of programs of
+`traffic: command`: a file that contains the campaign's path is refused.
 """
 
 from __future__ import annotations
@@ -34,27 +34,29 @@ from nagi_contracts.records import Campaign, Manifest, sha256_of
 
 SUFFIX = ".tar.zst"
 README, SUMS = "README.md", "SHA256SUMS"
-_AT_TOP = ("campaign.json", "results.parquet", "report.pdf", "report.html")
+_TOP_FILES = ("campaign.json", "results.parquet", "report.pdf", "report.html")
 _CHUNK = 1 << 20
 
 
 def write_bundle(campaign_directory: Path, out: Path) -> dict[str, str]:
-    """Writes the bundle of a campaign to `out`, whole or not at all; returns the SHA-256 of each
-    file in it, by name.
+    """Write the bundle of a campaign to `out`, and return the SHA-256 of each file by name.
 
-    Raises InputError if `out` exists, there is nothing to publish, or a file is not what its run's
-    manifest says.
+    Raises:
+        InputError: `out` exists, there is no run to publish, or a file differs from its run's
+            manifest. `out` is then not written.
     """
     if out.exists():
         raise refuse("exists already", "remove it, or give another name with --out", file=str(out))
     campaign = Campaign.read(campaign_directory / "campaign.json")
-    files = _files(campaign_directory, campaign)
-    sums = {name: _checked_sum(campaign_directory, name, path) for name, path in files.items()}
+    files = _list_files(campaign_directory, campaign)
+    sums = {
+        name: _compute_checked_sum(campaign_directory, name, path) for name, path in files.items()
+    }
     _check_manifests(campaign_directory, campaign, sums)
-    readme = _readme(campaign, sorted(files)).encode()
+    readme = _format_readme(campaign, sorted(files)).encode()
     sums[README] = hashlib.sha256(readme).hexdigest()
-    listed = sums_as_text(sums).encode()
-    folder = PurePosixPath(bundle_name(campaign))
+    listed = format_sums(sums).encode()
+    folder = PurePosixPath(name_bundle(campaign))
     partial = out.with_name(out.name + ".partial")
     try:
         with (
@@ -62,10 +64,10 @@ def write_bundle(campaign_directory: Path, out: Path) -> dict[str, str]:
             tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as tar,
         ):
             for name, content in ((README, readme), (SUMS, listed)):
-                tar.addfile(_member(folder / name, len(content)), BytesIO(content))
+                tar.addfile(_make_member(folder / name, len(content)), BytesIO(content))
             for name in sorted(files):
                 with files[name].open("rb") as file:
-                    tar.addfile(_member(folder / name, files[name].stat().st_size), file)
+                    tar.addfile(_make_member(folder / name, files[name].stat().st_size), file)
         partial.rename(out)
     except OSError as error:
         raise refuse(
@@ -78,25 +80,27 @@ def write_bundle(campaign_directory: Path, out: Path) -> dict[str, str]:
     return sums
 
 
-def sums_as_text(sums: dict[str, str]) -> str:
-    """As sha256sum(1) writes and takes them."""
+def format_sums(sums: dict[str, str]) -> str:
+    """Return checksums in the format of sha256sum(1)."""
     return "".join(f"{sums[name]}  {name}\n" for name in sorted(sums))
 
 
 def read_sums(path: Path) -> dict[str, str]:
-    """File -> SHA-256."""
+    """Return the checksum of each file by name."""
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
 
 
-def bundle_name(campaign: Campaign) -> str:
-    """What a campaign's bundle and its folder are called; a part that has only some of the repeats
-    says which."""
-    parts = (campaign.experiment, campaign.variant, _chosen_repeats(campaign))
+def name_bundle(campaign: Campaign) -> str:
+    """Return the name of a campaign's bundle and of its folder.
+
+    The name of a campaign with only some of the repeats contains their numbers.
+    """
+    parts = (campaign.experiment, campaign.variant, _name_repeats(campaign))
     return "-".join(part for part in parts if part)
 
 
-def _chosen_repeats(campaign: Campaign) -> str:
+def _name_repeats(campaign: Campaign) -> str:
     chosen = sorted(set(map(int, campaign.chosen_repeats)))
     if not chosen:
         return ""
@@ -106,10 +110,14 @@ def _chosen_repeats(campaign: Campaign) -> str:
 
 
 def read_bundle(bundle: Path, out: Path | None) -> Path:
-    """Unpacks a bundle to `out` (None: beside it, by its name without .tar.zst) and returns where.
-    Nothing is there unless every file is what SHA256SUMS says.
+    """Unpack a bundle if every file agrees with SHA256SUMS, and return its directory.
 
-    Raises InputError naming the file that is missing, damaged, or should not be there.
+    Args:
+        bundle: The bundle.
+        out: The directory to create; None means the bundle's path without .tar.zst.
+
+    Raises:
+        InputError: A file is missing, damaged, or not listed; the message names it.
     """
     if out is None:
         if not bundle.name.endswith(SUFFIX):
@@ -139,78 +147,83 @@ def read_bundle(bundle: Path, out: Path | None) -> Path:
     return out
 
 
-def _files(directory: Path, campaign: Campaign) -> dict[str, Path]:
-    """What belongs into the bundle, by its name there."""
-    files = {name: directory / name for name in _AT_TOP if (directory / name).is_file()}
+def _list_files(directory: Path, campaign: Campaign) -> dict[str, Path]:
+    """Return the files of the bundle by their names in it."""
+    files = {name: directory / name for name in _TOP_FILES if (directory / name).is_file()}
     for run in campaign.runs:
-        for path in _files_of_run(directory / "runs" / run.run_id):
+        for path in _list_run_files(directory / "runs" / run.run_id):
             files[f"runs/{run.run_id}/{path.name}"] = path
     if not any(name.startswith("runs/") for name in files):
         raise refuse("no run of this campaign has been done", "run it first", file=str(directory))
     return files
 
 
-def _files_of_run(run: Path) -> Iterator[Path]:
+def _list_run_files(run: Path) -> Iterator[Path]:
     if run.is_dir():
         for path in run.iterdir():
             if path.is_file() and not path.is_symlink() and not path.name.endswith(".partial"):
                 yield path
 
 
-def _checked_sum(directory: Path, name: str, path: Path) -> str:
-    """A file's checksum. Raises InputError if a text in it says where the campaign is."""
+def _compute_checked_sum(directory: Path, name: str, path: Path) -> str:
+    """Return a file's checksum.
+
+    Raises:
+        InputError: A JSON file contains the campaign's path.
+    """
     if name.endswith(".json") and str(directory.absolute()).encode() in path.read_bytes():
         raise refuse(
-            f"names the directory {directory.absolute()}, which is nobody else's business",
-            "run the campaign again: runs that failed are tried anew",
+            f"names the directory {directory.absolute()}, which must not be published",
+            "run the campaign again: it repeats failed runs",
             file=str(path),
         )
     return sha256_of(path)
 
 
 def _check_manifests(directory: Path, campaign: Campaign, sums: dict[str, str]) -> None:
-    """Raises InputError if a file is not what its run's manifest says."""
+    """Raise InputError if a file differs from its run's manifest."""
     for run in campaign.runs:
         path = directory / "runs" / run.run_id / "manifest.json"
         if not path.exists():
-            continue  # not done, or failed before it was recorded
+            continue  # not run, or failed before it was recorded
         for name, recorded in Manifest.read(path).files.items():
-            found = sums.get(f"runs/{run.run_id}/{name}")
-            if found != recorded.sha256:
-                what = "is missing" if found is None else "is not what manifest.json says"
+            digest = sums.get(f"runs/{run.run_id}/{name}")
+            if digest != recorded.sha256:
+                problem = "is missing" if digest is None else "is not what manifest.json says"
                 raise refuse(
-                    what,
+                    problem,
                     f"restore it, or remove {path.parent} and run the campaign again",
                     file=str(path.with_name(name)),
                 )
 
 
-def _member(name: PurePosixPath, size: int) -> tarfile.TarInfo:
-    """A tar header that says nothing of who wrote the file, and when."""
+def _make_member(name: PurePosixPath, size: int) -> tarfile.TarInfo:
+    """Return a tar header without owner and time."""
     member = tarfile.TarInfo(str(name))
     member.size, member.mode, member.mtime = size, 0o644, 0
     return member
 
 
 def _unpack(bundle: Path, target: Path) -> dict[str, str]:
-    """Unpacks into `target`, without the folder; returns each file's checksum.
+    """Unpack a bundle into `target`, without its folder, and return each file's checksum.
 
-    Only regular files with plain relative names are unpacked: nothing can land outside.
+    Only regular files with plain relative names are unpacked, so that no file can be written
+    outside of `target`.
     """
     sums: dict[str, str] = {}
-    at = "its beginning"
+    position = "its beginning"
     try:
         with (
             pa.input_stream(str(bundle), compression="zstd") as stream,
             tarfile.open(
-                fileobj=cast(IO[bytes], _Bounded(stream, bundle, target)), mode="r|"
+                fileobj=cast(IO[bytes], _BoundedStream(stream, bundle, target)), mode="r|"
             ) as tar,
         ):
             for member in tar:
-                at = printable(member.name[:_MAX_NAME])
-                name = _inner_name(bundle, member)
+                position = printable(member.name[:_MAX_NAME])
+                name = _extract_inner_name(bundle, member)
                 if name in sums:
-                    raise refuse(f"{at} is in it twice", _CURE, file=str(bundle))
+                    raise refuse(f"{position} is in it twice", _CURE, file=str(bundle))
                 if len(sums) == _MAX_FILES:
                     raise refuse(f"it has more than {_MAX_FILES:,} files", _CURE, file=str(bundle))
                 path = target / name
@@ -223,15 +236,23 @@ def _unpack(bundle: Path, target: Path) -> dict[str, str]:
                         digest.update(chunk)
                         file.write(chunk)
                 sums[name] = digest.hexdigest()
-    except (OSError, EOFError, ValueError, tarfile.TarError) as error:  # ValueError: of a header
-        what = " ".join(str(getattr(error, "strerror", None) or error).split())
-        raise refuse(f"cannot be read past {at}: {what}", _CURE, file=str(bundle)) from None
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        tarfile.TarError,
+    ) as error:  # a bad header gives ValueError
+        reason = " ".join(str(getattr(error, "strerror", None) or error).split())
+        raise refuse(f"cannot be read past {position}: {reason}", _CURE, file=str(bundle)) from None
     return sums
 
 
-class _Bounded:
-    """A stream that refuses to unpack more than a bound: a small file can unpack to one that fills
-    the disk or, by the headers of its archive, the memory."""
+class _BoundedStream:
+    """A stream that refuses to unpack more bytes than a bound.
+
+    A small file could unpack to one that fills the disk or, by the headers of its archive, the
+    memory.
+    """
 
     def __init__(self, stream: pa.NativeFile, bundle: Path, target: Path) -> None:
         self._stream = stream
@@ -240,55 +261,61 @@ class _Bounded:
         self._left = min(allowed, shutil.disk_usage(target).free - _SPARE_BYTES)
 
     def read(self, size: int) -> bytes:
-        got: bytes = self._stream.read(size)
-        self._left -= len(got)
+        """Return up to `size` unpacked bytes, or raise InputError beyond the bound."""
+        octets: bytes = self._stream.read(size)
+        self._left -= len(octets)
         if self._left < 0:
             raise refuse(
                 f"it unpacks to more than {_MAX_RATIO} times its size, or than there is room for",
                 "do not use it if you do not know where it is from; else make room",
                 file=str(self._bundle),
             )
-        return got
+        return octets
 
 
 _CURE = "get it again from where it was published"
 _MAX_FILES = 1_000_000
-_MAX_NAME = 500  # characters of a name in it, with its folders
-# Captures and tables are compressed as they are, and texts come to some 20 times their part of it.
+_MAX_NAME = 500  # characters of a file's path
+# Captures and tables are already compressed; texts unpack to about 20 times their size in it.
 _MAX_RATIO = 100
 _ALWAYS_BYTES = 64 << 20
-_SPARE_BYTES = 64 << 20  # that stay free on the disk
+_SPARE_BYTES = 64 << 20  # must stay free on the disk
 
 
-def _inner_name(bundle: Path, member: tarfile.TarInfo) -> str:
-    """Return a member's name below the bundle's folder. Raises InputError if it is no plain one."""
+def _extract_inner_name(bundle: Path, member: tarfile.TarInfo) -> str:
+    """Return a member's name below the bundle's folder.
+
+    Raises:
+        InputError: The member is not a regular file with a plain name.
+    """
     name = member.name
     parts = PurePosixPath(name).parts if len(name) <= _MAX_NAME and name.isprintable() else ()
-    # A sparse file becomes as large as its header says, whatever there is of it in the archive.
+    # A sparse file becomes as large as its header states, even if the archive holds little of it.
     is_whole = member.isreg() and not member.issparse()
     if not is_whole or len(parts) < 2 or ".." in parts or name.startswith("/"):
         raise refuse(f"{shown(name)} in it is not a file of a campaign", _CURE, file=str(bundle))
     return str(PurePosixPath(*parts[1:]))
 
 
-def _check_sums(bundle: Path, directory: Path, found: dict[str, str]) -> None:
-    """Raises InputError if the files are not those of SHA256SUMS."""
-    if SUMS not in found:
+def _check_sums(bundle: Path, directory: Path, sums: dict[str, str]) -> None:
+    """Raise InputError if the files differ from SHA256SUMS."""
+    if SUMS not in sums:
         raise refuse(f"has no {SUMS}", "give a file made by `nagi bundle`", file=str(bundle))
     listed = read_sums(directory / SUMS)
-    for name in sorted(listed.keys() | found.keys() - {SUMS}):
-        if name not in found:
+    for name in sorted(listed.keys() | sums.keys() - {SUMS}):
+        if name not in sums:
             raise refuse(f"{name} is missing in it", _CURE, file=str(bundle))
         if name not in listed:
             raise refuse(f"{name} in it is not in {SUMS}", _CURE, file=str(bundle))
-        if listed[name] != found[name]:
+        if listed[name] != sums[name]:
             raise refuse(f"{name} in it is damaged", _CURE, file=str(bundle))
 
 
-def _readme(campaign: Campaign, names: list[str]) -> str:
-    name = bundle_name(campaign)
-    done = len({each.split("/")[1] for each in names if each.startswith("runs/")})
-    top = [each for each in names if "/" not in each]
+def _format_readme(campaign: Campaign, names: list[str]) -> str:
+    """Return the README of a bundle that has these files."""
+    name = name_bundle(campaign)
+    done = len({name.split("/")[1] for name in names if name.startswith("runs/")})
+    top = [name for name in names if "/" not in name]
     reference = f"\nReference: {campaign.reference}\n" if campaign.reference else ""
     return f"""\
 # {campaign.title}
@@ -299,30 +326,30 @@ experiment {campaign.experiment}, variant {campaign.variant or "as it stands"}; 
 
 ## Reading it
 
-    nagi analyze {name}{SUFFIX}   # verifies, unpacks, computes all again from the captures
-    nagi report {name}{SUFFIX}    # the same, and writes the report
+    nagi analyze {name}{SUFFIX}   # verifies, unpacks, and recomputes all results from the captures
+    nagi report {name}{SUFFIX}    # does the same and writes the report
 
 Without nagi: `tar --zstd -xf {name}{SUFFIX} && cd {name} && sha256sum -c {SUMS}`. Tables are Apache
 Parquet, captures pcap (some compressed by zstd), the rest is JSON.
 
 ## What is in it
 
-- {", ".join(top)}: which runs there are, what they came to, a row a flow a run, and the report.
-- `runs/RUN_ID/`: a folder a run.
-  - `plan.json`: everything the run needed. `manifest.json`: what ran it, with checksums.
-  - `*.pcap`, `*.pcap.zst`: captures at the hosts, headers only; some may have been left out, which
-    `metrics.json` says under `files`.
-  - `links.json`, `packets.parquet`, `drops.pcapng`: the link emulator's account of itself and of
-    every packet. `flows.json`, `tcp_info.parquet`: the senders' kernels' account;
-    `scheme_events.parquet`: what schemes of nagi's own told.
-    `transmissions.parquet`: what became of every transmission, where links are radios.
-    `radios.json`: what the devices of such links are, and what was measured with them.
-    `frames.parquet`: what became of every frame on shared media; `monitor.*`: captures of them.
-    `command-*.log`: what programs said whose traffic a flow was.
+- {", ".join(top)}: the list of runs, their results (one row per flow of each run), and the report.
+- `runs/RUN_ID/`: one folder per run.
+  - `plan.json`: the run plan. `manifest.json`: hosts and programs of the run, with checksums.
+  - `*.pcap`, `*.pcap.zst`: captures at the hosts, headers only; `files` in `metrics.json` lists
+    captures that were left out.
+  - `links.json`, `packets.parquet`, `drops.pcapng`: the link emulator's counters, and its records
+    of every packet and every drop. `flows.json`, `tcp_info.parquet`: records of the senders'
+    kernels. `scheme_events.parquet`: events that nagi's own schemes reported.
+    `transmissions.parquet`: outcome of every transmission on radio links.
+    `radios.json`: devices of radio links, and measurements with them.
+    `frames.parquet`: outcome of every frame on shared media; `monitor.*`: captures of them.
+    `command-*.log`: output of the programs that generated a flow's traffic.
     `goodput.parquet`: goodput over time of flows that share a bottleneck.
-  - `verdict.json`: did the links do what was asked? `metrics.json`: what the run came to.
+  - `verdict.json`: whether the links did what the plan requires. `metrics.json`: the run's results.
 
-Of the machines it was made on it says: kernel release, machine type, number of processors, versions
-of programs, sysctls, offloads. It has no host names, users or paths, but for what programs said
+The bundle states of its machines: kernel release, machine type, number of processors, versions of
+programs, sysctls, offloads. It has no host names, users or paths, except in the output of programs
 (`command-*.log`).
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nagi compare`: two campaigns, or two values of an axis within one, paired by point and seed."""
+"""`nagi compare`: two campaigns, or two values of one axis, paired by point and seed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,16 @@ from nagi_reports.parquet import read_parquet, require_kinds
 from nagi_reports.statistics import CONFIDENCE, Comparison, Mean, compare
 
 
-def check_metric(name: str, key: str) -> None:
-    """Raises InputError if results have no such metric; `key` is where its name was given."""
+def require_metric(name: str, key: str) -> None:
+    """Check that results have a metric of this name.
+
+    Args:
+        name: The metric.
+        key: Option or key that names the metric, for the message.
+
+    Raises:
+        InputError: There is no such metric.
+    """
     if name not in metrics_of_results():
         raise refuse(
             f"there is no metric {name!r}", f"one of: {', '.join(metrics_of_results())}", key=key
@@ -46,62 +54,77 @@ class Side:
 
 
 def compare_campaigns(first: Path, second: Path, metric: str) -> tuple[Side, Side, Comparison]:
-    """Compares two campaigns' runs that have point and seed in common. Raises InputError."""
-    check_metric(metric, "--metric")
+    """Compare the runs of two campaigns that have point and seed in common.
+
+    Raises:
+        InputError: The campaigns have no pair of runs, or no such metric.
+    """
+    require_metric(metric, "--metric")
     names = (first.name, second.name)
     if not all(names) or names[0] == names[1]:
         names = (str(first), str(second))
     sides = (
-        Side(names[0], _results(first, metric), first),
-        Side(names[1], _results(second, metric), second),
+        Side(names[0], _read_results(first, metric), first),
+        Side(names[1], _read_results(second, metric), second),
     )
-    found = _compare(*sides, metric, ["point_id", "seed"])
-    if not found.points:
+    comparison = _compare_sides(*sides, metric, ["point_id", "seed"])
+    if not comparison.points:
         points = [set(side.table["point_id"]) for side in sides]
         if not points[0] & points[1]:
-            what = "the two campaigns have no point in common"
+            problem = "the two campaigns have no point in common"
             cure = "compare runs of the same experiment and variant; `--by` compares within one"
         else:
-            what = "the two campaigns have no valid run with the same point and seed"
+            problem = "the two campaigns have no valid run with the same point and seed"
             cure = "give their experiments the same `seed`"
-        raise refuse(what, cure, file=str(second))
-    return *sides, found
+        raise refuse(problem, cure, file=str(second))
+    return *sides, comparison
 
 
 def compare_within(campaign: Path, by: str, metric: str) -> tuple[Side, Side, Comparison]:
-    """Compares runs of one campaign that differ in one axis only: `by` is AXIS=VALUE,VALUE. Raises
-    InputError."""
-    check_metric(metric, "--metric")
+    """Compare runs of one campaign that differ in one axis only.
+
+    Args:
+        campaign: The directory of the campaign.
+        by: The axis and its two values, as AXIS=VALUE,VALUE.
+        metric: The metric to compare.
+
+    Raises:
+        InputError: `by` is malformed, names no axis or value of the campaign, or there is no pair.
+    """
+    require_metric(metric, "--metric")
     axis, _, values = by.partition("=")
     names = [value.strip() for value in values.split(",")]
     if len(names) != 2 or not all(names) or names[0] == names[1]:
         raise refuse(f"--by {by}: not AXIS=VALUE,VALUE", "write it like --by scheme=newreno,cubic")
-    table = _results(campaign, metric)
+    table = _read_results(campaign, metric)
     column = f"point.{axis}"
     axes = [name for name in table.columns if name.startswith("point.")]
     if column not in axes:
-        known = ", ".join(name.removeprefix("point.") for name in axes)
-        raise refuse(f"--by {axis}=...: there is no such axis", f"axes: {known}")
+        choices = ", ".join(name.removeprefix("point.") for name in axes)
+        raise refuse(f"--by {axis}=...: there is no such axis", f"axes: {choices}")
     for name in names:
         if name not in set(table[column]):
-            known = ", ".join(dict.fromkeys(table[column]))
-            raise refuse(f"--by {axis}={name}: no such value", f"values: {known}")
+            choices = ", ".join(dict.fromkeys(table[column]))
+            raise refuse(f"--by {axis}={name}: no such value", f"values: {choices}")
     sides = tuple(Side(name, table[table[column] == name], campaign) for name in names)
-    found = _compare(sides[0], sides[1], metric, [*(a for a in axes if a != column), "seed"])
-    if not found.points:
+    comparison = _compare_sides(
+        sides[0], sides[1], metric, [*(a for a in axes if a != column), "seed"]
+    )
+    if not comparison.points:
         raise refuse(
             f"no two valid runs differ in {axis} only",
             f"runs have the same seed only if {axis} changes no link: take an axis like the scheme",
             file=str(campaign),
         )
-    return sides[0], sides[1], found
+    return sides[0], sides[1], comparison
 
 
-def _compare(first: Side, second: Side, metric: str, key: list[str]) -> Comparison:
+def _compare_sides(first: Side, second: Side, metric: str, key: list[str]) -> Comparison:
     return compare(first.table, second.table, metric, key)
 
 
-def _results(campaign: Path, metric: str) -> pd.DataFrame:
+def _read_results(campaign: Path, metric: str) -> pd.DataFrame:
+    """Read a campaign's table of results, and check the columns that a comparison needs."""
     refuse_links(campaign)
     path = campaign / "results.parquet"
     if not path.exists():
@@ -118,21 +141,21 @@ def _results(campaign: Path, metric: str) -> pd.DataFrame:
     return table
 
 
-def comparison_table(first: Side, second: Side, found: Comparison) -> Table:
-    """The comparison as a text table, a row a point."""
+def make_comparison_table(first: Side, second: Side, comparison: Comparison) -> Table:
+    """Return the comparison as a text table, one row per point."""
     table = Table(
-        title=f"{found.metric}: {second.name} - {first.name}",
+        title=f"{comparison.metric}: {second.name} - {first.name}",
         title_justify="left",
         box=SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
         padding=0,
     )
-    for axis in found.points[0].point:
+    for axis in comparison.points[0].point:
         table.add_column(axis)
     for head in ("pairs", first.name, second.name, "difference", "±", "p (Holm)", ""):
         table.add_column(head, justify="left" if not head else "right", overflow="fold")
-    for point in found.points:
+    for point in comparison.points:
         p_value = "-" if point.corrected is None else f"{point.corrected:.2g}"
         table.add_row(
             *point.point.values(),
@@ -148,10 +171,10 @@ def comparison_table(first: Side, second: Side, found: Comparison) -> Table:
     return table
 
 
-def comparison_lines(first: Side, second: Side, found: Comparison) -> list[str]:
-    """What there is to say below the table."""
-    differing = sum(point.differs for point in found.points)
-    tested = sum(point.corrected is not None for point in found.points)
+def describe_comparison(first: Side, second: Side, comparison: Comparison) -> list[str]:
+    """Return the lines below the table."""
+    differing = sum(point.differs for point in comparison.points)
+    tested = sum(point.corrected is not None for point in comparison.points)
     percent = f"{CONFIDENCE:.0%}".replace("%", " %")
     lines = [
         f"{side.name}: lab {', '.join(side.labs)}, build {', '.join(side.builds)}"
@@ -161,34 +184,37 @@ def comparison_lines(first: Side, second: Side, found: Comparison) -> list[str]:
         f"{differing} of {tested} points tested differ (paired t test, corrected by Holm, "
         f"{percent}).",
     ]
-    if tested < len(found.points):
+    if tested < len(comparison.points):
         lines.append(
-            f"{len(found.points) - tested} points have one pair only and are not tested: "
+            f"{len(comparison.points) - tested} points have one pair only and are not tested: "
             "give the experiment more `repeats`."
         )
-    if found.overall is not None:
-        over = f"Mean over the {found.overall.runs} points: {_with_interval(found.overall)}"
-        if found.overall_p_value is not None:
-            over += f", p = {found.overall_p_value:.2g} (Wilcoxon signed-rank test over points)"
-        lines.append(over + ".")
-    for side, count in ((first, found.only_first), (second, found.only_second)):
+    if comparison.overall is not None:
+        mean = _format_with_interval(comparison.overall)
+        overall = f"Mean over the {comparison.overall.runs} points: {mean}"
+        if comparison.overall_p_value is not None:
+            overall += (
+                f", p = {comparison.overall_p_value:.2g} (Wilcoxon signed-rank test over points)"
+            )
+        lines.append(overall + ".")
+    for side, count in ((first, comparison.only_first), (second, comparison.only_second)):
         if count:
             lines.append(f"Without a partner: {count} valid runs of {side.name}.")
-    if found.not_valid:
-        lines.append(f"Left out: {found.not_valid} runs that are not valid.")
+    if comparison.not_valid:
+        lines.append(f"Left out: {comparison.not_valid} runs that are not valid.")
     return lines
 
 
-def comparison_json(first: Side, second: Side, found: Comparison) -> dict[str, Any]:
-    """The comparison as plain data; differences are second - first, in the metric's unit."""
+def comparison_to_json(first: Side, second: Side, comparison: Comparison) -> dict[str, Any]:
+    """Return the comparison as plain data; differences are second - first, in the metric's unit."""
 
     def number(value: float | None) -> float | None:
         return None if value is None or not math.isfinite(value) else value
 
     return {
         "schema_version": 1,
-        "metric": found.metric,
-        "description": metrics_of_results()[found.metric],
+        "metric": comparison.metric,
+        "description": metrics_of_results()[comparison.metric],
         "first": {"name": first.name, "labs": first.labs, "builds": first.builds},
         "second": {"name": second.name, "labs": second.labs, "builds": second.builds},
         "confidence": CONFIDENCE,
@@ -204,22 +230,22 @@ def comparison_json(first: Side, second: Side, found: Comparison) -> dict[str, A
                 "p_value_holm": number(point.corrected),
                 "differs": point.differs,
             }
-            for point in found.points
+            for point in comparison.points
         ],
-        "overall": found.overall
+        "overall": comparison.overall
         and {
-            "points": found.overall.runs,
-            "difference": found.overall.value,
-            "difference_halfwidth": number(found.overall.halfwidth),
-            "p_value": number(found.overall_p_value),
+            "points": comparison.overall.runs,
+            "difference": comparison.overall.value,
+            "difference_halfwidth": number(comparison.overall.halfwidth),
+            "p_value": number(comparison.overall_p_value),
         },
-        "unpaired_first": found.only_first,
-        "unpaired_second": found.only_second,
-        "not_valid": found.not_valid,
+        "unpaired_first": comparison.only_first,
+        "unpaired_second": comparison.only_second,
+        "not_valid": comparison.not_valid,
     }
 
 
-def _with_interval(mean: Mean) -> str:
+def _format_with_interval(mean: Mean) -> str:
     if math.isnan(mean.halfwidth):
         return f"{mean.value:+.3g}"
     return f"{mean.value:+.3g} ±{mean.halfwidth:.2g}"

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nagi metrics`: what TCP connections achieved, from captures made anywhere.
 
-A row a TCP connection, in the direction that carries more payload. From the receiver's capture come
-goodput, throughput and transfer time; from the sender's, if there is one, retransmissions, RTT,
-bytes in flight and windows; from both together one-way delays and losses. What each is, is said in
-nagi_reports.metrics and nagi_captures.capture. With both captures, connections whose payload goes
-from the receiver's place to the sender's are measured the other way round.
+A row is a TCP connection, in the direction that carries more payload. The receiver's capture gives
+goodput, throughput and transfer time. The sender's capture, if given, gives retransmissions, RTT,
+bytes in flight and windows. Both together give one-way delays and losses. nagi_reports.metrics and
+nagi_captures.capture define all of them. With both captures, a connection whose payload travels
+from the receiver's host to the sender's is measured with the captures exchanged.
 
-The measurement interval is the one asked for; without one it is each connection's own, from its
+The measurement interval is the requested one; without one, it lasts for each connection from its
 first packet to its last byte of payload.
 """
 
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from nagi_captures.capture import Clocks, match
-from nagi_captures.reading import Flows, name_of, read
+from nagi_captures.reading import Flows, display_name, read
 from nagi_contracts.errors import refuse
 from rich.table import Table
 
@@ -37,23 +37,23 @@ from nagi_reports.metrics import (
     throughput_bps,
     transfer_time_s,
 )
-from nagi_reports.overview import contents, endpoint, warnings
+from nagi_reports.overview import describe_contents, format_endpoint, list_warnings
 
-SHOWN = 40  # rows of the text table; JSON has all
+MAX_SHOWN_ROWS = 40  # rows of the text table; JSON has all
 DRIFT_PPM = 50.0  # clocks of computers that are not synchronised drift by tens of ppm
 _TIMESTAMPS_BYTES = 12
 
 
 @dataclass(frozen=True)
 class Connections:
-    """What was measured. `rows` are plain data with units in their names; null is not known."""
+    """The measured connections; `rows` are plain data, with units in their names."""
 
     rows: list[dict[str, Any]]
     bottleneck_bps: int | None
     clocks: Clocks | None
     damage: list[str]
-    unused: dict[str, dict[str, int]]  # capture -> reason -> packets in no connection
-    udp: int  # connections of UDP, which are in no row
+    unused: dict[str, dict[str, int]]  # packets in no connection, by capture and reason
+    udp: int  # number of UDP connections, which are in no row
     warnings: list[str]  # what makes numbers doubtful
 
 
@@ -65,10 +65,17 @@ def measure(
     from_ns: int | None,
     to_ns: int | None,
 ) -> Connections:
-    """Measures the connections in the receiver's capture. `from_ns` and `to_ns` bound the
-    measurement interval, counted from that capture's first packet.
+    """Measure the connections in the receiver's capture.
 
-    Raises InputError if a file is no capture, or has no TCP payload.
+    Args:
+        receiver: The capture at the receiver.
+        sender: The capture at the sender, or None.
+        bottleneck_bps: Rate of the bottleneck, for the AGI; None without.
+        from_ns: Begin of the measurement interval, counted from the first packet of `receiver`.
+        to_ns: Its end.
+
+    Raises:
+        InputError: A file is no capture, or has no TCP payload.
     """
     received = read(receiver, start_ns=from_ns, end_ns=to_ns, relative=True)
     _check_interval(receiver, received, from_ns)
@@ -78,112 +85,130 @@ def measure(
     if end_ns is not None and start_ns is None:
         start_ns = received.first_ns
     flows = pd.DataFrame(received.columns, copy=False)
-    chosen = _carrying_payload(flows)
-    if not len(chosen):
+    indices = _select_payload_directions(flows)
+    if not len(indices):
         raise refuse(
-            f"there is no TCP connection with payload in it{contents(received)}",
+            f"there is no TCP connection with payload in it{describe_contents(received)}",
             "give a capture of TCP, made where it is received",
-            file=name_of(receiver),
+            file=display_name(receiver),
         )
-    sent = between = None
-    there = flows[:0]
+    sent = comparison = None
+    flows_at_sender = flows[:0]
     if sender is not None:
         sent = read(sender, start_ns=start_ns, end_ns=end_ns)
-        there = pd.DataFrame(sent.columns, copy=False)
-        between = match(sender, receiver, start_ns=start_ns, end_ns=end_ns)
-    here_rows, there_rows = _Rows(flows), _Rows(there)
-    # Of a row of the receiver's capture: the same direction in both, and in the sender's.
+        flows_at_sender = pd.DataFrame(sent.columns, copy=False)
+        comparison = match(sender, receiver, start_ns=start_ns, end_ns=end_ns)
+    receiver_rows, sender_rows = _Rows(flows), _Rows(flows_at_sender)
+    # By row of the receiver's capture: the direction in the comparison, and its row at the sender.
     pairs = {
-        here_rows.place(each.received_connection, each): (
-            each,
-            there_rows.place(each.sent_connection, each),
+        receiver_rows.find_index(direction.received_connection, direction): (
+            direction,
+            sender_rows.find_index(direction.sent_connection, direction),
         )
-        for each in (between.flows.itertuples() if between else ())
+        for direction in (comparison.flows.itertuples() if comparison else ())
     }
     rows = []
-    for place in chosen:
-        direction, sent_place = pairs.get(place, (None, None))
-        mine, theirs = (here_rows, place), (there_rows, sent_place)
-        # What goes the other way was sent where the receiver's capture is.
-        turned = direction is not None and not direction.forward
-        (at_sender, from_), (at_receiver, to) = (mine, theirs) if turned else (theirs, mine)
-        forth, back = at_receiver.row(to), at_receiver.back(to)
-        window = _window(forth, back, start_ns, end_ns)
+    for index in indices:
+        direction, sender_index = pairs.get(index, (None, None))
+        receiver_slot, sender_slot = (receiver_rows, index), (sender_rows, sender_index)
+        # Packets of the reverse direction were sent by the host of the receiver's capture.
+        is_turned = direction is not None and not direction.forward
+        (at_sender, index_at_sender), (at_receiver, index_at_receiver) = (
+            (receiver_slot, sender_slot) if is_turned else (sender_slot, receiver_slot)
+        )
+        forward_row, reverse_row = (
+            at_receiver.get_row(index_at_receiver),
+            at_receiver.get_reverse_row(index_at_receiver),
+        )
+        interval = _find_measurement_interval(forward_row, reverse_row, start_ns, end_ns)
         rows.append(
             {
-                "source": endpoint(forth.source, forth.source_port),
-                "destination": endpoint(forth.destination, forth.destination_port),
-                "at_receiver": _at_receiver(forth, back, window, bottleneck_bps),
-                "at_sender": _at_sender(at_sender.row(from_), at_sender.back(from_)),
-                "between": _between(direction),
+                "source": format_endpoint(forward_row.source, forward_row.source_port),
+                "destination": format_endpoint(
+                    forward_row.destination, forward_row.destination_port
+                ),
+                "at_receiver": _measure_at_receiver(
+                    forward_row, reverse_row, interval, bottleneck_bps
+                ),
+                "at_sender": _measure_at_sender(
+                    at_sender.get_row(index_at_sender), at_sender.get_reverse_row(index_at_sender)
+                ),
+                "between": _measure_between(direction),
             }
         )
-    scans = {name_of(receiver): received}
+    scans = {display_name(receiver): received}
     if sender is not None and sent is not None:
-        scans[name_of(sender)] = sent
+        scans[display_name(sender)] = sent
     return Connections(
         rows=rows,
         bottleneck_bps=bottleneck_bps,
-        clocks=between.clocks if between else None,
-        damage=[each.damage for each in scans.values() if each.damage],
-        unused={name: each.unused for name, each in scans.items() if any(each.unused.values())},
+        clocks=comparison.clocks if comparison else None,
+        damage=[scan.damage for scan in scans.values() if scan.damage],
+        unused={name: scan.unused for name, scan in scans.items() if any(scan.unused.values())},
         udp=int((flows["protocol"] == "udp").sum()) // 2,
-        warnings=[line for name, each in scans.items() for line in _warnings(name, each)],
+        warnings=[line for name, scan in scans.items() for line in _list_warnings(name, scan)],
     )
 
 
-def as_json(found: Connections) -> dict[str, Any]:
-    """The measurement as plain data for JSON."""
+def to_json(connections: Connections) -> dict[str, Any]:
+    """Return the measurement as plain data for JSON."""
     return {
         "schema_version": 1,
-        "bottleneck_bps": found.bottleneck_bps,
-        "connections": found.rows,
+        "bottleneck_bps": connections.bottleneck_bps,
+        "connections": connections.rows,
         "clocks": None
-        if found.clocks is None
-        else {name: known(value) for name, value in vars(found.clocks).items()},
-        "damage": found.damage,
-        "packets_in_no_connection": found.unused,
-        "udp_connections_left_out": found.udp,
+        if connections.clocks is None
+        else {name: to_json_value(value) for name, value in vars(connections.clocks).items()},
+        "damage": connections.damage,
+        "packets_in_no_connection": connections.unused,
+        "udp_connections_left_out": connections.udp,
     }
 
 
-def as_tables(found: Connections) -> Iterator[Table]:
-    """The measurement as text tables, the connections with most payload first: what reached the
-    receiver, and where there is a sender's capture what it took."""
-    rows = sorted(found.rows, key=lambda row: -row["at_receiver"]["first_time_bytes"])[:SHOWN]
+def make_tables(connections: Connections) -> Iterator[Table]:
+    """Yield the measurement as text tables, with the connections of most payload first.
+
+    The first table is on the receiver's capture. The second follows if there is a sender's capture.
+    """
+    rows = sorted(connections.rows, key=lambda row: -row["at_receiver"]["first_time_bytes"])[
+        :MAX_SHOWN_ROWS
+    ]
     heads = ["AG (Mb/s)", "s", "MB"]
-    if found.bottleneck_bps is not None:
+    if connections.bottleneck_bps is not None:
         heads += ["AGI", "/ ceiling"]
-    table = _table("", "from", "to", *heads)
+    table = _make_table("", "from", "to", *heads)
     for number, row in enumerate(rows, 1):
-        here = row["at_receiver"]
+        at_receiver = row["at_receiver"]
         cells = [
-            _number(here["goodput_bps"], 1e-6),
-            _number(here["interval_s"]),
-            _number(here["first_time_bytes"], 1e-6),
+            _format_number(at_receiver["goodput_bps"], 1e-6),
+            _format_number(at_receiver["interval_s"]),
+            _format_number(at_receiver["first_time_bytes"], 1e-6),
         ]
-        if found.bottleneck_bps is not None:
-            cells += [_number(here["agi"]), _number(here["agi_of_ceiling"])]
+        if connections.bottleneck_bps is not None:
+            cells += [
+                _format_number(at_receiver["agi"]),
+                _format_number(at_receiver["agi_of_ceiling"]),
+            ]
         table.add_row(str(number), row["source"], row["destination"], *cells)
     yield table
     if any(row["at_sender"] or row["between"] for row in rows):
         heads = ["retr.", "RTT (ms)", "in flight (kB)", "lost", "delay (ms)", "queueing (ms)"]
-        table = _table("", *heads)
+        table = _make_table("", *heads)
         for number, row in enumerate(rows, 1):
-            there, between = row["at_sender"] or {}, row["between"] or {}
+            at_sender, between = row["at_sender"] or {}, row["between"] or {}
             table.add_row(
                 str(number),
-                _share(there.get("retransmission_rate")),
-                _number(there.get("rtt_mean_s"), 1e3),
-                _number(there.get("in_flight_mean_bytes"), 1e-3),
-                _share(between.get("loss_rate")),
-                _number(between.get("one_way_delay_mean_s"), 1e3),
-                _number(between.get("queueing_delay_mean_s"), 1e3),
+                _format_share(at_sender.get("retransmission_rate")),
+                _format_number(at_sender.get("rtt_mean_s"), 1e3),
+                _format_number(at_sender.get("in_flight_mean_bytes"), 1e-3),
+                _format_share(between.get("loss_rate")),
+                _format_number(between.get("one_way_delay_mean_s"), 1e3),
+                _format_number(between.get("queueing_delay_mean_s"), 1e3),
             )
         yield table
 
 
-def _table(*heads: str) -> Table:
+def _make_table(*heads: str) -> Table:
     table = Table(show_edge=False, pad_edge=False)
     for head in heads:
         if head in ("from", "to"):
@@ -193,76 +218,78 @@ def _table(*heads: str) -> Table:
     return table
 
 
-def notices(found: Connections) -> list[str]:
-    """What there is to say below the table."""
+def list_notices(connections: Connections) -> list[str]:
+    """Return the lines below the tables."""
     lines = []
-    if found.bottleneck_bps is not None:
+    if connections.bottleneck_bps is not None:
         lines.append(
-            f"bottleneck {found.bottleneck_bps / 1e6:g} Mb/s; AGI is AG / bottleneck, the ceiling "
-            "what headers leave of it"
+            f"bottleneck {connections.bottleneck_bps / 1e6:g} Mb/s; AGI is AG / bottleneck, the "
+            "ceiling the largest AGI that headers permit"
         )
-    if len(found.rows) > SHOWN:
-        lines.append(f"{len(found.rows) - SHOWN} more connections: --json has all")
-    if found.udp:
-        lines.append(f"{found.udp} UDP connections left out")
-    if found.clocks is not None:
-        lines.append(clocks_in_words(found.clocks))
-    lines += [f"damaged: {damage}" for damage in found.damage]
-    lines += found.warnings
-    for name, reasons in found.unused.items():
-        said = ", ".join(f"{count} {reason}" for reason, count in reasons.items() if count)
-        lines.append(f"{name}: packets in no connection: {said}")
+    if len(connections.rows) > MAX_SHOWN_ROWS:
+        lines.append(f"{len(connections.rows) - MAX_SHOWN_ROWS} more connections: --json has all")
+    if connections.udp:
+        lines.append(f"{connections.udp} UDP connections left out")
+    if connections.clocks is not None:
+        lines.append(describe_clocks(connections.clocks))
+    lines += [f"damaged: {damage}" for damage in connections.damage]
+    lines += connections.warnings
+    for name, reasons in connections.unused.items():
+        counts = ", ".join(f"{count} {reason}" for reason, count in reasons.items() if count)
+        lines.append(f"{name}: packets in no connection: {counts}")
     return lines
 
 
-def _warnings(name: str, found: Flows) -> list[str]:
-    return warnings(name, found, int(found.columns["captured_twice"].sum()))
+def _list_warnings(name: str, flows: Flows) -> list[str]:
+    return list_warnings(name, flows, int(flows.columns["captured_twice"].sum()))
 
 
-def clocks_in_words(clocks: Clocks) -> str:
-    """Whether one-way delays can be believed."""
-    said = []
+def describe_clocks(clocks: Clocks) -> str:
+    """Return a sentence on whether the clocks permit one-way delays."""
+    clauses = []
     if clocks.apart_at_least_ns > 0:
-        said.append(
+        clauses.append(
             f"the two captures' clocks are apart by at least {clocks.apart_at_least_ns / 1e6:.3f} "
             "ms, as packets would have arrived before they were sent: one-way delays hold but for "
             "a constant, queueing delays hold"
         )
     elif clocks.offset_ns is None:
-        said.append("packets went one way only, which says nothing of the two captures' clocks")
+        clauses.append(
+            "packets went in one direction only, so the two captures' clocks cannot be compared"
+        )
     else:
-        said.append(
+        clauses.append(
             "the two captures' clocks do not contradict each other (they may still be apart: by "
             f"{abs(clocks.offset_ns) / 1e6:.3f} ms if both ways take equally long)"
         )
     if clocks.drift_ppm is not None and abs(clocks.drift_ppm) > DRIFT_PPM:
-        said.append(
+        clauses.append(
             f"they drift by {clocks.drift_ppm:.0f} ppm, or the path changed: queueing delays grow "
             "or shrink with it"
         )
-    return "clocks: " + "; ".join(said)
+    return "clocks: " + "; ".join(clauses)
 
 
 class _Rows:
-    """Rows of a scan, made where they are asked for: row 2 x connection + direction."""
+    """Rows of a scan, made on demand: row 2 x connection + direction."""
 
     def __init__(self, flows: pd.DataFrame) -> None:
         self._flows = flows
         self._source = flows["source"].to_numpy()
         self._port = flows["source_port"].to_numpy()
 
-    def row(self, place: int | None) -> Any:
-        return None if place is None else next(self._flows[place : place + 1].itertuples())
+    def get_row(self, index: int | None) -> Any:
+        return None if index is None else next(self._flows[index : index + 1].itertuples())
 
-    def back(self, place: int | None) -> Any:
-        """The row of the other direction."""
-        return None if place is None else self.row(place ^ 1)
+    def get_reverse_row(self, index: int | None) -> Any:
+        """Return the row of the other direction."""
+        return None if index is None else self.get_row(index ^ 1)
 
-    def place(self, connection: Any, ends: Any) -> int:
-        """The direction of a connection that begins where `ends` does."""
+    def find_index(self, connection: Any, row: Any) -> int:
+        """Return the index of the direction of a connection that has the same source as `row`."""
         first = 2 * int(connection)
-        same = self._source[first] == ends.source and self._port[first] == ends.source_port
-        return first if same else first + 1
+        is_first = self._source[first] == row.source and self._port[first] == row.source_port
+        return first if is_first else first + 1
 
 
 def _check_interval(receiver: Path, received: Flows, from_ns: int | None) -> None:
@@ -271,38 +298,45 @@ def _check_interval(receiver: Path, received: Flows, from_ns: int | None) -> Non
         raise refuse(
             f"its packets end after {length_ns / 1e9:.6g} s, before --from",
             "give an earlier --from",
-            file=name_of(receiver),
+            file=display_name(receiver),
         )
 
 
-def _carrying_payload(flows: pd.DataFrame) -> list[int]:
-    """Places of rows: of each TCP connection the direction with more payload, if there is any."""
+def _select_payload_directions(flows: pd.DataFrame) -> list[int]:
+    """Return the direction with more payload of each TCP connection, by its row number."""
     payload = flows["first_time_bytes"].to_numpy().reshape(-1, 2)
-    place = 2 * np.arange(len(payload)) + (payload[:, 1] > payload[:, 0])
-    tcp = flows["protocol"].to_numpy()[place] == "tcp"
-    found: list[int] = place[tcp & (payload.max(axis=1, initial=0) > 0)].tolist()
-    return found
+    indices = 2 * np.arange(len(payload)) + (payload[:, 1] > payload[:, 0])
+    tcp = flows["protocol"].to_numpy()[indices] == "tcp"
+    selected: list[int] = indices[tcp & (payload.max(axis=1, initial=0) > 0)].tolist()
+    return selected
 
 
-def _window(row: Any, back: Any, start_ns: int | None, end_ns: int | None) -> tuple[int, int]:
-    """The measurement interval of a connection."""
+def _find_measurement_interval(
+    row: Any, reverse_row: Any, start_ns: int | None, end_ns: int | None
+) -> tuple[int, int]:
+    """Return the measurement interval of a connection."""
     if start_ns is not None and end_ns is not None:
         return start_ns, end_ns
-    return _first_ns(row, back), row.last_data_ns
+    return _find_first_packet_ns(row, reverse_row), row.last_data_ns
 
 
-def _first_ns(row: Any, back: Any) -> int:
-    """When the first packet of a connection was captured, in either direction."""
-    times = [each.first_ns for each in (row, back) if each is not None and each.packets]
+def _find_first_packet_ns(row: Any, reverse_row: Any) -> int:
+    """Return when the first packet of a connection was captured, in either direction."""
+    times = [
+        direction.first_ns
+        for direction in (row, reverse_row)
+        if direction is not None and direction.packets
+    ]
     return int(min(times))
 
 
-def _at_receiver(
-    row: Any, back: Any, window: tuple[int, int], bottleneck_bps: int | None
+def _measure_at_receiver(
+    row: Any, reverse_row: Any, interval: tuple[int, int], bottleneck_bps: int | None
 ) -> dict[str, Any]:
-    seconds = (window[1] - window[0]) / 1e9
+    """Return the metrics that follow from the receiver's capture."""
+    seconds = (interval[1] - interval[0]) / 1e9
     goodput = goodput_bps(row.first_time_bytes_inside, seconds)
-    ceiling = _ceiling(row, back)
+    ceiling = _compute_ceiling(row, reverse_row)
     index = agi(goodput, bottleneck_bps) if bottleneck_bps is not None else math.nan
     values = {
         "interval_s": seconds,
@@ -310,29 +344,38 @@ def _at_receiver(
         "goodput_bps": goodput,
         "throughput_bps": throughput_bps(row.ip_bytes_inside, seconds),
         "transfer_bytes": row.first_time_bytes,
-        "transfer_time_s": transfer_time_s(_first_ns(row, back), row.last_data_ns),
+        "transfer_time_s": transfer_time_s(
+            _find_first_packet_ns(row, reverse_row), row.last_data_ns
+        ),
         "agi": index,
         "agi_ceiling": ceiling,
         "agi_of_ceiling": agi_of_ceiling(index, ceiling),
         "packets": row.packets_inside,
         "complete_handshake": bool(row.complete_handshake),
     }
-    return {name: known(value) for name, value in values.items()}
+    return {name: to_json_value(value) for name, value in values.items()}
 
 
-def _ceiling(row: Any, back: Any) -> float:
-    """The largest AGI that headers permit: of segments as large as the options of both SYNs let
-    them be; nan where they were not captured."""
-    offered = [each.mss for each in (row, back) if each is not None and each.mss > 0]
-    if len(offered) < 2:
+def _compute_ceiling(row: Any, reverse_row: Any) -> float:
+    """Return the largest AGI that headers permit; nan if not both SYNs were captured.
+
+    It is that of segments as large as the options of both SYNs permit.
+    """
+    mss_options = [
+        direction.mss
+        for direction in (row, reverse_row)
+        if direction is not None and direction.mss > 0
+    ]
+    if len(mss_options) < 2:
         return math.nan
-    mss = min(offered)
+    mss = min(mss_options)
     options = _TIMESTAMPS_BYTES if row.timestamps else 0
     headers = 60 if ":" in row.source else 40
     return agi_ceiling(mss - options, mss + headers)
 
 
-def _at_sender(row: Any, back: Any) -> dict[str, Any] | None:
+def _measure_at_sender(row: Any, reverse_row: Any) -> dict[str, Any] | None:
+    """Return the metrics that follow from the sender's capture, or None without."""
     if row is None:
         return None
     values = {
@@ -342,25 +385,28 @@ def _at_sender(row: Any, back: Any) -> dict[str, Any] | None:
             row.retransmitted_packets_inside, row.data_packets_inside
         ),
         "tcp_efficiency": tcp_efficiency(row.payload_bytes_inside, row.retransmitted_bytes_inside),
-        **rtt_seconds(row),
+        **extract_rtt_s(row),
         "in_flight_mean_bytes": row.in_flight_mean_bytes,
         "in_flight_max_bytes": row.in_flight_max_bytes,
-        "receive_window_mean_bytes": back.window_mean_bytes if back is not None else None,
-        "duplicate_acks": back.duplicate_acks if back is not None else None,
+        "receive_window_mean_bytes": reverse_row.window_mean_bytes
+        if reverse_row is not None
+        else None,
+        "duplicate_acks": reverse_row.duplicate_acks if reverse_row is not None else None,
     }
-    return {name: known(value) for name, value in values.items()}
+    return {name: to_json_value(value) for name, value in values.items()}
 
 
-def rtt_seconds(row: Any) -> dict[str, float | None]:
-    """RTT of a direction in s: by timestamps where there are samples, else by sequence numbers."""
+def extract_rtt_s(row: Any) -> dict[str, float | None]:
+    """Return RTT of a direction in s, by timestamps or, without samples, by sequence."""
     direction = "timestamps" if row.rtt_timestamps_count else "sequence"
     return {
-        f"rtt_{name}_s": known(getattr(row, f"rtt_{direction}_{name}_ns") / 1e9)
+        f"rtt_{name}_s": to_json_value(getattr(row, f"rtt_{direction}_{name}_ns") / 1e9)
         for name in ("min", "mean", "median", "p95", "p99", "max")
     }
 
 
-def _between(row: Any) -> dict[str, Any] | None:
+def _measure_between(row: Any) -> dict[str, Any] | None:
+    """Return delays and losses between the captures, or None without a sender's capture."""
     if row is None:
         return None
     values: dict[str, Any] = {
@@ -380,11 +426,11 @@ def _between(row: Any) -> dict[str, Any] | None:
         "loss_run_mean_packets": row.loss_run_mean,
         "loss_run_max_packets": row.loss_run_max,
     }
-    return {name: known(value) for name, value in values.items()}
+    return {name: to_json_value(value) for name, value in values.items()}
 
 
-def known(value: Any) -> Any:
-    """A value as JSON has it: a plain number, null for one that is not known."""
+def to_json_value(value: Any) -> Any:
+    """Return a value as JSON has it: a plain number, or None if it is not known."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int | np.integer):
@@ -392,9 +438,9 @@ def known(value: Any) -> Any:
     return float(value) if math.isfinite(value) else None
 
 
-def _number(value: float | None, scale: float = 1.0) -> str:
+def _format_number(value: float | None, scale: float = 1.0) -> str:
     return "-" if value is None else f"{value * scale:.3f}"
 
 
-def _share(value: float | None) -> str:
+def _format_share(value: float | None) -> str:
     return "-" if value is None else f"{value:.2%}".replace("%", " %")

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report is made of: sections of blocks, without a layout. chapters/ makes it from a
-campaign; report.py has it written as PDF (report.typ) and as HTML (report.html.jinja)."""
+"""The parts of a report: sections of blocks, without a layout.
+
+chapters/ composes them from a campaign; report.py writes them as PDF (report.typ) and as HTML
+(report.html.jinja).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ class Bullets:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and what is said of each."""
+    """Names and a description of each."""
 
     items: list[tuple[str, str]]
     kind: str = field(default="facts", init=False)
@@ -37,7 +40,7 @@ class Facts:
 class Column:
     head: str
     align: Align = "left"
-    weight: int = 0  # its share of the width that is left; 0: as wide as what it holds
+    weight: int = 0  # its share of the remaining width; 0 makes it as wide as its content
     mono: bool = False
 
 
@@ -45,11 +48,11 @@ class Column:
 class Table:
     caption: str
     columns: list[Column]
-    rows: list[list[str]]  # a cell's lines are parted by "\n"
+    rows: list[list[str]]  # the lines of a cell are separated by "\n"
     small: bool = False
     strong_first: bool = True  # whether the first column heads its row
-    last_apart: bool = False  # whether a line parts the last row from the others
-    ruled: bool = False  # whether lines part all rows: they are of several lines
+    last_apart: bool = False  # whether a line separates the last row from the others
+    ruled: bool = False  # whether lines separate all rows, as they have several lines of text
     kind: str = field(default="table", init=False)
 
     def __post_init__(self) -> None:
@@ -60,11 +63,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    name: str  # of its file, and unique
+    name: str  # of its file; unique within the report
     svg: str
     caption: str
-    alt: str  # what is seen, for who does not see it
-    floats: bool = False  # whether text that follows may come before it, to fill a page
+    alt: str  # description for readers who do not see the figure
+    floats: bool = False  # whether following text may come before the figure, to fill a page
     kind: str = field(default="figure", init=False)
 
 
@@ -89,7 +92,7 @@ Block = Paragraph | Bullets | Facts | Table | Figure | Definition | Commands
 
 @dataclass(frozen=True)
 class Section:
-    name: str  # its address within the document
+    name: str  # its anchor within the document
     title: str
     blocks: list[Block]
 
@@ -99,10 +102,11 @@ class Report:
     title: str
     reference: str
     footer: str
-    created_s: int  # Unix time: when the last of its runs was run, so that it can be written again
+    created_s: int  # Unix time of the last run, so that the same runs give the same bytes
     sections: list[Section]
 
-    def figures(self) -> Iterator[Figure]:
+    def iterate_figures(self) -> Iterator[Figure]:
+        """Yield the figures of all sections."""
         for section in self.sections:
             for block in section.blocks:
                 if isinstance(block, Figure):

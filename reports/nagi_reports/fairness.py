@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fairness: which flows of a run share a bottleneck, what their shares were, and the harm that
-competitors do.
+"""Fairness: which flows of a run share a bottleneck, their shares, and the harm by competitors.
 
 Flows count if they are not `background`. Two flows share a bottleneck if it is the same direction
-of a link, or the same medium, which a flow crosses once per hop. A flow's bottleneck is here the
-direction on its path with the smallest rate per flow that counts and crosses it; of several, the
-one that most flows cross; of these the first. So an access link slower than the shared one, but
-faster than a flow's share of it, is no bottleneck.
+of a link, or the same medium; a flow crosses a medium once per hop. Here, a flow's bottleneck is
+the direction on its path with the smallest rate per flow that counts and crosses it; among several,
+the one that most flows cross; among these, the first. So an access link that is slower than the
+shared link, but faster than a flow's share of it, is no bottleneck.
 
-Shares over time are those of goodput, in windows of WINDOW_S, or of WINDOW_RTTS times the longest
-base RTT where that is longer, from the start of the traffic on.
+Shares over time are those of goodput in windows from the start of the traffic on. A window lasts
+WINDOW_S, or WINDOW_RTTS times the longest base RTT if that is longer.
 
 Harm (Ware, Mukerjee, Seshan, Sherry: Beyond Jain's Fairness Index, HotNets 2019) compares a run
 with one in which the competitors are absent: see add_harm().
@@ -29,7 +28,7 @@ import pandas as pd
 from nagi_contracts.plan import FlowPlan, RunPlan
 from nagi_contracts.records import Campaign
 
-from nagi_reports.connections import known
+from nagi_reports.connections import to_json_value
 from nagi_reports.metrics import (
     convergence_time_s,
     harm,
@@ -40,10 +39,10 @@ from nagi_reports.metrics import (
     proportional_fairness,
     shares,
 )
-from nagi_reports.statistics import foreground
+from nagi_reports.statistics import drop_background
 
 WINDOW_S, WINDOW_RTTS = 1.0, 10
-# Shares have converged when they stay so near to equal for so long.
+# Shares have converged when they stay within TOLERANCE of equal shares for HOLD_S.
 TOLERANCE, HOLD_S = 0.2, 5.0
 ALONE = "none"  # the value of the competitor's axis at which there is no competitor
 
@@ -52,8 +51,8 @@ Convergence = Literal["converged", "never", "too short"]
 
 
 @dataclass(frozen=True)
-class Sharing:
-    """Flows that share a bottleneck, in the plan's order: two or more."""
+class BottleneckGroup:
+    """Two or more flows that share a bottleneck, in the plan's order."""
 
     flows: list[FlowPlan]
 
@@ -63,12 +62,12 @@ class Sharing:
 
     @property
     def last_start_s(self) -> float:
-        """Since the run began."""
+        """Start of the last flow, in s since the run began."""
         return max(flow.start_s for flow in self.flows)
 
 
-def sharing(plan: RunPlan) -> list[Sharing]:
-    """The flows of a run that share bottlenecks, in the plan's order."""
+def group_by_bottleneck(plan: RunPlan) -> list[BottleneckGroup]:
+    """Return the groups of two or more flows that share a bottleneck, in the plan's order."""
     flows = [flow for flow in plan.flows if not flow.background]
     crossing = Counter[tuple[str, str]](
         (hop.link, hop.direction) for flow in flows for hop in flow.path
@@ -79,35 +78,36 @@ def sharing(plan: RunPlan) -> list[Sharing]:
         for hop in {(hop.link, hop.direction): hop for flow in flows for hop in flow.path}.values()
     }
 
-    def order(hop: tuple[str, str]) -> tuple[float, int]:
+    def rank(hop: tuple[str, str]) -> tuple[float, int]:
         rate = rates[hop]
         return (math.inf if rate is None else rate / crossing[hop]), -crossing[hop]
 
-    found: dict[tuple[str, str], list[FlowPlan]] = {}
+    groups: dict[tuple[str, str], list[FlowPlan]] = {}
     for flow in flows:
-        narrowest = min(((hop.link, hop.direction) for hop in flow.path), key=order)
-        found.setdefault(narrowest, []).append(flow)
-    return [Sharing(mine) for mine in found.values() if len(mine) > 1]
+        narrowest = min(((hop.link, hop.direction) for hop in flow.path), key=rank)
+        groups.setdefault(narrowest, []).append(flow)
+    return [BottleneckGroup(members) for members in groups.values() if len(members) > 1]
 
 
-def window_s(plan: RunPlan) -> float:
-    """How long windows are over which shares are looked at."""
+def choose_window_s(plan: RunPlan) -> float:
+    """Return the length of the windows over which shares are computed, in s."""
     return max(WINDOW_S, WINDOW_RTTS * max(flow.base_rtt_s for flow in plan.flows))
 
 
 @dataclass(frozen=True)
-class Windows:
-    """Goodput over time: a row a window, a column a flow."""
+class GoodputWindows:
+    """Goodput over time: one row per window, one column per flow."""
 
     width_s: float
     ends_s: Floats  # since the run began
     goodput_bps: Mapping[str, Floats]
 
-    def of(self, flows: Sequence[str]) -> Floats:
+    def select(self, flows: Sequence[str]) -> Floats:
+        """Return the goodput of some flows: one row per window, one column per flow."""
         return np.stack([self.goodput_bps[name] for name in flows], axis=1)
 
-    def table(self, begin_s: float) -> pd.DataFrame:
-        """Rows of goodput.parquet, in seconds since `begin_s`."""
+    def to_table(self, begin_s: float) -> pd.DataFrame:
+        """Return the rows of goodput.parquet, with times in s since `begin_s`."""
         columns = [
             pd.DataFrame(
                 {"end_s": np.round(self.ends_s - begin_s, 6), "flow": name, "goodput_bps": rates}
@@ -119,17 +119,25 @@ class Windows:
 
 
 def jain_over_time(goodputs: Floats) -> npt.NDArray[np.float64]:
-    """Jain's index of each row; nan where nothing arrived."""
+    """Return Jain's index of each row; nan where nothing arrived."""
     return np.array([jain_index(row) for row in goodputs])
 
 
-def measures(
-    plan: RunPlan, goodput_bps: Mapping[str, float], windows: Windows | None
+def compute_fairness(
+    plan: RunPlan, goodput_bps: Mapping[str, float], windows: GoodputWindows | None
 ) -> dict[str, dict[str, Any]]:
-    """The columns of results that are about fairness, by flow; none for a flow that shares its
-    bottleneck with no other. `windows`: of all flows that share one."""
-    found: dict[str, dict[str, Any]] = {}
-    for group in sharing(plan):
+    """Return the columns of results on fairness, by flow.
+
+    A flow that shares its bottleneck with no other flow has no columns.
+
+    Args:
+        plan: The plan of the run.
+        goodput_bps: Goodput of each flow over the measurement interval, by name.
+        windows: Goodput over time of all flows that share a bottleneck; None if the traffic is
+            shorter than one window.
+    """
+    columns: dict[str, dict[str, Any]] = {}
+    for group in group_by_bottleneck(plan):
         rates = [goodput_bps[name] / 1e6 for name in group.names]
         values: dict[str, Any] = {
             "jain_index": jain_index(rates),
@@ -138,31 +146,36 @@ def measures(
             "proportional_fairness": proportional_fairness(rates),
             "potential_delay_s": potential_delay(rates),
         }
-        if windows is None:  # the traffic is shorter than one
+        if windows is None:  # the traffic is shorter than one window
             values["convergence"] = "too short"
         else:
-            over_time = windows.of(group.names)
+            over_time = windows.select(group.names)
             begins = windows.ends_s - windows.width_s
-            inside = (begins >= plan.measure.start_s - 1e-6) & (
+            is_inside = (begins >= plan.measure.start_s - 1e-6) & (
                 windows.ends_s <= plan.measure.end_s + 1e-6
             )
-            indices = jain_over_time(over_time[inside])
+            indices = jain_over_time(over_time[is_inside])
             values["jain_index_windows"] = (
                 float(np.nanmean(indices)) if np.isfinite(indices).any() else math.nan
             )
-            seconds, how = convergence(windows.ends_s, over_time, group.last_start_s)
-            values |= {"convergence_time_s": seconds, "convergence": how}
-        mine = {
-            name: value if isinstance(value, str) else known(value)
+            seconds, outcome = measure_convergence(windows.ends_s, over_time, group.last_start_s)
+            values |= {"convergence_time_s": seconds, "convergence": outcome}
+        group_columns = {
+            name: value if isinstance(value, str) else to_json_value(value)
             for name, value in values.items()
         }
         for name, share in zip(group.names, shares(rates), strict=True):
-            found[name] = mine | {"share": known(float(share)), "sharing_flows": len(rates)}
-    return found
+            columns[name] = group_columns | {
+                "share": to_json_value(float(share)),
+                "sharing_flows": len(rates),
+            }
+    return columns
 
 
-def convergence(ends_s: Floats, goodputs: Floats, last_start_s: float) -> tuple[float, Convergence]:
-    """Convergence time in s, by TOLERANCE and HOLD_S, nan without; and how it went."""
+def measure_convergence(
+    ends_s: Floats, goodputs: Floats, last_start_s: float
+) -> tuple[float, Convergence]:
+    """Return the convergence time in s by TOLERANCE and HOLD_S (nan without), and the outcome."""
     seconds = convergence_time_s(ends_s, goodputs, last_start_s, TOLERANCE, HOLD_S)
     if math.isnan(seconds):
         return math.nan, "too short"
@@ -172,20 +185,19 @@ def convergence(ends_s: Floats, goodputs: Floats, last_start_s: float) -> tuple[
 
 
 def add_harm(table: pd.DataFrame, campaign: Campaign) -> pd.DataFrame:
-    """A campaign's table with harm_goodput and harm_rtt, where the campaign has an axis of
-    competitors.
+    """Add harm_goodput and harm_rtt to a campaign's table if it has an axis of competitors.
 
     The baseline of a run is the valid run of the same repeat at the same values of all other axes,
-    with the value ALONE of that axis. The flows that are in both, by their names, are those that
-    are harmed: their goodputs add up, their mean RTTs are averaged. Rows of other flows, of runs
-    without a baseline, and of the baselines have no harm.
+    with the value ALONE on the axis of competitors. Harm is that to the flows that are in both
+    runs, by their names: their goodputs are added, their mean RTTs averaged. Rows of other flows,
+    of runs without a baseline, and of the baselines have no harm.
     """
     axis = None if campaign.competitor is None else f"point.{campaign.competitor}"
     if axis is None or axis not in table or table.empty:
         return table
-    others = [f"point.{name}" for name in campaign.runs[0].point if name != campaign.competitor]
-    keys = [*others, "repeat"]
-    counted = foreground(table)
+    other_axes = [f"point.{name}" for name in campaign.runs[0].point if name != campaign.competitor]
+    keys = [*other_axes, "repeat"]
+    counted = drop_background(table)
     alone = counted[(counted[axis] == ALONE) & (counted["status"] == "valid")]
     baselines = {
         key: rows for key, rows in alone.groupby(keys, sort=False) if rows["run_id"].nunique() == 1
@@ -195,21 +207,23 @@ def add_harm(table: pd.DataFrame, campaign: Campaign) -> pd.DataFrame:
         baseline = baselines.get(tuple(keys_of.loc[run_id]))
         if baseline is None:
             continue
-        mine = rows[rows["flow"].isin(baseline["flow"])]
-        if len(mine) != len(baseline):
+        flow_rows = rows[rows["flow"].isin(baseline["flow"])]
+        if len(flow_rows) != len(baseline):
             continue
-        table.loc[mine.index, "harm_goodput"] = harm(
-            _total(baseline["goodput_bps"]), _total(mine["goodput_bps"])
+        table.loc[flow_rows.index, "harm_goodput"] = harm(
+            _add_up(baseline["goodput_bps"]), _add_up(flow_rows["goodput_bps"])
         )
-        table.loc[mine.index, "harm_rtt"] = harm(
-            _mean(baseline["rtt_mean_s"]), _mean(mine["rtt_mean_s"]), more_is_better=False
+        table.loc[flow_rows.index, "harm_rtt"] = harm(
+            _average(baseline["rtt_mean_s"]),
+            _average(flow_rows["rtt_mean_s"]),
+            more_is_better=False,
         )
     return table
 
 
-def _total(values: pd.Series[float]) -> float:
+def _add_up(values: pd.Series[float]) -> float:
     return float(values.sum(skipna=False))
 
 
-def _mean(values: pd.Series[float]) -> float:
+def _average(values: pd.Series[float]) -> float:
     return float(values.mean(skipna=False))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formulas that can be written for typst, as MathML for HTML, and in words for who hears them."""
+"""Formulas in three forms: for typst, as MathML for HTML, and in words for screen readers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Formula:
 
 
 def symbol(name: str, index: str = "") -> Formula:
-    """A variable, a letter or a number, perhaps with an index."""
+    """Return a variable, a letter or a number, with an optional index."""
     letter = name if len(name) == 1 or not name.isalpha() else f'"{name}"'
     tag = "mn" if name.replace(".", "").isdigit() else "mi"
     base = f"<{tag}>{escape(name)}</{tag}>"
@@ -29,29 +29,31 @@ def symbol(name: str, index: str = "") -> Formula:
 
 
 def text(words: str) -> Formula:
-    """Words within a formula."""
+    """Return words within a formula."""
     return Formula(f'"{words}"', f"<mtext>{escape(words)}</mtext>", words)
 
 
 def row(*parts: Formula | str) -> Formula:
-    """One after the other; a string is an operator."""
-    found = [operator(part) if isinstance(part, str) else part for part in parts]
+    """Return parts in a row; a string is an operator."""
+    formulas = [operator(part) if isinstance(part, str) else part for part in parts]
     return Formula(
-        " ".join(part.typst for part in found),
-        f"<mrow>{''.join(part.mathml for part in found)}</mrow>",
-        " ".join(part.words for part in found),
+        " ".join(part.typst for part in formulas),
+        f"<mrow>{''.join(part.mathml for part in formulas)}</mrow>",
+        " ".join(part.words for part in formulas),
     )
 
 
-_SPOKEN = {"=": "is", "·": "times", "−": "minus", "±": "plus or minus"}
+_SPOKEN_SIGNS = {"=": "is", "·": "times", "−": "minus", "±": "plus or minus"}
 
 
 def operator(sign: str) -> Formula:
+    """Return an operator."""
     written = {"·": "dot", "−": "-", "±": "plus.minus"}.get(sign, sign)
-    return Formula(written, f"<mo>{escape(sign)}</mo>", _SPOKEN.get(sign, sign))
+    return Formula(written, f"<mo>{escape(sign)}</mo>", _SPOKEN_SIGNS.get(sign, sign))
 
 
 def fraction(over: Formula, under: Formula) -> Formula:
+    """Return a fraction."""
     return Formula(
         f"frac({over.typst}, {under.typst})",
         f"<mfrac>{over.mathml}{under.mathml}</mfrac>",
@@ -60,17 +62,18 @@ def fraction(over: Formula, under: Formula) -> Formula:
 
 
 def squared(inside: Formula, *, is_sum: bool = False) -> Formula:
-    """The square of a term; in brackets if it is a sum."""
-    begin, end = ("(", ")") if is_sum else ("", "")
+    """Return the square of a term, in brackets if the term is a sum."""
+    opening, closing = ("(", ")") if is_sum else ("", "")
     base = f"<mo>(</mo>{inside.mathml}<mo>)</mo>" if is_sum else inside.mathml
     return Formula(
-        f"{begin}{inside.typst}{end}^2",
+        f"{opening}{inside.typst}{closing}^2",
         f"<msup><mrow>{base}</mrow><mn>2</mn></msup>",
         f"the square of {inside.words}",
     )
 
 
 def root(inside: Formula) -> Formula:
+    """Return a square root."""
     return Formula(
         f"sqrt({inside.typst})",
         f"<msqrt>{inside.mathml}</msqrt>",
@@ -79,7 +82,7 @@ def root(inside: Formula) -> Formula:
 
 
 def total(term: Formula, index: str, last: str) -> Formula:
-    """The sum of a term over index = 1 to last."""
+    """Return the sum of a term over index = 1 to last."""
     return Formula(
         f"sum_({index}=1)^{last} {term.typst}",
         f"<munderover><mo>∑</mo><mrow><mi>{index}</mi><mo>=</mo><mn>1</mn></mrow>"

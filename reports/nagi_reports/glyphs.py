@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which characters the fonts of figures and of the PDF can show: DejaVu Sans, which comes with
-matplotlib, and so is the same on every machine. Others would be boxes, or no report at all (PDF/UA
-forbids text without glyphs)."""
+"""Which characters the fonts of figures and of the PDF can show.
+
+The font is DejaVu Sans, which comes with matplotlib and thus is the same on every machine. A
+character without a glyph would be a box in figures; PDF/UA forbids it.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +14,37 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.ft2font import FT2Font
 
-MISSING = "\ufffd"  # REPLACEMENT CHARACTER, in the place of one that has no glyph
+MISSING = "\ufffd"  # REPLACEMENT CHARACTER, in place of a character without a glyph
 _FONTS = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf", "DejaVuSans-Oblique.ttf")
 _SPACES = "\n\t \u00a0\u202f\u2009"
 
 
-def font_files() -> list[Path]:
+def list_font_files() -> list[Path]:
     """Return the files of the font."""
     directory = Path(mpl.get_data_path()) / "fonts" / "ttf"
     return [directory / name for name in _FONTS]
 
 
-def displayable(text: str) -> str:
-    """Return `text` with MISSING in the place of characters that have no glyph, without those that
-    only direct others, such as marks of the direction of writing."""
+def replace_missing_glyphs(text: str) -> str:
+    """Return `text` with MISSING in place of characters that have no glyph.
+
+    Characters that only control others, such as marks of the direction of writing, are removed.
+    """
     if text.isascii() and text.isprintable():
         return text
-    kept = (each for each in text if each in _SPACES or unicodedata.category(each) != "Cf")
-    return "".join(each if each in _SPACES or ord(each) in _glyphs() else MISSING for each in kept)
+    characters = (
+        character
+        for character in text
+        if character in _SPACES or unicodedata.category(character) != "Cf"
+    )
+    return "".join(
+        character if character in _SPACES or ord(character) in _list_glyphs() else MISSING
+        for character in characters
+    )
 
 
 @cache
-def _glyphs() -> frozenset[int]:
-    """Return the characters that have one in the upright font and in the bold one."""
-    upright, bold, _ = (set(FT2Font(str(file)).get_charmap()) for file in font_files())
+def _list_glyphs() -> frozenset[int]:
+    """Return the characters that have a glyph in the upright and in the bold font."""
+    upright, bold, _ = (set(FT2Font(str(file)).get_charmap()) for file in list_font_files())
     return frozenset(upright & bold)

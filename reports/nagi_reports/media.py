@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of packets and frames on shared media, from a run's records of both.
+"""Packets and frames on shared media, and metrics of them, from a run's records of both.
 
-A frame is about a packet: RTS and DATA about one of their sender's, CTS and ACK about one of their
-receiver's, which answers it. The station whose packet it is has the packet's number.
+An RTS or DATA frame is about a packet of its sender, a CTS or ACK about a packet of its receiver.
+The station whose packet it is has the packet's number.
 
 Instants are nanoseconds since the run began.
 """
@@ -24,11 +24,11 @@ from nagi_reports.metrics import airtime_share, link_drop_probability, retries_p
 from nagi_reports.parquet import read_parquet
 
 PACKETS, FRAMES = "packets.parquet", "frames.parquet"
-ASKING = ("RTS", "DATA")  # frames about a packet of their sender's
-TRIED = ("delivered", "given up")  # fates of packets that were on the air
+SENDER_FRAMES = ("RTS", "DATA")  # kinds of frames about a packet of their sender
+SENT_FATES = ("delivered", "given up")  # fates of packets that were sent
 
-_OF_PACKETS = ["link", "sender", "receiver", "index", "identity", "left_ns", "fate"]
-_OF_FRAMES = [
+_PACKET_COLUMNS = ["link", "sender", "receiver", "index", "identity", "left_ns", "fate"]
+_FRAME_COLUMNS = [
     "medium", "sender", "receiver", "kind", "index", "attempt", "start_ns", "end_ns", "outcome",
 ]  # fmt: skip
 
@@ -38,45 +38,55 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class StationAir:
-    """What a station did over an interval; nan if it tried to send no packet."""
+    """Metrics of a station over an interval; nan if it tried to send no packet."""
 
     airtime: float  # share of the interval
-    retries: float  # attempts beside the first per packet
+    retries: float  # mean number per packet
     given_up: float  # share of the packets tried
 
 
 @dataclass(frozen=True)
 class Air:
-    """Packets at stations and frames, each with `key`, which stands for a packet at a station."""
+    """Packets at stations, and frames; `key` identifies a packet at a station in both."""
 
-    packets: pd.DataFrame  # _OF_PACKETS of packets.parquet
-    frames: pd.DataFrame  # _OF_FRAMES of frames.parquet
+    packets: pd.DataFrame  # _PACKET_COLUMNS of packets.parquet
+    frames: pd.DataFrame  # _FRAME_COLUMNS of frames.parquet
 
     @classmethod
     def read(cls, run: Path, plan: RunPlan) -> Air:
-        """Of a run with media. Raises InputError if a record is missing or damaged."""
-        packets = read_parquet(run / PACKETS, _OF_PACKETS)
+        """Read the records of a run with media.
+
+        Raises:
+            InputError: A record is missing or damaged.
+        """
+        packets = read_parquet(run / PACKETS, _PACKET_COLUMNS)
         packets = packets[packets["sender"].notna()]
-        frames = read_parquet(run / FRAMES, _OF_FRAMES)
-        of_sender = frames["kind"].isin(ASKING).to_numpy()
+        frames = read_parquet(run / FRAMES, _FRAME_COLUMNS)
+        is_of_sender = frames["kind"].isin(SENDER_FRAMES).to_numpy()
         owner = np.where(
-            of_sender,
-            _station(plan, frames["medium"], frames["sender"]),
-            _station(plan, frames["medium"], frames["receiver"]),
+            is_of_sender,
+            _number_stations(plan, frames["medium"], frames["sender"]),
+            _number_stations(plan, frames["medium"], frames["receiver"]),
         )
         return cls(
             packets.assign(
-                key=_key(_station(plan, packets["link"], packets["sender"]), packets["index"])
+                key=_make_packet_keys(
+                    _number_stations(plan, packets["link"], packets["sender"]), packets["index"]
+                )
             ),
-            frames.assign(key=_key(owner, frames["index"])),
+            frames.assign(key=_make_packet_keys(owner, frames["index"])),
         )
 
-    def of_flow(self, identities: Ints, hops: Iterable[LinkDirection]) -> pd.DataFrame:
-        """The packets of a flow at the stations that send over its hops, by the identities that
-        captures have of them."""
-        wanted = {(hop.link, hop.sender, hop.receiver) for hop in hops if hop.is_hop}
+    def select_flow_packets(self, identities: Ints, hops: Iterable[LinkDirection]) -> pd.DataFrame:
+        """Return the packets of a flow at the stations that send over its hops.
+
+        Args:
+            identities: Identities of the flow's packets in captures.
+            hops: The hops of the flow in both directions.
+        """
+        stations = {(hop.link, hop.sender, hop.receiver) for hop in hops if hop.is_hop}
         on_path = np.zeros(len(self.packets), np.bool_)
-        for medium, sender, receiver in wanted:
+        for medium, sender, receiver in stations:
             on_path |= (
                 (self.packets["link"] == medium)
                 & (self.packets["sender"] == sender)
@@ -84,71 +94,93 @@ class Air:
             ).to_numpy()
         return self.packets[on_path & self.packets["identity"].isin(identities).to_numpy()]
 
-    def columns(self, packets: pd.DataFrame, start_ns: int, end_ns: int) -> dict[str, Any]:
-        """The metrics of a flow with these packets, over an interval."""
-        left = packets["left_ns"]
-        inside = packets["fate"].isin(TRIED) & (left >= start_ns) & (left < end_ns)
-        tried = packets[inside]
-        about = self.frames[self.frames["key"].isin(packets["key"])]
-        asking = about[about["kind"].isin(ASKING) & about["key"].isin(tried["key"])]
-        attempts = asking.groupby("key")["attempt"].max()
+    def compute_columns(self, packets: pd.DataFrame, start_ns: int, end_ns: int) -> dict[str, Any]:
+        """Return the metrics of a flow over an interval, by column of the results.
+
+        Args:
+            packets: The packets of the flow, by select_flow_packets().
+            start_ns: Begin of the interval.
+            end_ns: End of the interval.
+        """
+        left_ns = packets["left_ns"]
+        is_inside = packets["fate"].isin(SENT_FATES) & (left_ns >= start_ns) & (left_ns < end_ns)
+        tried = packets[is_inside]
+        flow_frames = self.frames[self.frames["key"].isin(packets["key"])]
+        attempt_frames = flow_frames[
+            flow_frames["kind"].isin(SENDER_FRAMES) & flow_frames["key"].isin(tried["key"])
+        ]
+        attempts = attempt_frames.groupby("key")["attempt"].max()
         return {
             "link_drop_probability": link_drop_probability(
                 int((tried["fate"] == "given up").sum()), len(tried)
             ),
             "retries_per_hop": retries_per_hop(attempts.to_numpy(np.float64)),
             "airtime_share": airtime_share(
-                about["start_ns"].to_numpy(np.int64),
-                about["end_ns"].to_numpy(np.int64),
+                flow_frames["start_ns"].to_numpy(np.int64),
+                flow_frames["end_ns"].to_numpy(np.int64),
                 start_ns,
                 end_ns,
             ),
         }
 
-    def on_air(self, medium: str, node: str, edges_ns: Ints) -> Floats:
-        """The share of each window in which a station was sending; its frames do not overlap."""
+    def measure_airtime(self, medium: str, node: str, edges_ns: Ints) -> Floats:
+        """Return the share of each window in which a station was sending.
+
+        The frames of one station do not overlap.
+
+        Args:
+            medium: Name of the medium.
+            node: Name of the station.
+            edges_ns: Edges of the windows, in ascending order.
+        """
         frames = self.frames
-        mine = frames[(frames["medium"] == medium) & (frames["sender"] == node)]
-        starts, ends = (mine[name].to_numpy(np.int64) for name in ("start_ns", "end_ns"))
+        station_frames = frames[(frames["medium"] == medium) & (frames["sender"] == node)]
+        starts, ends = (station_frames[name].to_numpy(np.int64) for name in ("start_ns", "end_ns"))
         order = np.argsort(starts, kind="stable")
         starts, ends = starts[order], ends[order]
-        # How long it was sending up to each edge.
-        before = np.append(0, np.cumsum(ends - starts))
+        # Time of sending up to each edge.
+        sent_before = np.append(0, np.cumsum(ends - starts))
         begun = np.searchsorted(starts, edges_ns, side="right")
-        over = np.append(np.iinfo(np.int64).min, ends)[begun]
-        sent = before[begun] - np.maximum(over - edges_ns, 0) * (begun > 0)
-        shares: Floats = np.diff(sent) / np.diff(edges_ns)
+        previous_end = np.append(np.iinfo(np.int64).min, ends)[begun]
+        sent_until = sent_before[begun] - np.maximum(previous_end - edges_ns, 0) * (begun > 0)
+        shares: Floats = np.diff(sent_until) / np.diff(edges_ns)
         return shares
 
-    def stations(self, medium: MediumPlan, start_ns: int, end_ns: int) -> dict[str, StationAir]:
-        """What each station did over an interval."""
+    def measure_stations(
+        self, medium: MediumPlan, start_ns: int, end_ns: int
+    ) -> dict[str, StationAir]:
+        """Return the metrics of each station over an interval, by name."""
         packets = self.packets
-        left = packets["left_ns"]
-        inside = packets["fate"].isin(TRIED) & (left >= start_ns) & (left < end_ns)
-        tried = packets[inside & (packets["link"] == medium.name)]
-        asking = self.frames[self.frames["kind"].isin(ASKING)]
-        attempts = asking.groupby("key")["attempt"].max()
-        found = {}
-        for each in medium.stations:
-            mine = tried[tried["sender"] == each.node]
-            made = attempts[attempts.index.isin(mine["key"])]
-            found[each.node] = StationAir(
-                float(self.on_air(medium.name, each.node, np.array([start_ns, end_ns]))[0]),
-                retries_per_hop(made.to_numpy(np.float64)),
-                link_drop_probability(int((mine["fate"] == "given up").sum()), len(mine)),
+        left_ns = packets["left_ns"]
+        is_inside = packets["fate"].isin(SENT_FATES) & (left_ns >= start_ns) & (left_ns < end_ns)
+        tried = packets[is_inside & (packets["link"] == medium.name)]
+        attempt_frames = self.frames[self.frames["kind"].isin(SENDER_FRAMES)]
+        attempts = attempt_frames.groupby("key")["attempt"].max()
+        metrics = {}
+        for station in medium.stations:
+            station_packets = tried[tried["sender"] == station.node]
+            station_attempts = attempts[attempts.index.isin(station_packets["key"])]
+            metrics[station.node] = StationAir(
+                float(
+                    self.measure_airtime(medium.name, station.node, np.array([start_ns, end_ns]))[0]
+                ),
+                retries_per_hop(station_attempts.to_numpy(np.float64)),
+                link_drop_probability(
+                    int((station_packets["fate"] == "given up").sum()), len(station_packets)
+                ),
             )
-        return found
+        return metrics
 
 
-def _station(plan: RunPlan, media: pd.Series[Any], nodes: pd.Series[Any]) -> Ints:
-    """The number of each row's station among all; -1: none."""
-    stations = [(medium.name, each.node) for medium in plan.media for each in medium.stations]
-    found = np.full(len(media), -1, np.int64)
+def _number_stations(plan: RunPlan, media: pd.Series[Any], nodes: pd.Series[Any]) -> Ints:
+    """Return the number of each row's station among all stations, or -1 without a station."""
+    stations = [(medium.name, station.node) for medium in plan.media for station in medium.stations]
+    numbers = np.full(len(media), -1, np.int64)
     for number, (medium, node) in enumerate(stations):
-        found[((media == medium) & (nodes == node)).to_numpy()] = number
-    return found
+        numbers[((media == medium) & (nodes == node)).to_numpy()] = number
+    return numbers
 
 
-def _key(station: Ints, index: pd.Series[Any]) -> Ints:
-    found: Ints = station << 32 | index.to_numpy(np.int64)
-    return found
+def _make_packet_keys(station: Ints, index: pd.Series[Any]) -> Ints:
+    keys: Ints = station << 32 | index.to_numpy(np.int64)
+    return keys

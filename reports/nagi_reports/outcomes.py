@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a campaign's results make of its experiment's statements (nagi_contracts/statements.py).
+"""Outcomes of the experiment's statements (nagi_contracts/statements.py) by a campaign's results.
 
-A value is a mean with its 95 % interval. A claim holds at a point if it holds of the whole
-interval, fails if it holds of none of it, and is undecided there if the interval straddles a limit.
-Of a single run there is no interval: its value decides. A ratio is of pairs of runs that met the
-same channel, where there are such.
+A value is a mean with its 95 % interval. A claim holds at a point if it holds for the whole
+interval, fails if it holds for no part of it, and is undecided there if the interval straddles a
+limit. With a single run there is no interval: the value decides. A ratio is of pairs of runs that
+had the same channel, if there are such pairs.
 
-NAGI is over the values of x that a statement chooses, as far as every series has a valid run there,
+NAGI is over the values of x that a statement selects, as far as every series has a valid run there,
 as everywhere in a report (summary.py).
 """
 
@@ -22,8 +22,8 @@ import pandas as pd
 from nagi_contracts.records import Campaign
 from nagi_contracts.statements import Condition, Statement
 
-from nagi_reports.statistics import RunValues, by_run, ratio_of_means
-from nagi_reports.summary import Mean, mean_of_runs, normalised, shared
+from nagi_reports.statistics import RunValues, average_by_run, ratio_of_means
+from nagi_reports.summary import Mean, average_runs, average_topologies, find_shared_positions
 
 Result = Literal["confirmed", "confirmed in part", "not confirmed", "undecided", "not tested"]
 Point = dict[str, str]
@@ -31,54 +31,57 @@ Point = dict[str, str]
 
 @dataclass(frozen=True)
 class Finding:
-    """A statement at one point."""
+    """The value of a statement at one point, and whether the statement holds there."""
 
-    point: Point  # only the axes that tell this point from the statement's others
-    value: Mean | None  # in the metric's unit, or a ratio; None: without a valid run
-    holds: bool | None  # None: undecided, or not tested
+    point: Point  # only the axes that distinguish the points of the statement
+    value: Mean | None  # in the metric's unit, or a ratio; None without a valid run
+    holds: bool | None  # None if undecided or not tested
 
     @property
     def tested(self) -> bool:
+        """True if the statement was tested at this point."""
         return self.value is not None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a statement."""
+    """The outcome of a statement, with its findings."""
 
     statement: Statement
     result: Result
     findings: list[Finding]
-    nowhere: str = ""  # why there was no point to test it at
-    topologies: int = 0  # that the statement is about, if it is about NAGI
+    nowhere: str = ""  # why there was no point to test
+    topologies: int = 0  # number of topologies of a statement about NAGI
 
-    def tested(self) -> list[Finding]:
+    def list_tested(self) -> list[Finding]:
+        """Return the findings at points with a value."""
         return [finding for finding in self.findings if finding.tested]
 
-    def missing(self) -> list[Finding]:
+    def list_missing(self) -> list[Finding]:
+        """Return the findings at points without a value."""
         return [finding for finding in self.findings if not finding.tested]
 
 
-def outcomes(campaign: Campaign, table: pd.DataFrame) -> list[Outcome]:
-    """What became of the campaign's statements, in their order. Only valid runs count."""
-    evaluate = _Evaluation(campaign, table)
-    return [evaluate.outcome(statement) for statement in campaign.statements]
+def evaluate_statements(campaign: Campaign, table: pd.DataFrame) -> list[Outcome]:
+    """Return the outcomes of the campaign's statements, in their order; only valid runs count."""
+    evaluation = _Evaluation(campaign, table)
+    return [evaluation.evaluate(statement) for statement in campaign.statements]
 
 
-def result_of(statement: Statement, findings: list[Finding]) -> Result:
-    """The outcome of a statement from what was found at its points."""
+def decide_result(statement: Statement, findings: list[Finding]) -> Result:
+    """Return the result of a statement from its findings."""
     total = len(findings)
     tested = [finding for finding in findings if finding.tested]
     if not tested:
         return "not tested"
-    needed = {"all": total, "most": total // 2 + 1, "some": 1}[statement.for_]
-    hold = sum(finding.holds is True for finding in tested)
-    fail = sum(finding.holds is False for finding in tested)
-    if hold >= needed:
+    required = {"all": total, "most": total // 2 + 1, "some": 1}[statement.for_]
+    holding = sum(finding.holds is True for finding in tested)
+    failing = sum(finding.holds is False for finding in tested)
+    if holding >= required:
         return "confirmed"
-    if total - fail < needed:
+    if total - failing < required:
         return "not confirmed"
-    return "confirmed in part" if hold == len(tested) else "undecided"
+    return "confirmed in part" if holding == len(tested) else "undecided"
 
 
 class _Evaluation:
@@ -95,111 +98,129 @@ class _Evaluation:
         self._rows = dict(list(valid.groupby([f"point.{axis}" for axis in self._axes])))
         self._means: dict[tuple[str, ...], Mean | None] = {}
 
-    def outcome(self, statement: Statement) -> Outcome:
-        chosen = {axis: self._chosen(axis, statement.where.get(axis)) for axis in self._axes}
-        empty = [axis for axis, values in chosen.items() if not values]
+    def evaluate(self, statement: Statement) -> Outcome:
+        """Return the outcome of a statement."""
+        values_by_axis = {
+            axis: self._select_values(axis, statement.where.get(axis)) for axis in self._axes
+        }
+        empty = [axis for axis, values in values_by_axis.items() if not values]
         if empty:
             nowhere = "; ".join(f"no run has {axis} {statement.where[axis]}" for axis in empty)
             return Outcome(statement, "not tested", [], nowhere)
-        along = [self._x] if statement.metric.startswith("nagi") else []
-        free = [axis for axis in self._axes if axis not in along]
-        told = [axis for axis in free if len(chosen[axis]) > 1]
+        averaged = [self._x] if statement.metric.startswith("nagi") else []
+        point_axes = [axis for axis in self._axes if axis not in averaged]
+        varying = [axis for axis in point_axes if len(values_by_axis[axis]) > 1]
         findings = []
-        for values in itertools.product(*(chosen[axis] for axis in free)):
-            point = dict(zip(free, values, strict=True))
-            for other in self._others(statement, point):
-                value = self._value(statement, point, other, chosen[self._x])
-                named = {axis: point[axis] for axis in told or free[-1:]}
+        for values in itertools.product(*(values_by_axis[axis] for axis in point_axes)):
+            point = dict(zip(point_axes, values, strict=True))
+            for other in self._list_compared_points(statement, point):
+                value = self._measure(statement, point, other, values_by_axis[self._x])
+                named_point = {axis: point[axis] for axis in varying or point_axes[-1:]}
                 if other is not None:
-                    named |= {
+                    named_point |= {
                         f"against {axis}": other[axis]
                         for axis, condition in statement.against.items()
                         if len(condition.wanted) > 1
                     }
-                findings.append(Finding(named, value, _holds(statement, value)))
-        result = result_of(statement, findings)
-        return Outcome(statement, result, findings, topologies=len(chosen[self._x]) if along else 0)
+                findings.append(Finding(named_point, value, _decide_at_point(statement, value)))
+        result = decide_result(statement, findings)
+        return Outcome(
+            statement, result, findings, topologies=len(values_by_axis[self._x]) if averaged else 0
+        )
 
-    def _chosen(self, axis: str, condition: Condition | None) -> list[str]:
-        """The values of an axis that a condition chooses; those it wants and no run has, too."""
+    def _select_values(self, axis: str, condition: Condition | None) -> list[str]:
+        """Return the values of an axis that a condition names, whether or not a run has them."""
         if condition is None:
             return self._axes[axis]
         present = [value for value in self._axes[axis] if condition.holds(value)]
         absent = [
             value
             for value in condition.wanted
-            if not any(Condition(value).holds(each) for each in present)
+            if not any(Condition(value).holds(value_present) for value_present in present)
         ]
         return present + absent
 
-    def _others(self, statement: Statement, point: Point) -> Iterator[Point | None]:
-        """The points to compare `point` with; None if the statement does not compare."""
+    def _list_compared_points(self, statement: Statement, point: Point) -> Iterator[Point | None]:
+        """Yield the points to compare `point` with, or None if the statement does not compare."""
         if not statement.against:
             yield None
             return
-        wanted = (
-            [self._spelled(axis, value) for value in condition.wanted]
+        values_by_axis = (
+            [self._spell_as_in_runs(axis, value) for value in condition.wanted]
             for axis, condition in statement.against.items()
         )
-        for values in itertools.product(*wanted):
+        for values in itertools.product(*values_by_axis):
             other = point | dict(zip(statement.against, values, strict=True))
             if other != point:
                 yield other
 
-    def _spelled(self, axis: str, value: str) -> str:
-        """A value as the runs have it."""
-        known = (each for each in self._axes.get(axis, []) if Condition(value).holds(each))
-        return next(known, value)
+    def _spell_as_in_runs(self, axis: str, value: str) -> str:
+        """Return a value of an axis as the runs spell it."""
+        matches = (
+            run_value for run_value in self._axes.get(axis, []) if Condition(value).holds(run_value)
+        )
+        return next(matches, value)
 
-    def _value(
-        self, statement: Statement, point: Point, other: Point | None, over: list[str]
+    def _measure(
+        self, statement: Statement, point: Point, other: Point | None, selected_x: list[str]
     ) -> Mean | None:
-        """The metric at a point, or its ratio to that at another; `over`: the values of x that a
-        statement about NAGI chooses."""
+        """Return the metric at a point, or its ratio to that at another point; None without runs.
+
+        `selected_x` are the values of x that a statement about NAGI selects.
+        """
         metric = statement.metric
         points = [point] if other is None else [point, other]
         column = "agi_of_ceiling" if metric.endswith("of_ceiling") else "agi"
         if metric.startswith("nagi"):
-            over = [x for x in over if all(x in self._compared(each) for each in points)]
-            if len(over) < (statement.topologies or 1):
+            selected_x = [
+                x
+                for x in selected_x
+                if all(x in self._find_shared_x(side_point) for side_point in points)
+            ]
+            if len(selected_x) < (statement.topologies or 1):
                 return None
-            sides = [[each | {self._x: x} for x in over] for each in points]
+            sides = [[side_point | {self._x: x} for x in selected_x] for side_point in points]
         else:
             column = {"goodput": "goodput_bps", "agi": "agi"}.get(metric, metric)
-            sides = [[each] for each in points]
+            sides = [[side_point] for side_point in points]
         if other is not None:
-            runs = [[self._runs(each, column) for each in side] for side in sides]
+            runs = [
+                [self._select_by_seed(side_point, column) for side_point in side] for side in sides
+            ]
             return ratio_of_means(*runs)
-        means = [self._mean(each, column) for each in sides[0]]
-        return normalised(means) if metric.startswith("nagi") else means[0]
+        means = [self._average(side_point, column) for side_point in sides[0]]
+        return average_topologies(means) if metric.startswith("nagi") else means[0]
 
-    def _compared(self, point: Point) -> list[str]:
-        """The values of x at which all series have valid runs, the other axes being as in `point`
-        (a series without any such run does not count)."""
-        at = shared(
+    def _find_shared_x(self, point: Point) -> list[str]:
+        """Return the values of x at which all series have valid runs; other axes are as in `point`.
+
+        A series without any such run does not count.
+        """
+        positions = find_shared_positions(
             [
-                self._mean(point | {self._series: name, self._x: x}, "agi")
+                self._average(point | {self._series: name, self._x: x}, "agi")
                 for x in self._axes[self._x]
             ]
             for name in self._axes[self._series]
         )
-        return [self._axes[self._x][position] for position in at]
+        return [self._axes[self._x][position] for position in positions]
 
-    def _runs(self, point: Point, column: str) -> RunValues:
-        """The metric of each run at a point, by its seed."""
+    def _select_by_seed(self, point: Point, column: str) -> RunValues:
+        """Return the metric of each run at a point, by its seed."""
         rows = self._rows.get(tuple(point[axis] for axis in self._axes))
-        return pd.Series(dtype=float) if rows is None else by_run(rows, column, "seed")
+        return pd.Series(dtype=float) if rows is None else average_by_run(rows, column, "seed")
 
-    def _mean(self, point: Point, column: str) -> Mean | None:
+    def _average(self, point: Point, column: str) -> Mean | None:
         key = (*(point[axis] for axis in self._axes), column)
         if key not in self._means:
             rows = self._rows.get(key[:-1])
-            self._means[key] = None if rows is None else mean_of_runs(rows, column)
+            self._means[key] = None if rows is None else average_runs(rows, column)
         return self._means[key]
 
 
-def _holds(statement: Statement, value: Mean | None) -> bool | None:
+def _decide_at_point(statement: Statement, value: Mean | None) -> bool | None:
+    """Return whether a statement holds for the whole interval; None if it is undecided."""
     if value is None:
         return None
-    apart = 0.0 if math.isnan(value.halfwidth) else value.halfwidth
-    return statement.is_.holds(value.value - apart, value.value + apart)
+    halfwidth = 0.0 if math.isnan(value.halfwidth) else value.halfwidth
+    return statement.is_.holds(value.value - halfwidth, value.value + halfwidth)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nagi metrics FILE...`: what single captures show of their connections, in both directions.
+"""`nagi metrics FILE...`: the connections of single captures, in both directions.
 
-A row is a direction of a connection. Columns are those of nagi_captures.flow_columns, and DERIVED.
-What is shown on a terminal needs neither pandas nor NumPy: to start them takes longer than to read
-most captures.
+A row is one direction of a connection. Its columns are those of nagi_captures.flow_columns and
+DERIVED. Terminal output needs neither pandas nor NumPy: their import takes longer than to read most
+captures.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from nagi_captures.flow_columns import FLOW_COLUMNS
-from nagi_captures.reading import Columns, Flows, Totals, name_of, read, read_rows
+from nagi_captures.reading import Columns, Flows, Totals, display_name, read, read_rows
 from nagi_contracts.errors import refuse
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 Network = IPv4Network | IPv6Network
-# Below this share of bytes that were captured, goodput is not that of the connection.
+# If a smaller share of the bytes was captured, the goodput of the connection is not known.
 MIN_COVERAGE = 0.99
 Row = dict[str, Any]
-_MAX_WARNINGS = 10  # of one kind, each about a connection
+_MAX_WARNINGS = 10  # of one kind, each on one connection
 
-# Columns that are made of those of the capture.
+# Columns that are computed from those of the capture.
 DERIVED: dict[str, str] = {
     "start_s": "the connection's first packet, since the capture's first, s",
     "interval_s": "the measurement interval: as given, or from the connection's first packet to "
@@ -46,10 +46,10 @@ DERIVED: dict[str, str] = {
     "agi_of_ceiling": "AGI / ceiling",
 }
 _RTT = ("count", "min", "mean", "median", "p95", "p99", "max")
-DERIVED |= {f"rtt_{name}_s": "RTT by timestamps where there are samples, else by sequence, s"
+DERIVED |= {f"rtt_{name}_s": "RTT by timestamps if there are samples, else by sequence, s"
             for name in _RTT[1:]}  # fmt: skip
 
-# What a table on the terminal needs.
+# Columns that a table on the terminal needs.
 SHOWN_COLUMNS = (
     "connection", "direction", "protocol", "source", "source_port", "destination",
     "destination_port", "first_ns", "last_ns", "last_data_ns", "ip_bytes_to_data",
@@ -65,18 +65,18 @@ SHOWN_COLUMNS = (
 
 @dataclass(frozen=True)
 class Choice:
-    """Which connections are asked for, and how many. `networks`, `ports`: of either end, any of
-    them. `limit`: None: all. `every_column`: else those that are shown on a terminal."""
+    """A selection of connections, their order and their number."""
 
-    networks: Sequence[Network] = ()
-    ports: Sequence[int] = ()
-    sort: str = "bytes"
-    limit: int | None = None
-    every_column: bool = False
+    networks: Sequence[Network] = ()  # one of them contains an end of the connection
+    ports: Sequence[int] = ()  # one of them is the port of an end
+    sort: str = "bytes"  # a key of _SORT_COLUMNS
+    limit: int | None = None  # None shows all
+    every_column: bool = False  # otherwise those that a terminal shows
 
 
-# Of what connections may be sorted, most first: a column of their directions; None: see _order.
-_SORTS: dict[str, str | None] = {
+# Sort keys of connections, largest first, with the column of their directions that decides; None is
+# decided in _order_connections().
+_SORT_COLUMNS: dict[str, str | None] = {
     "bytes": "first_time_bytes",
     "packets": "packets",
     "retransmissions": "retransmitted_packets_inside",
@@ -84,12 +84,12 @@ _SORTS: dict[str, str | None] = {
     "duration": None,
     "rtt": None,
 }
-SORTS = tuple(_SORTS)
+SORTS = tuple(_SORT_COLUMNS)
 
 
 @dataclass(frozen=True)
 class Overview:
-    """One capture, and the connections in it that were asked for, both directions of each."""
+    """The connections selected from one capture, both directions of each."""
 
     path: Path | str
     totals: Totals
@@ -99,82 +99,88 @@ class Overview:
 
     @property
     def name(self) -> str:
-        return name_of(self.path)
+        return display_name(self.path)
 
-    def rows(self, protocol: str) -> Iterator[Row]:
-        """Directions of which a packet was captured, with DERIVED; None is not known."""
-        for both in self.connections:
-            if both[0]["protocol"] == protocol:
-                for mine, other in (both, both[::-1]):
-                    if mine["packets"]:
-                        yield mine | self._derived(mine, other)
+    def iterate_rows(self, protocol: str) -> Iterator[Row]:
+        """Yield the directions that have packets, with DERIVED; None stands for not known."""
+        for directions in self.connections:
+            if directions[0]["protocol"] == protocol:
+                for row, other in (directions, directions[::-1]):
+                    if row["packets"]:
+                        yield row | self._derive_columns(row, other)
 
-    def _derived(self, mine: Row, other: Row) -> Row:
+    def _derive_columns(self, row: Row, other: Row) -> Row:
+        """Return the columns DERIVED of a row; `other` is the row of the other direction."""
         totals = self.totals
-        start_ns = min(each["first_ns"] for each in (mine, other) if each["packets"])
+        start_ns = min(direction["first_ns"] for direction in (row, other) if direction["packets"])
         begin = start_ns if totals.start_ns is None else totals.start_ns
-        end = mine["last_data_ns"] if totals.end_ns is None else totals.end_ns
+        end = row["last_data_ns"] if totals.end_ns is None else totals.end_ns
         seconds = (end - begin) / 1e9
         if totals.packets_without_time:
-            seconds = 0.0  # nobody knows
-        measured = totals.start_ns is not None
-        ip_bytes = mine["ip_bytes_inside" if measured else "ip_bytes_to_data"]
-        coverage = _coverage(mine)
+            seconds = 0.0  # not known
+        has_interval = totals.start_ns is not None
+        ip_bytes = row["ip_bytes_inside" if has_interval else "ip_bytes_to_data"]
+        coverage = _compute_coverage(row)
         is_whole = coverage is None or coverage >= MIN_COVERAGE
-        goodput = _ratio(8 * mine["first_time_bytes_inside"], seconds if is_whole else 0.0)
-        found: Row = {
+        goodput = _divide(8 * row["first_time_bytes_inside"], seconds if is_whole else 0.0)
+        derived: Row = {
             "start_s": (start_ns - totals.first_ns) / 1e9,
             "interval_s": seconds if seconds > 0 else None,
             "goodput_bps": goodput,
-            "throughput_bps": _ratio(8 * ip_bytes, seconds if is_whole else 0.0),
+            "throughput_bps": _divide(8 * ip_bytes, seconds if is_whole else 0.0),
             "coverage": coverage,
-            "retransmission_rate": _ratio(
-                mine["retransmitted_packets_inside"], mine["data_packets_inside"]
+            "retransmission_rate": _divide(
+                row["retransmitted_packets_inside"], row["data_packets_inside"]
             ),
         }
         if self.bottleneck_bps is not None:
-            found |= _indices(goodput, self.bottleneck_bps, mine, other)
-        kind = "timestamps" if mine["rtt_timestamps_count"] else "sequence"
+            derived |= _compute_indices(goodput, self.bottleneck_bps, row, other)
+        kind = "timestamps" if row["rtt_timestamps_count"] else "sequence"
         for name in _RTT[1:]:
-            value = mine[f"rtt_{kind}_{name}_ns"]
+            value = row[f"rtt_{kind}_{name}_ns"]
             is_known = value is not None and not totals.packets_without_time
-            found[f"rtt_{name}_s"] = value / 1e9 if is_known else None
-        return found
+            derived[f"rtt_{name}_s"] = value / 1e9 if is_known else None
+        return derived
 
-    def warnings(self) -> list[str]:
-        twice = sum(row["captured_twice"] for both in self.connections for row in both)
-        lines = warnings(self.name, self.totals, twice)
-        missed = [
+    def list_warnings(self) -> list[str]:
+        """Return what makes the numbers doubtful."""
+        captured_twice = sum(
+            row["captured_twice"] for directions in self.connections for row in directions
+        )
+        lines = list_warnings(self.name, self.totals, captured_twice)
+        incomplete = [
             (row, coverage)
-            for both in self.connections
-            for row in both
-            if (coverage := _coverage(row)) is not None and coverage < MIN_COVERAGE
+            for directions in self.connections
+            for row in directions
+            if (coverage := _compute_coverage(row)) is not None and coverage < MIN_COVERAGE
         ]
         lines += [
             f"{self.name}: of connection {row['connection']}, {row['uncaptured_bytes']:,} bytes "
             f"were acknowledged that the capture does not have ({coverage:.1%} covered): it missed "
             "packets, so goodput is not known; capture with a larger buffer (tcpdump -B), or at a "
             "quieter host"
-            for row, coverage in missed[:_MAX_WARNINGS]
+            for row, coverage in incomplete[:_MAX_WARNINGS]
         ]
-        if (more := len(missed) - _MAX_WARNINGS) > 0:
+        if (further := len(incomplete) - _MAX_WARNINGS) > 0:
             lines.append(
-                f"{self.name}: so it is of {more:,} more directions; their goodput is not known, "
-                "and their `coverage` is in --csv and --json"
+                f"{self.name}: so it is of {further:,} more directions; their goodput is not "
+                "known, and their `coverage` is in --csv and --json"
             )
         return lines
 
-    def notices(self) -> list[str]:
-        """What makes the numbers doubtful, and what was left out."""
+    def list_notices(self) -> list[str]:
+        """Return damage, warnings, and the packets that are in no connection."""
         lines = [f"damaged: {self.totals.damage}"] if self.totals.damage else []
-        lines += self.warnings()
+        lines += self.list_warnings()
         if self.totals.unused:
-            said = ", ".join(f"{count:,} {reason}" for reason, count in self.totals.unused.items())
-            lines.append(f"{self.name}: packets in no connection: {said}")
+            reasons = ", ".join(
+                f"{count:,} {reason}" for reason, count in self.totals.unused.items()
+            )
+            lines.append(f"{self.name}: packets in no connection: {reasons}")
         return lines
 
 
-def look_at(
+def read_overview(
     path: Path | str,
     choice: Choice,
     *,
@@ -183,13 +189,23 @@ def look_at(
     to_ns: int | None = None,
     tunnels: bool = False,
 ) -> Overview:
-    """Reads a capture. from_ns, to_ns: the measurement interval, from the capture's first packet;
-    with one, connections without a packet in it are left out.
+    """Read a capture and return the connections that `choice` selects.
 
-    Raises InputError if it is no capture, or has neither TCP nor UDP.
+    With a measurement interval, connections without a packet in it are left out.
+
+    Args:
+        path: The capture, or "-".
+        choice: Which connections to return.
+        bottleneck_bps: Rate of the bottleneck, for the AGI; None without.
+        from_ns: Begin of the measurement interval, counted from the capture's first packet.
+        to_ns: Its end.
+        tunnels: Whether to read packets within tunnels.
+
+    Raises:
+        InputError: The file is no capture, or has neither TCP nor UDP.
     """
     has_interval = from_ns is not None or to_ns is not None
-    column = _SORTS[choice.sort]
+    column = _SORT_COLUMNS[choice.sort]
     if (
         choice.limit is not None
         and column is not None
@@ -197,8 +213,8 @@ def look_at(
     ):
         rows = read_rows(path, by=column, limit=choice.limit, tunnels=tunnels)
         _require_connections(path, rows, rows.connections)
-        both = list(zip(rows.rows[::2], rows.rows[1::2], strict=True))
-        return Overview(path, rows, bottleneck_bps, both, rows.connections - len(both))
+        pairs = list(zip(rows.rows[::2], rows.rows[1::2], strict=True))
+        return Overview(path, rows, bottleneck_bps, pairs, rows.connections - len(pairs))
     flows = read(
         path,
         start_ns=from_ns,
@@ -212,19 +228,22 @@ def look_at(
         raise refuse(
             f"its packets end after {length:.6g} s, before --from",
             "give an earlier --from",
-            file=name_of(path),
+            file=display_name(path),
         )
     if has_interval:
-        flows = _closed(flows)
+        flows = _close_interval(flows)
     _require_connections(path, flows, len(flows.columns["packets"]))
-    order = _order(flows.columns, choice).tolist()
+    order = _order_connections(flows.columns, choice).tolist()
     chosen = order[: choice.limit]
-    both = [(_row(flows.columns, 2 * each), _row(flows.columns, 2 * each + 1)) for each in chosen]
-    return Overview(path, flows, bottleneck_bps, both, len(order) - len(chosen))
+    pairs = [
+        (_make_row(flows.columns, 2 * number), _make_row(flows.columns, 2 * number + 1))
+        for number in chosen
+    ]
+    return Overview(path, flows, bottleneck_bps, pairs, len(order) - len(chosen))
 
 
-def as_json(overview: Overview) -> dict[str, Any]:
-    """A capture as plain data, all connections that were asked for."""
+def to_json(overview: Overview) -> dict[str, Any]:
+    """Return a capture's selected connections as plain data."""
     totals = overview.totals
     return {
         "file": overview.name,
@@ -234,88 +253,91 @@ def as_json(overview: Overview) -> dict[str, Any]:
         "contents": totals.contents,
         "packets_in_no_connection": totals.unused,
         "damage": totals.damage,
-        "warnings": overview.warnings(),
-        "tcp": list(overview.rows("tcp")),
-        "udp": list(overview.rows("udp")),
+        "warnings": overview.list_warnings(),
+        "tcp": list(overview.iterate_rows("tcp")),
+        "udp": list(overview.iterate_rows("udp")),
     }
 
 
 def write_csv(overviews: Sequence[Overview], file: IO[str]) -> None:
-    """All connections that were asked for, a row a direction."""
+    """Write all selected connections, one row per direction."""
     derived = [name for name in DERIVED if not name.startswith("agi")]
-    if any(each.bottleneck_bps is not None for each in overviews):
+    if any(overview.bottleneck_bps is not None for overview in overviews):
         derived = list(DERIVED)
     writer = csv.DictWriter(file, ["file", *FLOW_COLUMNS, *derived], extrasaction="ignore")
     writer.writeheader()
-    for each in overviews:
+    for overview in overviews:
         for protocol in ("tcp", "udp"):
-            for row in each.rows(protocol):
-                writer.writerow({"file": each.name, **row})
+            for row in overview.iterate_rows(protocol):
+                writer.writerow({"file": overview.name, **row})
 
 
-def warnings(name: str, found: Totals, captured_twice: int) -> list[str]:
-    """Return what makes a capture's numbers doubtful: times that go back or are missing, copies."""
+def list_warnings(name: str, totals: Totals, captured_twice: int) -> list[str]:
+    """Return what makes a capture's numbers doubtful: missing or decreasing times, and copies."""
     lines = []
-    if found.packets_back:
+    if totals.packets_back:
         lines.append(
-            f"{name}: {found.packets_back} packets have times before that of the packet in front "
-            f"of them, by up to {found.max_back_ns / 1e6:.6g} ms"
+            f"{name}: {totals.packets_back} packets have times before that of the packet in front "
+            f"of them, by up to {totals.max_back_ns / 1e6:.6g} ms"
         )
-    if found.frames_of_several:
+    if totals.frames_of_several:
         lines.append(
-            f"{name}: of {found.frames_of_several:,} frames with several packets (A-MSDU) only the "
-            "first was read; capture where IP is, or without aggregation"
+            f"{name}: of {totals.frames_of_several:,} frames with several packets (A-MSDU) only "
+            "the first was read; capture where IP is, or without aggregation"
         )
-    if found.packets_without_time:
+    if totals.packets_without_time:
         lines.append(
-            f"{name}: {found.packets_without_time:,} packets have no time, so no rate and no RTT "
-            "is known; capture anew, in blocks that have one (pcapng: enhanced packets)"
+            f"{name}: {totals.packets_without_time:,} packets have no time, so no rate and no RTT "
+            "is known; capture again, with blocks that have a time (pcapng: enhanced packets)"
         )
     if captured_twice:
         lines.append(
-            f"{name}: {captured_twice:,} packets are copies of others, captured at several places "
-            "or sent again by the link layer; they are left out, and RTT, too, where they are more "
-            "than 1 ms apart: capture on one interface"
+            f"{name}: {captured_twice:,} packets are copies of others, captured at several points "
+            "or retransmitted by the link layer; copies do not count, and RTTs are not known where "
+            "copies are more than 1 ms apart: capture on one interface"
         )
     return lines
 
 
-def _coverage(row: Row) -> float | None:
-    """Return the share of a direction's acknowledged bytes that were captured; None without any."""
-    seen: int = row["first_time_bytes"]
-    return _ratio(seen, seen + row["uncaptured_bytes"])
+def _compute_coverage(row: Row) -> float | None:
+    """Return the share of a direction's acknowledged bytes that were captured, or None."""
+    captured: int = row["first_time_bytes"]
+    return _divide(captured, captured + row["uncaptured_bytes"])
 
 
-def contents(found: Totals) -> str:
-    """What a capture has instead, for a message."""
-    if not found.contents:
+def describe_contents(totals: Totals) -> str:
+    """Return a clause on the kinds of packets in a capture, for a message."""
+    if not totals.contents:
         return ""
-    said = ", ".join(f"{count} {name}" for name, count in found.contents.items())
-    return f"; its packets: {said}"
+    counts = ", ".join(f"{count} {name}" for name, count in totals.contents.items())
+    return f"; its packets: {counts}"
 
 
-def endpoint(address: str, port: int) -> str:
+def format_endpoint(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def _require_connections(path: Path | str, found: Totals, count: int) -> None:
-    if not count and found.damage:
+def _require_connections(path: Path | str, totals: Totals, count: int) -> None:
+    if not count and totals.damage:
         raise refuse(
-            # It names the file.
-            f"{found.damage}; no TCP or UDP packet is before that{contents(found)}",
+            # The damage names the file.
+            f"{totals.damage}; no TCP or UDP packet is before that{describe_contents(totals)}",
             "get the file again from where it was captured; dumpcap and tcpdump end it whole at "
             "SIGINT and SIGTERM",
         )
     if not count:
         raise refuse(
-            f"there is no TCP or UDP packet in it{contents(found)}",
+            f"there is no TCP or UDP packet in it{describe_contents(totals)}",
             "give a capture of TCP; --tunnels looks into GRE, VXLAN, Geneve, GTP-U and IP-in-IP",
-            file=name_of(path),
+            file=display_name(path),
         )
 
 
-def _closed(flows: Flows) -> Flows:
-    """With both ends of the measurement interval, which ends with the capture at the latest."""
+def _close_interval(flows: Flows) -> Flows:
+    """Return `flows` with both ends of the measurement interval.
+
+    The interval ends with the capture at the latest.
+    """
     last_ns = flows.last_ns + 1
     return replace(
         flows,
@@ -324,17 +346,17 @@ def _closed(flows: Flows) -> Flows:
     )
 
 
-def _order(columns: Columns, choice: Choice) -> npt.NDArray[Any]:
-    """The numbers of the connections that were asked for."""
+def _order_connections(columns: Columns, choice: Choice) -> npt.NDArray[Any]:
+    """Return the numbers of the selected connections, in the requested order."""
     import numpy as np
 
     def either(column: npt.NDArray[Any], function: Any) -> npt.NDArray[Any]:
-        found: npt.NDArray[Any] = function(column.reshape(-1, 2), axis=1)
-        return found
+        reduced: npt.NDArray[Any] = function(column.reshape(-1, 2), axis=1)
+        return reduced
 
     never = np.iinfo(np.int64).max
     start = either(np.where(columns["packets"] > 0, columns["first_ns"], never), np.min)
-    column = _SORTS[choice.sort]
+    column = _SORT_COLUMNS[choice.sort]
     if column is not None:
         key = -either(columns[column], np.max)
     elif choice.sort == "start":
@@ -343,49 +365,54 @@ def _order(columns: Columns, choice: Choice) -> npt.NDArray[Any]:
         key = start - either(columns["last_ns"], np.max)
     else:
         key = -either(np.nan_to_num(columns["rtt_sequence_median_ns"], nan=-1.0), np.max)
-    chosen = either(columns["packets_inside"], np.sum) > 0
+    is_selected = either(columns["packets_inside"], np.sum) > 0
     if choice.ports:
         ends = [np.isin(columns[name][::2], choice.ports) for name in _PORTS]
-        chosen &= ends[0] | ends[1]
+        is_selected &= ends[0] | ends[1]
     if choice.networks:
         addresses = [columns[name][::2].tolist() for name in ("source", "destination")]
-        inside = {
-            address: any(ip_address(address) in each for each in choice.networks)
+        is_inside = {
+            address: any(ip_address(address) in network for network in choice.networks)
             for address in {*addresses[0], *addresses[1]}
         }
         pairs = zip(*addresses, strict=True)
-        chosen &= np.array([inside[one] or inside[other] for one, other in pairs], np.bool_)
+        is_selected &= np.array(
+            [is_inside[source] or is_inside[destination] for source, destination in pairs], np.bool_
+        )
     order = np.argsort(key, kind="stable")
-    return order[chosen[order]]
+    return order[is_selected[order]]
 
 
 _PORTS = ("source_port", "destination_port")
 
 
-def _row(columns: Columns, place: int) -> Row:
-    return {name: _plain(column[place].item()) if hasattr(column[place], "item")
-            else column[place] or None for name, column in columns.items()}  # fmt: skip
+def _make_row(columns: Columns, index: int) -> Row:
+    return {name: _to_plain_number(column[index].item()) if hasattr(column[index], "item")
+            else column[index] or None for name, column in columns.items()}  # fmt: skip
 
 
-def _plain(value: Any) -> Any:
-    """A number as JSON has it; None for one that is not known."""
+def _to_plain_number(value: Any) -> Any:
+    """Return a number as JSON has it; None if it is not known."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _ratio(part: float, whole: float) -> float | None:
+def _divide(part: float, whole: float) -> float | None:
     return part / whole if whole > 0 else None
 
 
-def _indices(goodput: float | None, bottleneck_bps: int, mine: Row, other: Row) -> Row:
-    """AGI, and the largest that headers permit: of segments as large as the options of both SYNs
-    let them be; None where these were not captured."""
+def _compute_indices(goodput: float | None, bottleneck_bps: int, row: Row, other: Row) -> Row:
+    """Return AGI, ceiling and AGI / ceiling.
+
+    The ceiling is that of segments as large as the options of both SYNs permit; None if the SYNs
+    were not captured.
+    """
     from nagi_reports.metrics import agi, agi_ceiling, agi_of_ceiling
 
     ceiling = None
-    mss = min(mine["mss"], other["mss"])
+    mss = min(row["mss"], other["mss"])
     if mss > 0:
-        headers = 60 if ":" in mine["source"] else 40
-        ceiling = agi_ceiling(mss - (12 if mine["timestamps"] else 0), mss + headers)
+        headers = 60 if ":" in row["source"] else 40
+        ceiling = agi_ceiling(mss - (12 if row["timestamps"] else 0), mss + headers)
     index = None if goodput is None else agi(goodput, bottleneck_bps)
     return {
         "agi": index,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the HTML report and the explorer are written by, and where what is written may be put."""
+"""What the HTML report and the explorer share: templates, content policy, safe replacement."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from typing import Any
 import jinja2
 
 
-def html_templates(
+def load_templates(
     directory: Path, finalize: Callable[[Any], Any] | None = None
 ) -> jinja2.Environment:
-    """The templates in a directory: texts are escaped, and a value that is missing is an error.
-    `finalize`: what is done to each value first."""
+    """Return the templates in a directory; they escape texts, and a missing value is an error.
+
+    Args:
+        directory: Where the templates are.
+        finalize: Applied to each value before it is inserted.
+    """
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(directory),
         autoescape=True,
@@ -27,10 +31,15 @@ def html_templates(
     )
 
 
-def content_policy(scripts: Iterable[str] = (), *, loads_scripts: bool = False) -> str:
-    """Return a page's Content-Security-Policy. With it the page fetches and sends nothing, even if
-    a stranger's text got into it, and runs only `scripts`, which are in the page, and with
-    `loads_scripts` those beside it on the disk or the server."""
+def make_content_policy(scripts: Iterable[str] = (), *, loads_scripts: bool = False) -> str:
+    """Return a page's Content-Security-Policy.
+
+    With it, the page cannot fetch or send anything, even if it contains text of a stranger.
+
+    Args:
+        scripts: The scripts within the page, which may run.
+        loads_scripts: Whether the page may also load scripts from its directory or server.
+    """
     digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
     sources = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
     if loads_scripts:
@@ -48,9 +57,8 @@ def content_policy(scripts: Iterable[str] = (), *, loads_scripts: bool = False) 
     )
 
 
-def may_replace(target: Path, mark: str) -> bool:
-    """Whether nothing is lost with a directory: it is not there, empty, or has the file `mark`, by
-    which its writer knows its own."""
+def can_replace(target: Path, mark: str) -> bool:
+    """Return whether `target` can be replaced: it is missing, empty, or has the file `mark`."""
     if not target.exists():
         return True
     return target.is_dir() and ((target / mark).exists() or not any(target.iterdir()))

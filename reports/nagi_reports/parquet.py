@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parquet files that a run leaves."""
+"""Parquet files of runs and campaigns, read with checks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from nagi_contracts.base import RENAMED, refuse_old_name
 from nagi_contracts.errors import excerpt, refuse
 
-# Identical rows compress to almost nothing; real rows differ in their times.
+# Real rows differ in their times, so they cannot compress as well as identical rows.
 _ALWAYS_ROWS = 1_000_000
 _MAX_ROWS_PER_BYTE = 20
 
@@ -20,15 +20,23 @@ _MAX_ROWS_PER_BYTE = 20
 def read_parquet(
     path: Path, columns: list[str] | None = None, *, cure: str | None = None
 ) -> pd.DataFrame:
-    """Return the table in a file of a run, or some columns of it; `cure`: what helps if it is
-    damaged, if that is not to run its run again. Raises InputError if it is damaged, lacks a
-    column, has columns by their old names, or more rows than a file of its size has."""
+    """Return a table or some of its columns.
+
+    Args:
+        path: The file.
+        columns: Names of columns; None means all.
+        cure: The cure for messages; None means to run the campaign again.
+
+    Raises:
+        InputError: The file is damaged, lacks a column, has columns by old names, or has more rows
+            than a file of its size can have.
+    """
     try:
         with pq.ParquetFile(path) as file:
-            old = [name for name in file.schema_arrow.names if name in RENAMED]
+            old_names = [name for name in file.schema_arrow.names if name in RENAMED]
             rows = file.metadata.num_rows
-        if old:
-            raise refuse_old_name(old[0], (old[0],), path)
+        if old_names:
+            raise refuse_old_name(old_names[0], (old_names[0],), path)
         if rows > max(_ALWAYS_ROWS, path.stat().st_size * _MAX_ROWS_PER_BYTE):
             raise ValueError(f"{rows:,} rows, more than a file of its size has")
         return pd.read_parquet(path, columns=columns)
@@ -42,8 +50,17 @@ def read_parquet(
 
 
 def require_kinds(table: pd.DataFrame, kinds: Mapping[str, str], path: Path, cure: str) -> None:
-    """Raise InputError if a column of a table that may be a stranger's is missing or is not of its
-    kind, "text" or "number". Numbers may be missing in rows, texts may not."""
+    """Check the columns of a table that may come from a stranger.
+
+    Args:
+        table: The table.
+        kinds: Kind of each required column: "text", or "number" (which may be missing in rows).
+        path: The file, for messages.
+        cure: The cure, for messages.
+
+    Raises:
+        InputError: A column is missing or has values of another kind.
+    """
     for name, kind in kinds.items():
         if name not in table.columns:
             raise refuse(

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a campaign is published in a repository, beside its experiment.
+"""The part of a campaign that is published in a repository, next to its experiment.
 
-README.md          what it is, and which command made it
-publication.json   the same for programs, and the bundle's name, size and checksum
+README.md          describes the campaign and the command that made it
+publication.json   the same for programs, with the bundle's name, size and checksum
 campaign.json, results.parquet, report.pdf, report.html
-SHA256SUMS         of all files of the bundle, so that a run done again can be held to them
+SHA256SUMS         of all files of the bundle, so that repeated runs can be compared
 
-The bundle itself has everything, captures too, and is too large for a repository.
+The bundle itself contains all files, captures included, and is too large for a repository.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from nagi_contracts.units import count_of, in_bytes
 from pydantic import Field
 
 from nagi_reports import analysis, bundle, report
-from nagi_reports.outcomes import Outcome, outcomes
-from nagi_reports.pages import may_replace
+from nagi_reports.outcomes import Outcome, evaluate_statements
+from nagi_reports.pages import can_replace
 
 FILE = "publication.json"
-_TAKE_PART = ("iperf", "tcpdump")
+_TRAFFIC_PROGRAMS = ("iperf", "tcpdump")
 _FILES = ("campaign.json", "results.parquet", "report.pdf", "report.html")
 
 
 class Publication(Contract):
-    """publication.json"""
+    """The contents of publication.json."""
 
     schema_version: Literal[1] = 1
     experiment: str
@@ -51,36 +51,37 @@ class Publication(Contract):
 
 
 def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
-    """Writes the bundle of a campaign into its directory, and what is published to `target`. Raises
-    InputError if a run is missing or not valid, or `target` is no directory for it."""
-    if not may_replace(target, FILE):
-        raise refuse(
-            "has something else in it than what was published", "give another", file=str(target)
-        )
+    """Write the bundle of a campaign into its directory, and the published part to `target`.
+
+    Raises:
+        InputError: A run is missing or not valid, or `target` has other contents.
+    """
+    if not can_replace(target, FILE):
+        raise refuse("contains other files than a publication", "give another", file=str(target))
     table = analysis.build_table(directory, campaign)
-    states = Counter(table.drop_duplicates("run_id")["status"])
-    missing = len(campaign.runs) - states["valid"]
+    status_counts = Counter(table.drop_duplicates("run_id")["status"])
+    missing = len(campaign.runs) - status_counts["valid"]
     if missing:
         raise refuse(
             f"{missing} of {len(campaign.runs)} runs are not valid, or not done",
-            "run the campaign to its end; `nagi show` says why they are not",
+            "run the campaign to its end; `nagi show` lists the reasons",
             file=str(directory),
         )
     for format_ in ("pdf", "html"):
         # The explorer is not published.
         report.write_report(directory, campaign, table, format_, link_explorer=False)
-    archive = directory / f"{bundle.bundle_name(campaign)}{bundle.SUFFIX}"
+    archive = directory / f"{bundle.name_bundle(campaign)}{bundle.SUFFIX}"
     archive.unlink(missing_ok=True)
     sums = bundle.write_bundle(directory, archive)
-    found = outcomes(campaign, table)
-    made = Publication(
+    outcomes = evaluate_statements(campaign, table)
+    publication = Publication(
         experiment=campaign.experiment,
         variant=campaign.variant,
         command=shlex.join(campaign.command(f"experiments/{campaign.experiment}.yaml")),
         build=campaign.build,
-        programs=programs(directory, campaign),
+        programs=list_programs(directory, campaign),
         runs=len(campaign.runs),
-        statements=dict(Counter(each.result for each in found)),
+        statements=dict(Counter(outcome.result for outcome in outcomes)),
         bundle=archive.name,
         bundle_bytes=archive.stat().st_size,
         bundle_sha256=sha256_of(archive),
@@ -90,45 +91,52 @@ def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
     partial.mkdir(parents=True)
     for name in _FILES:
         shutil.copyfile(directory / name, partial / name)
-    (partial / bundle.SUMS).write_text(bundle.sums_as_text(sums), encoding="utf-8")
-    (partial / bundle.README).write_text(_readme(campaign, made, found), encoding="utf-8")
-    made.write(partial / FILE)
+    (partial / bundle.SUMS).write_text(bundle.format_sums(sums), encoding="utf-8")
+    (partial / bundle.README).write_text(
+        _format_readme(campaign, publication, outcomes), encoding="utf-8"
+    )
+    publication.write(partial / FILE)
     shutil.rmtree(target, ignore_errors=True)
     partial.rename(target)
-    return made
+    return publication
 
 
-def programs(directory: Path, campaign: Campaign) -> list[str]:
-    """Kernels of the hosts, and what made and captured traffic, with their versions."""
-    found = set()
+def list_programs(directory: Path, campaign: Campaign) -> list[str]:
+    """Return the versions of kernels and of programs that made or captured traffic."""
+    versions = set()
     for run in campaign.runs:
         manifest = directory / "runs" / run.run_id / "manifest.json"
         if manifest.exists():
             for node in Manifest.read(manifest).nodes.values():
-                found.add(f"Linux {node.facts.kernel}")
-                found |= {
-                    node.facts.programs[name] for name in _TAKE_PART if name in node.facts.programs
+                versions.add(f"Linux {node.facts.kernel}")
+                versions |= {
+                    node.facts.programs[name]
+                    for name in _TRAFFIC_PROGRAMS
+                    if name in node.facts.programs
                 }
-    return sorted(found)
+    return sorted(versions)
 
 
-def _readme(campaign: Campaign, made: Publication, found: list[Outcome]) -> str:
+def _format_readme(campaign: Campaign, record: Publication, outcomes: list[Outcome]) -> str:
+    """Return the README of a publication."""
     reference = f"\nReference: {campaign.reference}\n" if campaign.reference else ""
-    lines = [f"| {' '.join(each.statement.text.split())} | {each.result} |" for each in found]
+    lines = [
+        f"| {' '.join(outcome.statement.text.split())} | {outcome.result} |" for outcome in outcomes
+    ]
     table = "\n".join(["| statement | outcome |", "| --- | --- |", *lines])
-    judged = f"\n## Statements\n\nAll values and intervals are in the report.\n\n{table}\n"
+    statements = f"\n## Statements\n\nAll values and intervals are in the report.\n\n{table}\n"
     return f"""\
 # {campaign.title}
 {reference}
-{count_of(made.runs, "run")} in the {campaign.lab} lab, all valid, of nagi {made.build.version}
-(build {made.build.id}):
+{count_of(record.runs, "run")} in the {campaign.lab} lab, all valid, of nagi {record.build.version}
+(build {record.build.id}):
 
 ```sh
-{made.command}
+{record.command}
 ```
 
 - `report.pdf`, `report.html`: the report.
-- `results.parquet`: a row a flow a run. `campaign.json`: which runs there are.
-- `SHA256SUMS`: of all files of the bundle, captures too, which is {made.bundle},
-  {in_bytes(made.bundle_bytes)}, SHA-256 {made.bundle_sha256}.
-{judged if found else ""}"""
+- `results.parquet`: one row per flow of each run. `campaign.json`: the list of runs.
+- `SHA256SUMS`: of all files of the bundle, captures included, which is {record.bundle},
+  {in_bytes(record.bundle_bytes)}, SHA-256 {record.bundle_sha256}.
+{statements if outcomes else ""}"""

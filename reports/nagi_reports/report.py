@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a campaign, as PDF or HTML: chapters/ says what is in it, report.typ and
-report.html.jinja lay it out. The same runs give the same bytes."""
+"""The report of a campaign, as PDF or HTML.
+
+chapters/ composes the content; report.typ and report.html.jinja lay it out. The same runs give the
+same bytes.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,10 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.records import Campaign
 
 from nagi_reports import explorer
-from nagi_reports.chapters import compose, gather
+from nagi_reports.chapters import compose, read_material
 from nagi_reports.content import Report
-from nagi_reports.glyphs import MISSING, displayable, font_files
-from nagi_reports.pages import content_policy, html_templates
+from nagi_reports.glyphs import MISSING, list_font_files, replace_missing_glyphs
+from nagi_reports.pages import load_templates, make_content_policy
 from nagi_reports.summary import summarise
 
 Format = Literal["pdf", "html"]
@@ -34,7 +37,7 @@ _UNIT = re.compile(r"([0-9]) (%|[kMG]?b/s|m?s\b)")
 _HERE = Path(__file__).parent
 _LAYOUT = _HERE / "report.typ"
 _PAGE = "report.html.jinja"
-_WORK = ".report-"  # directories in which reports are made
+_WORK = ".report-"  # prefix of temporary directories
 
 
 def write_report(
@@ -45,58 +48,69 @@ def write_report(
     *,
     link_explorer: bool = True,
 ) -> Path:
-    """Writes OUT/report.pdf or OUT/report.html, and the figures, OUT/figures/*.svg. HTML has a link
-    to the explorer, if that is there and `link_explorer`.
+    """Write the report of a campaign and its figures, and return the path of the report.
 
-    Raises InputError if there is nothing to report."""
+    The files are OUT/report.pdf or OUT/report.html, and OUT/figures/*.svg.
+
+    Args:
+        out: The directory of the campaign.
+        campaign: The campaign.
+        table: Its table of results.
+        format: Format of the report.
+        link_explorer: Whether HTML links to the explorer if that exists.
+
+    Raises:
+        InputError: There is no valid run.
+    """
     summary = summarise(campaign, table)
     if summary.valid == 0:
         raise refuse(
             "there is no valid run to report", "see the verdicts of its runs", file=str(out)
         )
-    report = compose(gather(out, campaign, table, summary))
-    drawn = out / "figures"
-    drawn.mkdir(exist_ok=True)
-    for left in out.glob(f"{_WORK}*"):  # by a process that was killed
-        shutil.rmtree(left)
+    report = compose(read_material(out, campaign, table, summary))
+    figures = out / "figures"
+    figures.mkdir(exist_ok=True)
+    for leftover in out.glob(f"{_WORK}*"):  # of a process that was killed
+        shutil.rmtree(leftover)
     page = Path(explorer.NAME) / explorer.PAGE
     link = page.as_posix() if link_explorer and (out / page).exists() else None
-    with _laid_out(report, out, format, link) as (made, drawings):
-        for old in drawn.glob("*.svg"):
-            old.unlink()
+    with _lay_out(report, out, format, link) as (file, drawings):
+        for old_figure in figures.glob("*.svg"):
+            old_figure.unlink()
         for drawing in drawings:
-            drawing.replace(drawn / drawing.name)
-        return made.replace(out / made.name)
+            drawing.replace(figures / drawing.name)
+        return file.replace(out / file.name)
 
 
 def write_document(target: Path, report: Report, format: Format) -> None:
-    """Writes any report to a file."""
-    with _laid_out(report, target.parent, format) as (made, _):
-        made.replace(target)
+    """Write any report to a file."""
+    with _lay_out(report, target.parent, format) as (file, _):
+        file.replace(target)
 
 
 @contextmanager
-def _laid_out(
+def _lay_out(
     report: Report, out: Path, format: Format, link: str | None = None
 ) -> Iterator[tuple[Path, list[Path]]]:
-    """The report and its figures as files, in a directory within `out` that goes afterwards."""
+    """Yield the report and its figures as files in a temporary directory within `out`."""
     with tempfile.TemporaryDirectory(dir=out, prefix=_WORK) as name:
         work = Path(name)
-        for figure in report.figures():
+        for figure in report.iterate_figures():
             (work / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")
-        made = work / f"report.{format}"
+        file = work / f"report.{format}"
         if format == "pdf":
-            _typeset(report, work, made)
+            _typeset(report, work, file)
         else:
-            made.write_text(html(report, link), encoding="utf-8")
-        yield made, sorted(work.glob("*.svg"))
+            file.write_text(render_html(report, link), encoding="utf-8")
+        yield file, sorted(work.glob("*.svg"))
 
 
 def _typeset(report: Report, work: Path, target: Path) -> None:
-    content = _displayable(dataclasses.asdict(report))
+    """Write the report as PDF by typst."""
+    content = _replace_missing_glyphs(dataclasses.asdict(report))
     for section in content["sections"]:
         for block in section["blocks"]:
-            block.pop("svg", None)  # it is beside it, as a file
+            block.pop("svg", None)  # the figure is a file of its own
     text = json.dumps(content, ensure_ascii=False)
     if MISSING in text:
         content["footer"] += f" · {MISSING}: a character without a glyph in the PDF's fonts"
@@ -105,13 +119,13 @@ def _typeset(report: Report, work: Path, target: Path) -> None:
     (work / "report.json").write_text(text, encoding="utf-8")
     fonts = work / "fonts"
     fonts.mkdir()
-    for file in font_files():
+    for file in list_font_files():
         shutil.copy(file, fonts)
     shutil.copyfile(_LAYOUT, work / _LAYOUT.name)
     typst.compile(
         str(work / _LAYOUT.name),
         output=str(target),
-        # The same fonts everywhere: those that typst brings, and matplotlib's for what these lack.
+        # The same fonts on every machine: typst's, and matplotlib's for characters that these lack.
         ignore_system_fonts=True,
         font_paths=[str(fonts)],
         pdf_standards=["ua-1"],
@@ -119,38 +133,42 @@ def _typeset(report: Report, work: Path, target: Path) -> None:
     )
 
 
-def _displayable(content: Any) -> Any:
-    """Return content with what the fonts can show of its texts."""
+def _replace_missing_glyphs(content: Any) -> Any:
+    """Return content whose texts have only characters that the fonts can show."""
     if isinstance(content, str):
-        return displayable(content)
+        return replace_missing_glyphs(content)
     if isinstance(content, dict):
-        return {key: _displayable(value) for key, value in content.items()}
+        return {key: _replace_missing_glyphs(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
-        return [_displayable(value) for value in content]
+        return [_replace_missing_glyphs(value) for value in content]
     return content
 
 
-def html(report: Report, link: str | None = None) -> str:
-    """The report as one page that needs nothing else: no script, no other file, no network. link:
-    where the explorer is."""
-    environment = html_templates(_HERE, finalize=_with_units)
+def render_html(report: Report, link: str | None = None) -> str:
+    """Return the report as one page without scripts that needs no other file and no network.
+
+    Args:
+        report: The report.
+        link: Path of the explorer, relative to the page; None without.
+    """
+    environment = load_templates(_HERE, finalize=_join_units)
     environment.filters["inline"] = inline_svg
-    environment.filters["mathml"] = _mathml
+    environment.filters["mathml"] = _mark_as_safe
     return environment.get_template(_PAGE).render(
-        report=report, explorer=link, policy=content_policy()
+        report=report, explorer=link, policy=make_content_policy()
     )
 
 
-def _with_units(value: Any) -> Any:
-    """A text in which numbers and their units stay together."""
+def _join_units(value: Any) -> Any:
+    """Return a text with no-break spaces between numbers and units; keep other values."""
     return _UNIT.sub("\\1\u00a0\\2", value) if type(value) is str else value
 
 
-def _mathml(formula: Any) -> Markup:
-    return Markup(formula.mathml)  # formula.py has escaped it
+def _mark_as_safe(formula: Any) -> Markup:
+    return Markup(formula.mathml)  # formula.py escapes texts
 
 
-# The colours of figures that follow the page's: ink and paper, and greys between them.
+# Colours of figures that become the page's colours, in dark mode, too.
 _COLOURS = {
     "#000000": "var(--ink)",
     "#ffffff": "var(--paper)",
@@ -169,8 +187,13 @@ _COLOURS = {
 
 
 def inline_svg(svg: str, name: str, alt: str) -> Markup:
-    """An SVG file as a part of a page: ids of its own, the page's colours, and what it shows in
-    words."""
+    """Return an SVG file as part of a page, with unique ids, the page's colours, and a description.
+
+    Args:
+        svg: The file's text.
+        name: Name of the figure, which makes ids unique.
+        alt: Description for readers who do not see the figure.
+    """
     name = str(escape(name))
     drawing = svg[svg.index("<svg") :]
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
@@ -182,9 +205,9 @@ def inline_svg(svg: str, name: str, alt: str) -> Markup:
     drawing = drawing.replace("xlink:href", "href").replace(
         'xmlns:xlink="http://www.w3.org/1999/xlink"', ""
     )
-    # What has no colour of its own, letters foremost, is drawn in SVG's black: make it the page's.
+    # Elements without a colour, mostly letters, would be black: give them the page's colour.
     heading = f'<svg class="drawing" role="img" aria-labelledby="{name}-title" fill="var(--ink)"'
     drawing = drawing.replace("<svg", heading, 1)
     end = drawing.index(">") + 1
-    said = Markup("<title id='{}-title'>{}</title>").format(name, alt)
-    return Markup(drawing[:end] + str(said) + drawing[end:])
+    title = Markup("<title id='{}-title'>{}</title>").format(name, alt)
+    return Markup(drawing[:end] + str(title) + drawing[end:])

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened over time in a run: window and round-trip time of the sender, the bottleneck's
-queue.
+"""A run over time: congestion window and RTT of the sender, and the queue at the bottleneck.
 
-Times are seconds since the run's traffic began, so that runs and flows can be laid over each other.
+Times are seconds since the run's traffic began, so that runs and flows can be compared.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from nagi_captures.drops import CHANNEL_LOSSES, QUEUE_DROPS, interface_of, read_drops
+from nagi_captures.drops import CHANNEL_LOSSES, QUEUE_DROPS, egress_interface, read_drops
 from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.records import Manifest
 from nagi_contracts.switches import drops_file
@@ -22,12 +21,12 @@ from nagi_reports.parquet import read_parquet
 
 Floats = npt.NDArray[np.float64]
 
-_STEPS = 600  # no figure shows more over its width
+_STEPS = 600  # points of a curve; a figure cannot show more
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Values over time, and, where many were condensed into one, the least and the most of them."""
+    """Values over time, with the smallest and largest of the samples that each value stands for."""
 
     time_s: Floats
     value: Floats
@@ -37,7 +36,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Queue:
-    """What waited at the bottleneck, in packets, and when packets were dropped there."""
+    """Packets waiting at the bottleneck, and when packets were dropped there."""
 
     waiting: Curve
     limit_packets: int | None
@@ -47,8 +46,11 @@ class Queue:
 
 @dataclass(frozen=True)
 class RecordedQueue:
-    """The same with every change: `waiting` packets from each `time_s` on; where it is sampled, at
-    each `time_s`."""
+    """The waiting packets with every change, or in samples, and when packets were dropped.
+
+    From each `time_s` on, `waiting` packets wait; if the queue is sampled, they wait at each
+    `time_s`.
+    """
 
     time_s: Floats
     waiting: Floats
@@ -57,18 +59,18 @@ class RecordedQueue:
     overflow_s: Floats
     loss_s: Floats
 
-    def condensed(self, end_s: float) -> Queue:
-        """As it can be drawn over [0, end_s]."""
-        if self.sampled:  # nothing is known between samples
-            waiting = condensed(self.time_s, self.waiting)
+    def condense(self, end_s: float) -> Queue:
+        """Return the queue with few enough points to draw it over [0, end_s]."""
+        if self.sampled:  # the queue is not known between samples
+            waiting = condense(self.time_s, self.waiting)
         else:
-            waiting = condensed_steps(self.time_s, self.waiting, end_s)
+            waiting = condense_steps(self.time_s, self.waiting, end_s)
         return Queue(waiting, self.limit_packets, self.overflow_s, self.loss_s)
 
 
 @dataclass(frozen=True)
 class Verdicts:
-    """When a scheme of ours took a loss for congestion, for the channel's, or did not decide."""
+    """Times at which a scheme of nagi classified losses, by classification."""
 
     congestion_s: Floats
     channel_s: Floats
@@ -77,65 +79,75 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class RunSeries:
-    """One flow of one run over time; None where the run has no record of it."""
+    """One flow of one run over time; None for what the run did not record."""
 
     run_id: str
     flow: str
-    bottleneck: str  # where the queue is
+    bottleneck: str  # name of the queue
     end_s: float
     cwnd: Curve | None  # packets
     ssthresh: Curve | None  # packets
     rtt_ms: Curve | None  # the sender's smoothed RTT
     base_rtt_ms: float
-    verdicts: Verdicts | None  # None: the kernel's own scheme, which tells nothing
+    verdicts: Verdicts | None  # None for schemes of the kernel, which report nothing
     queue: Queue | None
     why_no_queue: str
 
     @property
     def recorded(self) -> bool:
-        """Whether there is anything to show."""
-        return any(each is not None for each in (self.cwnd, self.rtt_ms, self.queue))
+        """True if there is anything to show."""
+        return any(curve is not None for curve in (self.cwnd, self.rtt_ms, self.queue))
 
 
 def read_series(run: Path, number: int = 0) -> RunSeries:
-    """A flow of a run over time, by its place in the plan. Raises InputError if the run has no
-    readable plan."""
+    """Read one flow of a run over time.
+
+    Args:
+        run: The run directory.
+        number: The flow's position in the plan.
+
+    Raises:
+        InputError: The run has no readable plan, or a file is damaged.
+    """
     plan = RunPlan.read(run / "plan.json")
     flow = plan.flows[number]
-    direction = bottleneck(plan, flow)
+    direction = find_bottleneck(plan, flow)
     begin_s = plan.timeline.traffic_s
     window = read_samples(run / "tcp_info.parquet", flow)
     ssthresh = window.copy()
-    # The kernel's TCP_INFINITE_SSTHRESH: there has been no loss yet.
+    # Before the first loss, the kernel reports TCP_INFINITE_SSTHRESH.
     ssthresh["snd_ssthresh"] = ssthresh["snd_ssthresh"].where(ssthresh["snd_ssthresh"] < 2**31 - 1)
-    queue, why = read_queue(run, plan, direction)
+    queue, reason = read_queue(run, plan, direction)
     return RunSeries(
         run_id=plan.run_id,
         flow=flow.name,
-        bottleneck=queue_name(direction),
+        bottleneck=name_queue(direction),
         end_s=flow.end_s - begin_s,
-        cwnd=_curve(window, "snd_cwnd", begin_s),
-        ssthresh=_curve(ssthresh, "snd_ssthresh", begin_s),
-        rtt_ms=_curve(window.assign(rtt=window["rtt"] / 1e3), "rtt", begin_s),
+        cwnd=_make_curve(window, "snd_cwnd", begin_s),
+        ssthresh=_make_curve(ssthresh, "snd_ssthresh", begin_s),
+        rtt_ms=_make_curve(window.assign(rtt=window["rtt"] / 1e3), "rtt", begin_s),
         base_rtt_ms=flow.base_rtt_s * 1e3,
-        verdicts=_verdicts(run / "scheme_events.parquet", flow, begin_s),
-        queue=None if queue is None else queue.condensed(flow.end_s - begin_s),
-        why_no_queue=why,
+        verdicts=_read_verdicts(run / "scheme_events.parquet", flow, begin_s),
+        queue=None if queue is None else queue.condense(flow.end_s - begin_s),
+        why_no_queue=reason,
     )
 
 
 def read_queue(
     run: Path, plan: RunPlan, direction: LinkDirection
 ) -> tuple[RecordedQueue | None, str]:
-    """What waited for a direction of a link, or at a hop's sender; or why that is not known. Raises
-    InputError if a file is damaged."""
+    """Read the queue of a link's direction or of a hop's sender, or return why it is not known.
+
+    Raises:
+        InputError: A file is damaged.
+    """
     if plan.imposed(direction) is None:
-        return _queue(run / "packets.parquet", plan, direction)
-    return _queue_of_switch(run, plan, direction)
+        return _read_emulator_queue(run / "packets.parquet", plan, direction)
+    return _read_switch_queue(run, plan, direction)
 
 
-def bottleneck(plan: RunPlan, flow: FlowPlan) -> LinkDirection:
-    """The hop of a flow's path with the smallest rate; the first of several."""
+def find_bottleneck(plan: RunPlan, flow: FlowPlan) -> LinkDirection:
+    """Return the first hop of a flow's path with the smallest rate."""
     limited = [
         direction for direction in flow.path if plan.channel(direction).mean_rate_bps is not None
     ]
@@ -144,84 +156,89 @@ def bottleneck(plan: RunPlan, flow: FlowPlan) -> LinkDirection:
     )
 
 
-def queue_name(direction: LinkDirection) -> str:
-    """Whose queue a flow's packets wait in: that of a direction of a link, or of a station."""
+def name_queue(direction: LinkDirection) -> str:
+    """Return the name of the queue of a link's direction or of a station."""
     return f"{direction.link} {direction.sender or direction.direction}"
 
 
 def read_samples(path: Path, flow: FlowPlan) -> pd.DataFrame:
-    """A flow's window, threshold and RTT by samples of its sender's socket: t_s (since the run
-    began), snd_cwnd, snd_ssthresh, rtt (us); empty without the file."""
+    """Read the samples of the sender's sockets of a flow, summed over its connections.
+
+    Returns:
+        t_s (since the run began), snd_cwnd, snd_ssthresh and rtt (us); empty without the file.
+    """
     columns = ["t_s", "flow", "snd_cwnd", "snd_ssthresh", "rtt"]
     if not path.exists():
         return pd.DataFrame(columns=columns)
     table = read_parquet(path, columns=columns)
-    mine = table[table["flow"] == flow.name]
+    samples = table[table["flow"] == flow.name]
     if flow.traffic == "bulk":
-        return mine.sort_values("t_s")
-    # The windows of all connections together, and their mean RTT.
-    groups = mine.groupby("t_s")
+        return samples.sort_values("t_s")
+    # The sum of the windows of all connections, and their mean RTT.
+    groups = samples.groupby("t_s")
     windows = groups[["snd_cwnd", "snd_ssthresh"]].sum(min_count=1)
     return windows.assign(rtt=groups["rtt"].mean()).reset_index()
 
 
-def _curve(samples: pd.DataFrame, column: str, begin_s: float) -> Curve | None:
-    known = samples[samples[column].notna()]
-    if known.empty:
+def _make_curve(samples: pd.DataFrame, column: str, begin_s: float) -> Curve | None:
+    samples_with_value = samples[samples[column].notna()]
+    if samples_with_value.empty:
         return None
-    time = known["t_s"].to_numpy(np.float64) - begin_s
-    return condensed(time, known[column].to_numpy(np.float64))
+    time = samples_with_value["t_s"].to_numpy(np.float64) - begin_s
+    return condense(time, samples_with_value[column].to_numpy(np.float64))
 
 
-def _verdicts(path: Path, flow: FlowPlan, begin_s: float) -> Verdicts | None:
+def _read_verdicts(path: Path, flow: FlowPlan, begin_s: float) -> Verdicts | None:
     if not path.exists():
         return None
     table = read_parquet(path, columns=["t_s", "flow", "event", "verdict"])
-    mine = table[table["flow"] == flow.name]
-    if mine.empty:
+    flow_events = table[table["flow"] == flow.name]
+    if flow_events.empty:
         return None
-    losses = mine[mine["event"].isin(["three_duplicates", "timeout"])]
+    losses = flow_events[flow_events["event"].isin(["three_duplicates", "timeout"])]
 
-    def times(verdict: str) -> Floats:
-        said = losses.loc[losses["verdict"] == verdict, "t_s"]
-        return said.to_numpy(np.float64) - begin_s
+    def select_times(verdict: str) -> Floats:
+        times_s = losses.loc[losses["verdict"] == verdict, "t_s"]
+        return times_s.to_numpy(np.float64) - begin_s
 
-    return Verdicts(times("congestion"), times("channel"), times("undecided"))
+    return Verdicts(select_times("congestion"), select_times("channel"), select_times("undecided"))
 
 
-def _queue(path: Path, plan: RunPlan, direction: LinkDirection) -> tuple[RecordedQueue | None, str]:
-    """The queue of the emulator."""
-    settings = plan.channel(direction)
-    if settings.mean_rate_bps is None:
+def _read_emulator_queue(
+    path: Path, plan: RunPlan, direction: LinkDirection
+) -> tuple[RecordedQueue | None, str]:
+    """Read a queue of the emulator, or return why it is not known."""
+    channel = plan.channel(direction)
+    if channel.mean_rate_bps is None:
         return None, "the path has no rate limit"
-    if not settings.has_steady_delay:
-        # When a packet left the queue then does not follow from when it arrived at the far end.
+    if not channel.has_steady_delay:
+        # The arrival at the far end then does not show when a packet left the queue.
         return None, "not known under a delay that varies"
     if not path.exists():
         return None, "not recorded"
     columns = ["link", "direction", "arrived_ns", "left_ns", "fate", "is_copy"]
     columns += ["sender"] if direction.is_hop else []
     table = read_parquet(path, columns=columns)
-    mine = (table["link"] == direction.link) & (table["direction"] == direction.direction)
+    is_selected = (table["link"] == direction.link) & (table["direction"] == direction.direction)
     if direction.is_hop:
-        mine &= table["sender"] == direction.sender
-    table = table[mine & ~table["is_copy"]]
+        is_selected &= table["sender"] == direction.sender
+    table = table[is_selected & ~table["is_copy"]]
     if table.empty:
         return None, "not recorded"
     begin = plan.timeline.traffic_s * 1e9
     overflow = table["fate"].isin(QUEUE_DROPS)
     loss = table["fate"].isin(CHANNEL_LOSSES)
     entered = table["fate"].isin(["delivered", "AQM drop", "given up"])
-    if settings.loss.at == "egress":
+    if channel.loss.at == "egress":
         entered |= loss
-    arrived, waiting = backlog(
+    arrived, waiting = compute_backlog(
         table.loc[entered, "arrived_ns"].to_numpy(np.int64),
         # Losses on the channel are recorded at the end of transmission, without the delay.
-        (table["left_ns"] - settings.delay_ns * (table["fate"] == "delivered"))[entered].to_numpy(
+        (table["left_ns"] - channel.delay_ns * (table["fate"] == "delivered"))[entered].to_numpy(
             np.int64
         ),
     )
-    limit = settings.queue.packets if settings.queue is not None else None
+    limit = channel.queue.packets if channel.queue is not None else None
     return RecordedQueue(
         time_s=(arrived.astype(np.float64) - begin) / 1e9,
         waiting=waiting.astype(np.float64),
@@ -232,10 +249,13 @@ def _queue(path: Path, plan: RunPlan, direction: LinkDirection) -> tuple[Recorde
     ), ""
 
 
-def _queue_of_switch(
+def _read_switch_queue(
     run: Path, plan: RunPlan, direction: LinkDirection
 ) -> tuple[RecordedQueue | None, str]:
-    """The same of a switch's port: what its samples say, which are of packets that leave."""
+    """Read the samples of a switch's queue, or return why it is not known.
+
+    A switch samples packets as they leave.
+    """
     port = plan.port(direction)
     assert port is not None and port.imposes is not None
     if port.imposes.rate_bps is None:
@@ -248,7 +268,7 @@ def _queue_of_switch(
     if table.empty:
         return None, "the switch told nothing of it"
     begin_s = plan.timeline.traffic_s
-    overflow, loss = _dropped_at(run, plan, direction)
+    overflow, loss = _read_switch_drops(run, plan, direction)
     limit = port.imposes.queue.packets if port.imposes.queue is not None else None
     return RecordedQueue(
         time_s=table["t_s"].to_numpy(np.float64) - begin_s,
@@ -260,9 +280,11 @@ def _queue_of_switch(
     ), ""
 
 
-def _dropped_at(run: Path, plan: RunPlan, direction: LinkDirection) -> tuple[Floats, Floats]:
-    """When TCP segments found a switch's queue full, and when its loss model took some; none where
-    the switch keeps no log."""
+def _read_switch_drops(run: Path, plan: RunPlan, direction: LinkDirection) -> tuple[Floats, Floats]:
+    """Return when a switch's queue was full, and when its loss model dropped a TCP segment.
+
+    Both are empty if the switch has no log.
+    """
     node = plan.node(plan.leaves(direction))
     assert node.switch is not None
     log, manifest = run / drops_file(node.name), run / "manifest.json"
@@ -270,22 +292,27 @@ def _dropped_at(run: Path, plan: RunPlan, direction: LinkDirection) -> tuple[Flo
         return np.zeros(0), np.zeros(0)
     links = [port.link for port in node.switch.ports]
     drops = read_drops(log, of_switch=True)
-    mine = drops[drops["interface"] == interface_of(links.index(direction.link))]
+    port_drops = drops[drops["interface"] == egress_interface(links.index(direction.link))]
     begin_s = Manifest.read(manifest).began_realtime_s + plan.timeline.traffic_s
-    at_s = (mine["time_ns"] - round(begin_s * 1e9)).to_numpy(np.float64) / 1e9
-    overflow = mine["cause"].isin(QUEUE_DROPS).to_numpy()
-    return at_s[overflow], at_s[~overflow]
+    dropped_s = (port_drops["time_ns"] - round(begin_s * 1e9)).to_numpy(np.float64) / 1e9
+    overflow = port_drops["cause"].isin(QUEUE_DROPS).to_numpy()
+    return dropped_s[overflow], dropped_s[~overflow]
 
 
-def backlog(
+def compute_backlog(
     arrived_ns: npt.NDArray[np.int64], sent_ns: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The packets waiting in a queue, after each instant at which that changed: (instants,
-    packets).
+    """Return the number of packets waiting in a queue after each instant at which it changed.
 
-    `arrived_ns`: when packets entered the queue; `sent_ns`: when each one's transmission ended.
-    They leave in the order in which they came; a packet in transmission waits no more. Packets that
-    had not left when the record ended are not among them.
+    Packets leave in the order in which they arrived. A packet in transmission does not wait.
+    Packets that had not left when the record ended do not count.
+
+    Args:
+        arrived_ns: When each packet entered the queue.
+        sent_ns: When the transmission of each packet ended.
+
+    Returns:
+        The instants, and the number of waiting packets from each of them on.
     """
     order = np.lexsort((sent_ns, arrived_ns))
     arrived, sent = arrived_ns[order], sent_ns[order]
@@ -295,13 +322,12 @@ def backlog(
     steps = np.concatenate((np.ones(len(arrived), np.int64), -np.ones(len(arrived), np.int64)))
     order = np.argsort(times, kind="stable")
     times, waiting = times[order], np.cumsum(steps[order])
-    last = np.concatenate((times[1:] != times[:-1], [True]))[: len(times)]
-    return times[last], waiting[last]
+    is_last = np.concatenate((times[1:] != times[:-1], [True]))[: len(times)]
+    return times[is_last], waiting[is_last]
 
 
-def condensed(time: Floats, value: Floats) -> Curve:
-    """Samples as they can be drawn: not more than some hundred, each with the mean, the least and
-    the most of those it stands for."""
+def condense(time: Floats, value: Floats) -> Curve:
+    """Return samples as at most some hundred points, each with mean, minimum and maximum."""
     if len(time) <= _STEPS:
         return Curve(time, value, value, value)
     edges = np.linspace(time[0], time[-1], _STEPS + 1)
@@ -315,18 +341,20 @@ def condensed(time: Floats, value: Floats) -> Curve:
     )
 
 
-def condensed_steps(time: Floats, value: Floats, end_s: float) -> Curve:
-    """A step function, `value` from each `time` on and 0 before, as it can be drawn over [0,
-    end_s]: in equal spans, each with its mean over time, least and most."""
+def condense_steps(time: Floats, value: Floats, end_s: float) -> Curve:
+    """Return a step function over [0, end_s] in equal spans, each with mean, minimum and maximum.
+
+    The function is `value` from each `time` on, and 0 before the first.
+    """
     edges = np.linspace(0, end_s, _STEPS + 1)
-    # With a step at each edge, every span begins with the value that holds there.
-    before = np.searchsorted(time, edges, side="right") - 1
-    at_edges = np.where(before >= 0, value[np.maximum(before, 0)], 0.0)
+    # A step at each edge makes every span begin with the value that holds there.
+    index_before = np.searchsorted(time, edges, side="right") - 1
+    at_edges = np.where(index_before >= 0, value[np.maximum(index_before, 0)], 0.0)
     times = np.concatenate((time, edges))
     order = np.argsort(times, kind="stable")
     times, values = times[order], np.concatenate((value, at_edges))[order]
-    inside = (times >= 0) & (times <= end_s)
-    times, values = times[inside], values[inside]
+    is_inside = (times >= 0) & (times <= end_s)
+    times, values = times[is_inside], values[is_inside]
     starts = np.searchsorted(times, edges[:-1], side="right") - 1
     area = np.append(values[:-1] * np.diff(times), 0.0)
     return Curve(

@@ -30,15 +30,15 @@ import numpy.typing as npt
 import pandas as pd
 
 CONFIDENCE = 0.95
-MIN_POINTS = 6  # with fewer, the signed-rank test cannot come below 0.05
+MIN_POINTS = 6  # with fewer points, p-values of the signed-rank test are above 0.05
 
 Values = Sequence[float] | npt.NDArray[np.floating[Any]]
-RunValues: TypeAlias = "pd.Series[float]"  # a value a run, by the run's seed or id
+RunValues: TypeAlias = "pd.Series[float]"  # one value per run, by the run's seed or id
 
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean of `runs` values, with half the width of its confidence interval (nan for one)."""
+    """A mean of `runs` values with half the width of its confidence interval (nan for 1)."""
 
     value: float
     halfwidth: float
@@ -46,25 +46,28 @@ class Mean:
 
 
 def mean(values: Values) -> Mean | None:
-    """The mean of values with its interval; nan is no value. None if there is none."""
-    known = _known(values)
-    if len(known) == 0:
+    """Return the mean of the values that are not nan, with its interval, or None."""
+    values = _drop_nan(values)
+    if len(values) == 0:
         return None
-    return Mean(float(known.mean()), halfwidth(known), len(known))
+    return Mean(float(values.mean()), halfwidth(values), len(values))
 
 
 def halfwidth(values: Values) -> float:
-    """Half the width of the confidence interval of the mean; nan for fewer than two values."""
-    known = _known(values)
-    if len(known) < 2:
+    """Return half the width of the confidence interval of the mean; nan for one value."""
+    values = _drop_nan(values)
+    if len(values) < 2:
         return math.nan
-    return _quantile(len(known)) * float(known.std(ddof=1)) / math.sqrt(len(known))
+    return _compute_t_quantile(len(values)) * float(values.std(ddof=1)) / math.sqrt(len(values))
 
 
 def ratio(parts: Values, wholes: Values) -> Mean | None:
-    """The sum of parts / the sum of wholes, a pair a run, with its interval over runs: that of the
-    mean of part - ratio x whole, divided by the mean whole (Cochran, Sampling Techniques, 1977,
-    section 2.11). Runs whose whole is 0 say nothing. None if there is no other."""
+    """Return the ratio of the sums of `parts` and `wholes`, one pair per run, with its interval.
+
+    The interval is that of the mean of part - ratio x whole, divided by the mean whole (Cochran,
+    Sampling Techniques, 1977, section 2.11). Runs whose whole is 0 do not count. Return None if no
+    other run is left.
+    """
     y, x = np.asarray(parts, np.float64), np.asarray(wholes, np.float64)
     y, x = y[x > 0], x[x > 0]
     if len(x) == 0:
@@ -74,60 +77,87 @@ def ratio(parts: Values, wholes: Values) -> Mean | None:
 
 
 def ratio_of_means(ones: Sequence[RunValues], others: Sequence[RunValues]) -> Mean | None:
-    """The mean over several points of the means over runs, over that of as many other points. Runs
-    are paired where both sides of a point have their seeds, for they met the same channel: the
-    interval of a point is that of the mean of one - ratio x other. Where fewer than two seeds are
-    shared, runs are taken as independent. Intervals of points add in squares; `runs` is the least
-    that a point has. None if there is no point, or one without a run, or the others' mean is 0."""
+    """Return the mean over points of the means of `ones`, divided by that of `others`.
+
+    Runs are paired by their seeds, as runs of the same seed have the same channel: the interval of
+    a point is that of the mean of one - ratio x other. If fewer than two seeds are shared, the runs
+    of the point are treated as independent. Intervals of points add in squares.
+
+    Args:
+        ones: The runs of the numerator, one series per point.
+        others: The runs of the denominator at as many points.
+
+    Returns:
+        The ratio, with the smallest number of runs of a point; None if there is no point, a point
+            has no run, or the mean of `others` is 0.
+    """
     if not ones or any(values.empty for values in (*ones, *others)):
         return None
-    points = [_paired(one, other) for one, other in zip(ones, others, strict=True)]
+    points = [_pair_by_seed(one, other) for one, other in zip(ones, others, strict=True)]
     whole = float(np.mean([other.mean() for _, other in points]))
     if whole == 0:
         return None
     value = float(np.mean([one.mean() for one, _ in points])) / whole
-    apart = [
+    halfwidths = [
         halfwidth((one - value * other).to_numpy())
         if one.index.equals(other.index)
         else math.hypot(halfwidth(one.to_numpy()), value * halfwidth(other.to_numpy()))
         for one, other in points
     ]
     runs = min(min(len(one), len(other)) for one, other in points)
-    return Mean(value, math.hypot(*apart) / len(points) / abs(whole), runs)
+    return Mean(value, math.hypot(*halfwidths) / len(points) / abs(whole), runs)
 
 
-def _paired(one: RunValues, other: RunValues) -> tuple[RunValues, RunValues]:
-    """The values of both with the same seeds; all of them if less than two are the same."""
+def _pair_by_seed(one: RunValues, other: RunValues) -> tuple[RunValues, RunValues]:
+    """Return the values with common seeds, or all values if fewer than two seeds agree."""
     seeds = one.index.intersection(other.index).sort_values()
-    few = len(seeds) < 2 and not one.index.sort_values().equals(other.index.sort_values())
-    return (one, other) if few else (one.loc[seeds], other.loc[seeds])
+    has_few_seeds = len(seeds) < 2 and not one.index.sort_values().equals(other.index.sort_values())
+    return (one, other) if has_few_seeds else (one.loc[seeds], other.loc[seeds])
 
 
-def runs_needed(values: Values, wanted: float, at_most: int) -> int:
-    """How many runs there must be for an interval of half width `wanted`, if the standard deviation
-    stays what it is in `values`: the smallest n with t(0.975, n - 1) x s / sqrt(n) <= wanted, at
-    most `at_most`. Two values at least."""
-    deviation = float(_known(values).std(ddof=1))
-    for count in range(2, at_most):
-        if _quantile(count) * deviation / math.sqrt(count) <= wanted:
+def count_runs_needed(values: Values, target: float, maximum: int) -> int:
+    """Return how many runs an interval of half width `target` needs.
+
+    It is the smallest n with t(0.975, n - 1) x s / sqrt(n) <= target, at most `maximum`, where s is
+    the standard deviation of `values`.
+
+    Args:
+        values: The values of two runs or more.
+        target: Half width of the interval, in the unit of `values`.
+        maximum: The largest number to return.
+    """
+    deviation = float(_drop_nan(values).std(ddof=1))
+    for count in range(2, maximum):
+        if _compute_t_quantile(count) * deviation / math.sqrt(count) <= target:
             return count
-    return at_most
+    return maximum
 
 
-def foreground(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of results that are not of cross traffic. Tables of earlier versions have none."""
+def drop_background(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of results that are not of background traffic.
+
+    Tables of earlier versions have no column `background`; all their rows are returned.
+    """
     return table[table["background"].ne(True)] if "background" in table else table
 
 
-def by_run(table: pd.DataFrame, column: str, key: str = "run_id") -> RunValues:
-    """A column of results as a value a run (the mean of its flows), by run_id or, of one point, by
-    seed; runs without a value are left out."""
-    return foreground(table).groupby(key, sort=False)[column].mean().dropna()
+def average_by_run(table: pd.DataFrame, column: str, key: str = "run_id") -> RunValues:
+    """Return the mean of a column over the flows of each run; runs without a value are left out.
+
+    Args:
+        table: Rows of results.
+        column: The column to average.
+        key: Column that identifies runs: run_id or, within one point, seed.
+    """
+    return drop_background(table).groupby(key, sort=False)[column].mean().dropna()
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected for their number (Holm, 1979): sorted ascending, the i-th of m times
-    m - i + 1, made nondecreasing, at most 1. In the order they came in."""
+def correct_by_holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values corrected for their number (Holm, 1979), in the given order.
+
+    Of m values sorted in ascending order, the i-th is multiplied by m - i + 1; the products are
+    made nondecreasing and at most 1.
+    """
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     corrected = [1.0] * len(p_values)
     highest = 0.0
@@ -138,69 +168,82 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def paired_p_value(differences: Values) -> float | None:
-    """Two-sided p-value of the paired t test: differences are independent and normal around 0.
-    None for fewer than two."""
-    from scipy import stats  # at need: it takes longer to import than all else
+    """Return the two-sided p-value of the paired t test, or None for fewer than two differences.
 
-    known = _known(differences)
-    if len(known) < 2:
+    The null hypothesis is that differences are independent and normal around 0.
+    """
+    from scipy import stats  # imported on demand, as the import is slow
+
+    values = _drop_nan(differences)
+    if len(values) < 2:
         return None
-    if known.std() == 0:  # all the same, as between two runs of a lab that is deterministic
-        return 1.0 if known[0] == 0 else 0.0
+    if values.std() == 0:  # equal differences, as between runs of a deterministic lab
+        return 1.0 if values[0] == 0 else 0.0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # differences nearly the same
-        return float(stats.ttest_1samp(known, 0.0).pvalue)
+        warnings.simplefilter("ignore", RuntimeWarning)  # of nearly equal differences
+        return float(stats.ttest_1samp(values, 0.0).pvalue)
 
 
 def signed_rank_p_value(differences: Values) -> float | None:
-    """Two-sided p-value of the Wilcoxon signed-rank test: differences are symmetric around 0.
-    Exact for up to 50 without ties. None for fewer than MIN_POINTS."""
-    from scipy import stats  # at need: it takes longer to import than all else
+    """Return the two-sided p-value of the Wilcoxon signed-rank test, or None.
 
-    known = _known(differences)
-    if len(known) < MIN_POINTS:
+    The null hypothesis is that differences are symmetric around 0. The test is exact for up to 50
+    differences without ties; it needs MIN_POINTS differences.
+    """
+    from scipy import stats  # imported on demand, as the import is slow
+
+    values = _drop_nan(differences)
+    if len(values) < MIN_POINTS:
         return None
-    if not known.any():
+    if not values.any():
         return 1.0
-    return float(stats.wilcoxon(known).pvalue)
+    return float(stats.wilcoxon(values).pvalue)
 
 
 @dataclass(frozen=True)
 class PointDifference:
-    """Two sets of runs at one point, paired by seed: second - first."""
+    """Two sets of runs at one point, paired by seed; the difference is second - first."""
 
     point: dict[str, str]
     first: Mean  # over the pairs
     second: Mean
     difference: Mean
-    p_value: float | None  # None: one pair is no test
-    corrected: float | None  # for the number of points tested
+    p_value: float | None  # None for one pair, which cannot be tested
+    corrected: float | None  # for the number of tested points
 
     @property
     def differs(self) -> bool:
+        """True if the difference is significant at the confidence level."""
         return self.corrected is not None and self.corrected < 1 - CONFIDENCE
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sets of runs, paired."""
+    """Two sets of runs, paired by point and seed."""
 
     metric: str
     points: list[PointDifference]
-    overall: Mean | None  # of the points' mean differences
-    overall_p_value: float | None  # None: fewer than MIN_POINTS points
+    overall: Mean | None  # of the mean differences of points
+    overall_p_value: float | None  # None for fewer than MIN_POINTS points
     only_first: int  # valid runs with a value but without a partner
     only_second: int
-    not_valid: int  # runs of both that are not valid, so partners for none
+    not_valid: int  # runs of both sets that are not valid, and so have no partner
 
 
 def compare(first: pd.DataFrame, second: pd.DataFrame, metric: str, key: list[str]) -> Comparison:
-    """Compares two tables of results by `metric`, run by run: partners agree in the columns `key`
-    (such as point_id and seed). The point of each pair is what the `point.` columns say that are
-    the same in both.
+    """Compare two tables of results by `metric`, run by run.
+
+    Args:
+        first: Results of the first set of runs.
+        second: Results of the second set.
+        metric: The column to compare.
+        key: Columns in which partners agree, such as point_id and seed.
+
+    Returns:
+        The comparison. A pair's point consists of the axes that agree in all pairs.
     """
     tables = (first, second)
-    runs = [_runs(table, metric, key) for table in tables]
+    runs = [_select_by_run(table, metric, key) for table in tables]
     not_valid = sum(table.loc[table["status"] != "valid", "run_id"].nunique() for table in tables)
     pairs = runs[0].merge(runs[1], on=key, suffixes=("_first", "_second"))
     axes = [name.removesuffix("_first") for name in pairs.columns if name.endswith("_first")]
@@ -208,28 +251,28 @@ def compare(first: pd.DataFrame, second: pd.DataFrame, metric: str, key: list[st
     axes = [a for a in axes if (pairs[f"{a}_first"] == pairs[f"{a}_second"]).all()]
     point_key = [name for name in key if name != "seed"]
     points: list[PointDifference] = []
-    for _, mine in pairs.groupby(point_key, sort=False):
-        apart = (mine["value_second"] - mine["value_first"]).to_numpy(np.float64)
-        means = [mean(mine[f"value_{each}"].to_numpy(np.float64)) for each in ("first", "second")]
-        difference = mean(apart)
+    for _, rows in pairs.groupby(point_key, sort=False):
+        run_differences = (rows["value_second"] - rows["value_first"]).to_numpy(np.float64)
+        means = [mean(rows[f"value_{side}"].to_numpy(np.float64)) for side in ("first", "second")]
+        difference = mean(run_differences)
         assert means[0] is not None and means[1] is not None and difference is not None
-        row = mine.iloc[0]
-        shared = [name for name in key if name.startswith("point.")]
+        row = rows.iloc[0]
+        key_axes = [name for name in key if name.startswith("point.")]
         points.append(
             PointDifference(
                 point={a.removeprefix("point."): str(row[f"{a}_first"]) for a in axes}
-                | {a.removeprefix("point."): str(row[a]) for a in shared},
+                | {a.removeprefix("point."): str(row[a]) for a in key_axes},
                 first=means[0],
                 second=means[1],
                 difference=difference,
-                p_value=paired_p_value(apart),
+                p_value=paired_p_value(run_differences),
                 corrected=None,
             )
         )
-    differences = [each.difference.value for each in points]
+    differences = [point.difference.value for point in points]
     return Comparison(
         metric=metric,
-        points=_corrected(points),
+        points=_correct_p_values(points),
         overall=mean(differences),
         overall_p_value=signed_rank_p_value(differences),
         only_first=len(runs[0]) - len(pairs),
@@ -238,17 +281,20 @@ def compare(first: pd.DataFrame, second: pd.DataFrame, metric: str, key: list[st
     )
 
 
-def _runs(table: pd.DataFrame, metric: str, key: list[str]) -> pd.DataFrame:
-    """A row a valid run that has a value of `metric`."""
+def _select_by_run(table: pd.DataFrame, metric: str, key: list[str]) -> pd.DataFrame:
+    """Return one row per valid run with its value of `metric`."""
     valid = table[table["status"] == "valid"]
     axes = [name for name in table.columns if name.startswith("point.") and name not in key]
-    heads = valid.drop_duplicates("run_id").set_index("run_id")[[*key, *axes]]
-    return heads.join(by_run(valid, metric).rename("value"), how="inner")
+    run_columns = valid.drop_duplicates("run_id").set_index("run_id")[[*key, *axes]]
+    return run_columns.join(average_by_run(valid, metric).rename("value"), how="inner")
 
 
-def _corrected(points: list[PointDifference]) -> list[PointDifference]:
+def _correct_p_values(points: list[PointDifference]) -> list[PointDifference]:
+    """Return the points with p-values corrected for the number of tested points."""
     tested = [point for point in points if point.p_value is not None]
-    corrected = iter(holm([point.p_value for point in tested if point.p_value is not None]))
+    corrected = iter(
+        correct_by_holm([point.p_value for point in tested if point.p_value is not None])
+    )
     return [
         PointDifference(
             point=point.point,
@@ -262,12 +308,12 @@ def _corrected(points: list[PointDifference]) -> list[PointDifference]:
     ]
 
 
-def _known(values: Values) -> npt.NDArray[np.float64]:
+def _drop_nan(values: Values) -> npt.NDArray[np.float64]:
     array = np.asarray(values, np.float64)
     return array[~np.isnan(array)]
 
 
-def _quantile(count: int) -> float:
-    from scipy import stats  # at need: it takes longer to import than all else
+def _compute_t_quantile(count: int) -> float:
+    from scipy import stats  # imported on demand, as the import is slow
 
     return float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1))

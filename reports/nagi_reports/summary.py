@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A campaign's results arranged as the experiment asks: curves over x, panels, NAGI.
+"""A campaign's results arranged as the experiment requests: curves over x, panels, NAGI.
 
-Only valid runs enter a mean. A run with several flows counts with their mean. Every mean carries
-its number of runs and, from two on, its 95 % confidence interval (Student's t).
+Only valid runs enter a mean. A run with several flows counts with their mean. Every mean has its
+number of runs and, for two runs or more, its 95 % confidence interval (Student's t).
 
-NAGI compares series only over the same set: of a panel, over the values of x at which every series
-has a valid run. A series without any valid run in the panel has no NAGI, and does not count.
+NAGI compares series only over the same set: within a panel, over the values of x at which every
+series has a valid run. A series without any valid run in the panel has no NAGI, and does not count.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nagi_contracts.records import Campaign
 from nagi_contracts.units import Bitrate, Duration, Level, Share
 
 from nagi_reports.metrics import nagi
-from nagi_reports.statistics import Mean, by_run, foreground, mean
+from nagi_reports.statistics import Mean, average_by_run, drop_background, mean
 
 __all__ = [
     "Axis",
@@ -27,9 +27,9 @@ __all__ = [
     "Mean",
     "Panel",
     "Summary",
-    "mean_of_runs",
-    "normalised",
-    "shared",
+    "average_runs",
+    "average_topologies",
+    "find_shared_positions",
     "summarise",
 ]
 
@@ -37,26 +37,30 @@ __all__ = [
 _ACRONYMS = {"snr": "SNR"}
 
 
-def mean_of_runs(rows: pd.DataFrame, column: str) -> Mean | None:
-    """The mean of a column over runs; None if there is none."""
-    return mean(by_run(rows, column).to_numpy())
+def average_runs(rows: pd.DataFrame, column: str) -> Mean | None:
+    """Return the mean of a column over runs, or None without runs."""
+    return mean(average_by_run(rows, column).to_numpy())
 
 
-def normalised(means: Sequence[Mean | None]) -> Mean | None:
-    """NAGI: the mean of the AGI, or of another measure, over the topologies of a set (the paper's
-    equation 2); `runs` is how many there are. None if there is none, or one without a value.
-    Intervals add in squares."""
-    known = [mean for mean in means if mean is not None]
-    if not known or len(known) < len(means):
+def average_topologies(means: Sequence[Mean | None]) -> Mean | None:
+    """Return the mean of a measure over the topologies of a set; of the AGI, this is NAGI.
+
+    Equation 2 of the paper. Intervals add in squares; `runs` is the number of topologies. Return
+    None if there is no topology, or one of them has no value.
+    """
+    values = [mean for mean in means if mean is not None]
+    if not values or len(values) < len(means):
         return None
-    halfwidth = math.sqrt(sum(mean.halfwidth**2 for mean in known)) / len(known)
-    return Mean(nagi(mean.value for mean in known), halfwidth, len(known))
+    halfwidth = math.sqrt(sum(mean.halfwidth**2 for mean in values)) / len(values)
+    return Mean(nagi(mean.value for mean in values), halfwidth, len(values))
 
 
-def shared(series: Iterable[Sequence[Mean | None]]) -> list[int]:
-    """The positions at which all series that have a value anywhere have one."""
-    known = [means for means in series if any(mean is not None for mean in means)]
-    return [at for at, means in enumerate(zip(*known, strict=True)) if None not in means]
+def find_shared_positions(series: Iterable[Sequence[Mean | None]]) -> list[int]:
+    """Return the positions at which all series that have any value have one."""
+    present = [means for means in series if any(mean is not None for mean in means)]
+    return [
+        position for position, means in enumerate(zip(*present, strict=True)) if None not in means
+    ]
 
 
 @dataclass(frozen=True)
@@ -67,16 +71,20 @@ class Axis:
     values: list[str]
 
     @property
-    def in_words(self) -> str:
-        """Its name within a sentence."""
+    def phrase(self) -> str:
+        """The axis' name within a sentence."""
         return " ".join(_ACRONYMS.get(word, word) for word in self.name.lower().split("_"))
 
     @property
     def title(self) -> str:
-        return f"{self.in_words[0].upper()}{self.in_words[1:]}"
+        """The axis' name at the begin of a line."""
+        return f"{self.phrase[0].upper()}{self.phrase[1:]}"
 
-    def numbers(self) -> tuple[list[float], str]:
-        """The values as numbers of one unit, and the unit; positions if they are no quantities."""
+    def to_numbers(self) -> tuple[list[float], str]:
+        """Return the values as numbers of one unit, and the unit.
+
+        Return positions and an empty unit if the values are no quantities.
+        """
         for kind, scale, unit in (
             (Bitrate, 1e6, "Mb/s"),
             (Duration, 1e6, "ms"),
@@ -98,7 +106,7 @@ class Curve:
     series: str
     agi: list[Mean | None]
     goodput_bps: list[Mean | None]
-    nagi: Mean | None  # over the values of x that the panel compares; None if it cannot be told
+    nagi: Mean | None  # over the values of x that the panel compares; None if not known
 
 
 @dataclass(frozen=True)
@@ -114,6 +122,8 @@ class Panel:
 
 @dataclass(frozen=True)
 class Summary:
+    """The results of a campaign, by panel."""
+
     x: Axis
     panels_axis: Axis | None
     panels: list[Panel]
@@ -124,45 +134,50 @@ class Summary:
 
 
 def summarise(campaign: Campaign, table: pd.DataFrame) -> Summary:
-    """Arranges the table of a campaign."""
-    x = _axis(campaign, campaign.x)
-    panels_axis = _axis(campaign, campaign.panels) if campaign.panels else None
-    series = _axis(campaign, campaign.series)
+    """Arrange the table of a campaign by panel, series and x."""
+    x = _make_axis(campaign, campaign.x)
+    panels_axis = _make_axis(campaign, campaign.panels) if campaign.panels else None
+    series = _make_axis(campaign, campaign.series)
     valid = table[table["status"] == "valid"]
     panels = []
     for label in panels_axis.values if panels_axis else [""]:
-        inside = table[table[f"point.{campaign.panels}"] == label] if panels_axis else table
-        inside = foreground(inside)
-        good = inside.loc[inside.index.intersection(valid.index)]
-        found = []
+        panel_rows = table[table[f"point.{campaign.panels}"] == label] if panels_axis else table
+        panel_rows = drop_background(panel_rows)
+        valid_rows = panel_rows.loc[panel_rows.index.intersection(valid.index)]
+        means_by_series = []
         for name in series.values:
-            mine = good[good[f"point.{campaign.series}"] == name]
-            at = [mine[mine[f"point.{x.name}"] == value] for value in x.values]
-            indices = [mean_of_runs(rows, "agi") for rows in at]
-            goodputs = [mean_of_runs(rows, "goodput_bps") for rows in at]
-            found.append((name, indices, goodputs))
-        compared = shared(indices for _, indices, _ in found)
+            rows = valid_rows[valid_rows[f"point.{campaign.series}"] == name]
+            rows_by_x = [rows[rows[f"point.{x.name}"] == value] for value in x.values]
+            indices = [average_runs(rows, "agi") for rows in rows_by_x]
+            goodputs = [average_runs(rows, "goodput_bps") for rows in rows_by_x]
+            means_by_series.append((name, indices, goodputs))
+        compared = find_shared_positions(indices for _, indices, _ in means_by_series)
         curves = [
-            Curve(name, indices, goodputs, normalised([indices[at] for at in compared]))
-            for name, indices, goodputs in found
+            Curve(
+                name,
+                indices,
+                goodputs,
+                average_topologies([indices[rows_by_x] for rows_by_x in compared]),
+            )
+            for name, indices, goodputs in means_by_series
         ]
         bottleneck = [
-            float(inside[inside[f"point.{x.name}"] == value]["bottleneck_bps"].max())
+            float(panel_rows[panel_rows[f"point.{x.name}"] == value]["bottleneck_bps"].max())
             for value in x.values
         ]
-        ceiling = float(inside["agi_ceiling"].max())
+        ceiling = float(panel_rows["agi_ceiling"].max())
         panels.append(Panel(label, curves, bottleneck, ceiling, compared))
-    ended = table.drop_duplicates("run_id")
+    completed = table.drop_duplicates("run_id")
     return Summary(
         x=x,
         panels_axis=panels_axis,
         panels=panels,
         runs=len(campaign.runs),
-        valid=int((ended["status"] == "valid").sum()),
-        invalid=int((ended["status"] == "invalid").sum()),
-        failed=len(campaign.runs) - len(ended),
+        valid=int((completed["status"] == "valid").sum()),
+        invalid=int((completed["status"] == "invalid").sum()),
+        failed=len(campaign.runs) - len(completed),
     )
 
 
-def _axis(campaign: Campaign, name: str) -> Axis:
+def _make_axis(campaign: Campaign, name: str) -> Axis:
     return Axis(name, list(dict.fromkeys(run.point[name] for run in campaign.runs)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results as a text table, for the terminal; and as plain data, for JSON."""
+"""The results as text tables for the terminal, and as plain data for JSON."""
 
 from __future__ import annotations
 
@@ -11,68 +11,78 @@ import pandas as pd
 from nagi_contracts.records import Campaign
 from rich.table import Table
 
-from nagi_reports.applications import MEASURED, fared
+from nagi_reports.applications import APPLICATION_METRICS, summarise_flows
 from nagi_reports.summary import Mean, Panel, Summary
 
 
-def tables(summary: Summary) -> Iterator[Table]:
-    """One table a panel: AGI of every series at every x, and NAGI."""
-    numbers, unit = summary.x.numbers()
+def make_tables(summary: Summary) -> Iterator[Table]:
+    """Yield one table per panel: AGI of every series at every x, and NAGI."""
+    numbers, unit = summary.x.to_numbers()
     heads = [f"{number:g}" for number in numbers] if unit else summary.x.values
     for panel in summary.panels:
         table = Table(
-            title=title(summary, panel),
+            title=name_panel(summary, panel),
             title_justify="left",
-            caption="\n".join(_below(summary, panel)) or None,
+            caption="\n".join(_make_caption_lines(summary, panel)) or None,
             caption_justify="left",
             show_edge=False,
             pad_edge=False,
         )
-        axis = f"{summary.x.in_words}{f' ({unit})' if unit else ''}"
+        axis = f"{summary.x.phrase}{f' ({unit})' if unit else ''}"
         table.add_column(f"AGI by {axis}")
         for head in heads:
             table.add_column(head, justify="right")
-        table.add_column(f"NAGI{of_points(summary, panel)}", justify="right", style="bold")
+        table.add_column(
+            f"NAGI{describe_compared_points(summary, panel)}", justify="right", style="bold"
+        )
         for curve in panel.curves:
-            table.add_row(curve.series, *(_text(mean) for mean in curve.agi), _text(curve.nagi))
+            table.add_row(
+                curve.series, *(_format_mean(mean) for mean in curve.agi), _format_mean(curve.nagi)
+            )
         yield table
 
 
-def application_tables(campaign: Campaign, table: pd.DataFrame) -> Iterator[Table]:
-    """One table a flow of an application, and panel."""
-    for each in fared(campaign, table):
-        where = f" at {campaign.panels} {each.panel}" if each.panel else ""
-        made = Table(
-            title=f"Flow {each.flow}{where}", title_justify="left", show_edge=False, pad_edge=False
+def make_application_tables(campaign: Campaign, table: pd.DataFrame) -> Iterator[Table]:
+    """Yield one table per flow that has an application, and per panel."""
+    for flow_summary in summarise_flows(campaign, table):
+        where = f" at {campaign.panels} {flow_summary.panel}" if flow_summary.panel else ""
+        text_table = Table(
+            title=f"Flow {flow_summary.flow}{where}",
+            title_justify="left",
+            show_edge=False,
+            pad_edge=False,
         )
-        for axis in each.axes:
-            made.add_column(axis.replace("_", " "))
-        for name in each.columns:
-            made.add_column(MEASURED[name].title, justify="right")
-        for values, means in each.rows:
-            numbers = zip(each.columns, means, strict=True)
-            made.add_row(*values, *(_text(mean, MEASURED[name].digits) for name, mean in numbers))
-        yield made
+        for axis in flow_summary.axes:
+            text_table.add_column(axis.replace("_", " "))
+        for name in flow_summary.columns:
+            text_table.add_column(APPLICATION_METRICS[name].title, justify="right")
+        for values, means in flow_summary.rows:
+            numbers = zip(flow_summary.columns, means, strict=True)
+            text_table.add_row(
+                *values,
+                *(_format_mean(mean, APPLICATION_METRICS[name].digits) for name, mean in numbers),
+            )
+        yield text_table
 
 
-def as_data(summary: Summary) -> dict[str, Any]:
-    """What the tables have, a list `panels` of lists `series`."""
+def to_data(summary: Summary) -> dict[str, Any]:
+    """Return what the tables contain as plain data: a list `panels` of lists `series`."""
     axis = summary.panels_axis
     return {
         "x": summary.x.name,
         "panels": [
             {
                 **({axis.name: panel.label} if axis else {}),
-                "nagi_points": [summary.x.values[at] for at in panel.compared],
+                "nagi_points": [summary.x.values[position] for position in panel.compared],
                 "agi_ceiling": None if isnan(panel.ceiling) else panel.ceiling,
                 "series": [
                     {
                         "name": curve.series,
                         "agi": [
-                            {summary.x.name: value, **_data(mean)}
+                            {summary.x.name: value, **_to_mean_data(mean)}
                             for value, mean in zip(summary.x.values, curve.agi, strict=True)
                         ],
-                        "nagi": _data(curve.nagi),
+                        "nagi": _to_mean_data(curve.nagi),
                     }
                     for curve in panel.curves
                 ],
@@ -82,60 +92,61 @@ def as_data(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _below(summary: Summary, panel: Panel) -> Iterator[str]:
+def _make_caption_lines(summary: Summary, panel: Panel) -> Iterator[str]:
+    """Yield the lines below a panel's table."""
     if not isnan(panel.ceiling):
         yield f"ceiling {panel.ceiling:.3f} (headers)"
-    note = nagi_note(summary, panel)
+    note = explain_missing_points(summary, panel)
     if note is not None:
         yield note
 
 
-def of_points(summary: Summary, panel: Panel) -> str:
-    """For the head of NAGI in a panel: the number of points it is over; empty if over all."""
-    compared, full = len(panel.compared), len(summary.x.values)
-    return "" if compared in (0, full) else f" ({compared} of {full} points)"
+def describe_compared_points(summary: Summary, panel: Panel) -> str:
+    """Return how many points NAGI is over, as " (n of m points)"; empty if all."""
+    compared, total = len(panel.compared), len(summary.x.values)
+    return "" if compared in (0, total) else f" ({compared} of {total} points)"
 
 
-def nagi_note(summary: Summary, panel: Panel) -> str | None:
-    """Which points NAGI leaves out in a panel and why, as a sentence; None if it is over all."""
-    missing = []
+def explain_missing_points(summary: Summary, panel: Panel) -> str | None:
+    """Return a sentence on the points that NAGI leaves out in a panel and why, or None."""
+    gaps = []
     for curve in panel.curves:
-        without = [
+        values = [
             value for value, mean in zip(summary.x.values, curve.agi, strict=True) if mean is None
         ]
-        if without and len(without) < len(summary.x.values):
-            missing.append(f"{curve.series} has none at {', '.join(without)}")
-    if not missing:
+        if values and len(values) < len(summary.x.values):
+            gaps.append(f"{curve.series} has none at {', '.join(values)}")
+    if not gaps:
         return None
-    of = f" at {title(summary, panel).lower()}" if summary.panels_axis else ""
+    where = f" at {name_panel(summary, panel).lower()}" if summary.panels_axis else ""
     if not panel.compared:
         return (
-            f"There is no NAGI{of}, as at no {summary.x.in_words} all series have valid runs: "
-            f"{'; '.join(missing)}."
+            f"There is no NAGI{where}, as at no {summary.x.phrase} all series have valid runs: "
+            f"{'; '.join(gaps)}."
         )
     points = f"{len(panel.compared)} of {len(summary.x.values)} points"
     return (
-        f"NAGI{of} is over the {points} at which all series have valid runs: {'; '.join(missing)}."
+        f"NAGI{where} is over the {points} at which all series have valid runs: {'; '.join(gaps)}."
     )
 
 
-def title(summary: Summary, panel: Panel) -> str:
-    """What a panel is called."""
+def name_panel(summary: Summary, panel: Panel) -> str:
+    """Return the name of a panel."""
     if summary.panels_axis is None:
         return "Achieved goodput index"
     return f"{summary.panels_axis.title} {panel.label}"
 
 
-def _text(mean: Mean | None, digits: int = 3) -> str:
+def _format_mean(mean: Mean | None, digits: int = 3) -> str:
     if mean is None:
         return "-"
-    if mean.halfwidth == mean.halfwidth:  # not nan
+    if mean.halfwidth == mean.halfwidth:  # is not nan
         return f"{mean.value:.{digits}f} ±{mean.halfwidth:.{digits}f}"
     return f"{mean.value:.{digits}f}"
 
 
-def _data(mean: Mean | None) -> dict[str, Any]:
-    """A mean with its 95 % interval; null where there is none."""
+def _to_mean_data(mean: Mean | None) -> dict[str, Any]:
+    """Return a mean with its 95 % interval as plain data; null stands for no value."""
     if mean is None:
         return {"mean": None, "halfwidth": None, "runs": 0}
     halfwidth = None if isnan(mean.halfwidth) else mean.halfwidth

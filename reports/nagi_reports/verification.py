@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs done again, held to what was published of them (publication.py).
+"""Comparison of repeated runs with what was published of them (publication.py).
 
-A run in virtual time follows from its plan and the programs that ran it. So another machine with
-the same of them makes the same of it: tables and captures to the byte, and every value of
-results.parquet. The guest kernel and the agent are such programs: what the agent does before a run
-moves what the kernel draws in it, as sequence numbers and ports, and instants by microseconds. With
-another of them a run meets the same channel, and is one more repeat of its point. Its manifest says
-when and by what it was made, and differs. Texts (*.json) are not held to the byte but by what
-results.parquet has of them: a later nagi may write them otherwise.
+A run in virtual time follows from its plan and the programs that executed it. Another machine with
+the same programs therefore gives the same tables and captures to the byte, and every value of
+results.parquet. The guest kernel and the agent are among these programs: what the agent does before
+a run changes what the kernel draws during the run, such as sequence numbers and ports, and shifts
+instants by microseconds. With other versions of them, a run has the same channel and is one more
+repeat of its point. The manifest states when and by which programs a run was made, and so differs.
+Texts (*.json) are compared by their values in results.parquet, not by their bytes, as a later nagi
+may write them differently.
 """
 
 from __future__ import annotations
@@ -26,83 +27,97 @@ from nagi_contracts.results import ResultRow
 
 from nagi_reports import analysis, bundle
 from nagi_reports.parquet import read_parquet, require_kinds
-from nagi_reports.publication import FILE, Publication, programs
+from nagi_reports.publication import FILE, Publication, list_programs
 
-# Parts of a build that move a run in virtual time.
+# Parts of a build that change a run in virtual time.
 _PARTS = ("guest", "nagi_agent", "nagi_link", "nagi_tcp", "nagi_traffic")
-# What a run is called, and what it was made by.
 _CURE = "get what was published again"
+# Columns that identify a run or its programs, and so differ.
 _NAMES = {"run_id", "point_id", "build", "lab", "point"}
 
 
 @dataclass(frozen=True)
-class Verified:
-    """A run beside what was published of it."""
+class VerifiedRun:
+    """A run and its differences from what was published of it."""
 
     run: CampaignRun
-    files: int  # held to their checksums
-    differences: list[str]  # files, and values with what was published
+    files: int  # number of compared files
+    differences: list[str]  # names of files, and values with the published values
 
 
 @dataclass(frozen=True)
 class Verification:
     """The valid runs of a campaign that were published."""
 
-    runs: list[Verified]
-    programs: list[str]  # that made them, whose versions may change results
+    runs: list[VerifiedRun]
+    programs: list[str]  # of these runs, whose versions may change results
     published_programs: list[str]
-    other_parts: list[str]  # of the build: other ones than made what is published
+    other_parts: list[str]  # parts of the build that differ from the published build
 
     @property
-    def differing(self) -> list[Verified]:
+    def differing(self) -> list[VerifiedRun]:
+        """The runs that differ."""
         return [run for run in self.runs if run.differences]
 
 
 def verify(directory: Path, campaign: Campaign, published: Path) -> Verification:
-    """Holds runs to what was published of them. Raises InputError if `published` is no publication
-    of this experiment, or has none of the runs."""
+    """Compare runs with what was published of them.
+
+    Args:
+        directory: The directory of the campaign.
+        campaign: The campaign.
+        published: The directory that `nagi publish` wrote.
+
+    Raises:
+        InputError: `published` is no publication of this experiment, or has none of the runs.
+    """
     refuse_links(published)
-    made = _publication(campaign, published)
-    theirs = {_key(run): run for run in Campaign.read(published / "campaign.json").runs}
-    sums = _published_sums(published)
-    ours = _rows(analysis.read_table(directory, campaign))
-    their_rows = _rows(_published_table(published))
-    found = []
+    publication = _read_publication(campaign, published)
+    published_runs = {
+        _make_run_key(run): run for run in Campaign.read(published / "campaign.json").runs
+    }
+    sums = _read_published_sums(published)
+    rows_by_run = _group_rows(analysis.read_table(directory, campaign))
+    published_rows = _group_rows(_read_published_table(published))
+    verified = []
     for run in campaign.runs:
-        other = theirs.get(_key(run))
-        rows = [row for row in ours.get(run.run_id, []) if row["status"] == "valid"]
-        if other is None or not rows:
+        published_run = published_runs.get(_make_run_key(run))
+        rows = [row for row in rows_by_run.get(run.run_id, []) if row["status"] == "valid"]
+        if published_run is None or not rows:
             continue
-        prefix = f"runs/{other.run_id}/"
-        held = {
+        prefix = f"runs/{published_run.run_id}/"
+        compared_sums = {
             name.removeprefix(prefix): digest
             for name, digest in sums.items()
             if name.startswith(prefix) and not name.endswith(".json")
         }
-        differences = list(_of_files(directory / "runs" / run.run_id, held))
-        differences += _of_values(rows, their_rows.get(other.run_id, []))
-        found.append(Verified(run, len(held), differences))
-    if not found:
+        differences = list(_compare_files(directory / "runs" / run.run_id, compared_sums))
+        differences += _compare_values(rows, published_rows.get(published_run.run_id, []))
+        verified.append(VerifiedRun(run, len(compared_sums), differences))
+    if not verified:
         raise refuse(
             f"none of its valid runs is in {published}",
             "run points of the same experiment and variant, with the same repeats",
             file=str(directory),
         )
-    here, there = campaign.build.model_dump(), made.build.model_dump()
-    parts = [part for part in _PARTS if here.get(part) != there.get(part)]
-    return Verification(found, programs(directory, campaign), made.programs, parts)
+    own_build, published_build = campaign.build.model_dump(), publication.build.model_dump()
+    parts = [part for part in _PARTS if own_build.get(part) != published_build.get(part)]
+    return Verification(verified, list_programs(directory, campaign), publication.programs, parts)
 
 
-def _published_table(published: Path) -> pd.DataFrame:
+def _read_published_table(published: Path) -> pd.DataFrame:
     path = published / "results.parquet"
     table = read_parquet(path, cure=_CURE)
     require_kinds(table, dict.fromkeys(("run_id", "flow", "status"), "text"), path, _CURE)
     return table
 
 
-def _published_sums(published: Path) -> dict[str, str]:
-    """Return the checksums of the files that were published. Raises InputError if a line of them is
-    none: with fewer of them, less would be compared."""
+def _read_published_sums(published: Path) -> dict[str, str]:
+    """Return the checksums of the published files.
+
+    Raises:
+        InputError: A line is no checksum; otherwise fewer files would be compared.
+    """
     path = published / bundle.SUMS
     if not path.is_file():
         raise refuse("it is missing", _CURE, file=str(path))
@@ -115,58 +130,62 @@ def _published_sums(published: Path) -> dict[str, str]:
     return sums
 
 
-def _publication(campaign: Campaign, published: Path) -> Publication:
+def _read_publication(campaign: Campaign, published: Path) -> Publication:
+    """Read a publication, and check that it is of the same experiment and variant."""
     if not (published / FILE).is_file():
         raise refuse(
             f"has no {FILE}", "give a directory that `nagi publish` wrote", file=str(published)
         )
-    made = Publication.read(published / FILE)
-    if (made.experiment, made.variant) != (campaign.experiment, campaign.variant):
+    publication = Publication.read(published / FILE)
+    if (publication.experiment, publication.variant) != (campaign.experiment, campaign.variant):
         names = [
-            bundle.bundle_name(each)
-            for each in (Campaign.read(published / "campaign.json"), campaign)
+            bundle.name_bundle(named_campaign)
+            for named_campaign in (Campaign.read(published / "campaign.json"), campaign)
         ]
         raise refuse(
             f"is of {names[0]}, not of {names[1]}",
-            f"run it by `{made.command}`",
+            f"run it by `{publication.command}`",
             file=str(published),
         )
-    return made
+    return publication
 
 
-def _key(run: CampaignRun) -> tuple[Any, ...]:
+def _make_run_key(run: CampaignRun) -> tuple[Any, ...]:
     return (*sorted(run.point.items()), run.repeat)
 
 
-def _rows(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    """By run, in the order of their flows."""
-    found: dict[str, list[dict[str, Any]]] = {}
+def _group_rows(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of each run, in the order of their flows."""
+    rows_by_run: dict[str, list[dict[str, Any]]] = {}
     for row in table.sort_values("flow", kind="stable").to_dict("records"):
-        found.setdefault(row["run_id"], []).append({str(key): row[key] for key in row})
-    return found
+        rows_by_run.setdefault(row["run_id"], []).append({str(key): row[key] for key in row})
+    return rows_by_run
 
 
-def _of_files(run: Path, held: dict[str, str]) -> Iterator[str]:
-    for name, digest in sorted(held.items()):
+def _compare_files(run: Path, compared_sums: dict[str, str]) -> Iterator[str]:
+    """Yield the files that are missing, or differ from their checksums."""
+    for name, digest in sorted(compared_sums.items()):
         if not (run / name).is_file():
             yield f"{name} is missing"
         elif sha256_of(run / name) != digest:
             yield name
 
 
-def _of_values(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> list[str]:
-    """Of the columns that both have."""
-    if [row["flow"] for row in ours] != [row["flow"] for row in theirs]:
+def _compare_values(
+    own_rows: list[dict[str, Any]], published_rows: list[dict[str, Any]]
+) -> list[str]:
+    """Return the differences in the columns that both tables have."""
+    if [row["flow"] for row in own_rows] != [row["flow"] for row in published_rows]:
         return ["other flows"]
     return [
-        f"{name} of {mine['flow']}: {mine[name]}, published: {other[name]}"
-        for mine, other in zip(ours, theirs, strict=True)
+        f"{name} of {own_row['flow']}: {own_row[name]}, published: {published_row[name]}"
+        for own_row, published_row in zip(own_rows, published_rows, strict=True)
         for name in ResultRow.model_fields
-        if name not in _NAMES and name in mine.keys() & other.keys()
-        if not _is_same(mine[name], other[name])
+        if name not in _NAMES and name in own_row.keys() & published_row.keys()
+        if not _is_same(own_row[name], published_row[name])
     ]
 
 
 def _is_same(first: Any, second: Any) -> bool:
-    """Whether two values of a table are the same, to the last bit; or both are missing."""
+    """Return whether two values of a table are equal to the last bit, or both missing."""
     return bool(first == second) or bool(pd.isna(first) and pd.isna(second))

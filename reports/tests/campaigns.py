@@ -12,7 +12,7 @@ CEILING = 0.95  # of the AGI
 
 
 def campaign_of(points: Iterable[tuple[dict[str, str], int]]) -> Campaign:
-    """Runs at these points (axes loss, capacity, scheme), each with the number of its repeat."""
+    """Return a campaign with runs at these points (axes loss, capacity, scheme) and repeats."""
     return Campaign(
         experiment="test",
         variant=None,
@@ -32,7 +32,7 @@ def campaign_of(points: Iterable[tuple[dict[str, str], int]]) -> Campaign:
 
 
 def valid_row(run: CampaignRun, agi: float, bottleneck_bps: float) -> dict[str, Any]:
-    """A run's row of the table."""
+    """Return a valid run's row of the table."""
     return {
         "run_id": run.run_id,
         "status": "valid",

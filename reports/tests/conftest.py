@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole campaigns with known answers, without running anything: plans by the real planner, records
-after the recorded example, and numbers that follow from the point and the repeat."""
+"""Whole campaigns with known answers, without runs.
+
+Plans are made by the real planner, records follow the recorded example, and numbers follow from the
+point and the repeat.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +79,7 @@ report:
 
 @dataclass
 class Synthetic:
-    """A made-up campaign. Values that are not schemes that nagi knows are made by `rename`."""
+    """A made-up campaign; `rename` replaces names of schemes that nagi does not know."""
 
     schemes: tuple[str, ...] = ("newreno", "cubic")
     capacities: tuple[int, ...] = (10, 50, 100)  # Mb/s
@@ -95,7 +98,7 @@ class Synthetic:
     left_out: dict[str, str] = field(default_factory=dict)
 
     def agi(self, point: dict[str, str], repeat: int) -> float:
-        """AGI / ceiling that a run has: 0.99 up to 80 Mb/s without loss; else by the loss."""
+        """Return AGI / ceiling of a run: 0.99 up to 80 Mb/s without loss, else by the loss."""
         capacity = float(point["capacity"].split()[0])
         loss = float(point["error_rate"].split()[0]) / 100
         names = [self.rename.get(name, name) for name in self.schemes]
@@ -106,7 +109,7 @@ class Synthetic:
         return possible / min(capacity, 100.0) * (1 + 0.01 * (repeat - (self.repeats - 1) / 2))
 
     def write(self, out: Path) -> tuple[Path, Campaign, pd.DataFrame]:
-        """The directory, the campaign and its table."""
+        """Write the campaign, and return its directory, the campaign and its table."""
         out.mkdir(parents=True, exist_ok=True)
         spec = out / "spec.yaml"
         spec.write_text(self._spec())
@@ -198,13 +201,17 @@ class Synthetic:
             "loss_rate": 0.01,
             "rtt_mean_s": flow.base_rtt_s * 1.5,
         }
-        known |= self._reactions(plan)
+        known |= self._classified_losses(plan)
         known = {name: known.get(name) for name in TABLE_COLUMNS}
         return known | {f"point.{axis}": value for axis, value in plan.point.items()}
 
-    def _reactions(self, plan: RunPlan) -> dict[str, object]:
-        """Of 40 losses on a channel that loses, 10 x the scheme's place are taken for congestion,
-        the repeat's number not noticed; queues drop 7 from 50 Mb/s on, all taken for congestion."""
+    def _classified_losses(self, plan: RunPlan) -> dict[str, object]:
+        """Return the columns of losses and their classification.
+
+        Of 40 losses on a channel with losses, 10 x the scheme's position are classified as
+        congestion, and as many as the repeat's number were not noticed. Queues drop 7 from 50 Mb/s
+        on, all classified as congestion.
+        """
         scheme = plan.flows[0].scheme
         if scheme not in (*self.told, *self.inferred):
             return {}
@@ -268,14 +275,14 @@ class Synthetic:
         ).write(directory / "manifest.json")
         (directory / "links.json").write_bytes((RECORDED / "links.json").read_bytes())
         if self.series:
-            samples, packets = self._over_time(plan)
+            samples, packets = self._write_time_series(plan)
             samples.to_parquet(directory / "tcp_info.parquet")
             packets.to_parquet(directory / "packets.parquet")
             if plan.flows[0].scheme in self.told:
                 self._events(plan).to_parquet(directory / "scheme_events.parquet")
 
     def _events(self, plan: RunPlan) -> pd.DataFrame:
-        """A verdict each eighth of the run, of each kind in turn."""
+        """Return one verdict in each eighth of the run, of each kind in turn."""
         flow = plan.flows[0]
         step = (flow.end_s - flow.start_s) / 8
         rows = [
@@ -292,8 +299,8 @@ class Synthetic:
         ]
         return pd.DataFrame(rows)
 
-    def _over_time(self, plan: RunPlan) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """A sawtooth of the window, and packets that arrive in windows at the bottleneck."""
+    def _write_time_series(self, plan: RunPlan) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Write a sawtooth of the window, and packets that arrive in windows at the bottleneck."""
         flow = plan.flows[0]
         time = np.arange(flow.start_s + 0.1, flow.end_s, 0.1)
         top = max(4.0, flow.bottleneck_bps * flow.base_rtt_s / 8000 * 1.5)
@@ -333,7 +340,7 @@ class Synthetic:
 
 @pytest.fixture
 def synthetic(tmp_path: Path) -> Callable[..., tuple[Path, Campaign, pd.DataFrame]]:
-    """Writes a made-up campaign with the given settings: (directory, campaign, table)."""
+    """Write a made-up campaign with the given settings; return directory, campaign and table."""
     numbers = itertools.count()
 
     def make(**settings: object) -> tuple[Path, Campaign, pd.DataFrame]:

@@ -9,7 +9,7 @@ from nagi_contracts.records import FileSum, Manifest
 
 
 def record_again(run: Path) -> Path:
-    """Return a run's directory, as if the run had left its files as they are now."""
+    """Return a run's directory after its manifest was updated to the current files."""
     manifest = Manifest.read(run / "manifest.json")
     there = (path for path in run.iterdir() if path.name in manifest.files)
     files = {path.name: FileSum.of(path) for path in there}

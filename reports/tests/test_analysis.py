@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of a recorded run, held against what the link emulator says of the same packets."""
+"""Metrics of a recorded run, compared with the link emulator's records of the same packets."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def run(tmp_path):
     return shutil.copytree(RECORDED, tmp_path / RECORDED.name)
 
 
-def test_what_is_not_as_it_was_recorded_is_not_analysed(run):
-    """A capture cut in the middle gave half of the goodput, and the run was valid."""
+def test_changed_files_are_not_analysed(run):
+    """A truncated capture gave half of the goodput, and the run was valid."""
     capture = run / "server.core.pcap"
     content = capture.read_bytes()
     capture.write_bytes(content[: len(content) // 2])
@@ -42,7 +42,7 @@ def test_what_is_not_as_it_was_recorded_is_not_analysed(run):
 
 @pytest.fixture(scope="module")
 def packets() -> pd.DataFrame:
-    """The emulator's record of data packets, with times in s since the run began."""
+    """Return the emulator's records of data packets, with times in s since the run began."""
     table = pd.read_parquet(RECORDED / "packets.parquet")
     table = table[table["bytes"] == DATA_BYTES]
     return table.assign(arrived_s=table["arrived_ns"] / 1e9, left_s=table["left_ns"] / 1e9)
@@ -85,7 +85,7 @@ def test_flows_of_both_directions_share_no_bottleneck():
 
 
 def test_fairness_is_of_flows_with_the_same_bottleneck(run):
-    """The same connection as two flows: what both get is equal, and known."""
+    """The same connection counts as two flows, so their shares are equal and known."""
     plan = RunPlan.read(run / "plan.json")
     up, down = plan.flows
     twin = up.model_copy(update={"name": "twin"})
@@ -125,7 +125,7 @@ def test_a_flow_that_sent_nothing_achieved_nothing(run):
     assert row.rtt_mean_s is row.loss_rate is row.cwnd_mean_packets is None
 
 
-def test_damage_is_said_without_saying_where_the_campaign_is(run):
+def test_damage_is_reported_without_the_path_of_the_campaign(run):
     capture = run / "server.core.pcap"
     capture.write_bytes(capture.read_bytes()[:-10])
     metrics = analyse_run(record_again(run))
@@ -143,7 +143,7 @@ def test_a_missing_capture_is_refused_by_name(run):
 
 
 def test_two_links_of_one_host_have_captures_of_their_own(run):
-    """What is sent on one link is not looked for in the capture of another."""
+    """Packets sent on one link are not sought in the capture of the other."""
     plan = RunPlan.read(run / "plan.json")
     other = plan.captures[0].model_copy(update={"link": "other", "file": "client.other.pcap"})
     plan.model_copy(update={"captures": [*plan.captures, other]}).write(run / "plan.json")

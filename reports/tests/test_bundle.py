@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A campaign as one file, and back: the same bytes each time, and no damage goes unseen."""
+"""A campaign as one file, and back: the same bytes each time, and all damage is detected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nagi_contracts.errors import InputError
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.records import Campaign, Keep, Verdict
 from nagi_reports.analysis import analyse_run, build_table
-from nagi_reports.bundle import bundle_name, read_bundle, write_bundle
+from nagi_reports.bundle import name_bundle, read_bundle, write_bundle
 
 EXAMPLE = SCHEMAS / "example" / "campaign"
 
@@ -42,7 +42,7 @@ def members(bundle) -> dict[str, bytes]:
 
 
 def pack(path, files: dict[str, bytes], *special: tarfile.TarInfo):
-    """A bundle with just these files, and members of other kinds."""
+    """Write a bundle with only these files, and members of other kinds."""
     with (
         pa.CompressedOutputStream(str(path), "zstd") as stream,
         tarfile.open(fileobj=stream, mode="w|") as tar,
@@ -231,7 +231,7 @@ def test_nothing_lands_outside(tmp_path, member):
     assert tree(tmp_path) == {"a/b/bad.tar.zst": bundle.read_bytes()}
 
 
-def test_where_it_cannot_be_unpacked_is_said(bundle, tmp_path):
+def test_an_existing_target_is_reported(bundle, tmp_path):
     read_bundle(bundle, None)
     with pytest.raises(InputError, match=r"would be unpacked to .*example, which exists; use"):
         read_bundle(bundle, None)
@@ -245,8 +245,8 @@ def test_where_it_cannot_be_unpacked_is_said(bundle, tmp_path):
 
 def test_names():
     campaign = Campaign.read(EXAMPLE / "campaign.json")
-    assert bundle_name(campaign) == "example-short"
-    assert bundle_name(campaign.model_copy(update={"variant": None})) == "example"
+    assert name_bundle(campaign) == "example-short"
+    assert name_bundle(campaign.model_copy(update={"variant": None})) == "example"
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_names():
 def test_parts_are_named_by_their_repeats(repeats, name):
     campaign = Campaign.read(EXAMPLE / "campaign.json")
     part = campaign.model_copy(update={"only": {"scheme": ["cubic"], "repeat": repeats}})
-    assert bundle_name(part) == f"example-short-{name}"
+    assert name_bundle(part) == f"example-short-{name}"
 
 
 @pytest.mark.parametrize(
@@ -285,8 +285,8 @@ def test_a_header_that_makes_no_sense_is_refused(tmp_path, headers):
 
 
 @pytest.mark.parametrize("header", [False, True])
-def test_a_bundle_that_unpacks_to_far_more_than_it_is_stops_early(tmp_path, header):
-    """A file of zeros filled the disk; a header of an archive is read into memory at once."""
+def test_unpacking_stops_at_a_bound(tmp_path, header):
+    """A file of zeros filled the disk; the header of an archive is read into memory at once."""
     out = tmp_path / "out"
     path = tmp_path / "bomb.tar.zst"
     member = tarfile.TarInfo("campaign/campaign.json")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nagi metrics`: captures from anywhere, built by scapy so that every number is known."""
+"""`nagi metrics`: captures made by scapy, of which every number is known."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from nagi_captures.capture import Clocks
 from nagi_captures.reading import read
 from nagi_contracts.errors import InputError
 from nagi_reports.connections import (
-    as_json,
-    as_tables,
-    clocks_in_words,
+    describe_clocks,
+    list_notices,
+    make_tables,
     measure,
-    notices,
+    to_json,
 )
-from nagi_reports.overview import warnings
+from nagi_reports.overview import list_warnings
 from rich.console import Console
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.l2 import Ether
@@ -31,7 +31,7 @@ SYN = [("MSS", 1012), ("Timestamp", (1, 0))]
 
 
 def write(path, packets):
-    """A capture of (time in ns since an epoch, packet)."""
+    """Write a capture of (time in ns since an epoch, packet)."""
     data = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1)
     for at, packet in sorted(packets, key=lambda item: item[0]):
         raw = bytes(packet)
@@ -59,7 +59,7 @@ def ack(number, *, sport=40000, echo=5):
 
 
 def handshake(first=0):
-    """SYN, SYN-ACK and ACK; `first` is the initial sequence number of the SYN."""
+    """Return SYN, SYN-ACK and ACK; `first` is the initial sequence number of the SYN."""
     forth, back = {"sport": 40000, "dport": 5001}, {"sport": 5001, "dport": 40000}
     stamped = [("Timestamp", (2, 1))]
     return [
@@ -71,8 +71,11 @@ def handshake(first=0):
 
 @pytest.fixture
 def path(tmp_path):
-    """Ten segments of 1,000 bytes, 10 ms apart from 30 ms on, over a path of 10 ms one way, queued
-    for as many ms as their number; the fourth is lost and sent again at 150 ms."""
+    """Return captures at both ends of a path with a delay of 10 ms.
+
+    Ten segments of 1,000 bytes are sent every 10 ms from 30 ms on, and queued for as many ms as
+    their number; the fourth is lost and retransmitted at 150 ms.
+    """
     syn, syn_ack, last = handshake()
     sender = [(0, syn), (20 * MS, syn_ack), (20 * MS, last)]
     receiver = [(10 * MS, syn), (10 * MS, syn_ack), (30 * MS, last)]
@@ -145,7 +148,7 @@ def test_an_interval_counts_what_arrives_in_it(path):
     assert late.rows[0]["at_receiver"]["first_time_bytes"] == 1000
 
 
-def test_clocks_apart_are_said(tmp_path, path):
+def test_clocks_that_differ_are_reported(tmp_path, path):
     sender, _ = path
     syn, syn_ack, last = handshake()
     early = write(
@@ -158,16 +161,16 @@ def test_clocks_apart_are_said(tmp_path, path):
     )
     found = measure(early, sender, bottleneck_bps=None, from_ns=None, to_ns=None)
     assert found.clocks.apart_at_least_ns == 190 * MS
-    said = "\n".join(notices(found))
+    said = "\n".join(list_notices(found))
     assert "apart by at least 190.000 ms" in said
     assert found.rows[0]["between"]["queueing_delay_max_s"] == pytest.approx(0.009)
 
 
-def test_drift_is_said():
+def test_drift_is_reported():
     clocks = Clocks(10, 10, 0, 0.0, 0.0, 9e4, 100.0)
-    assert "drift by 100 ppm" in clocks_in_words(clocks)
-    assert "drift" not in clocks_in_words(Clocks(10, 10, 0, 0.0, 0.0, 0.0, 3.0))
-    assert "one way only" in clocks_in_words(Clocks(10, None, 0, None, None, None, None))
+    assert "drift by 100 ppm" in describe_clocks(clocks)
+    assert "drift" not in describe_clocks(Clocks(10, 10, 0, 0.0, 0.0, 0.0, 3.0))
+    assert "one direction only" in describe_clocks(Clocks(10, None, 0, None, None, None, None))
 
 
 def test_ports_used_again_are_connections_of_their_own(tmp_path):
@@ -205,41 +208,41 @@ def test_ports_used_again_with_two_captures(tmp_path):
     assert [row["at_receiver"]["first_time_bytes"] for row in found.rows] == [9000, 10000]
 
 
-def test_doubtful_captures_are_said(tmp_path):
+def test_doubtful_captures_are_reported(tmp_path):
     twice = [
         (at + again * 1000, segment(n)) for n, at in enumerate((9 * MS, MS)) for again in (0, 1)
     ]
     capture = write(tmp_path / "x.pcap", twice)
     found = measure(capture, None, bottleneck_bps=None, from_ns=None, to_ns=None)
-    said = notices(found)
+    said = list_notices(found)
     back = replace(read(capture), packets_back=3, max_back_ns=8 * MS)
-    assert any("3 packets have times before" in line for line in warnings("x", back, 0))
+    assert any("3 packets have times before" in line for line in list_warnings("x", back, 0))
     assert any("2 packets are copies of others" in line for line in said)
     arp = write(tmp_path / "arp.pcap", [(0, bytes(12) + b"\x08\x06" + bytes(28))])
     with pytest.raises(InputError, match="with payload in it; its packets: 1 ARP"):
         measure(arp, None, bottleneck_bps=None, from_ns=None, to_ns=None)
 
 
-def test_damage_and_what_is_left_out_are_said(path, tmp_path):
+def test_damage_and_omitted_packets_are_reported(path, tmp_path):
     _, receiver = path
     cut = tmp_path / "cut.pcap"
     cut.write_bytes(receiver.read_bytes()[:-30])
     found = measure(cut, None, bottleneck_bps=None, from_ns=None, to_ns=None)
-    assert any(line.startswith("damaged: ") and "cut.pcap" in line for line in notices(found))
+    assert any(line.startswith("damaged: ") and "cut.pcap" in line for line in list_notices(found))
     with_udp = write(
         tmp_path / "udp.pcap",
         [(0, segment(0)), (1, MAC / IP(**FORTH) / UDP(sport=1, dport=2) / b"xxxx")],
     )
     found = measure(with_udp, None, bottleneck_bps=None, from_ns=None, to_ns=None)
     assert found.udp == 1
-    assert "1 UDP connections left out" in notices(found)
+    assert "1 UDP connections left out" in list_notices(found)
     assert found.rows[0]["at_receiver"]["agi_ceiling"] is None  # no SYN, no MSS
 
 
 def test_json_has_units_and_no_nan(path):
     sender, receiver = path
     found = measure(receiver, sender, bottleneck_bps=None, from_ns=None, to_ns=None)
-    text = json.dumps(as_json(found), allow_nan=False)
+    text = json.dumps(to_json(found), allow_nan=False)
     (row,) = json.loads(text)["connections"]
     for part in ("at_receiver", "at_sender", "between"):
         for name in row[part]:
@@ -259,7 +262,7 @@ def test_the_table_shows_what_there_is(path):
     for given, heads in ((None, ()), (sender, ("RTT (ms)", "lost", "queueing (ms)"))):
         found = measure(receiver, given, bottleneck_bps=1_000_000, from_ns=None, to_ns=None)
         console = Console(width=100, record=True)
-        for table in as_tables(found):
+        for table in make_tables(found):
             console.print(table)
         shown = console.export_text()
         assert "0.533" in shown and "10.0.0.1:40000" in shown

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the explorer's page is given, against the files of the recorded example."""
+"""The data of the explorer's page, compared with the files of the recorded example."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from nagi_captures.capture import packets
+from nagi_captures.capture import read_packets
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.records import Campaign
 from nagi_contracts.results import Metrics
 from nagi_reports import analysis, explorer
-from nagi_reports.attribution import CAUSES, OUTCOMES, column
+from nagi_reports.attribution import CAUSES, OUTCOMES, name_column
 from nagi_reports.explorer import tracks
-from nagi_reports.explorer.campaign import campaign_data, label_of
-from nagi_reports.explorer.run import FlowTracks, RunFiles, flows_of
-from nagi_reports.explorer.tracks import Track, part_edges, parts
+from nagi_reports.explorer.campaign import collect_campaign_data, label_column
+from nagi_reports.explorer.run import FlowTracks, RunFiles, read_flows
+from nagi_reports.explorer.tracks import Track, choose_part_edges, pack_parts
 from recorded import record_again
 
 EXAMPLE = SCHEMAS / "example" / "campaign"
@@ -32,8 +32,8 @@ EXAMPLE = SCHEMAS / "example" / "campaign"
 NASTY = "</script><img src=x onerror=alert(1)> & \"quoted\" 'it'"
 
 
-def unpacked(packed: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What codec.js makes of it: time in s, low, high."""
+def unpack(packed: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what codec.js decodes: time in s, low, high."""
     numbers = np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), "<i4")
     columns = numbers.reshape(3 if packed["ranges"] else 2, packed["rows"]).astype(np.int64)
     time = (packed["time_us"] + np.cumsum(columns[0])) / 1e6
@@ -42,8 +42,8 @@ def unpacked(packed: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return time, low / packed["scale"], high / packed["scale"]
 
 
-def loaded(script: str) -> list[Any]:
-    """The arguments of the call that a script is."""
+def read_arguments(script: str) -> list[Any]:
+    """Return the arguments of the call in a script."""
     call = script.split("\n", 1)[1] if script.startswith("//") else script
     return list(json.loads(f"[{call[call.index('(') + 1 : call.rindex(')')]}]"))
 
@@ -59,7 +59,7 @@ def written(out: Path) -> Path:
 
 
 def flows(out: Path) -> dict[str, FlowTracks]:
-    return {flow.plan.name: flow for flow in flows_of(RunFiles(out / "runs" / RUN))}
+    return {flow.plan.name: flow for flow in read_flows(RunFiles(out / "runs" / RUN))}
 
 
 def track(flow: FlowTracks, name: str) -> Track:
@@ -71,17 +71,17 @@ def test_a_table_is_read_back_as_it_was():
     rng = np.random.default_rng(3)
     time = np.sort(rng.uniform(-1, 3000, 5000))
     low = rng.integers(0, 2**31, 5000) + 2**40
-    made = Track.of("x", time, low, low + 1448, scale=1e6)
-    at, first, second = unpacked(made.packed())
+    made = Track.from_rows("x", time, low, low + 1448, scale=1e6)
+    at, first, second = unpack(made.pack())
     assert at == pytest.approx(time, abs=1e-6)
     assert first == pytest.approx(low / 1e6, abs=1e-9)
     assert second - first == pytest.approx(np.full(5000, 0.001448), abs=1e-6)
-    empty = unpacked(Track.of("x", np.empty(0), np.empty(0)).packed())
+    empty = unpack(Track.from_rows("x", np.empty(0), np.empty(0)).pack())
     assert [len(each) for each in empty] == [0, 0, 0]
 
 
 def test_rows_are_put_in_the_order_of_time():
-    made = Track.of("x", np.array([2.0, 1.0]), [20, 10], [21, 11])
+    made = Track.from_rows("x", np.array([2.0, 1.0]), [20, 10], [21, 11])
     assert (made.time_s.tolist(), made.low.tolist(), made.high.tolist()) == (
         [1, 2],
         [10, 20],
@@ -92,29 +92,29 @@ def test_rows_are_put_in_the_order_of_time():
 def test_an_overview_keeps_the_extremes():
     time = np.linspace(0, 10, 100_000, endpoint=False)
     value = np.where(np.arange(100_000) == 77_777, 99, 5)
-    seen = Track.of("x", time, value).overview(0, 10)
+    seen = Track.from_rows("x", time, value).condense(0, 10)
     assert len(seen) <= tracks.BUCKETS and not seen.exact
     peak = np.flatnonzero(seen.high == 99)
     assert len(peak) == 1 and seen.low[peak[0]] == 5
     assert seen.time_s[peak[0]] <= 7.7777 < seen.time_s[peak[0] + 1]
-    few = Track.of("x", time[:10], value[:10]).overview(0, 10)
+    few = Track.from_rows("x", time[:10], value[:10]).condense(0, 10)
     assert few.exact and len(few) == 10
 
 
 def test_parts_have_every_row_once_and_steps_what_holds_before(monkeypatch):
     monkeypatch.setattr(tracks, "PART_ROWS", 100)
     rng = np.random.default_rng(5)
-    dots = Track.of("dots", np.sort(rng.uniform(-0.5, 11, 700)), np.arange(700))
-    steps = Track.of("steps", np.linspace(0, 10, 50), np.arange(50), steps=True)
-    edges = part_edges([dots, steps], 0.0, 10.0)
+    dots = Track.from_rows("dots", np.sort(rng.uniform(-0.5, 11, 700)), np.arange(700))
+    steps = Track.from_rows("steps", np.linspace(0, 10, 50), np.arange(50), steps=True)
+    edges = choose_part_edges([dots, steps], 0.0, 10.0)
     assert edges[0] == 0 and edges[-1] == 10 and sorted(set(edges)) == edges
     assert len(edges) - 1 >= 7
-    found = list(parts([dots, steps], edges))
+    found = list(pack_parts([dots, steps], edges))
     assert len(found) == len(edges) - 1
-    rows = np.concatenate([unpacked(part["dots"])[1] for part in found])
+    rows = np.concatenate([unpack(part["dots"])[1] for part in found])
     assert rows.tolist() == list(range(700))
     for part, begin in zip(found[1:], edges[1:], strict=False):
-        at, value, _ = unpacked(part["steps"])
+        at, value, _ = unpack(part["steps"])
         assert at[0] < begin and value[0] == np.searchsorted(steps.time_s, begin) - 1
 
 
@@ -135,7 +135,7 @@ def test_windows_are_those_of_the_socket():
 
 def test_segments_are_those_of_the_senders_capture():
     path = EXAMPLE / "runs" / RUN / "client.radio.pcap"
-    table = pd.concat(packets(path))
+    table = pd.concat(read_packets(path))
     flow = flows(EXAMPLE)["up"]
     sent = table[(table["payload"] > 0) & (table["connection"] == 0) & (table["direction"] == 0)]
     again = sent[sent["retransmission"]]
@@ -151,7 +151,7 @@ def test_segments_are_those_of_the_senders_capture():
 
 
 @pytest.mark.parametrize("name", ["up", "down"])
-def test_losses_and_what_they_were_taken_for_are_those_of_the_results(name):
+def test_losses_and_their_classification_agree_with_the_results(name):
     flow = flows(EXAMPLE)[name]
     rows = Metrics.read(EXAMPLE / "runs" / RUN / "metrics.json").rows
     (row,) = (each for each in rows if each.flow == name)
@@ -159,7 +159,7 @@ def test_losses_and_what_they_were_taken_for_are_those_of_the_results(name):
     for cause, names in CAUSES.items():
         for outcome in OUTCOMES:
             found = sum(counted.get(f"loss: {each}: {outcome}", 0) for each in names)
-            assert found == getattr(row, column(cause, outcome)), (cause, outcome)
+            assert found == getattr(row, name_column(cause, outcome)), (cause, outcome)
     assert sum(counted.values()) > 0
 
 
@@ -181,16 +181,16 @@ def test_goodput_adds_up_to_what_was_received():
     goodput = track(flow, "goodput")
     width_s = goodput.time_s[1] - goodput.time_s[0]
     received = goodput.low.sum() * 1e3 * width_s / 8  # kb/s
-    path = run.capture(analysis.receiving(flow.plan))
+    path = run.find_capture(analysis.locate_receiver_capture(flow.plan))
     assert path is not None
-    table = run.scanned(path).flows
+    table = run.scan_capture(path).flows
     expected = table[table["destination"] == flow.plan.receiver_address]["first_time_bytes"].max()
     assert received == pytest.approx(expected, rel=0.01)
 
 
 def test_the_campaigns_values_are_those_of_its_results():
     about = Campaign.read(EXAMPLE / "campaign.json")
-    found = campaign_data(EXAMPLE, about, {RUN})
+    found = collect_campaign_data(EXAMPLE, about, {RUN})
     table = pd.read_parquet(EXAMPLE / "results.parquet")
     rows = found["rows"]
     assert rows["run"] == table["run_id"].tolist() and rows["flow"] == table["flow"].tolist()
@@ -210,7 +210,7 @@ def test_axes_are_quantities_where_their_values_are(synthetic):
     out, about, table = synthetic(series=False, repeats=1, invalid=(1,), failed=(2,))
     table.to_parquet(out / "results.parquet")
     shutil.move(out / "runs", out / "gone")  # as of a campaign that was published
-    found = campaign_data(out, about, set())
+    found = collect_campaign_data(out, about, set())
     axes = {axis["name"]: axis for axis in found["axes"]}
     assert (axes["capacity"]["numbers"], axes["capacity"]["unit"]) == ([10, 50, 100], "Mb/s")
     assert (axes["error_rate"]["numbers"], axes["error_rate"]["unit"]) == ([0, 1], "%")
@@ -225,16 +225,16 @@ def test_a_failed_run_has_its_reasons_and_what_it_left(synthetic):
     failed = about.runs[0].run_id
     shutil.copy(out / "runs" / about.runs[1].run_id / "plan.json", out / "runs" / failed)
     shutil.rmtree(out / "runs" / about.runs[2].run_id)
-    found = campaign_data(out, about, set())
+    found = collect_campaign_data(out, about, set())
     assert found["runs"][0]["reasons"] == ["an agent left no record"]
     assert found["runs"][2]["status"] == "missing"
-    (flow,) = flows_of(RunFiles(out / "runs" / failed))
+    (flow,) = read_flows(RunFiles(out / "runs" / failed))
     assert flow.tracks == []
     assert set(flow.missing) == {"window", "rtt", "queue", "goodput", "losses", "sequence"}
 
 
 def test_labels_are_words():
-    assert [label_of(name) for name in ("agi", "rtt_mean_s", "goodput_bps", "loss_rate")] == [
+    assert [label_column(name) for name in ("agi", "rtt_mean_s", "goodput_bps", "loss_rate")] == [
         "AGI", "RTT mean", "goodput", "loss rate",
     ]  # fmt: skip
 
@@ -249,7 +249,7 @@ def test_labels_are_words():
         ("drops.pcapng", "losses", "no log of drops", {"lost"}),
     ],
 )
-def test_what_a_run_has_not_is_said(campaign, file, panel, why, gone):
+def test_missing_files_of_a_run_are_reported(campaign, file, panel, why, gone):
     directory = campaign / "runs" / RUN
     (directory / file).unlink()
     if file in ("tcp_info.parquet", "drops.pcapng"):  # of these metrics cannot be made again
@@ -264,11 +264,11 @@ def test_what_a_run_has_not_is_said(campaign, file, panel, why, gone):
 @pytest.mark.parametrize(
     ("port", "why"),
     [
-        (5201, "Losses are told of TCP segments only, and this flow has none."),
+        (5201, "Only losses of TCP segments are recorded, and this flow has no TCP segments."),
         (None, "No segment of this flow was lost on a link."),
     ],
 )
-def test_a_flow_without_losses_is_told_from_one_whose_losses_are_not_told(campaign, port, why):
+def test_a_flow_without_losses_differs_from_one_without_records_of_losses(campaign, port, why):
     directory = campaign / "runs" / RUN
     plan = json.loads((directory / "plan.json").read_text())
     if port is not None:
@@ -281,7 +281,7 @@ def test_a_flow_without_losses_is_told_from_one_whose_losses_are_not_told(campai
     assert ("sequence" in flow.missing) == (port is not None)
 
 
-def test_damage_of_a_capture_is_said(campaign):
+def test_damage_of_a_capture_is_reported(campaign):
     path = campaign / "runs" / RUN / "client.radio.pcap"
     path.write_bytes(path.read_bytes()[:20_001])
     flow = flows(campaign)["up"]
@@ -289,7 +289,7 @@ def test_damage_of_a_capture_is_said(campaign):
     assert len(track(flow, "segment")) > 0
 
 
-def test_without_captures_losses_stay_and_what_they_were_taken_for_is_not_known(campaign):
+def test_without_captures_losses_are_shown_unclassified(campaign):
     whole = flows(campaign)["up"]
     for capture in (campaign / "runs" / RUN).glob("*.pcap"):
         capture.unlink()
@@ -307,13 +307,13 @@ def test_the_page_needs_nothing_else_and_has_its_runs_beside_it(campaign):
     own = text[: text.index("plotly.js v")] + text[text.rindex("nagi") :]
     assert "<script src" not in own and "http://" not in own and "https://" not in own
     file = campaign / "explorer" / "runs" / f"{RUN}.js"
-    (data,) = loaded(file.read_text())
+    (data,) = read_arguments(file.read_text())
     assert data["id"] == RUN and [flow["name"] for flow in data["flows"]] == ["up", "down"]
     up = data["flows"][0]
     total = 0
     for number in range(len(up["edges"]) - 1):
         script = (campaign / "explorer" / "runs" / RUN / f"0-{number}.js").read_text()
-        about, tables = loaded(script)
+        about, tables = read_arguments(script)
         assert about == [RUN, 0, number]
         total += tables["segment"]["rows"]
     assert total == len(track(flows(campaign)["up"], "segment"))
@@ -348,7 +348,7 @@ def test_runs_are_written_again_only_if_they_changed(campaign):
     assert file.stat().st_mtime_ns == before
     (campaign / "runs" / RUN / "packets.parquet").unlink()
     written(campaign)
-    (data,) = loaded(file.read_text())
+    (data,) = read_arguments(file.read_text())
     assert file.stat().st_mtime_ns > before and "queue" in data["flows"][0]["missing"]
 
 
@@ -374,7 +374,7 @@ def test_the_same_runs_give_the_same_page(campaign, tmp_path):
 def test_a_directory_with_something_else_is_left_alone(campaign, tmp_path):
     about = Campaign.read(campaign / "campaign.json")
     for target in (campaign, campaign / "campaign.json"):
-        with pytest.raises(InputError, match="something else in it than an explorer"):
+        with pytest.raises(InputError, match="other files than an explorer"):
             explorer.write_explorer(campaign, about, target)
     assert (campaign / "runs" / RUN / "plan.json").exists()
     assert not (campaign / "index.html").exists()
@@ -412,4 +412,4 @@ def test_results_without_runs_have_to_be_those_of_the_campaign(campaign):
         written(campaign)
     (campaign / "results.parquet").unlink()
     with pytest.raises(InputError, match=r"neither runs nor results\.parquet"):
-        campaign_data(campaign, about, set())
+        collect_campaign_data(campaign, about, set())

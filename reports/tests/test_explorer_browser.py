@@ -43,8 +43,11 @@ SEQUENCE_X, QUEUE_X = "xaxis", "xaxis4"
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory) -> Path:
-    """A campaign of the example's run twice, the second of a scheme with a name that is HTML, with
-    queue and captures; in parts small enough that there are many."""
+    """Write the page of a campaign with two copies of the example's run, and return its path.
+
+    The second run is of a scheme whose name is HTML, with queue and captures. Parts are small, so
+    that there are many.
+    """
     out = Path(shutil.copytree(EXAMPLE, tmp_path_factory.mktemp("explorer") / "out"))
     shutil.copytree(out / "runs" / FIRST, out / "runs" / SECOND)
     for name in ("plan.json", "manifest.json", "verdict.json", "metrics.json"):
@@ -122,13 +125,13 @@ class Browser:
         layout = "return document.getElementById(arguments[0])._fullLayout"
         return self.js(f"{layout}[arguments[1]].range", plot, name)
 
-    def on_shown(self, axes: tuple[str, ...]) -> bool:
-        """Whether these axes of a run's panels show the time that the page says."""
+    def shows_time_of_page(self, axes: tuple[str, ...]) -> bool:
+        """Return whether these axes of a run's panels show the time that the page states."""
         shown = pytest.approx(self.shown_s, abs=1e-5)
         return all(self.axis("panels-of-run", axis) == shown for axis in axes)
 
-    def place(self, plot: str, number: str, x: float, y: float) -> tuple[int, int]:
-        """Where a point of a subplot is in the window, which is scrolled there."""
+    def locate(self, plot: str, number: str, x: float, y: float) -> tuple[int, int]:
+        """Scroll to a point of a subplot, and return its position in the window."""
         at = """
         const plot = document.getElementById(arguments[0]), layout = plot._fullLayout;
         const xs = layout['xaxis' + arguments[1]], ys = layout['yaxis' + arguments[1]];
@@ -158,8 +161,8 @@ class Browser:
         actions.w3c_actions.pointer_action.move_to_location(*place)
         actions.perform()
 
-    def complaints(self) -> list[str]:
-        """What the console has of errors and warnings."""
+    def console_messages(self) -> list[str]:
+        """Return errors and warnings of the console."""
         return [each["message"] for each in self.driver.get_log("browser")]
 
 
@@ -183,15 +186,15 @@ def chromium(page, tmp_path_factory) -> Iterator[Browser]:
 
 @pytest.fixture
 def browser(chromium) -> Iterator[Browser]:
-    """At 1280x800; the console has to stay empty."""
+    """Start Chromium at 1280x800; its console has to stay empty."""
     chromium.resize(1280, 800)
-    chromium.complaints()
+    chromium.console_messages()
     yield chromium
-    assert chromium.complaints() == []
+    assert chromium.console_messages() == []
 
 
 def values(browser: Browser) -> list[tuple[float, float]]:
-    """All marks of the chart."""
+    """Return all marks of the chart."""
     marks = """
     return document.getElementById('chart').data.filter((trace) => trace.mode === 'markers')
       .flatMap((trace) => trace.x.map((x, i) => [x, trace.y[i]]));
@@ -245,12 +248,12 @@ def test_names_are_shown_as_they_are(browser):
     assert NASTY in browser.find("run-title").text
 
 
-def test_a_mark_tells_its_run_and_opens_it(browser, page):
+def test_a_mark_shows_its_run_and_opens_it(browser, page):
     browser.open()
     browser.select("x", "metric.rtt_mean_s")
     browser.select("colour", "point.scheme")
     agi, rtt = results(page, FIRST, "agi")[0], results(page, FIRST, "rtt_mean_s")[0]
-    place = browser.place("chart", "", rtt, agi)
+    place = browser.locate("chart", "", rtt, agi)
     browser.hover(place)
     said = browser.until(
         lambda: [
@@ -317,15 +320,15 @@ def test_dragging_zooms_all_panels_and_a_double_click_shows_the_whole(browser):
     browser.open(f"#{FIRST}")
     whole = browser.shown_s
     y = sum(browser.axis("panels-of-run", "yaxis4")) / 2  # the queue
-    begin = browser.place("panels-of-run", "4", 0.4, y)
-    end = browser.place("panels-of-run", "4", 0.6, y)
+    begin = browser.locate("panels-of-run", "4", 0.4, y)
+    end = browser.locate("panels-of-run", "4", 0.6, y)
     browser.drag(begin, end)
     browser.until(lambda: browser.shown_s != whole)
     assert browser.shown_s == pytest.approx([0.4, 0.6], abs=0.01)
-    browser.until(lambda: browser.on_shown((SEQUENCE_X, QUEUE_X, "xaxis6")))
+    browser.until(lambda: browser.shows_time_of_page((SEQUENCE_X, QUEUE_X, "xaxis6")))
     actions = ActionChains(browser.driver)
     pointer = actions.w3c_actions.pointer_action
-    place = browser.place("panels-of-run", "4", 0.5, y)
+    place = browser.locate("panels-of-run", "4", 0.5, y)
     pointer.move_to_location(*place).pointer_down().pointer_up().pointer_down().pointer_up()
     actions.perform()
     browser.until(lambda: browser.shown_s == whole)
@@ -342,10 +345,10 @@ def test_two_runs_stand_side_by_side_on_one_time(browser):
     assert browser.js(layout, "yaxis") == browser.js(layout, "yaxis2")
     y = sum(browser.axis("panels-of-run", "yaxis")) / 2
     browser.drag(
-        browser.place("panels-of-run", "", 0.5, y), browser.place("panels-of-run", "", 0.8, y)
+        browser.locate("panels-of-run", "", 0.5, y), browser.locate("panels-of-run", "", 0.8, y)
     )
     browser.until(lambda: browser.shown_s[0] > 0)
-    browser.until(lambda: browser.on_shown(("xaxis", "xaxis2", "xaxis12")))
+    browser.until(lambda: browser.shows_time_of_page(("xaxis", "xaxis2", "xaxis12")))
     assert browser.axis("panels-of-run", "yaxis2") == browser.axis("panels-of-run", "yaxis")
     # The second run has no record of its queue, and says so in the plot and below it.
     missing = "not recorded (no packets.parquet)"
@@ -369,7 +372,7 @@ def test_a_run_whose_data_are_gone_says_so(chromium, page, tmp_path):
     alone.js("location.hash = 'nonsense'")
     alone.until(lambda: "no such run" in alone.find("problem").text)
     assert alone.find("campaign").is_displayed()
-    (complaint,) = alone.complaints()
+    (complaint,) = alone.console_messages()
     assert "ERR_FILE_NOT_FOUND" in complaint
 
 

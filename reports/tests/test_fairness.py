@@ -19,21 +19,21 @@ from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Build, Campaign, CampaignRun, Manifest, Verdict
 from nagi_contracts.results import ResultRow
 from nagi_reports import figures
-from nagi_reports.chapters import compose, gather
+from nagi_reports.chapters import compose, read_material
 from nagi_reports.content import Block, Figure, Paragraph, Table
 from nagi_reports.fairness import (
-    Windows,
+    GoodputWindows,
     add_harm,
-    convergence,
+    choose_window_s,
+    compute_fairness,
+    group_by_bottleneck,
     jain_over_time,
-    measures,
-    sharing,
-    window_s,
+    measure_convergence,
 )
-from nagi_reports.report import html, write_report
+from nagi_reports.report import render_html, write_report
 from nagi_reports.statistics import Mean
 from nagi_reports.summary import summarise
-from test_report import clipped, overlaps
+from test_report import find_clipped, overlaps
 
 (RECORDED,) = (SCHEMAS / "example" / "campaign" / "runs").iterdir()
 BUILD = Build(id="0123456789abcdef", version="0", commit=None, nagi_link="1", nagi_agent="2")
@@ -130,13 +130,15 @@ class MadeUp:
             flow.name: rate * 1e6 * (1 + 0.01 * plan.repeat)
             for flow, rate in zip(plan.flows, rates, strict=False)
         }
-        width = window_s(plan)
+        width = choose_window_s(plan)
         count = math.floor(self.duration / width)
         ends = plan.timeline.traffic_s + width * np.arange(1, count + 1)
-        windows = Windows(width, ends, {n: np.full(count, rate) for n, rate in goodputs.items()})
+        windows = GoodputWindows(
+            width, ends, {n: np.full(count, rate) for n, rate in goodputs.items()}
+        )
         if self.windows:
-            windows.table(plan.timeline.traffic_s).to_parquet(directory / "goodput.parquet")
-        found = measures(plan, goodputs, windows)
+            windows.to_table(plan.timeline.traffic_s).to_parquet(directory / "goodput.parquet")
+        found = compute_fairness(plan, goodputs, windows)
         return [
             ResultRow(
                 run_id=plan.run_id,
@@ -180,7 +182,7 @@ def made_up(tmp_path: Path) -> Made:
 
 def chapter(made: tuple[Path, Campaign, pd.DataFrame]) -> list[Block]:
     out, campaign, table = made
-    report = compose(gather(out, campaign, table, summarise(campaign, table)))
+    report = compose(read_material(out, campaign, table, summarise(campaign, table)))
     return next((s.blocks for s in report.sections if s.name == "fairness"), [])
 
 
@@ -208,26 +210,26 @@ def test_jain_s_index_over_time():
 
 
 def test_convergence_is_counted_from_the_last_start():
-    """Shares are equal from 6 s on; 20 % of equal is 0.4 to 0.6 of two flows."""
+    """Shares are equal from 6 s on; for two flows, within 20 % of equal is 0.4 to 0.6."""
     ends = np.arange(1.0, 16.0)
     first = np.where(ends <= 4, 1.0, np.where(ends <= 6, 0.61, 0.59))
     rates = np.column_stack([first, 1 - first])
-    assert convergence(ends, rates, 4.0) == (2.0, "converged")
-    assert convergence(ends, rates, 0.0) == (6.0, "converged")
-    never, how = convergence(ends[:10], rates[:10], 4.0)
+    assert measure_convergence(ends, rates, 4.0) == (2.0, "converged")
+    assert measure_convergence(ends, rates, 0.0) == (6.0, "converged")
+    never, how = measure_convergence(ends[:10], rates[:10], 4.0)
     assert math.isnan(never) and how == "never"  # fair for 4 s only
-    early, how = convergence(ends, rates, 11.0)
+    early, how = measure_convergence(ends, rates, 11.0)
     assert math.isnan(early) and how == "too short"
 
 
 def test_windows_are_as_long_as_ten_round_trips(made_up):
     out, campaign, _ = made_up(delay="100 ms")
     plan = RunPlan.read(out / "runs" / campaign.runs[0].run_id / "plan.json")
-    assert window_s(plan) == pytest.approx(2.1)
-    assert [group.names for group in sharing(plan)] == [["one.1", "one.2"]]
+    assert choose_window_s(plan) == pytest.approx(2.1)
+    assert [group.names for group in group_by_bottleneck(plan)] == [["one.1", "one.2"]]
 
 
-def test_harm_is_held_against_the_run_alone(made_up):
+def test_harm_is_relative_to_the_run_without_competitors(made_up):
     _, _, table = made_up()
     for scheme, rival, goodput in (
         ("cubic", "cubic", 1 - 12 / 18),
@@ -269,16 +271,16 @@ def test_the_chapter_has_figures_a_table_and_harm(made_up):
     assert "rival cubic: in the last window one (sack) 0.17" in figures["shares"].alt
     out, campaign, table_ = made
     assert write_report(out, campaign, table_).stat().st_size > 10_000
-    page = html(compose(gather(out, campaign, table_, summarise(campaign, table_))))
+    page = render_html(compose(read_material(out, campaign, table_, summarise(campaign, table_))))
     assert 'id="fairness"' in page
 
 
-def test_what_is_missing_for_harm_is_said_with_its_cure(made_up):
+def test_missing_runs_for_harm_are_reported_with_the_cure(made_up):
     said = [b.text for b in chapter(made_up(rivals="cubic, sack")) if isinstance(b, Paragraph)]
     assert "add the value none to the axis rival" in said[-1]
 
 
-def test_an_invalid_baseline_is_said(made_up):
+def test_an_invalid_baseline_is_reported(made_up):
     blocks = chapter(made_up(invalid=(0, 1, 6, 7)))
     said = [block.text for block in blocks if isinstance(block, Paragraph)]
     assert said[-1].startswith("Harm: n/a. No valid run has a valid run of the same repeat")
@@ -320,12 +322,12 @@ def test_no_label_of_the_figures_covers_another_or_is_cut_off():
     schemes = ["newreno", "cubic", "bbr", "vegas", "westwood", long]
     cells = [[Mean(0.1 * (x - y), 0.01, 3) for x in range(6)] for y in range(6)]
     cells[2][3] = None
-    matrix = figures.Harm("Goodput, flows each 8", schemes, schemes, cells, [[True] * 6] * 6)
+    matrix = figures.HarmMatrix("Goodput, flows each 8", schemes, schemes, cells, [[True] * 6] * 6)
     drawn = [
         figures.shares_over_time(runs),
         figures.shares_over_time(runs[:1]),
-        figures.harm([(matrix, matrix)] * 2),
+        figures.harm_matrices([(matrix, matrix)] * 2),
     ]
     for figure in drawn:
         assert overlaps(figure) == []
-        assert clipped(figure) == []
+        assert find_clipped(figure) == []

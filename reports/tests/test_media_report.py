@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of flows over shared media and what the report says of media, from records with answers
-worked out by hand."""
+"""Metrics of flows over shared media, and the report on media, from records with known answers."""
 
 from __future__ import annotations
 
@@ -19,13 +18,15 @@ from nagi_contracts.records import Campaign, CampaignRun, Manifest, Verdict
 from nagi_contracts.results import ResultRow
 from nagi_contracts.statements import Statement
 from nagi_reports import figures, series
-from nagi_reports.analysis import _drops, can_analyse
-from nagi_reports.chapters import compose, gather
-from nagi_reports.chapters.media import drawn_medium
+from nagi_reports.analysis import can_analyse
+from nagi_reports.analysis.drops import count_drops
+from nagi_reports.chapters import compose, read_material
+from nagi_reports.chapters.media import make_drawn_medium
 from nagi_reports.content import Facts, Figure, Table
+from nagi_reports.figures import medium
 from nagi_reports.media import Air
 from nagi_reports.metrics import airtime_share
-from nagi_reports.report import html, write_report
+from nagi_reports.report import render_html, write_report
 from nagi_reports.summary import summarise
 
 RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "6ca9af3cee70cdc8"
@@ -75,7 +76,7 @@ def frame(kind, sender, receiver, index, start_ms, end_ms, attempt=1, outcome="r
 
 
 def exchange(sender, receiver, index, start_ms, attempt=1):
-    """Each of the four frames takes 1 ms; they follow each other at once."""
+    """Return the four frames of an exchange, 1 ms each, without gaps."""
     ends = (sender, receiver)
     return [
         frame(kind, *(ends if kind in ("RTS", "DATA") else ends[::-1]), index, at, at + 1, attempt)
@@ -128,18 +129,20 @@ def air(tmp_path):
 def test_metrics_of_a_flow_over_a_medium(air):
     plan, found, base = air
     flow = plan.flows[0]
-    mine = found.of_flow(np.array([MINE]), [*flow.path, *flow.path_back()])
+    mine = found.select_flow_packets(np.array([MINE]), [*flow.path, *flow.path_back()])
     assert len(mine) == 6
-    columns = found.columns(mine, (1000 + base) * MS, (2000 + base) * MS)
+    columns = found.compute_columns(mine, (1000 + base) * MS, (2000 + base) * MS)
     # Four were tried: attempts 3, 1, 2 and 1. Frames: 2 + 4 + 4 + 2 + 4 ms.
     assert columns == {
         "link_drop_probability": 0.25,
         "retries_per_hop": pytest.approx(3 / 4),
         "airtime_share": pytest.approx(0.016),
     }
-    nothing = found.of_flow(np.array([MINE]), [hop for hop in flow.path if not hop.is_hop])
+    nothing = found.select_flow_packets(
+        np.array([MINE]), [hop for hop in flow.path if not hop.is_hop]
+    )
     assert nothing.empty
-    values = found.columns(nothing, 0, 10**9)
+    values = found.compute_columns(nothing, 0, 10**9)
     assert np.isnan(values["link_drop_probability"]) and np.isnan(values["retries_per_hop"])
     assert values["airtime_share"] == 0
 
@@ -155,8 +158,8 @@ def test_airtime_of_stations_over_time(air):
     plan, found, base = air
     edges = (np.array([1000, 1090, 1100, 1102, 1110, 2000]) + base) * MS
     # n0 sends RTS from 1090 and 1095, from 1100 and DATA from 1102.
-    assert found.on_air("air", "n0", edges) == pytest.approx([0, 0.2, 0.5, 0.125, 2 / 890])
-    stations = found.stations(plan.medium("air"), (1000 + base) * MS, (2000 + base) * MS)
+    assert found.measure_airtime("air", "n0", edges) == pytest.approx([0, 0.2, 0.5, 0.125, 2 / 890])
+    stations = found.measure_stations(plan.medium("air"), (1000 + base) * MS, (2000 + base) * MS)
     assert stations["n0"].retries == 2 and stations["n0"].given_up == 0
     assert stations["n1"].given_up == pytest.approx(1 / 4)
     assert stations["n1"].retries == pytest.approx(1 / 4)
@@ -167,7 +170,7 @@ def test_airtime_of_stations_over_time(air):
 def test_the_queue_of_a_hop_is_its_station_s(air, tmp_path):
     plan, _, base = air
     hop = LinkDirection(link="air", direction="forward", sender="n1", receiver="n2")
-    assert series.queue_name(hop) == "air n1"
+    assert series.name_queue(hop) == "air n1"
     queue, why = series.read_queue(tmp_path, plan, hop)
     assert why == "" and queue.limit_packets == 50
     begin_ms = plan.timeline.traffic_s * 1000
@@ -207,7 +210,7 @@ def station_account(name, **packets):
 
 @pytest.fixture
 def campaign(tmp_path):
-    """Four runs over a link and a medium of three stations."""
+    """Write a campaign of four runs over a link and a medium of three stations."""
     out = tmp_path / "out"
     rows, runs = [], []
     recorded = Links.read(RECORDED / "links.json")
@@ -252,7 +255,7 @@ def campaign(tmp_path):
 
 
 def report_of(out, campaign, table):
-    return compose(gather(out, campaign, table, summarise(campaign, table)))
+    return compose(read_material(out, campaign, table, summarise(campaign, table)))
 
 
 def blocks_of(report, name, kind):
@@ -315,7 +318,7 @@ def test_the_setting_says_what_a_medium_is(campaign):
 
 def test_it_can_be_written(campaign):
     out, described, table = campaign
-    assert "Shared media" in html(report_of(out, described, table))
+    assert "Shared media" in render_html(report_of(out, described, table))
     assert write_report(out, described, table).stat().st_size > 10_000
     assert {"medium-air.svg", "airtime-air.svg", "stations-air.svg"} <= {
         path.name for path in (out / "figures").iterdir()
@@ -332,7 +335,7 @@ def test_drops_along_a_path_are_the_stations(campaign):
 
     Recorded.plan, Recorded.links = plan, links
     core = links.links[0].forward
-    overflows, losses, transmitted = _drops(plan.flows[0], Recorded)
+    overflows, losses, transmitted = count_drops(plan.flows[0], Recorded)
     assert overflows == 3 + core.packets.dropped_by_queue
     assert losses == 10 + core.packets.channel_losses
     assert transmitted == 90 + 10 + 80 + core.server.packets
@@ -360,7 +363,7 @@ report: {{x: scheme}}
 
 
 def grid(tmp_path, across, down):
-    """Nodes 200 m apart, two flows along each row."""
+    """Write a run with nodes 200 m apart and two flows along each row, and return its plan."""
     places = [(x, y) for x in range(across) for y in range(down)]
     ends = [(f"n0-{y}", f"n{across - 1}-{y}") for y in range(down)] * 2
     text = GRID.format(
@@ -378,18 +381,21 @@ def grid(tmp_path, across, down):
 @pytest.mark.parametrize("across, down", [(2, 1), (8, 1), (7, 3)])
 def test_no_name_in_a_map_covers_another(tmp_path, across, down):
     plan = grid(tmp_path, across, down)
-    drawn = drawn_medium(plan, plan.medium("air"))
+    drawn = make_drawn_medium(plan, plan.medium("air"))
     assert len(drawn.decodes) == across * (down - 1) + down * (across - 1)
     assert len(drawn.paths) == 2 * down
     figure = figures.medium_map(drawn)
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
-    boxes = [(text.get_text(), text.get_window_extent(renderer)) for text in figures.texts(figure)]
+    boxes = [
+        (text.get_text(), text.get_window_extent(renderer))
+        for text in figures.visible_texts(figure)
+    ]
     for at, (words, box) in enumerate(boxes):
         assert not [other for other, second in boxes[at + 1 :] if box.overlaps(second)], words
         assert figure.bbox.padded(1).contains(box.x0, box.y0), words
         assert figure.bbox.padded(1).contains(box.x1, box.y1), words
     # Flows over the same hops are beside each other, rings stand for many pairs.
-    assert figures._lanes(drawn) == [0] * down + [1] * down
+    assert medium._assign_lanes(drawn) == [0] * down + [1] * down
     said = {text.get_text() for text in figure.legends[0].get_texts()}
-    assert ("sensed, 550 m" in said) == (len(drawn.senses) > figures.SENSED)
+    assert ("sensed, 550 m" in said) == (len(drawn.senses) > figures.MAX_SENSE_LINES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What results make of statements: every outcome, from tables with known answers."""
+"""Outcomes of statements: every outcome, from tables with known answers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from campaigns import CEILING, campaign_of, valid_row
 from nagi_contracts.statements import Metric, Statement
-from nagi_reports.chapters.statements import held, ours
-from nagi_reports.outcomes import Finding, Outcome, outcomes, result_of
-from nagi_reports.summary import Mean, normalised
+from nagi_reports.chapters.statements import describe_condition, describe_findings
+from nagi_reports.outcomes import Finding, Outcome, decide_result, evaluate_statements
+from nagi_reports.summary import Mean, average_topologies
 
 CAPACITIES = ("10 Mb/s", "20 Mb/s", "40 Mb/s")
 # AGI / ceiling of every run; repeats lie 0.01 around it, so that its interval, from two repeats,
@@ -49,14 +49,14 @@ def results(repeats=1, without=()):
 def outcome_of(repeats=1, without=(), **statement):
     campaign, table = results(repeats, without)
     statement = Statement.model_validate({"text": "Said.", **statement})
-    [outcome] = outcomes(campaign.model_copy(update={"statements": [statement]}), table)
+    [outcome] = evaluate_statements(campaign.model_copy(update={"statements": [statement]}), table)
     return outcome
 
 
 @pytest.mark.parametrize("metric", get_args(Metric))
 def test_every_metric_has_words(metric):
     statement = {"text": "Said.", "metric": metric, "against": {"scheme": "reno"}, "is": "> 1"}
-    said = held(Outcome(Statement.model_validate(statement), "not tested", []))
+    said = describe_condition(Outcome(Statement.model_validate(statement), "not tested", []))
     assert said.endswith("at scheme reno, > 1.") and "_" not in said
 
 
@@ -66,14 +66,14 @@ def test_confirmed_where_it_holds_everywhere():
     )
     assert outcome.result == "confirmed"
     assert len(outcome.findings) == 4
-    assert ours(outcome) == "0.900 to 0.980. Holds at 4 of 4 points."
+    assert describe_findings(outcome) == "0.900 to 0.980. Holds at 4 of 4 points."
 
 
 def test_not_confirmed_where_it_fails_somewhere_with_our_value():
     outcome = outcome_of(where={"loss": "0 %"}, metric="agi_of_ceiling", **{"is": "> 0.85"})
     assert outcome.result == "not confirmed"
-    assert "Holds at 5 of 6 points" in ours(outcome)
-    assert "Worst: 0.800 (40 Mb/s, reno)" in ours(outcome)
+    assert "Holds at 5 of 6 points" in describe_findings(outcome)
+    assert "Worst: 0.800 (40 Mb/s, reno)" in describe_findings(outcome)
 
 
 def test_undecided_where_the_interval_straddles_the_limit():
@@ -85,8 +85,8 @@ def test_undecided_where_the_interval_straddles_the_limit():
     )
     # 0.98 with a half width of 12.706 x 0.01 = 0.127.
     assert outcome.result == "undecided"
-    assert "0.980 ± 0.127" in ours(outcome)
-    assert "undecided at 2" in ours(outcome)
+    assert "0.980 ± 0.127" in describe_findings(outcome)
+    assert "undecided at 2" in describe_findings(outcome)
 
 
 def test_an_interval_wholly_beyond_the_limit_decides():
@@ -108,10 +108,12 @@ def test_not_tested_names_what_is_missing():
         **{"is": "> 0.9"},
     )
     assert outcome.result == "not tested"
-    assert "Not tested, as there are no valid runs" in ours(outcome) and "vegas" in ours(outcome)
+    assert "Not tested, as there are no valid runs" in describe_findings(
+        outcome
+    ) and "vegas" in describe_findings(outcome)
     outcome = outcome_of(where={"capacity": "> 100 Mb/s"}, metric="agi", **{"is": "> 0.9"})
     assert outcome.result == "not tested"
-    assert ours(outcome) == "No run has capacity > 100 Mb/s."
+    assert describe_findings(outcome) == "No run has capacity > 100 Mb/s."
 
 
 def test_confirmed_in_part_where_runs_are_missing():
@@ -121,23 +123,23 @@ def test_confirmed_in_part_where_runs_are_missing():
         **{"is": "> 0.9"},
     )
     assert outcome.result == "confirmed in part"
-    assert "as there are no valid runs: vegas" in ours(outcome)
+    assert "as there are no valid runs: vegas" in describe_findings(outcome)
 
 
 def test_invalid_runs_do_not_count():
     campaign, table = results()
     table.loc[table["point.loss"] == "0 %", "status"] = "invalid"
     statement = Statement(text="Said.", where={"loss": "0 %"}, metric="agi", **{"is": "> 0.1"})
-    [outcome] = outcomes(campaign.model_copy(update={"statements": [statement]}), table)
+    [outcome] = evaluate_statements(campaign.model_copy(update={"statements": [statement]}), table)
     assert outcome.result == "not tested"
 
 
-def test_goodput_is_held_against_a_rate():
+def test_goodput_is_compared_with_a_rate():
     where = {"loss": "0 %", "capacity": "40 Mb/s"}
     assert outcome_of(where=where, metric="goodput", **{"is": "< 35 Mb/s"}).result == "confirmed"
     outcome = outcome_of(where=where, metric="goodput", **{"is": "< 31 Mb/s"})
     assert outcome.result == "not confirmed"
-    assert "30.40 Mb/s to 34.20 Mb/s" in ours(outcome)
+    assert "30.40 Mb/s to 34.20 Mb/s" in describe_findings(outcome)
 
 
 def test_nagi_is_a_mean_over_the_values_of_x_that_where_chooses():
@@ -169,7 +171,7 @@ def test_nagi_is_over_the_points_that_all_schemes_have():
     where = {"loss": "1 %", "scheme": "sack"}
     outcome = outcome_of(without=gone, where=where, metric="nagi_of_ceiling", **{"is": "> 0.299"})
     assert outcome.result == "confirmed"
-    assert ours(outcome) == "0.300 (over 2 of 3 points) (sack)."
+    assert describe_findings(outcome) == "0.300 (over 2 of 3 points) (sack)."
     # 0.9 and 0.8 against 0.2 and 0.1, as another value of loss leaves out 10 Mb/s for both.
     outcome = outcome_of(
         without=gone,
@@ -201,8 +203,10 @@ def test_ratios_to_another_scheme_and_to_another_value_of_x():
         **{"is": "< 0.8"},
     )
     assert outcome.result == "not confirmed"
-    assert ours(outcome).startswith("0.816")
-    assert held(outcome).startswith("AGI / AGI at capacity 10 Mb/s, < 0.8, where loss 0 %")
+    assert describe_findings(outcome).startswith("0.816")
+    assert describe_condition(outcome).startswith(
+        "AGI / AGI at capacity 10 Mb/s, < 0.8, where loss 0 %"
+    )
 
 
 def test_a_scheme_is_not_compared_with_itself():
@@ -247,12 +251,12 @@ def test_quantifiers(quantifier, holds, result):
     statement = Statement.model_validate(
         {"text": "Said.", "metric": "agi", "is": "> 0", "for": quantifier}
     )
-    assert result_of(statement, found) == result
+    assert decide_result(statement, found) == result
 
 
 def test_intervals_of_nagi():
-    found = normalised([Mean(0.4, 0.03, 3), Mean(0.6, 0.04, 3)])
+    found = average_topologies([Mean(0.4, 0.03, 3), Mean(0.6, 0.04, 3)])
     assert (found.value, found.halfwidth) == (pytest.approx(0.5), pytest.approx(0.025))
     assert found.runs == 2
-    assert normalised([Mean(0.4, 0.03, 3), None]) is None
-    assert normalised([]) is None
+    assert average_topologies([Mean(0.4, 0.03, 3), None]) is None
+    assert average_topologies([]) is None

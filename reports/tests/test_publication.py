@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is published of a campaign: all of it or nothing, and what holds others to it."""
+"""Publication of a campaign: all of it or nothing, with checksums for repeated runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXAMPLE = SCHEMAS / "example" / "campaign"
 
 @pytest.fixture
 def campaign(tmp_path):
-    """The worked example, its statements and all."""
+    """Copy the worked example with its statements."""
     return shutil.copytree(EXAMPLE, tmp_path / "campaign")
 
 
@@ -78,7 +78,7 @@ def test_nothing_else_is_lost(campaign, tmp_path):
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "thesis.tex").write_text("all of it")
-    with pytest.raises(InputError, match="has something else in it"):
+    with pytest.raises(InputError, match="contains other files"):
         publish_to(campaign, mine)
     assert (mine / "thesis.tex").exists()
 

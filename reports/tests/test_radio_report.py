@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the report says of radio links: transmissions by cause at each SNR, and packet error rates,
-from campaigns with known answers."""
+"""The report on radio links, from campaigns with known answers.
+
+It has transmissions by cause at each SNR, and packet error rates.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,10 @@ from nagi_contracts.plan import (
 from nagi_contracts.records import Information, Verdict
 from nagi_contracts.statements import measure_of
 from nagi_reports import figures
-from nagi_reports.chapters import compose, gather
+from nagi_reports.chapters import compose, read_material
 from nagi_reports.content import Facts, Figure, Paragraph, Table
 from nagi_reports.figures import ErrorRate
-from nagi_reports.report import html, write_report
+from nagi_reports.report import render_html, write_report
 from nagi_reports.summary import Axis, summarise
 
 RECORDED = SCHEMAS / "example" / "campaign" / "runs" / "6ca9af3cee70cdc8"
@@ -60,7 +62,7 @@ def radio_of(snr_db: float) -> RadioPlan:
 
 @pytest.fixture
 def campaign(synthetic):
-    """A made-up campaign whose wireless link is a radio: of four points, with two runs each."""
+    """Write a campaign whose wireless link is a radio, with four points and two runs at each."""
     out, campaign, table = synthetic(capacities=(10, 50), schemes=("newreno",), repeats=2)
     recorded = Links.read(RECORDED / "links.json")
     for run in campaign.runs:
@@ -107,7 +109,7 @@ def campaign(synthetic):
 
 
 def report_of(out, campaign, table):
-    return compose(gather(out, campaign, table, summarise(campaign, table)))
+    return compose(read_material(out, campaign, table, summarise(campaign, table)))
 
 
 def section(report, name):
@@ -144,8 +146,10 @@ def test_packet_error_rates_are_drawn_over_snr(campaign):
 
 
 def adapt(out, campaign):
-    """Has the radio adapt its rate between two modes: the faster one above 10 dB, and a lost
-    transmission in four there."""
+    """Let the radio adapt its rate between two modes.
+
+    Above 10 dB it uses the faster mode and loses every fourth transmission.
+    """
     modes = [
         RadioModePlan(modulation="bpsk", code_rate="1/2"),
         RadioModePlan(modulation="qpsk", code_rate="3/4"),
@@ -223,7 +227,7 @@ def test_campaigns_without_radios_say_nothing_of_them(synthetic):
 
 def test_it_can_be_written(campaign):
     out, described, table = campaign
-    assert "Radio links" in html(report_of(out, described, table))
+    assert "Radio links" in render_html(report_of(out, described, table))
     assert write_report(out, described, table).stat().st_size > 10_000
     assert (out / "figures" / "radio.svg").exists()
 
@@ -240,12 +244,12 @@ def test_curves_show_what_was_lost_and_mark_where_nothing_was():
     legend = {text.get_text() for text in figure.legends[0].get_texts()}
     assert legend == {"there", "back"}
     # A curve of which nothing was lost is a row of triangles.
-    figures.svg(figures.error_rates([("all", rates[2:])]))
+    figures.render_svg(figures.error_rates([("all", rates[2:])]))
 
 
 def test_snr_is_a_quantity_of_axes_and_statements():
     axis = Axis("snr", ["12 dB", "-3 dB"])
-    assert axis.title == axis.in_words == "SNR"
+    assert axis.title == axis.phrase == "SNR"
     assert Axis("error_rate", []).title == "Error rate"
-    assert axis.numbers() == ([12.0, -3.0], "dB")
+    assert axis.to_numbers() == ([12.0, -3.0], "dB")
     assert measure_of("12 dB") == ("Level", 12.0)

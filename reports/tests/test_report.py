@@ -22,14 +22,15 @@ from nagi_contracts.records import Campaign, Information, Keep, Manifest, Verdic
 from nagi_reports import figures
 from nagi_reports.analysis import build_table
 from nagi_reports.attribution import Classified
-from nagi_reports.chapters import compose, gather
-from nagi_reports.chapters.certificate import losses_in_words
-from nagi_reports.chapters.over_time import chosen_runs
+from nagi_reports.chapters import compose, read_material
+from nagi_reports.chapters.certificate import describe_loss_test
+from nagi_reports.chapters.over_time import choose_runs
 from nagi_reports.content import Column, Commands, Facts, Figure, Paragraph, Table
-from nagi_reports.report import html, inline_svg, write_report
+from nagi_reports.figures import axes
+from nagi_reports.report import inline_svg, render_html, write_report
 from nagi_reports.series import read_series
 from nagi_reports.summary import summarise
-from nagi_reports.text import tables, title
+from nagi_reports.text import make_tables, name_panel
 from rich.console import Console
 
 EXAMPLE = SCHEMAS / "example" / "campaign"
@@ -90,7 +91,7 @@ def test_invalid_runs_are_in_no_mean_and_are_counted(campaign, table):
     assert (summary.valid, summary.invalid) == (15, 1)
 
 
-def test_points_without_a_valid_run_are_said(campaign, table):
+def test_points_without_a_valid_run_are_reported(campaign, table):
     gone = (table["point.scheme"] == "newreno") & (table["point.capacity"] == "10 Mb/s")
     table = table[~gone]
     summary = summarise(campaign, table)
@@ -107,12 +108,12 @@ def test_points_without_a_valid_run_are_said(campaign, table):
         "newreno has none at 10 Mb/s." in words
     )
     [figure] = figures.normalised_index(summary)
-    assert "Loss 0 % (1 of 2 points)" in {text.get_text() for text in figures.texts(figure)}
+    assert "Loss 0 % (1 of 2 points)" in {text.get_text() for text in figures.visible_texts(figure)}
 
 
 def in_words(summary):
     console = Console(width=200, record=True, file=io.StringIO())
-    for each in tables(summary):
+    for each in make_tables(summary):
         console.print(each)
     return " ".join(console.export_text().split())  # captions are wrapped
 
@@ -130,7 +131,7 @@ def test_series_without_a_common_point_have_no_nagi(campaign, table):
         "newreno has none at 10 Mb/s; cubic has none at 20 Mb/s." in in_words(summary)
     )
     [figure] = figures.normalised_index(summary)
-    assert "no common point" in {text.get_text() for text in figures.texts(figure)}
+    assert "no common point" in {text.get_text() for text in figures.visible_texts(figure)}
 
 
 def test_a_series_without_any_valid_run_leaves_the_others_their_nagi(campaign, table):
@@ -152,7 +153,7 @@ DRAWINGS = [figures.achieved_goodput, figures.achieved_goodput_index, figures.no
 @pytest.mark.parametrize("draw", DRAWINGS)
 def test_figures_are_vectors_and_repeat(campaign, table, draw):
     summary = summarise(campaign, table)
-    one, two = ([figures.svg(each) for each in draw(summary)] for _ in range(2))
+    one, two = ([figures.render_svg(each) for each in draw(summary)] for _ in range(2))
     assert one == two and len(one) == 1
     assert "<image" not in one[0] and "<text" not in one[0]
 
@@ -167,9 +168,9 @@ def test_axes_that_are_no_quantities_are_drawn_in_their_order():
     )
     rows = [valid_row(run, 0.5, 10e6) for run in campaign.runs]
     summary = summarise(campaign, pd.DataFrame(rows))
-    assert summary.x.numbers() == ([0.0, 1.0], "")
+    assert summary.x.to_numbers() == ([0.0, 1.0], "")
     [figure] = figures.achieved_goodput_index(summary)
-    said = {text.get_text() for text in figures.texts(figure)}
+    said = {text.get_text() for text in figures.visible_texts(figure)}
     assert {"near", "far", "Capacity"} <= said
 
 
@@ -181,7 +182,7 @@ def example(tmp_path):
 
 
 def report_of(out, campaign, table):
-    return compose(gather(out, campaign, table, summarise(campaign, table)))
+    return compose(read_material(out, campaign, table, summarise(campaign, table)))
 
 
 def section(report, name):
@@ -333,8 +334,8 @@ def test_invalid_failed_and_left_out_are_listed(synthetic):
 
 def test_runs_over_time_are_chosen_by_the_rule(synthetic):
     out, campaign, table = synthetic(invalid=(9, 10, 11))  # cubic at 50 Mb/s without loss
-    material = gather(out, campaign, table, summarise(campaign, table))
-    first, second = chosen_runs(material)
+    material = read_material(out, campaign, table, summarise(campaign, table))
+    first, second = choose_runs(material)
     # Of 10, 50 and 100 Mb/s: 50 lacks a scheme, and of the other two the upper is the middle.
     assert (first.x, second.x) == ("100 Mb/s", "50 Mb/s")
     entry = {run.run_id: run for run in campaign.runs}
@@ -361,7 +362,7 @@ def test_verdicts_are_marked_on_the_window(synthetic):
     assert "newreno: window up to" in figure.alt  # which tells nothing
 
 
-def test_losses_are_shown_with_what_they_were_taken_for(synthetic):
+def test_losses_are_shown_by_classification(synthetic):
     out, campaign, table = synthetic(
         schemes=("newreno", "cubic", "sack"), told=("cubic", "sack"), inferred=("newreno",)
     )
@@ -413,7 +414,7 @@ def test_without_losses_there_is_no_such_section(synthetic):
     assert "losses" not in [each.name for each in report_of(out, campaign, older).sections]
 
 
-def test_many_panels_of_losses_are_taken_together(synthetic):
+def test_many_panels_of_losses_are_combined(synthetic):
     out, campaign, table = synthetic(
         told=("cubic",), error_rates=("0 %", "1 %", "2 %", "3 %", "4 %"), repeats=1
     )
@@ -453,12 +454,12 @@ def test_without_records_over_time_there_is_no_such_section(synthetic):
 
 
 def overlaps(figure):
-    """Pairs of texts of a figure that cover each other, without the lines that lead to them."""
+    """Return pairs of texts of a figure that overlap, ignoring the lines that lead to them."""
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
     boxes = [
         (text.get_text(), Text.get_window_extent(text, renderer).padded(-0.5))
-        for text in figures.texts(figure)
+        for text in figures.visible_texts(figure)
     ]
     inside = [(words, box) for words, box in boxes if box.width > 0 and box.height > 0]
     return [
@@ -468,25 +469,25 @@ def overlaps(figure):
     ]
 
 
-def clipped(figure):
-    """Texts that reach over the edge of a figure."""
+def find_clipped(figure):
+    """Return texts that extend beyond the edge of a figure."""
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
     whole = figure.bbox.padded(1)
     return [
         text.get_text()
-        for text in figures.texts(figure)
+        for text in figures.visible_texts(figure)
         for box in [Text.get_window_extent(text, renderer)]
         if box.width and (box.x0 < whole.x0 or box.x1 > whole.x1 or box.y1 > whole.y1)
     ]
 
 
-def taken_by(summary, known):
-    """Losses of each series: many, few and none."""
+def classify(summary, known):
+    """Return the losses of each series: many, few and none."""
     counts = ((123_456, 0, 7, 1), (0, 3, 0, 1), (0, 0, 0, 0))
     of = [Classified(each, ()) for each in counts]
     return [
-        figures.Losses(curve.series, known, of[number % 3], of[(number + 1) % 3])
+        figures.ClassifiedLosses(curve.series, known, of[number % 3], of[(number + 1) % 3])
         for number, curve in enumerate(summary.panels[0].curves)
     ]
 
@@ -531,22 +532,27 @@ def test_no_label_covers_another_or_is_cut_off(synthetic, shape):
     out, campaign, table = synthetic(**SHAPES[shape])
     summary = summarise(campaign, table)
     drawn = [figure for draw in DRAWINGS for figure in draw(summary)]
-    material = gather(out, campaign, table, summary)
-    for chosen in chosen_runs(material):
+    material = read_material(out, campaign, table, summary)
+    for chosen in choose_runs(material):
         rows = [(name, read_series(out / "runs" / run)) for name, run in chosen.runs]
-        drawn.append(figures.over_time(rows))
+        drawn.append(figures.time_series(rows))
     for known in ("reported", "inferred"):
-        groups = [(title(summary, panel), taken_by(summary, known)) for panel in summary.panels]
-        drawn += [figures.taken_for(groups), figures.taken_for([("", groups[0][1])])]
+        groups = [
+            (name_panel(summary, panel), classify(summary, known)) for panel in summary.panels
+        ]
+        drawn += [
+            figures.loss_classification(groups),
+            figures.loss_classification([("", groups[0][1])]),
+        ]
     for figure in drawn:
         assert overlaps(figure) == []
-        assert clipped(figure) == []
+        assert find_clipped(figure) == []
 
 
-def test_curves_are_told_apart_without_colour():
-    looks = {(marker, str(dashes)) for _, marker, dashes in figures._STYLES}
-    assert len(looks) == len(figures._STYLES)
-    assert len({marker for _, marker, _ in figures._STYLES}) == len(figures._STYLES)
+def test_curves_differ_without_colour():
+    looks = {(marker, str(dashes)) for _, marker, dashes in axes.SERIES_STYLES}
+    assert len(looks) == len(axes.SERIES_STYLES)
+    assert len({marker for _, marker, _ in axes.SERIES_STYLES}) == len(axes.SERIES_STYLES)
 
 
 def test_many_panels_make_several_figures(synthetic):
@@ -555,15 +561,15 @@ def test_many_panels_make_several_figures(synthetic):
         schemes=("newreno",), capacities=(10,), error_rates=rates, repeats=1, series=False
     )
     report = report_of(out, campaign, table)
-    names = [figure.name for figure in report.figures()]
+    names = [figure.name for figure in report.iterate_figures()]
     assert names[:2] == ["ag-1", "ag-2"]
     assert len(set(names)) == len(names)
 
 
 def test_labels_are_spread_no_more_than_they_need():
-    assert figures.spread([0.1, 0.5], 0.07) == [0.1, 0.5]
-    assert figures.spread([0.5, 0.5, 0.9], 0.1) == pytest.approx([0.5, 0.6, 0.9])
-    crowded = figures.spread([1.0, 1.0, 0.98], 0.1)
+    assert figures.spread_labels([0.1, 0.5], 0.07) == [0.1, 0.5]
+    assert figures.spread_labels([0.5, 0.5, 0.9], 0.1) == pytest.approx([0.5, 0.6, 0.9])
+    crowded = figures.spread_labels([1.0, 1.0, 0.98], 0.1)
     assert sorted(crowded) == pytest.approx([0.8, 0.9, 1.0])
     assert crowded[2] == pytest.approx(0.8)
 
@@ -574,15 +580,18 @@ def test_a_topology_too_crowded_for_details_shows_names():
         figures.DrawnLink((f"n{i}", f"n{i + 1}"), f"link{i}", ("10 to 200 Mb/s", "5 ms"))
         for i in range(8)
     ]
-    said = {text.get_text() for text in figures.texts(figures.topology(nodes, chain, "n0"))}
+    said = {text.get_text() for text in figures.visible_texts(figures.topology(nodes, chain, "n0"))}
     assert "link0" in said and not any("Mb/s" in words for words in said)
-    few = {text.get_text() for text in figures.texts(figures.topology(
+    few = {text.get_text() for text in figures.visible_texts(figures.topology(
         dict(list(nodes.items())[:3]), chain[:2], "n0"))}  # fmt: skip
     assert "link0\n10 to 200 Mb/s\n5 ms" in few
 
 
 class Page(HTMLParser):
-    """Reads a page strictly: elements closed in order, ids unique, and what it would fetch."""
+    """A strict reader of a page.
+
+    It checks that elements are closed in order and ids unique, and notes what the page would load.
+    """
 
     VOID = frozenset({"meta", "br", "link", "img", "input", "hr"})
 
@@ -654,7 +663,7 @@ def test_the_page_links_to_the_explorer_where_there_is_one(synthetic):
 def test_page_and_pdf_have_the_same_content(synthetic):
     out, campaign, table = synthetic(capacities=(10, 100), repeats=1)
     report = report_of(out, campaign, table)
-    page = html(report)
+    page = render_html(report)
     pdf = " ".join(words_of(write_report(out, campaign, table)).split())
     for each in report.sections:
         assert each.title in page and each.title in pdf
@@ -667,7 +676,7 @@ def test_page_and_pdf_have_the_same_content(synthetic):
 
 def test_drawings_in_a_page_follow_its_colours_and_have_ids_of_their_own(campaign, table):
     [figure] = figures.achieved_goodput(summarise(campaign, table))
-    drawing = str(inline_svg(figures.svg(figure), "ag", 'AG of <two> "schemes"'))
+    drawing = str(inline_svg(figures.render_svg(figure), "ag", 'AG of <two> "schemes"'))
     assert "AG of &lt;two&gt; &#34;schemes&#34;" in drawing
     assert not re.search(r"#[0-9a-f]{6}", drawing, re.IGNORECASE)
     assert all(name.startswith("ag-") for name in re.findall(r'\bid="([^"]+)"', drawing))
@@ -675,8 +684,10 @@ def test_drawings_in_a_page_follow_its_colours_and_have_ids_of_their_own(campaig
 
 
 def test_hatched_drawings_in_a_page_do_so_too(campaign, table):
-    losses = taken_by(summarise(campaign, table), "told")
-    drawing = str(inline_svg(figures.svg(figures.taken_for([("", losses)])), "losses", ""))
+    losses = classify(summarise(campaign, table), "told")
+    drawing = str(
+        inline_svg(figures.render_svg(figures.loss_classification([("", losses)])), "losses", "")
+    )
     assert not re.search(r"#[0-9a-f]{6}", drawing, re.IGNORECASE)
     patterns = set(re.findall(r'<pattern id="(losses-[^"]+)"', drawing))
     assert patterns and patterns == set(re.findall(r"url\(#(losses-h[^)]+)\)", drawing))
@@ -685,10 +696,10 @@ def test_hatched_drawings_in_a_page_do_so_too(campaign, table):
 def test_every_figure_says_what_is_seen(synthetic):
     out, campaign, table = synthetic(repeats=1)
     report = report_of(out, campaign, table)
-    for figure in report.figures():
+    for figure in report.iterate_figures():
         assert figure.alt and figure.caption
         assert figure.alt != figure.caption
-    ag = next(figure for figure in report.figures() if figure.name == "ag")
+    ag = next(figure for figure in report.iterate_figures() if figure.name == "ag")
     assert "Error rate 0 %: newreno from 9.41 at 10 Mb/s to 75.3 at 100 Mb/s" in ag.alt
 
 
@@ -709,20 +720,20 @@ def test_a_row_with_too_few_cells_is_refused():
     assert Figure("name", "<svg/>", "caption", "alt").kind == "figure"
 
 
-def test_unlikely_losses_are_said_corrected_for_their_number():
+def test_improbable_losses_are_reported_with_a_corrected_p_value():
     def verdict(p_value: float) -> Verdict:
         information = Information(
             name="loss_p_value", description="", value=p_value, unit="", subject="radio forward"
         )
         return Verdict(run_id="r", status="valid", reasons=[], checks=[], information=[information])
 
-    said = losses_in_words([verdict(p) for p in (0.4, 0.01, 0.9)])
+    said = describe_loss_test([verdict(p) for p in (0.4, 0.01, 0.9)])
     assert "on 3 channels" in said
     assert "p-value is 0.01, 0.03 corrected" in said
-    assert losses_in_words([]) == ""
+    assert describe_loss_test([]) == ""
 
 
-def test_what_was_left_out_is_said(example):
+def test_omitted_schemes_and_runs_are_reported(example):
     out, campaign = example
     campaign = campaign.model_copy(update={"left_out": {"tahoe": "this kernel has no tahoe"}})
     path = write_report(out, campaign, build_table(out, campaign))

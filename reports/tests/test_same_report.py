@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report depends on its runs alone: not on the settings of whoever makes it, and not on which
-characters its texts have."""
+"""A report depends on its runs alone.
+
+It depends neither on settings of its user, nor on the characters of its texts.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,15 @@ from pathlib import Path
 
 import pytest
 from nagi_contracts.paths import SCHEMAS, executable
-from nagi_reports.glyphs import MISSING, displayable
+from nagi_reports.glyphs import MISSING, replace_missing_glyphs
 
 EXAMPLE = SCHEMAS / "example" / "campaign"
 # What a user may have, and what none of it may change. LaTeX is not installed here.
 _MATPLOTLIBRC = "text.usetex: True\nfont.size: 20\naxes.grid: True\nsavefig.dpi: 33\n"
 
 
-def written(results: Path, home: Path, **environment: str) -> dict[str, bytes]:
-    """Return the files of the reports that `nagi report` writes under an environment."""
+def write_reports(results: Path, home: Path, **environment: str) -> dict[str, bytes]:
+    """Return the files of the reports that `nagi report` writes in an environment."""
     for layout in ("pdf", "html"):
         done = subprocess.run(
             [executable("nagi"), "report", results, "--format", layout],
@@ -45,8 +47,8 @@ def test_no_setting_of_a_user_changes_a_byte(tmp_path):
     for file in (settings, hostile / "matplotlibrc"):
         file.write_text(_MATPLOTLIBRC)
     results = Path(shutil.copytree(EXAMPLE, tmp_path / "results"))
-    before = written(results, plain)
-    after = written(
+    before = write_reports(results, plain)
+    after = write_reports(
         results,
         hostile,
         MPLBACKEND="nonsense",
@@ -74,11 +76,11 @@ def test_no_setting_of_a_user_changes_a_byte(tmp_path):
     ],
 )
 def test_any_title_makes_a_report(tmp_path, title, shown):
-    """PDF/UA has no text without glyphs: a Chinese title was a traceback after all runs."""
+    """PDF/UA has no text without glyphs: a Chinese title caused a traceback after all runs."""
     results = Path(shutil.copytree(EXAMPLE, tmp_path / "results"))
     file = results / "campaign.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "title": title}))
-    written(results, tmp_path)
+    write_reports(results, tmp_path)
     text = subprocess.run(
         ["pdftotext", "-l", "1", results / "report.pdf", "-"],
         capture_output=True,
@@ -90,6 +92,6 @@ def test_any_title_makes_a_report(tmp_path, title, shown):
 
 
 def test_what_has_no_glyph_is_shown_to_be_there():
-    assert displayable("a安b") == f"a{MISSING}b"
-    assert displayable("naïve ∞ 10\u00a0ms α") == "naïve ∞ 10\u00a0ms α"
-    assert displayable("a\u0301\u200d") == "a\u0301"
+    assert replace_missing_glyphs("a安b") == f"a{MISSING}b"
+    assert replace_missing_glyphs("naïve ∞ 10\u00a0ms α") == "naïve ∞ 10\u00a0ms α"
+    assert replace_missing_glyphs("a\u0301\u200d") == "a\u0301"

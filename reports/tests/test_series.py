@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened over time, against hand-made records and the recorded example."""
+"""Runs over time, compared with made records and the recorded example."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from nagi_contracts.links import Links
 from nagi_contracts.paths import SCHEMAS
-from nagi_reports.series import backlog, condensed, condensed_steps, read_series
+from nagi_reports.series import compute_backlog, condense, condense_steps, read_series
 
 RUN = SCHEMAS / "example" / "campaign" / "runs" / "6ca9af3cee70cdc8"
 
@@ -19,7 +19,7 @@ def test_a_packet_waits_until_its_predecessor_has_been_sent():
     # Service takes 10: the first is served at once, the second waits 8, the third 15, and the
     # fourth finds nobody.
     arrived, sent = np.array([0, 2, 5, 40]), np.array([10, 20, 30, 50])
-    times, waiting = backlog(arrived, sent)
+    times, waiting = compute_backlog(arrived, sent)
     assert times.tolist() == [0, 2, 5, 10, 20, 40]
     assert waiting.tolist() == [0, 1, 2, 1, 0, 0]
 
@@ -31,11 +31,11 @@ def test_backlog_against_a_queue_followed_step_by_step():
     for at in arrived:
         end = max(end, int(at)) + 15
         sent.append(end)
-    times, waiting = backlog(arrived, np.array(sent))
+    times, waiting = compute_backlog(arrived, np.array(sent))
     for at, found in zip(times, waiting, strict=True):
         begun = np.array(sent) - 15
         assert found == np.count_nonzero((arrived <= at) & (begun > at))
-    assert backlog(np.array([], np.int64), np.array([], np.int64))[0].size == 0
+    assert compute_backlog(np.array([], np.int64), np.array([], np.int64))[0].size == 0
 
 
 def test_the_recorded_queue_is_the_emulators_own_account():
@@ -57,7 +57,7 @@ def run(tmp_path):
     return shutil.copytree(RUN, tmp_path / "run")
 
 
-def test_what_is_not_recorded_is_said(run):
+def test_missing_records_are_reported(run):
     (run / "packets.parquet").unlink()
     (run / "tcp_info.parquet").unlink()
     series = read_series(run)
@@ -117,20 +117,20 @@ def test_every_flow_of_a_run_can_be_read():
 def test_samples_are_condensed_with_their_extremes():
     time = np.arange(10_000.0)
     value = np.where(time == 5000, 99.0, 1.0)
-    curve = condensed(time, value)
+    curve = condense(time, value)
     assert len(curve.time_s) <= 600
     assert (curve.maximum.max(), curve.minimum.min()) == (99, 1)
-    same = condensed(time[:100], value[:100])
+    same = condense(time[:100], value[:100])
     assert same.time_s.tolist() == time[:100].tolist()
 
 
 def test_steps_are_condensed_with_their_mean_over_time():
     # 0 for 1 s, 4 for 1 s, 0 for 8 s.
-    curve = condensed_steps(np.array([1.0, 2.0]), np.array([4.0, 0.0]), 10.0)
+    curve = condense_steps(np.array([1.0, 2.0]), np.array([4.0, 0.0]), 10.0)
     assert curve.value.mean() == pytest.approx(0.4)
     assert curve.maximum.max() == 4
     assert curve.value[90] == pytest.approx(4)  # 1.5 s
     assert curve.value[30] == curve.maximum[30] == 0  # 0.5 s
     # What is shorter than can be drawn is in the extremes.
-    short = condensed_steps(np.array([5.0, 5.000001]), np.array([7.0, 0.0]), 10.0)
+    short = condense_steps(np.array([5.0, 5.000001]), np.array([7.0, 0.0]), 10.0)
     assert short.maximum.max() == 7 and short.value.max() < 0.1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs done again, held to what was published."""
+"""Repeated runs, compared with published ones."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from nagi_contracts.errors import InputError
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.records import Campaign
 from nagi_reports.publication import publish
-from nagi_reports.verification import Verified, verify
+from nagi_reports.verification import VerifiedRun, verify
 
 EXAMPLE = SCHEMAS / "example" / "campaign"
 
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
-    """The worked example, published."""
+    """Publish the worked example, and return the directory."""
     directory = tmp_path_factory.mktemp("published")
     made = shutil.copytree(EXAMPLE, directory / "campaign")
     publish(made, Campaign.read(made / "campaign.json"), directory / "published")
@@ -27,11 +27,11 @@ def published(tmp_path_factory):
 
 @pytest.fixture
 def again(published, tmp_path):
-    """It and what was published, to change."""
+    """Copy the example and its publication, so that a test can change them."""
     return shutil.copytree(published, tmp_path / "again") / "campaign"
 
 
-def verified(again) -> list[Verified]:
+def verified(again) -> list[VerifiedRun]:
     campaign = Campaign.read(again / "campaign.json")
     found = verify(again, campaign, again.parent / "published")
     assert found.differing == [run for run in found.runs if run.differences]
@@ -50,7 +50,7 @@ def test_the_same_run_is_the_same(again):
 
 
 def test_another_build_gives_a_run_another_name_only(again):
-    """As a compiler of another version does."""
+    """A compiler of another version has this effect."""
     text = (again / "campaign.json").read_text()
     name = the_run(again).name
     the_run(again).rename(again / "runs" / ("f" * 16))
@@ -61,7 +61,7 @@ def test_another_build_gives_a_run_another_name_only(again):
     assert found.differences == []
 
 
-def test_other_versions_of_programs_are_told(again):
+def test_other_versions_of_programs_are_reported(again):
     manifest = the_run(again) / "manifest.json"
     manifest.write_text(manifest.read_text().replace("iperf version", "iperf of ours, version"))
     found = verify(again, Campaign.read(again / "campaign.json"), again.parent / "published")
@@ -73,7 +73,7 @@ def test_other_versions_of_programs_are_told(again):
     assert len(mine) == len(theirs) == 1 and mine != theirs
 
 
-def test_one_byte_is_told(again):
+def test_a_changed_byte_is_reported(again):
     capture = next(path for path in the_run(again).iterdir() if "pcap" in path.name)
     content = bytearray(capture.read_bytes())
     content[-1] ^= 1
@@ -82,13 +82,13 @@ def test_one_byte_is_told(again):
     assert found.differences == [capture.name]
 
 
-def test_a_missing_file_is_told(again):
+def test_a_missing_file_is_reported(again):
     (the_run(again) / "tcp_info.parquet").unlink()
     (found,) = verified(again)
     assert found.differences == ["tcp_info.parquet is missing"]
 
 
-def test_the_last_bit_of_a_value_is_told(again):
+def test_the_last_bit_of_a_value_is_compared(again):
     metrics = the_run(again) / "metrics.json"
     content = json.loads(metrics.read_text())
     content["rows"][0]["agi"] += 1e-16

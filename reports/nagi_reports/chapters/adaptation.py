@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rate adaptation of radios over all runs: in which modes transmissions were sent, by the SNR that
-the receiver measured."""
+"""Figures of rate adaptation of radios over all runs: shares of modes by the measured SNR."""
 
 from __future__ import annotations
 
@@ -15,17 +14,17 @@ from nagi_reports.content import Figure
 from nagi_reports.figures import ModeShares
 from nagi_reports.parquet import read_parquet
 
-_MIN_TRANSMISSIONS = 30  # at an SNR, for shares that say something
-_MIN_RANGE_DB = 4  # of SNRs, for a panel that shows something
+_MIN_TRANSMISSIONS = 30  # at an SNR, for meaningful shares
+_MIN_RANGE_DB = 4  # of SNRs, for a meaningful panel
 _COLUMNS = ["link", "direction", "snr_db", "mode", "outcome"]
 
 
-def blocks(material: Material) -> list[Figure]:
-    """A figure, where radios adapt their rates."""
+def compose_blocks(material: Material) -> list[Figure]:
+    """Return a figure if any radio adapts its rate."""
     panels = [
         shares
-        for (link, direction), (modes, table) in _transmissions(material).items()
-        if (shares := _shares(f"{link} {direction}", modes, table)) is not None
+        for (link, direction), (modes, table) in _read_transmissions(material).items()
+        if (shares := _compute_shares(f"{link} {direction}", modes, table)) is not None
     ]
     if not panels:
         return []
@@ -36,68 +35,68 @@ def blocks(material: Material) -> list[Figure]:
         f" than {count_of(_MIN_TRANSMISSIONS, 'transmission')}."
     )
     drawn = figures.modes_over_snr(panels)
-    return [Figure("modes", figures.svg(drawn), caption, _alt(panels))]
+    return [Figure("modes", figures.render_svg(drawn), caption, _describe_figure(panels))]
 
 
-def _transmissions(
+def _read_transmissions(
     material: Material,
 ) -> dict[tuple[str, str], tuple[list[str], pd.DataFrame]]:
-    """Of each direction whose radio adapts: the names of its modes, and all transmissions."""
-    found: dict[tuple[str, str], tuple[list[str], list[pd.DataFrame]]] = {}
+    """Return names of modes and all transmissions, by direction of radios that adapt their rate."""
+    tables_by_direction: dict[tuple[str, str], tuple[list[str], list[pd.DataFrame]]] = {}
     for run_id, plan in material.plans.items():
-        path = material.directory(run_id) / "transmissions.parquet"
-        links = _adapting(plan)
+        path = material.run_directory(run_id) / "transmissions.parquet"
+        links = _list_adaptive_links(plan)
         if not links or not path.exists():
             continue
         table = read_parquet(path, _COLUMNS)
         for link in links:
             for direction in DIRECTIONS:
-                of = table[(table["link"] == link.name) & (table["direction"] == direction)]
+                selected = table[(table["link"] == link.name) & (table["direction"] == direction)]
                 key = (link.name, direction)
-                found.setdefault(key, (_modes(link), []))[1].append(of)
-    return {key: (modes, pd.concat(tables)) for key, (modes, tables) in found.items()}
+                tables_by_direction.setdefault(key, (_name_modes(link), []))[1].append(selected)
+    return {key: (modes, pd.concat(tables)) for key, (modes, tables) in tables_by_direction.items()}
 
 
-def _adapting(plan: RunPlan) -> list[LinkPlan]:
+def _list_adaptive_links(plan: RunPlan) -> list[LinkPlan]:
     return [link for link in plan.radios() if link.radio is not None and link.radio.modes]
 
 
-def _modes(link: LinkPlan) -> list[str]:
+def _name_modes(link: LinkPlan) -> list[str]:
     assert link.radio is not None and link.radio.modes is not None
     return [f"{MODULATIONS[mode.modulation]} {mode.code_rate}" for mode in link.radio.modes]
 
 
-def _shares(label: str, modes: list[str], table: pd.DataFrame) -> ModeShares | None:
-    """None if SNRs with enough transmissions are too close to each other."""
+def _compute_shares(label: str, modes: list[str], table: pd.DataFrame) -> ModeShares | None:
+    """Return shares of modes over SNR, or None if SNRs with enough transmissions are too close."""
     measured = table.dropna(subset=["snr_db"])
     snr_db = measured["snr_db"].round().astype(int)
     sent = pd.crosstab(snr_db, measured["mode"]).reindex(columns=range(len(modes)), fill_value=0)
     totals = sent.sum(axis=1)
-    enough = totals >= _MIN_TRANSMISSIONS
-    known = sent.index[enough]
-    if known.empty or known.max() - known.min() < _MIN_RANGE_DB:
+    has_enough = totals >= _MIN_TRANSMISSIONS
+    snrs = sent.index[has_enough]
+    if snrs.empty or snrs.max() - snrs.min() < _MIN_RANGE_DB:
         return None
     lost = (measured["outcome"] != "received").groupby(snr_db).mean()
     return ModeShares(
         label,
-        [int(value) for value in known],
+        [int(value) for value in snrs],
         {
-            name: [float(share) for share in (sent[mode] / totals)[enough]]
+            name: [float(share) for share in (sent[mode] / totals)[has_enough]]
             for mode, name in enumerate(modes)
         },
-        [float(share) for share in lost[enough]],
+        [float(share) for share in lost[has_enough]],
     )
 
 
-def _alt(panels: list[ModeShares]) -> str:
-    said = []
+def _describe_figure(panels: list[ModeShares]) -> str:
+    sentences = []
     for panel in panels:
         first, last = (
-            max(panel.shares, key=lambda name, at=at: panel.shares[name][at])  # type: ignore[misc]
-            for at in (0, -1)
+            max(panel.shares, key=lambda name, at=position: panel.shares[name][position])  # type: ignore[misc]
+            for position in (0, -1)
         )
-        said.append(
+        sentences.append(
             f"{panel.label}: mostly {first} at {panel.snr_db[0]} dB, {last} at"
             f" {panel.snr_db[-1]} dB."
         )
-    return " ".join(["Shares of modes over SNR.", *said])
+    return " ".join(["Shares of modes over SNR.", *sentences])

@@ -1,105 +1,127 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How applications fared: figures over x, and a table a flow that has one."""
+"""The section Applications: figures over x, and one table per flow that has an application."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from nagi_reports import figures
-from nagi_reports.applications import LEADING, MEASURED, Fared, fared
+from nagi_reports.applications import (
+    APPLICATION_METRICS,
+    LEADING_METRICS,
+    FlowSummary,
+    summarise_flows,
+)
 from nagi_reports.chapters.material import Material
-from nagi_reports.chapters.words import bars_in_words, capital, spaced, written
+from nagi_reports.chapters.words import capitalise, describe_bars, format_mean, to_words
 from nagi_reports.content import Block, Column, Definition, Figure, Table
-from nagi_reports.figures import FaredCurves
+from nagi_reports.figures import ApplicationCurves
 
 
-def blocks(material: Material) -> list[Block]:
-    """Nothing where no flow is an application's."""
+def compose_blocks(material: Material) -> list[Block]:
+    """Return the blocks of the section; empty if no flow has an application."""
     campaign = material.campaign
-    said = _applications(material)
-    found: list[Block] = list(_figures(material))
-    for each in fared(campaign, material.table):
-        which = f" at {spaced(campaign.panels)} {each.panel}" if campaign.panels else ""
-        heads = [Column(capital(spaced(axis)), weight=1) for axis in each.axes]
-        heads += [Column(MEASURED[name].title, "right", 1) for name in each.columns]
+    applications = _describe_applications(material)
+    composed: list[Block] = list(_compose_figures(material))
+    for flow_summary in summarise_flows(campaign, material.table):
+        where = f" at {to_words(campaign.panels)} {flow_summary.panel}" if campaign.panels else ""
+        heads = [Column(capitalise(to_words(axis)), weight=1) for axis in flow_summary.axes]
+        heads += [
+            Column(APPLICATION_METRICS[name].title, "right", 1) for name in flow_summary.columns
+        ]
         rows = [
             [
                 *values,
                 *(
-                    written(mean, digits=MEASURED[name].digits)
-                    for name, mean in zip(each.columns, means, strict=True)
+                    format_mean(mean, digits=APPLICATION_METRICS[name].digits)
+                    for name, mean in zip(flow_summary.columns, means, strict=True)
                 ),
             ]
-            for values, means in each.rows
+            for values, means in flow_summary.rows
         ]
-        application = said.get(each.flow, "application")
-        found.append(Table(f"Flow {each.flow}: {application}{which}.", heads, rows, small=True))
-    return found
+        application = applications.get(flow_summary.flow, "application")
+        composed.append(
+            Table(f"Flow {flow_summary.flow}: {application}{where}.", heads, rows, small=True)
+        )
+    return composed
 
 
-def _figures(material: Material) -> Iterator[Block]:
-    """The first of LEADING of each flow over x, a figure a panel; nothing of a single value of x,
-    or where x is the series."""
+def _compose_figures(material: Material) -> Iterator[Block]:
+    """Yield one figure per panel: the first known of LEADING_METRICS of each flow over x.
+
+    Yield none if x has a single value or is the series.
+    """
     campaign, summary = material.campaign, material.summary
     if len(summary.x.values) < 2 or campaign.x == campaign.series:
         return
-    by_panel: dict[str, list[Fared]] = {}
-    for each in fared(campaign, material.table):
-        by_panel.setdefault(each.panel, []).append(each)
+    by_panel: dict[str, list[FlowSummary]] = {}
+    for flow_summary in summarise_flows(campaign, material.table):
+        by_panel.setdefault(flow_summary.panel, []).append(flow_summary)
     for number, (panel, flows) in enumerate(by_panel.items(), 1):
-        drawn = [_curves(each, summary.x.values) for each in flows]
-        where = f" at {spaced(campaign.panels)} {panel}" if campaign.panels else ""
-        for part, figure in enumerate(figures.fared(summary.x, drawn), 1):
+        curves = [_select_curves(flow_summary, summary.x.values) for flow_summary in flows]
+        where = f" at {to_words(campaign.panels)} {panel}" if campaign.panels else ""
+        for part, figure in enumerate(figures.application_metrics(summary.x, curves), 1):
             yield Figure(
                 f"applications-{number}-{part}",
-                figures.svg(figure),
-                f"How applications fared against {summary.x.in_words}{where}: one metric of each "
-                f"flow. {bars_in_words(summary)}",
-                _alt(drawn, summary.x.values),
+                figures.render_svg(figure),
+                f"How applications fared against {summary.x.phrase}{where}: one metric of each "
+                f"flow. {describe_bars(summary)}",
+                _describe_figures(curves, summary.x.values),
             )
 
 
-def _curves(each: Fared, values: list[str]) -> FaredCurves:
-    name = next(name for name in LEADING if name in each.columns)
-    place = each.columns.index(name)
-    means = {tuple(at): found[place] for at, found in each.rows}
-    series = dict.fromkeys(at[0] for at, _ in each.rows)
-    curves = [(one, [means.get((one, value)) for value in values]) for one in series]
-    return FaredCurves(f"Flow {each.flow}", MEASURED[name].title, curves)
+def _select_curves(flow_summary: FlowSummary, values: list[str]) -> ApplicationCurves:
+    name = next(name for name in LEADING_METRICS if name in flow_summary.columns)
+    position = flow_summary.columns.index(name)
+    means = {
+        tuple(values_of_row): row_means[position] for values_of_row, row_means in flow_summary.rows
+    }
+    series = dict.fromkeys(values_of_row[0] for values_of_row, _ in flow_summary.rows)
+    curves = [
+        (name_of_series, [means.get((name_of_series, value)) for value in values])
+        for name_of_series in series
+    ]
+    return ApplicationCurves(f"Flow {flow_summary.flow}", APPLICATION_METRICS[name].title, curves)
 
 
-def _alt(drawn: list[FaredCurves], values: list[str]) -> str:
-    """The curves in words: where each begins and ends."""
-    said = []
-    for each in drawn:
+def _describe_figures(drawn: list[ApplicationCurves], values: list[str]) -> str:
+    """Return the curves in words: where each begins and ends."""
+    sentences = []
+    for flow_curves in drawn:
         parts = []
-        for series, means in each.curves:
-            known = [
+        for series, means in flow_curves.curves:
+            points = [
                 f"{mean.value:.3g} at {value}"
                 for value, mean in zip(values, means, strict=True)
                 if mean is not None
             ]
-            ends = f"from {known[0]} to {known[-1]}" if len(known) > 1 else (known or ["none"])[0]
+            ends = (
+                f"from {points[0]} to {points[-1]}" if len(points) > 1 else (points or ["none"])[0]
+            )
             parts.append(f"{series} {ends}")
-        said.append(f"{each.title}, {each.y_label}: {'; '.join(parts)}.")
-    return " ".join(said)
+        sentences.append(f"{flow_curves.title}, {flow_curves.y_label}: {'; '.join(parts)}.")
+    return " ".join(sentences)
 
 
-def definitions(material: Material) -> list[Block]:
-    """Of what the tables show."""
-    known = {name for each in fared(material.campaign, material.table) for name in each.columns}
+def define_metrics(material: Material) -> list[Block]:
+    """Return definitions of the metrics that the tables show."""
+    names = {
+        name
+        for flow_summary in summarise_flows(material.campaign, material.table)
+        for name in flow_summary.columns
+    }
     return [
-        Definition(measured.head, None, measured.definition)
-        for name, measured in MEASURED.items()
-        if name in known
+        Definition(metric.head, None, metric.definition)
+        for name, metric in APPLICATION_METRICS.items()
+        if name in names
     ]
 
 
-def _applications(material: Material) -> dict[str, str]:
-    """Flow -> its application; where an axis changes that, each."""
-    found: dict[str, dict[str, None]] = {}
+def _describe_applications(material: Material) -> dict[str, str]:
+    """Return the application of each flow by its name; if an axis changes it, all of them."""
+    descriptions: dict[str, dict[str, None]] = {}
     for plan in material.plans.values():
         for flow in plan.flows:
             if flow.application is not None:
-                found.setdefault(flow.name, {})[flow.application.describe()] = None
-    return {name: " or ".join(words) for name, words in found.items()}
+                descriptions.setdefault(flow.name, {})[flow.application.describe()] = None
+    return {name: " or ".join(names) for name, names in descriptions.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The certificate: whether the links did what the plan asks."""
+"""The section Certificate: whether the links did what the plan requires."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nagi_contracts.units import count_of
 from nagi_reports.chapters import switches
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.words import (
-    point_of,
+    describe_point,
 )
 from nagi_reports.content import (
     Block,
@@ -22,34 +22,35 @@ from nagi_reports.content import (
 )
 
 
-def blocks(material: Material) -> list[Block]:
-    judged = [verdict for verdict in material.verdicts.values() if verdict.checks]
-    valid = sum(verdict.status == "valid" for verdict in judged)
-    said = (
-        f"{valid} of {count_of(len(judged), 'run')} passed all checks. Three records are checked "
+def compose_blocks(material: Material) -> list[Block]:
+    """Return the blocks of the section."""
+    verdicts = [verdict for verdict in material.verdicts.values() if verdict.checks]
+    valid = sum(verdict.status == "valid" for verdict in verdicts)
+    introduction = (
+        f"{valid} of {count_of(len(verdicts), 'run')} passed all checks. Three records are checked "
         "against the plan and each other: the emulator's own account, the model replayed on the "
         "recorded arrivals, and the captures at the hosts. Each row shows the worst value of all "
-        f"runs. {losses_in_words(judged)}"
+        f"runs. {describe_loss_test(verdicts)}"
     ).strip()
     by_name: dict[str, list[tuple[Verdict, Check]]] = {}
-    for verdict in judged:
+    for verdict in verdicts:
         for check in verdict.checks:
             by_name.setdefault(check.name, []).append((verdict, check))
     rows = []
-    for same in by_name.values():
-        known = [(check.value, check) for _, check in same if check.value is not None]
-        value, check = max(known, key=lambda each: each[0], default=(None, same[0][1]))
+    for verdict_checks in by_name.values():
+        valued = [(check.value, check) for _, check in verdict_checks if check.value is not None]
+        value, check = max(valued, key=lambda pair: pair[0], default=(None, verdict_checks[0][1]))
         rows.append(
             [
                 check.description,
                 "n/a" if value is None else f"{value:.3g} {check.unit}",
                 f"{check.limit:g} {check.unit}",
                 check.subject if value or value is None else "",
-                str(sum(not each.ok for _, each in same)),
+                str(sum(not pair.ok for _, pair in verdict_checks)),
             ]
         )
     blocks: list[Block] = [
-        Paragraph(said),
+        Paragraph(introduction),
         Table(
             "Checks, and the worst value of each.",
             [
@@ -63,15 +64,15 @@ def blocks(material: Material) -> list[Block]:
             small=True,
         ),
     ]
-    if late := noise.summarise(material.verdicts.values()):
-        blocks.append(Paragraph(" ".join(f"{line[0].upper()}{line[1:]}." for line in late)))
-    bad = [
-        [run.run_id, point_of(run), verdict.status, _reasons(verdict)]
+    if noise_lines := noise.summarise(material.verdicts.values()):
+        blocks.append(Paragraph(" ".join(f"{line[0].upper()}{line[1:]}." for line in noise_lines)))
+    failed_rows = [
+        [run.run_id, describe_point(run), verdict.status, _format_reasons(verdict)]
         for run in material.campaign.runs
         for verdict in [material.verdicts.get(run.run_id)]
         if verdict is not None and verdict.status != "valid"
     ]
-    if bad:
+    if failed_rows:
         blocks.append(
             Table(
                 "Invalid and failed runs, with reasons. They are not in any mean.",
@@ -81,32 +82,34 @@ def blocks(material: Material) -> list[Block]:
                     Column("Status"),
                     Column("Reasons", weight=4),
                 ],
-                bad,
+                failed_rows,
                 small=True,
                 ruled=True,
             )
         )
-    return [*blocks, *switches.blocks(material)]
+    return [*blocks, *switches.compose_blocks(material)]
 
 
-def _reasons(verdict: Verdict) -> str:
-    """A line a reason, then a line for what probably caused them."""
+def _format_reasons(verdict: Verdict) -> str:
+    """Return one line per reason, and a line on their probable cause."""
     return "\n".join([*verdict.reasons, *noise.in_words(verdict)]) or "no reason given"
 
 
-def losses_in_words(verdicts: Iterable[Verdict]) -> str:
-    """How likely the losses were, by the channel whose were the least likely. The p-value is
-    corrected for the number of channels by Bonferroni's inequality."""
-    found = [
-        each.value
+def describe_loss_test(verdicts: Iterable[Verdict]) -> str:
+    """Return a sentence on the least probable losses of a channel, by their p-value.
+
+    Bonferroni's inequality corrects the p-value for the number of channels.
+    """
+    p_values = [
+        item.value
         for verdict in verdicts
-        for each in verdict.information
-        if each.name == "loss_p_value"
+        for item in verdict.information
+        if item.name == "loss_p_value"
     ]
-    if not found:
+    if not p_values:
         return ""
     return (
-        f"Packets lost on {count_of(len(found), 'channel')} were tested against the configured "
-        f"loss rates: the smallest p-value is {min(found):.2g}, "
-        f"{min(1.0, min(found) * len(found)):.2g} corrected for the number of channels."
+        f"Packets lost on {count_of(len(p_values), 'channel')} were tested against the configured "
+        f"loss rates: the smallest p-value is {min(p_values):.2g}, "
+        f"{min(1.0, min(p_values) * len(p_values)):.2g} corrected for the number of channels."
     )

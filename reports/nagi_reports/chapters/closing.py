@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Definitions, and how to reproduce the campaign."""
+"""The sections Definitions and Reproduction."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import shlex
 
 from nagi_contracts.records import CampaignRun
 
-from nagi_reports.attribution import KEPT, NO_THRESHOLD, RESTORED_RTTS
+from nagi_reports.attribution import NO_THRESHOLD, REDUCED_BELOW, RESTORED_RTTS
 from nagi_reports.chapters import applications
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.words import (
-    spaced,
+    to_words,
 )
 from nagi_reports.content import (
     Block,
@@ -22,14 +22,15 @@ from nagi_reports.content import (
     Table,
 )
 from nagi_reports.formula import fraction, root, row, squared, symbol, text, total
-from nagi_reports.series import bottleneck
+from nagi_reports.series import find_bottleneck
 
 
-def definitions(material: Material) -> list[Block]:
+def compose_definitions(material: Material) -> list[Block]:
+    """Return the blocks of the section Definitions."""
     g, b, a = (symbol(name, "i") for name in "gba")
     flow = material.plan.flows[0]
-    direction = bottleneck(material.plan, flow)
-    ends_early = (
+    direction = find_bottleneck(material.plan, flow)
+    transfer_note = (
         " Of a transfer that was completed the interval ends when the last of its data arrives."
         if material.has_transfers
         else ""
@@ -47,7 +48,7 @@ def definitions(material: Material) -> list[Block]:
             ),
             "In bit/s. From the receiver's capture: a byte counts when it first reaches the "
             "receiver's interface during the interval, in whatever order (RFC 2647, 3.17)."
-            f"{ends_early}",
+            f"{transfer_note}",
         ),
         Definition(
             "Bottleneck",
@@ -81,7 +82,7 @@ def definitions(material: Material) -> list[Block]:
             "Normalised index (NAGI)",
             row(text("NAGI"), "=", fraction(symbol("1"), symbol("n")), total(a, "i", "n")),
             "The mean AGI over a set of topologies, here the values of "
-            f"{material.summary.x.in_words} at which all series have valid runs (Lee et al. 2008, "
+            f"{material.summary.x.phrase} at which all series have valid runs (Lee et al. 2008, "
             "equation 2). Its interval: those of its AGIs, added in squares, divided by n.",
         ),
         Definition(
@@ -109,15 +110,15 @@ def definitions(material: Material) -> list[Block]:
                 else ""
             ),
         ),
-        *applications.definitions(material),
-        *_reactions(material),
-        *_fairness(material),
-        *_media(material),
+        *applications.define_metrics(material),
+        *_define_classification(material),
+        *_define_fairness_metrics(material),
+        *_define_media_metrics(material),
     ]
 
 
-def _media(material: Material) -> list[Block]:
-    """Of flows over shared media, where the results have some."""
+def _define_media_metrics(material: Material) -> list[Block]:
+    """Return definitions for flows over shared media, if the results have any."""
     if "airtime_share" not in material.table or material.table["airtime_share"].isna().all():
         return []
     return [
@@ -144,12 +145,12 @@ def _media(material: Material) -> list[Block]:
     ]
 
 
-def _fairness(material: Material) -> list[Block]:
-    """Of flows that share a bottleneck, where the results have some."""
+def _define_fairness_metrics(material: Material) -> list[Block]:
+    """Return definitions for flows that share a bottleneck, if the results have any."""
     if "share" not in material.table or material.table["share"].isna().all():
         return []
     g = symbol("g", "i")
-    found: list[Block] = [
+    definitions: list[Block] = [
         Definition(
             "Jain's index",
             row(
@@ -171,7 +172,7 @@ def _fairness(material: Material) -> list[Block]:
         )
     ]
     if "harm_goodput" in material.table and material.table["harm_goodput"].notna().any():
-        found.append(
+        definitions.append(
             Definition(
                 "Harm",
                 row(
@@ -186,17 +187,17 @@ def _fairness(material: Material) -> list[Block]:
                 "HotNets 2019).",
             )
         )
-    return found
+    return definitions
 
 
-def _reactions(material: Material) -> list[Block]:
-    """How losses are classified, where the results have it."""
+def _define_classification(material: Material) -> list[Block]:
+    """Return definitions of how losses are classified, if the results have classifications."""
     if "reactions" not in material.table:
         return []
-    directions = set(material.table["reactions"].dropna())
-    found: list[Block] = []
-    if directions:
-        found.append(
+    methods = set(material.table["reactions"].dropna())
+    definitions: list[Block] = []
+    if methods:
+        definitions.append(
             Definition(
                 "Lost segment",
                 None,
@@ -205,8 +206,8 @@ def _reactions(material: Material) -> list[Block]:
                 "the whole run.",
             )
         )
-    if "told" in directions:
-        found.append(
+    if "told" in methods:
+        definitions.append(
             Definition(
                 "Classification, reported",
                 None,
@@ -218,8 +219,8 @@ def _reactions(material: Material) -> list[Block]:
                 "it was not noticed: the flow ended first, or another copy had arrived.",
             )
         )
-    if "inferred" in directions:
-        found.append(
+    if "inferred" in methods:
+        definitions.append(
             Definition(
                 "Classification, inferred",
                 None,
@@ -227,27 +228,28 @@ def _reactions(material: Material) -> list[Block]:
                 f"{material.plan.tcp_info_interval_s:g} s: between the last sample outside of "
                 "recovery before the segment was sent again and the first one afterwards. "
                 "Congestion if the slow start threshold changed, or the window fell below "
-                f"{KEPT * 100:.0f} % of what it was; else channel loss: nothing was reduced. "
-                f"({' and '.join(NO_THRESHOLD)}, which sets no threshold on a loss: by the window "
-                f"alone, from the last sample before to those of the following {RESTORED_RTTS} "
-                "RTTs.) "
+                f"{REDUCED_BELOW * 100:.0f} % of what it was; else channel loss: nothing was "
+                f"reduced. ({' and '.join(NO_THRESHOLD)}, which sets no threshold on a loss: by "
+                "the window alone, from the last sample before to those of the following "
+                f"{RESTORED_RTTS} RTTs.) "
                 "Undecided without such samples; not noticed if it was not sent again. A reduction "
                 "counts for all losses between the same samples, and one that leaves no trace in "
                 "them is missed: the shares are as coarse as the samples are, set against the RTT.",
             )
         )
-    return found
+    return definitions
 
 
-def reproduction(material: Material) -> list[Block]:
+def compose_reproduction(material: Material) -> list[Block]:
+    """Return the blocks of the section Reproduction."""
     campaign = material.campaign
-    seeds = _seeds(material)
+    seeds = _list_seeds(material)
     build = campaign.build
     lab = "-i INVENTORY" if campaign.lab == "physical" else f"--lab {campaign.lab}"
-    again = ["nagi analyze DIRECTORY    # the same numbers from the recorded captures"]
+    analysis_command = ["nagi analyze DIRECTORY    # the same numbers from the recorded captures"]
     if campaign.keep.captures == "none":
-        again = []
-    switch = [
+        analysis_command = []
+    other_programs = [
         ("nagi-traffic", build.nagi_traffic),
         ("nagi-switch", build.nagi_switch),
         ("simple_switch", build.simple_switch),
@@ -258,7 +260,7 @@ def reproduction(material: Material) -> list[Block]:
         Commands(
             [
                 f"{shlex.join(campaign.command(f'experiments/{campaign.experiment}.yaml'))} {lab}",
-                *again,
+                *analysis_command,
                 "nagi report DIRECTORY     # this report, the same to the byte",
             ]
         ),
@@ -267,7 +269,7 @@ def reproduction(material: Material) -> list[Block]:
                 ("Build", build.id),
                 ("nagi-link", f"SHA-256 {build.nagi_link}"),
                 ("nagi-agent", f"SHA-256 {build.nagi_agent}"),
-                *((program, f"SHA-256 {digest}") for program, digest in switch if digest),
+                *((program, f"SHA-256 {digest}") for program, digest in other_programs if digest),
                 (
                     "Runs",
                     "Every run's plan, captures, settings and verdict are in runs/RUN. The "
@@ -290,8 +292,8 @@ def reproduction(material: Material) -> list[Block]:
     ]
 
 
-def _seeds(material: Material) -> list[list[str]]:
-    """Each seed with what its runs have in common: the axes on which it depends, and the repeat."""
+def _list_seeds(material: Material) -> list[list[str]]:
+    """Return each seed with what its runs have in common: axes on which it depends, and repeat."""
     runs = [run for run in material.campaign.runs if run.run_id in material.plans]
     by_seed: dict[int, list[CampaignRun]] = {}
     for run in runs:
@@ -300,12 +302,14 @@ def _seeds(material: Material) -> list[list[str]]:
         axis
         for axis in runs[0].point
         if len({run.point[axis] for run in runs}) > 1
-        and all(len({run.point[axis] for run in same}) == 1 for same in by_seed.values())
+        and all(
+            len({run.point[axis] for run in runs_of_seed}) == 1 for runs_of_seed in by_seed.values()
+        )
     ]
-    repeats = len({run.repeat for run in runs}) > 1
+    has_repeats = len({run.repeat for run in runs}) > 1
     rows = []
-    for seed, same in by_seed.items():
-        words = [f"{spaced(axis)} {same[0].point[axis]}" for axis in axes]
-        words += [f"repeat {same[0].repeat + 1}"] if repeats else []
-        rows.append([", ".join(words) or "all runs", str(seed)])
+    for seed, runs_of_seed in by_seed.items():
+        values = [f"{to_words(axis)} {runs_of_seed[0].point[axis]}" for axis in axes]
+        values += [f"repeat {runs_of_seed[0].repeat + 1}"] if has_repeats else []
+        rows.append([", ".join(values) or "all runs", str(seed)])
     return rows

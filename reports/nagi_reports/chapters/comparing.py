@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison of two sets of runs, as a report of its own."""
+"""The comparison of two sets of runs, as a report of its own."""
 
 from __future__ import annotations
 
@@ -13,72 +13,77 @@ from nagi_contracts.results import metrics_of_results
 from nagi_contracts.units import count_of
 
 from nagi_reports import figures
-from nagi_reports.chapters.words import NONE, spaced, written
-from nagi_reports.comparison import Side, comparison_lines
+from nagi_reports.chapters.words import NONE, format_mean, to_words
+from nagi_reports.comparison import Side, describe_comparison
 from nagi_reports.content import Block, Bullets, Column, Figure, Paragraph, Report, Section, Table
 from nagi_reports.statistics import Comparison, PointDifference
 
 
-def compose(first: Side, second: Side, found: Comparison) -> Report:
-    """The report of a comparison."""
+def compose(first: Side, second: Side, comparison: Comparison) -> Report:
+    """Return the report of a comparison."""
     sections = [
-        Section("result", "Agreement", _result(first, second, found)),
-        Section("points", "Points", [_points(first, second, found)]),
-        Section("certificate", "Certificates", _checks(first, second)),
-        Section("definitions", "Definitions", [_definitions(found)]),
+        Section("result", "Agreement", _compose_result(first, second, comparison)),
+        Section("points", "Points", [_compose_points(first, second, comparison)]),
+        Section("certificate", "Certificates", _compose_checks(first, second)),
+        Section("definitions", "Definitions", [_compose_definitions(comparison)]),
     ]
     return Report(
         title=f"{first.name} compared with {second.name}",
         reference="",
         footer=f"{first.name} compared with {second.name} · nagi {__version__}",
-        created_s=int(max((*_dates(first), *_dates(second)), default=0)),
+        created_s=int(max((*_list_run_dates(first), *_list_run_dates(second)), default=0)),
         sections=[section for section in sections if section.blocks],
     )
 
 
-def _result(first: Side, second: Side, found: Comparison) -> list[Block]:
+def _compose_result(first: Side, second: Side, comparison: Comparison) -> list[Block]:
+    """Return the lines that summarise the comparison, and its figures."""
     pairs = [
-        figures.Pair(_label(each), each.first, each.second, each.difference, each.differs)
-        for each in found.points
+        figures.Pair(
+            _label_point(point), point.first, point.second, point.difference, point.differs
+        )
+        for point in comparison.points
     ]
-    intervals = any(not math.isnan(each.difference.halfwidth) for each in found.points)
-    bars = "Bars span 95 % intervals." if intervals else "One pair per point: no intervals."
-    drawn: list[Block] = []
-    for at, drawing in enumerate(
-        figures.side_by_side((first.name, second.name), pairs, spaced(found.metric))
+    has_intervals = any(not math.isnan(point.difference.halfwidth) for point in comparison.points)
+    bars = "Bars span 95 % intervals." if has_intervals else "One pair per point: no intervals."
+    figure_blocks: list[Block] = []
+    for index, drawing in enumerate(
+        figures.paired_means((first.name, second.name), pairs, to_words(comparison.metric))
     ):
         caption = (
-            f"{spaced(found.metric)} of each point, and the difference, {second.name} - "
+            f"{to_words(comparison.metric)} of each point, and the difference, {second.name} - "
             f"{first.name}. {bars} A star marks a significant difference."
         )
-        drawn.append(
+        figure_blocks.append(
             Figure(
-                f"side-by-side-{at + 1}",
-                figures.svg(drawing),
-                caption if at == 0 else "Further points.",
-                f"{spaced(found.metric)} of {count_of(len(pairs), 'point')}, as in the table.",
+                f"side-by-side-{index + 1}",
+                figures.render_svg(drawing),
+                caption if index == 0 else "Further points.",
+                f"{to_words(comparison.metric)} of {count_of(len(pairs), 'point')}, "
+                "as in the table.",
             )
         )
-    return [Bullets(comparison_lines(first, second, found)), *drawn]
+    return [Bullets(describe_comparison(first, second, comparison)), *figure_blocks]
 
 
-def _points(first: Side, second: Side, found: Comparison) -> Table:
+def _compose_points(first: Side, second: Side, comparison: Comparison) -> Table:
+    """Return the table of means and differences, one row per point."""
     rows = [
         [
-            *each.point.values(),
-            str(each.difference.runs),
-            written(each.first),
-            written(each.second),
-            written(each.difference, digits=4),
-            NONE if each.corrected is None else f"{each.corrected:.2g}",
-            "differs" if each.differs else "",
+            *point.point.values(),
+            str(point.difference.runs),
+            format_mean(point.first),
+            format_mean(point.second),
+            format_mean(point.difference, digits=4),
+            NONE if point.corrected is None else f"{point.corrected:.2g}",
+            "differs" if point.differs else "",
         ]
-        for each in found.points
+        for point in comparison.points
     ]
     return Table(
-        f"Means of {spaced(found.metric)} over pairs of runs, and their differences.",
+        f"Means of {to_words(comparison.metric)} over pairs of runs, and their differences.",
         [
-            *(Column(spaced(axis)) for axis in found.points[0].point),
+            *(Column(to_words(axis)) for axis in comparison.points[0].point),
             Column("Pairs", "right"),
             Column(first.name, "right", 1),
             Column(second.name, "right", 1),
@@ -92,16 +97,21 @@ def _points(first: Side, second: Side, found: Comparison) -> Table:
     )
 
 
-def _checks(first: Side, second: Side) -> list[Block]:
-    sides = [_by_name(side) for side in (first, second)]
+def _compose_checks(first: Side, second: Side) -> list[Block]:
+    """Return the table of the certificates' checks on both sides; empty without checks."""
+    sides = [_group_checks(side) for side in (first, second)]
     rows = []
     for name in dict.fromkeys([*sides[0], *sides[1]]):
-        same = [side.get(name, []) for side in sides]
-        check = (same[0] or same[1])[0]
+        checks_by_side = [side.get(name, []) for side in sides]
+        check = (checks_by_side[0] or checks_by_side[1])[0]
         rows.append(
             [
                 check.description,
-                *(_written(checks, worst) for checks in same for worst in (False, True)),
+                *(
+                    _format_value(checks, is_worst)
+                    for checks in checks_by_side
+                    for is_worst in (False, True)
+                ),
                 f"{check.limit:g} {check.unit}",
             ]
         )
@@ -113,9 +123,9 @@ def _checks(first: Side, second: Side) -> list[Block]:
             [
                 Column("Check", weight=5),
                 *(
-                    Column(f"{side.name}\n{what}", "right", 2)
+                    Column(f"{side.name}\n{statistic}", "right", 2)
                     for side in (first, second)
-                    for what in ("median", "worst")
+                    for statistic in ("median", "worst")
                 ),
                 Column("Limit", "right"),
             ],
@@ -125,39 +135,40 @@ def _checks(first: Side, second: Side) -> list[Block]:
     ]
 
 
-def _written(checks: list[Check], worst: bool) -> str:
-    known = [check.value for check in checks if check.value is not None]
-    if not known:
+def _format_value(checks: list[Check], is_worst: bool) -> str:
+    """Return the median or the worst value of a check, with its unit."""
+    values = [check.value for check in checks if check.value is not None]
+    if not values:
         return NONE
-    return f"{max(known) if worst else statistics.median(known):.3g} {checks[0].unit}"
+    return f"{max(values) if is_worst else statistics.median(values):.3g} {checks[0].unit}"
 
 
-def _by_name(side: Side) -> dict[str, list[Check]]:
-    found: dict[str, list[Check]] = {}
+def _group_checks(side: Side) -> dict[str, list[Check]]:
+    checks_by_name: dict[str, list[Check]] = {}
     for run_id in dict.fromkeys(side.table["run_id"]):
         file = side.campaign / "runs" / run_id / "verdict.json"
         for check in Verdict.read(file).checks if file.exists() else []:
-            found.setdefault(check.name, []).append(check)
-    return found
+            checks_by_name.setdefault(check.name, []).append(check)
+    return checks_by_name
 
 
-def _dates(side: Side) -> Iterator[float]:
+def _list_run_dates(side: Side) -> Iterator[float]:
     for run_id in dict.fromkeys(side.table["run_id"]):
         file = side.campaign / "runs" / run_id / "manifest.json"
         if file.exists():
             yield Manifest.read(file).date_s
 
 
-def _label(each: PointDifference) -> str:
-    return ", ".join(each.point.values())
+def _label_point(difference: PointDifference) -> str:
+    return ", ".join(difference.point.values())
 
 
-def _definitions(found: Comparison) -> Paragraph:
+def _compose_definitions(comparison: Comparison) -> Paragraph:
     return Paragraph(
-        f"{found.metric}: {metrics_of_results()[found.metric]}. A pair is a run of each side with "
-        "the same point and seed, so that both met the same losses on the channel as far as they "
-        "sent the same; the mean of a run's flows counts. Differences of a point are tested by the "
-        "paired t test, p-values corrected for the number of points by Holm's method: the chance "
-        "of calling any point different that is not is at most 5 %. Over all points it is the "
-        "Wilcoxon signed-rank test of the points' mean differences."
+        f"{comparison.metric}: {metrics_of_results()[comparison.metric]}. A pair is a run of each "
+        "side with the same point and seed, so that both met the same losses on the channel as far "
+        "as they sent the same; the mean of a run's flows counts. Differences of a point are "
+        "tested by the paired t test, p-values corrected for the number of points by Holm's "
+        "method: the chance of calling any point different that is not is at most 5 %. Over all "
+        "points it is the Wilcoxon signed-rank test of the points' mean differences."
     )

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fairness between flows that share a bottleneck: Jain's index, convergence, shares over time, and
-the harm that competitors do. Nothing where no run has two such flows."""
+"""The section Fairness: Jain's index, convergence, shares over time, and harm by competitors."""
 
 from __future__ import annotations
 
@@ -17,57 +16,59 @@ from nagi_contracts.units import count_of
 from nagi_reports import figures
 from nagi_reports.analysis import GOODPUT
 from nagi_reports.chapters.material import Material
-from nagi_reports.chapters.words import NONE, capital, spaced, written
+from nagi_reports.chapters.words import NONE, capitalise, format_mean, to_words
 from nagi_reports.content import Block, Column, Figure, Paragraph, Table
 from nagi_reports.fairness import (
     ALONE,
     HOLD_S,
     TOLERANCE,
-    Sharing,
+    BottleneckGroup,
+    choose_window_s,
+    group_by_bottleneck,
     jain_over_time,
-    sharing,
-    window_s,
 )
 from nagi_reports.parquet import read_parquet
-from nagi_reports.statistics import Mean, foreground, mean
-from nagi_reports.summary import mean_of_runs
+from nagi_reports.statistics import Mean, drop_background, mean
+from nagi_reports.summary import average_runs
 
 MAX_SHOWN = 9  # runs whose shares are shown over time
-MAX_MATRICES = 6  # of harm
+MAX_MATRICES = 6  # pairs of matrices of harm
 _TOLERANCE = f"{TOLERANCE * 100:g} %"
 
 
-def blocks(material: Material) -> list[Block]:
-    found = list(_groups(material))
-    if not found:
+def compose_blocks(material: Material) -> list[Block]:
+    """Return the blocks of the section; empty if no two flows of a run share a bottleneck."""
+    groups = list(_collect_groups(material))
+    if not groups:
         return []
     return [
-        _said(material),
-        *_index_figures(material),
-        _table(material, found),
-        *_over_time(material, found),
-        *_harm(material),
+        _compose_introduction(material),
+        *_compose_index_figures(material),
+        _compose_table(material, groups),
+        *_compose_shares_figure(material, groups),
+        *_compose_harm(material),
     ]
 
 
 @dataclass(frozen=True)
-class _Group:
-    """Flows that share a bottleneck, at one point: the valid rows of its runs."""
+class _PointGroup:
+    """Flows that share a bottleneck at one point, with the valid rows of its runs."""
 
     point: dict[str, str]
-    group: Sharing
+    bottleneck: BottleneckGroup
     rows: pd.DataFrame
-    several: bool  # whether the point has more than one group
+    has_siblings: bool  # whether the point has more than one group
 
-    def by_run(self, column: str) -> pd.Series[Any]:
+    def select_by_run(self, column: str) -> pd.Series[Any]:
+        """Return a column's value for each run."""
         return self.rows.drop_duplicates("run_id").set_index("run_id")[column].dropna()
 
 
-def _groups(material: Material) -> Iterator[_Group]:
-    """In the order of the matrix."""
+def _collect_groups(material: Material) -> Iterator[_PointGroup]:
+    """Yield the groups of all points, in the order of the matrix."""
     if "jain_index" not in material.table or "share" not in material.table:
         return
-    valid = foreground(material.table[material.table["status"] == "valid"])
+    valid = drop_background(material.table[material.table["status"] == "valid"])
     by_run = dict(list(valid.groupby("run_id", sort=False)))
     points: dict[tuple[str, ...], list[str]] = {}
     for run in material.campaign.runs:
@@ -75,92 +76,105 @@ def _groups(material: Material) -> Iterator[_Group]:
             points.setdefault(tuple(run.point.values()), []).append(run.run_id)
     for runs in points.values():
         plan: RunPlan = material.plans[runs[0]]
-        groups = sharing(plan)
+        groups = group_by_bottleneck(plan)
         for group in groups:
             rows = pd.concat([by_run[run] for run in runs])
             rows = rows[rows["flow"].isin(group.names) & rows["jain_index"].notna()]
             if len(rows):
-                yield _Group(plan.point, group, rows, len(groups) > 1)
+                yield _PointGroup(plan.point, group, rows, len(groups) > 1)
 
 
-def _said(material: Material) -> Paragraph:
-    widths = sorted({window_s(plan) for plan in material.plans.values() if sharing(plan)})
-    wide = " to ".join(f"{width:g} s" for width in dict.fromkeys((widths[0], widths[-1])))
+def _compose_introduction(material: Material) -> Paragraph:
+    """Return the paragraph that defines index and convergence time."""
+    widths = sorted(
+        {choose_window_s(plan) for plan in material.plans.values() if group_by_bottleneck(plan)}
+    )
+    range_of_widths = " to ".join(
+        f"{width:g} s" for width in dict.fromkeys((widths[0], widths[-1]))
+    )
     return Paragraph(
         "Over flows that share a bottleneck and are not background traffic: Jain's index of their "
         "goodputs, (Σ g)² / (n Σ g²), from 1/n (one flow has everything) to 1 (equal shares). In "
-        f"windows: the mean of the index over windows of {wide} within the measurement interval. "
-        "Convergence time: from the last flow's start until every flow's share stays within "
-        f"{_TOLERANCE} of equal, window by window, for {HOLD_S:g} s."
+        f"windows: the mean of the index over windows of {range_of_widths} within the measurement "
+        "interval. Convergence time: from the last flow's start until every flow's share stays "
+        f"within {_TOLERANCE} of equal, window by window, for {HOLD_S:g} s."
     )
 
 
-def _index_figures(material: Material) -> Iterator[Figure]:
+def _compose_index_figures(material: Material) -> Iterator[Figure]:
+    """Yield the figures of Jain's index over x."""
     campaign, summary = material.campaign, material.summary
     valid = material.table[material.table["status"] == "valid"]
     means: dict[tuple[str, str], list[Mean | None]] = {}
-    said = []
+    series_descriptions = []
     for panel in summary.panels:
-        inside = valid
+        panel_rows = valid
         if campaign.panels is not None:
-            inside = valid[valid[f"point.{campaign.panels}"] == panel.label]
+            panel_rows = valid[valid[f"point.{campaign.panels}"] == panel.label]
         for curve in panel.curves:
-            mine = inside[inside[f"point.{campaign.series}"] == curve.series]
-            found = [
-                mean_of_runs(mine[mine[f"point.{campaign.x}"] == value], "jain_index")
+            series_rows = panel_rows[panel_rows[f"point.{campaign.series}"] == curve.series]
+            series_means = [
+                average_runs(series_rows[series_rows[f"point.{campaign.x}"] == value], "jain_index")
                 for value in summary.x.values
             ]
-            if any(found):
-                means[panel.label, curve.series] = found
+            if any(series_means):
+                means[panel.label, curve.series] = series_means
                 values = [
-                    f"{written(each)} at {value}"
-                    for value, each in zip(summary.x.values, found, strict=True)
-                    if each is not None
+                    f"{format_mean(mean)} at {value}"
+                    for value, mean in zip(summary.x.values, series_means, strict=True)
+                    if mean is not None
                 ]
                 label = (
                     f"{summary.panels_axis.title} {panel.label}, " if summary.panels_axis else ""
                 )
-                said.append(f"{label}{curve.series}: {', '.join(values)}")
-    bars = any(
-        each is not None and not math.isnan(each.halfwidth)
-        for all_ in means.values()
-        for each in all_
+                series_descriptions.append(f"{label}{curve.series}: {', '.join(values)}")
+    has_intervals = any(
+        mean is not None and not math.isnan(mean.halfwidth)
+        for series_means in means.values()
+        for mean in series_means
     )
-    drawn = figures.over_x(summary, means, "Jain's index")
-    for number, figure in enumerate(drawn, 1):
-        several = len(drawn) > 1
+    drawings = figures.means_over_x(summary, means, "Jain's index")
+    for number, figure in enumerate(drawings, 1):
+        has_parts = len(drawings) > 1
         yield Figure(
-            f"jain-{number}" if several else "jain",
-            figures.svg(figure),
-            f"Jain's index against {summary.x.in_words}{f' (part {number})' if several else ''}. "
-            + ("Bars span 95 % intervals." if bars else "One run per point: no intervals."),
-            f"Jain's index against {summary.x.in_words}. {'; '.join(said)}.",
+            f"jain-{number}" if has_parts else "jain",
+            figures.render_svg(figure),
+            f"Jain's index against {summary.x.phrase}{f' (part {number})' if has_parts else ''}. "
+            + (
+                "Bars span 95 % intervals." if has_intervals else "One run per point: no intervals."
+            ),
+            f"Jain's index against {summary.x.phrase}. {'; '.join(series_descriptions)}.",
         )
 
 
-def _table(material: Material, found: list[_Group]) -> Table:
-    axes = list(found[0].point)
-    parts = any(len({flow.group for flow in each.group.flows}) > 1 for each in found)
-    columns = [Column(capital(spaced(axis))) for axis in axes]
+def _compose_table(material: Material, groups: list[_PointGroup]) -> Table:
+    """Return the table of fairness, one row per group of flows."""
+    axes = list(groups[0].point)
+    has_entries = any(len({flow.group for flow in group.bottleneck.flows}) > 1 for group in groups)
+    columns = [Column(capitalise(to_words(axis))) for axis in axes]
     columns += [
-        Column("Flows", weight=1 if any(each.several for each in found) else 0),
+        Column("Flows", weight=1 if any(group.has_siblings for group in groups) else 0),
         Column("Jain's index", "right", 1),
         Column("In windows", "right", 1),
-        *([Column("Shares", weight=2)] if parts else []),
+        *([Column("Shares", weight=2)] if has_entries else []),
         Column("Smallest, largest", "right", 1),
         Column("Convergence time", "right", 1),
     ]
     rows = []
-    for each in found:
-        names = ", ".join(each.group.names) if each.several else str(len(each.group.names))
-        row = [*each.point.values(), names]
+    for group in groups:
+        names = (
+            ", ".join(group.bottleneck.names)
+            if group.has_siblings
+            else str(len(group.bottleneck.names))
+        )
+        row = [*group.point.values(), names]
         row += [
-            written(mean(each.by_run(name).to_numpy()))
+            format_mean(mean(group.select_by_run(name).to_numpy()))
             for name in ("jain_index", "jain_index_windows")
         ]
-        row += [_shares(each)] if parts else []
-        by_run = each.rows.groupby("run_id")["share"]
-        row += [f"{by_run.min().mean():.3f}, {by_run.max().mean():.3f}", _convergence(each)]
+        row += [_format_shares(group)] if has_entries else []
+        by_run = group.rows.groupby("run_id")["share"]
+        row += [f"{by_run.min().mean():.3f}, {by_run.max().mean():.3f}", _format_convergence(group)]
         rows.append(row)
     return Table(
         "Fairness at each point: means over valid runs"
@@ -175,97 +189,105 @@ def _table(material: Material, found: list[_Group]) -> Table:
     )
 
 
-def _shares(each: _Group) -> str:
-    """Each entry's scheme with its share."""
+def _format_shares(group: _PointGroup) -> str:
+    """Return each entry's scheme with its share, one per line."""
     parts: dict[str, list[str]] = {}
-    for flow in each.group.flows:
+    for flow in group.bottleneck.flows:
         parts.setdefault(flow.group, []).append(flow.name)
-    scheme = {flow.group: flow.scheme for flow in each.group.flows}
-    said = []
+    scheme = {flow.group: flow.scheme for flow in group.bottleneck.flows}
+    lines = []
     for name, flows in parts.items():
-        total = each.rows[each.rows["flow"].isin(flows)].groupby("run_id")["share"].sum()
-        said.append(f"{name} ({scheme[name]}) {total.mean():.2f}")
-    return "\n".join(said)
+        total = group.rows[group.rows["flow"].isin(flows)].groupby("run_id")["share"].sum()
+        lines.append(f"{name} ({scheme[name]}) {total.mean():.2f}")
+    return "\n".join(lines)
 
 
-def _convergence(each: _Group) -> str:
-    how = each.by_run("convergence").value_counts()
-    times = mean(each.by_run("convergence_time_s").to_numpy(np.float64))
-    if how.empty:
+def _format_convergence(group: _PointGroup) -> str:
+    """Return the mean convergence time, and how many runs did not converge."""
+    outcomes = group.select_by_run("convergence").value_counts()
+    times = mean(group.select_by_run("convergence_time_s").to_numpy(np.float64))
+    if outcomes.empty:
         return NONE
     parts = []
     if times is not None:
-        count = "" if times.runs == how.sum() else f" ({times.runs} of {how.sum()})"
-        parts.append(f"{written(times, 1)} s{count}")
+        count = "" if times.runs == outcomes.sum() else f" ({times.runs} of {outcomes.sum()})"
+        parts.append(f"{format_mean(times, 1)} s{count}")
     parts += [
-        name if how[name] == how.sum() else f"{name} ({how[name]} of {how.sum()})"
+        name
+        if outcomes[name] == outcomes.sum()
+        else f"{name} ({outcomes[name]} of {outcomes.sum()})"
         for name in ("never", "too short")
-        if name in how
+        if name in outcomes
     ]
     return ", ".join(parts)
 
 
-def _over_time(material: Material, found: list[_Group]) -> Iterator[Block]:
-    """Of some points the run with the median index: of all points if there are few, else those with
-    the lowest index, those around the median, those with the highest."""
-    chosen = found
-    if len(found) > MAX_SHOWN:
+def _compose_shares_figure(material: Material, groups: list[_PointGroup]) -> Iterator[Block]:
+    """Yield the figure of shares over time, with the run of median index of each chosen point.
+
+    All points are chosen if they are few; otherwise those with the lowest index, those around the
+    median, and those with the highest.
+    """
+    chosen = groups
+    if len(groups) > MAX_SHOWN:
         part = MAX_SHOWN // 3
         order = sorted(
-            range(len(found)), key=lambda at: (float(found[at].by_run("jain_index").mean()), at)
+            range(len(groups)),
+            key=lambda index: (float(groups[index].select_by_run("jain_index").mean()), index),
         )
         middle = (len(order) - part) // 2
-        some = [*order[:part], *order[middle : middle + part], *order[-part:]]
-        chosen = [found[at] for at in some]
-    shown, said = [], []
-    for each in chosen:
-        series = _series(material, each)
+        indices = [*order[:part], *order[middle : middle + part], *order[-part:]]
+        chosen = [groups[index] for index in indices]
+    shares_of_runs, descriptions = [], []
+    for group in chosen:
+        series = _read_shares(material, group)
         if series is not None:
-            shown.append(series)
+            shares_of_runs.append(series)
             ends = [
                 f"{name} ({scheme}) {sum(float(share[-1]) for share in shares):.2f}"
                 for name, scheme, shares in series.groups
             ]
-            said.append(
+            descriptions.append(
                 f"{series.title}: in the last window {', '.join(ends)}, Jain's index "
                 f"{series.jain[-1]:.2f}"
             )
-    if not shown:
+    if not shares_of_runs:
         return
-    which = (
+    selection = (
         "The three points with the lowest Jain's index, three around the median, and the three "
         "with the highest"
-        if len(found) > MAX_SHOWN
+        if len(groups) > MAX_SHOWN
         else "Every point"
     )
     yield Figure(
         "shares",
-        figures.svg(figures.shares_over_time(shown)),
+        figures.render_svg(figures.shares_over_time(shares_of_runs)),
         f"Shares of goodput over time, upon each other, and Jain's index in the same windows. "
-        f"{which}; of each the run with the median index (the lower of two). White lines part "
+        f"{selection}; of each the run with the median index (the lower of two). White lines part "
         "flows. Dashed: where flows would be parted with equal shares.",
-        f"Shares of goodput over time. {'; '.join(said)}.",
+        f"Shares of goodput over time. {'; '.join(descriptions)}.",
         floats=True,
     )
 
 
-def _series(material: Material, each: _Group) -> figures.SharesOverTime | None:
-    order = each.by_run("jain_index").sort_index().sort_values(kind="stable").index
+def _read_shares(material: Material, group: _PointGroup) -> figures.SharesOverTime | None:
+    """Return shares over time of the group's run with the median Jain's index, or None."""
+    order = group.select_by_run("jain_index").sort_index().sort_values(kind="stable").index
     run = str(order[(len(order) - 1) // 2])
-    path = material.directory(run) / GOODPUT
+    path = material.run_directory(run) / GOODPUT
     if not path.exists():
         return None
     table = read_parquet(path).pivot(index="end_s", columns="flow", values="goodput_bps")
-    if not set(each.group.names) <= set(table):
+    if not set(group.bottleneck.names) <= set(table):
         return None
-    rates = table[each.group.names].to_numpy(np.float64)
+    rates = table[group.bottleneck.names].to_numpy(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = rates / rates.sum(axis=1, keepdims=True)
     parts: dict[str, tuple[str, list[Any]]] = {}
-    for column, flow in enumerate(each.group.flows):
+    for column, flow in enumerate(group.bottleneck.flows):
         parts.setdefault(flow.group, (flow.scheme, []))[1].append(np.nan_to_num(shares[:, column]))
     ends = table.index.to_numpy(np.float64)
-    title = ", ".join(f"{spaced(axis)} {value}" for axis, value in each.point.items())
+    title = ", ".join(f"{to_words(axis)} {value}" for axis, value in group.point.items())
     return figures.SharesOverTime(
         title,
         np.append(0.0, ends),
@@ -274,8 +296,8 @@ def _series(material: Material, each: _Group) -> figures.SharesOverTime | None:
     )
 
 
-def _harm(material: Material) -> Iterator[Block]:
-    """A matrix for every combination of the axes that are neither schemes nor competitors."""
+def _compose_harm(material: Material) -> Iterator[Block]:
+    """Yield harm as matrices, one pair for each combination of the other axes."""
     campaign, table = material.campaign, material.table
     if campaign.competitor is None:
         return
@@ -286,7 +308,7 @@ def _harm(material: Material) -> Iterator[Block]:
             f"{campaign.competitor}."
         )
         return
-    valid = foreground(table[table["status"] == "valid"])
+    valid = drop_background(table[table["status"] == "valid"])
     if "harm_goodput" not in valid or valid["harm_goodput"].notna().sum() == 0:
         yield Paragraph(
             "Harm: n/a. No valid run has a valid run of the same repeat with "
@@ -295,91 +317,100 @@ def _harm(material: Material) -> Iterator[Block]:
         )
         return
     schemes = list(dict.fromkeys(run.point[campaign.series] for run in campaign.runs))
-    competitors = [each for each in competitors if each != ALONE]
-    others = [
+    competitors = [competitor for competitor in competitors if competitor != ALONE]
+    other_axes = [
         axis
         for axis in campaign.runs[0].point
         if axis not in (campaign.series, campaign.competitor)
     ]
-    combinations = list(dict.fromkeys(tuple(run.point[a] for a in others) for run in campaign.runs))
-    pairs, said = [], []
+    combinations = list(
+        dict.fromkeys(tuple(run.point[a] for a in other_axes) for run in campaign.runs)
+    )
+    pairs, descriptions = [], []
     for values in combinations[:MAX_MATRICES]:
-        mine = valid
-        for axis, value in zip(others, values, strict=True):
-            mine = mine[mine[f"point.{axis}"] == value]
-        where = ", ".join(f"{spaced(a)} {v}" for a, v in zip(others, values, strict=True))
-        pair = []
-        for column, what in (("harm_goodput", "goodput"), ("harm_rtt", "RTT")):
+        point_rows = valid
+        for axis, value in zip(other_axes, values, strict=True):
+            point_rows = point_rows[point_rows[f"point.{axis}"] == value]
+        point_words = ", ".join(
+            f"{to_words(a)} {v}" for a, v in zip(other_axes, values, strict=True)
+        )
+        matrices = []
+        for column, quantity in (("harm_goodput", "goodput"), ("harm_rtt", "RTT")):
             cells = [
                 [
-                    _cell(mine, campaign.series, s, campaign.competitor, c, column)
+                    _average_harm(point_rows, campaign.series, s, campaign.competitor, c, column)
                     for c in competitors
                 ]
                 for s in schemes
             ]
-            title = f"{what}, {where}" if where else what
-            pair.append(
-                figures.Harm(
-                    capital(title),
+            title = f"{quantity}, {point_words}" if point_words else quantity
+            matrices.append(
+                figures.HarmMatrix(
+                    capitalise(title),
                     schemes,
                     competitors,
                     cells,
-                    _beyond(schemes, competitors, cells),
+                    _find_excess(schemes, competitors, cells),
                 )
             )
-            said += [
-                f"{what} {where}: to {s} by "
+            descriptions += [
+                f"{quantity} {point_words}: to {s} by "
                 + ", ".join(
-                    f"{c} {written(cell, 2)}" for c, cell in zip(competitors, row, strict=True)
+                    f"{c} {format_mean(cell, 2)}" for c, cell in zip(competitors, row, strict=True)
                 )
                 for s, row in zip(schemes, cells, strict=True)
             ]
-        pairs.append((pair[0], pair[1]))
-    left = len(combinations) - len(pairs)
+        pairs.append((matrices[0], matrices[1]))
+    omitted = len(combinations) - len(pairs)
     yield Paragraph(
         "Harm (Ware, Mukerjee, Seshan, Sherry, HotNets 2019) is what competitors take away: of "
         "goodput (alone − beside) / alone, of the mean RTT (beside − alone) / beside. 0: nothing; "
         "1: everything; below 0: better beside them. Alone: the run of the same repeat at the same "
-        f"values of all other axes, with {spaced(campaign.competitor)} {ALONE}. The flows of that "
-        "run count: their goodputs together, the mean of their RTTs."
+        f"values of all other axes, with {to_words(campaign.competitor)} {ALONE}. The flows of "
+        "that run count: their goodputs together, the mean of their RTTs."
     )
     yield Figure(
         "harm",
-        figures.svg(figures.harm(pairs)),
+        figures.render_svg(figures.harm_matrices(pairs)),
         "Harm to a scheme (row) by a competitor (column). Framed: harm to itself, which Ware et "
         "al. set as the bound for a competitor. * more than that"
-        + (", by more than both 95 % intervals" if _with_intervals(pairs) else "")
+        + (", by more than both 95 % intervals" if _has_intervals(pairs) else "")
         + ". n/a: no valid run, or none of the same repeat without competitors."
-        + (f" {count_of(left, 'further pair')} of matrices not shown." if left else ""),
-        f"Harm as a matrix. {'; '.join(said)}.",
+        + (f" {count_of(omitted, 'further pair')} of matrices not shown." if omitted else ""),
+        f"Harm as a matrix. {'; '.join(descriptions)}.",
     )
 
 
-def _cell(
+def _average_harm(
     rows: pd.DataFrame, series: str, scheme: str, axis: str, competitor: str, column: str
 ) -> Mean | None:
-    mine = rows[(rows[f"point.{series}"] == scheme) & (rows[f"point.{axis}"] == competitor)]
-    return mean_of_runs(mine, column)
+    """Return the mean harm to a scheme by a competitor."""
+    cell_rows = rows[(rows[f"point.{series}"] == scheme) & (rows[f"point.{axis}"] == competitor)]
+    return average_runs(cell_rows, column)
 
 
-def _beyond(
+def _find_excess(
     schemes: list[str], competitors: list[str], cells: list[list[Mean | None]]
 ) -> list[list[bool]]:
-    found = []
+    """Return for each cell whether the harm exceeds the harm of the scheme to itself."""
+    exceeds = []
     for scheme, row in zip(schemes, cells, strict=True):
-        itself = row[competitors.index(scheme)] if scheme in competitors else None
-        found.append(
-            [itself is not None and cell is not None and _exceeds(cell, itself) for cell in row]
+        own_harm = row[competitors.index(scheme)] if scheme in competitors else None
+        exceeds.append(
+            [own_harm is not None and cell is not None and _exceeds(cell, own_harm) for cell in row]
         )
-    return found
+    return exceeds
 
 
 def _exceeds(cell: Mean, bound: Mean) -> bool:
-    apart = sum(0.0 if math.isnan(each.halfwidth) else each.halfwidth for each in (cell, bound))
-    return cell is not bound and cell.value - bound.value > apart
+    """Return whether a harm is above `bound` by more than both intervals."""
+    halfwidths = sum(
+        0.0 if math.isnan(mean.halfwidth) else mean.halfwidth for mean in (cell, bound)
+    )
+    return cell is not bound and cell.value - bound.value > halfwidths
 
 
-def _with_intervals(pairs: list[tuple[figures.Harm, figures.Harm]]) -> bool:
+def _has_intervals(pairs: list[tuple[figures.HarmMatrix, figures.HarmMatrix]]) -> bool:
     return any(
         cell is not None and not math.isnan(cell.halfwidth)
         for pair in pairs

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loss differentiation: how many channel losses each scheme classified as congestion, and how many
-queue losses as channel losses."""
+"""The section Loss differentiation: how each scheme classified channel losses and queue losses."""
 
 from __future__ import annotations
 
@@ -11,114 +10,128 @@ from nagi_contracts.units import count_of
 
 from nagi_reports import figures
 from nagi_reports.attribution import (
-    KEPT,
     MISTAKE,
     NO_THRESHOLD,
     OUTCOMES,
+    REDUCED_BELOW,
     RESTORED_RTTS,
     UNDECIDED,
     Classified,
-    taken,
+    sum_classified,
 )
 from nagi_reports.chapters.material import Material
-from nagi_reports.chapters.words import NONE, capital, spaced, written
+from nagi_reports.chapters.words import NONE, capitalise, format_mean, to_words
 from nagi_reports.content import Block, Column, Figure, Paragraph, Table
-from nagi_reports.figures import Losses
+from nagi_reports.figures import ClassifiedLosses
 from nagi_reports.summary import Mean
-from nagi_reports.text import title
+from nagi_reports.text import name_panel
 
-MAX_PANELS = 4  # more are taken together
-_SOURCES = {"told": "reported", "inferred": "inferred"}  # `reactions` of results
+MAX_PANELS = 4  # more panels are combined
+_SOURCES = {"told": "reported", "inferred": "inferred"}  # by the column `reactions`
 
 
-def blocks(material: Material) -> list[Block]:
-    """A figure, and a table a panel; nothing where no flow lost anything, or nothing is known."""
+def compose_blocks(material: Material) -> list[Block]:
+    """Return a figure and one table per panel; empty if no losses were classified."""
     table = material.table
     if "reactions" not in table:
         return []
-    known = table[(table["status"] == "valid") & table["reactions"].notna()]
-    groups = [(label, list(_losses(material, rows))) for label, rows in _panels(material, known)]
+    classified_rows = table[(table["status"] == "valid") & table["reactions"].notna()]
+    groups = [
+        (label, list(_sum_losses(material, rows)))
+        for label, rows in _split_by_panel(material, classified_rows)
+    ]
     groups = [(label, senders) for label, senders in groups if senders]
-    if not any(each.channel.total + each.queue.total for _, senders in groups for each in senders):
+    if not any(
+        sender.channel.total + sender.queue.total for _, senders in groups for sender in senders
+    ):
         return []
-    found: list[Block] = [
-        Paragraph(_words(material, known)),
+    composed: list[Block] = [
+        Paragraph(_compose_introduction(material, classified_rows)),
         Figure(
             "losses",
-            figures.svg(figures.taken_for(groups)),
+            figures.render_svg(figures.loss_classification(groups)),
             "How each scheme classified its lost segments, as shares; the number beside a bar is "
             "how many there were. Congestion is wrong for channel losses (left), channel loss is "
             "wrong for queue losses (right).",
-            _alt(groups),
+            _describe_figure(groups),
         ),
     ]
     for label, senders in groups:
-        which = f" at {label[:1].lower()}{label[1:]}" if label else ""
-        found.append(_table(material, which, senders))
-    return found
+        where = f" at {label[:1].lower()}{label[1:]}" if label else ""
+        composed.append(_compose_table(material, where, senders))
+    return composed
 
 
-def _panels(material: Material, known: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+def _split_by_panel(
+    material: Material, classified_rows: pd.DataFrame
+) -> Iterator[tuple[str, pd.DataFrame]]:
     summary, campaign = material.summary, material.campaign
     if summary.panels_axis is None or len(summary.panels) > MAX_PANELS:
-        yield "", known
+        yield "", classified_rows
         return
     for panel in summary.panels:
-        inside = known[known[f"point.{campaign.panels}"] == panel.label]
-        yield title(summary, panel), inside
+        panel_rows = classified_rows[classified_rows[f"point.{campaign.panels}"] == panel.label]
+        yield name_panel(summary, panel), panel_rows
 
 
-def _losses(material: Material, rows: pd.DataFrame) -> Iterator[Losses]:
-    """A row a series; where its flows have several schemes, a row a scheme of them."""
+def _sum_losses(material: Material, rows: pd.DataFrame) -> Iterator[ClassifiedLosses]:
+    """Yield one row per series, or one per scheme if flows of a series have several schemes."""
     campaign = material.campaign
     for name in dict.fromkeys(run.point[campaign.series] for run in campaign.runs):
-        mine = rows[rows[f"point.{campaign.series}"] == name]
-        schemes = list(dict.fromkeys(mine["scheme"]))
+        series_rows = rows[rows[f"point.{campaign.series}"] == name]
+        schemes = list(dict.fromkeys(series_rows["scheme"]))
         for scheme in schemes:
-            of_scheme = mine[mine["scheme"] == scheme]
-            other = len(schemes) > 1 and scheme != name
-            yield Losses(
-                f"{scheme} beside {name}" if other else name,
-                " and ".join(_SOURCES[each] for each in dict.fromkeys(of_scheme["reactions"])),
-                taken(of_scheme, "channel"),
-                taken(of_scheme, "queue"),
+            scheme_rows = series_rows[series_rows["scheme"] == scheme]
+            is_competitor = len(schemes) > 1 and scheme != name
+            yield ClassifiedLosses(
+                f"{scheme} beside {name}" if is_competitor else name,
+                " and ".join(
+                    _SOURCES[method] for method in dict.fromkeys(scheme_rows["reactions"])
+                ),
+                sum_classified(scheme_rows, "channel"),
+                sum_classified(scheme_rows, "queue"),
             )
 
 
-def _words(material: Material, known: pd.DataFrame) -> str:
+def _compose_introduction(material: Material, classified_rows: pd.DataFrame) -> str:
+    """Return the text on how losses were recorded and classified."""
     summary = material.summary
-    runs = known["run_id"].nunique()
-    over = [f"all values of {summary.x.in_words}"]
+    runs = classified_rows["run_id"].nunique()
+    scope = [f"all values of {summary.x.phrase}"]
     if len(summary.panels) > MAX_PANELS and summary.panels_axis is not None:
-        over.append(f"of {summary.panels_axis.in_words}")
-    said = (
+        scope.append(f"of {summary.panels_axis.phrase}")
+    text = (
         "Links record every packet they drop, with the cause. How the sender classified the loss "
         "is reported by nagi's own schemes. For the kernel's schemes it is inferred from slow "
         f"start threshold and window, sampled every {material.plan.tcp_info_interval_s:g} s. The "
         f"counts are of data segments lost in {count_of(runs, 'valid run')}, retransmissions "
-        f"included, over {' and '.join(over)}."
+        f"included, over {' and '.join(scope)}."
     )
-    if known["congestion_control"].isin(NO_THRESHOLD).any():
-        said += (
+    if classified_rows["congestion_control"].isin(NO_THRESHOLD).any():
+        text += (
             f" {' and '.join(NO_THRESHOLD)} sets no threshold on a loss: its losses count as "
-            f"classified as congestion if the window stays below {KEPT * 100:.0f} % of its earlier "
-            f"value for {RESTORED_RTTS} RTTs, as it also does at the end of its startup."
+            f"classified as congestion if the window stays below {REDUCED_BELOW * 100:.0f} % of "
+            f"its earlier value for {RESTORED_RTTS} RTTs, as it also does at the end of its "
+            "startup."
         )
-    marks = known[known["mark_reactions"].fillna(0).astype(float) > 0]
+    marks = classified_rows[classified_rows["mark_reactions"].fillna(0).astype(float) > 0]
     if len(marks):
         counts = marks.groupby("scheme", sort=False)["mark_reactions"].sum()
-        each = ", ".join(f"{scheme} {int(count):,}" for scheme, count in counts.items())
-        said += f" Reductions for congestion marks (ECN) are not among them: {each}."
-    return said
+        counts_in_words = ", ".join(f"{scheme} {int(count):,}" for scheme, count in counts.items())
+        text += f" Reductions for congestion marks (ECN) are not among them: {counts_in_words}."
+    return text
 
 
-def _table(material: Material, which: str, senders: list[Losses]) -> Table:
-    runs = [share.runs for each in senders for share in (*each.channel.shares, *each.queue.shares)]
-    said = ", with 95 % intervals over runs" if max(runs, default=0) > 1 else ""
+def _compose_table(material: Material, where: str, senders: list[ClassifiedLosses]) -> Table:
+    """Return the table of losses by classification, one row per sender."""
+    runs = [
+        share.runs for sender in senders for share in (*sender.channel.shares, *sender.queue.shares)
+    ]
+    interval_clause = ", with 95 % intervals over runs" if max(runs, default=0) > 1 else ""
     return Table(
-        f"Loss differentiation{which}{said}. The rest was classified correctly.",
+        f"Loss differentiation{where}{interval_clause}. The rest was classified correctly.",
         [
-            Column(capital(spaced(material.campaign.series)), weight=1),
+            Column(capitalise(to_words(material.campaign.series)), weight=1),
             Column("Source"),
             Column("Channel losses", "right"),
             Column("as congestion (%)", "right", 1),
@@ -129,37 +142,39 @@ def _table(material: Material, which: str, senders: list[Losses]) -> Table:
         ],
         [
             [
-                each.name,
-                each.known,
-                *_cells(each.channel, MISTAKE["channel"]),
-                *_cells(each.queue, MISTAKE["queue"]),
+                sender.name,
+                sender.source,
+                *_format_cells(sender.channel, MISTAKE["channel"]),
+                *_format_cells(sender.queue, MISTAKE["queue"]),
             ]
-            for each in senders
+            for sender in senders
         ],
         small=True,
     )
 
 
-def _cells(classified: Classified, mistake: int) -> list[str]:
-    others = range(UNDECIDED, len(OUTCOMES))
+def _format_cells(classified: Classified, mistake: int) -> list[str]:
+    """Return the cells on the losses of one cause."""
+    other_outcomes = range(UNDECIDED, len(OUTCOMES))
     if not classified.shares:
-        return ["0", NONE, *(NONE for _ in others)]
+        return ["0", NONE, *(NONE for _ in other_outcomes)]
     share = classified.shares[mistake]
     percent = Mean(share.value * 100, share.halfwidth * 100, share.runs)
     return [
         f"{classified.total:,}",
-        written(percent, digits=1),
-        *(f"{classified.shares[outcome].value * 100:.1f}" for outcome in others),
+        format_mean(percent, digits=1),
+        *(f"{classified.shares[outcome].value * 100:.1f}" for outcome in other_outcomes),
     ]
 
 
-def _alt(groups: list[tuple[str, list[Losses]]]) -> str:
-    said = ["How lost segments were classified, a bar per row and cause."]
+def _describe_figure(groups: list[tuple[str, list[ClassifiedLosses]]]) -> str:
+    """Return the figure in words."""
+    sentences = ["How lost segments were classified, a bar per row and cause."]
     for label, senders in groups:
         parts = []
-        for each in senders:
+        for sender in senders:
             causes = []
-            for cause, classified in (("channel", each.channel), ("queue", each.queue)):
+            for cause, classified in (("channel", sender.channel), ("queue", sender.queue)):
                 shares = ", ".join(
                     f"{share.value * 100:.0f} % {outcome}"
                     for outcome, share in zip(OUTCOMES, classified.shares, strict=False)
@@ -167,6 +182,6 @@ def _alt(groups: list[tuple[str, list[Losses]]]) -> str:
                 causes.append(
                     f"{classified.total} {cause} losses" + (f" ({shares})" if shares else "")
                 )
-            parts.append(f"{each.name}, {each.known}: {', '.join(causes)}")
-        said.append(f"{f'{label}: ' if label else ''}{'; '.join(parts)}.")
-    return " ".join(said)
+            parts.append(f"{sender.name}, {sender.source}: {', '.join(causes)}")
+        sentences.append(f"{f'{label}: ' if label else ''}{'; '.join(parts)}.")
+    return " ".join(sentences)

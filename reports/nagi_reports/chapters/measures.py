@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other metrics: means of other columns of the table of results, where they are there."""
+"""The section Other metrics: means of further columns of the results."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 from nagi_reports.chapters.material import Material
-from nagi_reports.chapters.words import NONE, capital, spaced, written
+from nagi_reports.chapters.words import NONE, capitalise, format_mean, to_words
 from nagi_reports.content import Block, Column, Paragraph, Table
-from nagi_reports.summary import Mean, mean_of_runs, normalised
-from nagi_reports.text import title
+from nagi_reports.summary import Mean, average_runs, average_topologies
+from nagi_reports.text import name_panel
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Measure:
     digits: int
 
 
-RETRANSMITTED = "retransmitted"  # made here of two columns
+RETRANSMITTED = "retransmitted"  # computed from two columns
 MEASURES = (
     Measure(RETRANSMITTED, "Retransmitted (%)", 100, 2),
     Measure("loss_rate", "Lost on the path (%)", 100, 2),
@@ -38,8 +38,8 @@ MEASURES = (
 )
 
 
-def blocks(material: Material) -> list[Block]:
-    """A table a panel; nothing if the results have none of these columns."""
+def compose_blocks(material: Material) -> list[Block]:
+    """Return one table per panel; empty if the results have none of these columns."""
     campaign, summary = material.campaign, material.summary
     valid = material.table[material.table["status"] == "valid"]
     valid = valid.assign(
@@ -47,45 +47,49 @@ def blocks(material: Material) -> list[Block]:
         if "segments_retransmitted" in valid
         else {}
     )
-    shown = [
+    shown_measures = [
         measure
         for measure in MEASURES
         if measure.column in valid and valid[measure.column].notna().any()
     ]
-    if not shown:
+    if not shown_measures:
         return []
-    found: list[Block] = [
-        Paragraph(f"Each value is a mean over the same values of {summary.x.in_words} as NAGI.")
+    composed: list[Block] = [
+        Paragraph(f"Each value is a mean over the same values of {summary.x.phrase} as NAGI.")
     ]
     for panel in summary.panels:
-        inside = valid
+        panel_rows = valid
         if campaign.panels is not None:
-            inside = valid[valid[f"point.{campaign.panels}"] == panel.label]
-        at = [summary.x.values[position] for position in panel.compared]
+            panel_rows = valid[valid[f"point.{campaign.panels}"] == panel.label]
+        compared_x = [summary.x.values[position] for position in panel.compared]
         rows = []
         for curve in panel.curves:
-            mine = inside[inside[f"point.{campaign.series}"] == curve.series]
-            points = [mine[mine[f"point.{campaign.x}"] == value] for value in at]
-            rows.append([curve.series, *(_cell(points, each) for each in shown)])
-        which = f" at {title(summary, panel).lower()}" if summary.panels_axis else ""
-        found.append(
+            series_rows = panel_rows[panel_rows[f"point.{campaign.series}"] == curve.series]
+            points = [
+                series_rows[series_rows[f"point.{campaign.x}"] == value] for value in compared_x
+            ]
+            rows.append(
+                [curve.series, *(_format_cell(points, measure) for measure in shown_measures)]
+            )
+        where = f" at {name_panel(summary, panel).lower()}" if summary.panels_axis else ""
+        composed.append(
             Table(
-                f"Other metrics{which}.",
+                f"Other metrics{where}.",
                 [
-                    Column(capital(spaced(campaign.series)), weight=1),
-                    *(Column(measure.head, "right", 1) for measure in shown),
+                    Column(capitalise(to_words(campaign.series)), weight=1),
+                    *(Column(measure.head, "right", 1) for measure in shown_measures),
                 ],
                 rows,
                 small=True,
             )
         )
-    return found
+    return composed
 
 
-def _cell(points: list[pd.DataFrame], measure: Measure) -> str:
-    """The mean over all points; none if it is not known at one of them."""
-    mean = normalised([mean_of_runs(rows, measure.column) for rows in points])
+def _format_cell(points: list[pd.DataFrame], measure: Measure) -> str:
+    """Return the mean over all points, or NONE if it is not known at one of them."""
+    mean = average_topologies([average_runs(rows, measure.column) for rows in points])
     if mean is None:
         return NONE
     scaled = Mean(mean.value * measure.scale, mean.halfwidth * measure.scale, mean.runs)
-    return written(scaled, digits=measure.digits)
+    return format_mean(scaled, digits=measure.digits)

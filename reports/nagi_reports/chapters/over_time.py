@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Window, RTT and queue over time, of runs chosen by a rule."""
+"""The section Time series: window, RTT and queue of runs that a rule selects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from nagi_reports import figures
 from nagi_reports.chapters.material import Material
-from nagi_reports.chapters.words import spaced
+from nagi_reports.chapters.words import to_words
 from nagi_reports.content import (
     Block,
     Figure,
@@ -16,25 +16,25 @@ from nagi_reports.content import (
 )
 from nagi_reports.series import RunSeries, read_series
 from nagi_reports.summary import Panel, Summary
-from nagi_reports.text import title
+from nagi_reports.text import name_panel
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenRuns:
     """The runs that are shown over time in one panel."""
 
     panel: Panel
-    x: str  # empty where each series has its own
-    runs: list[tuple[str, str | None]]  # series -> run
+    x: str  # empty if each series has its own value
+    runs: list[tuple[str, str | None]]  # series and its run
 
-    def where(self, summary: Summary) -> str:
-        """The point, in words."""
-        x = f"{summary.x.in_words} {self.x}" if self.x else f"each {summary.x.in_words}"
-        return f"{title(summary, self.panel).lower()}, {x}" if summary.panels_axis else x
+    def describe_point(self, summary: Summary) -> str:
+        """Return the point in words."""
+        x = f"{summary.x.phrase} {self.x}" if self.x else f"each {summary.x.phrase}"
+        return f"{name_panel(summary, self.panel).lower()}, {x}" if summary.panels_axis else x
 
 
 MAX_PANELS = 3  # shown over time
-MAX_FLOWS = 4  # of a run
+MAX_FLOWS = 4  # per run
 
 
 _VERDICTS = (
@@ -43,63 +43,73 @@ _VERDICTS = (
 )
 
 
-def chosen_runs(material: Material) -> list[Chosen]:
-    """One run a series a panel: at the middle value of x (of those at which most series have a
-    valid run), the one with the median AGI (the lower of two)."""
+def choose_runs(material: Material) -> list[ChosenRuns]:
+    """Choose one run per series and panel.
+
+    It is at the middle value of x (among those at which most series have a valid run), and has the
+    median AGI (the lower one of two).
+    """
     campaign, summary = material.campaign, material.summary
     valid = material.table[material.table["status"] == "valid"]
     panels = summary.panels
     if len(panels) > MAX_PANELS:
         panels = [panels[0], panels[len(panels) // 2], panels[-1]]
-    found = []
+    selected = []
     for panel in panels:
-        inside = valid
+        panel_rows = valid
         if campaign.panels is not None:
-            inside = valid[valid[f"point.{campaign.panels}"] == panel.label]
-        present = [
+            panel_rows = valid[valid[f"point.{campaign.panels}"] == panel.label]
+        series_counts = [
             sum(curve.agi[i] is not None for curve in panel.curves)
             for i in range(len(summary.x.values))
         ]
-        best = [i for i, count in enumerate(present) if count == max(present)]
-        if not max(present):
+        positions = [i for i, count in enumerate(series_counts) if count == max(series_counts)]
+        if not max(series_counts):
             continue
-        x = "" if campaign.x == campaign.series else summary.x.values[best[len(best) // 2]]
-        here = inside[inside[f"point.{campaign.x}"] == x] if x else inside
+        x = (
+            ""
+            if campaign.x == campaign.series
+            else summary.x.values[positions[len(positions) // 2]]
+        )
+        point_rows = panel_rows[panel_rows[f"point.{campaign.x}"] == x] if x else panel_rows
         runs: list[tuple[str, str | None]] = []
         for curve in panel.curves:
-            mine = here[here[f"point.{campaign.series}"] == curve.series]
-            means = mine.groupby("run_id")["agi"].mean().sort_index().sort_values(kind="stable")
+            series_rows = point_rows[point_rows[f"point.{campaign.series}"] == curve.series]
+            means = (
+                series_rows.groupby("run_id")["agi"].mean().sort_index().sort_values(kind="stable")
+            )
             runs.append(
                 (curve.series, str(means.index[(len(means) - 1) // 2]) if len(means) else None)
             )
-        found.append(Chosen(panel, x, runs))
-    return found
+        selected.append(ChosenRuns(panel, x, runs))
+    return selected
 
 
-def blocks(material: Material) -> list[Block]:
+def compose_blocks(material: Material) -> list[Block]:
+    """Return the blocks of the section; empty if nothing was recorded."""
     summary = material.summary
     blocks: list[Block] = []
-    for number, chosen in enumerate(chosen_runs(material), 1):
-        where = chosen.where(summary)
-        rows = [row for name, run in chosen.runs for row in _rows(material, name, run)]
-        for first in range(0, len(rows), figures.ROWS):
-            part = rows[first : first + figures.ROWS]
-            known = [series for _, series in part if series is not None]
-            if not any(series.recorded for series in known):
+    for number, chosen in enumerate(choose_runs(material), 1):
+        where = chosen.describe_point(summary)
+        rows = [row for name, run in chosen.runs for row in _read_rows(material, name, run)]
+        for first in range(0, len(rows), figures.MAX_ROWS):
+            part = rows[first : first + figures.MAX_ROWS]
+            recorded = [series for _, series in part if series is not None]
+            if not any(series.recorded for series in recorded):
                 continue
-            links = " and ".join(sorted({series.bottleneck for series in known}))
-            verdicts = any(series.verdicts for series in known)
-            label = f"-{number}" + (f"-{first // figures.ROWS + 1}" if first else "")
+            links = " and ".join(sorted({series.bottleneck for series in recorded}))
+            has_verdicts = any(series.verdicts for series in recorded)
+            label = f"-{number}" + (f"-{first // figures.MAX_ROWS + 1}" if first else "")
             blocks.append(
                 Figure(
                     f"time{label}",
-                    figures.svg(figures.over_time(part)),
+                    figures.render_svg(figures.time_series(part)),
                     f"At {where}: congestion window and slow start threshold, smoothed RTT, and "
                     f"the queue at the bottleneck ({links or 'none'}). Rows share a scale unless "
-                    f"their maxima differ by more than a factor of {figures.SHARED_WITHIN:g}."
-                    f"{_VERDICTS if verdicts else ''}",
-                    _alt_over_time(where, part),
-                    floats=len(part) > 3,  # a small one stays where it is spoken of
+                    f"their maxima differ by more than a factor of {figures.MAX_SCALE_RATIO:g}."
+                    f"{_VERDICTS if has_verdicts else ''}",
+                    _describe_figure(where, part),
+                    floats=len(part) > 3,  # a small figure stays near its text
                 )
             )
     if not blocks:
@@ -109,64 +119,65 @@ def blocks(material: Material) -> list[Block]:
         if len(summary.panels) > MAX_PANELS
         else "each panel"
     )
-    middle = f" at the middle value of {summary.x.in_words}, of the values with the most valid runs"
+    middle = f" at the middle value of {summary.x.phrase}, of the values with the most valid runs"
     if material.campaign.x == material.campaign.series:
         middle = ""
-    which = (
-        f"One run per {spaced(material.campaign.series)} is shown for {panels}: the run with the "
+    introduction = (
+        f"One run per {to_words(material.campaign.series)} is shown for {panels}: the run with the "
         f"median AGI{middle}. Window and RTT are sampled from the sender's kernel every "
         f"{material.plan.tcp_info_interval_s:g} s. The queue follows from the emulator's record of "
         "every packet's arrival and departure; packets in transmission are not counted."
     )
     if material.plan.switches():
-        which += (
+        introduction += (
             " Of a queue that a switch has, samples are shown that the switch takes of packets as "
             "they leave it: what waits behind them."
         )
     if material.plan.media:
-        which += (
+        introduction += (
             " On a shared medium the queue is that of the station that sends over the first hop "
             "with the smallest rate, and losses are the packets that it gave up."
         )
     flows = max(len(plan.flows) for plan in material.plans.values())
     if flows > MAX_FLOWS:
-        which += f" Of up to {flows} flows of a run, the first {MAX_FLOWS} are shown."
-    return [Paragraph(which), *blocks]
+        introduction += f" Of up to {flows} flows of a run, the first {MAX_FLOWS} are shown."
+    return [Paragraph(introduction), *blocks]
 
 
-def _rows(
+def _read_rows(
     material: Material, name: str, run_id: str | None
 ) -> Iterator[tuple[str, RunSeries | None]]:
-    """A row a flow of a run."""
+    """Yield one row per flow of a run."""
     if run_id is None:
         yield name, None
         return
     flows = material.plans[run_id].flows
     for number, flow in enumerate(flows[:MAX_FLOWS]):
         label = name if len(flows) == 1 else f"{name}, flow {flow.name}"
-        yield label, read_series(material.directory(run_id), number)
+        yield label, read_series(material.run_directory(run_id), number)
 
 
-def _alt_over_time(where: str, rows: list[tuple[str, RunSeries | None]]) -> str:
+def _describe_figure(where: str, rows: list[tuple[str, RunSeries | None]]) -> str:
+    """Return the figure in words: the largest values of each row."""
     parts = []
     for name, series in rows:
         if series is None:
             parts.append(f"{name}: no valid run")
             continue
-        said = []
+        phrases = []
         if series.cwnd is not None:
-            said.append(f"window up to {series.cwnd.maximum.max():.0f} packets")
+            phrases.append(f"window up to {series.cwnd.maximum.max():.0f} packets")
         if series.verdicts is not None:
-            said.append(
+            phrases.append(
                 f"losses classified {len(series.verdicts.congestion_s)} times as congestion and "
                 f"{len(series.verdicts.channel_s)} times as channel loss"
             )
         if series.rtt_ms is not None:
-            said.append(f"RTT up to {series.rtt_ms.maximum.max():.0f} ms")
+            phrases.append(f"RTT up to {series.rtt_ms.maximum.max():.0f} ms")
         if series.queue is not None:
-            said.append(
+            phrases.append(
                 f"queue up to {series.queue.waiting.maximum.max(initial=0):.0f} packets, "
                 f"{len(series.queue.overflow_s)} overflows, {len(series.queue.loss_s)} losses"
             )
-        parts.append(f"{name}: {', '.join(said) or 'nothing recorded'}")
+        parts.append(f"{name}: {', '.join(phrases) or 'nothing recorded'}")
     return f"Window, RTT and queue over time at {where}. {'; '.join(parts)}."

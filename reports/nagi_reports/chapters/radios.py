@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Radio links over all runs: transmissions by outcome, and the SNR that receivers measured, for
-each SNR configured."""
+"""The section Radio links: transmissions by outcome, and SNR measured by receivers, per SNR set."""
 
 from __future__ import annotations
 
@@ -38,44 +37,46 @@ _CAUSES = (
     "not_sent",
     "not_received",
 )
-_OF_DEVICES = {"receiver_busy": "Busy", "not_sent": "Not sent", "not_received": "Not received"}
+_DEVICE_CAUSES = {"receiver_busy": "Busy", "not_sent": "Not sent", "not_received": "Not received"}
 
 
 @dataclass
-class _Group:
+class _SnrGroup:
     """One direction of a radio at one SNR, over runs."""
 
     runs: int = 0
     counts: list[TransmissionCounts] = field(default_factory=list)
     measured_db: list[float] = field(default_factory=list)
 
-    def sum(self, name: str) -> int:
-        return sum(getattr(each, name) for each in self.counts)
+    def count(self, name: str) -> int:
+        """Return the sum of a count over runs."""
+        return sum(getattr(run_counts, name) for run_counts in self.counts)
 
     @property
     def answered(self) -> int:
-        """All of which the radio told what became of them."""
+        """The number of transmissions whose outcome the radio reported."""
         names = ("received", "lost", *_CAUSES)
-        return sum(self.sum(name) for name in names)
+        return sum(self.count(name) for name in names)
 
     @property
     def failed(self) -> int:
-        return self.answered - self.sum("received")
+        """The number of transmissions that were reported, but not received."""
+        return self.answered - self.count("received")
 
 
 _Key = tuple[
     str, DirectionName, str, float | None
-]  # link, direction, what the radio is in words, SNR configured (none of a device)
+]  # link, direction, description of the radio, SNR configured (None for devices)
 
 
-def blocks(material: Material) -> list[Block]:
-    """Nothing where no link is a radio."""
-    groups = _groups(material)
+def compose_blocks(material: Material) -> list[Block]:
+    """Return the blocks of the section; empty if no link is a radio."""
+    groups = _group_transmissions(material)
     if not groups:
         return []
     runs = max(group.runs for group in groups.values())
-    undetected = sum(group.sum("undetected_errors") for group in groups.values())
-    said = (
+    undetected = sum(group.count("undetected_errors") for group in groups.values())
+    introduction = (
         "Packets cross a radio link as waveforms: they are modulated, pass through a channel and "
         "are demodulated, by GNU Radio. What the receiver cannot read is lost, for one of three "
         "causes: no burst was detected, its header had errors, or its payload had errors. The "
@@ -83,59 +84,62 @@ def blocks(material: Material) -> list[Block]:
         "ratio over the transmissions for which the receiver reported one; bursts that were not "
         f"detected are not in it. Up to {count_of(runs, 'run')} per row. "
     )
-    said += (
+    introduction += (
         "No packet was received with other bytes than were sent."
         if not undetected
         else f"{count_of(undetected, 'packet')} arrived with other bytes than were sent, which "
         "the CRC did not detect."
     )
-    found: list[Block] = [Paragraph(said), _table(groups)]
-    curves = _curves(groups)
+    composed: list[Block] = [Paragraph(introduction), _compose_table(groups)]
+    curves = _collect_curves(groups)
     if curves:
-        drawn = figures.error_rates(curves)
-        found.append(
+        figure = figures.error_rates(curves)
+        composed.append(
             Figure(
                 "radio",
-                figures.svg(drawn),
+                figures.render_svg(figure),
                 "Share of transmissions lost, over the configured SNR. A triangle marks an SNR "
                 "without losses, at the share that one loss would have.",
-                _alt(curves),
+                _describe_figure(curves),
             )
         )
-    return found + adaptation.blocks(material)
+    return composed + adaptation.compose_blocks(material)
 
 
-def radio_in_words(radio: RadioPlan) -> str:
-    """What both directions of a radio share."""
+def describe_radio(radio: RadioPlan) -> str:
+    """Return what both directions of a radio share: modem, modulation and sample rate."""
     if radio.modes is not None:
         modes = f"rate adaptation over {len(radio.modes)} modes"
         return f"{MODEMS[radio.modem]}, {modes}, {radio.sample_rate_hz / 1e6:.6g} MHz"
     assert radio.modulation is not None
-    coded = "" if radio.code_rate == "none" else f", code rate {radio.code_rate}"
+    coding = "" if radio.code_rate == "none" else f", code rate {radio.code_rate}"
     return (
-        f"{MODEMS[radio.modem]} {MODULATIONS[radio.modulation]}{coded}, "
+        f"{MODEMS[radio.modem]} {MODULATIONS[radio.modulation]}{coding}, "
         f"{radio.sample_rate_hz / 1e6:.6g} MHz"
     )
 
 
-def channel_in_words(channel: RadioChannelPlan) -> str:
-    """What a channel does beside noise; empty if nothing."""
-    said = []
+def describe_channel(channel: RadioChannelPlan) -> str:
+    """Return what a channel does in addition to noise; empty if nothing."""
+    effects = []
     if channel.fading != "none":
         k_factor = "" if channel.k_factor_db is None else f", K {channel.k_factor_db:g} dB"
-        said.append(f"{_FADINGS[channel.fading]} {channel.doppler_hz or 0:g} Hz{k_factor}")
+        effects.append(f"{_FADINGS[channel.fading]} {channel.doppler_hz or 0:g} Hz{k_factor}")
     if channel.taps is not None and len(channel.taps) > 1:
-        said.append(f"{len(channel.taps)} paths")
+        effects.append(f"{len(channel.taps)} paths")
     if channel.frequency_offset_hz:
-        said.append(f"offset {channel.frequency_offset_hz:g} Hz")
-    return ", ".join(said)
+        effects.append(f"offset {channel.frequency_offset_hz:g} Hz")
+    return ", ".join(effects)
 
 
-def direction_in_words(radio: RadioPlan, direction: DirectionName) -> str:
-    """What is between the ends in one direction, beside noise; of devices how they are set."""
+def describe_direction(radio: RadioPlan, direction: DirectionName) -> str:
+    """Return what is between the ends in one direction in addition to noise.
+
+    For devices, this is their frequency and gains.
+    """
     channel = radio.channel(direction)
     if channel is not None:
-        return channel_in_words(channel)
+        return describe_channel(channel)
     assert radio.uhd is not None
     frequency_hz = getattr(radio.uhd.frequency_hz, direction)
     gains = f"{radio.uhd.sender(direction).tx_gain_db:g} + " + (
@@ -144,24 +148,25 @@ def direction_in_words(radio: RadioPlan, direction: DirectionName) -> str:
     return f"{frequency_hz / 1e6:g} MHz, {gains}"
 
 
-def _groups(material: Material) -> dict[_Key, _Group]:
-    groups: dict[_Key, _Group] = {}
-    for run_id, link, direction, counts in _accounts(material):
+def _group_transmissions(material: Material) -> dict[_Key, _SnrGroup]:
+    """Return the transmissions of all runs, by direction, radio and SNR."""
+    groups: dict[_Key, _SnrGroup] = {}
+    for run_id, link, direction, counts in _read_accounts(material):
         assert link.radio is not None
         channel = link.radio.channel(direction)
-        beside = direction_in_words(link.radio, direction)
-        words = ", ".join(filter(None, (radio_in_words(link.radio), beside)))
+        channel_words = describe_direction(link.radio, direction)
+        radio_words = ", ".join(filter(None, (describe_radio(link.radio), channel_words)))
         snr_db = None if channel is None else channel.snr_db
-        group = groups.setdefault((link.name, direction, words, snr_db), _Group())
+        group = groups.setdefault((link.name, direction, radio_words, snr_db), _SnrGroup())
         group.runs += 1
         group.counts.append(counts)
-        group.measured_db += _measured(material, run_id, f"{link.name} {direction}")
-    # In the order of the campaign, and of each radio by SNR.
-    place = {kind: number for number, kind in enumerate(dict.fromkeys(key[:3] for key in groups))}
-    return dict(sorted(groups.items(), key=lambda item: (place[item[0][:3]], item[0][3] or 0)))
+        group.measured_db += _collect_measured_snrs_db(material, run_id, f"{link.name} {direction}")
+    # Radios are in the order of the campaign, rows of a radio in the order of SNR.
+    order = {kind: number for number, kind in enumerate(dict.fromkeys(key[:3] for key in groups))}
+    return dict(sorted(groups.items(), key=lambda item: (order[item[0][:3]], item[0][3] or 0)))
 
 
-def _accounts(
+def _read_accounts(
     material: Material,
 ) -> Iterator[tuple[str, LinkPlan, DirectionName, TransmissionCounts]]:
     for run_id, plan, accounts in material.read_all(Links, "links.json", RunPlan.radios):
@@ -174,19 +179,22 @@ def _accounts(
                     yield run_id, link, direction, transmissions
 
 
-def _measured(material: Material, run_id: str, subject: str) -> list[float]:
+def _collect_measured_snrs_db(material: Material, run_id: str, subject: str) -> list[float]:
     verdict = material.verdicts.get(run_id)
     return [
-        each.value
-        for each in (verdict.information if verdict is not None else ())
-        if each.name == "radio_snr" and each.subject == subject
+        item.value
+        for item in (verdict.information if verdict is not None else ())
+        if item.name == "radio_snr" and item.subject == subject
     ]
 
 
-def _table(groups: dict[_Key, _Group]) -> Table:
-    of_devices = [name for name in _OF_DEVICES if any(group.sum(name) for group in groups.values())]
+def _compose_table(groups: dict[_Key, _SnrGroup]) -> Table:
+    """Return the table of transmissions, one row per direction, radio and SNR."""
+    device_causes = [
+        name for name in _DEVICE_CAUSES if any(group.count(name) for group in groups.values())
+    ]
     heads = ["Sent", "Not detected", "Header", "Payload"]
-    heads += [*(_OF_DEVICES[name] for name in of_devices), "Unanswered", "Lost", "SNR"]
+    heads += [*(_DEVICE_CAUSES[name] for name in device_causes), "Unanswered", "Lost", "SNR"]
     return Table(
         "Transmissions on radio links by outcome and configured SNR.",
         [
@@ -198,45 +206,47 @@ def _table(groups: dict[_Key, _Group]) -> Table:
         [
             [
                 f"{link} {direction}",
-                words,
+                radio,
                 NONE if snr_db is None else f"{snr_db:g} dB",
-                *_row(group, of_devices),
+                *_format_row(group, device_causes),
             ]
-            for (link, direction, words, snr_db), group in groups.items()
+            for (link, direction, radio, snr_db), group in groups.items()
         ],
         small=True,
     )
 
 
-def _row(group: _Group, of_devices: list[str]) -> list[str]:
+def _format_row(group: _SnrGroup, device_causes: list[str]) -> list[str]:
+    """Return the cells with counts, the share of lost transmissions, and the measured SNR."""
     share = f"{group.failed / group.answered:.3%}" if group.answered else NONE
-    measured = NONE
+    measured_snr = NONE
     if group.measured_db:
         mean = sum(10 ** (value / 10) for value in group.measured_db) / len(group.measured_db)
-        measured = f"{10 * math.log10(mean):.2f} dB"
-    names = ("sent", "not_detected", "header_errors", "payload_errors", *of_devices)
-    counts = [*(group.sum(name) for name in names), group.sum("sent") - group.answered]
-    return [*(f"{count:,}" for count in counts), share, measured]
+        measured_snr = f"{10 * math.log10(mean):.2f} dB"
+    names = ("sent", "not_detected", "header_errors", "payload_errors", *device_causes)
+    counts = [*(group.count(name) for name in names), group.count("sent") - group.answered]
+    return [*(f"{count:,}" for count in counts), share, measured_snr]
 
 
-def _curves(groups: dict[_Key, _Group]) -> list[tuple[str, list[ErrorRate]]]:
-    """A curve a direction and radio that was run at several SNRs."""
+def _collect_curves(groups: dict[_Key, _SnrGroup]) -> list[tuple[str, list[ErrorRate]]]:
+    """Return one curve per direction and radio that was run at several SNRs."""
     curves: dict[tuple[str, DirectionName, str], list[ErrorRate]] = {}
-    for (link, direction, words, snr_db), group in groups.items():
+    for (link, direction, radio, snr_db), group in groups.items():
         if group.answered and snr_db is not None:
             rate = ErrorRate(snr_db, group.failed, group.answered)
-            curves.setdefault((link, direction, words), []).append(rate)
-    many = {key: rates for key, rates in curves.items() if len(rates) > 1}
-    same = len({words for _, _, words in many}) == 1
+            curves.setdefault((link, direction, radio), []).append(rate)
+    long_curves = {key: rates for key, rates in curves.items() if len(rates) > 1}
+    is_same_radio = len({radio for _, _, radio in long_curves}) == 1
     return [
-        (f"{link} {direction}" if same else f"{link} {direction}, {words}", rates)
-        for (link, direction, words), rates in many.items()
+        (f"{link} {direction}" if is_same_radio else f"{link} {direction}, {radio}", rates)
+        for (link, direction, radio), rates in long_curves.items()
     ]
 
 
-def _alt(curves: list[tuple[str, list[ErrorRate]]]) -> str:
-    said = ["Share of transmissions lost over SNR."]
+def _describe_figure(curves: list[tuple[str, list[ErrorRate]]]) -> str:
+    """Return the figure of error rates in words."""
+    sentences = ["Share of transmissions lost over SNR."]
     for label, rates in curves:
         points = ", ".join(f"{rate.lost / rate.sent:.2g} at {rate.snr_db:g} dB" for rate in rates)
-        said.append(f"{label}: {points}.")
-    return " ".join(said)
+        sentences.append(f"{label}: {points}.")
+    return " ".join(sentences)

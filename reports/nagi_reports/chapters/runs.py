@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All runs."""
+"""The section All runs: one row per flow of every run."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from nagi_contracts.records import Campaign, sha256_of
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.words import (
     NONE,
-    capital,
-    spaced,
+    capitalise,
+    to_words,
 )
 from nagi_reports.content import (
     Block,
@@ -21,18 +21,19 @@ from nagi_reports.content import (
 )
 
 _DIGITS = 8  # of a checksum
-_LETTERS = 40  # that have room beside the numbers
+_LETTERS = 40  # of the axes' values in a row
 
 
-def blocks(material: Material) -> list[Block]:
+def compose_blocks(material: Material) -> list[Block]:
+    """Return the table of all runs."""
     campaign, table = material.campaign, material.table
-    repeats = any(run.repeat for run in campaign.runs)
-    flows = material.has_several_flows
-    flow_letters = max(map(len, table["flow"].astype(str))) + 2 if flows else 0
-    columns = _axis_columns(campaign, _LETTERS - flow_letters)
+    has_repeats = any(run.repeat for run in campaign.runs)
+    has_several_flows = material.has_several_flows
+    flow_letters = max(map(len, table["flow"].astype(str))) + 2 if has_several_flows else 0
+    columns = _make_axis_columns(campaign, _LETTERS - flow_letters)
     axes = list(campaign.runs[0].point)
-    columns += [Column("Rep.", "right")] if repeats else []
-    columns += [Column("Flow")] if flows else []
+    columns += [Column("Rep.", "right")] if has_repeats else []
+    columns += [Column("Flow")] if has_several_flows else []
     counts = ("segments_sent", "segments_retransmitted", "queue_overflows", "channel_losses")
     columns += [
         Column(head, "right") for head in ("AG (Mb/s)", "AGI", "Sent", "Retr.", "Overfl.", "Lost")
@@ -41,27 +42,24 @@ def blocks(material: Material) -> list[Block]:
     by_run = dict(list(table.groupby("run_id")))
     rows = []
     for run in campaign.runs:
-        point = [_breakable(run.point[axis]) for axis in axes]
-        point += [str(run.repeat + 1)] if repeats else []
+        point = [_make_breakable(run.point[axis]) for axis in axes]
+        point += [str(run.repeat + 1)] if has_repeats else []
         verdict = material.verdicts.get(run.run_id)
         status = verdict.status if verdict else "not run"
-        manifest = material.directory(run.run_id) / "manifest.json"
+        manifest = material.run_directory(run.run_id) / "manifest.json"
         digest = sha256_of(manifest)[:_DIGITS] if manifest.exists() else ""
         if run.run_id not in by_run:
-            blanks = [""] * (6 + flows)
+            blanks = [""] * (6 + has_several_flows)
             rows.append([*point, *blanks, status, run.run_id, digest])
             continue
-        for _, found in by_run[run.run_id].iterrows():
+        for _, row in by_run[run.run_id].iterrows():
             rows.append(
                 [
                     *point,
-                    *([str(found["flow"])] if flows else []),
-                    _cell(found["goodput_bps"] / 1e6),
-                    _cell(found["agi"]),
-                    *(
-                        f"{int(found[name]):,}" if pd.notna(found[name]) else NONE
-                        for name in counts
-                    ),
+                    *([str(row["flow"])] if has_several_flows else []),
+                    _format_number(row["goodput_bps"] / 1e6),
+                    _format_number(row["agi"]),
+                    *(f"{int(row[name]):,}" if pd.notna(row[name]) else NONE for name in counts),
                     status,
                     run.run_id,
                     digest,
@@ -80,29 +78,35 @@ def blocks(material: Material) -> list[Block]:
     ]
 
 
-def _axis_columns(campaign: Campaign, letters: int) -> list[Column]:
-    """A column an axis: as wide as its values, or sharing what is left if they are longer than
-    `letters` in all."""
-    found = []
+def _make_axis_columns(campaign: Campaign, letters: int) -> list[Column]:
+    """Return one column per axis.
+
+    Columns are as wide as their values if these have at most `letters` in all; else they share the
+    rest of the width.
+    """
+    columns = []
     longest = {
-        axis: max(len(capital(spaced(axis))), *(len(run.point[axis]) for run in campaign.runs))
+        axis: max(
+            len(capitalise(to_words(axis))),
+            *(len(run.point[axis]) for run in campaign.runs),
+        )
         for axis in campaign.runs[0].point
     }
-    fit = sum(length + 2 for length in longest.values()) <= letters
+    all_fit = sum(length + 2 for length in longest.values()) <= letters
     for axis, length in longest.items():
         # A heading is broken between its words.
-        words = max(map(len, spaced(axis).split()))
-        values = max(len(run.point[axis]) for run in campaign.runs)
-        weight = max(7, min(max(words, values) + 1, length, 24))
-        found.append(Column(capital(spaced(axis)), weight=0 if fit else weight))
-    return found
+        longest_word = max(map(len, to_words(axis).split()))
+        longest_value = max(len(run.point[axis]) for run in campaign.runs)
+        weight = max(7, min(max(longest_word, longest_value) + 1, length, 24))
+        columns.append(Column(capitalise(to_words(axis)), weight=0 if all_fit else weight))
+    return columns
 
 
-def _cell(value: float) -> str:
+def _format_number(value: float) -> str:
     return NONE if pd.isna(value) else f"{value:.3f}"
 
 
-def _breakable(value: str) -> str:
-    """A value that may be broken after its hyphens and underscores, and within long words."""
+def _make_breakable(value: str) -> str:
+    """Return a value that may be broken after hyphens and underscores, and within long words."""
     hyphened = re.sub(r"([-_/])(?=\w)", "\\1\u200b", value)
     return re.sub(r"(\w{12})(?=\w)", "\\1\u200b", hyphened)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The statements of an experiment, checked against the measurements."""
+"""The section Statements checked: the experiment's statements and the measured values."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from nagi_contracts.statements import Condition
 from nagi_contracts.units import count_of
 
-from nagi_reports.applications import MEASURED
+from nagi_reports.applications import APPLICATION_METRICS
 from nagi_reports.chapters.words import (
-    capital,
-    spaced,
-    written,
+    capitalise,
+    format_mean,
+    to_words,
 )
 from nagi_reports.content import (
     Block,
@@ -24,7 +24,7 @@ from nagi_reports.content import (
 from nagi_reports.outcomes import Finding, Outcome, Result
 from nagi_reports.summary import Mean
 
-_RESULTS: dict[Result, str] = {  # in the order in which they are counted, with a sign for print
+_RESULTS: dict[Result, str] = {  # in the order of the report, with a sign for print
     "confirmed": "✓",
     "confirmed in part": "(✓)",
     "not confirmed": "✗",
@@ -33,21 +33,26 @@ _RESULTS: dict[Result, str] = {  # in the order in which they are counted, with 
 }
 
 
-def ordered(results: Counter[Result]) -> Iterator[tuple[Result, int]]:
+def order_results(results: Counter[Result]) -> Iterator[tuple[Result, int]]:
+    """Yield each result that occurs and its count, in the order of the report."""
     for result in _RESULTS:
         if results[result]:
             yield result, results[result]
 
 
-def blocks(found: list[Outcome]) -> list[Block]:
-    if not found:
+def compose_blocks(outcomes: list[Outcome]) -> list[Block]:
+    """Return the blocks of the section; empty without statements."""
+    if not outcomes:
         return []
     rows = []
-    for number, outcome in enumerate(found, 1):
+    for number, outcome in enumerate(outcomes, 1):
         statement = outcome.statement
-        said = f"{statement.text}\n{_source(statement.source)}Checked: {held(outcome)}"
+        source, condition = _format_source(statement.source), describe_condition(outcome)
+        statement_cell = f"{statement.text}\n{source}Checked: {condition}"
         sign = _RESULTS[outcome.result]
-        rows.append([str(number), said, ours(outcome), f"{sign} {outcome.result}"])
+        rows.append(
+            [str(number), statement_cell, describe_findings(outcome), f"{sign} {outcome.result}"]
+        )
     return [
         Paragraph(
             "Each statement is checked against the valid runs at every point it covers. It is "
@@ -70,7 +75,7 @@ def blocks(found: list[Outcome]) -> list[Block]:
     ]
 
 
-def _source(source: str) -> str:
+def _format_source(source: str) -> str:
     return f"{source[0].upper()}{source[1:]}. " if source else ""
 
 
@@ -93,93 +98,99 @@ _METRICS = {
 }
 
 
-def held(outcome: Outcome) -> str:
-    """The condition of a statement, in words."""
+def describe_condition(outcome: Outcome) -> str:
+    """Return the condition of a statement as a sentence."""
     statement = outcome.statement
-    said = _metric(statement.metric)
+    sentence = _name_metric(statement.metric)
     if statement.against:
-        said += f" / {said} at {_conditions(statement.against)},"
-    said += f" {'within ' if ' to ' in statement.is_.written else ''}{statement.is_}"
+        sentence += f" / {sentence} at {_format_conditions(statement.against)},"
+    sentence += f" {'within ' if ' to ' in statement.is_.written else ''}{statement.is_}"
     quantifier = {"all": "", "most": " at most points", "some": " at one point or more"}
-    said += quantifier[statement.for_]
+    sentence += quantifier[statement.for_]
     if statement.where:
-        said += f", where {_conditions(statement.where)}"
+        sentence += f", where {_format_conditions(statement.where)}"
     if statement.topologies:
-        said += f"; over {statement.topologies} topologies or more"
-    return _signs(said) + "."
+        sentence += f"; over {statement.topologies} topologies or more"
+    return _typeset_signs(sentence) + "."
 
 
-def _metric(name: str) -> str:
-    """A metric in words: of a column of results, as its table has it."""
-    measured = MEASURED.get(name)
-    return _METRICS[name] if measured is None else measured.in_words
+def _name_metric(name: str) -> str:
+    """Return the name of a metric, as the tables have it."""
+    application_metric = APPLICATION_METRICS.get(name)
+    return _METRICS[name] if application_metric is None else application_metric.phrase
 
 
-def _conditions(conditions: dict[str, Condition]) -> str:
-    return "; ".join(f"{spaced(axis)} {condition}" for axis, condition in conditions.items())
+def _format_conditions(conditions: dict[str, Condition]) -> str:
+    return "; ".join(f"{to_words(axis)} {condition}" for axis, condition in conditions.items())
 
 
-def _signs(words: str) -> str:
-    return words.replace("<=", "≤").replace(">=", "≥").replace("!=", "≠")
+def _typeset_signs(text: str) -> str:
+    return text.replace("<=", "≤").replace(">=", "≥").replace("!=", "≠")
 
 
-def ours(outcome: Outcome) -> str:
-    """What was found of a statement: how far the values reach, where it fails, what is missing."""
-    tested = outcome.tested()
+def describe_findings(outcome: Outcome) -> str:
+    """Return the range of the values, the worst point, and the points without a value."""
+    tested = outcome.list_tested()
     if not tested:
-        return capital(f"{_signs(outcome.nowhere) or _missing(outcome)}.")
+        return capitalise(f"{_typeset_signs(outcome.nowhere) or _describe_missing(outcome)}.")
     values = [finding.value for finding in tested if finding.value is not None]
     lowest = min(values, key=lambda mean: mean.value)
     highest = max(values, key=lambda mean: mean.value)
     if len(tested) == 1:
-        said = f"{_valued(lowest, outcome)} ({_named(tested[0])})."
+        sentence = f"{_format_value(lowest, outcome)} ({_name_point(tested[0])})."
     else:
-        ends = list(dict.fromkeys([_valued(lowest, outcome), _valued(highest, outcome)]))
-        said = f"{' to '.join(ends)}."
-        hold = sum(finding.holds is True for finding in tested)
-        straddle = sum(finding.holds is None for finding in tested)
-        said += f" Holds at {hold} of {len(tested)} points"
-        said += f", undecided at {straddle}." if straddle else "."
-        worst = _worst(outcome, [finding for finding in tested if finding.holds is not True])
+        ends = list(
+            dict.fromkeys([_format_value(lowest, outcome), _format_value(highest, outcome)])
+        )
+        sentence = f"{' to '.join(ends)}."
+        holding = sum(finding.holds is True for finding in tested)
+        undecided = sum(finding.holds is None for finding in tested)
+        sentence += f" Holds at {holding} of {len(tested)} points"
+        sentence += f", undecided at {undecided}." if undecided else "."
+        worst = _find_worst(outcome, [finding for finding in tested if finding.holds is not True])
         if worst is not None and worst.value is not None:
-            said += f" Worst: {_valued(worst.value, outcome)} ({_named(worst)})."
-    return f"{said} {capital(_missing(outcome))}." if outcome.missing() else said
+            sentence += f" Worst: {_format_value(worst.value, outcome)} ({_name_point(worst)})."
+    return (
+        f"{sentence} {capitalise(_describe_missing(outcome))}."
+        if outcome.list_missing()
+        else sentence
+    )
 
 
-def _worst(outcome: Outcome, findings: list[Finding]) -> Finding | None:
+def _find_worst(outcome: Outcome, findings: list[Finding]) -> Finding | None:
     def distance(finding: Finding) -> float:
         return outcome.statement.is_.distance(finding.value.value) if finding.value else 0.0
 
     return max(findings, key=distance, default=None)
 
 
-def _valued(mean: Mean, outcome: Outcome) -> str:
+def _format_value(mean: Mean, outcome: Outcome) -> str:
     if outcome.statement.metric == "goodput" and not outcome.statement.against:
         scaled = Mean(mean.value / 1e6, mean.halfwidth / 1e6, mean.runs)
-        return f"{written(scaled, digits=2)} Mb/s"
+        return f"{format_mean(scaled, digits=2)} Mb/s"
     if outcome.statement.metric.endswith("_s") and not outcome.statement.against:
-        return f"{written(mean)} s"
-    said = written(mean)
+        return f"{format_mean(mean)} s"
+    text = format_mean(mean)
     if mean.runs < outcome.topologies:
-        said += f" (over {mean.runs} of {outcome.topologies} points)"
-    return said
+        text += f" (over {mean.runs} of {outcome.topologies} points)"
+    return text
 
 
-def _named(finding: Finding) -> str:
+def _name_point(finding: Finding) -> str:
     parts = []
     for axis, value in finding.point.items():
-        against = axis.startswith("against ")
-        parts.append(f"against {value}" if against else f"{value}")
+        is_comparison = axis.startswith("against ")
+        parts.append(f"against {value}" if is_comparison else f"{value}")
     return ", ".join(parts)
 
 
-def _missing(outcome: Outcome) -> str:
-    """Where a statement was not tested, and why."""
-    names = [_named(finding) for finding in outcome.missing()]
-    shown = "; ".join(names[:4])
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+def _describe_missing(outcome: Outcome) -> str:
+    """Return where a statement was not tested, and why."""
+    names = [_name_point(finding) for finding in outcome.list_missing()]
+    listed = "; ".join(names[:4])
+    rest = f" and {len(names) - 4} more" if len(names) > 4 else ""
     if outcome.topologies:
         minimum = outcome.statement.topologies or 1
         points = count_of(minimum, "point")
-        return f"not tested, as fewer than {points} have valid runs of all series: {shown}{more}"
-    return f"not tested, as there are no valid runs: {shown}{more}"
+        return f"not tested, as fewer than {points} have valid runs of all series: {listed}{rest}"
+    return f"not tested, as there are no valid runs: {listed}{rest}"

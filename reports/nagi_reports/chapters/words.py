@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Words and numbers that all sections write in the same way."""
+"""Phrases and numbers that all sections write in the same way."""
 
 from __future__ import annotations
 
@@ -19,38 +19,43 @@ MODULATIONS = {
 }
 
 
-def written(mean: Mean | None, digits: int = 3) -> str:
-    """A mean with its interval."""
+def format_mean(mean: Mean | None, digits: int = 3) -> str:
+    """Return a mean with its interval, or NONE."""
     if mean is None:
         return NONE
-    said = f"{mean.value:.{digits}f}"
+    text = f"{mean.value:.{digits}f}"
     if not math.isnan(mean.halfwidth):
-        said += f" ± {mean.halfwidth:.{digits}f}"
-    return said
+        text += f" ± {mean.halfwidth:.{digits}f}"
+    return text
 
 
-def with_intervals(summary: Summary) -> str:
+def mention_intervals(summary: Summary) -> str:
+    """Return a clause that mentions the intervals; empty if there are none."""
     return ", with 95 % intervals" if has_intervals(summary) else ""
 
 
-def bars_in_words(summary: Summary) -> str:
+def describe_bars(summary: Summary) -> str:
+    """Return a sentence on the error bars of a figure."""
     if has_intervals(summary):
         return "Bars span 95 % intervals."
     return "One run per point: no intervals."
 
 
 def has_intervals(summary: Summary) -> bool:
+    """Return whether any AGI has an interval."""
     means = (mean for panel in summary.panels for curve in panel.curves for mean in curve.agi)
     return any(mean is not None and not math.isnan(mean.halfwidth) for mean in means)
 
 
-def spaced(axis: str) -> str:
+def to_words(axis: str) -> str:
+    """Return the name of an axis or a metric with spaces."""
     return axis.replace("_", " ")
 
 
-def capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
+def capitalise(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
-def point_of(run: CampaignRun) -> str:
+def describe_point(run: CampaignRun) -> str:
+    """Return the values of a run's axes and its repeat."""
     return ", ".join([*run.point.values(), f"repeat {run.repeat + 1}"])

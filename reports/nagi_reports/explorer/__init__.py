@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The explorer: a page for a browser that shows a campaign and its runs.
 
-EXPLORER/index.html     the campaign; with plotly.js, so that it needs no other file
-EXPLORER/runs/ID.js     what the page shows of a run, loaded when it is opened
-EXPLORER/runs/ID/F-N.js a part of flow F with every packet, loaded when someone looks closer
+EXPLORER/index.html     the campaign, with plotly.js, so that the page needs no other file
+EXPLORER/runs/ID.js     data of one run, loaded when the user opens the run
+EXPLORER/runs/ID/F-N.js part N of flow F with every packet, loaded when the user zooms in
 
-They are scripts because a page that was opened from a disk may load scripts, but no other files.
-What is there stays as long as the run's directory has not changed, and if this user wrote it: the
-first line has a seal, as the scripts of a stranger's results would run in the page.
+The data are scripts, as a page that was opened from a disk may load scripts, but no other files.
+Existing files are kept if the run's directory has not changed and this user wrote them. A seal in
+the first line proves this, as the scripts of a stranger's results would run in the page.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from nagi_contracts.base import write_whole
 from nagi_contracts.errors import refuse
 from nagi_contracts.records import Campaign, sha256_of
 
-from nagi_reports.explorer.campaign import campaign_data
-from nagi_reports.explorer.run import MAX_FLOWS, RunFiles, flows_of
-from nagi_reports.explorer.tracks import parts
-from nagi_reports.pages import content_policy, html_templates, may_replace
+from nagi_reports.explorer.campaign import collect_campaign_data
+from nagi_reports.explorer.run import MAX_FLOWS, RunFiles, read_flows
+from nagi_reports.explorer.tracks import pack_parts
+from nagi_reports.pages import can_replace, load_templates, make_content_policy
 
 NAME = "explorer"  # in the directory of a campaign
 PAGE = "index.html"
 
 _HERE = Path(__file__).parent
 _SCRIPTS = ("codec.js", "campaign.js", "run.js", "main.js")
-_MARK = ".nagi-explorer"  # says that what is beside it may be replaced
-_FORMAT = 2  # of the runs' files: others are written anew
+_MARK_FILE = ".nagi-explorer"  # marks a directory that may be replaced
+_FORMAT = 2  # of the runs' files; files of other formats are written again
 _PROCESS_KEY = secrets.token_bytes(32)
 
 
@@ -49,56 +49,64 @@ def write_explorer(
     step: Callable[[], None] = lambda: None,
     key: bytes = _PROCESS_KEY,
 ) -> Path:
-    """Writes the page of a campaign and the data of its runs to a directory, and returns the page.
-    `step` is called after each run. `key`: the user's, by which files are known that were written
-    before; other files are written anew.
+    """Write the page of a campaign and the data of its runs to a directory, and return the page.
 
-    Raises InputError if `target` has something else in it, or a file of the campaign is missing or
-    damaged.
+    Args:
+        out: The directory of the campaign.
+        campaign: The campaign.
+        target: Where to write.
+        step: Called after each run.
+        key: The user's key, which seals files; files with another seal are written again.
+
+    Raises:
+        InputError: `target` has other contents, or a file of the campaign is missing or damaged.
     """
-    if not may_replace(target, _MARK):
-        raise refuse("has something else in it than an explorer", "give another", file=str(target))
+    if not can_replace(target, _MARK_FILE):
+        raise refuse("contains other files than an explorer", "give another", file=str(target))
     runs = target / "runs"
     runs.mkdir(parents=True, exist_ok=True)
-    (target / _MARK).touch()
+    (target / _MARK_FILE).touch()
     with_data = set()
     for run in campaign.runs:
         if (out / "runs" / run.run_id / "plan.json").exists():
             write_run(out / "runs" / run.run_id, run.run_id, runs, key)
             with_data.add(run.run_id)
         step()
-    for left in runs.iterdir():
-        if left.name.removesuffix(".js") not in with_data:
-            _remove(left)
+    for old_path in runs.iterdir():
+        if old_path.name.removesuffix(".js") not in with_data:
+            _remove(old_path)
     page = target / PAGE
-    write_whole(page, html(campaign_data(out, campaign, with_data)))
+    write_whole(page, render_page(collect_campaign_data(out, campaign, with_data)))
     return page
 
 
 def write_run(directory: Path, run_id: str, target: Path, key: bytes) -> None:
-    """Write the files of a run, unless `key`'s user has written them and the run has not changed.
-    Raises InputError if a file of the run is damaged."""
+    """Write the files of a run, unless this user has written them and the run has not changed.
+
+    Raises:
+        InputError: A file of the run is damaged.
+    """
     file, folder = target / f"{run_id}.js", target / run_id
-    stamp = _stamp(directory)
+    stamp = _hash_file_list(directory)
     if file.is_file():
-        there, _, rest = file.read_bytes().partition(b"\n")
-        if hmac.compare_digest(there, _heading(stamp, rest, folder, key)):
+        heading_line, _, body_bytes = file.read_bytes().partition(b"\n")
+        if hmac.compare_digest(heading_line, _make_heading(stamp, body_bytes, folder, key)):
             return
     _remove(file)
     _remove(folder)
     run = RunFiles(directory)
-    if run.plan and run.manifest is not None:  # a plan that is damaged says so itself
+    if run.plan and run.manifest is not None:  # reading a damaged plan raises InputError
         run.manifest.require_files(directory, allow_missing=True)
-    flows = flows_of(run)
-    end_s = run.end_s(flows)
+    flows = read_flows(run)
+    end_s = run.find_end_s(flows)
     for number, flow in enumerate(flows):
         if not flow.packets:
             continue
         folder.mkdir(exist_ok=True)
-        for index, part in enumerate(parts(flow.packets, flow.edges(end_s))):
+        for index, part in enumerate(pack_parts(flow.packets, flow.choose_edges(end_s))):
             write_whole(
                 folder / f"{number}-{index}.js",
-                f"nagi.part({script_json([run_id, number, index])}, {script_json(part)});\n",
+                f"nagi.part({to_script_json([run_id, number, index])}, {to_script_json(part)});\n",
             )
     timeline = run.plan.timeline
     data = {
@@ -109,26 +117,25 @@ def write_run(directory: Path, run_id: str, target: Path, key: bytes) -> None:
             run.plan.measure.start_s - timeline.traffic_s,
             run.plan.measure.end_s - timeline.traffic_s,
         ],
-        "flows": [flow.data(end_s) for flow in flows],
+        "flows": [flow.to_data(end_s) for flow in flows],
         "left_out": max(len(run.plan.flows) - MAX_FLOWS, 0),
     }
-    # The last one: with it the others are there.
-    body = f"nagi.run({script_json(data)});\n"
-    heading = _heading(stamp, body.encode(), folder, key).decode()
+    # This file is the last: if it exists, so do the others.
+    body = f"nagi.run({to_script_json(data)});\n"
+    heading = _make_heading(stamp, body.encode(), folder, key).decode()
     write_whole(file, f"{heading}\n{body}")
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or a directory, if it is there."""
+    """Remove a file or a directory if it exists."""
     if path.is_dir():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
 
 
-def _heading(stamp: str, body: bytes, folder: Path, key: bytes) -> bytes:
-    """Return the first line of a run's script: what it was made of, and a seal of it and of the
-    run's other scripts."""
+def _make_heading(stamp: str, body: bytes, folder: Path, key: bytes) -> bytes:
+    """Return the first line of a run's script: the run's state and a seal of its scripts."""
     parts = sorted(folder.iterdir()) if folder.is_dir() else []
     sums = [[path.name, sha256_of(path) if path.is_file() else ""] for path in parts]
     sealed = json.dumps([stamp, hashlib.sha256(body).hexdigest(), sums]).encode()
@@ -136,36 +143,36 @@ def _heading(stamp: str, body: bytes, folder: Path, key: bytes) -> bytes:
     return f"// nagi explorer {_FORMAT} {stamp} {seal}".encode()
 
 
-def html(data: dict[str, Any]) -> str:
-    """Return the page."""
-    own = ((_HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS)
-    scripts = [_plotly(), *own, f"start({script_json(data)});"]
+def render_page(data: dict[str, Any]) -> str:
+    """Return the page as HTML."""
+    sources = ((_HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS)
+    scripts = [_read_plotly(), *sources, f"start({to_script_json(data)});"]
     return (
-        html_templates(_HERE)
+        load_templates(_HERE)
         .get_template("page.html.jinja")
         .render(
             title=data["title"],
             style=Markup((_HERE / "explorer.css").read_text(encoding="utf-8")),
             scripts=[Markup(script) for script in scripts],
-            policy=content_policy(scripts, loads_scripts=True),
+            policy=make_content_policy(scripts, loads_scripts=True),
         )
     )
 
 
-def script_json(value: Any) -> str:
-    """JSON that can stand in a script within a page, whatever its texts have in them."""
+def to_script_json(value: Any) -> str:
+    """Return JSON that is safe within a script of a page, whatever its texts contain."""
     text = json.dumps(value, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _plotly() -> str:
-    """The source of plotly.js, as its Python package has it (which takes long to import)."""
+def _read_plotly() -> str:
+    """Return the source of plotly.js from its Python package, without the package's slow import."""
     path = Path(str(distribution("plotly").locate_file("plotly/package_data/plotly.min.js")))
     return path.read_text(encoding="utf-8").replace("</script", "<\\/script")
 
 
-def _stamp(directory: Path) -> str:
-    """Stands for what a run's directory holds."""
+def _hash_file_list(directory: Path) -> str:
+    """Return a hash of names, sizes and times of the files in a run's directory."""
     files = sorted(path for path in directory.iterdir() if path.is_file())
     facts = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]

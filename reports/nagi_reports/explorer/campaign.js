@@ -9,11 +9,11 @@ const SYMBOLS = ["circle", "square", "triangle-up", "diamond", "triangle-down", 
 const DASHES = ["solid", "dash", "dashdot", "dot", "longdash"];
 const MAX_CHARTS = 12, MAX_ROWS = 200;
 
-let data; // what campaign.py says
-let runOf; // id -> run
-const hidden = new Map(); // filter -> values that are not shown
+let data; // of campaign.py
+let runOf; // run by id
+const hidden = new Map(); // hidden values by filter
 
-// What a filter or a colour can be about: name -> [label, value of a row, values in their order].
+// Choices of filters and colours: name -> [label, value of a row, values in their order].
 const traits = new Map();
 
 function prepareCampaign(given) {
@@ -98,7 +98,7 @@ function fillFilters() {
   }
 }
 
-// What an axis of the chart shows: label, value of a row, and ticks where values are names.
+// Return an axis of the chart: label, value of a row, and ticks if values are names.
 function axisOf(key) {
   if (key.startsWith("metric.")) {
     const metric = data.metrics.find((each) => `metric.${each.name}` === key);
@@ -133,7 +133,7 @@ function runLabel(run) {
   return Object.values(run.point).join(", ") + (repeats ? `, repeat ${run.repeat}` : "");
 }
 
-// The mean over runs at each x: a run counts with the mean of its flows, cross traffic with none.
+// Return the mean over runs at each x. A run counts with the mean of its flows without background.
 function means(rows, x, y) {
   const runs = new Map();
   for (const i of rows) {
@@ -243,7 +243,7 @@ function hoverText(i, x, y) {
   return lines.map(plain).join("<br>");
 }
 
-// The runs of the rows, and those without any row, which have no results.
+// Return the runs of the rows, and the runs without results.
 function drawTable(rows, x, y) {
   const results = [x, y].filter((each) => !each.isAxis);
   const head = ["run", ...data.axes.map((axis) => axis.label), "repeat", "verdict", "flow"];

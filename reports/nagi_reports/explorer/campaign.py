@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page shows of a campaign: a row a flow a run, as in results.parquet, and the choices
-that there are."""
+"""The data of a campaign for the page: one row per flow of each run, and its axes."""
 
 from __future__ import annotations
 
@@ -17,14 +16,17 @@ from nagi_reports import analysis
 from nagi_reports.parquet import read_parquet
 from nagi_reports.summary import Axis
 
-# Results whose unit is not at the end of their names.
+# Labels of results whose names do not end with their unit.
 _LABELS = {"agi": "AGI", "agi_ceiling": "AGI that headers permit", "mos": "MOS"}
 _UNITS = {"_bps": ("Mb/s", 1e-6), "_s": ("s", 1.0), "_bytes": ("bytes", 1.0)}
 
 
 def read_results(out: Path, campaign: Campaign) -> pd.DataFrame:
-    """The table of results: of the runs as they are now, or, where a campaign was published without
-    them, results.parquet. Raises InputError if there is neither, or it is damaged."""
+    """Read the table of results from the runs or, without runs, from results.parquet.
+
+    Raises:
+        InputError: There are neither runs nor results.parquet, or a file is damaged.
+    """
     if (out / "runs").is_dir():
         return analysis.read_table(out, campaign)
     results = out / "results.parquet"
@@ -45,14 +47,25 @@ def read_results(out: Path, campaign: Campaign) -> pd.DataFrame:
     return table
 
 
-def campaign_data(out: Path, campaign: Campaign, with_data: set[str]) -> dict[str, Any]:
-    """What campaign.js draws. with_data: the runs that have a file of their own."""
+def collect_campaign_data(out: Path, campaign: Campaign, with_data: set[str]) -> dict[str, Any]:
+    """Return the data that campaign.js draws.
+
+    Args:
+        out: The directory of the campaign.
+        campaign: The campaign.
+        with_data: Runs that have a file of their own.
+    """
     table = read_results(out, campaign)
-    axes = [_axis(campaign, name) for name in (campaign.runs[0].point if campaign.runs else {})]
-    known = [name for name in metrics_of_results() if name in table and table[name].notna().any()]
+    axes = [
+        _describe_axis(campaign, name) for name in (campaign.runs[0].point if campaign.runs else {})
+    ]
+    metrics = [name for name in metrics_of_results() if name in table and table[name].notna().any()]
     columns = {
-        name: [_number(value * _unit(name)[1]) for value in table[name].astype("float64")]
-        for name in known
+        name: [
+            _to_json_number(value * _choose_display_unit(name)[1])
+            for value in table[name].astype("float64")
+        ]
+        for name in metrics
     }
     return {
         "title": campaign.title,
@@ -68,13 +81,13 @@ def campaign_data(out: Path, campaign: Campaign, with_data: set[str]) -> dict[st
         "metrics": [
             {
                 "name": name,
-                "label": label_of(name),
-                "unit": _unit(name)[0],
+                "label": label_column(name),
+                "unit": _choose_display_unit(name)[0],
                 "what": metrics_of_results()[name],
             }
-            for name in known
+            for name in metrics
         ],
-        "runs": [_run(out, run, run.run_id in with_data, table) for run in campaign.runs],
+        "runs": [_describe_run(out, run, run.run_id in with_data, table) for run in campaign.runs],
         "rows": {
             "run": table["run_id"].astype(str).tolist(),
             "flow": table["flow"].astype(str).tolist(),
@@ -85,44 +98,48 @@ def campaign_data(out: Path, campaign: Campaign, with_data: set[str]) -> dict[st
     }
 
 
-def label_of(column: str) -> str:
-    """A column of results as a page calls it, without its unit."""
+def label_column(column: str) -> str:
+    """Return the label of a column of results on a page, without its unit."""
     if column in _LABELS:
         return _LABELS[column]
     for suffix in _UNITS:
         column = column.removesuffix(suffix)
-    words = column.split("_")
-    upper = {"rtt", "agi", "fct", "tcp"}
-    return " ".join(word.upper() if word in upper else word for word in words)
+    parts = column.split("_")
+    acronyms = {"rtt", "agi", "fct", "tcp"}
+    return " ".join(word.upper() if word in acronyms else word for word in parts)
 
 
-def _unit(column: str) -> tuple[str, float]:
-    """The unit in which a page shows a column, and by what to multiply its values."""
-    found = (unit for suffix, unit in _UNITS.items() if column.endswith(suffix))
-    return next(found, ("", 1.0))
+def _choose_display_unit(column: str) -> tuple[str, float]:
+    """Return the unit in which a page shows a column, and the factor for its values."""
+    units = (unit for suffix, unit in _UNITS.items() if column.endswith(suffix))
+    return next(units, ("", 1.0))
 
 
-def _axis(campaign: Campaign, name: str) -> dict[str, Any]:
+def _describe_axis(campaign: Campaign, name: str) -> dict[str, Any]:
+    """Return an axis with its values, as texts and as numbers."""
     axis = Axis(name, list(dict.fromkeys(run.point[name] for run in campaign.runs)))
-    numbers, unit = axis.numbers()
+    numbers, unit = axis.to_numbers()
     return {
         "name": name,
-        "label": axis.in_words,
+        "label": axis.phrase,
         "values": axis.values,
-        # Without a unit they are positions only.
+        # Without a unit, the numbers are only positions.
         "numbers": numbers if unit else None,
         "unit": unit,
     }
 
 
-def _run(out: Path, run: CampaignRun, has_data: bool, table: pd.DataFrame) -> dict[str, Any]:
+def _describe_run(
+    out: Path, run: CampaignRun, has_data: bool, table: pd.DataFrame
+) -> dict[str, Any]:
+    """Return what the page lists about a run."""
     path = out / "runs" / run.run_id / "verdict.json"
     if path.exists():
         verdict = Verdict.read(path)
         status, reasons = str(verdict.status), verdict.reasons
     else:
-        mine = table.loc[table["run_id"] == run.run_id, "status"]
-        status, reasons = (str(mine.iloc[0]) if len(mine) else "missing"), []
+        statuses = table.loc[table["run_id"] == run.run_id, "status"]
+        status, reasons = (str(statuses.iloc[0]) if len(statuses) else "missing"), []
     return {
         "id": run.run_id,
         "point": run.point,
@@ -133,6 +150,5 @@ def _run(out: Path, run: CampaignRun, has_data: bool, table: pd.DataFrame) -> di
     }
 
 
-def _number(value: float) -> float | None:
-    """As JSON can have it."""
+def _to_json_number(value: float) -> float | None:
     return float(f"{value:.9g}") if math.isfinite(value) else None

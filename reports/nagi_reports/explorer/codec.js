@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What scripts of runs call, and how their tables are read (tracks.py writes them).
+// Functions that the scripts of runs call, and the decoder of their tables (see tracks.py).
 "use strict";
 
 const nagi = {
-  runs: new Map(), // id -> what run.py says of it
-  parts: new Map(), // id/flow-part -> track -> table
+  runs: new Map(), // data of run.py, by id
+  parts: new Map(), // tables by track, by id/flow-part
   run(data) { nagi.runs.set(data.id, data); },
   part([id, flow, part], tables) { nagi.parts.set(`${id}/${flow}-${part}`, tables); },
 };
 
 const loading = new Map();
 
-// Loads a script beside the page, once.
+// Load a script from the page's directory, once.
 function loadScript(path) {
   if (!loading.has(path)) {
     loading.set(path, new Promise((resolve, reject) => {
@@ -28,7 +28,7 @@ function loadScript(path) {
   return loading.get(path);
 }
 
-// A table as columns: time (s), low, high, as floats.
+// Decode a table as columns of floats: time (s), low, high.
 async function unpack(packed) {
   const octets = Uint8Array.from(atob(packed.data), (letter) => letter.charCodeAt(0));
   const stream = new Blob([octets]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -46,7 +46,7 @@ async function unpack(packed) {
   return { time, low, high, steps: packed.steps, exact: packed.exact };
 }
 
-// The first row at or after a time.
+// Return the first row at or after a time.
 function firstAt(times, at) {
   let low = 0, high = times.length;
   while (low < high) {
@@ -56,8 +56,8 @@ function firstAt(times, at) {
   return low;
 }
 
-// The rows of a time; `beyond`: and how many on either side of it. Of steps also that which holds
-// at its begin.
+// Return the rows of a time span, and `beyond` rows on either side. Of steps, include the row that
+// holds at the begin.
 function clipped(table, begin, end, beyond = 0) {
   const first = Math.max(firstAt(table.time, begin) - (table.steps ? 1 : beyond), 0);
   const last = firstAt(table.time, end) + beyond;
@@ -65,7 +65,7 @@ function clipped(table, begin, end, beyond = 0) {
   return { ...table, time: cut(table.time), low: cut(table.low), high: cut(table.high) };
 }
 
-// At most so many rows, each with the least and the most of those it stands for.
+// Condense a table to a number of rows, each with minimum and maximum of the rows it stands for.
 function condensed(table, most) {
   const rows = table.time.length;
   if (rows <= most) return table;
@@ -88,7 +88,7 @@ function condensed(table, most) {
   return { ...table, time, low, high, exact: false };
 }
 
-// Several tables that follow each other.
+// Join consecutive tables.
 function joined(tables) {
   const all = (name) => tables.flatMap((table) => Array.from(table[name]));
   const column = (name) => Float64Array.from(all(name));
@@ -104,7 +104,7 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
-// Plotly reads some HTML in its texts.
+// Escape a text for Plotly, which interprets some HTML.
 function plain(text) {
   return String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
@@ -117,14 +117,14 @@ function shortNumber(value) {
 }
 
 const PLOT_FONT = { family: 'Georgia, "Libertinus Serif", "Times New Roman", serif', size: 13, color: "#000" };
-// Without the button that sends a chart to its makers' server: nothing leaves this page.
+// Plotly's button that uploads a chart is removed: nothing leaves this page.
 const PLOT_CONFIG = {
   displaylogo: false, responsive: true, doubleClick: false, plotlyServerURL: "",
   modeBarButtonsToRemove: ["sendChartToCloud", "select2d", "lasso2d", "autoScale2d", "resetScale2d", "zoomIn2d", "zoomOut2d"],
 };
 
-// Draws a plot; anew if its subplots are others than before, as Plotly.react stumbles over that.
-// Listeners: event -> function.
+// Draw a plot. If its subplots have changed, create it again, as Plotly.react fails then.
+// Listeners are functions by event.
 function draw(plot, subplots, traces, layout, listeners) {
   if (plot.dataset.subplots === subplots) return Plotly.react(plot, traces, layout, PLOT_CONFIG);
   Plotly.purge(plot);

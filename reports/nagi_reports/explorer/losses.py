@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The losses of a flow one by one, and what its sender made of each."""
+"""The losses of a flow one by one, and how its sender classified each."""
 
 from __future__ import annotations
 
@@ -8,89 +8,112 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from nagi_captures.capture import packets
+from nagi_captures.capture import read_packets
 from nagi_captures.drops import CAUSES
-from nagi_captures.flow_rows import scanned
+from nagi_captures.flow_rows import merge_scan_rows
 from nagi_contracts.plan import FlowPlan
 
-from nagi_reports.analysis import Reactions, Recorded, reactions, sending
+from nagi_reports.analysis import (
+    LossClassification,
+    RecordedRun,
+    classify_losses,
+    locate_sender_capture,
+)
 from nagi_reports.attribution import OUTCOMES
 
 UNKNOWN = "unknown"
-TAKEN_FOR = (*OUTCOMES, UNKNOWN)
+CLASSIFICATIONS = (*OUTCOMES, UNKNOWN)
 
 
 @dataclass(frozen=True)
 class Losses:
-    """A row a lost segment: t_s (since the run began, by the emulator's clock), cause (of CAUSES),
-    taken_for (of TAKEN_FOR), sequence (on the wire), payload (bytes), identity. `how` is known what
-    the sender made of them, or why it is not."""
+    """The lost segments of a flow, one row per segment.
+
+    Columns: t_s (since the run began, by the emulator's clock), cause (of CAUSES), taken_for (of
+    CLASSIFICATIONS), sequence (as on the wire), payload (bytes), identity.
+    """
 
     table: pd.DataFrame
-    how: str
+    source: str  # a sentence on the source of the classifications, or why they are not known
 
-    def groups(self) -> list[tuple[str, str, pd.DataFrame]]:
-        """Cause, outcome and rows, of those there are."""
-        found = []
+    def group(self) -> list[tuple[str, str, pd.DataFrame]]:
+        """Return cause, outcome and rows of each combination that occurs."""
+        groups = []
         for cause in CAUSES:
-            for outcome in TAKEN_FOR:
-                chosen = (self.table["cause"] == cause) & (self.table["taken_for"] == outcome)
-                if chosen.any():
-                    found.append((cause, outcome, self.table[chosen]))
-        return found
+            for outcome in CLASSIFICATIONS:
+                is_in_group = (self.table["cause"] == cause) & (self.table["taken_for"] == outcome)
+                if is_in_group.any():
+                    groups.append((cause, outcome, self.table[is_in_group]))
+        return groups
 
 
-_HOW = {
-    "told": "The scheme itself told what it took each loss for.",
-    "inferred": "What the sender took each loss for is inferred from samples of its socket.",
+_SOURCE_NOTES = {
+    "told": "The scheme itself reported how it classified each loss.",
+    "inferred": "The sender's classification of each loss is inferred from samples of its socket.",
 }
 
 
-def of_flow(
-    flow: FlowPlan, drops: pd.DataFrame, began_ns: int, recorded: Recorded | None
+def read_flow_losses(
+    flow: FlowPlan, drops: pd.DataFrame, began_ns: int, recorded: RecordedRun | None
 ) -> Losses:
-    """The losses of a flow. drops: the run's. recorded: None if captures were not kept."""
-    taken = None if recorded is None else _reactions(recorded, flow)
-    if taken is not None:
+    """Return the losses of a flow.
+
+    Args:
+        flow: The flow.
+        drops: All drops of the run.
+        began_ns: When the run began, in ns since the Unix epoch.
+        recorded: The records of the run; None if not all captures were kept.
+    """
+    classification = None if recorded is None else _classify(recorded, flow)
+    if classification is not None:
         names = np.array(OUTCOMES, object)
-        table = taken.losses.assign(taken_for=names[taken.found])
-        return Losses(table, _HOW[taken.how] if len(table) else "")
+        table = classification.losses.assign(taken_for=names[classification.codes])
+        return Losses(table, _SOURCE_NOTES[classification.method] if len(table) else "")
     from_listener = flow.listens == "sender"
-    mine = drops[
+    flow_drops = drops[
         (drops["source"] == flow.sender_address)
         & (drops["destination"] == flow.receiver_address)
         & (drops["source_port" if from_listener else "destination_port"] == flow.port)
         & (drops["payload"] > 0)
     ]
-    table = mine.assign(t_s=(mine["time_ns"] - began_ns) / 1e9, taken_for=UNKNOWN)
-    why = (
+    table = flow_drops.assign(t_s=(flow_drops["time_ns"] - began_ns) / 1e9, taken_for=UNKNOWN)
+    reason = (
         "not all captures were kept"
         if recorded is None
         else "the flow has several connections, its sender's clock is not known, or a switch does "
-        "not tell its drops"
+        "not report its drops"
     )
-    return Losses(table, f"What the sender took losses for is not known: {why}.")
+    return Losses(table, f"How the sender classified losses is not known: {reason}.")
 
 
-def _reactions(recorded: Recorded, flow: FlowPlan) -> Reactions | None:
-    sent = scanned(recorded.scans[sending(flow)].flows, flow)
-    return None if sent is None else reactions(recorded, flow, sent)
+def _classify(recorded: RecordedRun, flow: FlowPlan) -> LossClassification | None:
+    sent = merge_scan_rows(recorded.scans[locate_sender_capture(flow)].flows, flow)
+    return None if sent is None else classify_losses(recorded, flow, sent)
 
 
-def first_number(
+def find_first_sequence(
     capture: Path, connection: int, direction: int, losses: pd.DataFrame
 ) -> int | None:
-    """What a capture counts the sequence numbers of a connection's direction from; None if none of
-    the losses is in it."""
+    """Return the number from which a capture counts the sequence numbers of a direction.
+
+    Return None if none of the losses is in the capture.
+    """
     if losses.empty:
         return None
-    for table in packets(capture):
-        mine = table[(table["connection"] == connection) & (table["direction"] == direction)]
-        identity = mine["identification"].astype("int64") * 2**16 + mine["checksum"]
-        both = losses.merge(
-            mine.assign(identity=identity), on="identity", suffixes=("", "_captured")
+    for table in read_packets(capture):
+        direction_packets = table[
+            (table["connection"] == connection) & (table["direction"] == direction)
+        ]
+        identity = (
+            direction_packets["identification"].astype("int64") * 2**16
+            + direction_packets["checksum"]
         )
-        first = ((both["sequence"] - both["sequence_captured"]) % 2**32).mode()
-        if len(first):
-            return int(first[0])
+        captured_losses = losses.merge(
+            direction_packets.assign(identity=identity), on="identity", suffixes=("", "_captured")
+        )
+        first_sequence = (
+            (captured_losses["sequence"] - captured_losses["sequence_captured"]) % 2**32
+        ).mode()
+        if len(first_sequence):
+            return int(first_sequence[0])
     return None

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which page is shown: #RUN or #RUN,RUN is a page of runs, anything else the campaign.
+// Choose the page by the address: #RUN or #RUN,RUN is a page of runs, anything else the campaign.
 "use strict";
 
 function openRun(id) {

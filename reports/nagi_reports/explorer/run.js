@@ -2,9 +2,9 @@
 // Runs over time: panels on one time axis, for one run or two side by side.
 "use strict";
 
-const MAX_PARTS = 16; // that are loaded at once; beyond, the overview is shown
-const MAX_DRAWN = 4000, CONDENSED_TO = 1500; // rows of a table
-const MARKED = 400; // rows up to which segments have arrows and letters, as xplot draws them
+const MAX_PARTS = 16; // loaded at once; with more parts, the overview is shown
+const MAX_DRAWN = 4000, CONDENSED_TO = 1500; // rows per table
+const MARKED = 400; // with more rows, segments have no arrows and letters (as xplot draws them)
 
 const PANELS = [
   { name: "sequence", title: "Sequence number (MB)", height: 330 },
@@ -14,9 +14,9 @@ const PANELS = [
   { name: "goodput", title: "Goodput (Mb/s)", height: 130 },
   { name: "losses", title: "Losses and what the sender made of them", height: 130 },
 ];
-const GAP = 44, NAMED_GAP = 60; // pixels between panels; with a run's name
+const GAP = 44, NAMED_GAP = 60; // pixels between panels, without and with a run's name
 
-// Tables by name: panel, form, colour. Later ones are drawn over earlier ones.
+// Panel, form and colour of each table. Later tables are drawn over earlier ones.
 const FORMS = {
   "advertised window": { panel: "sequence", form: "steps", colour: "#E69F00" },
   "acknowledged": { panel: "sequence", form: "steps", colour: "#009E73" },
@@ -48,10 +48,10 @@ const EVENTS = {
   three_duplicates: "triangle-up", timeout: "x", partial_ack: "line-ns-open", congestion_mark: "diamond", fallback: "star",
 };
 
-let cells = []; // runs that are shown: { run, flow (its number), tables }
+let cells = []; // shown runs: { run, flow (its number), tables }
 let range = [0, 1], whole = [0, 1]; // s
-const chosenY = new Map(); // panel -> range that was dragged
-let drawing = 0; // counts what is drawn, so that what comes late is dropped
+const chosenY = new Map(); // dragged range by panel
+let drawing = 0; // number of the current drawing; data of earlier drawings are dropped
 
 function prepareRuns() {
   for (const run of data.runs.filter((each) => each.data)) {
@@ -128,7 +128,7 @@ function showRange() {
   byId("to").value = Number(range[1].toFixed(6));
 }
 
-// The tables of a cell in the time shown: every packet where that is not too much, else the overview.
+// Return the tables of a cell in the shown time: every packet if there are few, else the overview.
 async function tablesOf(cell) {
   const { edges, in_parts: inParts } = cell.said;
   const last = edges.length - 2;
@@ -149,7 +149,7 @@ async function tablesOf(cell) {
   }
   const shown = {};
   for (const [name, table] of Object.entries(found)) {
-    const beyond = FORMS[name] && FORMS[name].form === "line" ? 1 : 0; // lines go on to the edges
+    const beyond = FORMS[name] && FORMS[name].form === "line" ? 1 : 0; // lines continue to the edges
     shown[name] = table.time.length ? clipped(table, range[0], range[1], beyond) : table;
   }
   return { shown, detailed, inParts: inParts.length > 0 };
@@ -170,7 +170,7 @@ async function drawRuns() {
   if (mine !== drawing) return;
   const plot = byId("panels-of-run");
   const columns = cells.length > 1 && plot.clientWidth >= 700 ? 2 : 1;
-  const stacked = cells.length / columns; // plots of a panel one below the other
+  const stacked = cells.length / columns; // plots of a panel, one below the other
   const lines = PANELS.flatMap((panel) => Array.from({ length: stacked }, () => panel));
   const gapOf = (line) => (stacked === 2 || (columns === 2 && line === 0) ? NAMED_GAP : GAP);
   const height = lines.reduce((sum, panel, line) => sum + panel.height + gapOf(line), 0);
@@ -213,7 +213,7 @@ async function drawRuns() {
         xref: "paper", yref: "paper", x: (left + right) / 2, y: (top + bottom) / 2, showarrow: false, font: { size: 12.5, color: "#444" },
       });
     }
-    // A trace of its own keeps a panel's axes where there is nothing to draw.
+    // An invisible trace keeps the axes of an empty panel.
     traces.push(...(drawn.length ? drawn : [{ ...on, x: [], y: [], mode: "markers", hoverinfo: "skip" }]));
   }));
   await draw(plot, `${cells.length} in ${columns}`, traces, layout, {
@@ -230,7 +230,7 @@ async function drawRuns() {
   showKeys(found.map((each) => each.shown));
 }
 
-// What was dragged: time, or also the range of a panel.
+// Apply a dragged range: the time, or also the range of a panel.
 function followZoom(change) {
   let time = null;
   for (const [key, value] of Object.entries(change)) {
@@ -253,7 +253,7 @@ function hasAny(panel, cell) {
   return Object.keys(cell.tables).some((name) => FORMS[name] && FORMS[name].panel === panel);
 }
 
-// The values that a panel shows, over all cells.
+// Return the range of values that a panel shows, over all cells.
 function rangeOf(panel, shown) {
   if (panel === "losses") return [-0.6, 3.6];
   let low = Infinity, high = -Infinity, window = -Infinity;
@@ -272,7 +272,7 @@ function rangeOf(panel, shown) {
   if (low > high) return [0, 1];
   if (panel !== "sequence") return [0, high * 1.06 || 1];
   const room = Math.max(high - low, 1e-6);
-  // The advertised window, if it is not far above.
+  // The advertised window counts unless it is far above.
   const top = window < high + 0.5 * room ? Math.max(window, high) : high;
   return [low - 0.03 * room, top + 0.05 * room];
 }
@@ -310,14 +310,14 @@ function traceOf(name, form, full, on) {
   const drawn = [{ ...shared, mode: "lines", ...bars(time, low, high), line }];
   const marker = { color: form.colour, size: 5 };
   if (few) {
-    // As xplot draws segments: an arrow at either end, and a letter at those that are special.
+    // As in xplot, segments have an arrow at either end; special segments have a letter.
     drawn.push({ ...on, x: Array.from(time), y: Array.from(high), mode: form.letter ? "markers+text" : "markers",
       marker: { ...marker, symbol: "triangle-up" }, text: form.letter, textposition: "top center",
       textfont: { color: form.colour, size: 11 }, hoverinfo: "skip" });
     drawn.push({ ...on, x: Array.from(time), y: Array.from(low), mode: "markers", marker: { ...marker, symbol: "triangle-down" },
       hoverinfo: "skip" });
   } else {
-    // Bars of a pixel's height are not seen.
+    // A bar of one pixel is not visible.
     drawn.push({ ...on, x: Array.from(time), y: Array.from(high), mode: "markers", hoverinfo: "skip",
       marker: { ...marker, size: form.dense ? 2 : 3 } });
   }
@@ -333,7 +333,7 @@ function bars(time, low, high) {
   return { x, y };
 }
 
-// Rows: losses on channels, drops of queues, the state of the sender, what its scheme told.
+// The rows are channel losses, queue drops, the sender's state, and events of its scheme.
 function lossTraces(said, shown, on) {
   const drawn = [];
   for (const [begin, end, state] of said.states) {
@@ -368,7 +368,7 @@ function lossTraces(said, shown, on) {
   return drawn;
 }
 
-// Instants that would cover each other, together.
+// Group instants that would overlap.
 function grouped(times) {
   const width = (range[1] - range[0]) / 1000;
   const groups = [];
@@ -379,7 +379,7 @@ function grouped(times) {
   return groups;
 }
 
-// A text on one line of so many pixels; the page's heading has all of it.
+// Shorten a text to one line of a number of pixels; the page's heading has the whole text.
 function shortened(text, width) {
   const most = Math.max(Math.floor(width / 7), 10);
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a page shows of one run: each flow over time, from the files of its directory.
+"""The data of one run for the page: each flow over time, from the files of the run directory.
 
-Times are seconds since the traffic began, by the emulator's clock. What a run has not is said under
-`missing`, by the panel it would be in.
+Times are seconds since the traffic began, by the emulator's clock. `missing` explains why a panel
+is empty.
 """
 
 from __future__ import annotations
@@ -17,25 +17,26 @@ import numpy as np
 import pandas as pd
 from nagi_captures import tracing
 from nagi_captures.capture import Scan, scan
-from nagi_captures.clocks import ahead_ns
-from nagi_captures.flow_rows import is_of
+from nagi_captures.clocks import clock_offset_ns
+from nagi_captures.flow_rows import matches_flow
 from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.records import HostClock, Manifest, Verdict
 
 from nagi_reports import analysis, series
 from nagi_reports.explorer import losses
-from nagi_reports.explorer.tracks import Floats, Track, part_edges
+from nagi_reports.explorer.tracks import Floats, Track, choose_part_edges
 from nagi_reports.parquet import read_parquet
 
-MAX_FLOWS = 8  # of a run
-_WINDOWS = 100  # of goodput, over the whole run, about
+MAX_FLOWS = 8  # per run
+_WINDOWS = 100  # of goodput over the whole run, approximately
 _KINDS = {
     tracing.FRESH: "segment",
     tracing.RETRANSMISSION: "retransmission",
     tracing.OUT_OF_ORDER: "out of order",
     tracing.PROBE: "probe",
 }
-_STATES = {2: "CWR", 3: "recovery", 4: "timeout"}  # of TCP_INFO; open and disorder are no reaction
+# States of TCP_INFO that are a reaction to a loss or a mark; open and disorder are not.
+_STATES = {2: "CWR", 3: "recovery", 4: "timeout"}
 _NOT_KEPT = "The capture at the flow's {end} is not there (the experiment's `keep`)."
 
 
@@ -45,27 +46,27 @@ class FlowTracks:
 
     plan: FlowPlan
     tracks: list[Track]
-    states: list[tuple[float, float, str]]  # from, to, of _STATES
-    events: list[dict[str, Any]]  # what the scheme told, oldest first
-    missing: dict[str, str]  # panel -> why there is nothing in it
+    states: list[tuple[float, float, str]]  # begin, end, name of a state
+    events: list[dict[str, Any]]  # events that the scheme reported, in order of time
+    missing: dict[str, str]  # reason by empty panel
     notes: list[str]
 
     @property
     def packets(self) -> list[Track]:
-        """Those that are also written in parts."""
+        """The tracks that are also written in parts."""
         return [track for track in self.tracks if not track.whole]
 
     @property
     def last_s(self) -> float:
-        """When the last thing happened."""
+        """Time of the last row of any track."""
         times = [track.time_s[-1] for track in self.tracks if track.name != "goodput"]
         return float(max(times, default=0.0))
 
-    def edges(self, end_s: float) -> list[float]:
-        return part_edges(self.packets, 0.0, end_s)
+    def choose_edges(self, end_s: float) -> list[float]:
+        return choose_part_edges(self.packets, 0.0, end_s)
 
-    def data(self, end_s: float) -> dict[str, Any]:
-        """For run.js."""
+    def to_data(self, end_s: float) -> dict[str, Any]:
+        """Return the data that run.js draws."""
         flow = self.plan
         return {
             "name": flow.name,
@@ -74,11 +75,11 @@ class FlowTracks:
             "base_rtt_ms": flow.base_rtt_s * 1e3,
             "bottleneck_mbps": flow.bottleneck_bps / 1e6,
             "tracks": {
-                track.name: (track if track.whole else track.overview(0.0, end_s)).packed()
+                track.name: (track if track.whole else track.condense(0.0, end_s)).pack()
                 for track in self.tracks
             },
             "in_parts": [track.name for track in self.packets],
-            "edges": self.edges(end_s),
+            "edges": self.choose_edges(end_s),
             "states": self.states,
             "events": self.events,
             "missing": self.missing,
@@ -88,7 +89,7 @@ class FlowTracks:
 
 @dataclass
 class RunFiles:
-    """What a run left. Raises InputError where a file is damaged."""
+    """The files of a run, read on demand; reading raises InputError if a file is damaged."""
 
     directory: Path
     scans: dict[tuple[Path, int | None], Scan] = field(default_factory=dict)
@@ -108,170 +109,179 @@ class RunFiles:
         return Verdict.read(self.directory / "verdict.json")
 
     @cached_property
-    def recorded(self) -> analysis.Recorded | None:
-        """None if the run did not come to its end, or not all of its captures are there."""
+    def recorded(self) -> analysis.RecordedRun | None:
+        """The records of the run; None if it failed, or not all of its captures were kept."""
         if self.verdict.status == "failed" or self.manifest is None:
             return None
         return (
-            analysis.Recorded.read(self.directory) if analysis.can_analyse(self.directory) else None
+            analysis.RecordedRun.read(self.directory)
+            if analysis.can_analyse(self.directory)
+            else None
         )
 
     @cached_property
     def drops(self) -> pd.DataFrame | None:
         if not (self.directory / "drops.pcapng").exists():
             return None
-        return analysis.all_drops(self.directory, self.plan)
+        return analysis.read_all_drops(self.directory, self.plan)
 
     @property
     def captured_s(self) -> float:
-        """When the captures end."""
+        """End of the captures."""
         timeline = self.plan.timeline
         return timeline.capture_end_s - timeline.traffic_s
 
-    def end_s(self, flows: list[FlowTracks]) -> float:
-        """Up to when there is something to show."""
+    def find_end_s(self, flows: list[FlowTracks]) -> float:
+        """Return until when there is something to show."""
         timeline = self.plan.timeline
         traffic_s = timeline.traffic_end_s - timeline.traffic_s
         last_s = max((flow.last_s for flow in flows), default=0.0)
         return min(max(traffic_s, last_s + 0.01 * traffic_s), self.captured_s)
 
-    def capture(self, at: tuple[str, str]) -> Path | None:
-        """The capture at a node and link."""
-        for each in self.plan.captures:
-            if (each.node, each.link) == at:
-                return analysis.find_capture(self.directory, each.file)
+    def find_capture(self, location: tuple[str, str]) -> Path | None:
+        """Return the capture at a node and link, or None."""
+        for capture in self.plan.captures:
+            if (capture.node, capture.link) == location:
+                return analysis.find_capture(self.directory, capture.file)
         return None
 
-    def scanned(self, path: Path, interval_ns: int | None = None, start_ns: int = 0) -> Scan:
-        """A capture's connections. Each is read once."""
+    def scan_capture(self, path: Path, interval_ns: int | None = None, start_ns: int = 0) -> Scan:
+        """Return a scan of a capture, which is read once for each `interval_ns`."""
         key = (path, interval_ns)
         if key not in self.scans:
             begin = None if interval_ns is None else start_ns
             self.scans[key] = scan(path, interval_ns=interval_ns, start_ns=begin)
         return self.scans[key]
 
-    def queue(self, direction: LinkDirection) -> tuple[series.RecordedQueue | None, str]:
-        name = series.queue_name(direction)
+    def read_queue(self, direction: LinkDirection) -> tuple[series.RecordedQueue | None, str]:
+        name = series.name_queue(direction)
         if name not in self.queues:
             self.queues[name] = series.read_queue(self.directory, self.plan, direction)
         return self.queues[name]
 
-    def clock(self, node: str) -> HostClock | None:
-        """A host's; None: it is the emulator's, or not known."""
+    def find_clock(self, node: str) -> HostClock | None:
+        """Return the clock of a host; None if it is the emulator's, or not known."""
         return self.verdict.clocks.get(node)
 
-    def since_traffic(self, node: str, time_ns: Any) -> Floats:
-        """Instants of a host's capture."""
+    def to_traffic_s(self, node: str, time_ns: Any) -> Floats:
+        """Return instants of a capture (ns since the Unix epoch) in s since the traffic began."""
         assert self.manifest is not None
-        since = np.asarray(time_ns, np.int64) - analysis.instant(self.manifest, 0)
-        true_ns = since - ahead_ns(self.clock(node), since)
+        since_begin_ns = np.asarray(time_ns, np.int64) - analysis.to_epoch_ns(self.manifest, 0)
+        true_ns = since_begin_ns - clock_offset_ns(self.find_clock(node), since_begin_ns)
         return np.asarray(true_ns / 1e9 - self.plan.timeline.traffic_s, np.float64)
 
-    def sampled_s(self, node: str, t_s: Any) -> Floats:
-        """Instants of a host's samples, which are seconds since the run began."""
+    def samples_to_traffic_s(self, node: str, t_s: Any) -> Floats:
+        """Return instants of samples (s since the run began) in s since the traffic began."""
         seconds = np.asarray(t_s, np.float64)
-        ahead = ahead_ns(self.clock(node), (seconds * 1e9).astype(np.int64))
-        return np.asarray(seconds - ahead / 1e9 - self.plan.timeline.traffic_s, np.float64)
+        offset_ns = clock_offset_ns(self.find_clock(node), (seconds * 1e9).astype(np.int64))
+        return np.asarray(seconds - offset_ns / 1e9 - self.plan.timeline.traffic_s, np.float64)
 
 
-def flows_of(run: RunFiles) -> list[FlowTracks]:
-    """The flows of a run over time, cross traffic last; at most MAX_FLOWS."""
+def read_flows(run: RunFiles) -> list[FlowTracks]:
+    """Return the flows of a run over time, background traffic last; at most MAX_FLOWS."""
     flows = sorted(run.plan.flows, key=lambda flow: flow.background)
-    return [_flow(run, flow) for flow in flows[:MAX_FLOWS]]
+    return [_read_flow(run, flow) for flow in flows[:MAX_FLOWS]]
 
 
-def _flow(run: RunFiles, flow: FlowPlan) -> FlowTracks:
+def _read_flow(run: RunFiles, flow: FlowPlan) -> FlowTracks:
+    """Return a flow over time, with notes and the reasons for empty panels."""
     missing: dict[str, str] = {}
     notes: list[str] = []
-    tracks = _of_socket(run, flow, missing)
-    tracks += _of_queue(run, flow, missing, notes)
-    tracks += _of_goodput(run, flow, missing)
-    lost = _losses(run, flow, missing, notes)
-    tracks += _of_packets(run, flow, lost, missing, notes)
+    tracks = _make_window_tracks(run, flow, missing)
+    tracks += _make_queue_tracks(run, flow, missing, notes)
+    tracks += _make_goodput_tracks(run, flow, missing)
+    lost = _read_losses(run, flow, missing, notes)
+    tracks += _make_packet_tracks(run, flow, lost, missing, notes)
     if lost is not None:
         begin_s = run.plan.timeline.traffic_s
-        for cause, outcome, rows in lost.groups():
+        for cause, outcome, rows in lost.group():
             at_s = rows["t_s"].to_numpy(np.float64) - begin_s
             name = f"loss: {cause}: {outcome}"
-            tracks.append(Track.of(name, at_s, rows["payload"], whole=True))
+            tracks.append(Track.from_rows(name, at_s, rows["payload"], whole=True))
     clocks = run.verdict.clocks
     for node in dict.fromkeys((flow.sender, flow.receiver)):
         if node in clocks and clocks[node] is None:
-            notes.append(f"The clock of {node} is not known: what it recorded has its own times.")
-    for at in (analysis.sending(flow), analysis.receiving(flow)):
-        found = [each for (path, _), each in run.scans.items() if path == run.capture(at)]
-        if found and found[0].damage:
-            notes.append(found[0].damage.replace(f"{run.directory}/", ""))
-    return FlowTracks(flow, tracks, _states(run, flow), _events(run, flow), missing, notes)
+            notes.append(f"The clock of {node} is not known: its records have its own times.")
+    for location in (analysis.locate_sender_capture(flow), analysis.locate_receiver_capture(flow)):
+        scans = [
+            scan for (path, _), scan in run.scans.items() if path == run.find_capture(location)
+        ]
+        if scans and scans[0].damage:
+            notes.append(scans[0].damage.replace(f"{run.directory}/", ""))
+    return FlowTracks(
+        flow, tracks, _read_states(run, flow), _read_events(run, flow), missing, notes
+    )
 
 
-def _of_socket(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> list[Track]:
-    """Window, threshold and smoothed RTT."""
+def _make_window_tracks(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> list[Track]:
+    """Return the tracks of congestion window, threshold and smoothed RTT."""
     path = run.directory / "tcp_info.parquet"
     samples = series.read_samples(path, flow)
-    # The kernel's TCP_INFINITE_SSTHRESH: there has been no loss yet.
+    # Before the first loss, the kernel reports TCP_INFINITE_SSTHRESH.
     threshold = samples["snd_ssthresh"].where(samples["snd_ssthresh"] < 2**31 - 1)
-    rtt = samples["rtt"].where(samples["rtt"] > 0)  # 0: there is no sample of it yet
+    rtt = samples["rtt"].where(samples["rtt"] > 0)  # 0 before the first sample
     columns = {"cwnd": samples["snd_cwnd"], "ssthresh": threshold, "smoothed RTT": rtt}
-    found = []
+    tracks = []
     for name, values in columns.items():
-        known = values.notna().to_numpy()
-        if known.any():
-            at_s = run.sampled_s(flow.sender, samples["t_s"][known])
+        has_value = values.notna().to_numpy()
+        if has_value.any():
+            sampled_s = run.samples_to_traffic_s(flow.sender, samples["t_s"][has_value])
             scale = 1e3 if name == "smoothed RTT" else 1.0
-            found.append(Track.of(name, at_s, values[known], scale=scale, whole=True))
-    if not any(track.name == "cwnd" for track in found):
-        why = "no tcp_info.parquet" if not path.exists() else "no samples of a TCP socket"
-        missing["window"] = f"The run has {why} of this flow."
-    return found
+            tracks.append(
+                Track.from_rows(name, sampled_s, values[has_value], scale=scale, whole=True)
+            )
+    if not any(track.name == "cwnd" for track in tracks):
+        reason = "no tcp_info.parquet" if not path.exists() else "no samples of a TCP socket"
+        missing["window"] = f"The run has {reason} of this flow."
+    return tracks
 
 
-def _of_queue(
+def _make_queue_tracks(
     run: RunFiles, flow: FlowPlan, missing: dict[str, str], notes: list[str]
 ) -> list[Track]:
-    direction = series.bottleneck(run.plan, flow)
-    queue, why = run.queue(direction)
-    where = series.queue_name(direction)
+    """Return the track of the bottleneck's queue; without it, add the reason to `missing`."""
+    direction = series.find_bottleneck(run.plan, flow)
+    queue, reason = run.read_queue(direction)
+    name = series.name_queue(direction)
     if queue is None:
         path = run.directory / "packets.parquet"
-        kept = "" if path.exists() or why != "not recorded" else " (no packets.parquet)"
-        missing["queue"] = f"Queue at {where}: {why}{kept}."
+        hint = "" if path.exists() or reason != "not recorded" else " (no packets.parquet)"
+        missing["queue"] = f"Queue at {name}: {reason}{hint}."
         return []
     sampled = ", samples of packets that leave it" if queue.sampled else ""
     limit = f", limit {queue.limit_packets} packets" if queue.limit_packets else ""
-    notes.append(f"Queue at {where}, of all flows{limit}{sampled}.")
-    return [Track.of("queue", queue.time_s, queue.waiting, steps=not queue.sampled)]
+    notes.append(f"Queue at {name}, of all flows{limit}{sampled}.")
+    return [Track.from_rows("queue", queue.time_s, queue.waiting, steps=not queue.sampled)]
 
 
-def _of_goodput(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> list[Track]:
-    """Bytes that reach the receiver for the first time, in equal windows from the traffic's
-    begin."""
-    path = run.capture(analysis.receiving(flow))
+def _make_goodput_tracks(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> list[Track]:
+    """Return the track of goodput, in equal windows from the traffic's start."""
+    path = run.find_capture(analysis.locate_receiver_capture(flow))
     if path is None or run.manifest is None:
         missing["goodput"] = _NOT_KEPT.format(end="receiver")
         return []
     timeline = run.plan.timeline
     traffic_s = timeline.traffic_end_s - timeline.traffic_s
-    width_s = _nice(max(traffic_s / _WINDOWS, run.captured_s / (100 * _WINDOWS), 1e-6))
+    width_s = _round_up(max(traffic_s / _WINDOWS, run.captured_s / (100 * _WINDOWS), 1e-6))
     width_ns = round(width_s * 1e9)
-    start_ns = analysis.instant(run.manifest, timeline.traffic_s, run.clock(flow.receiver))
-    found = run.scanned(path, width_ns, start_ns)
-    rows = found.flows.index[is_of(found.flows, flow)]
-    windows = found.series
+    start_ns = analysis.to_epoch_ns(run.manifest, timeline.traffic_s, run.find_clock(flow.receiver))
+    scan_of_receiver = run.scan_capture(path, width_ns, start_ns)
+    rows = scan_of_receiver.flows.index[matches_flow(scan_of_receiver.flows, flow)]
+    windows = scan_of_receiver.series
     assert windows is not None
-    mine = windows[windows["flow"].isin(rows)]
-    index = ((mine["start_ns"] - start_ns) // width_ns).to_numpy(np.int64)
+    intervals = windows[windows["flow"].isin(rows)]
+    index = ((intervals["start_ns"] - start_ns) // width_ns).to_numpy(np.int64)
     count = max(math.ceil(run.captured_s / width_s - 1e-9), 1)
-    inside = (index >= 0) & (index < count)
+    is_inside = (index >= 0) & (index < count)
     received = np.bincount(
-        index[inside], mine["first_time_bytes"].to_numpy(np.float64)[inside], count
+        index[is_inside], intervals["first_time_bytes"].to_numpy(np.float64)[is_inside], count
     )
     if not received.any():
         missing["goodput"] = "Nothing of this flow reached its receiver's capture."
         return []
     rate = received * 8 / width_s / 1e3
     return [
-        Track.of(
+        Track.from_rows(
             "goodput",
             np.arange(count, dtype=np.float64) * width_s,
             rate,
@@ -282,49 +292,52 @@ def _of_goodput(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> list[
     ]
 
 
-def _losses(
+def _read_losses(
     run: RunFiles, flow: FlowPlan, missing: dict[str, str], notes: list[str]
 ) -> losses.Losses | None:
+    """Return the flow's losses; without losses, add the reason to `missing`."""
     if run.drops is None or run.manifest is None:
         missing["losses"] = "The run has no log of drops (drops.pcapng)."
         return None
-    began_ns = analysis.instant(run.manifest, 0)
-    found = losses.of_flow(flow, run.drops, began_ns, run.recorded)
-    if found.table.empty:
+    began_ns = analysis.to_epoch_ns(run.manifest, 0)
+    flow_losses = losses.read_flow_losses(flow, run.drops, began_ns, run.recorded)
+    if flow_losses.table.empty:
         missing["losses"] = (
             "No segment of this flow was lost on a link."
             if _is_tcp(run, flow)
-            else "Losses are told of TCP segments only, and this flow has none."
+            else "Only losses of TCP segments are recorded, and this flow has no TCP segments."
         )
-    elif found.how:
-        notes.append(found.how)
-    return found
+    elif flow_losses.source:
+        notes.append(flow_losses.source)
+    return flow_losses
 
 
 def _is_tcp(run: RunFiles, flow: FlowPlan) -> bool:
-    """Whether a flow has TCP connections, by the sender's capture, or without by its sockets."""
-    path = run.capture(analysis.sending(flow))
+    """Return whether a flow has TCP connections, by the sender's capture or else by its sockets."""
+    path = run.find_capture(analysis.locate_sender_capture(flow))
     if path is not None:
-        flows = run.scanned(path).flows
-        return bool((is_of(flows, flow) & (flows["protocol"] == "tcp")).any())
+        flows = run.scan_capture(path).flows
+        return bool((matches_flow(flows, flow) & (flows["protocol"] == "tcp")).any())
     return not series.read_samples(run.directory / "tcp_info.parquet", flow).empty
 
 
-def _of_packets(
+def _make_packet_tracks(
     run: RunFiles,
     flow: FlowPlan,
     lost: losses.Losses | None,
     missing: dict[str, str],
     notes: list[str],
 ) -> list[Track]:
-    """The time-sequence graph and RTT samples, of the sender's capture."""
-    path = run.capture(analysis.sending(flow))
+    """Return the tracks of the time-sequence graph and RTT samples, from the sender's capture."""
+    path = run.find_capture(analysis.locate_sender_capture(flow))
     if path is None or run.manifest is None:
         missing["sequence"] = _NOT_KEPT.format(end="sender")
         missing["rtt"] = missing["sequence"]
         return []
-    flows = run.scanned(path).flows
-    rows = flows[is_of(flows, flow) & (flows["protocol"] == "tcp") & (flows["data_packets"] > 0)]
+    flows = run.scan_capture(path).flows
+    rows = flows[
+        matches_flow(flows, flow) & (flows["protocol"] == "tcp") & (flows["data_packets"] > 0)
+    ]
     if rows.empty:
         missing["sequence"] = "The sender's capture has no TCP connection with data of this flow."
         missing["rtt"] = missing["sequence"]
@@ -336,85 +349,99 @@ def _of_packets(
         )
     row = rows.sort_values("first_time_bytes", ascending=False, kind="stable").iloc[0]
     connection, direction = int(row["connection"]), int(row["direction"])
-    found = tracing.trace(path, connection, direction)
+    trace = tracing.trace(path, connection, direction)
     node = flow.sender
-    at_s = run.since_traffic(node, found.segments["time_ns"])
-    begin, end = found.segments["begin"], found.segments["end"]
+    sent_s = run.to_traffic_s(node, trace.segments["time_ns"])
+    begin, end = trace.segments["begin"], trace.segments["end"]
     tracks = []
     for kind, name in _KINDS.items():
-        mine = found.segments["kind"] == kind
-        if mine.any():
-            tracks.append(Track.of(name, at_s[mine], begin[mine], end[mine], scale=1e6))
-    answers = found.acknowledgements
-    if len(answers["time_ns"]):
-        answered_s = run.since_traffic(node, answers["time_ns"])
+        is_kind = trace.segments["kind"] == kind
+        if is_kind.any():
+            tracks.append(
+                Track.from_rows(name, sent_s[is_kind], begin[is_kind], end[is_kind], scale=1e6)
+            )
+    acknowledgements = trace.acknowledgements
+    if len(acknowledgements["time_ns"]):
+        answered_s = run.to_traffic_s(node, acknowledgements["time_ns"])
         for name, column in (("acknowledged", "number"), ("advertised window", "window_end")):
-            tracks.append(Track.of(name, answered_s, answers[column], scale=1e6, steps=True))
-        again = answers["duplicate"] == 1
-        if again.any():
-            numbers = answers["number"][again]
-            tracks.append(Track.of("duplicate ACK", answered_s[again], numbers, scale=1e6))
-    if len(found.sacks["time_ns"]):
-        sacked_s = run.since_traffic(node, found.sacks["time_ns"])
+            tracks.append(
+                Track.from_rows(name, answered_s, acknowledgements[column], scale=1e6, steps=True)
+            )
+        is_duplicate = acknowledgements["duplicate"] == 1
+        if is_duplicate.any():
+            numbers = acknowledgements["number"][is_duplicate]
+            tracks.append(
+                Track.from_rows("duplicate ACK", answered_s[is_duplicate], numbers, scale=1e6)
+            )
+    if len(trace.sacks["time_ns"]):
+        sacked_s = run.to_traffic_s(node, trace.sacks["time_ns"])
         tracks.append(
-            Track.of("SACK block", sacked_s, found.sacks["begin"], found.sacks["end"], scale=1e6)
+            Track.from_rows(
+                "SACK block", sacked_s, trace.sacks["begin"], trace.sacks["end"], scale=1e6
+            )
         )
-    samples = found.rtt()
+    samples = trace.select_rtt()
     if len(samples["time_ns"]):
-        sampled_s = run.since_traffic(node, samples["time_ns"])
-        tracks.append(Track.of("RTT", sampled_s, samples["rtt_ns"] / 1e3, scale=1e3))
+        sampled_s = run.to_traffic_s(node, samples["time_ns"])
+        tracks.append(Track.from_rows("RTT", sampled_s, samples["rtt_ns"] / 1e3, scale=1e3))
     else:
         missing["rtt"] = "The sender's capture has no RTT sample of this flow."
     if lost is not None and len(rows) == 1:
-        first = losses.first_number(path, connection, direction, lost.table)
-        if first is not None:
-            tracks.append(_lost_numbers(run, lost.table, first, at_s, begin))
+        first_sequence = losses.find_first_sequence(path, connection, direction, lost.table)
+        if first_sequence is not None:
+            tracks.append(_make_lost_track(run, lost.table, first_sequence, sent_s, begin))
     return tracks
 
 
-def _lost_numbers(
-    run: RunFiles, lost: pd.DataFrame, first: int, sent_s: Floats, sent: Any
+def _make_lost_track(
+    run: RunFiles, lost: pd.DataFrame, first_sequence: int, sent_s: Floats, sent: Any
 ) -> Track:
-    """Lost segments by their numbers in the time-sequence graph."""
+    """Return the track of lost segments, by their numbers in the time-sequence graph."""
     lost_s = lost["t_s"].to_numpy(np.float64) - run.plan.timeline.traffic_s
     order = np.argsort(sent_s, kind="stable")
-    last = np.maximum(np.searchsorted(sent_s[order], lost_s, side="right") - 1, 0)
-    near = np.asarray(sent, np.int64)[order][last]
-    wrapped = (lost["sequence"].to_numpy(np.int64) - first - near + 2**31) % 2**32 - 2**31
-    begin = near + wrapped
+    index_before = np.maximum(np.searchsorted(sent_s[order], lost_s, side="right") - 1, 0)
+    sent_before = np.asarray(sent, np.int64)[order][index_before]
+    distance = (
+        lost["sequence"].to_numpy(np.int64) - first_sequence - sent_before + 2**31
+    ) % 2**32 - 2**31
+    begin = sent_before + distance
     end = begin + lost["payload"].to_numpy(np.int64)
-    return Track.of("lost", lost_s, begin, end, scale=1e6, whole=True)
+    return Track.from_rows("lost", lost_s, begin, end, scale=1e6, whole=True)
 
 
-def _states(run: RunFiles, flow: FlowPlan) -> list[tuple[float, float, str]]:
-    """The times in which samples of a bulk flow's socket saw it in a state that is a reaction."""
+def _read_states(run: RunFiles, flow: FlowPlan) -> list[tuple[float, float, str]]:
+    """Return when samples of a bulk flow's socket were in a state of _STATES: begin, end, state."""
     path = run.directory / "tcp_info.parquet"
     if flow.traffic != "bulk" or not path.exists():
         return []
     table = read_parquet(path, columns=["t_s", "flow", "ca_state"])
-    mine = table[(table["flow"] == flow.name) & table["ca_state"].notna()].sort_values("t_s")
-    if mine.empty:
+    samples = table[(table["flow"] == flow.name) & table["ca_state"].notna()].sort_values("t_s")
+    if samples.empty:
         return []
-    at_s = run.sampled_s(flow.sender, mine["t_s"])
-    state = mine["ca_state"].to_numpy(np.int64)
+    sampled_s = run.samples_to_traffic_s(flow.sender, samples["t_s"])
+    state = samples["ca_state"].to_numpy(np.int64)
     starts = np.flatnonzero(np.append(True, state[1:] != state[:-1]))
     ends = np.append(starts[1:], len(state) - 1)
     return [
-        (round(float(at_s[begin]), 6), round(float(at_s[end]), 6), _STATES[int(state[begin])])
+        (
+            round(float(sampled_s[begin]), 6),
+            round(float(sampled_s[end]), 6),
+            _STATES[int(state[begin])],
+        )
         for begin, end in zip(starts, ends, strict=True)
         if int(state[begin]) in _STATES
     ]
 
 
-def _events(run: RunFiles, flow: FlowPlan) -> list[dict[str, Any]]:
-    """What a scheme of ours told, without samples."""
+def _read_events(run: RunFiles, flow: FlowPlan) -> list[dict[str, Any]]:
+    """Return the events that a scheme of nagi reported, without its samples."""
     path = run.directory / "scheme_events.parquet"
     if not path.exists():
         return []
     table = read_parquet(path)
-    chosen = (table["flow"] == flow.name) & ~table["event"].isin(["sample", "started"])
-    mine = table[chosen].sort_values("t_s", kind="stable")
-    at_s = run.sampled_s(flow.sender, mine["t_s"])
+    is_event = (table["flow"] == flow.name) & ~table["event"].isin(["sample", "started"])
+    flow_events = table[is_event].sort_values("t_s", kind="stable")
+    event_s = run.samples_to_traffic_s(flow.sender, flow_events["t_s"])
     return [
         {
             "t_s": round(float(t_s), 6),
@@ -422,12 +449,12 @@ def _events(run: RunFiles, flow: FlowPlan) -> list[dict[str, Any]]:
             "verdict": row["verdict"] if isinstance(row["verdict"], str) else None,
             "cwnd": [int(row["cwnd_before"]), int(row["cwnd"])],
         }
-        for t_s, row in zip(at_s, mine.to_dict("records"), strict=True)
+        for t_s, row in zip(event_s, flow_events.to_dict("records"), strict=True)
     ]
 
 
-def _nice(seconds: float) -> float:
-    """1, 2 or 5 times a power of ten, at least `seconds`."""
+def _round_up(seconds: float) -> float:
+    """Return 1, 2 or 5 times a power of ten that is at least `seconds`."""
     power = 10.0 ** math.floor(math.log10(seconds))
     return next(
         round(step * power, 9) for step in (1, 2, 5, 10) if step * power >= seconds * (1 - 1e-9)

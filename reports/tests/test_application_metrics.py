@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What applications leave, as columns of results, tables and figures."""
+"""Records of applications as columns of results, tables and figures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from campaigns import campaign_of, valid_row
 from nagi_contracts.applications import ApplicationEnds
 from nagi_contracts.results import ResultRow, metrics_of_results
 from nagi_reports import figures
-from nagi_reports.applications import LEADING, MEASURED, columns, fared
+from nagi_reports.applications import (
+    APPLICATION_METRICS,
+    LEADING_METRICS,
+    compute_columns,
+    summarise_flows,
+)
 from nagi_reports.summary import Axis
 
 BASE = {"schema_version": 1, "began_realtime_s": 1.0, "ended": "stopped"}
@@ -33,7 +38,7 @@ POISSON_SERVER = {"received_bytes": 0, "connections": 0, "connections_complete":
 
 def test_completion_times_are_of_what_was_completed():
     transfers = [[0.1 * i, 1000, (i + 1) / 100] for i in range(100)] + [[11.0, 5, None]] * 25
-    found = columns(
+    found = compute_columns(
         ends("poisson", {"transfers": transfers, "skipped": 0}, POISSON_SERVER), one_clock=True
     )
     assert found["completed_share"] == 0.8
@@ -45,7 +50,7 @@ def test_completion_times_are_of_what_was_completed():
 
 def test_without_any_transfer_nothing_is_known():
     none = ends("poisson", {"transfers": [], "skipped": 0}, POISSON_SERVER)
-    assert columns(none, one_clock=True) == {"completed_share": None}
+    assert compute_columns(none, one_clock=True) == {"completed_share": None}
 
 
 def call(**server: Any) -> ApplicationEnds:
@@ -69,7 +74,7 @@ def call(**server: Any) -> ApplicationEnds:
 
 
 def test_datagrams_are_lost_that_were_sent_and_did_not_come():
-    assert columns(call(), one_clock=True) == {
+    assert compute_columns(call(), one_clock=True) == {
         "datagram_loss_rate": 0.1,
         "datagram_jitter_s": 0.001,
         "datagram_delay_mean_s": 0.03,
@@ -79,15 +84,15 @@ def test_datagrams_are_lost_that_were_sent_and_did_not_come():
     }
 
 
-def test_where_clocks_differ_nothing_is_said_of_delays():
-    assert columns(call(), one_clock=False) == {
+def test_delays_are_omitted_if_clocks_differ():
+    assert compute_columns(call(), one_clock=False) == {
         "datagram_loss_rate": 0.1,
         "datagram_jitter_s": 0.001,
     }
 
 
 def test_if_nothing_came_there_is_a_loss_and_no_delay():
-    found = columns(
+    found = compute_columns(
         call(packets_received=0, one_way_delay=None, voice=None, jitter_s=None), one_clock=True
     )
     assert found == {"datagram_loss_rate": 1.0, "datagram_jitter_s": None}
@@ -98,11 +103,14 @@ def test_all_that_is_shown_is_a_column_and_a_claim_s_metric():
 
     from nagi_contracts.statements import Metric
 
-    assert set(MEASURED) <= set(ResultRow.model_fields) & set(metrics_of_results())
-    assert set(MEASURED) - {"tokens_permitted_per_rtt"} <= set(get_args(Metric))
-    assert set(LEADING) == set(MEASURED)
-    assert MEASURED["mos"].in_words == "MOS" and MEASURED["r_factor"].in_words == "R factor"
-    assert MEASURED["completion_time_s"].in_words == "completion time"
+    assert set(APPLICATION_METRICS) <= set(ResultRow.model_fields) & set(metrics_of_results())
+    assert set(APPLICATION_METRICS) - {"tokens_permitted_per_rtt"} <= set(get_args(Metric))
+    assert set(LEADING_METRICS) == set(APPLICATION_METRICS)
+    assert (
+        APPLICATION_METRICS["mos"].phrase == "MOS"
+        and APPLICATION_METRICS["r_factor"].phrase == "R factor"
+    )
+    assert APPLICATION_METRICS["completion_time_s"].phrase == "completion time"
 
 
 def test_flows_of_applications_have_their_means_at_every_point():
@@ -120,7 +128,7 @@ def test_flows_of_applications_have_their_means_at_every_point():
         rows.append({**row, "flow": "cross", "background": True, "mos": 1.0})
         rows.append({**row, "flow": "call", "mos": 4 + number / 10, "playback_success": None})
     rows[-1]["status"] = "invalid"
-    (found,) = fared(campaign, pd.DataFrame(rows))
+    (found,) = summarise_flows(campaign, pd.DataFrame(rows))
     assert (found.flow, found.panel, found.axes) == ("call", "0 %", ["scheme", "capacity"])
     assert found.columns == ["mos"]
     assert found.rows[0][0] == ["newreno", "10 Mb/s"]
@@ -132,10 +140,10 @@ def test_flows_of_applications_have_their_means_at_every_point():
 def test_a_figure_has_axes_for_each_flow():
     x = Axis("capacity", ["10 Mb/s", "20 Mb/s"])
     drawn = [
-        figures.FaredCurves(f"Flow {number}", "MOS", [("cubic", [None, None])])
+        figures.ApplicationCurves(f"Flow {number}", "MOS", [("cubic", [None, None])])
         for number in range(11)
     ]
-    first, second = figures.fared(x, drawn)
+    first, second = figures.application_metrics(x, drawn)
     shown = [sum(axes.get_visible() for axes in figure.axes) for figure in (first, second)]
     assert shown == [9, 2]
-    assert figures.svg(first) == figures.svg(first)
+    assert figures.render_svg(first) == figures.render_svg(first)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packets that were dropped on a flow's path, by the accounts of emulator and switches."""
+
+from __future__ import annotations
+
+from nagi_contracts.plan import FlowPlan
+
+from nagi_reports.analysis.recorded import (
+    RecordedRun,
+)
+
+
+def has_full_drop_log(flow: FlowPlan, recorded: RecordedRun) -> bool:
+    """Return whether every drop on the flow's path is in a log; bmv2 logs none."""
+    imposed = any(recorded.plan.imposed(direction) is not None for direction in flow.path)
+    return not (imposed and recorded.plan.switch_target == "bmv2")
+
+
+def count_drops(flow: FlowPlan, recorded: RecordedRun) -> tuple[int | None, int, int]:
+    """Return the queue drops, channel losses and transmitted packets along a flow's path.
+
+    Queue drops are None if a switch does not report them. At a station of a medium, all its packets
+    count, whatever their destination; channel losses are the packets that it gave up.
+    """
+    overflows: int | None = 0
+    losses = transmitted = 0
+    for direction in flow.path:
+        if direction.sender is not None:
+            packets = recorded.links.medium(direction.link).station(direction.sender).packets
+            losses += packets.given_up
+            transmitted += packets.delivered + packets.given_up
+            overflows = None if overflows is None else overflows + packets.dropped_by_queue
+            continue
+        link = next(link for link in recorded.links.links if link.name == direction.link)
+        account = link.forward if direction.direction == "forward" else link.backward
+        losses += account.packets.channel_losses
+        port = None
+        if recorded.plan.imposed(direction) is not None and recorded.switches is not None:
+            port = recorded.switches.port(direction.link, direction.direction)
+        if port is None:
+            transmitted += account.server.packets
+            dropped: int | None = account.packets.dropped_by_queue
+        else:
+            lost = port.lost or 0  # a user's own pipeline on bmv2 reports none
+            sent = account.packets.offered if port.sent is None else port.sent
+            losses += lost
+            transmitted += sent + lost
+            dropped = port.queue_overflows
+        overflows = None if overflows is None or dropped is None else overflows + dropped
+    return overflows, losses, transmitted

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of results of a campaign, results.parquet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+from nagi_contracts.records import Campaign, Manifest
+from nagi_contracts.results import Metrics, ResultRow, metrics_of_results
+
+from nagi_reports.analysis.recorded import (
+    METRICS,
+)
+from nagi_reports.fairness import add_harm
+
+
+def build_table(out: Path, campaign: Campaign) -> pd.DataFrame:
+    """Return the table of all completed runs of a campaign, and write it to results.parquet.
+
+    Args:
+        out: The directory of the campaign.
+        campaign: The campaign.
+
+    Raises:
+        InputError: The files of a run have other sizes than its manifest records.
+    """
+    for run in campaign.runs:
+        directory = out / "runs" / run.run_id
+        if (directory / METRICS).exists() and (directory / "manifest.json").exists():
+            manifest = Manifest.read(directory / "manifest.json")
+            manifest.require_files(directory, only_sizes=True, allow_missing=True)
+    table = read_table(out, campaign)
+    table.to_parquet(out / "results.parquet", index=False)
+    return table
+
+
+def read_table(out: Path, campaign: Campaign) -> pd.DataFrame:
+    """Return the current table of all completed runs of a campaign, without writing it."""
+    rows = []
+    for run in campaign.runs:
+        metrics = out / "runs" / run.run_id / METRICS
+        if metrics.exists():
+            for row in Metrics.read(metrics).rows:
+                values = row.model_dump()
+                point = values.pop("point")
+                rows.append(values | {f"point.{axis}": value for axis, value in point.items()})
+    columns = [name for name in ResultRow.model_fields if name != "point"]
+    columns += [f"point.{axis}" for axis in (campaign.runs[0].point if campaign.runs else {})]
+    table = pd.DataFrame(rows, columns=columns)
+    # Columns without any value get the type of numbers, too.
+    numbers = [name for name in metrics_of_results() if table[name].isna().all()]
+    return add_harm(table.astype(dict.fromkeys(numbers, "float64")), campaign)
