@@ -221,7 +221,7 @@ def test_p4_is_compiled_where_there_is_a_compiler(place, monkeypatch):
     assert own.name == "mine.p4" and own.p4info == "# P4Info of mine.p4\n"
     assert own.program == plan_of(place).node("N").switch.own.program
     (place / "mine.p4").write_text("// a program\nwrong\n")
-    with pytest.raises(InputError, match=r"mine.p4:2: wrong: no such thing; mend it"):
+    with pytest.raises(InputError, match=r"mine.p4:2: wrong: no such thing; correct it"):
         plan_of(place, text)
 
 

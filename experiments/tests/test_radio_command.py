@@ -165,15 +165,15 @@ def test_without_gnu_radio_nothing_else_is_looked_at(machine):
     for stage in STAGES_OF_RADIO[1:]:
         assert found(doctor)[stage] == ("skipped", "it builds on what failed", "see GNU Radio")
     assert doctor.exit_status == 2
-    assert radio.availability().reason == what
+    assert radio.check_availability().reason == what
 
 
 def test_without_nagi_sdr_the_second_stage_fails(machine):
     machine.gnu_radio("3.10.5.1")
     assert found(examine_radio())["flowgraph"][0] == "failure"
-    assert radio.availability().reason.startswith("there is no ")
+    assert radio.check_availability().reason.startswith("there is no ")
     machine.nagi_sdr([])
-    assert radio.availability().available
+    assert radio.check_availability().available
 
 
 def test_a_stage_that_fails_has_its_own_cure_and_ends_it(machine):
@@ -245,5 +245,5 @@ def test_real_hosts_need_nagi_sdr_at_their_emulator():
     assert radios_on_hosts(survey(nagi_sdr="nagi-sdr 0.1.0")).available
     lacking = radios_on_hosts(survey())
     assert lacking.reason == "heron: there is no nagi-sdr"
-    assert "`make sdr` there, or say where it is as `nagi_sdr`" in lacking.cure
+    assert "`make sdr` there, or set its path as `nagi_sdr`" in lacking.cure
     assert "No module" in radios_on_hosts(survey(nagi_sdr_error="No module named x")).reason

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nagi.plan import timeline
 from nagi.plan.planner import plan_runs
-from nagi.plan.radio import air_time, sample_rate_for
+from nagi.plan.radio import find_sample_rate, load_air_time
 from nagi.spec.points import read_experiment
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import ROOT, SCHEMAS
@@ -28,8 +28,8 @@ def test_rate_and_overhead_are_the_modem_s(tmp_path):
     wireless = plan.link("wireless")
     modem = ("ofdm", "qpsk", wireless.radio.sample_rate_hz, "none")
     for direction in (wireless.forward, wireless.backward):
-        assert direction.rate_bps == air_time().rate_bps(*modem)
-        assert direction.overhead_bytes == air_time().overhead_bytes(*modem) > 0
+        assert direction.rate_bps == load_air_time().rate_bps(*modem)
+        assert direction.overhead_bytes == load_air_time().overhead_bytes(*modem) > 0
         assert direction.delay_ns == 20_000_000
         assert direction.queue.packets == 20
         assert direction.loss.model == "radio"
@@ -98,13 +98,13 @@ def test_schemes_meet_the_same_radio_and_snrs_another(tmp_path):
 
 def test_a_radio_has_the_time_to_start(tmp_path):
     without, with_one = plans_of(tmp_path, PLAIN)[0], plans_of(tmp_path)[0]
-    later = timeline.STARTING_RADIOS + timeline.STARTING_A_RADIO
+    later = timeline.RADIO_START_S + timeline.START_PER_RADIO_S
     for phase in ("capture_s", "serve_s", "traffic_s", "traffic_end_s"):
         apart = getattr(with_one.timeline, phase) - getattr(without.timeline, phase)
         assert apart == pytest.approx(later)
     virtual = plans_of(tmp_path, changed(("modem: ofdm", "by: virtual\n      modem: ofdm")))[0]
     further = virtual.timeline.capture_s - with_one.timeline.capture_s
-    assert further == pytest.approx(timeline.STARTING_PROCESSES)
+    assert further == pytest.approx(timeline.RADIO_PROCESS_START_S)
     # What waits when the traffic ends still has its time on the air, framing included.
     wireless = with_one.link("wireless").forward
     air_s = (1052 + wireless.overhead_bytes) * 8 / wireless.rate_bps
@@ -290,10 +290,10 @@ def test_experiments_with_radios_can_be_planned(name, variants):
     st.integers(1, 10**8),  # which all of them can do
 )
 def test_the_sample_rate_is_the_smallest_that_carries_the_rate(modem, modulation, code_rate, rate):
-    found = sample_rate_for(modem, modulation, code_rate, rate)
-    assert air_time().rate_bps(modem, modulation, found, code_rate) >= rate
+    found = find_sample_rate(modem, modulation, code_rate, rate)
+    assert load_air_time().rate_bps(modem, modulation, found, code_rate) >= rate
     if found > 1:
-        assert air_time().rate_bps(modem, modulation, found - 1, code_rate) < rate
+        assert load_air_time().rate_bps(modem, modulation, found - 1, code_rate) < rate
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,9 @@ def test_a_form_replaces_what_it_names_and_keeps_the_rest(tmp_path):
 def test_a_direction_inherits_from_its_link(tmp_path):
     (point, *_) = read(tmp_path, GOOD)
     radio = point.experiment.links["radio"]
-    assert radio.direction("forward").rate == radio.direction("backward").rate
-    assert radio.direction("forward").loss.model == "poisson"
-    assert radio.direction("backward").loss is None
+    assert radio.resolve_direction("forward").rate == radio.resolve_direction("backward").rate
+    assert radio.resolve_direction("forward").loss.model == "poisson"
+    assert radio.resolve_direction("backward").loss is None
 
 
 def test_the_paper_s_grid():

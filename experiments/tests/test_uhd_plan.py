@@ -38,7 +38,7 @@ def test_the_plan_has_devices_in_the_order_of_the_ends_and_no_channel(tmp_path):
     # Devices take seconds to open.
     simulated = plans_of(tmp_path)[0]
     later = plan.timeline.capture_s - simulated.timeline.capture_s
-    assert later == pytest.approx(timeline.STARTING_DEVICES)
+    assert later == pytest.approx(timeline.DEVICE_START_S)
 
 
 def test_directions_may_have_a_frequency_each(tmp_path):

@@ -17,7 +17,7 @@ from nagi_p4.simple_switch import problem as simple_switch_problem
 
 from nagi.labs import guest_kernel, physical, virtual
 from nagi.plan import fpga, radio, scheme_objects
-from nagi.plan.applications import nagi_traffic
+from nagi.plan.applications import find_nagi_traffic
 
 
 def current_build(
@@ -71,16 +71,16 @@ def _programs(
     always = {
         "nagi_link": sha256_of(program),
         "nagi_agent": hashlib.sha256(b"".join(each.read_bytes() for each in sources)).hexdigest(),
-        "nagi_tcp": sha256_of(scheme_objects.nagi_tcp()),
-        "nagi_traffic": sha256_of(nagi_traffic()),
+        "nagi_tcp": sha256_of(scheme_objects.find_nagi_tcp()),
+        "nagi_traffic": sha256_of(find_nagi_traffic()),
     }
     here = lab != physical.NAME  # bmv2, as kernels and iperf there, is the hosts' own
     of_this_lab = {
         "nagi_switch": sha256_of(_nagi_switch()) if switch == "nagi" else None,
         "simple_switch": sha256_of(_simple_switch()) if here and switch == "bmv2" else None,
         **(_by_p4runtime(here) if switch == "p4runtime" else {}),
-        "nagi_sdr": radio.checksum() if here and radios else None,
-        "nagi_fpga": fpga.checksum() if here and fpgas else None,
+        "nagi_sdr": radio.compute_checksum() if here and radios else None,
+        "nagi_fpga": fpga.compute_checksum() if here and fpgas else None,
     }
     return always, of_this_lab
 

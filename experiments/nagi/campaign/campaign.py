@@ -90,18 +90,18 @@ class Selection:
 
     def missing(self, plan: RunPlan) -> list[str]:
         """What a run needs and cannot have: schemes, and links that are radios or FPGAs."""
-        links = radio.names([plan]) if self.no_radios is not None else []
-        links += fpga.names([plan]) if self.no_fpgas is not None else []
+        links = radio.list_radios([plan]) if self.no_radios is not None else []
+        links += fpga.list_simulated([plan]) if self.no_fpgas is not None else []
         schemes_ = [flow.scheme for flow in plan.flows if flow.scheme in self.unavailable]
         return [*schemes_, *(f"link {name}" for name in links)]
 
     def radios_missing(self) -> list[str]:
         """The links of any run that are radios, and cannot be."""
-        return radio.names(self.plans) if self.no_radios is not None else []
+        return radio.list_radios(self.plans) if self.no_radios is not None else []
 
     def fpgas_missing(self) -> list[str]:
         """The links of any run whose FPGA is to be simulated, and cannot be."""
-        return fpga.names(self.plans) if self.no_fpgas is not None else []
+        return fpga.list_simulated(self.plans) if self.no_fpgas is not None else []
 
 
 def select(
@@ -109,10 +109,10 @@ def select(
     variant: str | None,
     only: dict[str, list[str]],
     build: Build,
-    available: Callable[[schemes.Scheme], schemes.Availability] = schemes.availability,
+    available: Callable[[schemes.Scheme], schemes.Availability] = schemes.check_availability,
     switch: SwitchTarget = "nagi",
-    radios: Callable[[], schemes.Availability] = radio.availability,
-    fpgas: Callable[[], schemes.Availability] = fpga.availability,
+    radios: Callable[[], schemes.Availability] = radio.check_availability,
+    fpgas: Callable[[], schemes.Availability] = fpga.check_availability,
 ) -> Selection:
     """Plans the points that have, of each axis in `only`, one of its values; of their repeats,
     which are counted from 1, those under "repeat". `available` says whether a scheme can run where
@@ -146,9 +146,9 @@ def select(
         plans = [plan for plan in plans if _number(plan) in repeats]
     found = {name: available(scheme) for name, scheme in sorted(schemes_of(chosen).items())}
     unavailable = {name: each for name, each in found.items() if not each.available}
-    can_be = radios() if radio.names(plans) else None
+    can_be = radios() if radio.list_radios(plans) else None
     no_radios = None if can_be is None or can_be.available else can_be
-    can_simulate = fpgas() if fpga.names(plans) else None
+    can_simulate = fpgas() if fpga.list_simulated(plans) else None
     no_fpgas = None if can_simulate is None or can_simulate.available else can_simulate
     return Selection(variant, chosen, plans, unavailable, build, switch, no_radios, no_fpgas, only)
 
@@ -167,7 +167,7 @@ def _number(plan: RunPlan) -> str:
 
 def has_switches(points: list[Point]) -> bool:
     """Whether a node of any of them is a switch."""
-    return any(point.experiment.nodes_of("switch") for point in points)
+    return any(point.experiment.list_nodes("switch") for point in points)
 
 
 def has_radios(points: list[Point]) -> bool:
@@ -185,7 +185,7 @@ def has_simulated_fpgas(points: list[Point]) -> bool:
 def schemes_of(points: list[Point]) -> dict[str, schemes.Scheme]:
     """The schemes that flows of `points` use, by their names there; unknown ones are left out."""
     found = {
-        flow.scheme: schemes.find(flow.scheme, point.document.beside)
+        flow.scheme: schemes.find_scheme(flow.scheme, point.document.resolve_path)
         for point in points
         for flow in point.experiment.flows.values()
         if not flow.is_absent

@@ -16,7 +16,7 @@ from nagi_contracts.base import Contract
 from nagi_contracts.errors import InputError, refuse
 from pydantic import Field
 
-from nagi.plan.scheme_sources import compile_in_sandbox, problems_in, sources_beside
+from nagi.plan.scheme_sources import compile_in_sandbox, list_sources, parse_problems
 
 PRELOADED = "repeatable.so"
 _MODULES = Path("/mnt/nagi/modules")  # where Kbuild sees a module's sources, in its sandbox
@@ -136,7 +136,7 @@ def own_module(made: Path, source: Path) -> Path:
     builder = _builder()
     with tempfile.TemporaryDirectory(prefix="nagi-module-") as scratch:
         try:
-            builder.stage_module_sources(sources_beside(made), Path(scratch))
+            builder.stage_module_sources(list_sources(made), Path(scratch))
             command = builder.module_command(kernel_build, _MODULES)
         except builder.Refused as error:
             raise refuse(error.what, error.cure, file=error.file) from None
@@ -146,7 +146,7 @@ def own_module(made: Path, source: Path) -> Path:
             readable={path: path for path in (kernel_build, _sources_of(kernel_build))},
         )
         if done.returncode != 0:
-            raise InputError(*problems_in(done.stdout, source))
+            raise InputError(*parse_problems(done.stdout, source))
         module.parent.mkdir(exist_ok=True)
         partial = module.with_suffix(f".{os.getpid()}")
         shutil.copyfile(Path(scratch) / module.name, partial)

@@ -22,8 +22,8 @@ from nagi_p4.simple_switch import client_directory
 from nagi.labs.ansible_runs import Playbooks
 from nagi.labs.errors import LabError, Results, Unfit
 from nagi.labs.shape import EMULATOR, Shape
-from nagi.plan.applications import BUNDLED, nagi_traffic
-from nagi.plan.scheme_objects import NAGI_TCP, nagi_tcp, object_name
+from nagi.plan.applications import BUNDLED, find_nagi_traffic
+from nagi.plan.scheme_objects import NAGI_TCP, find_nagi_tcp, make_object_name
 from nagi.plan.schemes import Scheme
 
 BETWEEN_RUNS = 0.1  # seconds
@@ -277,7 +277,7 @@ def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
     """The agent as one file, which Python runs. With it come nagi-traffic, and nagi-tcp with the
     eBPF objects that it is to give to kernels: name -> file."""
     agent = directory / "nagi-agent.pyz"
-    named = {NAGI_TCP: nagi_tcp(), BUNDLED: nagi_traffic(), **objects}
+    named = {NAGI_TCP: find_nagi_tcp(), BUNDLED: find_nagi_traffic(), **objects}
     given = [f"{name}={file}" for name, file in named.items()]
     subprocess.run([sys.executable, paths.AGENT / "bundle.py", agent, *given], check=True)
     return agent
@@ -285,7 +285,7 @@ def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
 
 def objects_in(found: Iterable[Scheme]) -> dict[str, Path]:
     """The objects of schemes that have one, by the names they have in plans."""
-    return {object_name(path): path for scheme in found for path in scheme.objects}
+    return {make_object_name(path): path for scheme in found for path in scheme.objects}
 
 
 def objects_of(plans: list[RunPlan]) -> dict[str, Path]:

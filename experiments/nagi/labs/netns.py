@@ -121,4 +121,4 @@ def modules_for(plans: list[RunPlan]) -> list[str]:
     flows = [flow for plan in plans for flow in plan.flows]
     wanted = {flow.congestion_control for flow in flows if flow.scheme_object is None}
     wanted -= {schemes.NO_CONTROL}
-    return [f"tcp_{name}" for name in sorted(wanted - schemes.loaded())]
+    return [f"tcp_{name}" for name in sorted(wanted - schemes.read_loaded_controls())]

@@ -28,7 +28,7 @@ from nagi.labs.errors import Failure, LabError, Results, Unfit
 from nagi.labs.inventory import module_interfaces
 from nagi.labs.lab import Batches, Place, SwitchPrograms, make_agent, objects_in
 from nagi.labs.shape import EMULATOR, Shape
-from nagi.plan.schemes import Scheme, receivers, schemes
+from nagi.plan.schemes import Scheme, read_receivers, read_schemes
 
 NAME = "physical"
 FPGA_IMAGES = "/usr/local/lib/nagi/fpga"  # where the role fpga puts bitstreams
@@ -88,7 +88,7 @@ class HostPool:
         self.directory = directory
         self._interrupted = interrupted
         self._agent = make_agent(
-            directory, objects_in([*schemes().values(), *receivers().values(), *wanted])
+            directory, objects_in([*read_schemes().values(), *read_receivers().values(), *wanted])
         )
 
     def __enter__(self) -> HostPool:

@@ -43,7 +43,7 @@ from nagi.labs.inventory import host_of, module_interfaces, netns_places, veth_p
 from nagi.labs.lab import LabsHere, SwitchPrograms, make_agent, schedule
 from nagi.labs.shape import Shape
 from nagi.plan import schemes
-from nagi.plan.scheme_sources import source_of, sources_beside
+from nagi.plan.scheme_sources import find_source, list_sources
 from nagi.plan.schemes import Availability, Scheme
 
 NAME = "virtual"
@@ -79,7 +79,7 @@ def own_modules(plan: RunPlan) -> dict[str, Path]:
     return {
         name: guest_kernel.own_module(each.source, each.source)
         for name, each in own
-        if sources_beside(each.source)
+        if list_sources(each.source)
     }
 
 
@@ -359,7 +359,7 @@ def availability(scheme: Scheme) -> Availability:
         return Availability(False, error.problems[0].what, error.problems[0].cure)
     if scheme.kernel is not None:
         present = scheme.congestion_control in kernel.congestion_controls
-        found = schemes.of_kernel(scheme, kernel.release, present)
+        found = schemes.check_kernel_control(scheme, kernel.release, present)
         if not present:
             return replace(found, cure=_IN_NETNS)
     ends = [scheme] if scheme.receiver is None else [scheme, scheme.receiver]
@@ -389,9 +389,9 @@ def _own_module(scheme: Scheme) -> Path | None:
     InputError."""
     if scheme.own_file is None or scheme.object_file is None:
         return None
-    if not sources_beside(scheme.object_file):
+    if not list_sources(scheme.object_file):
         return None
-    return guest_kernel.own_module(scheme.object_file, source_of(scheme.own_file))
+    return guest_kernel.own_module(scheme.object_file, find_source(scheme.own_file))
 
 
 def console_of(records: Path, plan: RunPlan) -> Path:

@@ -32,8 +32,8 @@ def _check_argument(text: str) -> str:
         ) from None
     for _, name, form, conversion in parts:
         if name is not None and (name not in FIELDS or form or conversion):
-            what = f"unknown field {shown(f'{{{name}}}')} in {shown(text)}"
-            raise BadValue(what, f"one of: {known}")
+            message = f"unknown field {shown(f'{{{name}}}')} in {shown(text)}"
+            raise BadValue(message, f"one of: {known}")
     return text
 
 
@@ -64,6 +64,6 @@ Argument = Annotated[
 Command = Annotated[list[Argument], Field(min_length=1), AfterValidator(_check_command)]
 
 
-def fill(command: list[str], values: dict[str, str]) -> list[str]:
+def fill_fields(command: list[str], values: dict[str, str]) -> list[str]:
     """A command line with the values of all FIELDS in it."""
     return [argument.format(**values) for argument in command]

@@ -11,7 +11,7 @@ from typing import Any
 from nagi_contracts.errors import InputError, Problem
 from nagi_contracts.plan import NUMBER_MARK
 
-from nagi.spec.yaml_source import Place, Source
+from nagi.spec.yaml_source import KeyPath, Source
 
 
 @dataclass(frozen=True)
@@ -20,31 +20,35 @@ class Document:
 
     source: Source
     base: dict[str, Any]  # with `$axis` in it
-    origin: Mapping[Place, Place]  # what a variant replaces -> where the variant has it
-    axes: Mapping[Place, str] = field(default_factory=dict)  # where base has `$axis`
+    origin: Mapping[KeyPath, KeyPath]  # what a variant replaces -> where the variant has it
+    axes: Mapping[KeyPath, str] = field(default_factory=dict)  # where base has `$axis`
     chosen: Mapping[str, int] = field(default_factory=dict)  # axis -> index of its value
 
-    def place_in_file(self, place: Place) -> Place:
+    def resolve_key_path(self, key_path: KeyPath) -> KeyPath:
         """Where the file has what stands at `place`."""
-        if len(place) > 1 and place[0] == "flows" and place[1] not in self.base.get("flows", {}):
-            entry, mark, _ = str(place[1]).partition(NUMBER_MARK)  # one of those of a `count`
-            place = ("flows", entry, *place[2:]) if mark else place
-        for length in range(len(place), 0, -1):
-            start, rest = place[:length], place[length:]
+        if (
+            len(key_path) > 1
+            and key_path[0] == "flows"
+            and key_path[1] not in self.base.get("flows", {})
+        ):
+            entry, mark, _ = str(key_path[1]).partition(NUMBER_MARK)  # one of those of a `count`
+            key_path = ("flows", entry, *key_path[2:]) if mark else key_path
+        for length in range(len(key_path), 0, -1):
+            start, rest = key_path[:length], key_path[length:]
             axis = self.axes.get(start)
             if axis is not None and axis in self.chosen:
-                return (*self.place_in_file(("matrix", axis, self.chosen[axis])), *rest)
+                return (*self.resolve_key_path(("matrix", axis, self.chosen[axis])), *rest)
             if start in self.origin:
                 return (*self.origin[start], *rest)
-        return place
+        return key_path
 
-    def problem(self, place: Place, what: str, cure: str) -> Problem:
+    def problem(self, key_path: KeyPath, message: str, cure: str) -> Problem:
         """A problem with what stands at `place`, named by its place in the file."""
-        return self.source.problem(self.place_in_file(place), what, cure)
+        return self.source.problem(self.resolve_key_path(key_path), message, cure)
 
-    def error(self, place: Place, what: str, cure: str) -> InputError:
-        return InputError(self.problem(place, what, cure))
+    def error(self, key_path: KeyPath, message: str, cure: str) -> InputError:
+        return InputError(self.problem(key_path, message, cure))
 
-    def beside(self, name: str) -> Path:
+    def resolve_path(self, name: str) -> Path:
         """The path of a file that the experiment file names, relative to itself."""
         return Path(self.source.file).parent / name

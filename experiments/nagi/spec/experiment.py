@@ -114,8 +114,8 @@ class Flow(Strict):
         if self.application != "command":
             for key in ("client", "server", "files", "listen"):
                 if key in self.model_fields_set and getattr(self, key) is not None:
-                    what = f"{key} does not go with `traffic: {self.application}`"
-                    raise BadValue(what, "write `traffic: command`, or remove it", key)
+                    message = f"{key} does not go with `traffic: {self.application}`"
+                    raise BadValue(message, "write `traffic: command`, or remove it", key)
         if self.application == "command" and self.client is None:
             raise BadValue("no client", "write `client: [PROGRAM, ARGUMENT, ...]`")
         names = [PurePath(file).name for file in self.files]
@@ -123,18 +123,18 @@ class Flow(Strict):
             if command is not None and command[0].startswith(OWN):
                 own, *_ = command[0].removeprefix(OWN).split("/")
                 if own not in names:
-                    what = f"{shown(own)} is none of the flow's `files`"
-                    raise BadValue(what, f"add it: `files: [PATH/{own}]`", key)
+                    message = f"{shown(own)} is none of the flow's `files`"
+                    raise BadValue(message, f"add it: `files: [PATH/{own}]`", key)
         if not 88 <= self.payload.value <= 1448:
-            what = f"a payload of {self.payload} does not fit into Ethernet's MTU"
-            raise BadValue(what, "give 88 to 1448 bytes", "payload")
+            message = f"a payload of {self.payload} does not fit into Ethernet's MTU"
+            raise BadValue(message, "give 88 to 1448 bytes", "payload")
         if self.every is not None and self.count is None:
             raise BadValue(
                 "every does not go without `count`", "add `count: 8`, or remove it", "every"
             )
         if self.port is not None and self.port + (self.count or 1) - 1 > 65535:
-            what = f"{self.count} flows from port {self.port} on need ports above 65535"
-            raise BadValue(what, f"give {65536 - (self.count or 1)} or less", "port")
+            message = f"{self.count} flows from port {self.port} on need ports above 65535"
+            raise BadValue(message, f"give {65536 - (self.count or 1)} or less", "port")
         return self
 
     @property
@@ -244,14 +244,14 @@ class Experiment(Strict):
         {}, description="named variants: parts that replace those of the file"
     )
 
-    def kind(self, node: str) -> Kind:
+    def get_kind(self, node: str) -> Kind:
         """What a node is."""
         given = self.nodes[node]
         return "switch" if isinstance(given, SwitchSettings) else given
 
-    def nodes_of(self, *kinds: Kind) -> list[str]:
+    def list_nodes(self, *kinds: Kind) -> list[str]:
         """The nodes that are one of `kinds`."""
-        return [node for node in self.nodes if self.kind(node) in kinds]
+        return [node for node in self.nodes if self.get_kind(node) in kinds]
 
     @model_validator(mode="after")
     def _possible(self) -> Experiment:
@@ -260,41 +260,41 @@ class Experiment(Strict):
             raise BadValue("no links, and no media", cure, "links")
         for name in self.media:
             if name in self.links:
-                what = f"a link is called {name}, too"
-                raise BadValue(what, "give the medium another name", f"media.{name}")
+                message = f"a link is called {name}, too"
+                raise BadValue(message, "give the medium another name", f"media.{name}")
         if self.duration.value < 10**9:
-            what = f"a duration of {self.duration} is too short"
-            raise BadValue(what, "give 1 s or more", "duration")
+            message = f"a duration of {self.duration} is too short"
+            raise BadValue(message, "give 1 s or more", "duration")
         if self.duration.value > 24 * 3600 * 10**9:
             raise BadValue(
                 f"a duration of {self.duration} is too long", "give 24 h or less", "duration"
             )
         if self.min_rto is not None and not 10**6 <= self.min_rto.value <= 120 * 10**9:
-            what = f"a least timeout of {self.min_rto} is none that kernels take"
-            raise BadValue(what, "give 1 ms to 120 s", "min_rto")
+            message = f"a least timeout of {self.min_rto} is none that kernels take"
+            raise BadValue(message, "give 1 ms to 120 s", "min_rto")
         if self.warmup.value >= self.duration.value:
-            what = f"a warmup of {self.warmup} leaves nothing of a duration of {self.duration}"
-            raise BadValue(what, "give less", "warmup")
+            message = f"a warmup of {self.warmup} leaves nothing of a duration of {self.duration}"
+            raise BadValue(message, "give less", "warmup")
         if self.until is not None:
             self._check_until(self.until)
         return self
 
     def _check_until(self, until: Until) -> None:
         if until.metric not in metrics_of_results():
-            what = f"unknown metric {shown(until.metric)}"
-            raise BadValue(what, choices(until.metric, metrics_of_results()), "until.metric")
+            message = f"unknown metric {shown(until.metric)}"
+            raise BadValue(message, choices(until.metric, metrics_of_results()), "until.metric")
         if until.metric in OF_TWO_RUNS:
-            what = f"{until.metric} is of two runs, and points are repeated one by one"
-            raise BadValue(what, "give another metric, such as goodput_bps", "until.metric")
+            message = f"{until.metric} is of two runs, and points are repeated one by one"
+            raise BadValue(message, "give another metric, such as goodput_bps", "until.metric")
         if self.repeats_at:
-            what = "`repeats_at` beside `until`, which finds how often each point is run"
-            raise BadValue(what, "remove one of them", "repeats_at")
+            message = "`repeats_at` beside `until`, which finds how often each point is run"
+            raise BadValue(message, "remove one of them", "repeats_at")
         if self.repeats < MIN_REPEATS:
-            what = (
+            message = (
                 f"`until` with `repeats: {self.repeats}`: an interval of so few runs is narrow by "
                 "chance"
             )
-            raise BadValue(what, f"write `repeats: {MIN_REPEATS}` or more", "repeats")
+            raise BadValue(message, f"write `repeats: {MIN_REPEATS}` or more", "repeats")
         if until.at_most < self.repeats:
-            what = f"`at_most: {until.at_most}` is less than `repeats: {self.repeats}`"
-            raise BadValue(what, "raise it", "until.at_most")
+            message = f"`at_most: {until.at_most}` is less than `repeats: {self.repeats}`"
+            raise BadValue(message, "raise it", "until.at_most")

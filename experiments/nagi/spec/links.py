@@ -467,7 +467,7 @@ class Link(DirectionSettings):
         """Whether it is an FPGA's, which is simulated."""
         return self.emulator == "fpga" and (self.fpga or Fpga()).by == "simulated"
 
-    def direction(self, direction: DirectionName) -> DirectionSettings:
+    def resolve_direction(self, direction: DirectionName) -> DirectionSettings:
         """The settings of one direction: its own where given, else the link's."""
         return DirectionSettings(
             **{
@@ -484,7 +484,7 @@ class Link(DirectionSettings):
         alternative = ALTERNATIVES.get(name, name)
         return getattr(own, name) is None and getattr(own, alternative) is None
 
-    def channel(self, direction: DirectionName) -> RadioChannel:
+    def resolve_channel(self, direction: DirectionName) -> RadioChannel:
         """What waveforms go through in one direction: its own where given, else the radio's."""
         own = getattr(self, direction).radio
         found = {}

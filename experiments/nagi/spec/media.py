@@ -43,7 +43,7 @@ MIN_EXPONENT, MAX_EXPONENT = real("path_loss_exponent")
 MIN_STATIONS, MAX_STATIONS = 2, 250  # as nagi-link has them
 _LATEST = Duration(24 * 3600 * 10**9)  # no traffic is longer
 
-Place = tuple[Coordinate, Coordinate]
+Position = tuple[Coordinate, Coordinate]
 ContentionWindow = Annotated[Whole, Field(ge=MIN_CW, le=MAX_CW)]
 _PREAMBLE_DB = 4  # IEEE 802.11 receivers find preambles at SINRs that are too low for most data
 _BY = "ranges: by distance; sinr: by path loss and noise; matrix: as it is given"
@@ -75,7 +75,7 @@ class Ranges(Strict):
             )
         return self
 
-    def plan(self, names: list[str]) -> ReachPlan:
+    def to_plan(self, names: list[str]) -> ReachPlan:
         interference = self.carrier_sense if self.interference is None else self.interference
         return RangeReach(
             transmission_m=self.transmission.value,
@@ -127,7 +127,7 @@ class Sinr(Strict):
             )
         return self
 
-    def plan(self, names: list[str]) -> ReachPlan:
+    def to_plan(self, names: list[str]) -> ReachPlan:
         preamble_db = min(_PREAMBLE_DB, self.capture.value)
         if self.preamble is not None:
             preamble_db = self.preamble.value
@@ -165,14 +165,14 @@ class Matrix(Strict):
             for sender, receivers in getattr(self, key).items():
                 for name in (sender, *receivers):
                     if name not in names:
-                        what = f"there is no station {name}"
+                        message = f"there is no station {name}"
                         place = f"reach.{key}.{sender}"
-                        raise BadValue(what, choices(name, names, "stations"), place)
+                        raise BadValue(message, choices(name, names, "stations"), place)
                 if sender in receivers:
-                    what = f"{sender} is said to hear itself"
-                    raise BadValue(what, f"remove {sender}", f"reach.{key}.{sender}")
+                    message = f"{sender} is said to hear itself"
+                    raise BadValue(message, f"remove {sender}", f"reach.{key}.{sender}")
 
-    def plan(self, names: list[str]) -> ReachPlan:
+    def to_plan(self, names: list[str]) -> ReachPlan:
         def table(*given: dict[str, list[str]]) -> list[list[bool]]:
             return [
                 [any(receiver in each.get(sender, ()) for each in given) for receiver in names]
@@ -192,8 +192,8 @@ Reach = Annotated[Ranges | Sinr | Matrix, Field(discriminator="by")]
 class Station(Strict):
     """A node on the medium."""
 
-    at: Place | None = Field(None, description="its position at the start of the run: [x, y]")
-    trace: dict[Duration, Place] = Field(
+    at: Position | None = Field(None, description="its position at the start of the run: [x, y]")
+    trace: dict[Duration, Position] = Field(
         {},
         description="instant, counted from the start of the run -> position from then on",
         json_schema_extra={"additionalProperties": False},
@@ -288,8 +288,8 @@ class Medium(Strict):
     def _no_link(cls, value: object) -> object:
         for key in value if isinstance(value, dict) else ():
             if key in _OF_LINKS:
-                what, cure = _OF_LINKS[key]
-                raise BadValue(what, cure, key)
+                message, cure = _OF_LINKS[key]
+                raise BadValue(message, cure, key)
         return value
 
     @model_validator(mode="after")
@@ -302,15 +302,15 @@ class Medium(Strict):
 
     def _check_rates(self) -> None:
         if self.preamble is not None and self.phy != "802.11b":
-            what = f"{self.phy} has no {self.preamble} preamble"
-            raise BadValue(what, "remove it, or write `phy: 802.11b`", "preamble")
+            message = f"{self.phy} has no {self.preamble} preamble"
+            raise BadValue(message, "remove it, or write `phy: 802.11b`", "preamble")
         preamble = " with a short preamble" if self.preamble == "short" else ""
         known = [str(Bitrate(rate)) for rate in self._rates]
         for key in ("data_rate", "basic_rate"):
             rate = getattr(self, key)
             if rate is not None and rate.value not in self._rates:
-                what = f"{rate} is no rate of {self.phy}{preamble}"
-                raise BadValue(what, f"one of: {', '.join(known)}", key)
+                message = f"{rate} is no rate of {self.phy}{preamble}"
+                raise BadValue(message, f"one of: {', '.join(known)}", key)
         if self.lowest_rate.value > self.data_rate.value:
             raise BadValue(
                 f"a basic_rate of {self.lowest_rate} is more than a data_rate of {self.data_rate}",
@@ -328,14 +328,14 @@ class Medium(Strict):
         smallest, largest = self.windows
         if smallest > largest:
             key = "cw_min" if self.cw_min is not None else "cw_max"
-            what = f"a cw_min of {smallest} is more than a cw_max of {largest}"
+            message = f"a cw_min of {smallest} is more than a cw_max of {largest}"
             cure = f"give {largest} or less" if key == "cw_min" else f"give {smallest} or more"
-            raise BadValue(what, cure, key)
+            raise BadValue(message, cure, key)
 
     def _check_loss(self) -> None:
         if self.loss is not None and "at" in self.loss.model_fields_set:
-            what = "frames are lost where they would be received"
-            raise BadValue(what, "remove `at`", "loss.at")
+            message = "frames are lost where they would be received"
+            raise BadValue(message, "remove `at`", "loss.at")
 
     def _check_reach(self) -> None:
         if isinstance(self.reach, Matrix):
@@ -343,8 +343,8 @@ class Medium(Strict):
             for name, station in self.stations.items():
                 for key in ("at", "trace"):
                     if getattr(station, key):
-                        what = "a position, where a matrix says who hears whom"
-                        raise BadValue(what, "remove one of them", f"stations.{name}.{key}")
+                        message = "a position, where a matrix says who hears whom"
+                        raise BadValue(message, "remove one of them", f"stations.{name}.{key}")
             return
         for name, station in self.stations.items():
             if station.at is None:

@@ -81,19 +81,19 @@ class OwnProgram(Strict):
     def _fits_together(self) -> OwnProgram:
         suffix = PurePath(self.program).suffix
         if suffix not in (P4_SUFFIX, JSON_SUFFIX):
-            what = f"{shown(self.program)} is neither P4 nor JSON by its name"
-            raise BadValue(what, "name a .p4 file, or the .json that p4c made", "program")
+            message = f"{shown(self.program)} is neither P4 nor JSON by its name"
+            raise BadValue(message, "name a .p4 file, or the .json that p4c made", "program")
         if self.p4info is not None and suffix == P4_SUFFIX:
-            what = "p4info beside P4, of which p4c makes it"
-            raise BadValue(what, "remove it, or give the .json as program", "p4info")
+            message = "p4info beside P4, of which p4c makes it"
+            raise BadValue(message, "remove it, or give the .json as program", "p4info")
         if self.files and self.controller is None:
             raise BadValue("files without a controller", "add `controller: COMMAND`", "files")
         names: set[str] = set()
         for path in self.files:
             name = PurePath(path).name
             if not name or name in names or name in CONTROLLER_FILES:
-                what = f"a second file {name}" if name else f"{shown(path)} is no file"
-                raise BadValue(what, "give each file a name of its own", "files")
+                message = f"a second file {name}" if name else f"{shown(path)} is no file"
+                raise BadValue(message, "give each file a name of its own", "files")
             names.add(name)
         return self
 

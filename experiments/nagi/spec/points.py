@@ -31,7 +31,7 @@ from nagi.spec.links import Link
 from nagi.spec.media import Medium
 from nagi.spec.problems import MAX_PROBLEMS, problems_of, unknown_key_and_cure
 from nagi.spec.schema import NO_AXES
-from nagi.spec.yaml_source import Place, Source, read_yaml
+from nagi.spec.yaml_source import KeyPath, Source, read_yaml
 
 MAX_RUNS = 100_000
 _VALUES = str | int | float  # what an axis may have: true and false are whole numbers to Python
@@ -66,43 +66,47 @@ def _with_variant(source: Source, variant: str | None) -> Document:
     data = {key: value for key, value in source.data.items() if key != "variants"}
     variants = source.data.get("variants", {})
     if not isinstance(variants, dict):
-        what = f"{shown(variants)} in place of a mapping of variants"
-        raise source.error(("variants",), what, "write `variants: {quick: {...}}`")
+        message = f"{shown(variants)} in place of a mapping of variants"
+        raise source.error(("variants",), message, "write `variants: {quick: {...}}`")
     for name, parts in variants.items():
         if re.search(VARIANT_PATTERN, name) is None:
             raise source.error(
                 ("variants", name), f"{shown(name)} is no name", PATTERNS[VARIANT_PATTERN]
             )
         if not isinstance(parts, dict):
-            what = f"{shown(parts)} in place of a mapping"
-            raise source.error(("variants", name), what, "write the keys that the variant replaces")
+            message = f"{shown(parts)} in place of a mapping"
+            raise source.error(
+                ("variants", name), message, "write the keys that the variant replaces"
+            )
     if variant is None:
         return Document(source, data, {})
     if variant not in variants:
-        what = f"there is no variant {shown(variant)}"
-        raise source.error(("variants",), what, choices(variant, variants, "variants of this file"))
-    origin: dict[Place, Place] = {}
+        message = f"there is no variant {shown(variant)}"
+        raise source.error(
+            ("variants",), message, choices(variant, variants, "variants of this file")
+        )
+    origin: dict[KeyPath, KeyPath] = {}
     return Document(
         source, _overlay(data, variants[variant], (), ("variants", variant), origin), origin
     )
 
 
 def _overlay(
-    base: Any, over: Any, place: Place, over_place: Place, origin: dict[Place, Place]
+    base: Any, over: Any, key_path: KeyPath, over_place: KeyPath, origin: dict[KeyPath, KeyPath]
 ) -> Any:
     """`base` with the parts that `over` has: mappings merge, null removes a key, everything else
     replaces (RFC 7396)."""
     if isinstance(over, dict):
         kept = base if isinstance(base, dict) else {}
         merged = kept | {
-            key: _overlay(kept.get(key), value, (*place, key), (*over_place, key), origin)
+            key: _overlay(kept.get(key), value, (*key_path, key), (*over_place, key), origin)
             for key, value in over.items()
             if value is not None
         }
         if kept is not base:
-            origin[place] = over_place
+            origin[key_path] = over_place
         return {key: value for key, value in merged.items() if over.get(key, key) is not None}
-    origin[place] = over_place
+    origin[key_path] = over_place
     return over
 
 
@@ -114,25 +118,25 @@ def _matrix_of(document: Document) -> dict[str, list[Any]]:
             if key not in Experiment.model_fields and nearest(key, ["matrix"]):
                 raise document.error((key,), *unknown_key_and_cure(key, Experiment.model_fields))
     if not isinstance(matrix, dict) or not matrix:
-        what = "no matrix" if matrix is None else "the matrix has no axis"
-        raise document.error(("matrix",), what, "write `matrix: {scheme: [newreno, cubic]}`")
+        message = "no matrix" if matrix is None else "the matrix has no axis"
+        raise document.error(("matrix",), message, "write `matrix: {scheme: [newreno, cubic]}`")
     for axis, values in matrix.items():
         if re.search(AXIS_PATTERN, axis) is None:
             raise document.error(
                 ("matrix", axis), f"{shown(axis)} is no name", PATTERNS[AXIS_PATTERN]
             )
         if not isinstance(values, list) or not values:
-            what = "an empty list" if values == [] else f"{shown(values)} in place of a list"
-            raise document.error(("matrix", axis), what, "write its values: [a, b, ...]")
+            message = "an empty list" if values == [] else f"{shown(values)} in place of a list"
+            raise document.error(("matrix", axis), message, "write its values: [a, b, ...]")
         found: set[str] = set()
         for index, value in enumerate(values):
-            place = ("matrix", axis, index)
+            key_path = ("matrix", axis, index)
             if not isinstance(value, _VALUES):
-                what = f"{shown(value)} in place of a value"
-                raise document.error(place, what, "write a text, a number, true or false")
+                message = f"{shown(value)} in place of a value"
+                raise document.error(key_path, message, "write a text, a number, true or false")
             text = _text(value)
             if text in found:
-                raise document.error(place, f"{shown(text)} is given twice", "remove one")
+                raise document.error(key_path, f"{shown(text)} is given twice", "remove one")
             found.add(text)
     return matrix
 
@@ -176,7 +180,7 @@ class _Expansion:
     def __init__(self, document: Document, matrix: dict[str, list[Any]]) -> None:
         self._document = document
         self._matrix = matrix
-        self._axes: dict[Place, str] = {}
+        self._axes: dict[KeyPath, str] = {}
         self._uses = self._find({k: v for k, v in document.base.items() if k not in NO_AXES}, ())
         self._parts: list[_Part] = []
         uses = dict(self._uses) if isinstance(self._uses, dict) else {}
@@ -190,21 +194,21 @@ class _Expansion:
                 self._parts.append(_Part(key, name, adapter, data, inner.get(name, {})))
         self._rest_axes = _axes_of(uses)
 
-    def _find(self, node: Any, place: Place) -> _Uses:
+    def _find(self, node: Any, key_path: KeyPath) -> _Uses:
         """Where `node` has `$axis`; notes it in self._axes, too."""
         if isinstance(node, dict | list):
             found: dict[str | int, Any] = {}
             for step, value in node.items() if isinstance(node, dict) else enumerate(node):
-                if inner := self._find(value, (*place, step)):
+                if inner := self._find(value, (*key_path, step)):
                     found[step] = inner
             return found
         if not isinstance(node, str) or not node.startswith("$"):
             return {}
         axis = node[1:]
         if axis not in self._matrix:
-            what = f"there is no axis {shown(axis)} in the matrix"
-            raise self._document.error(place, what, choices(axis, self._matrix, "axes"))
-        self._axes[place] = axis
+            message = f"there is no axis {shown(axis)} in the matrix"
+            raise self._document.error(key_path, message, choices(axis, self._matrix, "axes"))
+        self._axes[key_path] = axis
         return axis
 
     def points(self) -> list[Point]:
@@ -239,9 +243,9 @@ class _Expansion:
             points.append(Point(values, experiment, document))
         for axis in texts:
             if not problems and axis not in self._axes.values():
-                what = f"axis {axis} is used nowhere"
+                message = f"axis {axis} is used nowhere"
                 cure = f"write ${axis} where its values go"
-                raise self._document.error(("matrix", axis), what, cure)
+                raise self._document.error(("matrix", axis), message, cure)
         if problems:
             raise InputError(*list(problems.values())[:MAX_PROBLEMS])
         return points
@@ -299,17 +303,17 @@ class _Part:
 def _repeats_at(experiment: Experiment, values: dict[str, str], document: Document) -> int:
     """How often a point is run."""
     for index, entry in enumerate(experiment.repeats_at):
-        place: Place = ("repeats_at", index, "where")
+        key_path: KeyPath = ("repeats_at", index, "where")
         for axis in entry.where:
             if axis not in values:
-                what = f"there is no axis {shown(axis)} in the matrix"
-                raise document.error((*place, axis), what, choices(axis, values, "axes"))
+                message = f"there is no axis {shown(axis)} in the matrix"
+                raise document.error((*key_path, axis), message, choices(axis, values, "axes"))
         try:
             if all(condition.holds(values[axis]) for axis, condition in entry.where.items()):
                 return entry.repeats
         except BadValue as error:
-            what, cure = in_two(error)
-            raise document.error(place, what, cure) from None
+            message, cure = in_two(error)
+            raise document.error(key_path, message, cure) from None
     return experiment.repeats
 
 
@@ -349,8 +353,10 @@ def _check_report(point: Point) -> None:
     for key in ("x", "series", "panels", "competitor"):
         axis = getattr(settings, key)
         if axis is not None and axis not in point.values:
-            what = f"there is no axis {axis} in the matrix"
-            raise point.document.error(("report", key), what, choices(axis, point.values, "axes"))
+            message = f"there is no axis {axis} in the matrix"
+            raise point.document.error(
+                ("report", key), message, choices(axis, point.values, "axes")
+            )
     if settings.competitor == settings.series:
         raise point.document.error(
             ("report", "competitor"),
@@ -360,8 +366,8 @@ def _check_report(point: Point) -> None:
     values = _values_of_all_variants(point.document)
     found = check_axes(settings.statements, settings.x, values)
     problems = [
-        point.document.problem(("report", "statements", *place), what, cure)
-        for place, what, cure in itertools.islice(found, MAX_PROBLEMS)
+        point.document.problem(("report", "statements", *key_path), message, cure)
+        for key_path, message, cure in itertools.islice(found, MAX_PROBLEMS)
     ]
     if problems:
         raise InputError(*problems)

@@ -24,7 +24,7 @@ from pydantic_core import ErrorDetails
 from nagi.spec.base import PATTERNS
 from nagi.spec.document import Document
 from nagi.spec.schema import UNION_TAGS, known_keys, known_tags
-from nagi.spec.yaml_source import Place
+from nagi.spec.yaml_source import KeyPath
 
 MAX_PROBLEMS = 20  # that are named at once
 
@@ -33,51 +33,51 @@ def problems_of(document: Document, data: Any, errors: list[ErrorDetails]) -> li
     """pydantic's errors in our words. Unknown keys come first; what follows from the lack of the
     key that was meant is left out."""
     in_base = replace(document, axes={})  # a key stands where it is, whatever its value is
-    unknown: dict[Place, Problem] = {}
-    others: list[tuple[Place, str, Problem]] = []
+    unknown: dict[KeyPath, Problem] = {}
+    others: list[tuple[KeyPath, str, Problem]] = []
     for details in errors[: 5 * MAX_PROBLEMS]:
-        place = _place_in_data(data, details["loc"])
-        key = _unknown_key(details, place, data)
+        key_path = _place_in_data(data, details["loc"])
+        key = _unknown_key(details, key_path, data)
         if key is None:
             of_key = details["type"] == "extra_forbidden"
-            explained = _explain(document, data, place, details)
+            explained = _explain(document, data, key_path, details)
             problem = (in_base if of_key else document).problem(*explained)
-            others.append((place, details["type"], problem))
+            others.append((key_path, details["type"], problem))
         else:
-            mapping = place[:-1] if details["type"] == "extra_forbidden" else place
-            what, cure = unknown_key_and_cure(key, known_keys(mapping, data))
-            unknown[*mapping, key] = in_base.problem((*mapping, key), what, cure)
-    mistyped = {place[:-1] for place in unknown}
+            mapping = key_path[:-1] if details["type"] == "extra_forbidden" else key_path
+            message, cure = unknown_key_and_cure(key, known_keys(mapping, data))
+            unknown[*mapping, key] = in_base.problem((*mapping, key), message, cure)
+    mistyped = {key_path[:-1] for key_path in unknown}
     rest = [
         problem
-        for place, kind, problem in others
-        if not (kind == "missing" and place in mistyped)
-        and not (kind == "extra_forbidden" and place[:-1] in mistyped)
+        for key_path, kind, problem in others
+        if not (kind == "missing" and key_path in mistyped)
+        and not (kind == "extra_forbidden" and key_path[:-1] in mistyped)
     ]
     return [*unknown.values(), *rest]
 
 
-def _unknown_key(details: ErrorDetails, place: Place, data: Any) -> str | None:
+def _unknown_key(details: ErrorDetails, key_path: KeyPath, data: Any) -> str | None:
     """The unknown key that an error is about, if it is about one."""
     if details["type"] == "extra_forbidden":
-        key = str(place[-1])
-        return None if key in known_keys(place[:-1], data) else key
+        key = str(key_path[-1])
+        return None if key in known_keys(key_path[:-1], data) else key
     if details["type"] == "union_tag_not_found":
         tag = details["ctx"]["discriminator"].strip("'")
-        known = known_keys(place, data)
-        keys = [key for key in _at_place(data, place) if key not in known]
+        known = known_keys(key_path, data)
+        keys = [key for key in _at_place(data, key_path) if key not in known]
         return next((key for key in keys if nearest(key, [tag])), None)
     return None
 
 
 def unknown_key_and_cure(key: str, known: Iterable[str]) -> tuple[str, str]:
     name, colon, _ = key.partition(":")
-    what = f"unknown key `{excerpt(key)}`" if key else "an empty key"
+    message = f"unknown key `{excerpt(key)}`" if key else "an empty key"
     if colon and name in known:
-        return what, f"write a space after the colon: `{name}: ...`"
+        return message, f"write a space after the colon: `{name}: ...`"
     if key in RENAMED and RENAMED[key] in known:
-        return what, f"it is called `{RENAMED[key]}` now"
-    return what, choices(key, sorted(known), "known here")
+        return message, f"it is called `{RENAMED[key]}` now"
+    return message, choices(key, sorted(known), "known here")
 
 
 # Kind of pydantic's error -> what is wanted, and how to write it.
@@ -103,78 +103,78 @@ _RANGES = {
 
 
 def _explain(
-    document: Document, data: Any, place: Place, details: ErrorDetails
-) -> tuple[Place, str, str]:
+    document: Document, data: Any, key_path: KeyPath, details: ErrorDetails
+) -> tuple[KeyPath, str, str]:
     """One of pydantic's errors: its place, what is wrong, and the cure."""
     kind, given, context = details["type"], details["input"], details.get("ctx", {})
     if kind == "missing":
         name = details["loc"][-1]
         if isinstance(name, int):
-            return place, f"no entry {name + 1} in the list", "add it"
-        return place, f"missing key `{name}`", f"add `{name}: ...`"
+            return key_path, f"no entry {name + 1} in the list", "add it"
+        return key_path, f"missing key `{name}`", f"add `{name}: ...`"
     if kind == "extra_forbidden":
-        return place, f"`{place[-1]}` does not go with the other keys here", "remove it"
+        return key_path, f"`{key_path[-1]}` does not go with the other keys here", "remove it"
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         key = context["discriminator"].strip("'")
         known = re.findall(r"'([^']*)'", context.get("expected_tags", ""))
         if kind == "union_tag_not_found" or not known:
-            known = known_tags(place, data)
-            return place, f"no {UNION_TAGS[key]}", f"add `{key}: ...`, one of: {listed(known)}"
-        what = f"unknown {UNION_TAGS[key]} {shown(_at_place(data, (*place, key)))}"
-        return (*place, key), what, choices(context["tag"], known)
+            known = known_tags(key_path, data)
+            return key_path, f"no {UNION_TAGS[key]}", f"add `{key}: ...`, one of: {listed(known)}"
+        message = f"unknown {UNION_TAGS[key]} {shown(_at_place(data, (*key_path, key)))}"
+        return (*key_path, key), message, choices(context["tag"], known)
     if kind in _WANTED:
         wanted, cure = _WANTED[kind]
         if kind.startswith("model"):
-            cure = f"known here: {listed(known_keys(place, data))}"
+            cure = f"known here: {listed(known_keys(key_path, data))}"
         if kind == "string_type" and isinstance(given, int | float):
             cure = f"quote it: '{shown(given)}'"
-        if given is None and document.source.has_comment(document.place_in_file(place)):
+        if given is None and document.source.has_comment(document.resolve_key_path(key_path)):
             cure += "; quote a text that begins with #"
-        return place, f"{shown(given)} in place of {wanted}", cure
+        return key_path, f"{shown(given)} in place of {wanted}", cure
     if kind in _RANGES:
         key, cure = _RANGES[kind]
-        return place, f"{shown(given)} is out of range", cure.format(_plain(context[key]))
+        return key_path, f"{shown(given)} is out of range", cure.format(_plain(context[key]))
     if kind == "literal_error":
         known = re.findall(r"'([^']*)'", context["expected"])
         name = given if isinstance(given, str) else ""
-        return place, f"unknown value {shown(given)}", choices(name, known)
+        return key_path, f"unknown value {shown(given)}", choices(name, known)
     if kind == "string_pattern_mismatch":
         cure = PATTERNS[context["pattern"]]
         if ":" in given:
             cure += "; write a space after the colon between key and value"
-        return place, f"{shown(given)} is no name", cure
+        return key_path, f"{shown(given)} is no name", cure
     if kind == "string_too_short":
-        return place, "an empty text", "write one"
+        return key_path, "an empty text", "write one"
     if kind == "too_short":
-        what = "1 entry" if context["actual_length"] else "no entry"
-        return place, what, f"give {context['min_length']} or more"
+        message = "1 entry" if context["actual_length"] else "no entry"
+        return key_path, message, f"give {context['min_length']} or more"
     if kind == "too_long":
-        what = f"more than {context['max_length']} entries"
-        return place, what, f"give {context['max_length']}"
+        message = f"more than {context['max_length']} entries"
+        return key_path, message, f"give {context['max_length']}"
     if kind == "value_error":
         error = context["error"]
         inner = error.key.split(".") if isinstance(error, BadValue) and error.key else []
-        return (*place, *inner), *in_two(error)
-    return place, f"{shown(given)} is not possible here", excerpt(details["msg"])
+        return (*key_path, *inner), *in_two(error)
+    return key_path, f"{shown(given)} is not possible here", excerpt(details["msg"])
 
 
 def _plain(limit: float) -> str:
     return str(limit) if isinstance(limit, int) else f"{limit:g}"
 
 
-def _at_place(data: Any, place: Place) -> Any:
-    for step in place:
+def _at_place(data: Any, key_path: KeyPath) -> Any:
+    for step in key_path:
         data = data[step]
     return data
 
 
-def _place_in_data(data: Any, loc: tuple[str | int, ...]) -> Place:
+def _place_in_data(data: Any, loc: tuple[str | int, ...]) -> KeyPath:
     """pydantic's location without what is no key of the file (names of union members, `[key]`)."""
-    place: list[str | int] = []
+    key_path: list[str | int] = []
     node = data
     for step in loc:
         is_key = isinstance(node, dict) and step in node
         if is_key or (isinstance(node, list) and isinstance(step, int) and step < len(node)):
             node = node[step]
-            place.append(step)
-    return tuple(place)
+            key_path.append(step)
+    return tuple(key_path)

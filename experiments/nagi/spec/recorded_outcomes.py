@@ -118,5 +118,5 @@ def _refuse_gaps(path: Path, numbers: npt.NDArray[np.int64]) -> None:
         )
 
 
-def _bad(path: Path, what: str, cure: str) -> InputError:
-    return refuse(what, cure, file=str(path))
+def _bad(path: Path, message: str, cure: str) -> InputError:
+    return refuse(message, cure, file=str(path))

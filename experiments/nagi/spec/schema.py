@@ -10,7 +10,7 @@ from nagi_contracts.units import Text
 from pydantic.json_schema import GenerateJsonSchema
 
 from nagi.spec.experiment import Experiment
-from nagi.spec.yaml_source import Place
+from nagi.spec.yaml_source import KeyPath
 
 
 def experiment_schema() -> dict[str, Any]:
@@ -90,15 +90,15 @@ def _schema() -> dict[str, Any]:
     return Experiment.model_json_schema(by_alias=True)
 
 
-def known_keys(place: Place, data: Any) -> list[str]:
+def known_keys(key_path: KeyPath, data: Any) -> list[str]:
     """The keys that the schema knows at `place` of `data`."""
-    nodes = _schema_at(place, data)
+    nodes = _schema_at(key_path, data)
     return sorted({key for node in _resolved(*nodes) for key in node.get("properties", {})})
 
 
-def known_tags(place: Place, data: Any) -> list[str]:
+def known_tags(key_path: KeyPath, data: Any) -> list[str]:
     """What the schema knows the mapping at `place` of `data` to be."""
-    nodes, _ = _schema_at(place, data)
+    nodes, _ = _schema_at(key_path, data)
     found = []
     while nodes:
         node = nodes.pop()
@@ -107,10 +107,10 @@ def known_tags(place: Place, data: Any) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _schema_at(place: Place, data: Any) -> tuple[list[dict[str, Any]], Any]:
+def _schema_at(key_path: KeyPath, data: Any) -> tuple[list[dict[str, Any]], Any]:
     """The schema's nodes for `place` of `data`, references in them not followed; and its data."""
     nodes = [_schema()]
-    for step in place:
+    for step in key_path:
         nodes = [child for node in _resolved(nodes, data) for child in _children(node, step)]
         data = data[step]
     return nodes, data

@@ -120,9 +120,12 @@ def _read_mahimahi(path: Path) -> OpportunityTrace:
     instants: list[int] = []
     for number, line in _lines(path):
         if re.fullmatch(r"[0-9]+", line, re.ASCII) is None:
-            what = f"not a number of milliseconds: {shown(line)}" if line else "an empty line"
+            message = f"not a number of milliseconds: {shown(line)}" if line else "an empty line"
             raise refuse(
-                what, "write one whole number a line, and nothing else", file=str(path), line=number
+                message,
+                "write one whole number a line, and nothing else",
+                file=str(path),
+                line=number,
             )
         if len(line) > 19 or int(line) * 10**6 > LATEST.value:
             raise refuse(
@@ -259,9 +262,9 @@ def _lines(path: Path, *, comments: bool = False) -> Iterator[tuple[int, str]]:
         raise _unreadable(path, error.strerror or str(error)) from None
 
 
-def _too_long(what: str, path: Path, line: int) -> InputError:
+def _too_long(message: str, path: Path, line: int) -> InputError:
     return refuse(
-        f"more than {MOST:,} {what}",
+        f"more than {MOST:,} {message}",
         "give a part of it: the trace repeats",
         file=str(path),
         line=line,

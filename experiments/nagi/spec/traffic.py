@@ -45,8 +45,8 @@ def _settings(value: object) -> object:
             f"write `{{application: bulk, program: {value}}}`",
         )
     if value in get_args(Traffic):
-        what = f"application {value} without its settings"
-        raise BadValue(what, f"write `{{application: {value}, ...}}`")
+        message = f"application {value} without its settings"
+        raise BadValue(message, f"write `{{application: {value}, ...}}`")
     raise BadValue(f"unknown application {shown(value)}", choices(value, get_args(Traffic)))
 
 

@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-Place = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 
 MAX_BYTES = 250_000
 MAX_DEPTH = 64
@@ -39,25 +39,25 @@ class Source:
 
     file: str
     data: dict[str, Any]
-    lines: dict[Place, int] = field(default_factory=dict)
+    lines: dict[KeyPath, int] = field(default_factory=dict)
     text: list[str] = field(default_factory=list)  # the file's lines
 
-    def line(self, place: Place) -> int:
+    def line(self, key_path: KeyPath) -> int:
         """The line of `place`, or of what it is in."""
-        while place and place not in self.lines:
-            place = place[:-1]
-        return self.lines.get(place, 1)
+        while key_path and key_path not in self.lines:
+            key_path = key_path[:-1]
+        return self.lines.get(key_path, 1)
 
-    def problem(self, place: Place, what: str, cure: str) -> Problem:
-        key = ".".join(excerpt(str(step)) for step in place)
-        return Problem(what, cure, self.file, self.line(place), key)
+    def problem(self, key_path: KeyPath, message: str, cure: str) -> Problem:
+        key = ".".join(excerpt(str(step)) for step in key_path)
+        return Problem(message, cure, self.file, self.line(key_path), key)
 
-    def error(self, place: Place, what: str, cure: str) -> InputError:
-        return InputError(self.problem(place, what, cure))
+    def error(self, key_path: KeyPath, message: str, cure: str) -> InputError:
+        return InputError(self.problem(key_path, message, cure))
 
-    def has_comment(self, place: Place) -> bool:
+    def has_comment(self, key_path: KeyPath) -> bool:
         """Whether a comment ends the line of `place`."""
-        line = self.line(place)
+        line = self.line(key_path)
         return line <= len(self.text) and re.search(r"\s#", self.text[line - 1]) is not None
 
 
@@ -73,10 +73,10 @@ def read_yaml(path: Path, max_nodes: int = MAX_NODES) -> Source:
     try:
         root = yaml.compose(text)
     except MarkedYAMLError as error:
-        line, what, cure = _explain(error, lines)
+        line, message, cure = _explain(error, lines)
         if 0 < line <= len(lines) and lines[line - 1].strip():
-            what = f"{what} in `{excerpt(lines[line - 1].strip())}`"
-        raise refuse(what, cure, file=name, line=line) from None
+            message = f"{message} in `{excerpt(lines[line - 1].strip())}`"
+        raise refuse(message, cure, file=name, line=line) from None
     except (YAMLError, ValueError, OverflowError) as error:
         # Of an escape like "\UFFFFFFFF", which stands for no character; without a line.
         reason = excerpt(str(error))
@@ -135,42 +135,42 @@ def _text_of(path: Path) -> str:
 class _Reader:
     """Makes plain data of YAML nodes, and notes the line of every path."""
 
-    def __init__(self, file: str, lines: dict[Place, int], max_nodes: int) -> None:
+    def __init__(self, file: str, lines: dict[KeyPath, int], max_nodes: int) -> None:
         self._file = file
         self._lines = lines
         self._max_nodes = max_nodes
         self._nodes = 0
         self._open: set[int] = set()  # ids of the nodes that `plain` is in
 
-    def plain(self, node: Node, place: Place) -> Any:
+    def plain(self, node: Node, key_path: KeyPath) -> Any:
         self._count(node)
         if isinstance(node, ScalarNode):
             return self._scalar(node)
         if id(node) in self._open:
             raise self._error(node, "an alias (`*name`) within its own anchor", "remove it")
-        if len(place) >= MAX_DEPTH:
+        if len(key_path) >= MAX_DEPTH:
             raise self._error(node, f"nested more than {MAX_DEPTH} deep", "nest less")
         is_mapping = isinstance(node, MappingNode)
         self._check_tag(node, "map" if is_mapping else "seq")
         self._open.add(id(node))
-        found = self._mapping(node, place) if is_mapping else self._sequence(node, place)
+        found = self._mapping(node, key_path) if is_mapping else self._sequence(node, key_path)
         self._open.remove(id(node))
         return found
 
-    def _mapping(self, node: Node, place: Place) -> dict[str, Any]:
+    def _mapping(self, node: Node, key_path: KeyPath) -> dict[str, Any]:
         found = {}
         for key, (own, value) in self._entries(node).items():
             # A key that `<<` brings has the line of the mapping.
-            self._lines[(*place, key)] = _line(own or node)
-            found[key] = self.plain(value, (*place, key))
+            self._lines[(*key_path, key)] = _line(own or node)
+            found[key] = self.plain(value, (*key_path, key))
         return found
 
-    def _sequence(self, node: Node, place: Place) -> list[Any]:
+    def _sequence(self, node: Node, key_path: KeyPath) -> list[Any]:
         for index, value in enumerate(node.value):
             # An alias has the line of its list.
             inside = node.start_mark.index <= value.start_mark.index <= node.end_mark.index
-            self._lines[(*place, index)] = _line(value if inside else node)
-        return [self.plain(value, (*place, index)) for index, value in enumerate(node.value)]
+            self._lines[(*key_path, index)] = _line(value if inside else node)
+        return [self.plain(value, (*key_path, index)) for index, value in enumerate(node.value)]
 
     def _entries(self, node: Node) -> dict[str, tuple[Node | None, Node]]:
         """key -> (key's node, value's node) of a mapping; of what it merges without the key's."""
@@ -248,8 +248,8 @@ class _Reader:
     def _check_text(self, node: ScalarNode) -> None:
         """Refuses what escapes in quotes can bring into a text."""
         if wrong := _CONTROL.search(node.value):
-            what = f"a text with control character U+{ord(wrong[0]):04X}"
-            raise self._error(node, what, "remove it")
+            message = f"a text with control character U+{ord(wrong[0]):04X}"
+            raise self._error(node, message, "remove it")
 
     def _check_scalar_tag(self, node: ScalarNode) -> None:
         self._check_tag(node, "null", "bool", "int", "float", "merge", *_TAGS_OF_TEXTS)
@@ -274,8 +274,8 @@ class _Reader:
                 "shorten lists, or use fewer aliases",
             )
 
-    def _error(self, node: Node, what: str, cure: str) -> InputError:
-        return refuse(what, cure, file=self._file, line=_line(node))
+    def _error(self, node: Node, message: str, cure: str) -> InputError:
+        return refuse(message, cure, file=self._file, line=_line(node))
 
 
 def _line(node: Node) -> int:
@@ -315,24 +315,24 @@ def _explain(error: MarkedYAMLError, lines: list[str]) -> tuple[int, str, str]:
             return line, "a tab", "indent with spaces"
         return line, f"a value that begins with {match[1]}", 'quote it: "..."'
     if match := re.search(r"found undefined alias '(.*)'", problem):
-        what = f"an alias *{excerpt(match[1])} without its anchor &{excerpt(match[1])} before it"
-        return line, what, "define the anchor first, or quote a text that begins with *"
+        message = f"an alias *{excerpt(match[1])} without its anchor &{excerpt(match[1])} before it"
+        return line, message, "define the anchor first, or quote a text that begins with *"
     if match := re.search(r"expected ',' or '([\]}])', but got", problem):
         bracket = {"]": "[", "}": "{"}[match[1]]
-        what = f"a {bracket} that is not closed, or entries without a comma between them"
-        return opened, what, f"close it with {match[1]}, separate entries with commas"
+        message = f"a {bracket} that is not closed, or entries without a comma between them"
+        return opened, message, f"close it with {match[1]}, separate entries with commas"
     if "quoted scalar" in context and "found unexpected" in problem:
         return opened, "a quote that is not closed", "close it; write '' for a ' within '...'"
     if "quoted scalar" in context:
         return line, "an escape (\\) that does not exist", "write \\\\ for \\, or quote with '...'"
     if match := re.search(r"expected <block end>, but found '(.*)'", problem):
         if match[1] in ("]", "}", ","):
-            what = f"a {match[1]} outside of brackets"
-            return line, what, "remove it, or quote a text that has it"
+            message = f"a {match[1]} outside of brackets"
+            return line, message, "remove it, or quote a text that has it"
         if match[1] == "<scalar>":
             return line, "text after a closing quote or bracket", "remove it, or quote all of it"
-        what = "a line that is not indented as the others of its mapping or list"
-        return line, what, "indent keys of a mapping, or entries of a list, by the same spaces"
+        message = "a line that is not indented as the others of its mapping or list"
+        return line, message, "indent keys of a mapping, or entries of a list, by the same spaces"
     if "sequence entries are not allowed" in problem:
         return line, "a list that begins behind a key", "begin it on the next line, or write [a, b]"
     if "anchor" in context or "alias" in context:
@@ -363,8 +363,8 @@ def _explain_colon(error: MarkedYAMLError, lines: list[str]) -> tuple[int, str, 
     if ":" in lines[here - 1][: mark.column] or not before:
         return here, "a second colon in a value", 'quote the value: "..."'
     if re.search(r":(\s|$)", lines[before - 1]):
-        what = "a line that is indented farther than the one before, which already has a value"
-        return here, what, "indent both by the same spaces, or remove the value before"
+        message = "a line that is indented farther than the one before, which already has a value"
+        return here, message, "indent both by the same spaces, or remove the value before"
     return before, "no colon", "write `key: value`"
 
 

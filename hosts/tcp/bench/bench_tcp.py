@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from bench_command import status_of
 from bench_report import Row, machine, report, verdict
 from bpf_objects import RunTime, ours, run_times, timed, wait_until_gone
-from nagi.plan.schemes import loaded, schemes
+from nagi.plan.schemes import read_loaded_controls, read_schemes
 from nagi_contracts.paths import executable, scheme_object
 from tcp_lab import NETWORKS, TcpLab, Trial, held
 
@@ -43,7 +43,7 @@ DISTURBED = "disturbed"  # others were at work: no verdict
 LEAST_RATIO = 0.95  # of newreno's throughput
 ASKED = ("vegas", "westwood", "tahoe")
 REFERENCE = "newreno"
-OURS = {name: scheme.object for name, scheme in schemes().items() if scheme.object}
+OURS = {name: scheme.object for name, scheme in read_schemes().items() if scheme.object}
 # Vegas that takes nothing for a queue: what it costs then is the code's, not the definition's.
 UNBOUND = "vegas, all limits at 1000"
 UNBOUND_SETS = ("alpha=1000", "beta=1000", "gamma=1000")
@@ -118,7 +118,7 @@ class Pair:
 
 
 def measure_throughput(bench: Bench) -> None:
-    reference = str(schemes()[REFERENCE].kernel)
+    reference = str(read_schemes()[REFERENCE].kernel)
     details: dict[str, Any] = {}
     with all_held(bench.schemes) as names:
         for path in NETWORKS:
@@ -221,7 +221,7 @@ def measure_flows(bench: Bench) -> None:
             with held(program, kernel_name(number)) as name:
                 trial = bench.lab.trial(path, name, bench.seconds, bench.flows)
             served = sum(size > 0 for size in trial.flows)
-            gone = name not in loaded()
+            gone = name not in read_loaded_controls()
             details.setdefault(path, {})[scheme] = {**trial.to_json(), "name_gone": gone}
             bench.rows.append(
                 Row(
@@ -245,7 +245,7 @@ def report_left(
     with suppress(AssertionError):  # what is left is in the row
         wait_until_gone(before)
     left = sorted(f"{kind} {number}" for kind, number in ours() - before)
-    left += sorted(loaded() - names)
+    left += sorted(read_loaded_controls() - names)
     details["left_behind"] = left
     rows.append(
         Row(
@@ -304,7 +304,7 @@ def main() -> int:
 
     rows: list[Row] = []
     details: dict[str, Any] = {}
-    before, names = ours(), loaded()
+    before, names = ours(), read_loaded_controls()
 
     def measure() -> None:
         with TcpLab() as lab:

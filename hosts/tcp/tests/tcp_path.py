@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from emulated import Emulator, lay_wire
-from nagi.plan.schemes import base_sysctls, profiles, schemes
+from nagi.plan.schemes import read_base_sysctls, read_profiles, read_schemes
 from nagi.records.packets import QUEUE_OVERFLOW, fates, read_records
 from nagi_contracts.paths import executable, scheme_object
 
@@ -182,9 +182,13 @@ class TcpPath:
     def __init__(self, namespaces: Any) -> None:
         self._namespaces = namespaces
         lay_wire(namespaces)
-        profile = profiles()["ns2"]
+        profile = read_profiles()["ns2"]
         for name in ("left", "right"):
-            sysctls = base_sysctls() | dict(profile.sysctls) | dict(schemes()["tahoe"].sysctls)
+            sysctls = {
+                **read_base_sysctls(),
+                **profile.sysctls,
+                **read_schemes()["tahoe"].sysctls,
+            }
             settings = [f"{key}={value}" for key, value in sysctls.items()]
             namespaces.run(name, "sysctl", "-qw", *settings)
             route = f"ip route replace 10.0.0.0/24 dev eth0 initcwnd {profile.initial_window}"

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 from bpf_objects import ours, wait_until_gone
 from kernels import needs_our_schemes
-from nagi.plan.schemes import schemes
+from nagi.plan.schemes import read_schemes
 from nagi_contracts.paths import scheme_object
 from own_schemes import OWN_SCHEME, compiled
 from tcp_path import NAGI_TCP, PYTHON, held, unique
 
-OURS = sorted(scheme.object for scheme in schemes().values() if scheme.object)
+OURS = sorted(scheme.object for scheme in read_schemes().values() if scheme.object)
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0, reason="needs root to load eBPF programs: run `sudo make test`"

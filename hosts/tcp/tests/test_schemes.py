@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from kernels import needs_our_schemes
-from nagi.plan.schemes import availability, schemes
+from nagi.plan.schemes import check_availability, read_schemes
 from tcp_path import (
     FIRST_DATA,
     LOSS,
@@ -36,9 +36,13 @@ DELAY_NS = 20_000_000
 ROUND_TRIP = 0.04
 PACKET_BITS = (SEGMENT + 52) * 8
 NO_THRESHOLD = 0x7FFFFFFF
-OURS = [name for name, scheme in schemes().items() if scheme.object]
+OURS = [name for name, scheme in read_schemes().items() if scheme.object]
 # Those that need nothing of others: no path here marks, and receivers are the kernel's own.
-ALONE = [name for name in OURS if not (schemes()[name].needs_marks or schemes()[name].both_ends)]
+ALONE = [
+    name
+    for name in OURS
+    if not (read_schemes()[name].needs_marks or read_schemes()[name].both_ends)
+]
 
 FAST = {"delay_ns": DELAY_NS}  # no rate, so no queue
 SLOW = {"delay_ns": DELAY_NS, "rate_bps": 8_000_000}
@@ -166,7 +170,7 @@ class Runs:
     def _once(
         self, path: TcpPath, scheme: str, scenario: dict[str, Any], sets: tuple[str, ...]
     ) -> Observed:
-        entry = schemes()[scheme]
+        entry = read_schemes()[scheme]
         if entry.object is None:
             return path.run(str(entry.kernel), **scenario)
         number = next(self._numbers)
@@ -555,8 +559,8 @@ def test_ours_and_the_kernel_s_version_come_to_the_same_window(runs, scheme, ker
     """Vegas: the kernel takes the smallest RTT of a round trip where ours takes the mean, and falls
     back to Reno at few samples; westwood+ takes one sample of the bandwidth a round trip. On a path
     whose queue fills slowly that makes no difference in the end."""
-    entry = schemes()[kernels]
-    if not availability(entry).available:
+    entry = read_schemes()[kernels]
+    if not check_availability(entry).available:
         pytest.skip(f"this kernel has no tcp_{entry.kernel}: run on one that has, such as Debian's")
     ours, theirs = runs(scheme, "full queue"), runs(kernels, "full queue")
     if scheme == "vegas":
