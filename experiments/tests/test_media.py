@@ -14,7 +14,7 @@ from nagi.labs.lab import SwitchPrograms
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
-from nagi.spec.schema import experiment_schema
+from nagi.spec.schema import make_experiment_schema
 from nagi_contracts.errors import InputError
 from nagi_contracts.media import MediumTimes
 from nagi_contracts.memo import Memo
@@ -153,9 +153,9 @@ BAD = [
     ([("{by: ranges}", "{by: ranges, transmission: 250 dBm}")], 18, f"{AIR}.reach.transmission",
      "'dBm' is no unit of a range; one of: m, km"),
     ([("{by: ranges}", "{transmission: 250 m}")], 18, f"{AIR}.reach",
-     "no way of saying who hears whom; add `by: ...`, one of: matrix, ranges, sinr"),
+     "no reach model; add `by: ...`, one of: matrix, ranges, sinr"),
     ([("{by: ranges}", "{by: range}")], 18, f"{AIR}.reach.by",
-     "unknown way of saying who hears whom 'range'; did you mean `ranges`?"),
+     "unknown reach model 'range'; did you mean `ranges`?"),
     ([("{by: ranges}", "{by: sinr, carrier_sense: -70 dBm}")], 18, f"{AIR}.reach.carrier_sense",
      "a carrier_sense of -70 dBm is more than a sensitivity of -82 dBm: who decodes a frame"),
     ([("{by: ranges}", "{by: sinr, capture: 3 dB, preamble: 4 dB}")], 18, f"{AIR}.reach.preamble",
@@ -305,7 +305,7 @@ def test_everything_may_be_an_axis(tmp_path):
         ((620.0, 0.0), "frames"), ((620.0, 0.0), "signals"),
     ]  # fmt: skip
     data = YAML(typ="safe").load((tmp_path / "spec.yaml").read_text())
-    jsonschema.validate(data, experiment_schema())
+    jsonschema.validate(data, make_experiment_schema())
 
 
 def test_paths_are_hops_from_station_to_station_and_on_over_links(tmp_path):

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
-from nagi.spec.schema import experiment_schema
+from nagi.spec.schema import make_experiment_schema
 from nagi_contracts.applications.cbr import CbrPlan
 from nagi_contracts.errors import InputError
 from nagi_contracts.memo import Memo
@@ -468,7 +468,7 @@ def test_parameters_may_be_axes(tmp_path):
     path.write_text(text)
     plans = [plan for point in read_experiment(path, None) for plan in plan_runs(point, None)]
     assert {plan.flows[0].scheme_object.parameters["alpha"] for plan in plans} == {1, 2}
-    jsonschema.validate(YAML(typ="safe").load(text), experiment_schema())
+    jsonschema.validate(YAML(typ="safe").load(text), make_experiment_schema())
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from nagi.spec.yaml_source import MAX_BYTES, MAX_DEPTH, MAX_NODES, read_yaml
+from nagi.spec.yaml_source import MAX_BYTES, MAX_NODES, read_yaml
+from nagi.spec.yaml_syntax import MAX_DEPTH
 from nagi_contracts.errors import InputError
 
 
@@ -50,7 +51,7 @@ def test_lines_of_all_paths(read):
         ("a",): 1, ("a", "b"): 2, ("a", "c"): 3, ("a", "c", 1): 4, ("d", "e"): 5, ("f",): 6,
         ("f", "e"): 6, ("f", "g"): 6, ("h", 0): 7, ("a", "c", 1, "further"): 4, ("nowhere",): 1,
     }  # fmt: skip
-    assert {place: source.line(place) for place in lines} == lines
+    assert {place: source.find_line(place) for place in lines} == lines
 
 
 def test_merges_bring_what_is_not_there(read):
@@ -69,7 +70,7 @@ def test_line_ends_and_byte_order_marks(read):
     ):  # fmt: skip
         source = read(content)
         assert source.data == {"a": 1, "b": ["x", "y"]}
-        assert source.line(("b",)) == 2
+        assert source.find_line(("b",)) == 2
 
 
 # (file, line, complaint, cure)

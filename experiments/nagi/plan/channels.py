@@ -25,7 +25,7 @@ from nagi.spec.links import (
     RateSteps,
     RateTraceFile,
 )
-from nagi.spec.traces import Quantiles, Quantity, problem_with_mean
+from nagi.spec.traces import Quantiles, Quantity, find_mean_problem
 from nagi.spec.yaml_source import KeyPath
 
 
@@ -121,7 +121,7 @@ class Channels:
             return recorded
         steps = [(instant.value, value.value) for instant, value in trace.steps.items()]
         plan = StepTrace(steps=steps, period_ns=trace.period.value)
-        problem = problem_with_mean(plan, quantity)
+        problem = find_mean_problem(plan, quantity)
         if problem is not None:
             raise self._request.error(key_path, problem.what, problem.cure)
         return plan

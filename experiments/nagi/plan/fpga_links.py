@@ -18,7 +18,8 @@ from nagi_fpga.kinds import DEFAULT, KINDS, MAX_PACKETS, WORD_BYTES
 
 from nagi.plan.directions import Directions
 from nagi.plan.request import PlanRequest
-from nagi.spec.links import Fpga, Link
+from nagi.spec.fpgas import Fpga
+from nagi.spec.links import Link
 
 _ETHERNET_HEADER = 14
 _LOSSES = (NoLossPlan, BernoulliLossPlan, GilbertElliottLossPlan, PoissonLossPlan)

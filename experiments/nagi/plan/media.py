@@ -73,7 +73,7 @@ def plan_media(
 
 
 def _medium_times(medium: Medium) -> MediumTimes:
-    return MediumTimes(**medium.timing())
+    return MediumTimes(**medium.to_timing())
 
 
 def _medium_channel(times: MediumTimes) -> DirectionPlan:
@@ -101,7 +101,7 @@ def _plan_medium(
             "give it in packets, like '50 packets'",
         )
     cw_min, cw_max = medium.windows
-    timing: dict[str, Any] = medium.timing()
+    timing: dict[str, Any] = medium.to_timing()
     return MediumPlan(
         name=name,
         id=len(request.experiment.links) + list(request.experiment.media).index(name),

@@ -30,10 +30,10 @@ from nagi_contracts.units import Duration
 from nagi.plan import radio
 from nagi.plan.request import PlanRequest
 from nagi.plan.trace_files import load_trace
-from nagi.spec.links import (
-    DirectionSettings,
+from nagi.spec.links import DirectionSettings, Link
+from nagi.spec.multipath import PROFILES, ProfileName
+from nagi.spec.radios import (
     Interferer,
-    Link,
     Radio,
     RadioChannel,
     SampleClock,
@@ -41,7 +41,6 @@ from nagi.spec.links import (
     Tap,
     UhdEnd,
 )
-from nagi.spec.multipath import PROFILES, ProfileName
 
 _FIXED_DELAY = (
     "the delay of a radio does not change: it hides the time that waveforms take to compute"

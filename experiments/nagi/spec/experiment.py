@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The experiment file: what it may say.
+"""Define the keys of an experiment file.
 
-An experiment is a topology, flows over it, and a matrix of values to try. Wherever a value may
-stand, `$axis` stands for the values of that axis of the matrix, one run after the other. A variant
-(`quick`) replaces parts of the file. points.py reads it.
+An experiment is a topology, flows over it, and a matrix of values to try. Wherever the file may
+have a value, it may have `$axis`, which stands for each value of that axis of the matrix, one per
+run. A variant (such as `quick`) replaces parts of the file. points.py reads experiment files.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ from nagi.spec.media import Medium
 from nagi.spec.nodes import Kind, Node, SwitchSettings
 from nagi.spec.traffic import Bulk, TrafficSettings
 
-MIN_REPEATS = 3  # before the width of an interval is believed
-MAX_COUNT = 256  # flows that one entry of `flows` makes
-NO_SCHEME = "none"  # of a flow that is not there
+MIN_REPEATS = 3  # with fewer repeats, `until` does not trust the width of an interval
+MAX_COUNT = 256  # flows that one entry of `flows` stands for
+NO_SCHEME = "none"  # scheme of a flow that is absent at a point
 
 
-def _version(value: object) -> object:
+def _check_version(value: object) -> object:
     if type(value) is not int or value != 1:
         raise BadValue(f"unknown version {shown(value)}", "write `schema_version: 1`")
     return value
 
 
-def _ip_version(value: object) -> object:
+def _check_ip_version(value: object) -> object:
     if type(value) is not int or value not in (4, 6):
         raise BadValue(f"unknown version of IP {shown(value)}", "give 4 or 6")
     return value
 
 
 class Flow(Strict):
-    """Data from one host to another: one TCP connection, or what an application sends."""
+    """Data from one host to another: one TCP connection, or the traffic of an application."""
 
     from_: Name = Field(alias="from", description="the host that sends the data")
     to: Name = Field(description="the host that receives it")
     scheme: str = Field(
-        description="a name from hosts/schemes.yaml, or the path of your own, relative to this "
-        "file: a C file (.c), a directory (/) with one of its name, or an eBPF object (.o); none: "
-        "the flow is left out"
+        description="a name from hosts/schemes.yaml; none, which leaves the flow out; or the path "
+        "of your own scheme, relative to this file: a C file (.c), a directory (/) with a C file "
+        "of its name, or an eBPF object (.o)"
     )
     traffic: TrafficSettings = Field(
         Bulk(application="bulk"),
-        description="bulk: as much as goes, until the end; command: what `client` and `server` do; "
-        "else an application with its settings",
+        description="bulk: as much data as TCP sends until the end; command: the programs `client` "
+        "and `server`; else an application with its settings",
     )
     client: Command | None = Field(
         None,
@@ -67,8 +67,8 @@ class Flow(Strict):
     )
     server: Command | None = Field(
         None,
-        description="the same, started before on the host that listens; without it, what `client` "
-        "talks to must be there",
+        description="program and arguments, started before the client on the host that listens; "
+        "without it, a server must already run there",
     )
     files: list[str] = Field(
         [],
@@ -80,7 +80,8 @@ class Flow(Strict):
     )
     background: Flag = Field(
         False,
-        description="cross traffic: in tables of runs, but in no mean and no figure of them",
+        description="whether the flow is cross traffic: tables of runs list it, means and figures "
+        "leave it out",
     )
     payload: ByteCount = Field(
         ByteCount(1000), description="payload bytes of a full-size segment (the MSS)"
@@ -91,26 +92,26 @@ class Flow(Strict):
         None,
         ge=1,
         le=MAX_COUNT,
-        description="that many flows, called NAME.1, NAME.2, ...; with `port`, on that port and "
-        "those after it",
+        description="number of flows, called NAME.1, NAME.2, ...; with `port`, they use that port "
+        "and those after it",
     )
     every: Duration | None = Field(
-        None, description="with `count`: how long after the one before each of them starts"
+        None, description="with `count`: time between the starts of two successive flows"
     )
 
     @property
     def application(self) -> Traffic:
-        """What its traffic is called."""
+        """The name of the traffic."""
         return self.traffic.application
 
     @property
     def program(self) -> Literal["nagi-traffic"] | None:
-        """Return what sends its bulk data, as plans have it; None: iperf, or it has none."""
-        is_ours = isinstance(self.traffic, Bulk) and self.traffic.program == "nagi-traffic"
-        return "nagi-traffic" if is_ours else None
+        """The program that sends bulk data, as plans have it; None for iperf and other traffic."""
+        is_nagi_traffic = isinstance(self.traffic, Bulk) and self.traffic.program == "nagi-traffic"
+        return "nagi-traffic" if is_nagi_traffic else None
 
     @model_validator(mode="after")
-    def _possible(self) -> Flow:
+    def _check_consistency(self) -> Flow:
         if self.application != "command":
             for key in ("client", "server", "files", "listen"):
                 if key in self.model_fields_set and getattr(self, key) is not None:
@@ -121,10 +122,10 @@ class Flow(Strict):
         names = [PurePath(file).name for file in self.files]
         for key, command in (("client", self.client), ("server", self.server)):
             if command is not None and command[0].startswith(OWN):
-                own, *_ = command[0].removeprefix(OWN).split("/")
-                if own not in names:
-                    message = f"{shown(own)} is none of the flow's `files`"
-                    raise BadValue(message, f"add it: `files: [PATH/{own}]`", key)
+                program, *_ = command[0].removeprefix(OWN).split("/")
+                if program not in names:
+                    message = f"{shown(program)} is none of the flow's `files`"
+                    raise BadValue(message, f"add it: `files: [PATH/{program}]`", key)
         if not 88 <= self.payload.value <= 1448:
             message = f"a payload of {self.payload} does not fit into Ethernet's MTU"
             raise BadValue(message, "give 88 to 1448 bytes", "payload")
@@ -141,8 +142,8 @@ class Flow(Strict):
     def is_absent(self) -> bool:
         return self.scheme == NO_SCHEME
 
-    def expanded(self, name: str) -> dict[str, Flow]:
-        """The flows that the entry `name` stands for, by their names."""
+    def expand(self, name: str) -> dict[str, Flow]:
+        """Return the flows that the entry `name` stands for, by their names."""
         if self.count is None:
             return {name: self}
         every = Duration(0) if self.every is None else self.every
@@ -160,32 +161,34 @@ class Flow(Strict):
 
 
 class ReportSettings(Strict):
-    """How the report arranges the matrix."""
+    """Settings of the report: how it arranges the matrix, and which statements it checks."""
 
     x: Axis = Field(description="the axis along which curves run; NAGI is the mean over it")
-    series: Axis = Field("scheme", description="the axis that tells the curves apart")
-    panels: Axis | None = Field(None, description="the axis that tells the panels apart")
+    series: Axis = Field("scheme", description="the axis with one curve per value")
+    panels: Axis | None = Field(None, description="the axis with one panel per value")
     competitor: Axis | None = Field(
         None,
         description="the axis whose values are the schemes of competing flows; harm is measured "
         "against its value none",
     )
     statements: list[Statement] = Field(
-        [], description="what is said of the results, to be held against them"
+        [], description="statements about the results, which the report checks"
     )
 
 
 class RepeatsAt(Strict):
-    """How often some points are run."""
+    """Points that are run another number of times."""
 
-    where: dict[Axis, Condition] = Field(min_length=1, description="axis -> its values there")
-    repeats: Whole = Field(ge=1, le=1000, description="of each of these points")
+    where: dict[Axis, Condition] = Field(
+        min_length=1, description="axis -> its values at these points"
+    )
+    repeats: Whole = Field(ge=1, le=1000, description="number of runs of each of these points")
 
 
 class Experiment(Strict):
-    """An experiment file."""
+    """The contents of an experiment file."""
 
-    schema_version: Annotated[Literal[1], BeforeValidator(_version)] = Field(
+    schema_version: Annotated[Literal[1], BeforeValidator(_check_version)] = Field(
         description="version of this format"
     )
     name: Annotated[str, Field(pattern=EXPERIMENT_NAME)] = Field(
@@ -194,33 +197,35 @@ class Experiment(Strict):
     title: str = Field(description="title of the report")
     reference: str = Field("", description="where the experiment comes from")
     seed: Whole = Field(ge=0, lt=2**63, description="every random draw follows from it")
-    repeats: Whole = Field(1, ge=1, le=1000, description="of each point; with `until`, the least")
+    repeats: Whole = Field(
+        1, ge=1, le=1000, description="number of runs of each point; with `until`, the smallest"
+    )
     repeats_at: list[RepeatsAt] = Field(
         [],
-        description="points that are run another number of times, such as those where nothing is "
-        "random; the first entry that fits counts",
+        description="points that are run another number of times, such as those without random "
+        "losses; the first entry that fits a point counts",
     )
     until: Until | None = Field(
         None, description="repeat each point until the interval of a metric is narrow enough"
     )
-    keep: Keep = Field(Keep(), description="what is kept of each run's files")
+    keep: Keep = Field(Keep(), description="which files of each run are kept")
     host_profile: str = Field("linux", description="a name from hosts/profiles.yaml")
-    ip_version: Annotated[Literal[4, 6], BeforeValidator(_ip_version)] = Field(
-        4, description="of IP, which all nodes and flows speak"
+    ip_version: Annotated[Literal[4, 6], BeforeValidator(_check_ip_version)] = Field(
+        4, description="version of IP that all nodes and flows use"
     )
     max_window: PacketCount | None = Field(
         None, description="cap of every sender's congestion window, as ns-2's `window_`"
     )
     min_rto: Duration | None = Field(
         None,
-        description="what a retransmission timeout is at least longer than the round-trip time: "
-        "Linux's is 200 ms, RFC 6298's 1 s",
+        description="smallest difference between the retransmission timeout and the round-trip "
+        "time: 200 ms in Linux, 1 s in RFC 6298",
     )
     ecn: Flag | None = Field(
-        None, description="whether hosts ask for ECN; if not said, they do where a link marks"
+        None, description="whether hosts request ECN; if not given, they do if a link marks packets"
     )
     parameters: dict[str, dict[str, Whole]] = Field(
-        {}, description="of schemes of ours: scheme -> parameter -> value; see `nagi schemes`"
+        {}, description="of nagi's schemes: scheme -> parameter -> value; see `nagi schemes`"
     )
     nodes: dict[Name, Node] = Field(
         min_length=2,
@@ -232,9 +237,9 @@ class Experiment(Strict):
         {}, description="name -> medium that nodes share: wireless, by IEEE 802.11"
     )
     flows: dict[Name, Flow] = Field(min_length=1, description="name -> flow")
-    duration: Duration = Field(description="of the traffic")
+    duration: Duration = Field(description="duration of the traffic")
     warmup: Duration = Field(
-        Duration(0), description="at the start of the traffic, not part of the measurement"
+        Duration(0), description="time at the start of the traffic that is not measured"
     )
     matrix: dict[Axis, Annotated[list[str | bool | int | float], Field(min_length=1)]] = Field(
         min_length=1, description="axis -> values; all combinations are run"
@@ -245,16 +250,16 @@ class Experiment(Strict):
     )
 
     def get_kind(self, node: str) -> Kind:
-        """What a node is."""
-        given = self.nodes[node]
-        return "switch" if isinstance(given, SwitchSettings) else given
+        """Return the kind of a node."""
+        node_settings = self.nodes[node]
+        return "switch" if isinstance(node_settings, SwitchSettings) else node_settings
 
     def list_nodes(self, *kinds: Kind) -> list[str]:
-        """The nodes that are one of `kinds`."""
+        """Return the nodes that are of one of `kinds`."""
         return [node for node in self.nodes if self.get_kind(node) in kinds]
 
     @model_validator(mode="after")
-    def _possible(self) -> Experiment:
+    def _check_consistency(self) -> Experiment:
         if not self.links and not self.media:
             cure = "add `links: {NAME: {between: [NODE, NODE], ...}}`, or `media: ...`"
             raise BadValue("no links, and no media", cure, "links")
