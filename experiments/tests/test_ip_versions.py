@@ -116,8 +116,8 @@ def test_commands_may_find_the_mtu_of_their_path(tmp_path):
     [
         (
             {"more": ", mtu: 1000 bytes"},
-            r"spec.yaml:9: links.radio.mtu: an MTU of 1000 bytes is none that hosts and emulator "
-            r"take; give 1280 to 1500 bytes",
+            r"spec.yaml:9: links.radio.mtu: hosts and emulator do not support an MTU of 1000 "
+            r"bytes; give 1280 to 1500 bytes",
         ),
         (
             {"more": ", mtu: 9000 bytes", "version": 4},

@@ -24,7 +24,7 @@ from nagi_contracts.errors import InputError
 from nagi_contracts.inspection import Inspection
 from nagi_contracts.records import Keep
 from prefixes import make_prefix
-from radio_specs import ARQ, PLAIN, changed, plans_of, points_of
+from radio_specs import ARQ, PLAIN, change_lines, plan_points, read_points
 from typer.testing import CliRunner
 
 MISSING = Availability(False, "there is no nagi-sdr", radio.INSTALL)
@@ -71,7 +71,7 @@ def selection(points, found=MISSING, **options):
 
 
 def test_runs_over_radios_wait_for_gnu_radio(tmp_path):
-    points = points_of(tmp_path)
+    points = read_points(tmp_path)
     assert has_radios(points)
     chosen = selection(points)
     assert chosen.available() == []
@@ -90,7 +90,7 @@ def test_runs_over_radios_wait_for_gnu_radio(tmp_path):
 
 
 def test_who_has_no_radio_is_not_asked_for_one(tmp_path):
-    points = points_of(tmp_path, PLAIN)
+    points = read_points(tmp_path, PLAIN)
     assert not has_radios(points)
 
     def never() -> Availability:
@@ -101,7 +101,7 @@ def test_who_has_no_radio_is_not_asked_for_one(tmp_path):
 
 
 def test_the_others_are_run_if_that_is_asked_for(tmp_path, capsys):
-    points = [*points_of(tmp_path), *points_of(tmp_path, PLAIN)]
+    points = [*read_points(tmp_path), *read_points(tmp_path, PLAIN)]
     chosen = selection(points)
     without = leave_out(chosen, skip_unavailable=True)
     assert without == {"link wireless": "link wireless is a radio: there is no nagi-sdr"}
@@ -112,7 +112,7 @@ def test_the_others_are_run_if_that_is_asked_for(tmp_path, capsys):
 
 def test_plan_says_what_this_machine_lacks(tmp_path, machine):
     machine.gnu_radio("3.10.5.1")
-    points_of(tmp_path)
+    read_points(tmp_path)
     done = CliRunner().invoke(make_app(), ["plan", str(tmp_path / "spec.yaml")])
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())
@@ -220,16 +220,16 @@ def test_doctor_knows_nothing_else(tmp_path):
 
 
 def test_runs_over_radios_have_two_processors_each(tmp_path):
-    plans = plans_of(tmp_path)
+    plans = plan_points(tmp_path)
     for processors, jobs in ((1, 1), (2, 1), (3, 1), (4, 2), (64, 8)):
         assert jobs_for(plans, processors) == jobs
-    assert jobs_for(plans_of(tmp_path, PLAIN), 2) == 2
+    assert jobs_for(plan_points(tmp_path, PLAIN), 2) == 2
 
 
 def test_transmissions_take_disk(tmp_path):
-    with_radio, without = plans_of(tmp_path)[0], plans_of(tmp_path, PLAIN)[0]
+    with_radio, without = plan_points(tmp_path)[0], plan_points(tmp_path, PLAIN)[0]
     assert size_of(with_radio, Keep()).raw > size_of(without, Keep()).raw
-    arq = plans_of(tmp_path, changed(("queue: 20 packets", ARQ), text=PLAIN))[0]
+    arq = plan_points(tmp_path, change_lines(("queue: 20 packets", ARQ), text=PLAIN))[0]
     assert size_of(arq, Keep()).kept > size_of(without, Keep()).kept
 
 

@@ -53,7 +53,8 @@ def find_calibrated_mode(
         ) from None
     if digest != mode.digest:
         raise refuse(
-            f"a table of another modem: {mode.name} of nagi {calibration.nagi} is not this nagi's",
+            f"a table of another modem: {mode.name} of nagi {calibration.nagi} differs from this "
+            "nagi's",
             "calibrate again with this nagi",
             file=str(path),
         )

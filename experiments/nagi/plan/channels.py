@@ -115,6 +115,7 @@ class Channels:
         trace: RateTraceFile | RateSteps | DelayTraceFile | DelaySteps,
         quantity: Quantity,
     ) -> OpportunityTrace | StepTrace:
+        """Return the plan of a rate or delay trace, from a file or from steps."""
         if isinstance(trace, RateTraceFile | DelayTraceFile):
             recorded = load_trace(self._request, key_path, trace.file, trace.format, quantity)
             assert isinstance(recorded, OpportunityTrace | StepTrace)

@@ -64,19 +64,19 @@ def require_own_program(
     """Raise InputError if a command names a program among its files that nobody can execute."""
     if not command[0].startswith(OWN):
         return
-    first, _, rest = command[0].removeprefix(OWN).partition("/")
-    own_source = next((file.source for file in files if file.name == first), None)
-    if own_source is None or ".." in Path(rest).parts:
+    name, _, relative_path = command[0].removeprefix(OWN).partition("/")
+    own_source = next((file.source for file in files if file.name == name), None)
+    if own_source is None or ".." in Path(relative_path).parts:
         raise request.error(
             (*key_path, 0),
-            f"{shown(command[0])} leads out of `files`",
-            "name what is there in `files`, and the program by it",
+            f"{shown(command[0])} is outside of `files`",
+            "list its file or directory in `files`, and begin with that name",
         )
-    program = own_source / rest
+    program = own_source / relative_path
     if not program.is_file() or not program.stat().st_mode & stat.S_IXOTH:
         raise request.error(
             (*key_path, 0),
-            f"{shown(str(program))} is no program that everybody can run",
+            f"{shown(str(program))} cannot be executed by everybody",
             f"permit it: `chmod a+rx {shown(str(program))}`",
         )
 

@@ -19,7 +19,7 @@ from nagi.plan.flow_paths import LinkLoad
 from nagi.plan.planning import ImpairmentPlanning
 from nagi.plan.radio_links import RadioLinks
 from nagi.plan.request import PlanRequest
-from nagi.plan.shaping import UnsupportedShaping, emulator_share, switch_share
+from nagi.plan.shaping import UnsupportedShaping, get_emulator_share, get_switch_share
 from nagi.spec.links import DirectionSettings
 
 MAX_DRAIN_S = 24 * 3600  # longest time in which a full queue may empty
@@ -60,11 +60,11 @@ class Directions:
         """
         try:
             is_own = (
-                self._request.get_own_program(self._request.sending_node(link, direction))
+                self._request.get_own_program(self._request.find_sending_node(link, direction))
                 is not None
             )
             direction_plan = self.plans[link, direction]
-            return switch_share(direction_plan, self._request.switch, is_own=is_own)
+            return get_switch_share(direction_plan, self._request.switch, is_own=is_own)
         except UnsupportedShaping as error:
             key_path = self._request.locate_setting(link, direction, error.key)
             raise self._request.error(key_path, error.message, error.cure) from None
@@ -73,7 +73,7 @@ class Directions:
         """Return the share of a direction that the emulator shapes."""
         direction_plan = self.plans[link, direction]
         return (
-            emulator_share(direction_plan)
+            get_emulator_share(direction_plan)
             if self._request.is_shaped_by_switch(link, direction)
             else direction_plan
         )
@@ -104,19 +104,20 @@ class Directions:
     def _plan_arq(
         self, link: str, direction: DirectionName, settings: DirectionSettings
     ) -> ArqPlan | None:
+        """Return the plan of a direction's ARQ, or None; refuse settings that ARQ excludes."""
         arq = settings.arq
         if arq is None:
             return None
         if settings.shaped_by == "switch":
             raise self._request.error(
                 self._request.locate_setting(link, direction, "arq"),
-                "ARQ is the emulator's and does not see what a switch loses",
+                "the emulator's ARQ does not see packets that a switch loses",
                 "remove it, or write `shaped_by: emulator`",
             )
         if settings.loss is not None and getattr(settings.loss, "at", "egress") == "ingress":
             raise self._request.error(
                 self._request.locate_setting(link, direction, "arq"),
-                "ARQ does not see losses at ingress, which come before the first transmission",
+                "ARQ does not see losses at ingress, before the first transmission",
                 "remove `at: ingress`, or `arq`",
             )
         return ArqPlan(retries=arq.retries, feedback_ns=arq.feedback.value)
@@ -137,8 +138,8 @@ class Directions:
         planning = self._make_planning(link, direction, "mark")
         if settings.queue is not None and not isinstance(settings.queue, DropTail):
             planning.refuse(
-                f"marking beside the queue discipline {settings.queue.discipline}",
-                "remove it; give the queue `ecn: true`, if its discipline has that",
+                f"marking together with the queue discipline {settings.queue.discipline}",
+                "remove it; give the queue `ecn: true`, if its discipline supports it",
             )
         return settings.mark.plan(planning)
 
@@ -180,7 +181,7 @@ class Directions:
                 raise self._request.error(
                     self._request.locate_setting(link, direction, "queue"),
                     f"the queue takes {drain_s / 3600:.4g} h to empty, and runs wait for it",
-                    f"give less, or a higher rate; {MAX_DRAIN_S // 3600} h are the most",
+                    f"give a smaller queue or a higher rate: at most {MAX_DRAIN_S // 3600} h",
                 )
             longest_s = max(longest_s, drain_s)
         return longest_s

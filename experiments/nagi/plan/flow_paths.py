@@ -135,22 +135,23 @@ class FlowPaths:
         )
 
     def _plan_path(self, name: str, flow: Flow) -> FlowPath:
+        """Return the path of a flow; check that the flow's packets fit the MTU."""
         self._check_ends(name, flow)
-        there, back = self._find_routes(name, flow)
+        forward, backward = self._find_routes(name, flow)
         timestamps = self._request.profile.sysctls.get("net.ipv4.tcp_timestamps", 1)
         has_timestamps = str(timestamps) == "1"
         headers = self._request.ip.tcp_header_bytes + (TIMESTAMP_OPTION if has_timestamps else 0)
         packet = ByteCount(flow.payload.value + headers)
-        mtu = self._find_smallest_mtu([*there, *back])
+        mtu = self._find_smallest_mtu([*forward, *backward])
         if packet.value > mtu and flow.application != "command":
             raise self._request.error(
                 ("flows", name, "payload"),
                 f"its packets of {packet.value} bytes do not fit the path, whose MTU is {mtu}",
                 f"give `payload: {mtu - headers} bytes` or less",
             )
-        rtt_ns = self._unloaded_delay_ns(there, packet.value)
-        rtt_ns += self._unloaded_delay_ns(back, self._request.ip.tcp_header_bytes)
-        return FlowPath(there, back, rtt_ns, packet, mtu)
+        rtt_ns = self._unloaded_delay_ns(forward, packet.value)
+        rtt_ns += self._unloaded_delay_ns(backward, self._request.ip.tcp_header_bytes)
+        return FlowPath(forward, backward, rtt_ns, packet, mtu)
 
     def _check_ends(self, name: str, flow: Flow) -> None:
         """Check that a flow has two different hosts and starts before the traffic ends."""
@@ -178,7 +179,7 @@ class FlowPaths:
         self, name: str, flow: Flow
     ) -> tuple[list[LinkDirection], list[LinkDirection]]:
         """Return the directions from a flow's sender to its receiver, and those back."""
-        there, back = (
+        forward, backward = (
             self._request.memo.of(
                 partial(self._request.topology.find_route, *ends),
                 ("route", *ends),
@@ -186,7 +187,7 @@ class FlowPaths:
             )
             for ends in ((flow.from_, flow.to), (flow.to, flow.from_))
         )
-        if there is None or back is None:
+        if forward is None or backward is None:
             raise self._request.error(
                 ("flows", name, "to"),
                 f"there is no path from {flow.from_} to {flow.to}",
@@ -195,7 +196,7 @@ class FlowPaths:
                 if self._request.experiment.media
                 else "join them by links; only routers and switches forward packets",
             )
-        return there, back
+        return forward, backward
 
     def _find_smallest_mtu(self, directions: list[LinkDirection]) -> int:
         links = self._request.experiment.links

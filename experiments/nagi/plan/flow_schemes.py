@@ -56,8 +56,7 @@ class FlowSchemes:
             return scheme.receiver
         raise self._request.error(
             ("flows", name, "scheme"),
-            f"{scheme.receiver.name} is for flows whose data goes one way, and commands may send "
-            "both ways",
+            f"{scheme.receiver.name} needs data in one direction, and commands may send in both",
             f"use {excerpt(scheme.name)}, or other traffic",
         )
 
@@ -107,7 +106,7 @@ class FlowSchemes:
         if scheme.receiver is not None and self._request.ip is IPV6:
             raise self._request.error(
                 key_path,
-                f"{scheme.receiver.name}, which the receiver runs, looks at packets of IPv4 only",
+                f"{scheme.receiver.name}, which the receiver runs, supports IPv4 only",
                 "give the flow another scheme, or write `ip_version: 4`",
             )
         return scheme
@@ -129,7 +128,7 @@ class FlowSchemes:
             if receiver in receivers and sender in schemes:
                 is_udp = schemes[sender].is_datagrams
                 reason = "no ACKs" if is_udp else "a receiver's part of its own"
-                message = f"{sender} has {reason}, and takes no {receiver}"
+                message = f"{sender} has {reason}, and cannot be combined with {receiver}"
                 cure = f"use {sender}, or another with {receiver}"
                 raise self._request.error(key_path, message, cure)
             raise self._request.error(key_path, f"unknown scheme {shown(name)}", cure)
@@ -146,12 +145,12 @@ class FlowSchemes:
             if scheme.name != name:
                 raise self._request.error(
                     key_path,
-                    f"{excerpt(name)} is two: its sender's and its receiver's parameters are apart",
+                    f"{excerpt(name)} combines two schemes, which have separate parameters",
                     f"give those of {excerpt(scheme.name)} or {excerpt(name.rpartition('-')[2])}",
                 )
             parameters = scheme.parameters
             if not parameters:
-                kind = "no TCP" if scheme.is_datagrams else "the kernel's own"
+                kind = "not TCP" if scheme.is_datagrams else "the kernel's own"
                 raise self._request.error(
                     key_path,
                     f"scheme {name} is {kind} and has no parameters",

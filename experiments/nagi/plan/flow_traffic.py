@@ -19,7 +19,7 @@ from nagi.plan.schemes import Scheme
 from nagi.spec.commands import fill_fields
 from nagi.spec.experiment import Flow
 
-MIN_TRAIN = 25  # packets that each step of a search for a rate sends at least
+MIN_TRAIN = 25  # smallest number of packets in each step of a search for a rate
 
 
 class FlowTraffic:
@@ -84,7 +84,8 @@ class FlowTraffic:
         if flow.application != "bulk":
             raise self._request.error(
                 ("flows", name, "scheme"),
-                f"{excerpt(flow.scheme)} is no TCP, and `traffic: {flow.application}` needs it",
+                f"{excerpt(flow.scheme)} does not use TCP, which `traffic: {flow.application}` "
+                "needs",
                 "give the flow another scheme, or remove `traffic`",
             )
         payload, warmup = flow.payload.value, self._request.experiment.warmup
@@ -98,7 +99,8 @@ class FlowTraffic:
             needed = Duration(math.ceil(needed_ns / 1e8) * 10**8)
             raise self._request.error(
                 ("flows", name, "scheme"),
-                f"{excerpt(flow.scheme)} looks for its rate in the warm-up, and {warmup} are short",
+                f"{excerpt(flow.scheme)} searches for its rate in the warm-up, and {warmup} is too "
+                "short",
                 f"set `warmup: {needed}` or more; or give another scheme, and "
                 "`traffic: {application: cbr, rate: ...}` with a rate of your own",
             )
@@ -109,7 +111,7 @@ class FlowTraffic:
         )
 
 
-def datagram_payload(application: AnyPlan | None) -> int | None:
+def get_datagram_payload(application: AnyPlan | None) -> int | None:
     """Return the payload of an application's datagrams in bytes, or None if it uses TCP."""
     if isinstance(application, CbrPlan | OnOffPlan) and application.is_udp:
         return application.payload_bytes

@@ -9,7 +9,7 @@ from nagi_contracts.plan import CapturePlan, FlowPlan, SchemeObjectPlan
 from nagi.plan.channels import Channels
 from nagi.plan.flow_paths import FlowPaths
 from nagi.plan.flow_schemes import FlowSchemes
-from nagi.plan.flow_traffic import FlowTraffic, datagram_payload
+from nagi.plan.flow_traffic import FlowTraffic, get_datagram_payload
 from nagi.plan.request import PlanRequest
 from nagi.plan.schemes import Scheme
 from nagi.plan.timeline import round_to_us
@@ -66,7 +66,7 @@ class Flows:
             ends = ((scheme, scheme_object), (receiver, receiver_object))
             self._require_distinct_names(name, ends, object_by_control)
             application = self._traffic.plan_application(name, flow, scheme)
-            datagram = datagram_payload(application)
+            datagram = get_datagram_payload(application)
             udp_header_bytes = self._request.ip.udp_header_bytes
             plans.append(
                 FlowPlan(
@@ -127,11 +127,11 @@ class Flows:
     ) -> None:
         """Raise InputError if another flow already uses a port of the host that listens."""
         listener = flow.from_ if flow.listen == "from" else flow.to
-        other = flow_by_port.setdefault((listener, port), name)
-        if other != name:
+        other_flow = flow_by_port.setdefault((listener, port), name)
+        if other_flow != name:
             raise self._request.error(
                 ("flows", name, "port"),
-                f"flow {other} already uses port {port} of {listener}",
+                f"flow {other_flow} already uses port {port} of {listener}",
                 "give the flow another port",
             )
 

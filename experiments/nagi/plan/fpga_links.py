@@ -55,7 +55,7 @@ class Memory(NamedTuple):
 SIMULATED = Memory(words=1 << 18, word_bytes=64, packets=1 << 14)
 
 
-def _board_memory(board: str) -> Memory:
+def _get_board_memory(board: str) -> Memory:
     kind = KINDS[board]
     return Memory(kind.memory_bytes // WORD_BYTES, WORD_BYTES, MAX_PACKETS)
 
@@ -92,11 +92,12 @@ class FpgaLinks:
 
     def _require_no_radios(self) -> None:
         """Refuse radios in the same run: nagi-sdr then carries all links, and supports no cores."""
-        radios = [n for n, link in self._request.experiment.links.items() if link.emulator == "sdr"]
+        links = self._request.experiment.links
+        radios = [name for name, link in links.items() if link.emulator == "sdr"]
         if self.plans and radios:
             raise self._request.error(
                 ("links", next(iter(self.plans)), "emulator"),
-                f"an FPGA's link beside {radios[0]}, which is a radio",
+                f"an FPGA's link in a run with {radios[0]}, which is a radio",
                 "write `emulator: link` at one of them",
             )
 
@@ -207,7 +208,7 @@ class FpgaLinks:
     ) -> None:
         """Refuse a direction whose queue and packets in flight exceed the core's memory."""
         plan = self.plans[link]
-        memory = SIMULATED if plan.board is None else _board_memory(plan.board)
+        memory = SIMULATED if plan.board is None else _get_board_memory(plan.board)
         if direction_plan.rate_bps is None:
             if direction_plan.delay_ns:
                 raise self._request.error(
@@ -218,7 +219,7 @@ class FpgaLinks:
                 )
             return
         mtu_bytes = self._request.experiment.links[link].mtu_bytes
-        queued_bytes, packets = max_queue(direction_plan, mtu_bytes)
+        queued_bytes, packets = find_max_queue(direction_plan, mtu_bytes)
         in_flight_bytes = -(-direction_plan.rate_bps * direction_plan.delay_ns // (8 * 10**9))
         # Three packets more: one in transmission, one that arrives, and one that leaves.
         packets += in_flight_bytes // (mtu_bytes + direction_plan.overhead_bytes) + 3
@@ -242,7 +243,7 @@ class FpgaLinks:
         )
 
 
-def max_queue(direction: DirectionPlan, packet_bytes: int) -> tuple[int, int]:
+def find_max_queue(direction: DirectionPlan, packet_bytes: int) -> tuple[int, int]:
     """Return the largest queue of a direction, in IP bytes and in packets of `packet_bytes`.
 
     Returns (0, 0) for a direction without a queue.
@@ -263,15 +264,15 @@ def find_unsupported(direction: DirectionPlan) -> tuple[str, str, str] | None:
         return "queue", message, "give it `drop_tail`"
     mark = direction.mark
     if mark is not None and not (isinstance(mark, ThresholdMarkingPlan) and mark.weight == 1):
-        message = "the FPGA's core marks by the queue itself, not by its average"
+        message = "the FPGA's core marks by the current queue, not by its average"
         return "mark", message, "give `weight: 1`"
     if not isinstance(direction.loss, _LOSSES):
-        names = ", ".join(_model_name(model) for model in _LOSSES)
+        names = ", ".join(_get_model_name(model) for model in _LOSSES)
         message = f"the FPGA's core has no loss model {direction.loss.model}"
         return "loss", message, f"use {names}"
     return None
 
 
-def _model_name(loss: type[LossPlan]) -> str:
+def _get_model_name(loss: type[LossPlan]) -> str:
     name: str = loss.model_fields["model"].default
     return name

@@ -24,13 +24,13 @@ class MediaTimes:
     """The times that packets of a point are on the air, by medium."""
 
     def __init__(self, request: PlanRequest) -> None:
-        self._medium_times = {
-            name: request.memo.of(partial(_medium_times, medium), "medium's times", medium)
+        self._times = {
+            name: request.memo.of(partial(_get_times, medium), "medium's times", medium)
             for name, medium in request.experiment.media.items()
         }
         self._channels = {
-            name: request.memo.of(partial(_medium_channel, times), "medium's channel", times)
-            for name, times in self._medium_times.items()
+            name: request.memo.of(partial(_get_channel, times), "medium's channel", times)
+            for name, times in self._times.items()
         }
 
     def get_channel(self, medium: str) -> DirectionPlan:
@@ -39,7 +39,7 @@ class MediaTimes:
 
     def find_exchange_ns(self, medium: str, ip_bytes: int) -> int:
         """Return the duration in ns of an exchange that delivers a packet undisturbed."""
-        return self._medium_times[medium].exchange_ns(ip_bytes)
+        return self._times[medium].exchange_ns(ip_bytes)
 
     def find_rate_bps(self, medium: str, hops: int, ip_bytes: int) -> int:
         """Return the largest rate at which `hops` successive hops carry packets of `ip_bytes`."""
@@ -72,11 +72,11 @@ def plan_media(
     ]
 
 
-def _medium_times(medium: Medium) -> MediumTimes:
+def _get_times(medium: Medium) -> MediumTimes:
     return MediumTimes(**medium.to_timing())
 
 
-def _medium_channel(times: MediumTimes) -> DirectionPlan:
+def _get_channel(times: MediumTimes) -> DirectionPlan:
     return DirectionPlan(rate_bps=times.data_rate_bps, overhead_bytes=FRAMING_BYTES)
 
 
@@ -88,6 +88,8 @@ def _plan_medium(
     name: str,
     medium: Medium,
 ) -> MediumPlan:
+    """Return the plan of one medium, as `plan_media` does for all."""
+
     def make_planning(key: str) -> ImpairmentPlanning:
         key_path = ("media", name, key)
         return ImpairmentPlanning(

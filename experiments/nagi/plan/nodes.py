@@ -22,7 +22,7 @@ from nagi.plan.ip import IPV6
 from nagi.plan.own_programs import hash_text, plan_own_pipeline
 from nagi.plan.request import PlanRequest
 from nagi.plan.schemes import read_base_sysctls
-from nagi.plan.shaping import hash_edge_program, packets_per_sample
+from nagi.plan.shaping import find_sample_interval, hash_edge_program
 
 
 class Nodes:
@@ -84,10 +84,11 @@ class Nodes:
         return nodes
 
     def _plan_switch(self, node: str, directions: Directions) -> SwitchPlan:
+        """Return the plan of a switch: one port per link, and the share that it shapes."""
         links = [
             name for name, link in self._request.experiment.links.items() if node in link.between
         ]
-        own = self._plan_own_pipeline(node, len(links))
+        own_pipeline = self._plan_own_pipeline(node, len(links))
         ports = []
         for number, link in enumerate(links, start=1):
             direction = self._request.topology.get_direction(link, node)
@@ -108,14 +109,19 @@ class Nodes:
                     link=link,
                     imposes=imposes,
                     packet_bytes=packet,
-                    sample_every=packets_per_sample(rate, packet)
-                    if rate and packet and own is None
+                    sample_every=find_sample_interval(rate, packet)
+                    if rate and packet and own_pipeline is None
                     else None,
                 )
             )
-        if own is None:
+        if own_pipeline is None:
             return SwitchPlan(sha256=hash_edge_program(), ports=ports)
-        return SwitchPlan(pipeline="own", sha256=hash_text(own.program), ports=ports, own=own)
+        return SwitchPlan(
+            pipeline="own",
+            sha256=hash_text(own_pipeline.program),
+            ports=ports,
+            own=own_pipeline,
+        )
 
     def _plan_own_pipeline(self, node: str, ports: int) -> OwnPipelinePlan | None:
         """Return the user's P4 program of a switch with `ports` ports, or None for edge.p4."""
@@ -201,22 +207,22 @@ class Nodes:
             # The route would also give this flow's ACKs the receiver part of the other flow.
             backward = (flow.to, flow.from_)
             if any(
-                (flow.to, flow.from_) == (other.to, other.from_)
+                (flow.to, flow.from_) == (other_flow.to, other_flow.from_)
                 and self._flows.schemes[other_name].receiver is not None
-                for other_name, other in self._request.list_flows()
+                for other_name, other_flow in self._request.list_flows()
             ):
                 by_ends[backward].setdefault(name, "none of a receiver's")
         controls = {}
         for ends in by_route:
-            (first, control), *others = by_ends[ends].items()
+            (first_name, control), *other_flows = by_ends[ends].items()
             controls[ends] = control
-            for name, other in others:
-                if other != control:
+            for name, other_control in other_flows:
+                if other_control != control:
                     raise self._request.error(
                         ("flows", name, "scheme"),
-                        f"congestion control {other} from {ends[0]} to {ends[1]}, where flow "
-                        f"{first} has {control}: a route has one for all flows if one of them has "
-                        "`traffic: command`, or a receiver's part",
+                        f"congestion control {other_control} from {ends[0]} to {ends[1]}, where "
+                        f"flow {first_name} has {control}: a route has one for all flows if one of "
+                        "them has `traffic: command`, or a receiver's part",
                         "give the two flows the same scheme, or different hosts",
                     )
         return controls
@@ -239,7 +245,7 @@ class Nodes:
                 if hop is None or not (is_end or self._needs_route(node, path)):
                     continue
                 destination = self._request.get_address(target, last_hop)
-                neighbour = self._request.topology.receiving_node(hop)
+                neighbour = self._request.topology.find_receiving_node(hop)
                 via = self._request.get_address(neighbour, hop)
                 route = RoutePlan(
                     destination=f"{destination}/{self._request.ip.host_prefix}",
@@ -259,7 +265,9 @@ class Nodes:
         """
         topology = self._request.topology
         if topology.is_station(node):
-            return any(topology.receiving_node(hop) == node for hop in (*path.there, *path.back))
+            return any(
+                topology.find_receiving_node(hop) == node for hop in (*path.there, *path.back)
+            )
         return topology.can_forward(node)
 
     def _plan_route_attributes(self, name: str, node: str, target: str) -> dict[str, Any]:

@@ -50,47 +50,47 @@ class Compiled(NamedTuple):
 
 
 def plan_own_pipeline(
-    request: PlanRequest, key_path: KeyPath, own: OwnProgram, ports: int
+    request: PlanRequest, key_path: KeyPath, settings: OwnProgram, ports: int
 ) -> OwnPipelinePlan:
     """Return the plan of a user's P4 program for a switch.
 
     Args:
         request: The point that is planned.
         key_path: Key path of the program's settings in the experiment file.
-        own: The settings.
+        settings: The program's settings.
         ports: Number of ports of the switch.
 
     Raises:
         InputError: If a file is missing or damaged, or if the switch refuses the program.
     """
-    path = _find_named_file(request, (*key_path, "program"), own.program)
+    path = _find_named_file(request, (*key_path, "program"), settings.program)
     if path.suffix == P4_SUFFIX:
         program, p4info = _compile_p4(request, (*key_path, "program"), path)
     else:
         program, p4info = _read_text(path), None
-        if own.p4info is not None:
-            p4info = _read_text(_find_named_file(request, (*key_path, "p4info"), own.p4info))
+        if settings.p4info is not None:
+            p4info = _read_text(_find_named_file(request, (*key_path, "p4info"), settings.p4info))
     if p4info is None and request.switch == "p4runtime":
         raise request.error(
             (*key_path, "program"),
-            "P4Runtime needs the program's P4Info beside its JSON",
+            "P4Runtime needs the program's P4Info in addition to its JSON",
             "add `p4info: FILE`, which p4c makes with --p4runtime-files, or use --switch nagi",
         )
-    program_json = _compact_json(program, path)
+    program_json = _minify_json(program, path)
     entries = None
-    if own.entries is not None:
-        entries = _read_text(_find_named_file(request, (*key_path, "entries"), own.entries))
-        _check_entries(entries, request.document.resolve_path(own.entries))
-    if own.cpu_port is not None and request.switch == "bmv2":
+    if settings.entries is not None:
+        entries = _read_text(_find_named_file(request, (*key_path, "entries"), settings.entries))
+        _check_entries(entries, request.document.resolve_path(settings.entries))
+    if settings.cpu_port is not None and request.switch == "bmv2":
         raise request.error(
             (*key_path, "cpu_port"),
-            "bmv2's CPU port is an interface, which experiments do not make",
+            "bmv2's CPU port is an interface, which experiments do not create",
             "remove it, or use --switch nagi",
         )
     if request.switch == "nagi":
-        _check_with_nagi_switch(request, key_path, own, program, entries, ports)
+        _check_with_nagi_switch(request, key_path, settings, program, entries, ports)
     files = {}
-    for number, name in enumerate(own.files):
+    for number, name in enumerate(settings.files):
         file = _find_named_file(request, (*key_path, "files", number), name)
         files[file.name] = _read_text(file)
     return OwnPipelinePlan(
@@ -98,8 +98,8 @@ def plan_own_pipeline(
         program=program_json,
         p4info=p4info,
         entries=entries,
-        cpu_port=own.cpu_port,
-        controller=own.controller,
+        cpu_port=settings.cpu_port,
+        controller=settings.controller,
         files=files,
     )
 
@@ -134,8 +134,8 @@ def _read_text(path: Path) -> str:
         raise refuse(f"cannot read it: {error.strerror}", "permit it", file=str(path)) from None
 
 
-def _compact_json(program: str, path: Path) -> str:
-    """Return the JSON of a program in one line.
+def _minify_json(program: str, path: Path) -> str:
+    """Return the JSON of a program in one line without white space.
 
     Raises:
         InputError: If p4c did not write the JSON.
@@ -175,7 +175,7 @@ def _check_entries(text: str, path: Path) -> None:
 def _check_with_nagi_switch(
     request: PlanRequest,
     key_path: KeyPath,
-    own: OwnProgram,
+    settings: OwnProgram,
     program: str,
     entries: str | None,
     ports: int,
@@ -191,14 +191,14 @@ def _check_with_nagi_switch(
     if not executable.exists():
         return
     changed_ns = executable.stat().st_mtime_ns
-    refusal = _find_refusal(executable, changed_ns, program, entries, own.cpu_port, ports)
+    refusal = _find_refusal(executable, changed_ns, program, entries, settings.cpu_port, ports)
     if refusal is None:
         return
     message, _, cure = refusal.complaint.partition("; ")
     cure = cure or "see p4/README.md"
     if refusal.file == _SETTINGS:
         raise request.error((*key_path, "cpu_port"), message.removeprefix("cpu_port: "), cure)
-    refused_file = own.program if refusal.file == _PROGRAM else str(own.entries)
+    refused_file = settings.program if refusal.file == _PROGRAM else str(settings.entries)
     file = str(request.document.resolve_path(refused_file))
     raise refuse(message, cure, file=file, line=refusal.line)
 
@@ -281,7 +281,7 @@ def _require_plain_name(path: Path) -> None:
     """Refuse names that have a special meaning to the shell to which p4c passes them."""
     if PLAIN_NAME.fullmatch(path.name) is None:
         raise refuse(
-            "p4c cannot have such a name",
+            "p4c does not support such a name",
             "give it letters, digits, `.`, `_`, `+` and `-` alone",
             file=str(path),
         )
@@ -289,6 +289,7 @@ def _require_plain_name(path: Path) -> None:
 
 @cache
 def _compile_version(compiler: str, path: Path, _changed_ns: int) -> Compiled:
+    """Run p4c on one version of a P4 program, which its time of change identifies."""
     with tempfile.TemporaryDirectory(prefix="nagi-p4-") as directory:
         json_path = Path(directory) / "out.json"
         p4info_path = Path(directory) / "out.p4info.txt"  # p4c writes text because of .txt

@@ -119,6 +119,7 @@ def _plan_links(
     radios: dict[str, RadioPlan],
     fpgas: dict[str, FpgaPlan],
 ) -> list[LinkPlan]:
+    """Return the plans of all links; `radios` and `fpgas` carry some of them."""
     return [
         request.memo.of(
             partial(
@@ -140,6 +141,7 @@ def _plan_link(
     index: int,
     name: str,
 ) -> LinkPlan:
+    """Return the plan of a link with the share of its directions that the emulator shapes."""
     radio, fpga = emulator
     link = request.experiment.links[name]
     first, second = (

@@ -95,7 +95,7 @@ class ImpairmentPlanning:
         """Return a mode of a calibration table."""
         if self._place[0] == "media":
             self.refuse(
-                "a radio's table on a medium: it is of one link's channel",
+                "a radio's table on a medium: it describes one link's channel",
                 "give another loss model",
             )
         return find_calibrated_mode(

@@ -36,7 +36,7 @@ INSTALL = "install GNU Radio and nagi-sdr with `make sdr`"
 INSTALL_THERE = f"{INSTALL} there, or set its path as `nagi_sdr`"
 SYSTEM_PYTHON = "/usr/bin/python3"  # the Python that has GNU Radio's modules
 _TIMEOUT_S = 120.0
-# Files of nagi-sdr besides its program, relative to the prefix to which `make sdr` installs.
+# Further files of nagi-sdr, relative to the prefix to which `make sdr` installs.
 _INSTALLED = (
     "lib/nagi/sdr",
     "lib/python3*/dist-packages/gnuradio/nagi",
@@ -115,7 +115,7 @@ def locate_nagi_sdr() -> Path:
 
 
 def list_installed_parts() -> list[Path]:
-    """Return nagi-sdr and the files and directories that it needs besides."""
+    """Return the paths of nagi-sdr and of the files and directories that it needs."""
     program = locate_nagi_sdr().resolve()
     parts = {part for pattern in _INSTALLED for part in program.parent.parent.glob(pattern)}
     return [program, *sorted(parts)]

@@ -91,7 +91,7 @@ class RadioLinks:
         }
         for name in self.plans:
             for direction in DIRECTIONS:
-                self._check_interference(name, direction)
+                self._require_possible_interference(name, direction)
 
     def plan_channel(self, link: str, settings: DirectionSettings) -> DirectionPlan:
         """Return rate, overhead and delay of a direction of a radio, as its modem has them."""
@@ -114,6 +114,7 @@ class RadioLinks:
     def _plan_adaptation(
         self, name: str, settings: DirectionSettings, modes: list[ModePlan]
     ) -> RateAdaptationPlan | None:
+        """Return the plan of a direction's rate adaptation, or None without it."""
         radio_settings = self._request.experiment.links[name].radio
         assert radio_settings is not None
         adaptation = radio_settings.rate_adaptation
@@ -140,30 +141,31 @@ class RadioLinks:
                     )
         return RateAdaptationPlan(kind=adaptation.kind, modes=modes, min_snr_db=min_snr_db)
 
-    def _check_interference(self, name: str, direction: DirectionName) -> None:
+    def _require_possible_interference(self, name: str, direction: DirectionName) -> None:
         """Refuse interference that nagi-sdr cannot compute."""
         link = self._request.experiment.links[name]
         own_radio = getattr(link, direction).radio
         is_own = own_radio is not None and own_radio.interference is not None
         key_path = ("links", name, *((direction,) if is_own else ()), "radio", "interference")
         plan = self.plans[name]
-        plan_channel = plan.channel(direction)
-        interferers = (plan_channel.interference if plan_channel else None) or []
+        channel = plan.channel(direction)
+        interferers = (channel.interference if channel else None) or []
         for interferer in interferers:
-            other = self.plans.get(interferer.link)
+            other_radio = self.plans.get(interferer.link)
             subject = f"{interferer.link} {interferer.direction}"
-            if other is None:
-                message, cure = (
-                    f"no radio {shown(interferer.link)}",
-                    choices(interferer.link, self.plans),
-                )
+            if other_radio is None:
+                message = f"no radio {shown(interferer.link)}"
+                cure = choices(interferer.link, self.plans)
             elif (interferer.link, interferer.direction) == (name, direction):
-                message, cure = f"{subject} disturbs itself", "name another link or direction"
-            elif plan.by != "simulated" or other.by != "simulated":
-                message = "radios of processes of their own do not disturb others"
+                message = f"{subject} interferes with itself"
+                cure = "name another link or direction"
+            elif plan.by != "simulated" or other_radio.by != "simulated":
+                message = "radios in separate processes do not interfere with others"
                 cure = "write `by: simulated` at both"
-            elif other.sample_rate_hz != plan.sample_rate_hz:
-                message = f"{interferer.link} has another sample rate: {other.sample_rate_hz} Hz"
+            elif other_radio.sample_rate_hz != plan.sample_rate_hz:
+                message = (
+                    f"{interferer.link} has another sample rate: {other_radio.sample_rate_hz} Hz"
+                )
                 cure = f"give both the same, such as `sample_rate: {plan.sample_rate_hz} Hz`"
             else:
                 continue
@@ -173,7 +175,7 @@ class RadioLinks:
         if interferers and arq is not None and is_early:
             raise self._request.error(
                 self._request.locate_setting(name, direction, "arq"),
-                f"feedback after {arq.feedback} is too early beside interference",
+                f"feedback after {arq.feedback} is too early with interference",
                 f"give `feedback: {Duration(radio.MIN_FEEDBACK_NS)}` or more",
             )
 
@@ -189,7 +191,7 @@ class RadioLinks:
             if self._request.experiment.media:
                 raise self._request.error(
                     ("links", name, "emulator"),
-                    "a radio beside a medium: nagi-sdr carries links only",
+                    "a radio in a run with a medium: nagi-sdr carries links only",
                     "write `emulator: link`, or remove the media",
                 )
             return True
@@ -249,7 +251,7 @@ class RadioLinks:
             if getattr(link, direction).radio is not None:
                 raise self._request.error(
                     ("links", name, direction, "radio"),
-                    "a simulated channel beside radio hardware",
+                    "a simulated channel of radio hardware",
                     "remove it",
                 )
         for end in uhd.ends:
@@ -264,7 +266,7 @@ class RadioLinks:
         if is_shared and uhd.duplex == "full":
             raise self._request.error(
                 ("links", name, "radio", "uhd", "duplex"),
-                "both ends have one channel of one device, which sends one burst at a time",
+                "both ends use one channel of one device, which sends one burst at a time",
                 "write `duplex: half`, or give one end another `channel`",
             )
         frequency = uhd.frequency.value
@@ -334,35 +336,35 @@ class RadioLinks:
         self, name: str, link: Link, direction: DirectionName
     ) -> RadioChannelPlan:
         """Return the channel that waveforms cross in one direction."""
-        plan_channel = link.resolve_channel(direction)
-        trace = self._plan_snr_trace(name, direction, plan_channel)
-        if plan_channel.snr is None and trace is None:
+        channel = link.resolve_channel(direction)
+        trace = self._plan_snr_trace(name, direction, channel)
+        if channel.snr is None and trace is None:
             raise self._request.error(
                 ("links", name, "radio"),
                 f"no SNR {direction}",
                 f"add `snr: 12 dB`, or write it under `{direction}: {{radio: ...}}`",
             )
-        fading = plan_channel.fading or NoFading(kind="none")
-        shadowing, phase_noise = plan_channel.shadowing, plan_channel.phase_noise
-        offset = plan_channel.frequency_offset
+        fading = channel.fading or NoFading(kind="none")
+        shadowing, phase_noise = channel.shadowing, channel.phase_noise
+        offset = channel.frequency_offset
         return RadioChannelPlan(
-            snr_db=trace.mean_db if trace else plan_channel.snr.value if plan_channel.snr else 0.0,
+            snr_db=trace.mean_db if trace else channel.snr.value if channel.snr else 0.0,
             snr_trace=trace,
             fading=fading.kind,
             doppler_hz=None if isinstance(fading, NoFading) else fading.doppler.value,
             k_factor_db=fading.k_factor.value if isinstance(fading, RicianFading) else None,
-            taps=_plan_taps(plan_channel.multipath),
+            taps=_plan_taps(channel.multipath),
             frequency_offset_hz=offset.value if offset else 0.0,
             shadowing=shadowing.plan() if shadowing else None,
             phase_noise_hz=phase_noise.value if phase_noise else 0.0,
-            sample_clock=_plan_sample_clock(plan_channel.sample_clock),
-            interference=_plan_interference(plan_channel.interference),
+            sample_clock=_plan_sample_clock(channel.sample_clock),
+            interference=_plan_interference(channel.interference),
         )
 
     def _plan_snr_trace(
-        self, name: str, direction: DirectionName, plan_channel: RadioChannel
+        self, name: str, direction: DirectionName, channel: RadioChannel
     ) -> SnrTracePlan | None:
-        trace = plan_channel.snr_trace
+        trace = channel.snr_trace
         if isinstance(trace, SnrTraceFile):
             own_radio = getattr(self._request.experiment.links[name], direction).radio
             is_own = own_radio is not None and own_radio.snr_trace is not None

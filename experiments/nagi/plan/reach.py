@@ -17,7 +17,7 @@ class Reach:
         self._plan = medium.reach.to_plan(self._names)
         self._index = {name: index for index, name in enumerate(self._names)}
         self._at_start = {
-            name: _position_at(station, -1) for name, station in medium.stations.items()
+            name: _find_position(station, -1) for name, station in medium.stations.items()
         }
         self._neighbours: dict[str, list[str]] = {}
 
@@ -46,7 +46,7 @@ class Reach:
             self._has_neighbour(
                 node,
                 {
-                    name: _position_at(station, instant_ns)
+                    name: _find_position(station, instant_ns)
                     for name, station in self._stations.items()
                 },
             )
@@ -67,7 +67,7 @@ class Reach:
         )
 
 
-def _position_at(station: Station, instant_ns: int) -> Position:
+def _find_position(station: Station, instant_ns: int) -> Position:
     """Return the position of a station at an instant, in m; -1 stands for the start."""
     position = station.at
     for start, new_position in station.trace.items():

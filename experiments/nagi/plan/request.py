@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hold a point of an experiment as the planner needs it."""
+"""Give the planner access to a point of an experiment and to what points share."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class PlanRequest:
         """
         if self.get_settings(self.experiment.links[link], direction).shaped_by != "switch":
             return False
-        node = self.sending_node(link, direction)
+        node = self.find_sending_node(link, direction)
         kind = self.experiment.get_kind(node)
         if kind != "switch":
             other: DirectionName = "backward" if direction == "forward" else "forward"
@@ -136,7 +136,7 @@ class PlanRequest:
         programs = (self.get_own_program(node) for node in self.experiment.nodes)
         return [program for program in programs if program is not None]
 
-    def sending_node(self, link: str, direction: DirectionName) -> str:
+    def find_sending_node(self, link: str, direction: DirectionName) -> str:
         """Return the node that sends into a direction of a link."""
         first, second = self.experiment.links[link].between
         return first if direction == "forward" else second

@@ -83,7 +83,7 @@ def _list_source_files(source: Path) -> list[Path]:
     for header in headers:
         if PLAIN_NAME.fullmatch(header.name) is None:
             raise refuse(
-                "a header beside a scheme has a name that the kernel's build cannot have",
+                "the name of a header in the scheme's directory does not suit the kernel's build",
                 "give it letters, digits, `.`, `_`, `+` and `-` alone, or move it elsewhere",
                 file=str(header),
             )
@@ -92,6 +92,7 @@ def _list_source_files(source: Path) -> list[Path]:
 
 @cache
 def _compile_version(source: Path, _state: tuple[tuple[str, int], ...]) -> Path:
+    """Compile one version of a scheme; `_state` has the times of change of its files."""
     files = _list_source_files(source)
     directory = user_cache("schemes") / _hash_sources(files)
     object_file = directory / f"{source.stem}.bpf.o"

@@ -133,9 +133,9 @@ def _read_entries(path: Path, key: str, entry: type[_Entry]) -> dict[str, _Entry
         try:
             entries[name] = TypeAdapter(entry).validate_python(value)
         except ValidationError as error:
-            first: Any = error.errors()[0]
+            first_error: Any = error.errors()[0]
             raise source.error(
-                (key, name, *first["loc"]), first["msg"], "correct the entry"
+                (key, name, *first_error["loc"]), first_error["msg"], "correct the entry"
             ) from None
     return entries
 
@@ -207,7 +207,7 @@ def read_base_sysctls() -> dict[str, str]:
     return {key: str(value) for key, value in values.items()}
 
 
-def _kernel_release() -> str:
+def _read_kernel_release() -> str:
     return Path("/proc/sys/kernel/osrelease").read_text().strip()
 
 
@@ -217,7 +217,7 @@ def read_loaded_controls() -> set[str]:
 
 
 def _is_loadable(congestion_control: str) -> bool:
-    modules = Path("/lib/modules") / _kernel_release() / "modules.dep"
+    modules = Path("/lib/modules") / _read_kernel_release() / "modules.dep"
     try:
         return f"/tcp_{congestion_control}.ko" in modules.read_text()
     except OSError:
@@ -236,7 +236,7 @@ def check_availability(scheme: Scheme) -> Availability:
         return Availability(True)
     name = scheme.congestion_control
     return check_kernel_control(
-        scheme, _kernel_release(), name in read_loaded_controls() or _is_loadable(name)
+        scheme, _read_kernel_release(), name in read_loaded_controls() or _is_loadable(name)
     )
 
 

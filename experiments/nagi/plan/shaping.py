@@ -36,7 +36,7 @@ class UnsupportedShaping(Exception):
         self.cure = cure
 
 
-def switch_share(
+def get_switch_share(
     direction: DirectionPlan, target: SwitchTarget, *, is_own: bool = False
 ) -> DirectionPlan:
     """Return the share of a direction that its switch shapes.
@@ -53,7 +53,7 @@ def switch_share(
     if target == "p4runtime":
         raise UnsupportedShaping(
             "shaped_by",
-            "P4Runtime sets no rates and queues of a switch",
+            "P4Runtime cannot set rates and queues of a switch",
             f"{_LEAVE_IT}, or use --switch nagi",
         )
     if is_own:
@@ -72,13 +72,13 @@ def switch_share(
         )
         raise UnsupportedShaping(
             "loss",
-            f"a switch does not know the loss model {loss.model}",
+            f"a switch does not support the loss model {loss.model}",
             f"one of: {names}; or {_LEAVE_IT}",
         )
     if direction.queue is not None and not direction.queue.is_for_switches:
         raise UnsupportedShaping(
             "queue",
-            f"a switch does not know the queue discipline {direction.queue.discipline}",
+            f"a switch does not support the queue discipline {direction.queue.discipline}",
             f"give a size alone, or {_LEAVE_IT}",
         )
     if loss.model != "none" and loss.at == "ingress":
@@ -89,7 +89,7 @@ def switch_share(
         )
     if direction.rate_bps is None and direction.queue is None and loss.model == "none":
         raise UnsupportedShaping(
-            "shaped_by", "there is nothing to impose", "give a rate or a loss, or remove it"
+            "shaped_by", "there is nothing to shape", "give a rate or a loss, or remove it"
         )
     if target == "bmv2" and direction.queue is not None and direction.queue.bytes is not None:
         raise UnsupportedShaping(
@@ -101,13 +101,13 @@ def switch_share(
     return DirectionPlan(**values).model_copy(update={"mark": _switch_mark(direction)})
 
 
-def emulator_share(direction: DirectionPlan) -> DirectionPlan:
-    """Return the share of a direction that is left to the emulator beside a switch."""
+def get_emulator_share(direction: DirectionPlan) -> DirectionPlan:
+    """Return the share of a direction that the emulator keeps if a switch shapes the rest."""
     defaults = DirectionPlan()
     return direction.model_copy(update={name: getattr(defaults, name) for name in IMPOSED})
 
 
-def packets_per_sample(rate_bps: int, packet_bytes: int) -> int:
+def find_sample_interval(rate_bps: int, packet_bytes: int) -> int:
     """Return the number of packets per sample of a queue, if packets arrive at the port's rate."""
     return max(1, round(rate_bps / (8 * packet_bytes) / SAMPLES_PER_S))
 
@@ -132,18 +132,19 @@ def _require_queue_alone(direction: DirectionPlan) -> None:
         if is_set:
             raise UnsupportedShaping(
                 key,
-                "the switch runs a program of your own, and rate and queue alone are its ports'",
+                "the switch runs your own program, and its ports shape rate and queue alone",
                 f"remove it and let the program do it, or {_LEAVE_IT}",
             )
 
 
 def _switch_mark(direction: DirectionPlan) -> MarkingPlan | None:
+    """Return the marking of a switch, whose average has a power of two as weight."""
     mark = direction.mark
     if mark is None:
         return None
     if mark.threshold_packets is None:
         raise UnsupportedShaping(
-            "mark", "a switch marks over a number of packets", "give the threshold in packets"
+            "mark", "a switch needs a threshold in packets", "give the threshold in packets"
         )
     shift = min(MAX_WEIGHT_SHIFT, max(0, round(-math.log2(mark.weight))))
     weight = 2.0**-shift

@@ -96,7 +96,7 @@ class Topology:
         """Return the media on which `node` is a station."""
         return [name for name, medium in self.media.items() if node in medium.stations]
 
-    def receiving_node(self, direction: LinkDirection) -> str:
+    def find_receiving_node(self, direction: LinkDirection) -> str:
         """Return the node that receives from a direction of a link, or from a hop over a medium."""
         if direction.receiver is not None:
             return direction.receiver
@@ -129,18 +129,19 @@ class Topology:
             if hop is None:
                 return None
             hops.append(hop)
-            node = self.receiving_node(hop)
+            node = self.find_receiving_node(hop)
             if node in visited:
                 self._refuse_loop(target, [*visited[visited.index(node) :], node])
             visited.append(node)
         return hops
 
     def _attach_link(self, index: int, name: str, link: Link) -> None:
+        """Give both ends of a link an address; check the link's nodes and MTU."""
         first, second = link.between
         if link.mtu is not None and not self.ip.min_mtu <= link.mtu.value <= ETHERNET_MTU:
             raise self._document.error(
                 ("links", name, "mtu"),
-                f"an MTU of {link.mtu} is none that hosts and emulator take",
+                f"hosts and emulator do not support an MTU of {link.mtu}",
                 f"give {self.ip.min_mtu} to {ETHERNET_MTU} bytes",
             )
         for position, node in enumerate(link.between):
@@ -160,6 +161,7 @@ class Topology:
             )
 
     def _attach_medium(self, index: int, name: str, medium: Medium) -> None:
+        """Give each station of a medium an address; check that hosts or routers are stations."""
         possible = self._experiment.list_nodes("host", "router")
         for position, node in enumerate(medium.stations):
             if node not in possible:
@@ -186,6 +188,7 @@ class Topology:
                 )
 
     def _check_routes(self, name: str, medium: Medium) -> None:
+        """Check that the routes of a medium lead to known nodes over stations in reach."""
         for node, routes in medium.routes.items():
             key_path = ("media", name, "routes", node)
             if node not in medium.stations:
@@ -217,7 +220,7 @@ class Topology:
                 yield LinkDirection(link=name, direction=self.get_direction(name, node))
         for name in self.list_media(node):
             for neighbour in self._reach[name].list_neighbours(node):
-                yield _medium_hop(name, node, neighbour)
+                yield _make_hop(name, node, neighbour)
 
     def _find_next_hops(self, target: str) -> dict[str, LinkDirection]:
         """Return the next hop to `target` of each node that has a path to it."""
@@ -228,7 +231,7 @@ class Topology:
             if node != target and not self.can_forward(node):
                 continue
             for hop in self._hops[node]:  # hops are symmetric: neighbours reach each other
-                neighbour = self.receiving_node(hop)
+                neighbour = self.find_receiving_node(hop)
                 if neighbour not in distance:
                     distance[neighbour] = distance[node] + 1
                     queue.append(neighbour)
@@ -239,17 +242,18 @@ class Topology:
             next_hops[node] = next(
                 hop
                 for hop in hops
-                for neighbour in [self.receiving_node(hop)]
+                for neighbour in [self.find_receiving_node(hop)]
                 if distance.get(neighbour) == distance[node] - 1
                 and (neighbour == target or self.can_forward(neighbour))
             )
         for name, medium in self.media.items():
             for node, routes in medium.routes.items():
                 if target in routes:
-                    next_hops[node] = _medium_hop(name, node, routes[target])
+                    next_hops[node] = _make_hop(name, node, routes[target])
         return next_hops
 
     def _refuse_loop(self, target: str, loop: list[str]) -> None:
+        """Raise InputError at a route that is part of a loop."""
         for name, medium in self.media.items():
             for node in loop:
                 if target in medium.routes.get(node, {}):
@@ -261,5 +265,5 @@ class Topology:
         raise AssertionError("shortest paths do not loop")
 
 
-def _medium_hop(medium: str, sender: str, receiver: str) -> LinkDirection:
+def _make_hop(medium: str, sender: str, receiver: str) -> LinkDirection:
     return LinkDirection(link=medium, direction="forward", sender=sender, receiver=receiver)

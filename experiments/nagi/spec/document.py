@@ -38,12 +38,12 @@ class Document:
             entry, mark, _ = str(key_path[1]).partition(NUMBER_MARK)  # a flow of a `count`
             key_path = ("flows", entry, *key_path[2:]) if mark else key_path
         for length in range(len(key_path), 0, -1):
-            start, rest = key_path[:length], key_path[length:]
+            start, remainder = key_path[:length], key_path[length:]
             axis = self.axes.get(start)
             if axis is not None and axis in self.chosen:
-                return (*self.resolve_key_path(("matrix", axis, self.chosen[axis])), *rest)
+                return (*self.resolve_key_path(("matrix", axis, self.chosen[axis])), *remainder)
             if start in self.origin:
-                return (*self.origin[start], *rest)
+                return (*self.origin[start], *remainder)
         return key_path
 
     def problem(self, key_path: KeyPath, message: str, cure: str) -> Problem:
@@ -55,5 +55,5 @@ class Document:
         return InputError(self.problem(key_path, message, cure))
 
     def resolve_path(self, name: str) -> Path:
-        """Return the path of a file that the experiment file names, relative to the latter."""
+        """Return the path of a file whose name is relative to the experiment file."""
         return Path(self.source.file).parent / name

@@ -112,10 +112,11 @@ class Flow(Strict):
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Flow:
+        """Check settings that depend on each other."""
         if self.application != "command":
             for key in ("client", "server", "files", "listen"):
                 if key in self.model_fields_set and getattr(self, key) is not None:
-                    message = f"{key} does not go with `traffic: {self.application}`"
+                    message = f"{key} cannot be combined with `traffic: {self.application}`"
                     raise BadValue(message, "write `traffic: command`, or remove it", key)
         if self.application == "command" and self.client is None:
             raise BadValue("no client", "write `client: [PROGRAM, ARGUMENT, ...]`")
@@ -130,9 +131,7 @@ class Flow(Strict):
             message = f"a payload of {self.payload} does not fit into Ethernet's MTU"
             raise BadValue(message, "give 88 to 1448 bytes", "payload")
         if self.every is not None and self.count is None:
-            raise BadValue(
-                "every does not go without `count`", "add `count: 8`, or remove it", "every"
-            )
+            raise BadValue("`every` without `count`", "add `count: 8`, or remove it", "every")
         if self.port is not None and self.port + (self.count or 1) - 1 > 65535:
             message = f"{self.count} flows from port {self.port} on need ports above 65535"
             raise BadValue(message, f"give {65536 - (self.count or 1)} or less", "port")
@@ -260,12 +259,13 @@ class Experiment(Strict):
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Experiment:
+        """Check settings that depend on each other."""
         if not self.links and not self.media:
             cure = "add `links: {NAME: {between: [NODE, NODE], ...}}`, or `media: ...`"
             raise BadValue("no links, and no media", cure, "links")
         for name in self.media:
             if name in self.links:
-                message = f"a link is called {name}, too"
+                message = f"a link is also called {name}"
                 raise BadValue(message, "give the medium another name", f"media.{name}")
         if self.duration.value < 10**9:
             message = f"a duration of {self.duration} is too short"
@@ -275,7 +275,7 @@ class Experiment(Strict):
                 f"a duration of {self.duration} is too long", "give 24 h or less", "duration"
             )
         if self.min_rto is not None and not 10**6 <= self.min_rto.value <= 120 * 10**9:
-            message = f"a least timeout of {self.min_rto} is none that kernels take"
+            message = f"kernels do not support a smallest timeout of {self.min_rto}"
             raise BadValue(message, "give 1 ms to 120 s", "min_rto")
         if self.warmup.value >= self.duration.value:
             message = f"a warmup of {self.warmup} leaves nothing of a duration of {self.duration}"
@@ -285,14 +285,15 @@ class Experiment(Strict):
         return self
 
     def _check_until(self, until: Until) -> None:
+        """Check the metric and the numbers of repeats of `until`."""
         if until.metric not in metrics_of_results():
             message = f"unknown metric {shown(until.metric)}"
             raise BadValue(message, choices(until.metric, metrics_of_results()), "until.metric")
         if until.metric in OF_TWO_RUNS:
-            message = f"{until.metric} is of two runs, and points are repeated one by one"
+            message = f"{until.metric} compares two runs, and points are repeated one by one"
             raise BadValue(message, "give another metric, such as goodput_bps", "until.metric")
         if self.repeats_at:
-            message = "`repeats_at` beside `until`, which finds how often each point is run"
+            message = "`repeats_at` together with `until`, which finds how often each point is run"
             raise BadValue(message, "remove one of them", "repeats_at")
         if self.repeats < MIN_REPEATS:
             message = (

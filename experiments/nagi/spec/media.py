@@ -72,7 +72,7 @@ class Ranges(Strict):
         if self.carrier_sense.value < self.transmission.value:
             raise BadValue(
                 f"a carrier_sense of {self.carrier_sense} is less than a transmission of "
-                f"{self.transmission}: who decodes a frame senses it",
+                f"{self.transmission}: a station that decodes a frame senses it",
                 f"give {self.transmission} or more",
                 "carrier_sense",
             )
@@ -122,7 +122,7 @@ class Sinr(Strict):
         if self.carrier_sense.value > self.sensitivity.value:
             raise BadValue(
                 f"a carrier_sense of {self.carrier_sense} is more than a sensitivity of "
-                f"{self.sensitivity}: who decodes a frame senses it",
+                f"{self.sensitivity}: a station that decodes a frame senses it",
                 f"give {self.sensitivity} or less",
                 "carrier_sense",
             )
@@ -186,7 +186,7 @@ class Matrix(Strict):
                         key_path = f"reach.{key}.{sender}"
                         raise BadValue(message, choices(name, names, "stations"), key_path)
                 if sender in receivers:
-                    message = f"{sender} is said to hear itself"
+                    message = f"{sender} is listed as a receiver of itself"
                     raise BadValue(message, f"remove {sender}", f"reach.{key}.{sender}")
 
     def to_plan(self, names: list[str]) -> ReachPlan:
@@ -224,6 +224,7 @@ class Station(Strict):
     @field_validator("trace", mode="before")
     @classmethod
     def _check_order(cls, trace: object) -> object:
+        """Check that positions have increasing instants after the start of the run."""
         previous = Duration(0)
         for text in trace if isinstance(trace, dict) else ():
             try:
@@ -332,6 +333,7 @@ class Medium(Strict):
         return self
 
     def _check_rates(self) -> None:
+        """Check that the medium's rates are the PHY's."""
         if self.preamble is not None and self.phy != "802.11b":
             message = f"{self.phy} has no {self.preamble} preamble"
             raise BadValue(message, "remove it, or write `phy: 802.11b`", "preamble")
@@ -365,16 +367,17 @@ class Medium(Strict):
 
     def _check_loss(self) -> None:
         if self.loss is not None and "at" in self.loss.model_fields_set:
-            message = "frames are lost where they would be received"
+            message = "frames are always lost at their receivers"
             raise BadValue(message, "remove `at`", "loss.at")
 
     def _check_reach(self) -> None:
+        """Check that stations have what the reach model needs."""
         if isinstance(self.reach, Matrix):
             self.reach.check_stations(self.stations)
             for name, station in self.stations.items():
                 for key in ("at", "trace"):
                     if getattr(station, key):
-                        message = "a position, where a matrix says who hears whom"
+                        message = "a position on a medium with a reach matrix"
                         raise BadValue(message, "remove one of them", f"stations.{name}.{key}")
             return
         for name, station in self.stations.items():

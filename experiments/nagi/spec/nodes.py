@@ -78,12 +78,13 @@ class OwnProgram(Strict):
 
     @model_validator(mode="after")
     def _check_files(self) -> OwnProgram:
+        """Check the names of the files, and that they go together."""
         suffix = PurePath(self.program).suffix
         if suffix not in (P4_SUFFIX, JSON_SUFFIX):
             message = f"{shown(self.program)} is neither P4 nor JSON by its name"
             raise BadValue(message, "name a .p4 file, or the .json that p4c made", "program")
         if self.p4info is not None and suffix == P4_SUFFIX:
-            message = "p4info beside P4, of which p4c makes it"
+            message = "p4info for P4, from which p4c generates it"
             raise BadValue(message, "remove it, or give the .json as program", "p4info")
         if self.files and self.controller is None:
             raise BadValue("files without a controller", "add `controller: COMMAND`", "files")

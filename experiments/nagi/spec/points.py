@@ -96,11 +96,11 @@ def _apply_variant(source: Source, variant: str | None) -> Document:
         )
     origin: dict[KeyPath, KeyPath] = {}
     return Document(
-        source, _overlay(data, variants[variant], (), ("variants", variant), origin), origin
+        source, _merge(data, variants[variant], (), ("variants", variant), origin), origin
     )
 
 
-def _overlay(
+def _merge(
     base: Any, over: Any, key_path: KeyPath, over_path: KeyPath, origin: dict[KeyPath, KeyPath]
 ) -> Any:
     """Merge `over` into `base`: null removes a key, other values replace (RFC 7396).
@@ -110,7 +110,7 @@ def _overlay(
     if isinstance(over, dict):
         base_mapping = base if isinstance(base, dict) else {}
         merged = base_mapping | {
-            key: _overlay(base_mapping.get(key), value, (*key_path, key), (*over_path, key), origin)
+            key: _merge(base_mapping.get(key), value, (*key_path, key), (*over_path, key), origin)
             for key, value in over.items()
             if value is not None
         }
@@ -296,7 +296,7 @@ class _Expansion:
         return Point(values, experiment, document)
 
     def _make_document(self, chosen: dict[str, int]) -> Document:
-        """Return the document of a point, which knows the values chosen from the matrix."""
+        """Return the document of a point, which maps `$axis` to the chosen values."""
         document = self._document
         return Document(document.source, document.base, document.origin, self._axes, chosen)
 
@@ -415,7 +415,7 @@ def _check_report(point: Point) -> None:
     if settings.competitor == settings.series:
         raise point.document.error(
             ("report", "competitor"),
-            f"axis {settings.competitor} is series, too",
+            f"axis {settings.competitor} is also `series`",
             "give the axis of the competing flows' schemes",
         )
     values = _list_all_values(point.document)

@@ -32,8 +32,8 @@ MAX_PROBLEMS = 20  # problems that one error names
 def list_problems(document: Document, data: Any, errors: list[ErrorDetails]) -> list[Problem]:
     """Translate pydantic's errors into problems with file, line, key and cure.
 
-    Unknown keys come first. If a key is unknown, errors about keys that are missing or do not fit
-    beside it are left out, as the unknown key was probably meant.
+    Unknown keys come first. A mapping with an unknown key has no further problems about keys that
+    are missing or do not go together, as the unknown key was probably meant as one of them.
 
     Args:
         document: The experiment file.
@@ -140,7 +140,7 @@ def _explain_missing(refusal: _Refusal) -> _Explanation:
 
 def _explain_extra_key(refusal: _Refusal) -> _Explanation:
     """Explain a key of the format that the other keys of its mapping exclude."""
-    message = f"`{refusal.key_path[-1]}` does not go with the other keys here"
+    message = f"`{refusal.key_path[-1]}` cannot be combined with the other keys here"
     return refusal.explain(message, "remove it")
 
 

@@ -226,9 +226,11 @@ class Radio(RadioChannel):
 
     @model_validator(mode="after")
     def _check_devices(self) -> Self:
+        """Check that radio hardware, and no other radio, has devices and no simulated channel."""
         if self.by != "uhd":
             if self.uhd is not None:
-                raise BadValue("`uhd` beside `by: " + self.by + "`", "write `by: uhd`", "uhd")
+                message = f"`uhd` together with `by: {self.by}`"
+                raise BadValue(message, "write `by: uhd`", "uhd")
             return self
         if self.uhd is None:
             raise BadValue(
@@ -239,7 +241,7 @@ class Radio(RadioChannel):
         for name in RadioChannel.model_fields:
             if getattr(self, name) is not None:
                 raise BadValue(
-                    f"{name} of radio hardware: it is what the air or the cable makes it",
+                    f"{name} of radio hardware: the real channel decides it",
                     "remove it; gains and attenuators set the SNR",
                     name,
                 )

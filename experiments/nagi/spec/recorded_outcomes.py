@@ -52,6 +52,7 @@ def _read_version(
     version: tuple[int, int, int],
     traffic_ns: int | None,
 ) -> RecordedOutcomes:
+    """Read one version of a record, as `read_outcomes` does."""
     import pandas as pd  # takes long to import
 
     try:
@@ -59,7 +60,7 @@ def _read_version(
     except Exception as error:  # pyarrow raises many types for damaged files
         raise _make_error(
             path,
-            f"no whole record of transmissions: {shown(str(error))}",
+            f"not a complete record of transmissions: {shown(str(error))}",
             "give transmissions.parquet of a run whose link was a radio or had ARQ",
         ) from None
     for column, name in (("link", link), ("direction", direction)):
@@ -68,7 +69,7 @@ def _read_version(
             raise _make_error(
                 path,
                 f"the record has more than one {column}: {', '.join(names)}",
-                f"say which, like `{column}: {names[0]}`",
+                f"name one, such as `{column}: {names[0]}`",
             )
         if name is not None and name not in names:
             raise _make_error(path, f"no {column} {shown(name)}", choices(name, names))
@@ -88,7 +89,7 @@ def _read_version(
     lost = (table["outcome"].astype(str) != _RECEIVED).to_numpy()
     if starts[0] < 0 or (np.diff(starts) <= 0).any() or (ends < starts).any():
         raise _make_error(
-            path, "transmissions that are not one after the other", "give the record of one run"
+            path, "transmissions overlap or are not in order", "give the record of one run"
         )
     # A transmission takes the outcome of the recorded one that started nearest to it, because start
     # times of runs differ slightly.
@@ -115,7 +116,7 @@ def _read_traffic_ns(record: Path) -> int | None:
         return None
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise _make_error(
-            path, "no plan of the run beside its record", "give a whole run directory"
+            path, "no valid plan of the recorded run", "give a whole run directory"
         ) from None
 
 
@@ -129,7 +130,7 @@ def _require_all_numbers(path: Path, numbers: npt.NDArray[np.int64]) -> None:
     if len(missing):
         raise _make_error(
             path,
-            f"transmission {int(missing[0])} is missing: a part of a record",
+            f"transmission {int(missing[0])} is missing in the record",
             "give the whole transmissions.parquet of a run",
         )
 

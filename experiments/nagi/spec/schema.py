@@ -122,7 +122,7 @@ def _find_schemas(key_path: KeyPath, data: Any) -> tuple[list[dict[str, Any]], A
         nodes = [
             child
             for node in _resolve_references(nodes, data)
-            for child in _child_schemas(node, step)
+            for child in _list_child_schemas(node, step)
         ]
         data = data[step]
     return nodes, data
@@ -147,7 +147,7 @@ def _resolve_references(nodes: list[dict[str, Any]], data: Any) -> list[dict[str
     return resolved
 
 
-def _child_schemas(node: dict[str, Any], step: str | int) -> list[dict[str, Any]]:
+def _list_child_schemas(node: dict[str, Any], step: str | int) -> list[dict[str, Any]]:
     """Return the schemas of a value below a node, by key or by index."""
     if step in node.get("properties", {}):
         return [node["properties"][step]]

@@ -126,13 +126,14 @@ def find_mean_problem(trace: OpportunityTrace | StepTrace, quantity: Quantity) -
 
 
 def _read_mahimahi(path: Path) -> OpportunityTrace:
+    """Read instants in milliseconds, one per line."""
     instants: list[int] = []
     for number, line in _read_lines(path):
         if re.fullmatch(r"[0-9]+", line, re.ASCII) is None:
             message = f"not a number of milliseconds: {shown(line)}" if line else "an empty line"
             raise refuse(
                 message,
-                "write one whole number a line, and nothing else",
+                "write one whole number per line, and nothing else",
                 file=str(path),
                 line=number,
             )
@@ -153,7 +154,7 @@ def _read_mahimahi(path: Path) -> OpportunityTrace:
             )
         instants.append(instant)
     if not instants:
-        raise refuse("the file has no line", "write the instants, one a line", file=str(path))
+        raise refuse("the file has no line", "write one instant per line", file=str(path))
     if instants[-1] == 0:
         raise refuse(
             "the trace lasts 0 ms",
@@ -165,6 +166,7 @@ def _read_mahimahi(path: Path) -> OpportunityTrace:
 
 
 def _read_steps(path: Path, quantity: Quantity) -> StepTrace | SnrTracePlan:
+    """Read steps of an instant and a value, and the end of the period."""
     kind = _VALUES[quantity]
     steps: list[tuple[int, float]] = []
     previous: Duration | None = None
@@ -191,7 +193,7 @@ def _read_steps(path: Path, quantity: Quantity) -> StepTrace | SnrTracePlan:
     else:
         raise refuse(
             "the trace has no end" if steps else "the file has no step",
-            "say when the trace repeats, in a last line like '4 s, end'",
+            "end it with a line such as '4 s, end', after which it repeats",
             file=str(path),
             line=number,
         )
@@ -206,6 +208,7 @@ def _read_steps(path: Path, quantity: Quantity) -> StepTrace | SnrTracePlan:
 
 
 def _read_loss(path: Path) -> TraceLossPlan:
+    """Read a 0 or 1 for each packet."""
     lost: list[int] = []
     length = 0
     for number, line in _read_lines(path, comments=True):
@@ -228,6 +231,7 @@ def _read_loss(path: Path) -> TraceLossPlan:
 
 
 def _read_quantiles(path: Path) -> Quantiles:
+    """Read a distribution in the format of netem's tables."""
     values: list[float] = []
     for number, line in _read_lines(path, comments=True):
         for word in line.split():

@@ -84,7 +84,7 @@ def read_yaml(path: Path, max_nodes: int = MAX_NODES) -> Source:
             message = f"{message} in `{excerpt(lines[line - 1].strip())}`"
         raise refuse(message, cure, file=name, line=line) from None
     except (YAMLError, ValueError, OverflowError) as error:
-        # Of an escape like "\UFFFFFFFF", which stands for no character; without a line.
+        # Escapes such as "\UFFFFFFFF", which stand for no character, raise errors without a line.
         reason = excerpt(str(error))
         raise refuse(f"not YAML: {reason}", "write texts without \\ escapes", file=name) from None
     if root is None:
@@ -102,7 +102,7 @@ def read_yaml(path: Path, max_nodes: int = MAX_NODES) -> Source:
 
 
 def _read_text(path: Path) -> str:
-    """Read the text of a file, with \\n at the end of its lines."""
+    """Read the text of a file, with LF at the end of its lines."""
     name = str(path)
     try:
         with path.open("rb") as file:
@@ -195,7 +195,7 @@ class _Reader:
 
         Entries that the mapping merges (`<<`) have None in place of the key's node.
         """
-        own: dict[str, tuple[Node | None, Node]] = {}
+        own_entries: dict[str, tuple[Node | None, Node]] = {}
         merged: dict[str, tuple[Node | None, Node]] = {}
         for key, value in node.value:
             if not isinstance(key, ScalarNode):
@@ -210,17 +210,19 @@ class _Reader:
                     merged.setdefault(name, (None, value_node))
                 continue
             self._check_text(key)
-            if key.value in own:
-                first = own[key.value][0]
+            if key.value in own_entries:
+                first_key = own_entries[key.value][0]
                 raise self._error(
                     key,
                     f"key {shown(key.value)} is given twice, first in line "
-                    f"{_find_line(first or node)}",
+                    f"{_find_line(first_key or node)}",
                     "remove one",
                 )
-            own[key.value] = (key, value)
+            own_entries[key.value] = (key, value)
         # The mapping's own keys come first, then merged keys.
-        return own | {name: entry for name, entry in merged.items() if name not in own}
+        return own_entries | {
+            name: entry for name, entry in merged.items() if name not in own_entries
+        }
 
     def _list_merged_entries(self, value: Node) -> dict[str, tuple[Node | None, Node]]:
         """Return the entries that `<<: value` merges: of one mapping, or of a list of mappings.
@@ -249,6 +251,7 @@ class _Reader:
         return entries
 
     def _convert_scalar(self, node: ScalarNode) -> Any:
+        """Return a scalar as None, bool, int, float or str."""
         self._check_scalar_tag(node)
         kind = str(node.tag).removeprefix(_TAG)
         text = node.value

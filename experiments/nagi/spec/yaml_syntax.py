@@ -54,12 +54,12 @@ class _SyntaxError:
 
     @property
     def problem(self) -> str:
-        """What ruamel.yaml found, in one line."""
+        """The problem that ruamel.yaml reports, in one line."""
         return " ".join(str(self.error.problem or self.error.context).split())
 
     @property
     def context(self) -> str:
-        """What ruamel.yaml was reading."""
+        """The structure that ruamel.yaml was reading."""
         return str(self.error.context or "")
 
     @property
