@@ -62,7 +62,7 @@ def test_an_fpga_is_simulated_unless_something_else_is_said(tmp_path):
         ("queue: 20 packets", "queue: {limit: 20 packets, discipline: codel}",
          ":13: links.wireless.queue", "no queue discipline codel; give it `drop_tail`"),
         (DELAY, DELAY + "    mark: {threshold: 5 packets}\n", ":13: links.wireless.mark",
-         "marks by the queue itself, not by its average; give `weight: 1`"),
+         "marks by the current queue, not by its average; give `weight: 1`"),
         ("{model: poisson, rate: 1 %}", "{model: bernoulli_bit, rate: 1e-6}",
          ":15: links.wireless.forward.loss",
          "no loss model bernoulli_bit; use none, bernoulli, gilbert_elliott, poisson"),

@@ -205,7 +205,7 @@ REFUSED = [
      "links.wired.arq.feedback", "a duration of 0 ms is too small"),
     ("queue: 1 bdp}", "queue: 1 bdp, arq: {retries: 2, feedback: 1 ms}, "
      "loss: {model: bernoulli, rate: 1 %, at: ingress}}", "links.wired.arq",
-     "ARQ does not see losses at ingress, which come before"),
+     "ARQ does not see losses at ingress, before"),
 ]  # fmt: skip
 
 

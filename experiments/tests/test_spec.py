@@ -332,7 +332,7 @@ BAD = [
      16, "flows.bulk.traffic.interval", "a duration of 0 s is too small; give 1 ns or more"),
     ("$scheme}", "$scheme, traffic: {application: request_response, sizes: pareto, size: 1 kB,"
      " min: 1 kB, max: 1 MB}}",
-     16, "flows.bulk.traffic.size", "size cannot be combined with `sizes: pareto`; remove it"),
+     16, "flows.bulk.traffic.size", "size does not go with `sizes: pareto`; remove it"),
     ("$scheme}", "$scheme, traffic: {application: request_response, sizes: pareto, min: 2 kB,"
      " max: 1 kB}}",
      16, "flows.bulk.traffic.max", "a largest size that is not above the smallest; raise it"),

@@ -67,8 +67,8 @@ def test_losses_are_numbered_from_0(read):
 BAD = [
     ("mahimahi", "", 0, "the file has no line; write one instant per line"),
     ("mahimahi", "1\n\n2\n", 2, "an empty line; write one whole number per line, and nothing else"),
-    ("mahimahi", "1\n2.5\n", 2, "not a number of milliseconds: '2.5'; write one whole number a l"),
-    ("mahimahi", "-1\n", 1, "not a number of milliseconds: '-1'; write one whole number a line"),
+    ("mahimahi", "1\n2.5\n", 2, "not a number of milliseconds: '2.5'; write one whole number per"),
+    ("mahimahi", "-1\n", 1, "not a number of milliseconds: '-1'; write one whole number per"),
     ("mahimahi", "1 # no comments\n", 1, "not a number of milliseconds: '1 # no comments'; write"),
     ("mahimahi", "٣\n", 1, "not a number of milliseconds"),
     ("mahimahi", "1\n5\n4\n", 3, "4 ms is before 5 ms; sort the lines: instants do not decrease"),
