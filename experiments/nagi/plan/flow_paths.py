@@ -127,8 +127,10 @@ class FlowPaths:
                 channel.max_delay_ns
                 for channel in self._channels.list_on_path((*path.there, *path.back))
             )
-            + self._unloaded_delay_ns([hop for hop in path.there if hop.is_hop], path.packet.value)
-            + self._unloaded_delay_ns(
+            + self._find_unloaded_delay_ns(
+                [hop for hop in path.there if hop.is_hop], path.packet.value
+            )
+            + self._find_unloaded_delay_ns(
                 [hop for hop in path.back if hop.is_hop], self._request.ip.tcp_header_bytes
             )
             for path in self.paths.values()
@@ -149,8 +151,8 @@ class FlowPaths:
                 f"its packets of {packet.value} bytes do not fit the path, whose MTU is {mtu}",
                 f"give `payload: {mtu - headers} bytes` or less",
             )
-        rtt_ns = self._unloaded_delay_ns(forward, packet.value)
-        rtt_ns += self._unloaded_delay_ns(backward, self._request.ip.tcp_header_bytes)
+        rtt_ns = self._find_unloaded_delay_ns(forward, packet.value)
+        rtt_ns += self._find_unloaded_delay_ns(backward, self._request.ip.tcp_header_bytes)
         return FlowPath(forward, backward, rtt_ns, packet, mtu)
 
     def _check_ends(self, name: str, flow: Flow) -> None:
@@ -205,7 +207,7 @@ class FlowPaths:
             default=ETHERNET_MTU,
         )
 
-    def _unloaded_delay_ns(self, directions: list[LinkDirection], ip_bytes: int) -> int:
+    def _find_unloaded_delay_ns(self, directions: list[LinkDirection], ip_bytes: int) -> int:
         """Return the delay of a packet without queues: propagation, and exchanges on media."""
         channels = self._channels.list_on_path(directions)
         exchanges_ns = [

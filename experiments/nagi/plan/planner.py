@@ -227,8 +227,8 @@ def _derive_seed(
     Returns:
         A seed of 63 bits.
     """
-    parts = [str(campaign_seed), f"[{', '.join(channels)}]", str(repeat)]
+    inputs = [str(campaign_seed), f"[{', '.join(channels)}]", str(repeat)]
     if switch_shares:
-        parts.append(json.dumps(switch_shares, sort_keys=True))
-    text = f"[{', '.join(parts)}]"
+        inputs.append(json.dumps(switch_shares, sort_keys=True))
+    text = f"[{', '.join(inputs)}]"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1  # fits an int64

@@ -58,7 +58,7 @@ class Topology:
         for name, medium in self.media.items():
             self._check_reach(name, medium)
             self._check_routes(name, medium)
-        self._hops = {node: list(self._adjacent_hops(node)) for node in experiment.nodes}
+        self._hops = {node: list(self._list_adjacent_hops(node)) for node in experiment.nodes}
 
     def get_attachment(self, link: str, node: str) -> Attachment:
         """Return the interface of `node` on a link or medium."""
@@ -213,7 +213,7 @@ class Topology:
                     cure = choices(via, neighbours, f"in reach of {node}")
                     raise self._document.error((*key_path, target), message, cure)
 
-    def _adjacent_hops(self, node: str) -> Iterator[LinkDirection]:
+    def _list_adjacent_hops(self, node: str) -> Iterator[LinkDirection]:
         """Yield the hops from `node` to its neighbours: first over links, then over media."""
         for name, link in self.links.items():
             if node in link.between:

@@ -51,8 +51,10 @@ class Fpga(Strict):
             if self.by != "board" and getattr(self, name) is not None:
                 raise BadValue(f"`{name}` is for boards", "remove it, or write `by: board`", name)
         if self.by == "board" and (self.address is None) == (self.serial is None):
-            given = "neither address nor serial" if self.address is None else "address and serial"
+            settings = (
+                "neither address nor serial" if self.address is None else "address and serial"
+            )
             raise BadValue(
-                f"{given} of the board", f"give one, such as `address: {DEFAULT_ADDRESS}`"
+                f"{settings} of the board", f"give one, such as `address: {DEFAULT_ADDRESS}`"
             )
         return self

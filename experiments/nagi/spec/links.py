@@ -207,21 +207,23 @@ class Link(DirectionSettings):
 
     def inherits(self, direction: DirectionName, name: str) -> bool:
         """Return whether a direction has the link's setting `name`."""
-        own = getattr(self, direction)
+        own_settings = getattr(self, direction)
         alternative = ALTERNATIVES.get(name, name)
-        return getattr(own, name) is None and getattr(own, alternative) is None
+        return getattr(own_settings, name) is None and getattr(own_settings, alternative) is None
 
     def resolve_channel(self, direction: DirectionName) -> RadioChannel:
         """Return the radio channel of one direction.
 
         A setting of the direction has priority over the radio's setting for both directions.
         """
-        own = getattr(self, direction).radio
+        own_channel = getattr(self, direction).radio
         settings = {}
         for name in RadioChannel.model_fields:
-            value = getattr(own, name, None)
+            value = getattr(own_channel, name, None)
             alternative = SNR_ALTERNATIVES.get(name)
-            is_replaced = alternative is not None and getattr(own, alternative, None) is not None
+            is_replaced = (
+                alternative is not None and getattr(own_channel, alternative, None) is not None
+            )
             inherited = None if is_replaced else getattr(self.radio, name, None)
             settings[name] = inherited if value is None else value
         return RadioChannel.model_construct(**settings)

@@ -65,15 +65,15 @@ def list_problems(document: Document, data: Any, errors: list[ErrorDetails]) -> 
     return [*unknown.values(), *remaining]
 
 
-def explain_unknown_key(key: str, known: Iterable[str]) -> tuple[str, str]:
-    """Return message and cure for a key that is none of `known`."""
+def explain_unknown_key(key: str, known_keys: Iterable[str]) -> tuple[str, str]:
+    """Return message and cure for a key that is none of `known_keys`."""
     name, colon, _ = key.partition(":")
     message = f"unknown key `{excerpt(key)}`" if key else "an empty key"
-    if colon and name in known:
+    if colon and name in known_keys:
         return message, f"write a space after the colon: `{name}: ...`"
-    if key in RENAMED and RENAMED[key] in known:
+    if key in RENAMED and RENAMED[key] in known_keys:
         return message, f"it is called `{RENAMED[key]}` now"
-    return message, choices(key, sorted(known), "known here")
+    return message, choices(key, sorted(known_keys), "known here")
 
 
 def _find_unknown_key(details: ErrorDetails, key_path: KeyPath, data: Any) -> str | None:

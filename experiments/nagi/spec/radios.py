@@ -215,14 +215,14 @@ class Radio(RadioChannel):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_old_key(cls, given: object) -> object:
-        if isinstance(given, dict) and "fec" in given:
+    def _refuse_old_key(cls, data: object) -> object:
+        if isinstance(data, dict) and "fec" in data:
             raise BadValue(
                 "fec is called code_rate now",
                 "write `code_rate: none`, 1/2 (which was convolutional), 2/3 or 3/4",
                 "fec",
             )
-        return given
+        return data
 
     @model_validator(mode="after")
     def _check_devices(self) -> Self:

@@ -284,9 +284,9 @@ class _Reader:
     def _check_scalar_tag(self, node: ScalarNode) -> None:
         self._check_tag(node, "null", "bool", "int", "float", "merge", *_TEXT_TAGS)
 
-    def _check_tag(self, node: Node, *known: str) -> None:
+    def _check_tag(self, node: Node, *allowed: str) -> None:
         tag = str(node.tag)
-        if tag.removeprefix(_TAG) not in known:
+        if tag.removeprefix(_TAG) not in allowed:
             name = tag.replace(_TAG, "!!")
             raise self._error(
                 node,
