@@ -52,7 +52,7 @@ class Channels:
         return self._plans[direction]
 
     def list_on_path(self, path: Iterable[LinkDirection]) -> list[DirectionPlan]:
-        """Return the channel of each direction on a path.
+        """Return the channel (rate and delay) of each direction on a path.
 
         The channel of a hop over a medium has rate and framing alone.
         """

@@ -258,7 +258,7 @@ def find_max_queue(direction: DirectionPlan, packet_bytes: int) -> tuple[int, in
 
 
 def find_unsupported(direction: DirectionPlan) -> tuple[str, str, str] | None:
-    """Return (key, message, cure) of a function that the core lacks, or None."""
+    """Return (key, message, cure) of a setting that the core does not support, or None."""
     if direction.queue is not None and not isinstance(direction.queue, DropTailPlan):
         message = f"the FPGA's core has no queue discipline {direction.queue.discipline}"
         return "queue", message, "give it `drop_tail`"

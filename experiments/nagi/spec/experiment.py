@@ -176,7 +176,7 @@ class ReportSettings(Strict):
 
 
 class RepeatsAt(Strict):
-    """Points that are run another number of times."""
+    """Points with a number of repeats of their own."""
 
     where: dict[Axis, Condition] = Field(
         min_length=1, description="axis -> its values at these points"
@@ -201,7 +201,7 @@ class Experiment(Strict):
     )
     repeats_at: list[RepeatsAt] = Field(
         [],
-        description="points that are run another number of times, such as those without random "
+        description="points with a number of repeats of their own, such as those without random "
         "losses; the first entry that fits a point counts",
     )
     until: Until | None = Field(

@@ -50,7 +50,7 @@ _BY = "ranges: by distance; sinr: by path loss and noise; matrix: by a list of s
 
 
 class Ranges(Strict):
-    """Stations receive each other by distance, as in ns-2."""
+    """Reach by distance, as in ns-2."""
 
     by: Literal["ranges"] = Field("ranges", description=_BY)
     transmission: Range = Field(Range(250), description="distance up to which frames are decoded")
@@ -90,7 +90,7 @@ class Ranges(Strict):
 
 
 class Sinr(Strict):
-    """Stations receive each other by path loss, noise, and a threshold of SINR."""
+    """Reach by path loss, noise and a threshold of SINR."""
 
     by: Literal["sinr"] = Field(description=_BY)
     tx_power: Power = Field(Power(16), description="transmission power of every station")
@@ -157,7 +157,7 @@ class Sinr(Strict):
 
 
 class Matrix(Strict):
-    """Stations receive each other as lists of stations define."""
+    """Reach by lists of stations."""
 
     by: Literal["matrix"] = Field(description=_BY)
     decodes: dict[Name, list[Name]] = Field(

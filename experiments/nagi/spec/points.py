@@ -157,7 +157,7 @@ def _read_matrix(document: Document) -> dict[str, list[Any]]:
 
 
 def _check_size(document: Document, runs: int, repeats: str) -> None:
-    """Raise InputError if a matrix has more runs than anybody can run.
+    """Raise InputError if a matrix has more than MAX_RUNS runs.
 
     Args:
         document: The experiment file.

@@ -117,7 +117,7 @@ Mode = Annotated[str, BeforeValidator(_parse_mode)]
 
 
 class SnrTableAdaptation(Strict):
-    """Use the fastest mode whose smallest SNR the receiver's last report reaches."""
+    """Rate adaptation by the receiver's last SNR: the fastest mode whose smallest SNR it reaches."""
 
     kind: Literal["snr_table"] = Field(description="kind of rate adaptation")
     table: Annotated[dict[Mode, Level], Field(min_length=1, max_length=16)] = Field(
@@ -130,7 +130,7 @@ class SnrTableAdaptation(Strict):
 
 
 class MinstrelAdaptation(Strict):
-    """Use the mode with the highest throughput so far, as Minstrel in mac80211."""
+    """Rate adaptation by the throughput of each mode so far, as Minstrel in mac80211."""
 
     kind: Literal["minstrel"] = Field(description="kind of rate adaptation")
     modes: Annotated[list[Mode], Field(min_length=1, max_length=16)] = Field(

@@ -21,7 +21,8 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from nagi.spec.yaml_syntax import MAX_DEPTH, explain_syntax_error
 
-KeyPath = tuple[str | int, ...]  # keys of mappings and indices of lists, from the root
+# The path to a value: keys of mappings and indices of lists, as ("links", "wired", "rate").
+KeyPath = tuple[str | int, ...]
 
 MAX_BYTES = 250_000
 MAX_NODES = 100_000
