@@ -117,7 +117,7 @@ Mode = Annotated[str, BeforeValidator(_parse_mode)]
 
 
 class SnrTableAdaptation(Strict):
-    """Rate adaptation by the receiver's last SNR: the fastest mode whose smallest SNR it reaches."""
+    """Rate adaptation by SNR: the fastest mode whose smallest SNR the receiver last reached."""
 
     kind: Literal["snr_table"] = Field(description="kind of rate adaptation")
     table: Annotated[dict[Mode, Level], Field(min_length=1, max_length=16)] = Field(
