@@ -33,7 +33,7 @@ from nagi_contracts.results import GoodputWindow, Metrics, ResultRow
 from nagi_contracts.switches import ControllerFacts, QueueSample, Switches, SwitchRecord
 
 from nagi import agent_contracts
-from nagi.spec.schema import experiment_schema
+from nagi.spec.schema import make_experiment_schema
 
 CONTRACTS: dict[str, type[Contract]] = {
     "plan": RunPlan,
@@ -77,7 +77,7 @@ TABLES = (
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Every schema by the name of its file."""
-    found = {"experiment": experiment_schema()}
+    found = {"experiment": make_experiment_schema()}
     for name, contract in CONTRACTS.items():
         schema = contract.model_json_schema(by_alias=True, mode="serialization")
         found[name] = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -190,7 +190,7 @@ def details(each: dict[tuple[str, int], Measured]) -> object:
 
 
 def require_core() -> None:
-    can = fpga.availability()
+    can = fpga.check_availability()
     if not can.available:
         raise refuse(can.reason, can.cure)
 

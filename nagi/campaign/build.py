@@ -20,7 +20,7 @@ from nagi_p4.simple_switch_client import find_problem as find_simple_switch_prob
 
 from nagi.labs import guest_kernel, physical, virtual
 from nagi.plan import fpga, radio, scheme_objects
-from nagi.plan.applications import nagi_traffic
+from nagi.plan.applications import find_nagi_traffic
 
 
 def identify_build(
@@ -90,8 +90,8 @@ def _hash_programs(
         "nagi_agent": hashlib.sha256(
             b"".join(source.read_bytes() for source in sources)
         ).hexdigest(),
-        "nagi_tcp": sha256_of(scheme_objects.nagi_tcp()),
-        "nagi_traffic": sha256_of(nagi_traffic()),
+        "nagi_tcp": sha256_of(scheme_objects.find_nagi_tcp()),
+        "nagi_traffic": sha256_of(find_nagi_traffic()),
     }
     is_local = lab != physical.NAME  # real hosts have their own bmv2
     optional = {
@@ -100,8 +100,8 @@ def _hash_programs(
         if is_local and switch == "bmv2"
         else None,
         **(_hash_p4runtime_programs(is_local) if switch == "p4runtime" else {}),
-        "nagi_sdr": radio.checksum() if is_local and radios else None,
-        "nagi_fpga": fpga.checksum() if is_local and fpgas else None,
+        "nagi_sdr": radio.compute_checksum() if is_local and radios else None,
+        "nagi_fpga": fpga.compute_checksum() if is_local and fpgas else None,
     }
     return common, optional
 

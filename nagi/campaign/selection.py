@@ -53,18 +53,18 @@ class Selection:
 
     def list_missing(self, plan: RunPlan) -> list[str]:
         """Return the schemes, and the links (as `link NAME`), that a run needs and cannot have."""
-        links = radio.names([plan]) if self.no_radios is not None else []
-        links += fpga.names([plan]) if self.no_fpgas is not None else []
+        links = radio.list_radios([plan]) if self.no_radios is not None else []
+        links += fpga.list_simulated([plan]) if self.no_fpgas is not None else []
         schemes_ = [flow.scheme for flow in plan.flows if flow.scheme in self.unavailable]
         return [*schemes_, *(f"link {name}" for name in links)]
 
     def list_missing_radios(self) -> list[str]:
         """Return the links that are radios in any run and cannot be."""
-        return radio.names(self.plans) if self.no_radios is not None else []
+        return radio.list_radios(self.plans) if self.no_radios is not None else []
 
     def list_missing_fpgas(self) -> list[str]:
         """Return the links whose FPGA is to be simulated in any run and cannot be."""
-        return fpga.names(self.plans) if self.no_fpgas is not None else []
+        return fpga.list_simulated(self.plans) if self.no_fpgas is not None else []
 
 
 def select_runs(
@@ -72,10 +72,10 @@ def select_runs(
     variant: str | None,
     only: dict[str, list[str]],
     build: Build,
-    available: Callable[[schemes.Scheme], schemes.Availability] = schemes.availability,
+    available: Callable[[schemes.Scheme], schemes.Availability] = schemes.check_availability,
     switch: SwitchTarget = "nagi",
-    radios: Callable[[], schemes.Availability] = radio.availability,
-    fpgas: Callable[[], schemes.Availability] = fpga.availability,
+    radios: Callable[[], schemes.Availability] = radio.check_availability,
+    fpgas: Callable[[], schemes.Availability] = fpga.check_availability,
 ) -> Selection:
     """Plan the runs of the points and repeats that `only` selects.
 
@@ -128,11 +128,11 @@ def select_runs(
         for name, availability in availabilities.items()
         if not availability.available
     }
-    radio_availability = radios() if radio.names(plans) else None
+    radio_availability = radios() if radio.list_radios(plans) else None
     no_radios = (
         None if radio_availability is None or radio_availability.available else radio_availability
     )
-    fpga_availability = fpgas() if fpga.names(plans) else None
+    fpga_availability = fpgas() if fpga.list_simulated(plans) else None
     no_fpgas = (
         None if fpga_availability is None or fpga_availability.available else fpga_availability
     )
@@ -156,7 +156,7 @@ def _format_repeat(plan: RunPlan) -> str:
 
 def has_switches(points: list[Point]) -> bool:
     """Return whether a node of any point is a switch."""
-    return any(point.experiment.nodes_of("switch") for point in points)
+    return any(point.experiment.list_nodes("switch") for point in points)
 
 
 def has_radios(points: list[Point]) -> bool:
@@ -174,7 +174,7 @@ def has_simulated_fpgas(points: list[Point]) -> bool:
 def find_schemes(points: list[Point]) -> dict[str, schemes.Scheme]:
     """Return the schemes that flows of `points` use, by name. Unknown schemes are left out."""
     schemes_by_name = {
-        flow.scheme: schemes.find(flow.scheme, point.document.beside)
+        flow.scheme: schemes.find_scheme(flow.scheme, point.document.resolve_path)
         for point in points
         for flow in point.experiment.flows.values()
         if not flow.is_absent

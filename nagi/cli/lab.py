@@ -270,8 +270,8 @@ def up(
         identify_build(where, target, radios=has_radios(points), fpgas=has_simulated_fpgas(points)),
         switch=target or "nagi",
         # Of real hosts, agents are asked.
-        radios=radio.availability if inventory is None else lambda: Availability(True),
-        fpgas=fpga.availability if inventory is None else lambda: Availability(True),
+        radios=radio.check_availability if inventory is None else lambda: Availability(True),
+        fpgas=fpga.check_availability if inventory is None else lambda: Availability(True),
     )
     plan = selection.plans[0]
     fpga.require_real_hosts([plan], where)

@@ -29,13 +29,13 @@ def list_schemes(
 ) -> None:
     """List TCP schemes with their parameters, and why the lab cannot run some."""
     # What goes with any scheme is listed as it is written.
-    combined = {f"SCHEME-{name}": each for name, each in schemes.receivers().items()}
-    known = schemes.schemes() | combined
+    combined = {f"SCHEME-{name}": each for name, each in schemes.read_receivers().items()}
+    known = schemes.read_schemes() | combined
     choice = choose_lab(lab, inventory, has_root=True)  # to list them needs no root
     if choice.why_not_virtual:
         complain(f"in the netns lab, as the virtual lab cannot be used: {choice.why_not_virtual}")
     if choice.name == netns.NAME:
-        found = {name: schemes.availability(scheme) for name, scheme in known.items()}
+        found = {name: schemes.check_availability(scheme) for name, scheme in known.items()}
     elif choice.name == virtual.NAME:
         found = {name: guest_modules.check_availability(scheme) for name, scheme in known.items()}
     else:

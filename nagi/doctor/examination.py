@@ -56,8 +56,8 @@ from nagi.labs.lab import Batches, list_scheme_objects, make_agent
 from nagi.labs.netns import NetnsLab
 from nagi.labs.physical import PhysicalLab
 from nagi.labs.shape import EMULATOR, Shape
-from nagi.plan.radio import INSTALL, look_at_stages
-from nagi.plan.schemes import receivers, schemes
+from nagi.plan.radio import INSTALL, check_stages
+from nagi.plan.schemes import read_receivers, read_schemes
 
 HERE = "this machine"
 _DELAY_NS = 10_000_000  # of the netns lab's link, each way
@@ -153,7 +153,9 @@ _LINK = ("path", 0, ("S", "D"), ("198.18.0.1/30", "198.18.0.2/30"))
 
 def _inspection_here(scratch: Path) -> Inspection:
     """This machine as a host and as an emulator."""
-    agent = make_agent(scratch, list_scheme_objects([*schemes().values(), *receivers().values()]))
+    agent = make_agent(
+        scratch, list_scheme_objects([*read_schemes().values(), *read_receivers().values()])
+    )
     nagi_link = str(executable("nagi-link"))
     found = []
     for is_emulator in (False, True):
@@ -190,7 +192,7 @@ def _inspection_here(scratch: Path) -> Inspection:
 def examine_radio(devices: Sequence[str] = ()) -> Doctor:
     """How far links of this machine can be radios, stage by stage; those after one that fails are
     skipped. `devices`: options of `nagi-sdr doctor`, of radio hardware."""
-    looked = look_at_stages(devices)
+    looked = check_stages(devices)
     return _in_stages(
         [(each.stage, each.ok, each.detail, each.cure or INSTALL) for each in looked],
         STAGES_OF_DEVICES if devices else STAGES_OF_RADIO,

@@ -11,7 +11,7 @@ from nagi_contracts.inspection import Inspection
 
 from nagi.doctor.observations import Observations, StageFinding, Wanted
 from nagi.labs.complaints import find_cure
-from nagi.plan.schemes import Scheme, availability_on, schemes
+from nagi.plan.schemes import Scheme, check_availability_on_host, read_schemes
 
 OLDEST_PYTHON = (3, 9)
 _PYTHON_CURE = "install Python 3.9 or newer there; see `ansible_python_interpreter`"
@@ -126,10 +126,10 @@ def look_at_schemes(seen: Observations) -> Iterator[StageFinding]:
     hosts = dict(seen.traffic())
     status: Status = "warning" if seen.wanted is None else "failure"
     ready = []
-    for name in seen.wanted.schemes if seen.wanted else schemes():
-        if name not in schemes():
+    for name in seen.wanted.schemes if seen.wanted else read_schemes():
+        if name not in read_schemes():
             continue  # a user's own object, which agents are asked about before a campaign begins
-        lacking = _lacking(schemes()[name], hosts)
+        lacking = _lacking(read_schemes()[name], hosts)
         if not lacking:
             ready.append(name)
         for (reason, cure), on in lacking.items():
@@ -143,7 +143,7 @@ def _lacking(scheme: Scheme, hosts: dict[str, Inspection]) -> dict[tuple[str, st
     """Hosts on which a scheme is not available, by the reason and its cure."""
     found: dict[tuple[str, str], list[str]] = {}
     for host, inspection in hosts.items():
-        here = availability_on(scheme, inspection)
+        here = check_availability_on_host(scheme, inspection)
         if not here.available:
             found.setdefault((here.reason, here.cure), []).append(host)
     return found

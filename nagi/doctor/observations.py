@@ -43,8 +43,8 @@ class Wanted:
                 for node in plan.nodes
                 if node.switch is not None
             ),
-            radios=tuple(radio.names(plans)),
-            fpgas=tuple(fpga.names(plans)),
+            radios=tuple(radio.list_radios(plans)),
+            fpgas=tuple(fpga.list_simulated(plans)),
             window_cap=any(flow.max_window is not None for flow in flows),
             iperf=any(flow.uses_iperf for flow in flows),
             free_bytes=free_bytes,

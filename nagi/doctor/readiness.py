@@ -83,7 +83,7 @@ def look_at_radios(seen: Observations) -> Iterator[StageFinding]:
             host,
             "nagi-sdr",
             (inspection.nagi_sdr, inspection.nagi_sdr_error),
-            radio.of_links(wanted) if wanted else "",
+            radio.describe_links(wanted) if wanted else "",
             cure,
         )
     yield from seen.not_inspected()
@@ -98,7 +98,7 @@ def look_at_fpgas(seen: Observations) -> Iterator[StageFinding]:
             host,
             "nagi-fpga",
             (inspection.nagi_fpga, inspection.nagi_fpga_error),
-            fpga.of_links(wanted) if wanted else "",
+            fpga.describe_links(wanted) if wanted else "",
             cure,
         )
     yield from seen.not_inspected()

@@ -16,7 +16,7 @@ from nagi_contracts.base import Contract
 from nagi_contracts.errors import InputError, refuse
 from pydantic import Field
 
-from nagi.plan.scheme_sources import compile_in_sandbox, problems_in, sources_beside
+from nagi.plan.scheme_sources import compile_in_sandbox, list_sources, parse_problems
 
 PRELOADED = "repeatable.so"
 _MODULES = Path("/mnt/nagi/modules")  # the sources of a module, in the sandbox of Kbuild
@@ -153,7 +153,7 @@ def build_user_module(object_file: Path, source: Path) -> Path:
     builder = _load_builder()
     with tempfile.TemporaryDirectory(prefix="nagi-module-") as scratch:
         try:
-            builder.stage_module_sources(sources_beside(object_file), Path(scratch))
+            builder.stage_module_sources(list_sources(object_file), Path(scratch))
             command = builder.build_module_command(kernel_build, _MODULES)
         except builder.Refused as error:
             raise refuse(error.what, error.cure, file=error.file) from None
@@ -163,7 +163,7 @@ def build_user_module(object_file: Path, source: Path) -> Path:
             readable={path: path for path in (kernel_build, _find_kernel_sources(kernel_build))},
         )
         if process.returncode != 0:
-            raise InputError(*problems_in(process.stdout, source))
+            raise InputError(*parse_problems(process.stdout, source))
         module.parent.mkdir(exist_ok=True)
         partial = module.with_suffix(f".{os.getpid()}")
         shutil.copyfile(Path(scratch) / module.name, partial)

@@ -11,7 +11,7 @@ from nagi_contracts.plan import RunPlan
 
 from nagi.labs import guest_kernel
 from nagi.plan import schemes
-from nagi.plan.scheme_sources import source_of, sources_beside
+from nagi.plan.scheme_sources import find_source, list_sources
 from nagi.plan.schemes import Availability, Scheme
 
 _IN_NETNS = "run it with --lab netns"
@@ -33,7 +33,7 @@ def build_user_modules(plan: RunPlan) -> dict[str, Path]:
     return {
         name: guest_kernel.build_user_module(scheme_object.source, scheme_object.source)
         for name, scheme_object in scheme_objects
-        if sources_beside(scheme_object.source)
+        if list_sources(scheme_object.source)
     }
 
 
@@ -45,7 +45,7 @@ def check_availability(scheme: Scheme) -> Availability:
         return Availability(False, error.problems[0].what, error.problems[0].cure)
     if scheme.kernel is not None:
         present = scheme.congestion_control in kernel.congestion_controls
-        result = schemes.of_kernel(scheme, kernel.release, present)
+        result = schemes.check_kernel_control(scheme, kernel.release, present)
         if not present:
             return replace(result, cure=_IN_NETNS)
     ends = [scheme] if scheme.receiver is None else [scheme, scheme.receiver]
@@ -79,6 +79,6 @@ def _build_module_of(scheme: Scheme) -> Path | None:
     """
     if scheme.own_file is None or scheme.object_file is None:
         return None
-    if not sources_beside(scheme.object_file):
+    if not list_sources(scheme.object_file):
         return None
-    return guest_kernel.build_user_module(scheme.object_file, source_of(scheme.own_file))
+    return guest_kernel.build_user_module(scheme.object_file, find_source(scheme.own_file))

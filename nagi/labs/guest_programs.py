@@ -32,7 +32,7 @@ def list_visible_programs(plans: Iterable[RunPlan]) -> dict[Path, Path]:
     plans = list(plans)
     targets = {plan.switch_target for plan in plans if plan.switches()}
     if any(plan.radios() for plan in plans):
-        needed += radio.installed_parts()
+        needed += radio.list_installed_parts()
     if "bmv2" in targets:
         needed += _list_bmv2_files("simple_switch")
     if "p4runtime" in targets:

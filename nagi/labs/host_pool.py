@@ -26,7 +26,7 @@ from nagi.labs.errors import Failure, LabError, Results
 from nagi.labs.inventory import describe_interfaces
 from nagi.labs.lab import Batches, HostPlacement, SwitchPrograms, list_scheme_objects, make_agent
 from nagi.labs.shape import EMULATOR, Shape
-from nagi.plan.schemes import Scheme, receivers, schemes
+from nagi.plan.schemes import Scheme, read_receivers, read_schemes
 
 FPGA_IMAGES = "/usr/local/lib/nagi/fpga"  # bitstreams that the role fpga installs
 LEASE_S = 900.0  # until the first batch, whose agents renew the lease
@@ -96,7 +96,9 @@ class HostPool:
         self._interrupted = interrupted
         self._agent = make_agent(
             directory,
-            list_scheme_objects([*schemes().values(), *receivers().values(), *user_schemes]),
+            list_scheme_objects(
+                [*read_schemes().values(), *read_receivers().values(), *user_schemes]
+            ),
         )
 
     def __enter__(self) -> HostPool:

@@ -22,8 +22,8 @@ from nagi_p4.simple_switch_client import find_client_directory
 from nagi.labs.ansible_runs import Playbooks
 from nagi.labs.errors import LabError, Results, Unfit
 from nagi.labs.shape import EMULATOR, Shape
-from nagi.plan.applications import BUNDLED, nagi_traffic
-from nagi.plan.scheme_objects import NAGI_TCP, nagi_tcp, object_name
+from nagi.plan.applications import BUNDLED, find_nagi_traffic
+from nagi.plan.scheme_objects import NAGI_TCP, find_nagi_tcp, make_object_name
 from nagi.plan.schemes import Scheme
 
 BETWEEN_RUNS_S = 0.1
@@ -325,7 +325,7 @@ def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
         objects: name in plans -> eBPF object file
     """
     agent = directory / "nagi-agent.pyz"
-    files = {NAGI_TCP: nagi_tcp(), BUNDLED: nagi_traffic(), **objects}
+    files = {NAGI_TCP: find_nagi_tcp(), BUNDLED: find_nagi_traffic(), **objects}
     options = [f"{name}={file}" for name, file in files.items()]
     subprocess.run([sys.executable, paths.AGENT / "bundle.py", agent, *options], check=True)
     return agent
@@ -333,7 +333,7 @@ def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
 
 def list_scheme_objects(schemes: Iterable[Scheme]) -> dict[str, Path]:
     """Return the eBPF objects of schemes, by their names in plans."""
-    return {object_name(path): path for scheme in schemes for path in scheme.objects}
+    return {make_object_name(path): path for scheme in schemes for path in scheme.objects}
 
 
 def list_plan_objects(plans: list[RunPlan]) -> dict[str, Path]:

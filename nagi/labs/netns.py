@@ -121,4 +121,4 @@ def list_kernel_modules(plans: list[RunPlan]) -> list[str]:
     flows = [flow for plan in plans for flow in plan.flows]
     schemes_of_kernel = {flow.congestion_control for flow in flows if flow.scheme_object is None}
     schemes_of_kernel -= {schemes.NO_CONTROL}
-    return [f"tcp_{name}" for name in sorted(schemes_of_kernel - schemes.loaded())]
+    return [f"tcp_{name}" for name in sorted(schemes_of_kernel - schemes.read_loaded_controls())]

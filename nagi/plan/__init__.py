@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run plans: what a run sets, by the point that it is of."""
+"""Turn the points of an experiment into run plans."""

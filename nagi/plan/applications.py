@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi-traffic, which is both ends of a flow's application (hosts/traffic)."""
+"""Find nagi-traffic, which runs both ends of a flow's application (hosts/traffic)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from nagi_contracts import paths
 from nagi_contracts.errors import refuse
 
 NAGI_TRAFFIC = "nagi-traffic"
-BUNDLED = f"programs/{NAGI_TRAFFIC}"  # where agents have it among their files
+BUNDLED = f"programs/{NAGI_TRAFFIC}"  # path of nagi-traffic among an agent's files
 
 
-def nagi_traffic() -> Path:
-    """The executable. Raises InputError if it has not been built."""
+def find_nagi_traffic() -> Path:
+    """Return the path of the nagi-traffic executable.
+
+    Raises:
+        InputError: If nagi-traffic has not been built.
+    """
     program = paths.executable(NAGI_TRAFFIC)
     if not program.exists():
         raise refuse(f"there is no {program}", "build it: `make setup`")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of `nagi-sdr calibrate` that an experiment names."""
+"""Read the tables of `nagi-sdr calibrate` that an experiment names."""
 
 from __future__ import annotations
 
@@ -11,22 +11,34 @@ from nagi_contracts.errors import BadValue, refuse
 
 from nagi.plan import radio
 from nagi.plan.request import PlanRequest
-from nagi.plan.trace_files import named_file
-from nagi.spec.yaml_source import Place
+from nagi.plan.trace_files import find_file
+from nagi.spec.yaml_source import KeyPath
 
 
-def calibrated_mode(
+def find_calibrated_mode(
     request: PlanRequest,
-    place: Place,
+    key_path: KeyPath,
     table: str,
     *,
     modem: str | None,
     modulation: str | None,
     code_rate: str | None,
 ) -> CalibratedMode:
-    """The modem of a table that an experiment means. Raises InputError if there is none, or if this
-    version of nagi has another modem by that name."""
-    path = named_file(request, place, table, "table")
+    """Return the mode of a calibration table that an experiment selects.
+
+    Args:
+        request: The point that is planned.
+        key_path: Key path of the setting that names the table.
+        table: Path of the table, relative to the experiment file.
+        modem: Name of the modem, or None if the table has one modem.
+        modulation: Modulation, or None if the table has one for this modem.
+        code_rate: Code rate, or None if the table has one for this modem.
+
+    Raises:
+        InputError: If the table has no such mode, or if this version of nagi has another modem
+            under that name.
+    """
+    path = find_file(request, key_path, table, "table")
     calibration = read_calibration(path)
     try:
         mode = calibration.mode(modem, modulation, code_rate)
@@ -34,14 +46,15 @@ def calibrated_mode(
     except BadValue as error:
         raise refuse(error.what, error.cure, file=str(path)) from None
     try:
-        digest = radio.air_time().modem_digest(mode.modem, mode.modulation, mode.code_rate)
+        digest = radio.load_air_time().modem_digest(mode.modem, mode.modulation, mode.code_rate)
     except ValueError as error:
         raise refuse(
             f"a table of another modem: {error}", "calibrate again with this nagi", file=str(path)
         ) from None
     if digest != mode.digest:
         raise refuse(
-            f"a table of another modem: {mode.name} of nagi {calibration.nagi} is not this nagi's",
+            f"a table of another modem: {mode.name} of nagi {calibration.nagi} differs from this "
+            "nagi's",
             "calibrate again with this nagi",
             file=str(path),
         )
@@ -49,11 +62,15 @@ def calibrated_mode(
 
 
 def read_calibration(path: Path) -> Calibration:
-    """Raises InputError."""
+    """Read a calibration table; tables that have not changed are read once.
+
+    Raises:
+        InputError: If the file is not a calibration table.
+    """
     status = path.stat()
-    return _read(path, (status.st_ino, status.st_size, status.st_mtime_ns))
+    return _read_version(path, (status.st_ino, status.st_size, status.st_mtime_ns))
 
 
 @lru_cache(maxsize=16)
-def _read(path: Path, version: tuple[int, int, int]) -> Calibration:
+def _read_version(path: Path, version: tuple[int, int, int]) -> Calibration:
     return Calibration.read(path)

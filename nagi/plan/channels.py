@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rates and delays of links and media, which do not depend on the flows that cross them."""
+"""Plan the rates and delays of links and media, which do not depend on flows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nagi_contracts.traces import OpportunityTrace, StepTrace
 from nagi.plan.media import MediaTimes
 from nagi.plan.radio_links import RadioLinks
 from nagi.plan.request import PlanRequest
-from nagi.plan.trace_files import trace_file
+from nagi.plan.trace_files import load_trace
 from nagi.spec.links import (
     DelaySteps,
     DelayTraceFile,
@@ -25,12 +25,16 @@ from nagi.spec.links import (
     RateSteps,
     RateTraceFile,
 )
-from nagi.spec.traces import Quantiles, Quantity, problem_with_mean
-from nagi.spec.yaml_source import Place
+from nagi.spec.traces import Quantiles, Quantity, find_mean_problem
+from nagi.spec.yaml_source import KeyPath
 
 
 class Channels:
-    """What each direction of each link, and each medium, does to packets whatever flows cross."""
+    """Rate and delay of each direction of each link, and of each medium.
+
+    These do not depend on the flows that cross a link. Access a direction by
+    `channels[link, direction]`.
+    """
 
     def __init__(self, request: PlanRequest, radios: RadioLinks) -> None:
         self._request = request
@@ -38,7 +42,7 @@ class Channels:
         self.media = MediaTimes(request)
         self._plans = {
             (name, direction): request.memo.of(
-                partial(self._channel, name, direction), ("channel", name, direction), link
+                partial(self._plan_channel, name, direction), ("channel", name, direction), link
             )
             for name, link in request.experiment.links.items()
             for direction in DIRECTIONS
@@ -47,26 +51,29 @@ class Channels:
     def __getitem__(self, direction: tuple[str, DirectionName]) -> DirectionPlan:
         return self._plans[direction]
 
-    def along(self, directions: Iterable[LinkDirection]) -> list[DirectionPlan]:
-        """Of hops over media rate and framing alone."""
+    def list_on_path(self, path: Iterable[LinkDirection]) -> list[DirectionPlan]:
+        """Return the channel (rate and delay) of each direction on a path.
+
+        The channel of a hop over a medium has rate and framing alone.
+        """
         return [
-            self.media.channel(each.link) if each.is_hop else self._plans[each.link, each.direction]
-            for each in directions
+            self.media.get_channel(hop.link) if hop.is_hop else self._plans[hop.link, hop.direction]
+            for hop in path
         ]
 
-    def _channel(self, link: str, direction: DirectionName) -> DirectionPlan:
-        """What a direction does to packets whatever paths cross it: rate and delay."""
-        settings = self._request.settings(self._request.experiment.links[link], direction)
+    def _plan_channel(self, link: str, direction: DirectionName) -> DirectionPlan:
+        """Return rate, delay and order of a direction, which do not depend on flows."""
+        settings = self._request.get_settings(self._request.experiment.links[link], direction)
         if link in self._radios.plans:
-            return self._radios.channel(link, settings)
+            return self._radios.plan_channel(link, settings)
         jitter = None
         if settings.jitter is not None:
-            place = self._request.place(link, direction, "jitter")
-            jitter = settings.jitter.plan(partial(self._quantiles, place))
+            key_path = self._request.locate_setting(link, direction, "jitter")
+            jitter = settings.jitter.plan(partial(self._read_quantiles, key_path))
         steady = jitter is None and settings.delay_trace is None
         channel = DirectionPlan(
             rate_bps=settings.rate.value if settings.rate else None,
-            burst_bytes=self._burst(link, direction, settings),
+            burst_bytes=self._plan_burst(link, direction, settings),
             overhead_bytes=settings.overhead.value if settings.overhead else 0,
             delay_ns=settings.delay.value if settings.delay else 0,
             jitter=jitter,
@@ -74,47 +81,48 @@ class Channels:
         )
         if settings.keep_order is not None and not (settings.jitter or settings.delay_trace):
             raise self._request.error(
-                self._request.place(link, direction, "keep_order"),
+                self._request.locate_setting(link, direction, "keep_order"),
                 f"without jitter or delay_trace, packets {direction} keep their order",
                 "give that direction jitter or a delay_trace, or remove keep_order",
             )
         traces = {}
         if settings.rate_trace is not None:
-            place = self._request.place(link, direction, "rate_trace")
-            traces["rate_trace"] = self._trace(place, settings.rate_trace, "rate")
+            key_path = self._request.locate_setting(link, direction, "rate_trace")
+            traces["rate_trace"] = self._plan_trace(key_path, settings.rate_trace, "rate")
         if settings.delay_trace is not None:
-            place = self._request.place(link, direction, "delay_trace")
-            traces["delay_trace"] = self._trace(place, settings.delay_trace, "delay")
+            key_path = self._request.locate_setting(link, direction, "delay_trace")
+            traces["delay_trace"] = self._plan_trace(key_path, settings.delay_trace, "delay")
         return channel.model_copy(update=traces)
 
-    def _quantiles(self, place: Place, file: str) -> list[float]:
-        table = trace_file(self._request, place, file, "quantiles")
+    def _read_quantiles(self, key_path: KeyPath, file: str) -> list[float]:
+        table = load_trace(self._request, key_path, file, "quantiles")
         assert isinstance(table, Quantiles)
         return table.quantiles
 
-    def _burst(
+    def _plan_burst(
         self, link: str, direction: DirectionName, settings: DirectionSettings
     ) -> int | None:
         if settings.burst is None:
             return None
         if settings.rate is None:
-            place = self._request.place(link, direction, "burst")
-            raise self._request.error(place, "`burst` without a rate", "give the link a rate")
+            key_path = self._request.locate_setting(link, direction, "burst")
+            raise self._request.error(key_path, "`burst` without a rate", "give the link a rate")
         return settings.burst.value
 
-    def _trace(
+    def _plan_trace(
         self,
-        place: Place,
+        key_path: KeyPath,
         trace: RateTraceFile | RateSteps | DelayTraceFile | DelaySteps,
         quantity: Quantity,
     ) -> OpportunityTrace | StepTrace:
+        """Return the plan of a rate or delay trace, from a file or from steps."""
         if isinstance(trace, RateTraceFile | DelayTraceFile):
-            found = trace_file(self._request, place, trace.file, trace.format, quantity)
-            assert isinstance(found, OpportunityTrace | StepTrace)
-            return found
-        steps = [(at.value, value.value) for at, value in trace.steps.items()]
+            recorded = load_trace(self._request, key_path, trace.file, trace.format, quantity)
+            assert isinstance(recorded, OpportunityTrace | StepTrace)
+            return recorded
+        steps = [(instant.value, value.value) for instant, value in trace.steps.items()]
         plan = StepTrace(steps=steps, period_ns=trace.period.value)
-        problem = problem_with_mean(plan, quantity)
+        problem = find_mean_problem(plan, quantity)
         if problem is not None:
-            raise self._request.error(place, problem.what, problem.cure)
+            raise self._request.error(key_path, problem.what, problem.cure)
         return plan

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of the user's that the applications of a flow find in their working directory (`files`)."""
+"""Plan the files that an experiment gives to the commands of a flow (`files`)."""
 
 from __future__ import annotations
 
@@ -14,61 +14,75 @@ from nagi_contracts.records import sha256_of
 
 from nagi.plan.request import PlanRequest
 from nagi.spec.commands import OWN
-from nagi.spec.yaml_source import Place
+from nagi.spec.yaml_source import KeyPath
 
-_MAX_FILES = 100_000  # of a directory: more is a mistake, such as a home
+# A directory with more files was probably named by mistake, such as a home directory.
+_MAX_FILES = 100_000
 _READABLE = stat.S_IROTH
-_ENTERED = stat.S_IROTH | stat.S_IXOTH
+_SEARCHABLE = stat.S_IROTH | stat.S_IXOTH
 
 
-def plan_files(request: PlanRequest, place: Place, names: list[str]) -> list[CommandFile]:
-    """Return what a plan says of the files and directories that an experiment file names at
-    `place`, by their contents. Raises InputError if one is not there, has the last name of another,
-    or cannot be read by everybody: applications run as a user of their own."""
-    found: dict[str, CommandFile] = {}
+def plan_files(request: PlanRequest, key_path: KeyPath, names: list[str]) -> list[CommandFile]:
+    """Return the files and directories that an experiment file lists, with their checksums.
+
+    A plan identifies a file by its last name and its contents. Applications run as a user of
+    their own, so everybody must be able to read the files.
+
+    Args:
+        request: The point that is planned.
+        key_path: Key path of the list in the experiment file.
+        names: Paths of the files, relative to the experiment file.
+
+    Raises:
+        InputError: If a file does not exist, has the last name of another, or cannot be read by
+            everybody.
+    """
+    files_by_name: dict[str, CommandFile] = {}
     for number, name in enumerate(names):
-        here = (*place, number)
-        # A symbolic link has its own name, and the content of what it leads to.
-        last = Path(os.path.normpath(request.document.beside(name))).name
+        item_path = (*key_path, number)
+        # A symbolic link keeps its own name but has the content of its target.
+        last_name = Path(os.path.normpath(request.document.resolve_path(name))).name
         try:
-            path = request.document.beside(name).resolve()
+            path = request.document.resolve_path(name).resolve()
             is_there = path.is_file() or path.is_dir()
-        except (OSError, RuntimeError):  # a name that no file can have; a link to itself
+        except (OSError, RuntimeError):  # an impossible file name; a link to itself
             is_there = False
         if not is_there:
-            raise request.no_file(here, name)
-        if last in found or not last:
-            what = f"a second {shown(last)}" if last else f"{shown(name)} has no name"
-            raise request.error(here, what, "give each file a last name of its own")
-        found[last] = CommandFile(name=last, sha256=_content_of(request, here, path)).of_file(path)
-    return list(found.values())
+            raise request.missing_file(item_path, name)
+        if last_name in files_by_name or not last_name:
+            message = f"a second {shown(last_name)}" if last_name else f"{shown(name)} has no name"
+            raise request.error(item_path, message, "give each file a last name of its own")
+        files_by_name[last_name] = CommandFile(
+            name=last_name, sha256=_hash_content(request, item_path, path)
+        ).of_file(path)
+    return list(files_by_name.values())
 
 
 def require_own_program(
-    request: PlanRequest, place: Place, command: list[str], files: list[CommandFile]
+    request: PlanRequest, key_path: KeyPath, command: list[str], files: list[CommandFile]
 ) -> None:
-    """Raise InputError if a command's program is to be one of its files and nobody can run it."""
+    """Raise InputError if a command names a program among its files that nobody can execute."""
     if not command[0].startswith(OWN):
         return
-    first, _, rest = command[0].removeprefix(OWN).partition("/")
-    own = next((file.source for file in files if file.name == first), None)
-    if own is None or ".." in Path(rest).parts:
+    name, _, relative_path = command[0].removeprefix(OWN).partition("/")
+    own_source = next((file.source for file in files if file.name == name), None)
+    if own_source is None or ".." in Path(relative_path).parts:
         raise request.error(
-            (*place, 0),
-            f"{shown(command[0])} leads out of `files`",
-            "name what is there in `files`, and the program by it",
+            (*key_path, 0),
+            f"{shown(command[0])} is outside of `files`",
+            "list its file or directory in `files`, and begin with that name",
         )
-    program = own / rest
+    program = own_source / relative_path
     if not program.is_file() or not program.stat().st_mode & stat.S_IXOTH:
         raise request.error(
-            (*place, 0),
-            f"{shown(str(program))} is no program that everybody can run",
+            (*key_path, 0),
+            f"{shown(str(program))} cannot be executed by everybody",
             f"permit it: `chmod a+rx {shown(str(program))}`",
         )
 
 
 def require_same_machine(plans: Iterable[RunPlan]) -> None:
-    """Raise InputError if runs that take place on other machines need files of this one."""
+    """Raise InputError if the commands of runs on other machines need files of this machine."""
     for plan in plans:
         for flow in plan.flows:
             if flow.command is not None and flow.command.files:
@@ -79,37 +93,37 @@ def require_same_machine(plans: Iterable[RunPlan]) -> None:
                 )
 
 
-def _content_of(request: PlanRequest, place: Place, path: Path) -> str:
-    """Return what stands for the content of a file, or of a directory with names and modes."""
-    listed: list[list[str | bool]] = []
-    for file in _everything_in(path):
+def _hash_content(request: PlanRequest, key_path: KeyPath, path: Path) -> str:
+    """Return a digest of a file's content, or of a directory's names, modes and contents."""
+    entries: list[list[str | bool]] = []
+    for file in _walk(path):
         mode = file.lstat().st_mode
         if stat.S_ISLNK(mode):
-            listed.append([str(file.relative_to(path)), "link", str(file.readlink())])
+            entries.append([str(file.relative_to(path)), "link", str(file.readlink())])
             continue
-        needed = _ENTERED if stat.S_ISDIR(mode) else _READABLE
-        if mode & needed != needed:
+        needed_mode = _SEARCHABLE if stat.S_ISDIR(mode) else _READABLE
+        if mode & needed_mode != needed_mode:
             raise request.error(
-                place,
+                key_path,
                 f"{shown(str(file))} cannot be read by everybody",
                 f"permit it: `chmod -R a+rX {shown(str(path))}`; applications run as another user",
             )
-        if len(listed) == _MAX_FILES:
+        if len(entries) == _MAX_FILES:
             raise request.error(
-                place, f"it has more than {_MAX_FILES} files", "name what the application needs"
+                key_path, f"it has more than {_MAX_FILES} files", "name what the application needs"
             )
         if stat.S_ISREG(mode):
             is_program = bool(mode & stat.S_IXOTH)
-            listed.append([str(file.relative_to(path)), is_program, sha256_of(file)])
+            entries.append([str(file.relative_to(path)), is_program, sha256_of(file)])
         elif not stat.S_ISDIR(mode):
             raise request.error(
-                place, f"{shown(str(file))} is no file and no directory", "remove it"
+                key_path, f"{shown(str(file))} is no file and no directory", "remove it"
             )
-    return digest(sorted(listed))
+    return digest(sorted(entries))
 
 
-def _everything_in(path: Path) -> Iterator[Path]:
-    """Give a file, or a directory and all that is in it; links inside are not followed."""
+def _walk(path: Path) -> Iterator[Path]:
+    """Yield a file, or a directory and everything in it, without following links inside."""
     yield path
     if path.is_dir():
         yield from path.rglob("*")

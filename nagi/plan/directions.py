@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Directions of links: queues, marking, losses and ARQ, beside rate and delay."""
+"""Plan the directions of links: queues, marking, losses and ARQ, after rate and delay."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from nagi_contracts.impairments.queues.drop_tail import DropTail
 from nagi_contracts.plan import DIRECTIONS, ArqPlan, DirectionName, DirectionPlan
 
 from nagi.plan.channels import Channels
-from nagi.plan.flows import Crossing
+from nagi.plan.flow_paths import LinkLoad
 from nagi.plan.planning import ImpairmentPlanning
 from nagi.plan.radio_links import RadioLinks
 from nagi.plan.request import PlanRequest
-from nagi.plan.shaping import Impossible, of_emulator, of_switch
+from nagi.plan.shaping import UnsupportedShaping, get_emulator_share, get_switch_share
 from nagi.spec.links import DirectionSettings
 
-MAX_EMPTYING_S = 24 * 3600  # of a full queue
+MAX_DRAIN_S = 24 * 3600  # longest time in which a full queue may empty
 
 
 class Directions:
-    """What each direction of each link does, and which part of it a switch does."""
+    """The plan of each direction of each link, and the share that a switch has in it."""
 
     def __init__(
         self,
         request: PlanRequest,
         radios: RadioLinks,
         channels: Channels,
-        crossings: dict[str, Crossing],
+        loads: dict[str, LinkLoad],
         traffic_s: float,
     ) -> None:
         self._request = request
         self._radios = radios
         self._channels = channels
-        self._crossings = crossings
+        self._loads = loads
         self._traffic_s = traffic_s
         self.plans = {
             (name, direction): request.memo.of(
-                partial(self._direction, name, direction),
-                ("direction", name, direction, crossings[name], traffic_s),
+                partial(self._plan_direction, name, direction),
+                ("direction", name, direction, loads[name], traffic_s),
                 link,
                 channels[name, direction],
             )
@@ -52,115 +52,136 @@ class Directions:
             for direction in DIRECTIONS
         }
 
-    def part_of_switch(self, link: str, direction: DirectionName) -> DirectionPlan:
+    def plan_switch_share(self, link: str, direction: DirectionName) -> DirectionPlan:
+        """Return the share of a direction that its switch shapes.
+
+        Raises:
+            InputError: If the switch does not support what the direction asks for.
+        """
         try:
-            is_own = self._request.own_program(self._request.leaves(link, direction)) is not None
-            whole = self.plans[link, direction]
-            return of_switch(whole, self._request.switch, is_own=is_own)
-        except Impossible as problem:
-            place = self._request.place(link, direction, problem.key)
-            raise self._request.error(place, problem.what, problem.cure) from None
+            is_own = (
+                self._request.get_own_program(self._request.find_sending_node(link, direction))
+                is not None
+            )
+            direction_plan = self.plans[link, direction]
+            return get_switch_share(direction_plan, self._request.switch, is_own=is_own)
+        except UnsupportedShaping as error:
+            key_path = self._request.locate_setting(link, direction, error.key)
+            raise self._request.error(key_path, error.message, error.cure) from None
 
-    def part_of_emulator(self, link: str, direction: DirectionName) -> DirectionPlan:
-        whole = self.plans[link, direction]
-        return of_emulator(whole) if self._request.is_shaped_by_switch(link, direction) else whole
+    def plan_emulator_share(self, link: str, direction: DirectionName) -> DirectionPlan:
+        """Return the share of a direction that the emulator shapes."""
+        direction_plan = self.plans[link, direction]
+        return (
+            get_emulator_share(direction_plan)
+            if self._request.is_shaped_by_switch(link, direction)
+            else direction_plan
+        )
 
-    def _direction(self, link: str, direction: DirectionName) -> DirectionPlan:
-        settings = self._request.settings(self._request.experiment.links[link], direction)
+    def _plan_direction(self, link: str, direction: DirectionName) -> DirectionPlan:
+        settings = self._request.get_settings(self._request.experiment.links[link], direction)
         return self._channels[link, direction].model_copy(
             update={
-                "queue": self._queue(link, direction, settings),
-                "mark": self._mark(link, direction, settings),
-                "loss": self._loss(link, direction, settings),
-                "arq": self._arq(link, direction, settings),
+                "queue": self._plan_queue(link, direction, settings),
+                "mark": self._plan_mark(link, direction, settings),
+                "loss": self._plan_loss(link, direction, settings),
+                "arq": self._plan_arq(link, direction, settings),
                 **settings.plans(),
             }
         )
 
-    def _planning(self, link: str, direction: DirectionName, key: str) -> ImpairmentPlanning:
+    def _make_planning(self, link: str, direction: DirectionName, key: str) -> ImpairmentPlanning:
         return ImpairmentPlanning(
             self._request,
-            self._request.place(link, direction, key),
+            self._request.locate_setting(link, direction, key),
             key,
             self._channels[link, direction],
             self._traffic_s,
-            self._crossings[link].packet,
-            self._crossings[link].base_rtt_ns,
+            self._loads[link].packet,
+            self._loads[link].base_rtt_ns,
         )
 
-    def _arq(
+    def _plan_arq(
         self, link: str, direction: DirectionName, settings: DirectionSettings
     ) -> ArqPlan | None:
+        """Return the plan of a direction's ARQ, or None; refuse settings that ARQ excludes."""
         arq = settings.arq
         if arq is None:
             return None
         if settings.shaped_by == "switch":
             raise self._request.error(
-                self._request.place(link, direction, "arq"),
-                "ARQ is the emulator's and does not see what a switch loses",
+                self._request.locate_setting(link, direction, "arq"),
+                "the emulator's ARQ does not see packets that a switch loses",
                 "remove it, or write `shaped_by: emulator`",
             )
         if settings.loss is not None and getattr(settings.loss, "at", "egress") == "ingress":
             raise self._request.error(
-                self._request.place(link, direction, "arq"),
-                "ARQ does not see losses at ingress, which come before the first transmission",
+                self._request.locate_setting(link, direction, "arq"),
+                "ARQ does not see losses at ingress, before the first transmission",
                 "remove `at: ingress`, or `arq`",
             )
         return ArqPlan(retries=arq.retries, feedback_ns=arq.feedback.value)
 
-    def _queue(
+    def _plan_queue(
         self, link: str, direction: DirectionName, settings: DirectionSettings
     ) -> QueuePlan | None:
         if settings.queue is None:
             return None
-        planned = settings.queue.plan(self._planning(link, direction, "queue"))
-        return cast(QueuePlan, planned)  # each discipline's is one of the union
+        planned = settings.queue.plan(self._make_planning(link, direction, "queue"))
+        return cast(QueuePlan, planned)  # QueuePlan is the union of all disciplines' plans
 
-    def _mark(
+    def _plan_mark(
         self, link: str, direction: DirectionName, settings: DirectionSettings
     ) -> MarkingPlan | None:
         if settings.mark is None:
             return None
-        planning = self._planning(link, direction, "mark")
+        planning = self._make_planning(link, direction, "mark")
         if settings.queue is not None and not isinstance(settings.queue, DropTail):
             planning.refuse(
-                f"marking beside the queue discipline {settings.queue.discipline}",
-                "remove it; give the queue `ecn: true`, if its discipline has that",
+                f"marking together with the queue discipline {settings.queue.discipline}",
+                "remove it; give the queue `ecn: true`, if its discipline supports it",
             )
         return settings.mark.plan(planning)
 
-    def _loss(self, link: str, direction: DirectionName, settings: DirectionSettings) -> LossPlan:
+    def _plan_loss(
+        self, link: str, direction: DirectionName, settings: DirectionSettings
+    ) -> LossPlan:
         if link in self._radios.plans:
             return RadioLossPlan()
         if settings.loss is None:
             return NoLossPlan()
-        return settings.loss.plan(self._planning(link, direction, "loss"))
+        return settings.loss.plan(self._make_planning(link, direction, "loss"))
 
-    def longest_queueing_s(self) -> float:
-        """Return how long the last packet of any full queue waits, transmissions again included.
+    def find_max_queueing_s(self) -> float:
+        """Return how long, in seconds, the last packet of any full queue waits.
 
-        Raises InputError for a queue that takes longer than a day, as runs wait for it.
+        The time includes retransmissions by ARQ.
+
+        Raises:
+            InputError: If a queue needs more than a day to empty, because runs wait for it.
         """
-        longest = 0.0
-        for (link, name), direction in self.plans.items():
-            rate = self._request.rate_bps(direction)
-            if direction.queue is None or rate is None:
+        longest_s = 0.0
+        for (link, direction), direction_plan in self.plans.items():
+            rate = self._request.get_mean_rate_bps(direction_plan)
+            if direction_plan.queue is None or rate is None:
                 continue
-            packet = self._crossings[link].packet or 0
-            waiting = direction.queue.bytes or (direction.queue.packets or 0) * packet
+            packet_bytes = self._loads[link].packet or 0
+            waiting_bytes = (
+                direction_plan.queue.bytes or (direction_plan.queue.packets or 0) * packet_bytes
+            )
             if link in self._radios.plans:
-                waiting += (direction.queue.packets or 0) * direction.overhead_bytes
-            drained = waiting * 8 / rate
-            if direction.rate_adaptation is not None:  # in the slowest mode
-                drained *= rate / direction.rate_adaptation.modes[0].rate_bps
-            if direction.arq is not None:
-                drained *= 1 + direction.arq.retries
-                drained += direction.arq.retries * direction.arq.feedback_ns / 1e9
-            if drained > MAX_EMPTYING_S:
+                waiting_bytes += (direction_plan.queue.packets or 0) * direction_plan.overhead_bytes
+            drain_s = waiting_bytes * 8 / rate
+            if direction_plan.rate_adaptation is not None:  # in the slowest mode
+                drain_s *= rate / direction_plan.rate_adaptation.modes[0].rate_bps
+            if direction_plan.arq is not None:
+                drain_s *= 1 + direction_plan.arq.retries
+                drain_s += direction_plan.arq.retries * direction_plan.arq.feedback_ns / 1e9
+            if drain_s > MAX_DRAIN_S:
                 raise self._request.error(
-                    self._request.place(link, name, "queue"),
-                    f"the queue takes {drained / 3600:.4g} h to empty, and runs wait for it",
-                    f"give less, or a higher rate; {MAX_EMPTYING_S // 3600} h are the most",
+                    self._request.locate_setting(link, direction, "queue"),
+                    f"the queue takes {drain_s / 3600:.4g} h to empty, and runs wait for it",
+                    f"give a smaller queue or a higher rate: at most {MAX_DRAIN_S // 3600} h",
                 )
-            longest = max(longest, drained)
-        return longest
+            longest_s = max(longest_s, drain_s)
+        return longest_s

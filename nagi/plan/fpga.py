@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links that an FPGA's core carries: what its simulation needs here."""
+"""Find out whether this machine can simulate the FPGA core, which carries links."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from nagi_contracts.records import sha256_of
 from nagi.plan.schemes import Availability
 
 INSTALL = "build it: `make fpga-simulation`"
-INSTALL_THERE = "install it there, or say where it is as `nagi_fpga`"
+INSTALL_THERE = "install it there, or set its path as `nagi_fpga`"
 
 
-def names(plans: Iterable[RunPlan]) -> list[str]:
-    """The links of `plans` whose core is simulated, each once."""
+def list_simulated(plans: Iterable[RunPlan]) -> list[str]:
+    """Return the names of the links of `plans` whose FPGA core is simulated, each once."""
     return list(dict.fromkeys(link.name for plan in plans for link in plan.simulated_fpgas()))
 
 
-def of_links(links: Sequence[str]) -> str:
-    """`link wireless is an FPGA's`."""
-    are = "is an FPGA's" if len(links) == 1 else "are FPGAs'"
-    return f"link{'' if len(links) == 1 else 's'} {', '.join(links)} {are}"
+def describe_links(links: Sequence[str]) -> str:
+    """Return a clause for messages, such as `link wireless is an FPGA's`."""
+    predicate = "is an FPGA's" if len(links) == 1 else "are FPGAs'"
+    return f"link{'' if len(links) == 1 else 's'} {', '.join(links)} {predicate}"
 
 
 def require_real_hosts(plans: Iterable[RunPlan], lab: str) -> None:
-    """Raises InputError if links are on boards, and `lab` has no cables."""
+    """Raise InputError if links are on boards and `lab` has no cables to boards."""
     links = list(dict.fromkeys(link.name for plan in plans for link in plan.on_boards()))
     if links and lab != "physical":
         raise refuse(
-            f"{of_links(links)} on a board, and the {lab} lab has none",
+            f"{describe_links(links)} on a board, and the {lab} lab has none",
             "give the hosts that are cabled to it: --inventory FILE, or write `by: simulated`",
             key=f"links.{links[0]}.fpga.by",
         )
 
 
-def nagi_fpga() -> Path:
+def locate_nagi_fpga() -> Path:
     return paths.executable("nagi-fpga")
 
 
-def checksum() -> str | None:
-    """Stands for the simulated core of this machine; None if there is no nagi-fpga."""
-    return sha256_of(nagi_fpga()) if nagi_fpga().is_file() else None
+def compute_checksum() -> str | None:
+    """Return the checksum of this machine's simulated core, or None without nagi-fpga."""
+    return sha256_of(locate_nagi_fpga()) if locate_nagi_fpga().is_file() else None
 
 
-def availability() -> Availability:
-    """Whether an FPGA's core can be simulated on this machine."""
-    if not nagi_fpga().is_file():
-        return Availability(False, f"there is no {nagi_fpga()}", INSTALL)
+def check_availability() -> Availability:
+    """Return whether this machine can simulate an FPGA core."""
+    if not locate_nagi_fpga().is_file():
+        return Availability(False, f"there is no {locate_nagi_fpga()}", INSTALL)
     return Availability(True)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links that an FPGA's core carries: what the core lacks is refused, and what does not fit its
-memory."""
+"""Plan links that FPGAs carry; refuse settings that the core lacks or that exceed its memory."""
 
 from __future__ import annotations
 
@@ -19,13 +18,14 @@ from nagi_fpga.kinds import DEFAULT, KINDS, MAX_PACKETS, WORD_BYTES
 
 from nagi.plan.directions import Directions
 from nagi.plan.request import PlanRequest
-from nagi.spec.links import Fpga, Link
+from nagi.spec.fpgas import Fpga
+from nagi.spec.links import Link
 
 _ETHERNET_HEADER = 14
 _LOSSES = (NoLossPlan, BernoulliLossPlan, GilbertElliottLossPlan, PoissonLossPlan)
 _ON_NAGI_LINK = "or write `emulator: link`"
-# What the core has no part for: key -> why it is refused, and the cure.
-_LACKING = {
+# Settings that the core does not implement: key -> (message, cure).
+UNSUPPORTED_SETTINGS = {
     "burst": ("the FPGA's core has no token bucket", "remove it"),
     "rate_trace": ("the rate of the FPGA's core does not change", "give `rate`"),
     "delay_trace": ("the delay of the FPGA's core does not change", "give `delay`"),
@@ -40,27 +40,27 @@ _LACKING = {
 
 
 class Memory(NamedTuple):
-    """What one direction of a core can hold."""
+    """The capacity of one direction of a core."""
 
-    words: int  # of packets' bytes
-    word_bytes: int  # a packet takes whole words
-    packets: int  # descriptors
+    words: int  # words that hold the bytes of packets
+    word_bytes: int  # bytes of a word; a packet occupies whole words
+    packets: int  # packets that have a descriptor
 
     @property
     def bytes(self) -> int:
         return self.words * self.word_bytes
 
 
-# As link-emulator/fpga/simulation/core.hpp has it.
+# The same values are in link-emulator/fpga/simulation/core.hpp.
 SIMULATED = Memory(words=1 << 18, word_bytes=64, packets=1 << 14)
 
 
-def _memory_of(board: str) -> Memory:
+def _get_board_memory(board: str) -> Memory:
     kind = KINDS[board]
     return Memory(kind.memory_bytes // WORD_BYTES, WORD_BYTES, MAX_PACKETS)
 
 
-def _plan(fpga: Fpga) -> FpgaPlan:
+def _plan_fpga(fpga: Fpga) -> FpgaPlan:
     if fpga.by == "simulated":
         return FpgaPlan(by="simulated")
     return FpgaPlan(
@@ -73,12 +73,16 @@ def _plan(fpga: Fpga) -> FpgaPlan:
 
 
 class FpgaLinks:
-    """The links that FPGAs carry. Raises InputError where one has settings that the core lacks."""
+    """The links that FPGAs carry.
+
+    Raises:
+        InputError: If such a link has settings that the core does not implement.
+    """
 
     def __init__(self, request: PlanRequest) -> None:
         self._request = request
         self.plans = {
-            name: _plan(link.fpga or Fpga())
+            name: _plan_fpga(link.fpga or Fpga())
             for name, link in request.experiment.links.items()
             if self._is_fpga(name, link)
         }
@@ -87,17 +91,18 @@ class FpgaLinks:
         self._require_no_radios()
 
     def _require_no_radios(self) -> None:
-        """nagi-sdr, which carries all links of a run with radios, knows no cores."""
-        radios = [n for n, link in self._request.experiment.links.items() if link.emulator == "sdr"]
+        """Refuse radios in the same run: nagi-sdr then carries all links, and supports no cores."""
+        links = self._request.experiment.links
+        radios = [name for name, link in links.items() if link.emulator == "sdr"]
         if self.plans and radios:
             raise self._request.error(
                 ("links", next(iter(self.plans)), "emulator"),
-                f"an FPGA's link beside {radios[0]}, which is a radio",
+                f"an FPGA's link in a run with {radios[0]}, which is a radio",
                 "write `emulator: link` at one of them",
             )
 
     def _require_networks(self) -> None:
-        """Some boards have no room for control over a port."""
+        """Refuse an IP address for boards that can only be controlled over their UART."""
         for name, plan in self.plans.items():
             if plan.board is not None and plan.address and not KINDS[plan.board].has_network:
                 raise self._request.error(
@@ -107,27 +112,31 @@ class FpgaLinks:
                 )
 
     def _require_all_on_boards(self) -> None:
-        """Boards and nagi-link do not share a run: its records are of one or the other."""
+        """Refuse a run that boards and nagi-link share: its records come from one or the other."""
         on_boards = [name for name, plan in self.plans.items() if plan.by == "board"]
         experiment = self._request.experiment
-        others = [name for name in (*experiment.links, *experiment.media) if name not in on_boards]
-        if on_boards and others:
+        emulated_names = [
+            name for name in (*experiment.links, *experiment.media) if name not in on_boards
+        ]
+        if on_boards and emulated_names:
             raise self._request.error(
                 ("links", on_boards[0], "fpga", "by"),
-                f"a board carries this link, and none carries {others[0]}",
+                f"a board carries this link, and none carries {emulated_names[0]}",
                 "give all links a board, or none",
             )
-        places = [plan.serial or plan.address for plan in self.plans.values() if plan.by == "board"]
-        for name, place in zip(on_boards, places, strict=True):
-            if places.count(place) > 1:
+        addresses = [
+            plan.serial or plan.address for plan in self.plans.values() if plan.by == "board"
+        ]
+        for name, address in zip(on_boards, addresses, strict=True):
+            if addresses.count(address) > 1:
                 raise self._request.error(
                     ("links", name, "fpga"),
-                    f"two links have the board at {place}",
+                    f"two links have the board at {address}",
                     "give each link a board of its own",
                 )
 
     def _is_fpga(self, name: str, link: Link) -> bool:
-        """Whether an FPGA carries a link. Refuses settings that the core has no part for."""
+        """Return whether an FPGA carries a link; refuse settings that the core lacks."""
         if link.emulator != "fpga":
             if link.fpga is not None:
                 raise self._request.error(
@@ -137,111 +146,133 @@ class FpgaLinks:
                 )
             return False
         for direction in DIRECTIONS:
-            settings = self._request.settings(link, direction)
-            for key, (what, cure) in _LACKING.items():
+            settings = self._request.get_settings(link, direction)
+            for key, (message, cure) in UNSUPPORTED_SETTINGS.items():
                 if getattr(settings, key) not in (None, "emulator"):
-                    place = self._request.place(name, direction, key)
-                    raise self._request.error(place, what, f"{cure}, {_ON_NAGI_LINK}")
+                    key_path = self._request.locate_setting(name, direction, key)
+                    raise self._request.error(key_path, message, f"{cure}, {_ON_NAGI_LINK}")
         return True
 
     def require_fit(self, directions: Directions) -> None:
-        """Raises InputError where a direction does what the core cannot do, or holds more than its
-        memory."""
+        """Check that the core can do what each direction asks for, and that its memory suffices.
+
+        Raises:
+            InputError: If a direction needs a function that the core lacks, or more memory.
+        """
         for link in self.plans:
-            for name in DIRECTIONS:
-                self._require_fit(link, name, directions.plans[link, name])
+            for direction in DIRECTIONS:
+                self._require_fit(link, direction, directions.plans[link, direction])
 
-    def _require_fit(self, link: str, name: DirectionName, direction: DirectionPlan) -> None:
-        problem = _what_is_lacking(direction)
+    def _require_fit(
+        self, link: str, direction: DirectionName, direction_plan: DirectionPlan
+    ) -> None:
+        problem = find_unsupported(direction_plan)
         if problem is not None:
-            key, what, cure = problem
-            place = self._request.place(link, name, key)
-            raise self._request.error(place, what, f"{cure}, {_ON_NAGI_LINK}")
-        self._require_poisson(link, name, direction)
-        self._require_port(link, name, direction)
-        self._require_memory(link, name, direction)
+            key, message, cure = problem
+            key_path = self._request.locate_setting(link, direction, key)
+            raise self._request.error(key_path, message, f"{cure}, {_ON_NAGI_LINK}")
+        self._require_poisson(link, direction, direction_plan)
+        self._require_port(link, direction, direction_plan)
+        self._require_memory(link, direction, direction_plan)
 
-    def _require_poisson(self, link: str, name: DirectionName, direction: DirectionPlan) -> None:
-        """Some boards have no room for Poisson losses."""
+    def _require_poisson(
+        self, link: str, direction: DirectionName, direction_plan: DirectionPlan
+    ) -> None:
+        """Refuse Poisson losses on boards whose FPGA has no room for them."""
         board = self.plans[link].board
         if (
             board is not None
             and not KINDS[board].has_poisson
-            and isinstance(direction.loss, PoissonLossPlan)
+            and isinstance(direction_plan.loss, PoissonLossPlan)
         ):
             raise self._request.error(
-                self._request.place(link, name, "loss"),
+                self._request.locate_setting(link, direction, "loss"),
                 f"the core of a {board} has no Poisson losses",
                 f"use another board, another loss model, {_ON_NAGI_LINK}",
             )
 
-    def _require_port(self, link: str, name: DirectionName, direction: DirectionPlan) -> None:
-        """A board's port is no faster than its cable."""
+    def _require_port(
+        self, link: str, direction: DirectionName, direction_plan: DirectionPlan
+    ) -> None:
+        """Refuse a rate that is higher than that of the board's ports."""
         board = self.plans[link].board
-        if board is not None and (direction.rate_bps or 0) > KINDS[board].port_bps:
+        if board is not None and (direction_plan.rate_bps or 0) > KINDS[board].port_bps:
             raise self._request.error(
-                self._request.place(link, name, "rate"),
+                self._request.locate_setting(link, direction, "rate"),
                 f"the ports of a {board} have {KINDS[board].port_bps // 10**6} Mb/s",
                 f"give less, {_ON_NAGI_LINK}",
             )
 
-    def _require_memory(self, link: str, name: DirectionName, direction: DirectionPlan) -> None:
+    def _require_memory(
+        self, link: str, direction: DirectionName, direction_plan: DirectionPlan
+    ) -> None:
+        """Refuse a direction whose queue and packets in flight exceed the core's memory."""
         plan = self.plans[link]
-        memory = SIMULATED if plan.board is None else _memory_of(plan.board)
-        if direction.rate_bps is None:
-            if direction.delay_ns:
+        memory = SIMULATED if plan.board is None else _get_board_memory(plan.board)
+        if direction_plan.rate_bps is None:
+            if direction_plan.delay_ns:
                 raise self._request.error(
                     ("links", link, "emulator"),
-                    f"without a rate {name} nothing bounds what is under way, and the core's "
-                    "memory has an end",
+                    f"without a rate {direction}, the packets in flight are unlimited, and the "
+                    "core's memory is not",
                     f"give `rate`, {_ON_NAGI_LINK}",
                 )
             return
-        size = self._request.experiment.links[link].mtu_bytes
-        waiting, packets = _waiting(direction, size)
-        under_way = -(-direction.rate_bps * direction.delay_ns // (8 * 10**9))
-        # A packet in transmission, one that comes in, and one that goes out.
-        packets += under_way // (size + direction.overhead_bytes) + 3
-        a_packet = -(-(size + _ETHERNET_HEADER) // memory.word_bytes) * memory.word_bytes
-        needed = (waiting + under_way) * a_packet // size + 3 * a_packet
-        if needed <= memory.bytes and packets <= memory.packets:
+        mtu_bytes = self._request.experiment.links[link].mtu_bytes
+        queued_bytes, packets = find_max_queue(direction_plan, mtu_bytes)
+        in_flight_bytes = -(-direction_plan.rate_bps * direction_plan.delay_ns // (8 * 10**9))
+        # Three packets more: one in transmission, one that arrives, and one that leaves.
+        packets += in_flight_bytes // (mtu_bytes + direction_plan.overhead_bytes) + 3
+        stored_packet_bytes = (
+            -(-(mtu_bytes + _ETHERNET_HEADER) // memory.word_bytes) * memory.word_bytes
+        )
+        needed_bytes = (
+            queued_bytes + in_flight_bytes
+        ) * stored_packet_bytes // mtu_bytes + 3 * stored_packet_bytes
+        if needed_bytes <= memory.bytes and packets <= memory.packets:
             return
-        place = self._request.place(link, name, "queue" if waiting > under_way else "delay")
+        key_path = self._request.locate_setting(
+            link, direction, "queue" if queued_bytes > in_flight_bytes else "delay"
+        )
         raise self._request.error(
-            place,
-            f"what waits and what is under way {name} take up to {in_bytes(needed)} in {packets:,} "
-            f"packets; the core's memory holds {in_bytes(memory.bytes)} in {memory.packets:,}",
+            key_path,
+            f"queued packets and packets in flight {direction} take up to {in_bytes(needed_bytes)} "
+            f"in {packets:,} packets; the core's memory holds {in_bytes(memory.bytes)} in "
+            f"{memory.packets:,}",
             f"give a smaller queue, delay or rate, {_ON_NAGI_LINK}",
         )
 
 
-def _waiting(direction: DirectionPlan, size: int) -> tuple[int, int]:
-    """The most that may wait, in IP bytes and in packets of `size`; (0, 0): no limit says."""
+def find_max_queue(direction: DirectionPlan, packet_bytes: int) -> tuple[int, int]:
+    """Return the largest queue of a direction, in IP bytes and in packets of `packet_bytes`.
+
+    Returns (0, 0) for a direction without a queue.
+    """
     queue = direction.queue
     if queue is None:
         return 0, 0
     if queue.bytes is not None:
-        return queue.bytes, -(-queue.bytes // size)
+        return queue.bytes, -(-queue.bytes // packet_bytes)
     packets = queue.packets or 0
-    return packets * size, packets
+    return packets * packet_bytes, packets
 
 
-def _what_is_lacking(direction: DirectionPlan) -> tuple[str, str, str] | None:
-    """What the core does not do: key, why, and what would do. None: it does all."""
+def find_unsupported(direction: DirectionPlan) -> tuple[str, str, str] | None:
+    """Return (key, message, cure) of a setting that the core does not support, or None."""
     if direction.queue is not None and not isinstance(direction.queue, DropTailPlan):
-        what = f"the FPGA's core has no queue discipline {direction.queue.discipline}"
-        return "queue", what, "give it `drop_tail`"
+        message = f"the FPGA's core has no queue discipline {direction.queue.discipline}"
+        return "queue", message, "give it `drop_tail`"
     mark = direction.mark
     if mark is not None and not (isinstance(mark, ThresholdMarkingPlan) and mark.weight == 1):
-        what = "the FPGA's core marks by the queue itself, not by its average"
-        return "mark", what, "give `weight: 1`"
+        message = "the FPGA's core marks by the current queue, not by its average"
+        return "mark", message, "give `weight: 1`"
     if not isinstance(direction.loss, _LOSSES):
-        known = ", ".join(_name(each) for each in _LOSSES)
-        what = f"the FPGA's core has no loss model {direction.loss.model}"
-        return "loss", what, f"use {known}"
+        names = ", ".join(_get_model_name(model) for model in _LOSSES)
+        message = f"the FPGA's core has no loss model {direction.loss.model}"
+        return "loss", message, f"use {names}"
     return None
 
 
-def _name(loss: type[LossPlan]) -> str:
+def _get_model_name(loss: type[LossPlan]) -> str:
     name: str = loss.model_fields["model"].default
     return name

@@ -1,45 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What differs between IPv4 and IPv6: addresses, sizes of headers, settings of nodes."""
+"""Describe what differs between IPv4 and IPv6: addresses, header sizes, settings of nodes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from ipaddress import ip_address
 
+from nagi_contracts.applications.base import UDP_HEADER
+
 TCP_HEADER = 20  # bytes
 
 
 @dataclass(frozen=True)
 class Ip:
-    """A version of IP. Addresses of links are `links` with the link's number and the end's place
-    among both, those of media `media` with the medium's number and the station's place."""
+    """A version of IP.
+
+    `links` is the format of a link's addresses: the number of the link and the index of the end
+    (1 or 2). `media` is that of a medium's addresses: the number of the medium and the index of
+    the station, from 1.
+    """
 
     header_bytes: int
     host_prefix: int  # bits of an address
-    min_mtu: int  # of a link, bytes
+    min_mtu: int  # smallest MTU of a link, bytes
     links: str
     link_prefix: int
     media: str
     medium_prefix: int
-    # Of nodes that pass packets on. To begin to forward resets others of their settings: that is
-    # first.
+    # sysctls of nodes that forward packets. Forwarding comes first, as turning it on resets others.
     forwarding: dict[str, str]
-    # Of switches: what the switch forwards, it does alone.
+    # sysctls of switches: the kernel must not forward packets that the switch forwards.
     not_forwarding: dict[str, str]
 
     @property
-    def headers(self) -> int:
+    def tcp_header_bytes(self) -> int:
         """Bytes of the headers of IP and TCP, without options."""
         return self.header_bytes + TCP_HEADER
 
-    def link_address(self, number: int, place: int) -> str:
-        return str(ip_address(self.links.format(number, place)))
+    @property
+    def udp_header_bytes(self) -> int:
+        """Bytes of the headers of IP and UDP."""
+        return self.header_bytes + UDP_HEADER
 
-    def medium_address(self, number: int, place: int) -> str:
-        return str(ip_address(self.media.format(number, place)))
+    def format_link_address(self, number: int, index: int) -> str:
+        """Return the address of one end of a link."""
+        return str(ip_address(self.links.format(number, index)))
+
+    def format_medium_address(self, number: int, index: int) -> str:
+        """Return the address of a station on a medium."""
+        return str(ip_address(self.media.format(number, index)))
 
 
-# 198.18.0.0/15 is set aside for measurements like ours (RFC 2544); RFC 791: hosts take 68 bytes.
+# 198.18.0.0/15 is reserved for benchmarks (RFC 2544). Every host accepts 68 bytes (RFC 791).
 IPV4 = Ip(
     header_bytes=20,
     host_prefix=32,
@@ -51,7 +63,7 @@ IPV4 = Ip(
     forwarding={"net.ipv4.ip_forward": "1", "net.ipv4.conf.all.rp_filter": "0"},
     not_forwarding={"net.ipv4.ip_forward": "0"},
 )
-# Unique local addresses (RFC 4193) of a range of our own; RFC 8200, section 5: an MTU of 1,280.
+# Unique local addresses (RFC 4193); the smallest MTU is 1280 bytes (RFC 8200, section 5).
 IPV6 = Ip(
     header_bytes=40,
     host_prefix=128,
@@ -63,4 +75,4 @@ IPV6 = Ip(
     forwarding={"net.ipv6.conf.all.forwarding": "1"},
     not_forwarding={"net.ipv6.conf.all.forwarding": "0"},
 )
-OF_VERSION = {4: IPV4, 6: IPV6}
+BY_VERSION = {4: IPV4, 6: IPV6}

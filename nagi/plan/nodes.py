@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes: settings and routes of hosts and routers, ports of switches."""
+"""Plan nodes: settings and routes of hosts and routers, ports of switches."""
 
 from __future__ import annotations
 
@@ -16,79 +16,90 @@ from nagi_contracts.plan import (
 )
 
 from nagi.plan.directions import Directions
-from nagi.plan.flows import FlowPath, Flows
+from nagi.plan.flow_paths import FlowPath
+from nagi.plan.flows import Flows
 from nagi.plan.ip import IPV6
-from nagi.plan.own_programs import own_pipeline, sha256_of_text
+from nagi.plan.own_programs import hash_text, plan_own_pipeline
 from nagi.plan.request import PlanRequest
-from nagi.plan.schemes import base_sysctls
-from nagi.plan.shaping import sample_every, sha256_of_edge
+from nagi.plan.schemes import read_base_sysctls
+from nagi.plan.shaping import find_sample_interval, hash_edge_program
 
 
 class Nodes:
-    """The nodes of a point. Raises InputError where flows ask for different settings of one."""
+    """The nodes of a point.
+
+    Raises:
+        InputError: If flows need different settings of one host.
+    """
 
     def __init__(self, request: PlanRequest, flows: Flows) -> None:
         self._request = request
         self._flows = flows
-        # What the settings of hosts follow from, beside the topology.
+        # The settings of hosts depend on these values and on the topology.
         self.settings = (
             request.experiment.host_profile,
             request.experiment.min_rto,
-            request.asks_for_ecn(),
+            request.is_ecn_requested(),
             *(
                 (name, flow.from_, flow.to, flow.application, flow.scheme, flows.paths[name].packet)
-                for name, flow in request.flows()
+                for name, flow in request.list_flows()
             ),
         )
         memo, topology = request.memo, request.topology
-        self._sysctls = memo.of(self._host_sysctls, ("sysctls", self.settings), topology)
-        self._controls = memo.of(self._route_controls, ("controls", self.settings), topology)
+        self._sysctls = memo.of(self._merge_host_sysctls, ("sysctls", self.settings), topology)
+        self._controls = memo.of(self._plan_route_controls, ("controls", self.settings), topology)
 
-    def plans(self, directions: Directions) -> list[NodePlan]:
-        if self._request.has_switches:  # whose ports follow from directions, too
-            return self._nodes(directions)
+    def plan_nodes(self, directions: Directions) -> list[NodePlan]:
+        """Return the plans of all nodes; `directions` matter to the ports of switches only."""
+        if self._request.has_switches:  # their ports depend on directions
+            return self._make_nodes(directions)
         memo, topology = self._request.memo, self._request.topology
-        return memo.of(lambda: self._nodes(directions), ("nodes", self.settings), topology)
+        return memo.of(lambda: self._make_nodes(directions), ("nodes", self.settings), topology)
 
-    def _nodes(self, directions: Directions) -> list[NodePlan]:
+    def _make_nodes(self, directions: Directions) -> list[NodePlan]:
         nodes = []
         for name in self._request.experiment.nodes:
-            kind = self._request.experiment.kind(name)
+            kind = self._request.experiment.get_kind(name)
             if kind == "router":
                 sysctls = self._request.ip.forwarding
             elif kind == "switch":
                 sysctls = self._request.ip.not_forwarding
             else:
                 sysctls = self._sysctls[name]
-            if self._request.topology.is_attached(name):
-                sysctls = {**self._request.ip.forwarding, **sysctls, **self._no_redirects(name)}
+            if self._request.topology.is_station(name):
+                sysctls = {
+                    **self._request.ip.forwarding,
+                    **sysctls,
+                    **self._disable_redirects(name),
+                }
             nodes.append(
                 NodePlan(
                     name=name,
                     kind=kind,
                     sysctls=sysctls,
-                    routes=self._routes(name),
-                    switch=self._switch(name, directions) if kind == "switch" else None,
+                    routes=self._plan_routes(name),
+                    switch=self._plan_switch(name, directions) if kind == "switch" else None,
                 )
             )
         return nodes
 
-    def _switch(self, node: str, directions: Directions) -> SwitchPlan:
+    def _plan_switch(self, node: str, directions: Directions) -> SwitchPlan:
+        """Return the plan of a switch: one port per link, and the share that it shapes."""
         links = [
             name for name, link in self._request.experiment.links.items() if node in link.between
         ]
-        own = self._own(node, len(links))
+        own_pipeline = self._plan_own_pipeline(node, len(links))
         ports = []
         for number, link in enumerate(links, start=1):
-            direction = self._request.topology.direction(link, node)
+            direction = self._request.topology.get_direction(link, node)
             imposes = None
             if self._request.is_shaped_by_switch(link, direction):
-                imposes = directions.part_of_switch(link, direction)
-            packet = self._flows.crossings[link].packet
+                imposes = directions.plan_switch_share(link, direction)
+            packet = self._flows.loads[link].packet
             rate = imposes.rate_bps if imposes else None
             if rate is not None and packet is None and self._request.switch == "bmv2":
                 raise self._request.error(
-                    self._request.place(link, direction, "rate"),
+                    self._request.locate_setting(link, direction, "rate"),
                     "bmv2 needs the size of packets to shape a rate, and no flow crosses this link",
                     "use --switch nagi, or write `shaped_by: emulator`",
                 )
@@ -98,165 +109,190 @@ class Nodes:
                     link=link,
                     imposes=imposes,
                     packet_bytes=packet,
-                    sample_every=sample_every(rate, packet)
-                    if rate and packet and own is None
+                    sample_every=find_sample_interval(rate, packet)
+                    if rate and packet and own_pipeline is None
                     else None,
                 )
             )
-        if own is None:
-            return SwitchPlan(sha256=sha256_of_edge(), ports=ports)
-        return SwitchPlan(pipeline="own", sha256=sha256_of_text(own.program), ports=ports, own=own)
+        if own_pipeline is None:
+            return SwitchPlan(sha256=hash_edge_program(), ports=ports)
+        return SwitchPlan(
+            pipeline="own",
+            sha256=hash_text(own_pipeline.program),
+            ports=ports,
+            own=own_pipeline,
+        )
 
-    def _own(self, node: str, ports: int) -> OwnPipelinePlan | None:
-        """The program of the user's that a switch with so many ports runs; None: it is edge.p4."""
-        settings = self._request.own_program(node)
+    def _plan_own_pipeline(self, node: str, ports: int) -> OwnPipelinePlan | None:
+        """Return the user's P4 program of a switch with `ports` ports, or None for edge.p4."""
+        settings = self._request.get_own_program(node)
         if settings is None:
             return None
-        place = ("nodes", node, "switch")
+        key_path = ("nodes", node, "switch")
         return self._request.memo.of(
-            partial(own_pipeline, self._request, place, settings, ports),
+            partial(plan_own_pipeline, self._request, key_path, settings, ports),
             ("own", node, ports),
             settings,
         )
 
-    def _no_redirects(self, node: str) -> dict[str, str]:
-        """Stations send packets back by the interface they came by: that is no reason to tell the
-        sender of a shorter way. IPv6 does not: without link-local addresses there are no
-        redirects (RFC 4861, section 8.2)."""
+    def _disable_redirects(self, node: str) -> dict[str, str]:
+        """Return the sysctls by which a station neither sends nor accepts ICMP redirects.
+
+        A station often forwards a packet over the interface on which the packet arrived, which is
+        no reason to announce a shorter path. IPv6 needs no such settings: it has no redirects
+        without link-local addresses (RFC 4861, section 8.2).
+        """
         if self._request.ip is IPV6:
             return {}
-        names = ["all", *(f"{{{name}}}" for name in self._request.topology.media_of(node))]
+        names = ["all", *(f"{{{name}}}" for name in self._request.topology.list_media(node))]
         sends = {f"net.ipv4.conf.{name}.send_redirects": "0" for name in names}
         return {**sends, "net.ipv4.conf.all.accept_redirects": "0"}
 
-    def _timeout(self) -> dict[str, str]:
-        least = self._request.experiment.min_rto
-        return {} if least is None else {"net.ipv4.tcp_rto_min_us": str(least.value // 1000)}
+    def _set_min_rto(self) -> dict[str, str]:
+        """Return the sysctl of the smallest retransmission timeout, if the experiment sets it."""
+        min_rto = self._request.experiment.min_rto
+        return {} if min_rto is None else {"net.ipv4.tcp_rto_min_us": str(min_rto.value // 1000)}
 
-    def _host_sysctls(self) -> dict[str, dict[str, str]]:
-        """What each host sets. Flows whose schemes need different settings cannot share a host."""
-        values: dict[str, dict[str, str]] = {}
-        wanted_by: dict[tuple[str, str], str] = {}
-        for node in self._request.experiment.nodes_of("host"):
+    def _merge_host_sysctls(self) -> dict[str, dict[str, str]]:
+        """Return the sysctls of each host.
+
+        Raises:
+            InputError: If flows whose schemes need different settings share a host.
+        """
+        sysctls: dict[str, dict[str, str]] = {}
+        flow_by_setting: dict[tuple[str, str], str] = {}
+        for node in self._request.experiment.list_nodes("host"):
             profile = {key: str(value) for key, value in self._request.profile.sysctls.items()}
-            ecn = {"net.ipv4.tcp_ecn": "1"} if self._request.asks_for_ecn() else {}
-            values[node] = base_sysctls() | ecn | profile | self._timeout()
-        for name, flow in self._request.flows():
+            ecn = {"net.ipv4.tcp_ecn": "1"} if self._request.is_ecn_requested() else {}
+            sysctls[node] = read_base_sysctls() | ecn | profile | self._set_min_rto()
+        for name, flow in self._request.list_flows():
             for node in (flow.from_, flow.to):
                 for key, value in self._flows.schemes[name].sysctls.items():
-                    other = wanted_by.get((node, key))
-                    if other is not None and values[node][key] != str(value):
+                    other_flow = flow_by_setting.get((node, key))
+                    if other_flow is not None and sysctls[node][key] != str(value):
                         raise self._request.error(
                             ("flows", name, "scheme"),
                             f"scheme {excerpt(flow.scheme)} needs {key}={value} on {node}, where "
-                            f"flow {other} needs {values[node][key]}",
+                            f"flow {other_flow} needs {sysctls[node][key]}",
                             "give the two flows different hosts",
                         )
-                    values[node][key] = str(value)
-                    wanted_by[node, key] = name
-        return values
+                    sysctls[node][key] = str(value)
+                    flow_by_setting[node, key] = name
+        return sysctls
 
-    def _route_controls(self) -> dict[tuple[str, str], str]:
-        """Return the congestion control that routes have for programs of others, at both ends of a
-        flow: (node, far end) -> its name. A route's goes before what bulk flows ask for by socket.
+    def _plan_route_controls(self) -> dict[tuple[str, str], str]:
+        """Return the congestion control that routes set, by (node, far end).
+
+        Programs that nagi does not know get their congestion control from a route. It has priority
+        over the one that a bulk flow sets on its socket.
+
+        Raises:
+            InputError: If flows between the same hosts need different congestion controls there.
         """
-        wanted: dict[tuple[str, str], dict[str, str]] = {}  # (node, far end) -> flow -> control
-        by_route = set()  # (node, far end) that need it: others do not choose one themselves
-        for name, flow in self._request.flows():
-            there, back = (flow.from_, flow.to), (flow.to, flow.from_)
+        by_ends: dict[tuple[str, str], dict[str, str]] = {}  # (node, far end) -> flow -> control
+        by_route = set()  # (node, far end) that cannot set a congestion control on their sockets
+        for name, flow in self._request.list_flows():
+            forward, backward = (flow.from_, flow.to), (flow.to, flow.from_)
             scheme = self._flows.schemes[name]
             if scheme.is_datagrams:
                 continue
-            wanted.setdefault(there, {})[name] = scheme.congestion_control
+            by_ends.setdefault(forward, {})[name] = scheme.congestion_control
             if flow.application == "command":
-                wanted.setdefault(back, {})[name] = scheme.congestion_control
-                by_route |= {there, back}
+                by_ends.setdefault(backward, {})[name] = scheme.congestion_control
+                by_route |= {forward, backward}
             elif scheme.receiver is not None:
-                wanted.setdefault(back, {})[name] = scheme.receiver.congestion_control
-                by_route.add(back)
-        for name, flow in self._request.flows():
-            # ACKs of this flow, too, would be as another's receiver has them.
-            back = (flow.to, flow.from_)
+                by_ends.setdefault(backward, {})[name] = scheme.receiver.congestion_control
+                by_route.add(backward)
+        for name, flow in self._request.list_flows():
+            # The route would also give this flow's ACKs the receiver part of the other flow.
+            backward = (flow.to, flow.from_)
             if any(
-                (flow.to, flow.from_) == (other.to, other.from_)
-                and self._flows.schemes[each].receiver is not None
-                for each, other in self._request.flows()
+                (flow.to, flow.from_) == (other_flow.to, other_flow.from_)
+                and self._flows.schemes[other_name].receiver is not None
+                for other_name, other_flow in self._request.list_flows()
             ):
-                wanted[back].setdefault(name, "none of a receiver's")
+                by_ends[backward].setdefault(name, "none of a receiver's")
         controls = {}
         for ends in by_route:
-            (first, control), *others = wanted[ends].items()
+            (first_name, control), *other_flows = by_ends[ends].items()
             controls[ends] = control
-            for name, other in others:
-                if other != control:
+            for name, other_control in other_flows:
+                if other_control != control:
                     raise self._request.error(
                         ("flows", name, "scheme"),
-                        f"congestion control {other} from {ends[0]} to {ends[1]}, where flow "
-                        f"{first} has {control}: a route has one for all flows if one of them has "
-                        "`traffic: command`, or a receiver's part",
+                        f"congestion control {other_control} from {ends[0]} to {ends[1]}, where "
+                        f"flow {first_name} has {control}: a route has one for all flows if one of "
+                        "them has `traffic: command`, or a receiver's part",
                         "give the two flows the same scheme, or different hosts",
                     )
         return controls
 
-    def _routes(self, node: str) -> list[RoutePlan]:
-        """A route to every flow's far end; on the flows' own hosts with what the flow asks for."""
+    def _plan_routes(self, node: str) -> list[RoutePlan]:
+        """Return a node's routes to the ends of flows.
+
+        Routes of a flow's own hosts have the attributes that the flow needs.
+        """
         routes: dict[str, RoutePlan] = {}
-        for name, flow in self._request.flows():
+        for name, flow in self._request.list_flows():
             path = self._flows.paths[name]
-            for target, last_direction, ends_here in (
+            for target, last_hop, is_end in (
                 (flow.to, path.there[-1], flow.from_ == node),
                 (flow.from_, path.there[0], flow.to == node),
             ):
                 if target == node:
                     continue
-                hop = self._request.topology.next_hop(node, target)
-                if hop is None or not (ends_here or self._passes_on(node, path)):
+                hop = self._request.topology.find_next_hop(node, target)
+                if hop is None or not (is_end or self._needs_route(node, path)):
                     continue
-                destination = self._request.endpoint(target, last_direction)
-                neighbour = self._request.topology.leads_to(hop)
-                via = self._request.endpoint(neighbour, hop)
+                destination = self._request.get_address(target, last_hop)
+                neighbour = self._request.topology.find_receiving_node(hop)
+                via = self._request.get_address(neighbour, hop)
                 route = RoutePlan(
                     destination=f"{destination}/{self._request.ip.host_prefix}",
                     via=None if via == destination else via,
                     link=hop.link,
-                    **self._attributes(name, node, target) if ends_here else {},
+                    **self._plan_route_attributes(name, node, target) if is_end else {},
                 )
-                before = routes.setdefault(destination, route)
-                if before != route and ends_here:
-                    routes[destination] = self._merge(name, before, route)
+                earlier = routes.setdefault(destination, route)
+                if earlier != route and is_end:
+                    routes[destination] = self._merge_routes(name, earlier, route)
         return list(routes.values())
 
-    def _passes_on(self, node: str, path: FlowPath) -> bool:
-        """Whether `node` needs routes to the ends of a flow that are not itself: of stations those
-        on the path."""
-        topology = self._request.topology
-        if topology.is_attached(node):
-            return any(topology.leads_to(hop) == node for hop in (*path.there, *path.back))
-        return topology.forwards(node)
+    def _needs_route(self, node: str, path: FlowPath) -> bool:
+        """Return whether a node that is no end of a flow needs routes to the flow's ends.
 
-    def _attributes(self, name: str, node: str, target: str) -> dict[str, Any]:
-        """What a flow's route from one of its ends to the other has."""
+        Of stations, only those on the flow's path do.
+        """
+        topology = self._request.topology
+        if topology.is_station(node):
+            return any(
+                topology.find_receiving_node(hop) == node for hop in (*path.there, *path.back)
+            )
+        return topology.can_forward(node)
+
+    def _plan_route_attributes(self, name: str, node: str, target: str) -> dict[str, Any]:
+        """Return the attributes of a flow's route from one of its ends to the other."""
         flow, path = self._request.experiment.flows[name], self._flows.paths[name]
         packet = path.packet
         attributes: dict[str, Any] = {
-            # Locked, it would keep commands from finding a path's smaller one.
+            # A locked MTU would keep commands from discovering the smaller MTU of a path.
             "mtu": packet.value if packet.value <= path.mtu else None,
-            "advmss": packet.value - self._request.ip.headers,
+            "advmss": packet.value - self._request.ip.tcp_header_bytes,
             "congctl": self._controls.get((node, target)),
         }
-        # What programs of others say to each other goes both ways.
+        # Commands may send data in both directions.
         if node == flow.from_ or flow.application == "command":
             attributes["initcwnd"] = self._request.profile.initial_window
         if node == flow.to or flow.application == "command":
             receiver = self._flows.schemes[name].receiver
-            needs = receiver is not None and receiver.quickack
-            attributes["quickack"] = needs or not self._request.profile.delayed_acks
+            needs_quickack = receiver is not None and receiver.quickack
+            attributes["quickack"] = needs_quickack or not self._request.profile.delayed_acks
         return attributes
 
-    def _merge(self, name: str, one: RoutePlan, other: RoutePlan) -> RoutePlan:
-        """Two flows over the same route: what one leaves open, the other may say."""
-        merged = one.model_dump()
-        for key, value in other.model_dump().items():
+    def _merge_routes(self, name: str, first: RoutePlan, second: RoutePlan) -> RoutePlan:
+        """Merge the routes of two flows: each may set what the other leaves open."""
+        merged = first.model_dump()
+        for key, value in second.model_dump().items():
             if value in (None, False):
                 continue
             if merged.get(key) not in (None, False, value):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's own P4 program for a switch: read or compiled, checked, and put into the plan whole."""
+"""Plan users' own P4 programs for switches: read or compile, check, and embed them in the plan."""
 
 from __future__ import annotations
 
@@ -22,92 +22,105 @@ from nagi.plan.request import PlanRequest
 from nagi.plan.scheme_sources import PLAIN_NAME
 from nagi.plan.trace_files import is_file
 from nagi.spec.nodes import P4_SUFFIX, OwnProgram
-from nagi.spec.yaml_source import Place
+from nagi.spec.yaml_source import KeyPath
 
 COMPILER, COMPILER_VARIABLE = "p4c-bm2-ss", "P4C"
 NAGI_SWITCH = "nagi-switch"
 MAX_PROBLEMS = 5
-MAX_BYTES = 16 << 20  # of a file, which every plan of the experiment has in it
-# As those of nagi's own programs are made (p4/tests/record.py).
+MAX_BYTES = 16 << 20  # largest file: every plan of the experiment includes the file
+# nagi's own programs are compiled with the same flags (p4/tests/record.py).
 _FLAGS = ("--std", "p4-16", "--arch", "v1model")
 _AT_LINE = re.compile(
     r"^(?P<file>[^\s:(][^:(]*)\((?P<line>\d+)\): (?:\[--Werror=[\w-]+\] )?(?:syntax )?error: "
-    r"(?P<what>.*)$",
+    r"(?P<message>.*)$",
     re.M,
 )
 
 
-# nagi-switch's files, and how it names one.
+# Files that nagi-switch is given, and how its messages begin.
 _SETTINGS, _PROGRAM, _ENTRIES = "switch.json", "program.json", "entries.jsonl"
-_WHERE = re.compile(r"(?P<file>[\w.]+)(?::(?P<line>\d+))?: (?P<said>.*)", re.S)
+_COMPLAINT = re.compile(r"(?P<file>[\w.]+)(?::(?P<line>\d+))?: (?P<complaint>.*)", re.S)
 
 
 class Compiled(NamedTuple):
-    """What p4c made: bmv2's JSON, and P4Info in protobuf's text format."""
+    """The output of p4c: bmv2's JSON, and P4Info in protobuf's text format."""
 
     program: str
     p4info: str | None
 
 
-def own_pipeline(
-    request: PlanRequest, place: Place, own: OwnProgram, ports: int
+def plan_own_pipeline(
+    request: PlanRequest, key_path: KeyPath, settings: OwnProgram, ports: int
 ) -> OwnPipelinePlan:
-    """What the plan has of the program that `place` of the experiment file asks for, for a switch
-    with so many ports. Raises InputError."""
-    path = _file(request, (*place, "program"), own.program)
+    """Return the plan of a user's P4 program for a switch.
+
+    Args:
+        request: The point that is planned.
+        key_path: Key path of the program's settings in the experiment file.
+        settings: The program's settings.
+        ports: Number of ports of the switch.
+
+    Raises:
+        InputError: If a file is missing or damaged, or if the switch refuses the program.
+    """
+    path = _find_named_file(request, (*key_path, "program"), settings.program)
     if path.suffix == P4_SUFFIX:
-        program, p4info = _compiled_at(request, (*place, "program"), path)
+        program, p4info = _compile_p4(request, (*key_path, "program"), path)
     else:
-        program, p4info = _text(path), None
-        if own.p4info is not None:
-            p4info = _text(_file(request, (*place, "p4info"), own.p4info))
+        program, p4info = _read_text(path), None
+        if settings.p4info is not None:
+            p4info = _read_text(_find_named_file(request, (*key_path, "p4info"), settings.p4info))
     if p4info is None and request.switch == "p4runtime":
         raise request.error(
-            (*place, "program"),
-            "P4Runtime needs the program's P4Info beside its JSON",
+            (*key_path, "program"),
+            "P4Runtime needs the program's P4Info in addition to its JSON",
             "add `p4info: FILE`, which p4c makes with --p4runtime-files, or use --switch nagi",
         )
-    checked = _compact(program, path)
+    program_json = _minify_json(program, path)
     entries = None
-    if own.entries is not None:
-        entries = _text(_file(request, (*place, "entries"), own.entries))
-        _check_entries(entries, request.document.beside(own.entries))
-    if own.cpu_port is not None and request.switch == "bmv2":
+    if settings.entries is not None:
+        entries = _read_text(_find_named_file(request, (*key_path, "entries"), settings.entries))
+        _check_entries(entries, request.document.resolve_path(settings.entries))
+    if settings.cpu_port is not None and request.switch == "bmv2":
         raise request.error(
-            (*place, "cpu_port"),
-            "bmv2's CPU port is an interface, which experiments do not make",
+            (*key_path, "cpu_port"),
+            "bmv2's CPU port is an interface, which experiments do not create",
             "remove it, or use --switch nagi",
         )
     if request.switch == "nagi":
-        _check_with_nagi_switch(request, place, own, program, entries, ports)
+        _check_with_nagi_switch(request, key_path, settings, program, entries, ports)
     files = {}
-    for number, name in enumerate(own.files):
-        file = _file(request, (*place, "files", number), name)
-        files[file.name] = _text(file)
+    for number, name in enumerate(settings.files):
+        file = _find_named_file(request, (*key_path, "files", number), name)
+        files[file.name] = _read_text(file)
     return OwnPipelinePlan(
         name=path.name,
-        program=checked,
+        program=program_json,
         p4info=p4info,
         entries=entries,
-        cpu_port=own.cpu_port,
-        controller=own.controller,
+        cpu_port=settings.cpu_port,
+        controller=settings.controller,
         files=files,
     )
 
 
-def sha256_of_text(text: str) -> str:
+def hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _file(request: PlanRequest, place: Place, name: str) -> Path:
-    path = request.document.beside(name)
+def _find_named_file(request: PlanRequest, key_path: KeyPath, name: str) -> Path:
+    path = request.document.resolve_path(name)
     if not is_file(path):
-        raise request.no_file(place, name)
+        raise request.missing_file(key_path, name)
     return path
 
 
-def _text(path: Path) -> str:
-    """Raises InputError if a file is too large or no text."""
+def _read_text(path: Path) -> str:
+    """Read a file of UTF-8 text.
+
+    Raises:
+        InputError: If the file is too large or no text.
+    """
     try:
         if path.stat().st_size > MAX_BYTES:
             raise refuse(
@@ -115,37 +128,45 @@ def _text(path: Path) -> str:
             )
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        what = f"byte {error.start} is not UTF-8"
-        raise refuse(what, "give a text file", file=str(path)) from None
+        message = f"byte {error.start} is not UTF-8"
+        raise refuse(message, "give a text file", file=str(path)) from None
     except OSError as error:
         raise refuse(f"cannot read it: {error.strerror}", "permit it", file=str(path)) from None
 
 
-def _compact(program: str, path: Path) -> str:
-    """The program's JSON in one line, always the same. Raises InputError if it is none of p4c's."""
+def _minify_json(program: str, path: Path) -> str:
+    """Return the JSON of a program in one line without white space.
+
+    Raises:
+        InputError: If p4c did not write the JSON.
+    """
     try:
-        found = json.loads(program)
+        document = json.loads(program)
     except ValueError as error:
         line = getattr(error, "lineno", 0)
-        what = f"it is no JSON: {getattr(error, 'msg', error)}"
-        raise refuse(what, f"name what {COMPILER} made", file=str(path), line=line) from None
-    if not isinstance(found, dict) or not {"pipelines", "parsers"} <= found.keys():
-        what = "it is not what p4c makes for bmv2: it has no `pipelines` and `parsers`"
-        raise refuse(what, f"name what {COMPILER} made", file=str(path))
-    return json.dumps(found, separators=(",", ":"))
+        message = f"it is no JSON: {getattr(error, 'msg', error)}"
+        raise refuse(message, f"name what {COMPILER} made", file=str(path), line=line) from None
+    if not isinstance(document, dict) or not {"pipelines", "parsers"} <= document.keys():
+        message = "it is not what p4c makes for bmv2: it has no `pipelines` and `parsers`"
+        raise refuse(message, f"name what {COMPILER} made", file=str(path))
+    return json.dumps(document, separators=(",", ":"))
 
 
 def _check_entries(text: str, path: Path) -> None:
-    """Raises InputError for the first line that is no operation."""
+    """Check that each line is an operation of a switch.
+
+    Raises:
+        InputError: If a line is no operation.
+    """
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         try:
             operation = json.loads(line)
         except ValueError as error:
-            what = f"it is no JSON: {getattr(error, 'msg', error)}"
-            cure = "write one operation a line (p4/switch/daemon/operations.hpp)"
-            raise refuse(what, cure, file=str(path), line=number) from None
+            message = f"it is no JSON: {getattr(error, 'msg', error)}"
+            cure = "write one operation per line (p4/switch/daemon/operations.hpp)"
+            raise refuse(message, cure, file=str(path), line=number) from None
         if not isinstance(operation, dict) or not isinstance(operation.get("op"), str):
             cure = 'write it like {"op": "table_add", ...}'
             raise refuse("it has no `op`", cure, file=str(path), line=number, key="op")
@@ -153,40 +174,45 @@ def _check_entries(text: str, path: Path) -> None:
 
 def _check_with_nagi_switch(
     request: PlanRequest,
-    place: Place,
-    own: OwnProgram,
+    key_path: KeyPath,
+    settings: OwnProgram,
     program: str,
     entries: str | None,
     ports: int,
 ) -> None:
-    """Raises InputError with what nagi-switch refuses of program, entries or CPU port, if it is
-    there to say so: a campaign asks for it before anything runs."""
+    """Check program, entries and CPU port by running nagi-switch, if it has been built.
+
+    A campaign checks elsewhere that nagi-switch is available.
+
+    Raises:
+        InputError: If nagi-switch refuses one of them.
+    """
     executable = paths.executable(NAGI_SWITCH)
     if not executable.exists():
         return
     changed_ns = executable.stat().st_mtime_ns
-    refused = _refusal(executable, changed_ns, program, entries, own.cpu_port, ports)
-    if refused is None:
+    refusal = _find_refusal(executable, changed_ns, program, entries, settings.cpu_port, ports)
+    if refusal is None:
         return
-    what, _, cure = refused.said.partition("; ")
+    message, _, cure = refusal.complaint.partition("; ")
     cure = cure or "see p4/README.md"
-    if refused.file == _SETTINGS:
-        raise request.error((*place, "cpu_port"), what.removeprefix("cpu_port: "), cure)
-    named = own.program if refused.file == _PROGRAM else str(own.entries)
-    file = str(request.document.beside(named))
-    raise refuse(what, cure, file=file, line=refused.line)
+    if refusal.file == _SETTINGS:
+        raise request.error((*key_path, "cpu_port"), message.removeprefix("cpu_port: "), cure)
+    refused_file = settings.program if refusal.file == _PROGRAM else str(settings.entries)
+    file = str(request.document.resolve_path(refused_file))
+    raise refuse(message, cure, file=file, line=refusal.line)
 
 
 class _Refusal(NamedTuple):
-    """What nagi-switch says against one of its files."""
+    """A complaint of nagi-switch about one of its files."""
 
     file: str
-    line: int  # 0: it names none
-    said: str
+    line: int  # 0 if nagi-switch names no line
+    complaint: str
 
 
 @cache
-def _refusal(
+def _find_refusal(
     executable: Path,
     _changed_ns: int,
     program: str,
@@ -194,7 +220,7 @@ def _refusal(
     cpu_port: int | None,
     ports: int,
 ) -> _Refusal | None:
-    """None: it takes them."""
+    """Run nagi-switch on a program; return its complaint, or None if it accepts the program."""
     settings: dict[str, object] = {
         "schema_version": 1,
         "seed": 1,
@@ -210,7 +236,7 @@ def _refusal(
     with tempfile.TemporaryDirectory(prefix="nagi-p4-") as directory:
         for name, text in {**texts, _SETTINGS: json.dumps(settings)}.items():
             (Path(directory) / name).write_text(text, encoding="utf-8")
-        done = subprocess.run(
+        result = subprocess.run(
             [executable, "simulate", _SETTINGS],
             cwd=directory,
             stdin=subprocess.DEVNULL,
@@ -218,72 +244,78 @@ def _refusal(
             text=True,
             check=False,
         )
-    if done.returncode == 0:
+    if result.returncode == 0:
         return None
-    said = (done.stderr or done.stdout).strip().removeprefix(f"{NAGI_SWITCH}: ")
-    found = _WHERE.match(said)
-    if found is None or found["file"] not in (*texts, _SETTINGS):
-        return _Refusal(_PROGRAM, 0, said)
-    return _Refusal(found["file"], int(found["line"] or 0), found["said"])
+    output = (result.stderr or result.stdout).strip().removeprefix(f"{NAGI_SWITCH}: ")
+    match = _COMPLAINT.match(output)
+    if match is None or match["file"] not in (*texts, _SETTINGS):
+        return _Refusal(_PROGRAM, 0, output)
+    return _Refusal(match["file"], int(match["line"] or 0), match["complaint"])
 
 
-def _compiled_at(request: PlanRequest, place: Place, path: Path) -> Compiled:
-    """What p4c makes of P4. Raises InputError, at `place` if there is no p4c, else at the line of
-    the P4 that it refuses."""
+def _compile_p4(request: PlanRequest, key_path: KeyPath, path: Path) -> Compiled:
+    """Compile a P4 program with p4c.
+
+    Raises:
+        InputError: At `key_path` if there is no p4c, else at the lines that p4c refuses.
+    """
     compiler = find_compiler()
     if compiler is None:
-        made = path.with_suffix(".json").name
+        json_name = path.with_suffix(".json").name
         raise request.error(
-            place,
+            key_path,
             f"there is no {COMPILER} here, which compiles P4",
             f"set {COMPILER_VARIABLE} to its path; or compile it elsewhere, with `{COMPILER} "
-            f"{' '.join(_FLAGS)} -o {made} {path.name}`, and write `program: {made}`",
+            f"{' '.join(_FLAGS)} -o {json_name} {path.name}`, and write `program: {json_name}`",
         )
-    _require_plain(path)
-    return _compiled(compiler, path, path.stat().st_mtime_ns)
+    _require_plain_name(path)
+    return _compile_version(compiler, path, path.stat().st_mtime_ns)
 
 
 def find_compiler() -> str | None:
-    """p4c for bmv2: the program that the environment's P4C names, else the one on PATH."""
+    """Return the path of p4c for bmv2: from the environment's P4C, else from PATH."""
     return shutil.which(os.environ.get(COMPILER_VARIABLE) or COMPILER)
 
 
-def _require_plain(path: Path) -> None:
-    """Raise InputError if p4c, which gives a name to a shell, would have it taken apart."""
+def _require_plain_name(path: Path) -> None:
+    """Refuse names that have a special meaning to the shell to which p4c passes them."""
     if PLAIN_NAME.fullmatch(path.name) is None:
         raise refuse(
-            "p4c cannot have such a name",
+            "p4c does not support such a name",
             "give it letters, digits, `.`, `_`, `+` and `-` alone",
             file=str(path),
         )
 
 
 @cache
-def _compiled(compiler: str, path: Path, _changed_ns: int) -> Compiled:
+def _compile_version(compiler: str, path: Path, _changed_ns: int) -> Compiled:
+    """Run p4c on one version of a P4 program, which its time of change identifies."""
     with tempfile.TemporaryDirectory(prefix="nagi-p4-") as directory:
-        made = Path(directory) / "out.json"
-        p4info = Path(directory) / "out.p4info.txt"  # .txt: by that p4c knows that it is to be text
-        # In the program's own directory, so that the JSON names files relative to it.
-        done = subprocess.run(
-            [compiler, *_FLAGS, "--p4runtime-files", p4info, "-o", made, path.name],
+        json_path = Path(directory) / "out.json"
+        p4info_path = Path(directory) / "out.p4info.txt"  # p4c writes text because of .txt
+        # p4c runs in the program's directory, so that the JSON names files relative to it.
+        result = subprocess.run(
+            [compiler, *_FLAGS, "--p4runtime-files", p4info_path, "-o", json_path, path.name],
             cwd=path.parent,
             capture_output=True,
             text=True,
             check=False,
         )
-        if done.returncode != 0 or not made.exists():
-            raise InputError(*_problems_in(done.stderr, path))
-        return Compiled(made.read_text(encoding="utf-8"), p4info.read_text(encoding="utf-8"))
+        if result.returncode != 0 or not json_path.exists():
+            raise InputError(*_parse_problems(result.stderr, path))
+        return Compiled(
+            json_path.read_text(encoding="utf-8"), p4info_path.read_text(encoding="utf-8")
+        )
 
 
-def _problems_in(messages: str, path: Path) -> list[Problem]:
-    """What p4c complains of, with file and line as it names them."""
-    cure = "mend it"
-    found = [
-        Problem(each["what"], cure, str(path.parent / each["file"]), int(each["line"]))
-        for each in list(_AT_LINE.finditer(messages))[:MAX_PROBLEMS]
+def _parse_problems(messages: str, path: Path) -> list[Problem]:
+    """Parse the messages of p4c into problems with file and line."""
+    cure = "correct it"
+    problems = [
+        Problem(error["message"], cure, str(path.parent / error["file"]), int(error["line"]))
+        for error in list(_AT_LINE.finditer(messages))[:MAX_PROBLEMS]
     ]
-    if not found:
-        said = excerpt(" / ".join(messages.strip().splitlines()[:3]))
-        found.append(Problem(f"it does not compile: {said}", cure, str(path)))
-    return found
+    if not problems:
+        output = excerpt(" / ".join(messages.strip().splitlines()[:3]))
+        problems.append(Problem(f"it does not compile: {output}", cure, str(path)))
+    return problems

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a point of an experiment to run plans: everything resolved, nothing left to the lab."""
+"""Plan runs: resolve a point of an experiment completely, so that labs decide nothing."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from nagi.plan.directions import Directions
 from nagi.plan.flows import Flows
 from nagi.plan.fpga_links import FpgaLinks
 from nagi.plan.ip import IPV4
-from nagi.plan.media import media_plans
+from nagi.plan.media import plan_media
 from nagi.plan.nodes import Nodes
 from nagi.plan.radio_links import RadioLinks
 from nagi.plan.request import PlanRequest
-from nagi.plan.timeline import rounded, timeline, traffic_begins
+from nagi.plan.timeline import plan_start_times, plan_timeline, round_to_us
 from nagi.spec.points import Point
 
 TCP_INFO_INTERVAL = 0.1
@@ -45,11 +45,18 @@ def plan_runs(
     switch: SwitchTarget = "nagi",
     memo: Memo | None = None,
 ) -> list[RunPlan]:
-    """One plan for every repeat of `point` (None: as many as the experiment says), without ids.
-    `switch`: the program that switches run. `memo`: what other points of the same experiment share
-    with this one, of the same `variant` and `switch`.
+    """Return one plan for each repeat of a point, without ids.
 
-    Raises InputError.
+    Args:
+        point: The point of an experiment.
+        variant: Name of the experiment's variant, or None.
+        repeats: Numbers of the repeats; None stands for all that the experiment asks for.
+        switch: The program that switches run.
+        memo: Values that other points of the same experiment, variant and switch share with this
+            point.
+
+    Raises:
+        InputError: If the experiment cannot be run so; names file, line and key.
     """
     request = PlanRequest(point, switch, memo or Memo())
     radios = RadioLinks(request)
@@ -57,27 +64,29 @@ def plan_runs(
     channels = Channels(request, radios)
     flows = Flows(request, channels)
     nodes = Nodes(request, flows)
-    begins = traffic_begins(request, radios.plans)
-    directions = Directions(request, radios, channels, flows.crossings, begins.traffic_s)
+    start_times = plan_start_times(request, radios.plans)
+    directions = Directions(request, radios, channels, flows.loads, start_times.traffic_s)
     fpgas.require_fit(directions)
-    links = _links(request, directions, radios.plans, fpgas.plans)
-    packets = {name: flows.crossings[name].packet for name in request.experiment.media}
-    media = media_plans(request, channels.media, begins.traffic_s, packets)
-    flow_plans = flows.plans(begins.traffic_s)
-    phases = timeline(
+    links = _plan_links(request, directions, radios.plans, fpgas.plans)
+    packets = {name: flows.loads[name].packet for name in request.experiment.media}
+    media = plan_media(request, channels.media, start_times.traffic_s, packets)
+    flow_plans = flows.plan_flows(start_times.traffic_s)
+    timeline = plan_timeline(
         request,
-        begins,
-        flows.longest_rtt_ns() / 1e9,
-        max(directions.longest_queueing_s(), flows.longest_on_media_s(media)),
+        start_times,
+        flows.find_max_rtt_ns() / 1e9,
+        max(directions.find_max_queueing_s(), flows.find_max_airtime_s(media)),
         has_radios=bool(radios.plans),
     )
-    node_plans = nodes.plans(directions)
-    captures = request.memo.of(flows.captures, ("captures", nodes.settings), request.topology)
-    imposed = _imposed_by_switches(node_plans)
-    texts = [request.memo.of(partial(_json_of, link), "json", link) for link in links]
-    texts += [
-        request.memo.of(partial(_json_of_medium, index, each), ("json", index), each)
-        for index, each in enumerate(media)
+    node_plans = nodes.plan_nodes(directions)
+    captures = request.memo.of(flows.plan_captures, ("captures", nodes.settings), request.topology)
+    switch_shares = _list_switch_shares(node_plans)
+    channel_texts = [
+        request.memo.of(partial(_write_link_for_seed, link), "json", link) for link in links
+    ]
+    channel_texts += [
+        request.memo.of(partial(_write_medium_for_seed, index, medium), ("json", index), medium)
+        for index, medium in enumerate(media)
     ]
     experiment = request.experiment
     return [
@@ -85,7 +94,7 @@ def plan_runs(
             experiment=ExperimentRef(name=experiment.name, variant=variant),
             point=point.values,
             repeat=repeat,
-            seed=_seed(experiment.seed, texts, imposed, repeat),
+            seed=_derive_seed(experiment.seed, channel_texts, switch_shares, repeat),
             host_profile=experiment.host_profile,
             switch_target=switch if request.has_switches else None,
             nodes=node_plans,
@@ -94,25 +103,28 @@ def plan_runs(
             flows=flow_plans,
             captures=captures,
             tcp_info_interval_s=TCP_INFO_INTERVAL,
-            timeline=phases,
+            timeline=timeline,
             measure=Interval(
-                start_s=rounded(phases.traffic_s + experiment.warmup.seconds),
-                end_s=phases.traffic_end_s,
+                start_s=round_to_us(timeline.traffic_s + experiment.warmup.seconds),
+                end_s=timeline.traffic_end_s,
             ),
         )
         for repeat in (range(experiment.repeats) if repeats is None else repeats)
     ]
 
 
-def _links(
+def _plan_links(
     request: PlanRequest,
     directions: Directions,
     radios: dict[str, RadioPlan],
     fpgas: dict[str, FpgaPlan],
 ) -> list[LinkPlan]:
+    """Return the plans of all links; `radios` and `fpgas` carry some of them."""
     return [
         request.memo.of(
-            partial(_link, request, directions, (radios.get(name), fpgas.get(name)), index, name),
+            partial(
+                _plan_link, request, directions, (radios.get(name), fpgas.get(name)), index, name
+            ),
             ("link", index, name),
             request.topology,
             link,
@@ -122,67 +134,73 @@ def _links(
     ]
 
 
-def _link(
+def _plan_link(
     request: PlanRequest,
     directions: Directions,
     emulator: tuple[RadioPlan | None, FpgaPlan | None],
     index: int,
     name: str,
 ) -> LinkPlan:
+    """Return the plan of a link with the share of its directions that the emulator shapes."""
     radio, fpga = emulator
     link = request.experiment.links[name]
     first, second = (
         LinkEnd(node=node, address=f"{end.address}/{end.prefix}")
         for node in link.between
-        for end in [request.topology.attachment(name, node)]
+        for end in [request.topology.get_attachment(name, node)]
     )
     return LinkPlan(
         name=name,
         id=index,
         ends=(first, second),
-        forward=directions.part_of_emulator(name, "forward"),
-        backward=directions.part_of_emulator(name, "backward"),
+        forward=directions.plan_emulator_share(name, "forward"),
+        backward=directions.plan_emulator_share(name, "backward"),
         radio=radio,
         fpga=fpga,
         mtu=None if link.mtu is None else link.mtu.value,
     )
 
 
-def _imposed_by_switches(nodes: list[NodePlan]) -> list[Any]:
-    """What switches do to links, as JSON."""
-    found = []
+def _list_switch_shares(nodes: list[NodePlan]) -> list[Any]:
+    """Return the shares of directions that switches shape, as JSON for seeds."""
+    shares = []
     for node in nodes:
         for port in node.switch.ports if node.switch else ():
             if port.imposes is None:
                 continue
-            written = port.model_dump(mode="json", include={"link", "imposes"})
-            _restore_first_form(written["imposes"])
-            found.append([node.name, written])
-    return found
+            share = port.model_dump(mode="json", include={"link", "imposes"})
+            _restore_format_0_1(share["imposes"])
+            shares.append([node.name, share])
+    return shares
 
 
-def _json_of(link: LinkPlan) -> str:
-    """For seeds: with IPv4's addresses, so that both versions of IP meet the same channel, and
-    without what carries it, so that an FPGA and nagi-link do."""
-    written = link.model_dump(mode="json", exclude={"fpga"})
-    for place, end in enumerate(written["ends"], start=1):
-        end["address"] = f"{IPV4.link_address(link.id, place)}/{IPV4.link_prefix}"
+def _write_link_for_seed(link: LinkPlan) -> str:
+    """Return a link as JSON, from which seeds are derived.
+
+    Addresses are IPv4's, so that both versions of IP get the same channel. The FPGA is left out, so
+    that an FPGA and nagi-link get the same channel.
+    """
+    document = link.model_dump(mode="json", exclude={"fpga"})
+    for index, end in enumerate(document["ends"], start=1):
+        end["address"] = f"{IPV4.format_link_address(link.id, index)}/{IPV4.link_prefix}"
     for direction in DIRECTIONS:
-        _restore_first_form(written[direction])
-    return json.dumps(written, sort_keys=True)
+        _restore_format_0_1(document[direction])
+    return json.dumps(document, sort_keys=True)
 
 
-def _json_of_medium(index: int, medium: MediumPlan) -> str:
-    """The same of a medium; `index`: among media."""
-    written = medium.model_dump(mode="json")
-    for place, station in enumerate(written["stations"], start=1):
-        station["address"] = f"{IPV4.medium_address(index, place)}/{IPV4.medium_prefix}"
-    return json.dumps(written, sort_keys=True)
+def _write_medium_for_seed(index: int, medium: MediumPlan) -> str:
+    """Return a medium as JSON, from which seeds are derived; `index` is its number among media."""
+    document = medium.model_dump(mode="json")
+    for position, station in enumerate(document["stations"], start=1):
+        station["address"] = f"{IPV4.format_medium_address(index, position)}/{IPV4.medium_prefix}"
+    return json.dumps(document, sort_keys=True)
 
 
-def _restore_first_form(direction: dict[str, Any]) -> None:
-    """Directions as version 0.1 wrote them, for seeds are hashes of that: what was seeded then is
-    seeded alike now."""
+def _restore_format_0_1(direction: dict[str, Any]) -> None:
+    """Bring a direction into the format of version 0.1.
+
+    Seeds are hashes of that format, so that a campaign keeps its seeds with later versions.
+    """
     loss, jitter, mark = direction["loss"], direction.get("jitter"), direction.get("mark")
     for key in ("probability", "packet_loss_rate", "packet_bytes"):
         loss.setdefault(key, None)
@@ -193,11 +211,24 @@ def _restore_first_form(direction: dict[str, Any]) -> None:
         del mark["packet_bytes"]
 
 
-def _seed(campaign_seed: int, links: list[str], imposed: list[Any], repeat: int) -> int:
-    """From campaign, links and media (as JSON, and what switches impose on links) and repeat
-    alone: schemes meet the same channel, repeats another one."""
-    parts = [str(campaign_seed), f"[{', '.join(links)}]", str(repeat)]
-    if imposed:
-        parts.append(json.dumps(imposed, sort_keys=True))
-    text = f"[{', '.join(parts)}]"
+def _derive_seed(
+    campaign_seed: int, channels: list[str], switch_shares: list[Any], repeat: int
+) -> int:
+    """Derive the seed of a run from its campaign, channel and repeat alone.
+
+    Schemes therefore get the same channel, and repeats get different ones.
+
+    Args:
+        campaign_seed: The seed of the experiment file.
+        channels: Links and media, as JSON.
+        switch_shares: The shares of directions that switches shape.
+        repeat: Number of the repeat.
+
+    Returns:
+        A seed of 63 bits.
+    """
+    inputs = [str(campaign_seed), f"[{', '.join(channels)}]", str(repeat)]
+    if switch_shares:
+        inputs.append(json.dumps(switch_shares, sort_keys=True))
+    text = f"[{', '.join(inputs)}]"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1  # fits an int64

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What impairments of a direction are told when they are planned."""
+"""Give impairments what they need to plan themselves: rate, packets, files and errors."""
 
 from __future__ import annotations
 
@@ -13,22 +13,32 @@ from nagi_contracts.impairments.snr import SnrSteps, SnrTraceFile, SnrTracePlan
 from nagi_contracts.plan import DirectionPlan
 from nagi_contracts.units import BdpCount, Bitrate, ByteCount, Duration, PacketCount, QueueSize
 
-from nagi.plan.calibrations import calibrated_mode
+from nagi.plan.calibrations import find_calibrated_mode
 from nagi.plan.request import PlanRequest
-from nagi.plan.trace_files import named_file, trace_file
+from nagi.plan.trace_files import find_file, load_trace
 from nagi.spec.recorded_outcomes import is_parquet, read_outcomes
-from nagi.spec.yaml_source import Place
+from nagi.spec.yaml_source import KeyPath
 
 
 class ImpairmentPlanning:
-    """Of the impairment `key` of a direction of a link or of a medium, at `place` in the file; see
-    nagi_contracts.impairments.planning. `traffic_s`: when traffic begins; `packet` and
-    `base_rtt_ns` are of the flows that cross."""
+    """The context in which one impairment of a link's direction or of a medium is planned.
+
+    Implements nagi_contracts.impairments.planning.Planning.
+
+    Args:
+        request: The point that is planned.
+        key_path: Key path of the impairment in the experiment file.
+        key: Key of the impairment, such as `loss`.
+        channel: Rate and delay of the direction.
+        traffic_s: Start of the traffic, in seconds since the start of the run.
+        packet: IP bytes of the largest packet of the flows that cross, or None without flows.
+        base_rtt_ns: Longest RTT without queues of these flows, or None.
+    """
 
     def __init__(
         self,
         request: PlanRequest,
-        place: Place,
+        key_path: KeyPath,
         key: str,
         channel: DirectionPlan,
         traffic_s: float,
@@ -37,7 +47,7 @@ class ImpairmentPlanning:
     ) -> None:
         self._request = request
         self._key = key
-        self._place = place
+        self._place = key_path
         self._channel = channel
         self._traffic_ns = round(traffic_s * 1e9)
         self._packet = packet
@@ -45,30 +55,36 @@ class ImpairmentPlanning:
 
     @property
     def constant_rate_bps(self) -> int | None:
+        """The rate, or None if it is unlimited or changes."""
         return None if self.changes_rate else self._channel.rate_bps
 
     @property
     def changes_rate(self) -> str | None:
+        """The setting that makes the rate change, or None."""
         if self._channel.rate_trace is not None:
             return "rate_trace"
         return None if self._channel.burst_bytes is None else "burst"
 
     @property
     def packet_bytes(self) -> int | None:
+        """IP bytes of the largest packet of the flows that cross, or None without flows."""
         return self._packet
 
-    def refuse(self, what: str, cure: str) -> NoReturn:
-        raise self._request.error(self._place, what, cure)
+    def refuse(self, message: str, cure: str) -> NoReturn:
+        """Raise InputError at the impairment's place in the file."""
+        raise self._request.error(self._place, message, cure)
 
     def losses(self, file: str) -> tuple[list[int], int]:
-        trace = trace_file(self._request, self._place, file, "loss")
+        """Read a loss trace: the indices of lost packets, and the number of packets."""
+        trace = load_trace(self._request, self._place, file, "loss")
         assert isinstance(trace, TraceLossPlan)
         return trace.lost, trace.length
 
     def outcomes(
         self, file: str, link: str | None, direction: str | None
     ) -> RecordedOutcomes | None:
-        path = named_file(self._request, self._place, file)
+        """Read a record of transmissions; return None if `file` is not such a record."""
+        path = find_file(self._request, self._place, file)
         if not is_parquet(path):
             return None
         return read_outcomes(path, link, direction).begun_at(self._traffic_ns)
@@ -76,12 +92,13 @@ class ImpairmentPlanning:
     def calibrated(
         self, table: str, modem: str | None, modulation: str | None, code_rate: str | None
     ) -> CalibratedMode:
+        """Return a mode of a calibration table."""
         if self._place[0] == "media":
             self.refuse(
-                "a radio's table on a medium: it is of one link's channel",
+                "a radio's table on a medium: it describes one link's channel",
                 "give another loss model",
             )
-        return calibrated_mode(
+        return find_calibrated_mode(
             self._request,
             self._place,
             table,
@@ -91,15 +108,17 @@ class ImpairmentPlanning:
         )
 
     def snr_trace(self, trace: SnrTraceFile | SnrSteps) -> SnrTracePlan:
+        """Return the plan of an SNR trace, from a file or from steps."""
         if isinstance(trace, SnrTraceFile):
-            place = (*self._place, "snr_trace")
-            found = trace_file(self._request, place, trace.file, trace.format, "snr")
-            assert isinstance(found, SnrTracePlan)
-            return found
+            key_path = (*self._place, "snr_trace")
+            snr_plan = load_trace(self._request, key_path, trace.file, trace.format, "snr")
+            assert isinstance(snr_plan, SnrTracePlan)
+            return snr_plan
         return trace.plan()
 
     def limit(self, size: QueueSize) -> tuple[int | None, int | None]:
-        rate = self._request.rate_bps(self._channel)
+        """Return the size of a queue as (packets, None) or (None, bytes)."""
+        rate = self._request.get_mean_rate_bps(self._channel)
         if rate is None:
             self.refuse(f"`{self._key}` on a link without a rate", "give the link a rate")
         limit = size.limit
@@ -108,17 +127,19 @@ class ImpairmentPlanning:
         if isinstance(limit, ByteCount):
             return None, limit.value
         assert isinstance(limit, BdpCount)
-        return self._packets(limit, rate), None
+        return self._convert_to_packets(limit, rate), None
 
-    def _packets(self, limit: BdpCount, rate: int) -> int:
+    def _convert_to_packets(self, limit: BdpCount, rate: int) -> int:
         if not self._base_rtt_ns or self._packet is None:
-            why = "no flow crosses this link" if self._packet is None else "the path has no delay"
-            what = f"`{self._key}` in bandwidth-delay products, but {why}"
-            self.refuse(what, "give it in packets, like '20 packets'")
+            reason = (
+                "no flow crosses this link" if self._packet is None else "the path has no delay"
+            )
+            message = f"`{self._key}` in bandwidth-delay products, but {reason}"
+            self.refuse(message, "give it in packets, like '20 packets'")
         rtt, packet = Duration(self._base_rtt_ns), ByteCount(self._packet)
         packets = limit.packets(Bitrate(rate), rtt, packet)
         _, maximum = whole("queue_packets" if self._key == "queue" else "mark_threshold_packets")
         if packets > maximum:
-            what = f"{limit} at {Bitrate(rate)} and {rtt} is {packets} packets of {packet}"
-            self.refuse(what, f"give less: at most {maximum} packets")
+            message = f"{limit} at {Bitrate(rate)} and {rtt} is {packets} packets of {packet}"
+            self.refuse(message, f"give less: at most {maximum} packets")
         return packets

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links that are radios: what their modems make of a link's rate, and what nagi-sdr needs here.
+"""Compute the rate and airtime of radio modems, and check for nagi-sdr on this machine.
 
-How long a packet is on the air, gr-nagi's air_time.py says, which needs nothing but Python: planned
-and transmitted by the same lines.
+gr-nagi's air_time.py computes the airtime of a packet. It needs nothing but Python, so that nagi
+plans with the same code with which gr-nagi transmits.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from pydantic import ValidationError
 
 from nagi.plan.schemes import Availability
 
-MIN_DELAY_NS = 10_000_000  # waveforms are computed while the packet is on its way
-# Interference is known 2 ms after a transmission is over: margin_ns of gr-nagi's `interference`.
+MIN_DELAY_NS = 10_000_000  # time to compute waveforms while the packet propagates
+# gr-nagi knows interference 2 ms after the end of a transmission: margin_ns of its `interference`.
 MIN_FEEDBACK_NS = 4_000_000
 INSTALL = "install GNU Radio and nagi-sdr with `make sdr`"
-INSTALL_THERE = f"{INSTALL} there, or say where it is as `nagi_sdr`"
-SYSTEM_PYTHON = "/usr/bin/python3"  # GNU Radio is of its modules
+INSTALL_THERE = f"{INSTALL} there, or set its path as `nagi_sdr`"
+SYSTEM_PYTHON = "/usr/bin/python3"  # the Python that has GNU Radio's modules
 _TIMEOUT_S = 120.0
-# What belongs to nagi-sdr, beside its program, below the prefix where `make sdr` installs.
+# Further files of nagi-sdr, relative to the prefix to which `make sdr` installs.
 _INSTALLED = (
     "lib/nagi/sdr",
     "lib/python3*/dist-packages/gnuradio/nagi",
@@ -46,7 +46,10 @@ _INSTALLED = (
 
 
 class AirTime(Protocol):
-    """What air_time.py offers. Each raises ValueError for what the modem cannot do."""
+    """The functions of air_time.py.
+
+    Each raises ValueError for what the modem cannot do.
+    """
 
     MAX_SAMPLE_RATE_HZ: int
 
@@ -60,143 +63,159 @@ class AirTime(Protocol):
 
 
 @cache
-def air_time() -> AirTime:
-    """gr-nagi's module. Raises InputError if it is not there."""
+def load_air_time() -> AirTime:
+    """Load gr-nagi's module air_time.
+
+    Raises:
+        InputError: If there is no such file.
+    """
     source = paths.AIR_TIME
     if not source.is_file():
         raise refuse(f"there is no {source}", "restore it: it belongs to nagi")
     return cast(AirTime, paths.module_at(source))
 
 
-def sample_rate_for(modem: str, modulation: str, code_rate: str, rate_bps: int) -> int:
-    """The smallest sample rate in Hz at which a modem carries `rate_bps`. Raises ValueError."""
+def find_sample_rate(modem: str, modulation: str, code_rate: str, rate_bps: int) -> int:
+    """Return the smallest sample rate in Hz at which a modem carries `rate_bps`.
 
-    def carried(sample_rate_hz: int) -> int:
-        return air_time().rate_bps(modem, modulation, sample_rate_hz, code_rate)
+    Raises:
+        ValueError: If no sample rate is high enough, or the modem lacks the modulation.
+    """
+
+    def rate_at(sample_rate_hz: int) -> int:
+        return load_air_time().rate_bps(modem, modulation, sample_rate_hz, code_rate)
 
     maximum, minimum = 1, 0
-    while carried(maximum) < rate_bps:
-        # At the limit, the modem's own complaint ends this.
-        limit = air_time().MAX_SAMPLE_RATE_HZ
+    while rate_at(maximum) < rate_bps:
+        # Above the limit, the modem raises ValueError, which ends this loop.
+        limit = load_air_time().MAX_SAMPLE_RATE_HZ
         minimum, maximum = maximum, limit + 1 if maximum == limit else min(2 * maximum, limit)
     while maximum - minimum > 1:
         middle = (minimum + maximum) // 2
-        if carried(middle) < rate_bps:
+        if rate_at(middle) < rate_bps:
             minimum = middle
         else:
             maximum = middle
     return maximum
 
 
-def names(plans: Iterable[RunPlan]) -> list[str]:
-    """The links of `plans` that are radios, each once."""
+def list_radios(plans: Iterable[RunPlan]) -> list[str]:
+    """Return the names of the links of `plans` that are radios, each once."""
     return list(dict.fromkeys(link.name for plan in plans for link in plan.radios()))
 
 
-def of_links(links: Sequence[str]) -> str:
-    """`link wireless is a radio`."""
-    are = "is a radio" if len(links) == 1 else "are radios"
-    return f"link{'' if len(links) == 1 else 's'} {', '.join(links)} {are}"
+def describe_links(links: Sequence[str]) -> str:
+    """Return a clause for messages, such as `link wireless is a radio`."""
+    predicate = "is a radio" if len(links) == 1 else "are radios"
+    return f"link{'' if len(links) == 1 else 's'} {', '.join(links)} {predicate}"
 
 
-def nagi_sdr() -> Path:
+def locate_nagi_sdr() -> Path:
     return paths.executable("nagi-sdr")
 
 
-def installed_parts() -> list[Path]:
-    """Return nagi-sdr and what it finds beside itself, files and directories."""
-    program = nagi_sdr().resolve()
-    found = {part for pattern in _INSTALLED for part in program.parent.parent.glob(pattern)}
-    return [program, *sorted(found)]
+def list_installed_parts() -> list[Path]:
+    """Return the paths of nagi-sdr and of the files and directories that it needs."""
+    program = locate_nagi_sdr().resolve()
+    parts = {part for pattern in _INSTALLED for part in program.parent.parent.glob(pattern)}
+    return [program, *sorted(parts)]
 
 
-def checksum() -> str | None:
-    """Stands for what radios run on this machine; None if there is no nagi-sdr."""
-    if not nagi_sdr().is_file():
+def compute_checksum() -> str | None:
+    """Return a checksum of nagi-sdr and its files on this machine, or None without nagi-sdr."""
+    if not locate_nagi_sdr().is_file():
         return None
-    program, *parts = installed_parts()
+    program, *parts = list_installed_parts()
     prefix = program.parent.parent
-    found = {
+    installed = {
         file
         for part in parts
         for file in (part.rglob("*") if part.is_dir() else [part])
         if file.is_file()
     }
-    mine = [program, *sorted(path for path in found if path.suffix != ".pyc")]
-    sums = [[str(path.relative_to(prefix)), sha256_of(path)] for path in mine]
+    checked = [program, *sorted(path for path in installed if path.suffix != ".pyc")]
+    sums = [[str(path.relative_to(prefix)), sha256_of(path)] for path in checked]
     return hashlib.sha256(json.dumps(sums).encode()).hexdigest()
 
 
-def availability() -> Availability:
-    """Whether links can be radios on this machine."""
-    library = look_at_library()
+def check_availability() -> Availability:
+    """Return whether links can be radios on this machine."""
+    library = check_library()
     if not library.ok:
         return Availability(False, library.detail, INSTALL)
-    if not nagi_sdr().is_file():
-        return Availability(False, f"there is no {nagi_sdr()}", INSTALL)
+    if not locate_nagi_sdr().is_file():
+        return Availability(False, f"there is no {locate_nagi_sdr()}", INSTALL)
     return Availability(True)
 
 
-def look_at_library() -> RadioStage:
-    """The first stage: whether the system's Python has GNU Radio."""
-    ask = "from gnuradio import gr; print(gr.version())"
-    said = _run([SYSTEM_PYTHON, "-c", ask])
-    if isinstance(said, str):
-        return RadioStage(stage="library", ok=False, detail=said, cure=INSTALL)
-    if said.returncode != 0:
-        last = said.stderr.strip().splitlines()[-1:] or ["it says nothing"]
-        why = f"{SYSTEM_PYTHON} does not import gnuradio: {last[0]}"
-        return RadioStage(stage="library", ok=False, detail=why, cure=INSTALL)
-    version = f"GNU Radio {said.stdout.strip()} under {SYSTEM_PYTHON}"
+def check_library() -> RadioStage:
+    """Check the first stage: whether the system's Python has GNU Radio."""
+    script = "from gnuradio import gr; print(gr.version())"
+    result = _run([SYSTEM_PYTHON, "-c", script])
+    if isinstance(result, str):
+        return RadioStage(stage="library", ok=False, detail=result, cure=INSTALL)
+    if result.returncode != 0:
+        last_line = result.stderr.strip().splitlines()[-1:] or ["no message"]
+        detail = f"{SYSTEM_PYTHON} does not import gnuradio: {last_line[0]}"
+        return RadioStage(stage="library", ok=False, detail=detail, cure=INSTALL)
+    version = f"GNU Radio {result.stdout.strip()} under {SYSTEM_PYTHON}"
     return RadioStage(stage="library", ok=True, detail=version)
 
 
-def look_at_stages(devices: Sequence[str] = ()) -> list[RadioStage]:
-    """All stages, up to the first that does not do. `devices`: options of `nagi-sdr doctor` for
-    radio hardware; without, the simulated radio is tried."""
-    library = look_at_library()
+def check_stages(devices: Sequence[str] = ()) -> list[RadioStage]:
+    """Check all stages in order, up to the first that fails.
+
+    Args:
+        devices: Options of `nagi-sdr doctor` for radio hardware. Without options, the simulated
+            radio is checked.
+    """
+    library = check_library()
     if not library.ok:
         return [library]
     if not devices:
-        # nagi-sdr tells of all but the first.
-        return [library, *_of_nagi_sdr(STAGES_OF_RADIO[1:], [])]
-    found = _of_nagi_sdr(STAGES_OF_DEVICES, devices)
-    first, *others = found
+        # nagi-sdr checks all stages but the first.
+        return [library, *_check_with_nagi_sdr(STAGES_OF_RADIO[1:], [])]
+    stages = _check_with_nagi_sdr(STAGES_OF_DEVICES, devices)
+    first, *others = stages
     if first.stage == library.stage and first.ok:
         first = first.model_copy(update={"detail": f"{library.detail}, {first.detail}"})
     return [first, *others]
 
 
-def _of_nagi_sdr(further: Sequence[StageOfRadio], options: Sequence[str]) -> list[RadioStage]:
-    program = nagi_sdr()
-    first = further[0]
+def _check_with_nagi_sdr(
+    stages: Sequence[StageOfRadio], options: Sequence[str]
+) -> list[RadioStage]:
+    """Run `nagi-sdr doctor`; return its findings about `stages`, up to the first that fails."""
+    program = locate_nagi_sdr()
+    first = stages[0]
     if not program.is_file():
         return [RadioStage(stage=first, ok=False, detail=f"there is no {program}", cure=INSTALL)]
-    said = _run([str(program), "doctor", "--json", *options])
-    if isinstance(said, str):
-        return [RadioStage(stage=first, ok=False, detail=said, cure=INSTALL)]
-    found: list[RadioStage] = []
-    for line in said.stdout.splitlines():
+    result = _run([str(program), "doctor", "--json", *options])
+    if isinstance(result, str):
+        return [RadioStage(stage=first, ok=False, detail=result, cure=INSTALL)]
+    findings: list[RadioStage] = []
+    for line in result.stdout.splitlines():
         if '"stage"' not in line:
-            continue  # what GNU Radio itself says is between the lines
+            continue  # GNU Radio prints messages of its own between the lines
         try:
-            stage = RadioStage.model_validate_json(line)
+            finding = RadioStage.model_validate_json(line)
         except ValidationError:
             break
-        if stage.stage in further:
-            found.append(stage)
-        if not stage.ok:
-            return found
-    missing = [stage for stage in further if stage not in {each.stage for each in found}]
+        if finding.stage in stages:
+            findings.append(finding)
+        if not finding.ok:
+            return findings
+    reported = {finding.stage for finding in findings}
+    missing = [stage for stage in stages if stage not in reported]
     if missing:
-        words = " ".join(said.stderr.split()[-40:]) or "it says nothing"
-        why = f"nagi-sdr ended with status {said.returncode} before it: {words}"
-        found.append(RadioStage(stage=missing[0], ok=False, detail=why, cure=INSTALL))
-    return found
+        output = " ".join(result.stderr.split()[-40:]) or "no message"
+        detail = f"nagi-sdr ended with status {result.returncode} before it: {output}"
+        findings.append(RadioStage(stage=missing[0], ok=False, detail=detail, cure=INSTALL))
+    return findings
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str] | str:
-    """How a program ended, or why it could not be run."""
+    """Run a command; return the finished process, or a message if it could not be run."""
     try:
         return subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S

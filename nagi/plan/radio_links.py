@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links that are radios: what is asked of them, and what follows from their modems."""
+"""Plan links that are radios: check their settings, and derive rates from their modems."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from nagi_contracts.units import Duration
 
 from nagi.plan import radio
 from nagi.plan.request import PlanRequest
-from nagi.plan.trace_files import trace_file
-from nagi.spec.links import (
-    DirectionSettings,
+from nagi.plan.trace_files import load_trace
+from nagi.spec.links import DirectionSettings, Link
+from nagi.spec.multipath import PROFILES, ProfileName
+from nagi.spec.radios import (
     Interferer,
-    Link,
     Radio,
     RadioChannel,
     SampleClock,
@@ -41,13 +41,12 @@ from nagi.spec.links import (
     Tap,
     UhdEnd,
 )
-from nagi.spec.multipath import PROFILES, ProfileName
 
-# What the two kinds of links do not share: key -> why a radio refuses it, and the cure.
-_ITS_OWN_TIME = (
+_FIXED_DELAY = (
     "the delay of a radio does not change: it hides the time that waveforms take to compute"
 )
-_NOT_OF_RADIOS = {
+# Settings of links that radios do not have: key -> (message, cure).
+UNSUPPORTED_SETTINGS = {
     "rate": ("the modem decides the rate of a radio", "write `radio: {rate: ...}` instead"),
     "burst": ("the modem sends one packet after the other", "remove it"),
     "rate_trace": ("the rate of a radio does not change", "remove it, or `emulator: sdr`"),
@@ -59,18 +58,16 @@ _NOT_OF_RADIOS = {
     "corruption": ("the channel decides the errors of a radio", "remove it"),
     "duplication": ("a radio duplicates no packets", "remove it"),
     "reordering": ("a radio always keeps packets in order", "remove it"),
-    "jitter": (_ITS_OWN_TIME, "remove it"),
-    "delay_trace": (_ITS_OWN_TIME, "give `delay`"),
+    "jitter": (_FIXED_DELAY, "remove it"),
+    "delay_trace": (_FIXED_DELAY, "give `delay`"),
     "keep_order": ("a radio always keeps packets in order", "remove it"),
     "shaped_by": ("a switch cannot shape a radio", "remove it, or `emulator: sdr`"),
 }
-
-
 _MODE = ("modulation", "code_rate")
 
 
-def _shapes(modem: RadioPlan) -> list[tuple[str, str, int, str]]:
-    """What air_time.py is asked for each mode of a radio."""
+def _list_modem_settings(modem: RadioPlan) -> list[tuple[str, str, int, str]]:
+    """Return the arguments of air_time.py's functions for each mode of a radio."""
     modes: Sequence[RadioPlan | RadioModePlan] = modem.modes or [modem]
     return [
         (modem.modem, str(mode.modulation), modem.sample_rate_hz, str(mode.code_rate))
@@ -79,102 +76,111 @@ def _shapes(modem: RadioPlan) -> list[tuple[str, str, int, str]]:
 
 
 class RadioLinks:
-    """The radios among the links. Raises InputError where a link has settings of the other kind."""
+    """The links that are radios.
+
+    Raises:
+        InputError: If a radio has settings of other links, or another link has a radio's.
+    """
 
     def __init__(self, request: PlanRequest) -> None:
         self._request = request
         self.plans = {
-            name: request.memo.of(partial(self._radio, name, link), ("radio", name), link)
+            name: request.memo.of(partial(self._plan_radio, name, link), ("radio", name), link)
             for name, link in request.experiment.links.items()
             if self._is_radio(name, link)
         }
         for name in self.plans:
             for direction in DIRECTIONS:
-                self._check_interference(name, direction)
+                self._require_possible_interference(name, direction)
 
-    def channel(self, link: str, settings: DirectionSettings) -> DirectionPlan:
-        """Rate and overhead of a direction of a radio: those of its modem."""
+    def plan_channel(self, link: str, settings: DirectionSettings) -> DirectionPlan:
+        """Return rate, overhead and delay of a direction of a radio, as its modem has them."""
         modem = self.plans[link]
         modes = [
             ModePlan(
-                rate_bps=radio.air_time().rate_bps(*asked),
-                overhead_bytes=radio.air_time().overhead_bytes(*asked),
+                rate_bps=radio.load_air_time().rate_bps(*arguments),
+                overhead_bytes=radio.load_air_time().overhead_bytes(*arguments),
             )
-            for asked in _shapes(modem)
+            for arguments in _list_modem_settings(modem)
         ]
         assert settings.delay is not None
         return DirectionPlan(
             rate_bps=modes[-1].rate_bps,
             overhead_bytes=modes[-1].overhead_bytes,
             delay_ns=settings.delay.value,
-            rate_adaptation=self._adaptation(link, settings, modes),
+            rate_adaptation=self._plan_adaptation(link, settings, modes),
         )
 
-    def _adaptation(
+    def _plan_adaptation(
         self, name: str, settings: DirectionSettings, modes: list[ModePlan]
     ) -> RateAdaptationPlan | None:
-        asked = self._request.experiment.links[name].radio
-        assert asked is not None
-        adaptation = asked.rate_adaptation
+        """Return the plan of a direction's rate adaptation, or None without it."""
+        radio_settings = self._request.experiment.links[name].radio
+        assert radio_settings is not None
+        adaptation = radio_settings.rate_adaptation
         if adaptation is None:
             return None
-        place = ("links", name, "radio", "rate_adaptation")
+        key_path = ("links", name, "radio", "rate_adaptation")
         if settings.arq is None:
             raise self._request.error(
-                place,
+                key_path,
                 "rate adaptation without feedback",
                 "add `arq: {retries: 7, feedback: 1 ms}` to the link",
             )
         min_snr_db = None
         if isinstance(adaptation, SnrTableAdaptation):
-            planned = self.plans[name].modes or []
-            named = [f"{mode.modulation} {mode.code_rate}" for mode in planned]
-            min_snr_db = [adaptation.table[mode].value for mode in named]
-            for before, after, mode in zip(min_snr_db, min_snr_db[1:], named[1:], strict=False):
-                if after < before:
+            radio_modes = self.plans[name].modes or []
+            names = [f"{mode.modulation} {mode.code_rate}" for mode in radio_modes]
+            min_snr_db = [adaptation.table[mode].value for mode in names]
+            for slower, faster, mode in zip(min_snr_db, min_snr_db[1:], names[1:], strict=False):
+                if faster < slower:
                     raise self._request.error(
-                        (*place, "table"),
+                        (*key_path, "table"),
                         f"{mode} needs less SNR than a slower mode",
                         "remove the slower one, or raise its SNR",
                     )
         return RateAdaptationPlan(kind=adaptation.kind, modes=modes, min_snr_db=min_snr_db)
 
-    def _check_interference(self, name: str, direction: DirectionName) -> None:
-        """Refuses interference that nagi-sdr cannot compute."""
+    def _require_possible_interference(self, name: str, direction: DirectionName) -> None:
+        """Refuse interference that nagi-sdr cannot compute."""
         link = self._request.experiment.links[name]
-        own = getattr(link, direction).radio
-        is_own = own is not None and own.interference is not None
-        place = ("links", name, *((direction,) if is_own else ()), "radio", "interference")
+        own_radio = getattr(link, direction).radio
+        is_own = own_radio is not None and own_radio.interference is not None
+        key_path = ("links", name, *((direction,) if is_own else ()), "radio", "interference")
         plan = self.plans[name]
         channel = plan.channel(direction)
         interferers = (channel.interference if channel else None) or []
-        for each in interferers:
-            other = self.plans.get(each.link)
-            who = f"{each.link} {each.direction}"
-            if other is None:
-                what, cure = f"no radio {shown(each.link)}", choices(each.link, self.plans)
-            elif (each.link, each.direction) == (name, direction):
-                what, cure = f"{who} disturbs itself", "name another link or direction"
-            elif plan.by != "simulated" or other.by != "simulated":
-                what = "radios of processes of their own do not disturb others"
+        for interferer in interferers:
+            other_radio = self.plans.get(interferer.link)
+            subject = f"{interferer.link} {interferer.direction}"
+            if other_radio is None:
+                message = f"no radio {shown(interferer.link)}"
+                cure = choices(interferer.link, self.plans)
+            elif (interferer.link, interferer.direction) == (name, direction):
+                message = f"{subject} interferes with itself"
+                cure = "name another link or direction"
+            elif plan.by != "simulated" or other_radio.by != "simulated":
+                message = "radios in separate processes do not interfere with others"
                 cure = "write `by: simulated` at both"
-            elif other.sample_rate_hz != plan.sample_rate_hz:
-                what = f"{each.link} has another sample rate: {other.sample_rate_hz} Hz"
+            elif other_radio.sample_rate_hz != plan.sample_rate_hz:
+                message = (
+                    f"{interferer.link} has another sample rate: {other_radio.sample_rate_hz} Hz"
+                )
                 cure = f"give both the same, such as `sample_rate: {plan.sample_rate_hz} Hz`"
             else:
                 continue
-            raise self._request.error(place, what, cure)
-        arq = self._request.settings(link, direction).arq
+            raise self._request.error(key_path, message, cure)
+        arq = self._request.get_settings(link, direction).arq
         is_early = arq is not None and arq.feedback.value < radio.MIN_FEEDBACK_NS
         if interferers and arq is not None and is_early:
             raise self._request.error(
-                self._request.place(name, direction, "arq"),
-                f"feedback after {arq.feedback} is too early beside interference",
+                self._request.locate_setting(name, direction, "arq"),
+                f"feedback after {arq.feedback} is too early with interference",
                 f"give `feedback: {Duration(radio.MIN_FEEDBACK_NS)}` or more",
             )
 
     def _is_radio(self, name: str, link: Link) -> bool:
-        """Whether a link is a radio. Refuses settings that belong to the other kind of link."""
+        """Return whether a link is a radio; refuse settings of the other kind of link."""
         if link.emulator == "sdr":
             if link.radio is None:
                 raise self._request.error(
@@ -185,140 +191,153 @@ class RadioLinks:
             if self._request.experiment.media:
                 raise self._request.error(
                     ("links", name, "emulator"),
-                    "a radio beside a medium: nagi-sdr carries links only",
+                    "a radio in a run with a medium: nagi-sdr carries links only",
                     "write `emulator: link`, or remove the media",
                 )
             return True
-        for place in (("radio",), ("forward", "radio"), ("backward", "radio")):
-            holder = link if len(place) == 1 else getattr(link, place[0])
+        for key_path in (("radio",), ("forward", "radio"), ("backward", "radio")):
+            holder = link if len(key_path) == 1 else getattr(link, key_path[0])
             if holder.radio is not None:
                 raise self._request.error(
-                    ("links", name, *place),
+                    ("links", name, *key_path),
                     "`radio` on a link that is not `emulator: sdr`",
                     "write `emulator: sdr` at the link, or remove the radio",
                 )
         return False
 
-    def _radio(self, name: str, link: Link) -> RadioPlan:
-        """The radio that a link is. Refuses what a radio decides by itself."""
-        asked = link.radio
-        assert asked is not None
+    def _plan_radio(self, name: str, link: Link) -> RadioPlan:
+        """Return the radio of a link; refuse settings that a radio decides by itself."""
+        radio_settings = link.radio
+        assert radio_settings is not None
         for direction in DIRECTIONS:
-            settings = self._request.settings(link, direction)
-            for key, (what, cure) in _NOT_OF_RADIOS.items():
+            settings = self._request.get_settings(link, direction)
+            for key, (message, cure) in UNSUPPORTED_SETTINGS.items():
                 if getattr(settings, key) not in (None, "emulator"):
-                    raise self._request.error(self._request.place(name, direction, key), what, cure)
+                    raise self._request.error(
+                        self._request.locate_setting(name, direction, key), message, cure
+                    )
             if settings.delay is None or settings.delay.value < radio.MIN_DELAY_NS:
-                known = self._request.place(name, direction, "delay")
+                key_path = self._request.locate_setting(name, direction, "delay")
                 raise self._request.error(
-                    known if settings.delay else ("links", name),
+                    key_path if settings.delay else ("links", name),
                     f"a delay of {settings.delay or '0 ms'} {direction} is too short for a radio",
                     f"give `delay: {Duration(radio.MIN_DELAY_NS)}` or more",
                 )
-        uhd = self._uhd(name, link)
+        uhd = self._plan_uhd(name, link)
         forward, backward = (
-            None if uhd else self._radio_channel(name, link, direction) for direction in DIRECTIONS
+            None if uhd else self._plan_radio_channel(name, link, direction)
+            for direction in DIRECTIONS
         )
         return RadioPlan(
-            by=asked.by,
-            modem=asked.modem,
-            modulation=asked.modulation,
-            modes=self._modes(name, asked),
-            sample_rate_hz=self._sample_rate(name, asked),
-            code_rate=None if asked.rate_adaptation else asked.code_rate or "none",
+            by=radio_settings.by,
+            modem=radio_settings.modem,
+            modulation=radio_settings.modulation,
+            modes=self._plan_modes(name, radio_settings),
+            sample_rate_hz=self._plan_sample_rate(name, radio_settings),
+            code_rate=None
+            if radio_settings.rate_adaptation
+            else radio_settings.code_rate or "none",
             forward=forward,
             backward=backward,
             uhd=uhd,
         )
 
-    def _uhd(self, name: str, link: Link) -> UhdPlan | None:
-        """The devices, in the order of the link's ends; nothing of simulated radios."""
-        asked = link.radio.uhd if link.radio is not None else None
-        if asked is None:
+    def _plan_uhd(self, name: str, link: Link) -> UhdPlan | None:
+        """Return the UHD devices in the order of the link's ends, or None for a simulated radio."""
+        uhd = link.radio.uhd if link.radio is not None else None
+        if uhd is None:
             return None
         for direction in DIRECTIONS:
             if getattr(link, direction).radio is not None:
                 raise self._request.error(
                     ("links", name, direction, "radio"),
-                    "a simulated channel beside radio hardware",
+                    "a simulated channel of radio hardware",
                     "remove it",
                 )
-        for end in asked.ends:
+        for end in uhd.ends:
             if end not in link.between:
                 raise self._request.error(
                     ("links", name, "radio", "uhd", "ends", end),
                     f"{end} is no end of the link",
                     f"its ends are {' and '.join(link.between)}",
                 )
-        first, second = (_end(asked.ends[node]) for node in link.between)
-        shares = (first.device, first.channel) == (second.device, second.channel)
-        if shares and asked.duplex == "full":
+        first, second = (plan_uhd_end(uhd.ends[node]) for node in link.between)
+        is_shared = (first.device, first.channel) == (second.device, second.channel)
+        if is_shared and uhd.duplex == "full":
             raise self._request.error(
                 ("links", name, "radio", "uhd", "duplex"),
-                "both ends have one channel of one device, which sends one burst at a time",
+                "both ends use one channel of one device, which sends one burst at a time",
                 "write `duplex: half`, or give one end another `channel`",
             )
-        frequency = asked.frequency.value
-        backward = asked.backward_frequency.value if asked.backward_frequency else frequency
+        frequency = uhd.frequency.value
+        backward = uhd.backward_frequency.value if uhd.backward_frequency else frequency
         return UhdPlan(
             a=first,
             b=second,
             frequency_hz=CarriersPlan(forward=frequency, backward=backward),
-            lo_offset_hz=asked.lo_offset.value if asked.lo_offset else 0.0,
-            duplex=asked.duplex,
-            backoff_db=asked.backoff.value if asked.backoff else None,
+            lo_offset_hz=uhd.lo_offset.value if uhd.lo_offset else 0.0,
+            duplex=uhd.duplex,
+            backoff_db=uhd.backoff.value if uhd.backoff else None,
         )
 
-    def _modes(self, name: str, asked: Radio) -> list[RadioModePlan] | None:
-        """What rate adaptation chooses from, in the order of rates."""
-        if asked.rate_adaptation is None:
+    def _plan_modes(self, name: str, radio_settings: Radio) -> list[RadioModePlan] | None:
+        """Return the modes of rate adaptation in the order of their rates, or None without it."""
+        if radio_settings.rate_adaptation is None:
             return None
-        modes = [mode.split() for mode in asked.rate_adaptation.modes]
+        modes = [mode.split() for mode in radio_settings.rate_adaptation.modes]
         if len({tuple(mode) for mode in modes}) < len(modes):
-            place = ("links", name, "radio", "rate_adaptation", "modes")
-            raise self._request.error(place, "a mode is listed twice", "remove one")
+            key_path = ("links", name, "radio", "rate_adaptation", "modes")
+            raise self._request.error(key_path, "a mode is listed twice", "remove one")
         plans = [
             RadioModePlan.model_validate(dict(zip(_MODE, mode, strict=True))) for mode in modes
         ]
         return sorted(
             plans,
-            key=lambda mode: radio.air_time().rate_bps(
-                asked.modem, mode.modulation, 10**6, mode.code_rate
+            key=lambda mode: radio.load_air_time().rate_bps(
+                radio_settings.modem, mode.modulation, 10**6, mode.code_rate
             ),
         )
 
-    def _sample_rate(self, name: str, asked: Radio) -> int:
-        key = "rate" if asked.sample_rate is None else "sample_rate"
-        modes = self._modes(name, asked)
+    def _plan_sample_rate(self, name: str, radio_settings: Radio) -> int:
+        """Return the sample rate in Hz: as given, or the smallest for the slowest mode's rate."""
+        key = "rate" if radio_settings.sample_rate is None else "sample_rate"
+        modes = self._plan_modes(name, radio_settings)
         if modes is None:
-            assert asked.modulation is not None
-            slowest = (asked.modulation, asked.code_rate or "none")
+            assert radio_settings.modulation is not None
+            slowest = (radio_settings.modulation, radio_settings.code_rate or "none")
         else:
             slowest = (modes[0].modulation, modes[0].code_rate)
         try:
-            if asked.sample_rate is None:
-                assert asked.rate is not None
-                found = radio.sample_rate_for(asked.modem, *slowest, asked.rate.value)
+            if radio_settings.sample_rate is None:
+                assert radio_settings.rate is not None
+                sample_rate_hz = radio.find_sample_rate(
+                    radio_settings.modem, *slowest, radio_settings.rate.value
+                )
             else:
-                found = asked.sample_rate.value
-            carried = radio.air_time().rate_bps(asked.modem, slowest[0], found, slowest[1])
+                sample_rate_hz = radio_settings.sample_rate.value
+            rate_bps = radio.load_air_time().rate_bps(
+                radio_settings.modem, slowest[0], sample_rate_hz, slowest[1]
+            )
         except ValueError as error:
             raise self._request.error(
                 ("links", name, "radio", key),
                 f"the modem cannot carry it: {error}",
                 "give another modem, modulation or rate",
             ) from None
-        if carried < 1:
+        if rate_bps < 1:
             raise self._request.error(
                 ("links", name, "radio", key),
                 "at this sample rate the modem carries less than 1 b/s",
                 "give more, such as `sample_rate: 2 MHz`",
             )
-        return found
+        return sample_rate_hz
 
-    def _radio_channel(self, name: str, link: Link, direction: DirectionName) -> RadioChannelPlan:
-        channel = link.channel(direction)
-        trace = self._snr_trace(name, direction, channel)
+    def _plan_radio_channel(
+        self, name: str, link: Link, direction: DirectionName
+    ) -> RadioChannelPlan:
+        """Return the channel that waveforms cross in one direction."""
+        channel = link.resolve_channel(direction)
+        trace = self._plan_snr_trace(name, direction, channel)
         if channel.snr is None and trace is None:
             raise self._request.error(
                 ("links", name, "radio"),
@@ -334,29 +353,29 @@ class RadioLinks:
             fading=fading.kind,
             doppler_hz=None if isinstance(fading, NoFading) else fading.doppler.value,
             k_factor_db=fading.k_factor.value if isinstance(fading, RicianFading) else None,
-            taps=_taps(channel.multipath),
+            taps=_plan_taps(channel.multipath),
             frequency_offset_hz=offset.value if offset else 0.0,
             shadowing=shadowing.plan() if shadowing else None,
             phase_noise_hz=phase_noise.value if phase_noise else 0.0,
-            sample_clock=_sample_clock(channel.sample_clock),
-            interference=_interference(channel.interference),
+            sample_clock=_plan_sample_clock(channel.sample_clock),
+            interference=_plan_interference(channel.interference),
         )
 
-    def _snr_trace(
+    def _plan_snr_trace(
         self, name: str, direction: DirectionName, channel: RadioChannel
     ) -> SnrTracePlan | None:
         trace = channel.snr_trace
         if isinstance(trace, SnrTraceFile):
-            own = getattr(self._request.experiment.links[name], direction).radio
-            is_own = own is not None and own.snr_trace is not None
-            place = ("links", name, *((direction,) if is_own else ()), "radio", "snr_trace")
-            found = trace_file(self._request, place, trace.file, trace.format, "snr")
-            assert isinstance(found, SnrTracePlan)
-            return found
+            own_radio = getattr(self._request.experiment.links[name], direction).radio
+            is_own = own_radio is not None and own_radio.snr_trace is not None
+            key_path = ("links", name, *((direction,) if is_own else ()), "radio", "snr_trace")
+            snr_plan = load_trace(self._request, key_path, trace.file, trace.format, "snr")
+            assert isinstance(snr_plan, SnrTracePlan)
+            return snr_plan
         return None if trace is None else trace.plan()
 
 
-def _sample_clock(clock: SampleClock | None) -> SampleClockPlan | None:
+def _plan_sample_clock(clock: SampleClock | None) -> SampleClockPlan | None:
     if clock is None:
         return None
     return SampleClockPlan(
@@ -364,34 +383,38 @@ def _sample_clock(clock: SampleClock | None) -> SampleClockPlan | None:
     )
 
 
-def _interference(interferers: list[Interferer] | None) -> list[InterfererPlan] | None:
+def _plan_interference(interferers: list[Interferer] | None) -> list[InterfererPlan] | None:
     return [
         InterfererPlan(
-            link=each.link,
-            direction=each.direction,
-            level_db=-each.carrier_to_interference.value,
+            link=interferer.link,
+            direction=interferer.direction,
+            level_db=-interferer.carrier_to_interference.value,
         )
-        for each in interferers or []
+        for interferer in interferers or []
     ] or None
 
 
-def _end(asked: UhdEnd) -> UhdEndPlan:
+def plan_uhd_end(end: UhdEnd) -> UhdEndPlan:
+    """Return the plan of one end of a link that is radio hardware."""
     return UhdEndPlan(
-        device=asked.device,
-        channel=asked.channel,
-        tx_gain_db=asked.tx_gain.value,
-        rx_gain_db=asked.rx_gain.value,
-        subdev=asked.subdev,
-        tx_antenna=asked.tx_antenna,
-        rx_antenna=asked.rx_antenna,
-        clock_source=asked.clock_source,
-        time_source=asked.time_source,
+        device=end.device,
+        channel=end.channel,
+        tx_gain_db=end.tx_gain.value,
+        rx_gain_db=end.rx_gain.value,
+        subdev=end.subdev,
+        tx_antenna=end.tx_antenna,
+        rx_antenna=end.rx_antenna,
+        clock_source=end.clock_source,
+        time_source=end.time_source,
     )
 
 
-def _taps(multipath: list[Tap] | ProfileName | None) -> list[TapPlan] | None:
+def _plan_taps(multipath: list[Tap] | ProfileName | None) -> list[TapPlan] | None:
     if multipath is None:
         return None
     if isinstance(multipath, str):
-        return [TapPlan(delay_ns=at, power_db=power) for at, power in PROFILES[multipath]]
+        return [
+            TapPlan(delay_ns=delay_ns, power_db=power_db)
+            for delay_ns, power_db in PROFILES[multipath]
+        ]
     return [TapPlan(delay_ns=tap.delay.value, power_db=tap.power.value) for tap in multipath]

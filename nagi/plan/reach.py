@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who hears whom on a medium, by the positions at the start."""
+"""Find out which stations of a medium receive each other's frames at the start."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ from nagi.spec.media import Medium, Station
 
 
 class Reach:
-    """Which stations of `medium` decode each other's frames."""
+    """The stations of a medium that decode each other's frames."""
 
     def __init__(self, medium: Medium) -> None:
         self._names = list(medium.stations)
         self._stations = medium.stations
-        self._plan = medium.reach.plan(self._names)
+        self._plan = medium.reach.to_plan(self._names)
         self._index = {name: index for index, name in enumerate(self._names)}
-        self._at_start = {name: _at(each, -1) for name, each in medium.stations.items()}
+        self._at_start = {
+            name: _find_position(station, -1) for name, station in medium.stations.items()
+        }
         self._neighbours: dict[str, list[str]] = {}
 
-    def neighbours(self, node: str) -> list[str]:
-        """Stations with which `node` can exchange frames: it decodes theirs, and they its. In the
-        order of the stations."""
+    def list_neighbours(self, node: str) -> list[str]:
+        """Return the stations that exchange frames with `node`, in the order of the stations.
+
+        Each of the two must decode the frames of the other.
+        """
         if node not in self._neighbours:
             self._neighbours[node] = [
                 other
@@ -32,18 +36,24 @@ class Reach:
         return self._neighbours[node]
 
     def is_ever_heard(self, node: str) -> bool:
-        """Whether it hears another or is heard by one, at the start or as stations move."""
-        if self._hears_or_is_heard(node, self._at_start):
+        """Return whether `node` decodes a station, or is decoded by one, at any time of the run."""
+        if self._has_neighbour(node, self._at_start):
             return True
-        moves = {at.value for each in self._stations.values() for at in each.trace}
+        move_times_ns = {
+            instant.value for station in self._stations.values() for instant in station.trace
+        }
         return any(
-            self._hears_or_is_heard(
-                node, {name: _at(each, at_ns) for name, each in self._stations.items()}
+            self._has_neighbour(
+                node,
+                {
+                    name: _find_position(station, instant_ns)
+                    for name, station in self._stations.items()
+                },
             )
-            for at_ns in sorted(moves)
+            for instant_ns in sorted(move_times_ns)
         )
 
-    def _hears_or_is_heard(self, node: str, positions: dict[str, Position]) -> bool:
+    def _has_neighbour(self, node: str, positions: dict[str, Position]) -> bool:
         return any(
             self._decodes(node, other, positions) or self._decodes(other, node, positions)
             for other in self._names
@@ -57,10 +67,10 @@ class Reach:
         )
 
 
-def _at(station: Station, at_ns: int) -> Position:
-    """Where a station is at an instant; -1: at the start."""
-    found = station.at
-    for start, place in station.trace.items():
-        if start.value <= at_ns:
-            found = place
-    return (0.0, 0.0) if found is None else (found[0].value, found[1].value)
+def _find_position(station: Station, instant_ns: int) -> Position:
+    """Return the position of a station at an instant, in m; -1 stands for the start."""
+    position = station.at
+    for start, new_position in station.trace.items():
+        if start.value <= instant_ns:
+            position = new_position
+    return (0.0, 0.0) if position is None else (position[0].value, position[1].value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is to be planned: a point of an experiment, read as the planner needs it."""
+"""Give the planner access to a point of an experiment and to what points share."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ from nagi_contracts.plan import (
     SwitchTarget,
 )
 
-from nagi.plan.schemes import Profile, profiles
+from nagi.plan.schemes import Profile, read_profiles
 from nagi.plan.topology import Topology
 from nagi.spec.experiment import Flow
 from nagi.spec.links import DirectionSettings, Link
 from nagi.spec.nodes import OwnProgram, SwitchSettings
 from nagi.spec.points import Point
-from nagi.spec.yaml_source import Place
+from nagi.spec.yaml_source import KeyPath
 
 
 class PlanRequest:
-    """A point, the program that switches run, and what other points share with this one. Raises
-    InputError where nodes, links or the host profile do not fit."""
+    """A point to plan, the target of its switches, and a memo that points share.
+
+    Raises:
+        InputError: If nodes, links or the host profile do not fit together.
+    """
 
     def __init__(self, point: Point, switch: SwitchTarget, memo: Memo) -> None:
         self.memo = memo
         self.switch = switch
         self.experiment = point.experiment
         self.document = point.document
-        self.has_switches = bool(self.experiment.nodes_of("switch"))
+        self.has_switches = bool(self.experiment.list_nodes("switch"))
         links = self.experiment.links
         self.topology = memo.of(
             lambda: Topology(point.experiment, point.document),
@@ -46,86 +49,98 @@ class PlanRequest:
             *self.experiment.media.values(),
         )
         self.ip = self.topology.ip
-        self.profile = self._profile()
+        self.profile = self._read_profile()
 
-    def _profile(self) -> Profile:
+    def _read_profile(self) -> Profile:
         name = self.experiment.host_profile
-        if name not in profiles():
-            what = f"unknown host profile {shown(name)}"
-            raise self.error(("host_profile",), what, choices(name, profiles()))
-        return profiles()[name]
+        if name not in read_profiles():
+            message = f"unknown host profile {shown(name)}"
+            raise self.error(("host_profile",), message, choices(name, read_profiles()))
+        return read_profiles()[name]
 
-    def flows(self) -> list[tuple[str, Flow]]:
+    def list_flows(self) -> list[tuple[str, Flow]]:
+        """Return the names and settings of the flows that this point has."""
         return [(name, flow) for name, flow in self.experiment.flows.items() if not flow.is_absent]
 
-    def absent_flows(self) -> list[tuple[str, Flow]]:
-        """Flows that this point is without, and others may have."""
+    def list_absent_flows(self) -> list[tuple[str, Flow]]:
+        """Return the flows that this point omits (`scheme: none`) and other points may have."""
         return [(name, flow) for name, flow in self.experiment.flows.items() if flow.is_absent]
 
-    def error(self, place: Place, what: str, cure: str) -> InputError:
-        return self.document.error(place, what, cure)
+    def error(self, key_path: KeyPath, message: str, cure: str) -> InputError:
+        """Return an InputError that names the line of `key_path` in the experiment file."""
+        return self.document.error(key_path, message, cure)
 
-    def no_file(self, place: Place, name: str) -> InputError:
-        directory = self.document.beside(".").absolute()
+    def missing_file(self, key_path: KeyPath, name: str) -> InputError:
+        """Return an InputError for a file that `key_path` names and that does not exist."""
+        directory = self.document.resolve_path(".").absolute()
         return self.error(
-            place, f"there is no file {shown(name)}", f"give its path from {directory}"
+            key_path, f"there is no file {shown(name)}", f"give its path from {directory}"
         )
 
-    def settings(self, link: Link, direction: DirectionName) -> DirectionSettings:
-        return self.memo.of(partial(link.direction, direction), ("settings", direction), link)
+    def get_settings(self, link: Link, direction: DirectionName) -> DirectionSettings:
+        """Return the settings of one direction of a link."""
+        return self.memo.of(
+            partial(link.resolve_direction, direction), ("settings", direction), link
+        )
 
-    def place(self, link: str, direction: DirectionName, key: str) -> Place:
+    def locate_setting(self, link: str, direction: DirectionName, key: str) -> KeyPath:
+        """Return the key path of a direction's setting: the direction's own, or the link's."""
         inherits = self.experiment.links[link].inherits(direction, key)
         return ("links", link, key) if inherits else ("links", link, direction, key)
 
-    def asks_for_ecn(self) -> bool:
-        """Whether hosts ask for ECN."""
+    def is_ecn_requested(self) -> bool:
+        """Return whether hosts request ECN for their connections."""
         if self.experiment.ecn is not None:
             return self.experiment.ecn
         links = self.experiment.links.values()
         return any(medium.marks for medium in self.experiment.media.values()) or any(
-            self.settings(link, each).marks for link in links for each in DIRECTIONS
+            self.get_settings(link, direction).marks for link in links for direction in DIRECTIONS
         )
 
-    def marks(self, direction: LinkDirection) -> bool:
-        """Whether a direction of a link, or a station that a hop leaves, marks packets."""
+    def has_marking(self, direction: LinkDirection) -> bool:
+        """Return whether a direction, or the station that sends on a hop, marks packets (ECN)."""
         if direction.is_hop:
             return self.experiment.media[direction.link].marks
-        return self.settings(self.experiment.links[direction.link], direction.direction).marks
+        return self.get_settings(self.experiment.links[direction.link], direction.direction).marks
 
-    def endpoint(self, node: str, direction: LinkDirection) -> str:
-        return self.topology.attachment(direction.link, node).address
+    def get_address(self, node: str, direction: LinkDirection) -> str:
+        """Return the address of `node` on the link or medium of `direction`."""
+        return self.topology.get_attachment(direction.link, node).address
 
     def is_shaped_by_switch(self, link: str, direction: DirectionName) -> bool:
-        """Whether a switch imposes what a direction does. Refuses a direction that leaves none."""
-        if self.settings(self.experiment.links[link], direction).shaped_by != "switch":
+        """Return whether a switch shapes a direction.
+
+        Raises:
+            InputError: If `shaped_by: switch` is set and the sending node is not a switch.
+        """
+        if self.get_settings(self.experiment.links[link], direction).shaped_by != "switch":
             return False
-        node = self.leaves(link, direction)
-        kind = self.experiment.kind(node)
+        node = self.find_sending_node(link, direction)
+        kind = self.experiment.get_kind(node)
         if kind != "switch":
             other: DirectionName = "backward" if direction == "forward" else "forward"
             raise self.error(
-                self.place(link, direction, "shaped_by"),
+                self.locate_setting(link, direction, "shaped_by"),
                 f"direction {direction} leaves {node}, which is a {kind} and not a switch",
                 f"write `shaped_by` under `{other}:` alone, or make {node} a switch",
             )
         return True
 
-    def own_program(self, node: str) -> OwnProgram | None:
-        """The P4 program of the user's that a node runs; None: none, or edge.p4."""
-        given = self.experiment.nodes[node]
-        return given.switch if isinstance(given, SwitchSettings) else None
+    def get_own_program(self, node: str) -> OwnProgram | None:
+        """Return the user's P4 program of a node, or None if it runs edge.p4 or is no switch."""
+        node_settings = self.experiment.nodes[node]
+        return node_settings.switch if isinstance(node_settings, SwitchSettings) else None
 
-    def own_programs(self) -> list[OwnProgram]:
-        """All of them."""
-        found = (self.own_program(node) for node in self.experiment.nodes)
-        return [program for program in found if program is not None]
+    def list_own_programs(self) -> list[OwnProgram]:
+        """Return the users' P4 programs of all nodes."""
+        programs = (self.get_own_program(node) for node in self.experiment.nodes)
+        return [program for program in programs if program is not None]
 
-    def leaves(self, link: str, direction: DirectionName) -> str:
-        """The node that a direction of a link leaves."""
+    def find_sending_node(self, link: str, direction: DirectionName) -> str:
+        """Return the node that sends into a direction of a link."""
         first, second = self.experiment.links[link].between
         return first if direction == "forward" else second
 
-    def rate_bps(self, direction: DirectionPlan) -> int | None:
-        """The mean of a trace is computed once."""
+    def get_mean_rate_bps(self, direction: DirectionPlan) -> int | None:
+        """Return the mean rate of a direction, or None; the mean of a trace is computed once."""
         return self.memo.of(lambda: direction.mean_rate_bps, "rate", direction)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TCP schemes as eBPF objects, ours or a user's: what they are, by nagi-tcp's word."""
+"""Describe TCP schemes in eBPF objects, nagi's or a user's, as nagi-tcp reads them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from nagi_contracts.plan import SchemeObjectPlan
 from nagi_contracts.records import sha256_of
 
 NAGI_TCP = "nagi-tcp"
-SUFFIX = ".o"  # what tells the path of an object from the name of a scheme
+SUFFIX = ".o"  # ends the path of an object; no name of a scheme ends so
 
 
 class Parameter(Contract):
-    """A number that a scheme can be given."""
+    """A number that a user can set for a scheme."""
 
     default: int
     minimum: int
@@ -30,15 +30,19 @@ class Parameter(Contract):
 
 
 class Description(Contract):
-    """What an object says of itself."""
+    """The properties of a scheme, as its eBPF object declares them."""
 
     scheme: str
     events: bool
     parameters: dict[str, Parameter]
 
 
-def nagi_tcp() -> Path:
-    """The executable. Raises InputError if it has not been built."""
+def find_nagi_tcp() -> Path:
+    """Return the path of the nagi-tcp executable.
+
+    Raises:
+        InputError: If nagi-tcp has not been built.
+    """
     program = paths.executable(NAGI_TCP)
     if not program.exists():
         raise refuse(f"there is no {program}", "build it: `make setup`")
@@ -46,73 +50,81 @@ def nagi_tcp() -> Path:
 
 
 def describe(path: Path) -> Description:
-    """Raises InputError if `path` is no scheme."""
-    return _describe(path, path.stat().st_mtime_ns if path.exists() else None)
+    """Return the description of the scheme in an eBPF object.
+
+    Raises:
+        InputError: If `path` is not a scheme.
+    """
+    return _describe_version(path, path.stat().st_mtime_ns if path.exists() else None)
 
 
 @cache
-def _describe(path: Path, _changed_ns: int | None) -> Description:
-    done = subprocess.run(
-        [nagi_tcp(), "describe", path], capture_output=True, text=True, check=False
+def _describe_version(path: Path, _changed_ns: int | None) -> Description:
+    result = subprocess.run(
+        [find_nagi_tcp(), "describe", path], capture_output=True, text=True, check=False
     )
-    if done.returncode != 0:
-        what, _, cure = _said(done.stderr).removeprefix(f"{path}: ").partition("; ")
-        raise refuse(what, cure or "see docs of hosts/tcp", file=str(path))
-    return Description.model_validate(json.loads(done.stdout))
+    if result.returncode != 0:
+        message, _, cure = _read_complaint(result.stderr).removeprefix(f"{path}: ").partition("; ")
+        raise refuse(message, cure or "see docs of hosts/tcp", file=str(path))
+    return Description.model_validate(json.loads(result.stdout))
 
 
-def plan_of(path: Path, parameters: dict[str, int]) -> SchemeObjectPlan:
-    """How a plan names the object in `path`, with `parameters` instead of its defaults."""
-    described = describe(path)
+def plan_object(path: Path, parameters: dict[str, int]) -> SchemeObjectPlan:
+    """Return the plan of the object in `path`, with `parameters` in place of its defaults."""
+    description = describe(path)
     sha256 = sha256_of(path)
     stem = path.name.removesuffix(SUFFIX).removesuffix(".bpf")
-    values = {name: each.default for name, each in described.parameters.items()} | parameters
+    values = {
+        name: parameter.default for name, parameter in description.parameters.items()
+    } | parameters
     plan = SchemeObjectPlan(
         object=f"{stem}-{sha256[:8]}.bpf{SUFFIX}",
         sha256=sha256,
-        events=described.events,
+        events=description.events,
         parameters=values,
     )
     return plan.of_file(path)
 
 
 def check_name(path: Path, source: Path) -> None:
-    """Raises InputError if the scheme in `path`, made from `source`, has not the file's name."""
-    described, stem = describe(path).scheme, path.name.partition(".")[0]
-    if described != stem:
+    """Raise InputError if the scheme in `path`, compiled from `source`, has not the file's name."""
+    scheme_name, stem = describe(path).scheme, path.name.partition(".")[0]
+    if scheme_name != stem:
         raise refuse(
-            f"its scheme is called {described}",
+            f"its scheme is called {scheme_name}",
             f"name it as the file is: NAGI_SCHEME({stem})",
             file=str(source),
         )
 
 
-def object_name(path: Path) -> str:
-    """What the object in `path` is called in plans, and where agents have it."""
-    return plan_of(path, {}).object
+def make_object_name(path: Path) -> str:
+    """Return the name that the object in `path` has in plans and among an agent's files."""
+    return plan_object(path, {}).object
 
 
 @cache
-def refusal(path: Path) -> tuple[str, str] | None:
-    """Why this machine's kernel does not take the object in `path`, and what helps; None if it
-    does, or if this process may not try."""
+def explain_refusal(path: Path) -> tuple[str, str] | None:
+    """Return why this machine's kernel refuses an object, and a cure, or None.
+
+    Returns None, too, if this process lacks the privileges to load an object.
+    """
     if os.geteuid() != 0:
         return None
     try:
         describe(path)
-        done = subprocess.run(
-            [nagi_tcp(), "check", path], capture_output=True, text=True, check=False
+        result = subprocess.run(
+            [find_nagi_tcp(), "check", path], capture_output=True, text=True, check=False
         )
     except InputError as error:
         return error.problems[0].what, error.problems[0].cure
-    return None if done.returncode == 0 else in_two(_said(done.stderr))
+    return None if result.returncode == 0 else split_complaint(_read_complaint(result.stderr))
 
 
-def in_two(complaint: str) -> tuple[str, str]:
-    """What nagi-tcp refuses, and what helps."""
-    what, _, cure = complaint.partition("; ")
-    return what, cure or "use another scheme, or another kernel: `nagi schemes` lists what runs"
+def split_complaint(complaint: str) -> tuple[str, str]:
+    """Split a message of nagi-tcp into the complaint and the cure."""
+    message, _, cure = complaint.partition("; ")
+    return message, cure or "use another scheme, or another kernel: `nagi schemes` lists what runs"
 
 
-def _said(stderr: str) -> str:
+def _read_complaint(stderr: str) -> str:
     return stderr.strip().removeprefix(f"{NAGI_TCP}: ")

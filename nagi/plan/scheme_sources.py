@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's own scheme as C: one file, or a directory with one of its name. It is compiled with the
-headers of ours (hosts/tcp) to an eBPF object, and for the virtual lab to a module of its kernel.
+"""Compile users' own schemes in C: a file, or a directory with a file of its name.
 
-What is compiled is kept in $XDG_CACHE_HOME/nagi/schemes, a directory for each content.
+A scheme is compiled with the headers of hosts/tcp to an eBPF object, and for the virtual lab to a
+module of its kernel. Compiled schemes are kept in $XDG_CACHE_HOME/nagi/schemes, with one directory
+for each content.
 """
 
 from __future__ import annotations
@@ -24,55 +25,65 @@ from nagi.sandbox import Sandbox
 from nagi.scratch import user_cache
 
 SUFFIX = ".c"
-NAME_PATTERN = r"[a-z][a-z0-9_]{0,9}"  # the kernel has 15 characters, of which nagi_ is five
+# Names of congestion controls have up to 15 characters in the kernel; the prefix nagi_ has five.
+NAME_PATTERN = r"[a-z][a-z0-9_]{0,9}"
 NAME_CURE = "begin with a lower-case letter; then also digits and _, at most 10 in all"
-PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")  # as make and shells leave it alone
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")  # has no special meaning to make or shells
 MAX_PROBLEMS = 5
-# As CMake compiles ours (cmake/bpf.cmake).
+# CMake compiles nagi's own schemes with the same flags (cmake/bpf.cmake).
 _FLAGS = (
     *("--target=bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror=implicit-function-declaration"),
     "-DNAGI_BPF",
 )
 _ERROR = re.compile(
-    r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):\d+: (?:fatal )?error: (?P<what>.*)$", re.M
+    r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):\d+: (?:fatal )?error: (?P<message>.*)$", re.M
 )
 
 
-def source_of(path: Path) -> Path:
-    """The C file that is meant: of a directory the one of its name."""
+def find_source(path: Path) -> Path:
+    """Return the C file of a scheme; of a directory, the file with the directory's name."""
     return path / f"{path.name}{SUFFIX}" if path.is_dir() else path
 
 
-def compiled(path: Path) -> Path:
-    """The eBPF object of a scheme in C, compiled if it has not been. Raises InputError with the
-    file and line of what the compiler refuses."""
-    source = source_of(path)
+def compile_scheme(path: Path) -> Path:
+    """Return the eBPF object of a scheme in C, which is compiled unless it is cached.
+
+    Raises:
+        InputError: If the compiler refuses the source; the error has file and line.
+    """
+    source = find_source(path)
     if re.fullmatch(NAME_PATTERN, source.stem) is None:
         raise refuse(f"{source.stem} is no name of a scheme", NAME_CURE, file=str(source))
     try:
-        state = tuple((file.name, file.stat().st_mtime_ns) for file in _files(source))
-        return _compiled(source, state)
+        state = tuple((file.name, file.stat().st_mtime_ns) for file in _list_source_files(source))
+        return _compile_version(source, state)
     except OSError as error:
-        what = f"it cannot be read: {error.strerror}"
-        raise refuse(what, "give the path of a C file", file=str(source)) from None
+        message = f"it cannot be read: {error.strerror}"
+        raise refuse(message, "give the path of a C file", file=str(source)) from None
 
 
-def sources_beside(made: Path) -> list[Path]:
-    """The sources from which an object was compiled, first the scheme's own file; none: it was not
-    compiled by nagi."""
-    directory = made.parent / "sources"
-    own = directory / f"{made.name.partition('.')[0]}{SUFFIX}"
-    return [own, *sorted(directory.glob("*.h"))] if own.exists() else []
+def list_sources(object_file: Path) -> list[Path]:
+    """Return the sources of a compiled object, the scheme's own file first.
+
+    Returns an empty list if nagi did not compile the object.
+    """
+    directory = object_file.parent / "sources"
+    own_source = directory / f"{object_file.name.partition('.')[0]}{SUFFIX}"
+    return [own_source, *sorted(directory.glob("*.h"))] if own_source.exists() else []
 
 
-def _files(source: Path) -> list[Path]:
-    """Return the file and the headers beside it. Raises InputError if a header has a name that the
-    kernel's build would give to make and a shell."""
+def _list_source_files(source: Path) -> list[Path]:
+    """Return the C file and the headers in its directory.
+
+    Raises:
+        InputError: If the name of a header has a special meaning to make or a shell, which build
+            the kernel's module.
+    """
     headers = sorted(source.parent.glob("*.h"))
     for header in headers:
         if PLAIN_NAME.fullmatch(header.name) is None:
             raise refuse(
-                "a header beside a scheme has a name that the kernel's build cannot have",
+                "the name of a header in the scheme's directory does not suit the kernel's build",
                 "give it letters, digits, `.`, `_`, `+` and `-` alone, or move it elsewhere",
                 file=str(header),
             )
@@ -80,36 +91,48 @@ def _files(source: Path) -> list[Path]:
 
 
 @cache
-def _compiled(source: Path, _state: tuple[tuple[str, int], ...]) -> Path:
-    files = _files(source)
-    directory = user_cache("schemes") / _digest(files)
-    made = directory / f"{source.stem}.bpf.o"
-    if made.exists():
-        return made
+def _compile_version(source: Path, _state: tuple[tuple[str, int], ...]) -> Path:
+    """Compile one version of a scheme; `_state` has the times of change of its files."""
+    files = _list_source_files(source)
+    directory = user_cache("schemes") / _hash_sources(files)
+    object_file = directory / f"{source.stem}.bpf.o"
+    if object_file.exists():
+        return object_file
     sources = directory / "sources"
     sources.mkdir(parents=True, exist_ok=True)
     for file in files:
         shutil.copyfile(file, sources / file.name)
-    partial = made.with_suffix(f".{os.getpid()}")
+    partial = object_file.with_suffix(f".{os.getpid()}")
     headers = f"/usr/include/{platform.machine()}-linux-gnu"
     command = ["clang", *_FLAGS, f"-I{paths.TCP}", "-idirafter", headers, "-c", "-o", str(partial)]
-    done = compile_in_sandbox(
+    result = compile_in_sandbox(
         [*command, str(sources / source.name)],
         writable={directory: directory},
         readable={paths.TCP: paths.TCP},
     )
-    if done.returncode != 0:
-        raise InputError(*problems_in(done.stdout, source))
-    partial.replace(made)
-    return made
+    if result.returncode != 0:
+        raise InputError(*parse_problems(result.stdout, source))
+    partial.replace(object_file)
+    return object_file
 
 
 def compile_in_sandbox(
     command: list[str], *, writable: Mapping[Path, Path], readable: Mapping[Path, Path]
 ) -> subprocess.CompletedProcess[str]:
-    """Run a compiler over a scheme that may be a stranger's. It can read the given files (path
-    inside -> path outside) and the system's, no others. Its messages are in English, all of them
-    in `stdout`. Raises InputError if there is no sandbox or no such compiler."""
+    """Run a compiler over a scheme, which may come from a stranger, in a sandbox.
+
+    Args:
+        command: The compiler and its arguments.
+        writable: Directories that the compiler may write: path inside -> path outside.
+        readable: Files that the compiler may read besides the system's: path inside -> path
+            outside.
+
+    Returns:
+        The finished process. Its messages are in English, all of them in `stdout`.
+
+    Raises:
+        InputError: If there is no such compiler or no sandbox.
+    """
     program = shutil.which(command[0])
     if program is None:
         raise refuse(
@@ -128,34 +151,38 @@ def compile_in_sandbox(
     return sandbox.run([program, *command[1:]], environment)
 
 
-def problems_in(messages: str, source: Path) -> list[Problem]:
-    """What a compiler complains of, at the user's own file where it is about that."""
-    found = []
-    for each in list(_ERROR.finditer(messages))[:MAX_PROBLEMS]:
-        name = Path(each["file"]).name.removeprefix("nagi_")
+def parse_problems(messages: str, source: Path) -> list[Problem]:
+    """Parse the messages of a compiler into problems.
+
+    A problem in the user's own file has that file's line. Any other problem names the header in its
+    message and has the scheme's file without a line.
+    """
+    problems = []
+    for error in list(_ERROR.finditer(messages))[:MAX_PROBLEMS]:
+        name = Path(error["file"]).name.removeprefix("nagi_")
         own = source.with_name(name)
-        place = (str(own), int(each["line"])) if own.exists() else (str(source), 0)
-        where = "" if own.exists() else f" ({Path(each['file']).name}, line {each['line']})"
-        cure = "mend it (hosts/tcp/glue/hooks.h says what a scheme defines)"
-        found.append(Problem(f"{each['what']}{where}", cure, *place))
-    if not found:
-        said = excerpt(" / ".join(messages.strip().splitlines()[:3]))
-        found.append(Problem(f"it does not compile: {said}", "mend it", str(source)))
-    return found
+        file_and_line = (str(own), int(error["line"])) if own.exists() else (str(source), 0)
+        location = "" if own.exists() else f" ({Path(error['file']).name}, line {error['line']})"
+        cure = "correct it (hosts/tcp/glue/hooks.h says what a scheme defines)"
+        problems.append(Problem(f"{error['message']}{location}", cure, *file_and_line))
+    if not problems:
+        output = excerpt(" / ".join(messages.strip().splitlines()[:3]))
+        problems.append(Problem(f"it does not compile: {output}", "correct it", str(source)))
+    return problems
 
 
-def _digest(files: list[Path]) -> str:
-    ours = [*paths.TCP.glob("glue/*.h"), *paths.TCP.glob("arithmetic/*.h")]
-    total = hashlib.sha256(_compiler().encode())
-    for file in [*files, *sorted(ours)]:
-        total.update(f"\n{file.name} ".encode() + hashlib.sha256(file.read_bytes()).digest())
-    return total.hexdigest()[:16]
+def _hash_sources(files: list[Path]) -> str:
+    headers = [*paths.TCP.glob("glue/*.h"), *paths.TCP.glob("arithmetic/*.h")]
+    digest = hashlib.sha256(_read_compiler_version().encode())
+    for file in [*files, *sorted(headers)]:
+        digest.update(f"\n{file.name} ".encode() + hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()[:16]
 
 
 @cache
-def _compiler() -> str:
-    done = compile_in_sandbox(["clang", "--version"], writable={}, readable={})
-    if done.returncode != 0:
-        said = excerpt(" / ".join(done.stdout.strip().splitlines()[:3]))
-        raise refuse(f"clang does not work: {said}", "install it: `apt-get install clang`")
-    return done.stdout
+def _read_compiler_version() -> str:
+    result = compile_in_sandbox(["clang", "--version"], writable={}, readable={})
+    if result.returncode != 0:
+        output = excerpt(" / ".join(result.stdout.strip().splitlines()[:3]))
+        raise refuse(f"clang does not work: {output}", "install it: `apt-get install clang`")
+    return result.stdout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TCP schemes and host profiles by name: what they set, and whether a kernel can run them."""
+"""Read TCP schemes and host profiles by name, and check whether a kernel can run a scheme."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from nagi.plan import scheme_objects, scheme_sources
 from nagi.spec.yaml_source import read_yaml
 
-NO_CONTROL = "none"  # of datagrams
-# Of a scheme that holds its window.
+NO_CONTROL = "none"  # congestion control of a scheme that sends datagrams
+# Parameter of a scheme that holds its window.
 WINDOW = scheme_objects.Parameter(
     default=0,
     minimum=0,
@@ -53,53 +53,60 @@ class Scheme(Contract):
     sysctls: dict[str, str | int] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _one_source(self) -> Scheme:
+    def _require_one_source(self) -> Scheme:
         if [self.kernel is None, self.object is None, not self.is_datagrams].count(False) != 1:
             raise ValueError("give one of `kernel`, `object` and `is_datagrams: true`")
         return self
 
     @property
     def congestion_control(self) -> str:
-        """The name it has in the kernel; of an object, in plans and records."""
+        """The name of the congestion control in the kernel, in plans and in records."""
         if self.object is None:
             return self.kernel or NO_CONTROL
         return f"nagi_{Path(self.object).name.partition('.')[0]}"
 
     @property
     def parameters(self) -> dict[str, scheme_objects.Parameter]:
-        """What an experiment may set. Raises InputError if its object is no scheme."""
+        """The parameters that an experiment may set, by name.
+
+        Raises:
+            InputError: If the scheme's object is not a scheme.
+        """
         if self.object_file is not None:
             return scheme_objects.describe(self.object_file).parameters
         return {"window": WINDOW} if self.holds_window else {}
 
     @property
     def objects(self) -> list[Path]:
-        """The eBPF objects that its flows need, at both ends."""
+        """The eBPF objects that a flow needs at both ends."""
         ends = [self] if self.receiver is None else [self, self.receiver]
-        return [each.object_file for each in ends if each.object_file is not None]
+        return [scheme.object_file for scheme in ends if scheme.object_file is not None]
 
     @property
     def own_file(self) -> Path | None:
-        """The user's file, if it is a user's own."""
-        return Path(str(self.object)) if is_own(self.name) else None
+        """The user's file of a scheme of the user's own, else None."""
+        return Path(str(self.object)) if is_user_scheme(self.name) else None
 
     @property
     def object_file(self) -> Path | None:
-        """The file of its eBPF object, if it is one; compiled, if it is given as C. Raises
-        InputError if it does not compile."""
+        """The eBPF object of the scheme, or None; a scheme in C is compiled.
+
+        Raises:
+            InputError: If the scheme does not compile.
+        """
         if self.object is None:
             return None
         if self.object.endswith(scheme_objects.SUFFIX):
             return paths.SCHEMES.parent / self.object
         if self.own_file is None:
             return paths.scheme_object(self.object)
-        made = scheme_sources.compiled(self.own_file)
-        scheme_objects.check_name(made, self.own_file)
-        return made
+        object_file = scheme_sources.compile_scheme(self.own_file)
+        scheme_objects.check_name(object_file, self.own_file)
+        return object_file
 
 
 class Profile(Contract):
-    """An entry of hosts/profiles.yaml: what differs between kinds of hosts."""
+    """An entry of hosts/profiles.yaml: the settings of one kind of hosts."""
 
     summary: str
     sysctls: dict[str, str | int] = Field(default_factory=dict)
@@ -109,7 +116,7 @@ class Profile(Contract):
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether a scheme can run, and if not, why not and what would help."""
+    """The answer to whether something can run here; if not, the reason and the cure."""
 
     available: bool
     reason: str = ""
@@ -119,126 +126,141 @@ class Availability:
 _Entry = TypeVar("_Entry", bound=Contract)
 
 
-def _read(path: Path, key: str, entry: type[_Entry]) -> dict[str, _Entry]:
+def _read_entries(path: Path, key: str, entry: type[_Entry]) -> dict[str, _Entry]:
     source = read_yaml(path)
     entries: dict[str, _Entry] = {}
     for name, value in source.data.get(key, {}).items():
         try:
             entries[name] = TypeAdapter(entry).validate_python(value)
         except ValidationError as error:
-            first: Any = error.errors()[0]
+            first_error: Any = error.errors()[0]
             raise source.error(
-                (key, name, *first["loc"]), first["msg"], "correct the entry"
+                (key, name, *first_error["loc"]), first_error["msg"], "correct the entry"
             ) from None
     return entries
 
 
 @cache
-def schemes() -> dict[str, Scheme]:
-    """All schemes by name."""
-    found = {}
-    for name, scheme in _read(paths.SCHEMES, "schemes", Scheme).items():
-        named = scheme.model_copy(update={"name": name})
-        found[name] = named.model_copy(update={"receiver": named if scheme.both_ends else None})
-    return found
+def read_schemes() -> dict[str, Scheme]:
+    """Read all schemes of hosts/schemes.yaml, by name."""
+    schemes = {}
+    for name, scheme in _read_entries(paths.SCHEMES, "schemes", Scheme).items():
+        named_scheme = scheme.model_copy(update={"name": name})
+        schemes[name] = named_scheme.model_copy(
+            update={"receiver": named_scheme if scheme.both_ends else None}
+        )
+    return schemes
 
 
 @cache
-def receivers() -> dict[str, Scheme]:
-    """What a receiver's end may run beside any scheme, by name."""
-    found = _read(paths.SCHEMES, "receivers", Scheme)
-    return {name: each.model_copy(update={"name": name}) for name, each in found.items()}
+def read_receivers() -> dict[str, Scheme]:
+    """Read the receivers that can be combined with a scheme, by name."""
+    entries = _read_entries(paths.SCHEMES, "receivers", Scheme)
+    return {name: scheme.model_copy(update={"name": name}) for name, scheme in entries.items()}
 
 
-def find(name: str, beside: Callable[[str], Path]) -> Scheme | None:
-    """The scheme of this name; SCHEME-RECEIVER is one of the two together. The path of a C file, of
-    a directory with one of its name, or of an eBPF object is one, too: a user's own. `beside` says
-    where a relative one is."""
-    if name in schemes():
-        return schemes()[name]
+def find_scheme(name: str, resolve_path: Callable[[str], Path]) -> Scheme | None:
+    """Return the scheme that an experiment names, or None if there is none.
+
+    Args:
+        name: A name of hosts/schemes.yaml; SCHEME-RECEIVER, which combines a scheme and a
+            receiver; or the path of a user's own scheme: a C file, a directory with a C file of
+            the directory's name, or an eBPF object.
+        resolve_path: Returns the path of a file that an experiment file names.
+    """
+    if name in read_schemes():
+        return read_schemes()[name]
     sender, _, receiver = name.rpartition("-")
-    if receiver in receivers():
-        found = find(sender, beside)
-        if found is None or found.receiver is not None or found.is_datagrams:
+    if receiver in read_receivers():
+        scheme = find_scheme(sender, resolve_path)
+        if scheme is None or scheme.receiver is not None or scheme.is_datagrams:
             return None
-        return found.model_copy(update={"receiver": receivers()[receiver]})
-    if is_own(name):
-        # Ours have it, as what the headers do is for connections without SACK.
+        return scheme.model_copy(update={"receiver": read_receivers()[receiver]})
+    if is_user_scheme(name):
+        # nagi's headers are for connections without SACK, as nagi's own schemes set it.
         is_source = not name.endswith(scheme_objects.SUFFIX)
         return Scheme(
             name=name,
             summary="a scheme of the user's own",
             reference=name,
-            object=str(beside(name).absolute()),
-            sysctls=schemes()["reno"].sysctls if is_source else {},
+            object=str(resolve_path(name).absolute()),
+            sysctls=read_schemes()["reno"].sysctls if is_source else {},
         )
     return None
 
 
-def is_own(name: str) -> bool:
-    """Whether a scheme's name is the path of a user's own: an object, a C file or a directory."""
+def is_user_scheme(name: str) -> bool:
+    """Return whether a scheme's name is the path of a user's own: object, C file or directory."""
     return name.endswith((scheme_objects.SUFFIX, scheme_sources.SUFFIX, "/"))
 
 
 @cache
-def profiles() -> dict[str, Profile]:
-    """All host profiles by name."""
-    return _read(paths.PROFILES, "profiles", Profile)
+def read_profiles() -> dict[str, Profile]:
+    """Read all host profiles, by name."""
+    return _read_entries(paths.PROFILES, "profiles", Profile)
 
 
 @cache
-def base_sysctls() -> dict[str, str]:
-    """What every host has set, whatever its profile and schemes."""
+def read_base_sysctls() -> dict[str, str]:
+    """Read the sysctls of every host, which profiles and schemes add to."""
     values = read_yaml(paths.PROFILES).data["sysctls"]
     return {key: str(value) for key, value in values.items()}
 
 
-def _kernel_release() -> str:
+def _read_kernel_release() -> str:
     return Path("/proc/sys/kernel/osrelease").read_text().strip()
 
 
-def loaded() -> set[str]:
-    """Congestion controls the kernel has ready."""
+def read_loaded_controls() -> set[str]:
+    """Return the congestion controls that are loaded in the kernel."""
     return set(Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split())
 
 
-def _loadable(congestion_control: str) -> bool:
-    modules = Path("/lib/modules") / _kernel_release() / "modules.dep"
+def _is_loadable(congestion_control: str) -> bool:
+    modules = Path("/lib/modules") / _read_kernel_release() / "modules.dep"
     try:
         return f"/tcp_{congestion_control}.ko" in modules.read_text()
     except OSError:
         return False
 
 
-def availability(scheme: Scheme) -> Availability:
-    """Whether this machine's kernel can run `scheme`."""
+def check_availability(scheme: Scheme) -> Availability:
+    """Return whether this machine's kernel can run `scheme`."""
     if scheme.objects and os.geteuid() != 0:
         return Availability(True, "not tried, which needs root", "run the same with sudo")
     for file in scheme.objects:
-        refusal = scheme_objects.refusal(file)
+        refusal = scheme_objects.explain_refusal(file)
         if refusal is not None:
             return Availability(False, *refusal)
     if scheme.object_file is not None or scheme.is_datagrams:
         return Availability(True)
     name = scheme.congestion_control
-    return of_kernel(scheme, _kernel_release(), name in loaded() or _loadable(name))
+    return check_kernel_control(
+        scheme, _read_kernel_release(), name in read_loaded_controls() or _is_loadable(name)
+    )
 
 
-def availability_on(scheme: Scheme, found: Inspection) -> Availability:
-    """Whether a host's kernel can run `scheme`, as its agent has found it."""
-    # A user's own object comes with the agents of a campaign, which are asked before it begins.
+def check_availability_on_host(scheme: Scheme, inspection: Inspection) -> Availability:
+    """Return whether a host's kernel can run `scheme`, given the host's inspection."""
+    # A campaign's agents bring a user's own object along and check it before the campaign begins.
     for file in scheme.objects:
-        complaint = found.refused_objects.get(scheme_objects.object_name(file))
+        complaint = inspection.refused_objects.get(scheme_objects.make_object_name(file))
         if complaint is not None:
-            return Availability(False, *scheme_objects.in_two(complaint))
+            return Availability(False, *scheme_objects.split_complaint(complaint))
     if scheme.kernel is not None:
-        present = scheme.congestion_control in found.congestion_controls
-        return of_kernel(scheme, found.facts.kernel, present)
+        is_present = scheme.congestion_control in inspection.congestion_controls
+        return check_kernel_control(scheme, inspection.facts.kernel, is_present)
     return Availability(True)
 
 
-def of_kernel(scheme: Scheme, kernel: str, present: bool) -> Availability:
-    """Of a congestion control of the kernel's own; `present`: the kernel has it."""
+def check_kernel_control(scheme: Scheme, kernel: str, present: bool) -> Availability:
+    """Return whether a kernel can run a congestion control of its own.
+
+    Args:
+        scheme: A scheme that is one of the kernel's congestion controls.
+        kernel: Release of the kernel, for the message.
+        present: Whether the kernel has the congestion control.
+    """
     if present:
         return Availability(True)
     return Availability(

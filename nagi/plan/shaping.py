@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who imposes what on a direction of a link: the emulator all of it, or a switch (p4/edge.p4) rate,
-queue, marking and loss, and the emulator what is left, the delay.
+"""Divide a direction of a link between the emulator and a switch (p4/edge.p4).
 
-A switch loses packets as they leave its queue, and what it loses takes no time on the link; the
-emulator's losses at `egress` come after transmission.
+Without a switch the emulator does everything. A switch shapes rate, queue, marking and loss, and
+the emulator adds the delay. A switch loses packets as they leave its queue, so a lost packet takes
+no time on the link; the emulator's losses at `egress` come after transmission.
 """
 
 from __future__ import annotations
@@ -19,116 +19,137 @@ from nagi_contracts.records import sha256_of
 from nagi_p4.edge import MAX_WEIGHT_SHIFT
 
 EDGE = paths.P4 / "edge.json"
-_NEAR = 0.05  # so near a power of two a weight counts as one: 0.002, RED's usual one, is 2^-9
-SAMPLES_PER_S = 100  # of a queue, about
+# A weight counts as a power of two if it differs by less: RED's usual 0.002 is taken as 2^-9.
+_MAX_WEIGHT_ERROR = 0.05
+SAMPLES_PER_S = 100  # approximate samples of a queue per second
 
 _LEAVE_IT = "leave the direction to the emulator: `shaped_by: emulator`"
 
 
-class Impossible(Exception):
-    """A switch cannot impose what is asked of a direction: which key, why, and what would do."""
+class UnsupportedShaping(Exception):
+    """A switch cannot shape a direction as the setting `key` asks."""
 
-    def __init__(self, key: str, what: str, cure: str) -> None:
-        super().__init__(f"{key}: {what}; {cure}")
+    def __init__(self, key: str, message: str, cure: str) -> None:
+        super().__init__(f"{key}: {message}; {cure}")
         self.key = key
-        self.what = what
+        self.message = message
         self.cure = cure
 
 
-def of_switch(whole: DirectionPlan, target: SwitchTarget, *, is_own: bool = False) -> DirectionPlan:
-    """The switch's part of a direction; `is_own`: it runs a program of the user's. Raises
-    Impossible."""
-    loss = whole.loss
+def get_switch_share(
+    direction: DirectionPlan, target: SwitchTarget, *, is_own: bool = False
+) -> DirectionPlan:
+    """Return the share of a direction that its switch shapes.
+
+    Args:
+        direction: The direction as the experiment file describes it.
+        target: The program that switches run.
+        is_own: Whether the switch runs a user's own P4 program.
+
+    Raises:
+        UnsupportedShaping: If the switch does not support a setting of the direction.
+    """
+    loss = direction.loss
     if target == "p4runtime":
-        raise Impossible(
+        raise UnsupportedShaping(
             "shaped_by",
-            "P4Runtime sets no rates and queues of a switch",
+            "P4Runtime cannot set rates and queues of a switch",
             f"{_LEAVE_IT}, or use --switch nagi",
         )
     if is_own:
-        _check_own(whole)
-    if whole.rate_trace is not None:
-        raise Impossible(
+        _require_queue_alone(direction)
+    if direction.rate_trace is not None:
+        raise UnsupportedShaping(
             "rate_trace", "a switch's rate does not change", f"give `rate`, or {_LEAVE_IT}"
         )
-    if whole.burst_bytes is not None:
-        raise Impossible("burst", "a switch has no token bucket", f"remove it, or {_LEAVE_IT}")
+    if direction.burst_bytes is not None:
+        raise UnsupportedShaping(
+            "burst", "a switch has no token bucket", f"remove it, or {_LEAVE_IT}"
+        )
     if not loss.is_for_switches:
-        known = ", ".join(
+        names = ", ".join(
             plan.model_fields["model"].default for plan in LOSS_PLANS if plan.is_for_switches
         )
-        raise Impossible(
+        raise UnsupportedShaping(
             "loss",
-            f"a switch does not know the loss model {loss.model}",
-            f"one of: {known}; or {_LEAVE_IT}",
+            f"a switch does not support the loss model {loss.model}",
+            f"one of: {names}; or {_LEAVE_IT}",
         )
-    if whole.queue is not None and not whole.queue.is_for_switches:
-        raise Impossible(
+    if direction.queue is not None and not direction.queue.is_for_switches:
+        raise UnsupportedShaping(
             "queue",
-            f"a switch does not know the queue discipline {whole.queue.discipline}",
+            f"a switch does not support the queue discipline {direction.queue.discipline}",
             f"give a size alone, or {_LEAVE_IT}",
         )
     if loss.model != "none" and loss.at == "ingress":
-        raise Impossible(
+        raise UnsupportedShaping(
             "loss",
             "a switch loses packets as they leave its queue, not before it",
             f"remove `at: ingress`, or {_LEAVE_IT}",
         )
-    if whole.rate_bps is None and whole.queue is None and loss.model == "none":
-        raise Impossible(
-            "shaped_by", "there is nothing to impose", "give a rate or a loss, or remove it"
+    if direction.rate_bps is None and direction.queue is None and loss.model == "none":
+        raise UnsupportedShaping(
+            "shaped_by", "there is nothing to shape", "give a rate or a loss, or remove it"
         )
-    if target == "bmv2" and whole.queue is not None and whole.queue.bytes is not None:
-        raise Impossible(
+    if target == "bmv2" and direction.queue is not None and direction.queue.bytes is not None:
+        raise UnsupportedShaping(
             "queue",
             "bmv2's queues are limited in packets",
             "give it in packets, or use --switch nagi",
         )
-    part = {name: getattr(whole, name) for name in IMPOSED}
-    return DirectionPlan(**part).model_copy(update={"mark": _mark(whole)})
+    values = {name: getattr(direction, name) for name in IMPOSED}
+    return DirectionPlan(**values).model_copy(update={"mark": _switch_mark(direction)})
 
 
-def of_emulator(whole: DirectionPlan) -> DirectionPlan:
-    """What is left to the emulator."""
-    bare = DirectionPlan()
-    return whole.model_copy(update={name: getattr(bare, name) for name in IMPOSED})
+def get_emulator_share(direction: DirectionPlan) -> DirectionPlan:
+    """Return the share of a direction that the emulator keeps if a switch shapes the rest."""
+    defaults = DirectionPlan()
+    return direction.model_copy(update={name: getattr(defaults, name) for name in IMPOSED})
 
 
-def sample_every(rate_bps: int, packet_bytes: int) -> int:
-    """Of how many packets one is a sample of the queue, when they come at the port's rate."""
+def find_sample_interval(rate_bps: int, packet_bytes: int) -> int:
+    """Return the number of packets per sample of a queue, if packets arrive at the port's rate."""
     return max(1, round(rate_bps / (8 * packet_bytes) / SAMPLES_PER_S))
 
 
-def sha256_of_edge() -> str:
-    """Raises InputError if it is not there."""
+def hash_edge_program() -> str:
+    """Return the SHA-256 of edge.p4's JSON.
+
+    Raises:
+        InputError: If there is no such file.
+    """
     if not EDGE.exists():
         raise refuse(f"there is no {EDGE}", "restore it: it belongs to nagi")
     return sha256_of(EDGE)
 
 
-def _check_own(whole: DirectionPlan) -> None:
-    """Raises Impossible if it asks for what edge.p4 does."""
-    for key, asked in (("loss", whole.loss.model != "none"), ("mark", whole.mark is not None)):
-        if asked:
-            raise Impossible(
+def _require_queue_alone(direction: DirectionPlan) -> None:
+    """Raise UnsupportedShaping if a direction asks for more than rate and queue."""
+    for key, is_set in (
+        ("loss", direction.loss.model != "none"),
+        ("mark", direction.mark is not None),
+    ):
+        if is_set:
+            raise UnsupportedShaping(
                 key,
-                "the switch runs a program of your own, and rate and queue alone are its ports'",
+                "the switch runs your own program, and its ports shape rate and queue alone",
                 f"remove it and let the program do it, or {_LEAVE_IT}",
             )
 
 
-def _mark(whole: DirectionPlan) -> MarkingPlan | None:
-    mark = whole.mark
+def _switch_mark(direction: DirectionPlan) -> MarkingPlan | None:
+    """Return the marking of a switch, whose average has a power of two as weight."""
+    mark = direction.mark
     if mark is None:
         return None
     if mark.threshold_packets is None:
-        raise Impossible(
-            "mark", "a switch marks over a number of packets", "give the threshold in packets"
+        raise UnsupportedShaping(
+            "mark", "a switch needs a threshold in packets", "give the threshold in packets"
         )
     shift = min(MAX_WEIGHT_SHIFT, max(0, round(-math.log2(mark.weight))))
     weight = 2.0**-shift
-    if abs(mark.weight / weight - 1) > _NEAR:
-        raise Impossible(
+    if abs(mark.weight / weight - 1) > _MAX_WEIGHT_ERROR:
+        raise UnsupportedShaping(
             "mark",
             f"a switch's average has no weight of {mark.weight:g}",
             f"give a power of two, like {weight:g}",

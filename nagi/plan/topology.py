@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graph of an experiment: addresses and paths."""
+"""Build the graph of an experiment: addresses and paths."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from nagi_contracts.errors import choices
 from nagi_contracts.media import StationPlan, mac_address
 from nagi_contracts.plan import ETHERNET_MTU, DirectionName, LinkDirection
 
-from nagi.plan.ip import OF_VERSION
+from nagi.plan.ip import BY_VERSION
 from nagi.plan.reach import Reach
 from nagi.spec.document import Document
 from nagi.spec.experiment import Experiment
 from nagi.spec.links import Link
 from nagi.spec.media import Medium
 
-MAX_LINKS = 250  # and media: their numbers are parts of addresses
+MAX_LINKS = 250  # of links, and of media: their numbers are parts of addresses
 
 
 @dataclass(frozen=True)
@@ -31,21 +31,24 @@ class Attachment:
 
 
 class Topology:
-    """The nodes, links and media of `experiment`. Raises InputError where they do not fit
-    together."""
+    """The nodes, links and media of `experiment`.
+
+    Raises:
+        InputError: If they do not fit together.
+    """
 
     def __init__(self, experiment: Experiment, document: Document) -> None:
         self._experiment = experiment
         self._document = document
         self.links: dict[str, Link] = experiment.links
         self.media: dict[str, Medium] = experiment.media
-        self.ip = OF_VERSION[experiment.ip_version]
-        self._ends: dict[tuple[str, str], Attachment] = {}
+        self.ip = BY_VERSION[experiment.ip_version]
+        self._attachments: dict[tuple[str, str], Attachment] = {}
         self._next_hops: dict[str, dict[str, LinkDirection]] = {}
         for key, entries in (("links", self.links), ("media", self.media)):
             if len(entries) > MAX_LINKS:
-                what = f"{len(entries)} {key}"
-                raise document.error((key,), what, f"give at most {MAX_LINKS}")
+                message = f"{len(entries)} {key}"
+                raise document.error((key,), message, f"give at most {MAX_LINKS}")
         for index, (name, link) in enumerate(self.links.items()):
             self._attach_link(index, name, link)
         for index, (name, medium) in enumerate(self.media.items()):
@@ -55,86 +58,90 @@ class Topology:
         for name, medium in self.media.items():
             self._check_reach(name, medium)
             self._check_routes(name, medium)
-        self._hops = {node: list(self._hops_of(node)) for node in experiment.nodes}
+        self._hops = {node: list(self._list_adjacent_hops(node)) for node in experiment.nodes}
 
-    def attachment(self, link: str, node: str) -> Attachment:
-        return self._ends[link, node]
+    def get_attachment(self, link: str, node: str) -> Attachment:
+        """Return the interface of `node` on a link or medium."""
+        return self._attachments[link, node]
 
-    def links_of(self, node: str) -> list[str]:
-        """The links and media that `node` has an interface on."""
-        return [link for link, each in self._ends if each == node]
-
-    def stations(self, medium: str) -> list[StationPlan]:
-        """The stations of a medium, whose number among links and media is behind all links'."""
+    def plan_stations(self, medium: str) -> list[StationPlan]:
+        """Return the stations of a medium; its number follows the numbers of all links."""
         number = len(self.links) + list(self.media).index(medium)
-        found = []
+        plans = []
         for index, (node, station) in enumerate(self.media[medium].stations.items()):
-            end = self._ends[medium, node]
-            found.append(
+            attachment = self._attachments[medium, node]
+            plans.append(
                 StationPlan(
                     node=node,
-                    address=f"{end.address}/{end.prefix}",
+                    address=f"{attachment.address}/{attachment.prefix}",
                     mac=mac_address(number, index),
                     position_m=(station.at[0].value, station.at[1].value) if station.at else None,
-                    trace=[(at.value, x.value, y.value) for at, (x, y) in station.trace.items()],
+                    trace=[
+                        (instant.value, x.value, y.value)
+                        for instant, (x, y) in station.trace.items()
+                    ],
                 )
             )
-        return found
+        return plans
 
-    def forwards(self, node: str) -> bool:
-        """Whether it passes packets on: routers and switches do, and whoever is on a medium."""
-        return self._experiment.kind(node) != "host" or self.is_attached(node)
+    def can_forward(self, node: str) -> bool:
+        """Return whether `node` forwards packets, as routers, switches and stations do."""
+        return self._experiment.get_kind(node) != "host" or self.is_station(node)
 
-    def is_attached(self, node: str) -> bool:
-        """Whether it is on a medium."""
+    def is_station(self, node: str) -> bool:
+        """Return whether `node` is a station of a medium."""
         return node in self._attached
 
-    def media_of(self, node: str) -> list[str]:
-        """The media that it is on."""
+    def list_media(self, node: str) -> list[str]:
+        """Return the media on which `node` is a station."""
         return [name for name, medium in self.media.items() if node in medium.stations]
 
-    def far_end(self, link: str, node: str) -> str:
-        first, second = self.links[link].between
-        return second if node == first else first
-
-    def leads_to(self, direction: LinkDirection) -> str:
-        """The node at which packets leave a direction of a link or medium."""
+    def find_receiving_node(self, direction: LinkDirection) -> str:
+        """Return the node that receives from a direction of a link, or from a hop over a medium."""
         if direction.receiver is not None:
             return direction.receiver
         return self.links[direction.link].between[1 if direction.direction == "forward" else 0]
 
-    def direction(self, link: str, from_node: str) -> DirectionName:
+    def get_direction(self, link: str, from_node: str) -> DirectionName:
+        """Return the direction of a link into which `from_node` sends."""
         return "forward" if self.links[link].between[0] == from_node else "backward"
 
-    def next_hop(self, node: str, target: str) -> LinkDirection | None:
-        """By what `node` reaches `target`: the route that is given, or the first hop of the
-        shortest path (fewest hops, then first in the file); None: there is no path."""
+    def find_next_hop(self, node: str, target: str) -> LinkDirection | None:
+        """Return the hop over which `node` sends packets for `target`, or None without a path.
+
+        A route of the experiment file has priority. Otherwise it is the first hop of the shortest
+        path: that with the fewest hops, and among these the first in the file.
+        """
         if target not in self._next_hops:
-            self._next_hops[target] = self._hops_to(target)
+            self._next_hops[target] = self._find_next_hops(target)
         return self._next_hops[target].get(node)
 
-    def route(self, origin: str, target: str) -> list[LinkDirection] | None:
-        """The hops from `origin` to `target`; None if there is no path. Raises InputError where
-        given routes loop."""
+    def find_route(self, origin: str, target: str) -> list[LinkDirection] | None:
+        """Return the hops from `origin` to `target`, or None if there is no path.
+
+        Raises:
+            InputError: If routes of the experiment file form a loop.
+        """
         hops: list[LinkDirection] = []
-        node, seen = origin, [origin]
+        node, visited = origin, [origin]
         while node != target:
-            hop = self.next_hop(node, target)
+            hop = self.find_next_hop(node, target)
             if hop is None:
                 return None
             hops.append(hop)
-            node = self.leads_to(hop)
-            if node in seen:
-                self._refuse_loop(target, [*seen[seen.index(node) :], node])
-            seen.append(node)
+            node = self.find_receiving_node(hop)
+            if node in visited:
+                self._refuse_loop(target, [*visited[visited.index(node) :], node])
+            visited.append(node)
         return hops
 
     def _attach_link(self, index: int, name: str, link: Link) -> None:
+        """Give both ends of a link an address; check the link's nodes and MTU."""
         first, second = link.between
         if link.mtu is not None and not self.ip.min_mtu <= link.mtu.value <= ETHERNET_MTU:
             raise self._document.error(
                 ("links", name, "mtu"),
-                f"an MTU of {link.mtu} is none that hosts and emulator take",
+                f"hosts and emulator do not support an MTU of {link.mtu}",
                 f"give {self.ip.min_mtu} to {ETHERNET_MTU} bytes",
             )
         for position, node in enumerate(link.between):
@@ -144,8 +151,8 @@ class Topology:
                     f"there is no node {node}",
                     choices(node, self._experiment.nodes, "nodes"),
                 )
-            address = self.ip.link_address(index, position + 1)
-            self._ends[name, node] = Attachment(name, address, self.ip.link_prefix)
+            address = self.ip.format_link_address(index, position + 1)
+            self._attachments[name, node] = Attachment(name, address, self.ip.link_prefix)
         if first == second:
             raise self._document.error(
                 ("links", name, "between"),
@@ -154,7 +161,8 @@ class Topology:
             )
 
     def _attach_medium(self, index: int, name: str, medium: Medium) -> None:
-        possible = self._experiment.nodes_of("host", "router")
+        """Give each station of a medium an address; check that hosts or routers are stations."""
+        possible = self._experiment.list_nodes("host", "router")
         for position, node in enumerate(medium.stations):
             if node not in possible:
                 is_switch = node in self._experiment.nodes
@@ -165,8 +173,8 @@ class Topology:
                     else f"there is no node {node}",
                     choices(node, possible, "hosts and routers"),
                 )
-            address = self.ip.medium_address(index, position + 1)
-            self._ends[name, node] = Attachment(name, address, self.ip.medium_prefix)
+            address = self.ip.format_medium_address(index, position + 1)
+            self._attachments[name, node] = Attachment(name, address, self.ip.medium_prefix)
 
     def _check_reach(self, name: str, medium: Medium) -> None:
         for node in medium.stations:
@@ -180,66 +188,72 @@ class Topology:
                 )
 
     def _check_routes(self, name: str, medium: Medium) -> None:
+        """Check that the routes of a medium lead to known nodes over stations in reach."""
         for node, routes in medium.routes.items():
-            place = ("media", name, "routes", node)
+            key_path = ("media", name, "routes", node)
             if node not in medium.stations:
-                what = f"there is no station {node}"
-                raise self._document.error(place, what, choices(node, medium.stations, "stations"))
+                message = f"there is no station {node}"
+                raise self._document.error(
+                    key_path, message, choices(node, medium.stations, "stations")
+                )
             for target, via in routes.items():
                 if target not in self._experiment.nodes:
-                    what = f"there is no node {target}"
+                    message = f"there is no node {target}"
                     cure = choices(target, self._experiment.nodes, "nodes")
-                    raise self._document.error((*place, target), what, cure)
+                    raise self._document.error((*key_path, target), message, cure)
                 if target == node:
-                    what = f"a route of {node} to itself"
-                    raise self._document.error((*place, target), what, "remove it")
-                near = self._reach[name].neighbours(node)
-                if via not in near:
-                    known = via in medium.stations
-                    what = f"{via} is not in reach of {node}" if known else f"no station {via}"
-                    cure = choices(via, near, f"in reach of {node}")
-                    raise self._document.error((*place, target), what, cure)
+                    message = f"a route of {node} to itself"
+                    raise self._document.error((*key_path, target), message, "remove it")
+                neighbours = self._reach[name].list_neighbours(node)
+                if via not in neighbours:
+                    is_station = via in medium.stations
+                    message = (
+                        f"{via} is not in reach of {node}" if is_station else f"no station {via}"
+                    )
+                    cure = choices(via, neighbours, f"in reach of {node}")
+                    raise self._document.error((*key_path, target), message, cure)
 
-    def _hops_of(self, node: str) -> Iterator[LinkDirection]:
-        """What leads from `node` to its neighbours: links as the file has them, then media."""
+    def _list_adjacent_hops(self, node: str) -> Iterator[LinkDirection]:
+        """Yield the hops from `node` to its neighbours: first over links, then over media."""
         for name, link in self.links.items():
             if node in link.between:
-                yield LinkDirection(link=name, direction=self.direction(name, node))
-        for name in self.media_of(node):
-            for neighbour in self._reach[name].neighbours(node):
-                yield _over(name, node, neighbour)
+                yield LinkDirection(link=name, direction=self.get_direction(name, node))
+        for name in self.list_media(node):
+            for neighbour in self._reach[name].list_neighbours(node):
+                yield _make_hop(name, node, neighbour)
 
-    def _hops_to(self, target: str) -> dict[str, LinkDirection]:
-        """Node -> by what it reaches `target`."""
+    def _find_next_hops(self, target: str) -> dict[str, LinkDirection]:
+        """Return the next hop to `target` of each node that has a path to it."""
         distance = {target: 0}
-        waiting = deque([target])
-        while waiting:
-            node = waiting.popleft()
-            if node != target and not self.forwards(node):
+        queue = deque([target])
+        while queue:
+            node = queue.popleft()
+            if node != target and not self.can_forward(node):
                 continue
-            for hop in self._hops[node]:  # whoever reaches a neighbour is reached by it
-                neighbour = self.leads_to(hop)
+            for hop in self._hops[node]:  # hops are symmetric: neighbours reach each other
+                neighbour = self.find_receiving_node(hop)
                 if neighbour not in distance:
                     distance[neighbour] = distance[node] + 1
-                    waiting.append(neighbour)
-        found: dict[str, LinkDirection] = {}
+                    queue.append(neighbour)
+        next_hops: dict[str, LinkDirection] = {}
         for node, hops in self._hops.items():
             if node not in distance or node == target:
                 continue
-            found[node] = next(
+            next_hops[node] = next(
                 hop
                 for hop in hops
-                for neighbour in [self.leads_to(hop)]
+                for neighbour in [self.find_receiving_node(hop)]
                 if distance.get(neighbour) == distance[node] - 1
-                and (neighbour == target or self.forwards(neighbour))
+                and (neighbour == target or self.can_forward(neighbour))
             )
         for name, medium in self.media.items():
             for node, routes in medium.routes.items():
                 if target in routes:
-                    found[node] = _over(name, node, routes[target])
-        return found
+                    next_hops[node] = _make_hop(name, node, routes[target])
+        return next_hops
 
     def _refuse_loop(self, target: str, loop: list[str]) -> None:
+        """Raise InputError at a route that is part of a loop."""
         for name, medium in self.media.items():
             for node in loop:
                 if target in medium.routes.get(node, {}):
@@ -251,5 +265,5 @@ class Topology:
         raise AssertionError("shortest paths do not loop")
 
 
-def _over(medium: str, sender: str, receiver: str) -> LinkDirection:
+def _make_hop(medium: str, sender: str, receiver: str) -> LinkDirection:
     return LinkDirection(link=medium, direction="forward", sender=sender, receiver=receiver)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Experiment files: YAML to validated points of a matrix."""
+"""Read experiment files: YAML to the validated points of a matrix."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names as experiment files have them."""
+"""Define the names that experiment files may use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,10}$"
 AXIS_PATTERN = r"^[a-z][a-z0-9_]{0,63}$"
 EXPERIMENT_NAME = r"^[a-z0-9][a-z0-9-]{0,63}$"
 VARIANT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
-# What each of them says.
+# The cure for a name that does not match a pattern.
 PATTERNS = {
     NAME_PATTERN: "use 1 to 11 of A-Z, a-z, 0-9, - and _, and begin with a letter",
     AXIS_PATTERN: "use 1 to 64 of a-z, 0-9 and _, and begin with a letter",

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Command lines of an experiment file: lists of arguments, no shell. `{port}` and the other fields
-stand for what the plan knows; a brace of one's own is written twice."""
+"""Define the command lines of an experiment file: lists of arguments, without a shell.
+
+`{port}` and the other FIELDS stand for values of the plan; `{{` and `}}` stand for braces.
+"""
 
 from __future__ import annotations
 
@@ -13,36 +15,46 @@ from pydantic import AfterValidator, BeforeValidator, Field
 FIELDS = ("sender", "receiver", "port", "duration_s", "flow")
 
 
-def _as_text(value: object) -> object:
-    """Numbers need no quotes in the file. True and false would change: `on` is not `true`."""
+def _convert_number(value: object) -> object:
+    """Convert a number to text, so that it needs no quotes in the file.
+
+    True and false would change: `on` is not `true`.
+    """
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 def _check_argument(text: str) -> str:
-    """Raises BadValue if `text` has a field that is none of FIELDS, or cannot be an argument."""
+    """Return an argument without unknown fields.
+
+    Raises:
+        BadValue: If the argument has a field that is none of FIELDS, or a zero byte.
+    """
     if "\0" in text:
         raise BadValue("an argument with a zero byte", "remove it")
-    known = ", ".join(f"{{{name}}}" for name in FIELDS)
+    fields = ", ".join(f"{{{name}}}" for name in FIELDS)
     try:
-        parts = list(Formatter().parse(text))
+        pieces = list(Formatter().parse(text))
     except ValueError:
         raise BadValue(
             f"a single brace in {shown(text)}",
-            f"write {{{{ or }}}} for a brace, or one of: {known}",
+            f"write {{{{ or }}}} for a brace, or one of: {fields}",
         ) from None
-    for _, name, form, conversion in parts:
-        if name is not None and (name not in FIELDS or form or conversion):
-            what = f"unknown field {shown(f'{{{name}}}')} in {shown(text)}"
-            raise BadValue(what, f"one of: {known}")
+    for _, name, format_spec, conversion in pieces:
+        if name is not None and (name not in FIELDS or format_spec or conversion):
+            message = f"unknown field {shown(f'{{{name}}}')} in {shown(text)}"
+            raise BadValue(message, f"one of: {fields}")
     return text
 
 
-OWN = "./"  # what the path of a program among a command's own files begins with
+OWN = "./"  # prefix of a program that is one of the command's own files
 
 
 def check_program(command: list[str]) -> list[str]:
-    """Return the command. Raises BadValue if the first argument is neither a program's name nor an
-    absolute path."""
+    """Return the command if its program can be found.
+
+    Raises:
+        BadValue: If the program is neither a name nor an absolute path.
+    """
     program = command[0]
     if not program or ("/" in program and not program.startswith("/")):
         raise BadValue(
@@ -58,12 +70,12 @@ def _check_command(command: list[str]) -> list[str]:
 
 Argument = Annotated[
     str,
-    BeforeValidator(_as_text, json_schema_input_type=str | int | float),
+    BeforeValidator(_convert_number, json_schema_input_type=str | int | float),
     AfterValidator(_check_argument),
 ]
 Command = Annotated[list[Argument], Field(min_length=1), AfterValidator(_check_command)]
 
 
-def fill(command: list[str], values: dict[str, str]) -> list[str]:
-    """A command line with the values of all FIELDS in it."""
+def fill_fields(command: list[str], values: dict[str, str]) -> list[str]:
+    """Return a command with values in place of all FIELDS."""
     return [argument.format(**values) for argument in command]

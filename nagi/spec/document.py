@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An experiment file as plain data: where in the file each part of it stands."""
+"""Hold an experiment file as plain data, with the place of each part in the file."""
 
 from __future__ import annotations
 
@@ -11,40 +11,49 @@ from typing import Any
 from nagi_contracts.errors import InputError, Problem
 from nagi_contracts.plan import NUMBER_MARK
 
-from nagi.spec.yaml_source import Place, Source
+from nagi.spec.yaml_source import KeyPath, Source
 
 
 @dataclass(frozen=True)
 class Document:
-    """An experiment as plain data, and for each place in it where the file has it."""
+    """An experiment as plain data.
+
+    Key paths in `base` are mapped to key paths in the file: a variant replaces parts, and the value
+    of an axis stands in the matrix.
+    """
 
     source: Source
-    base: dict[str, Any]  # with `$axis` in it
-    origin: Mapping[Place, Place]  # what a variant replaces -> where the variant has it
-    axes: Mapping[Place, str] = field(default_factory=dict)  # where base has `$axis`
+    base: dict[str, Any]  # the experiment, with `$axis` in place of values of axes
+    origin: Mapping[KeyPath, KeyPath]  # part that a variant replaces -> part of the variant
+    axes: Mapping[KeyPath, str] = field(default_factory=dict)  # key path in base -> its `$axis`
     chosen: Mapping[str, int] = field(default_factory=dict)  # axis -> index of its value
 
-    def place_in_file(self, place: Place) -> Place:
-        """Where the file has what stands at `place`."""
-        if len(place) > 1 and place[0] == "flows" and place[1] not in self.base.get("flows", {}):
-            entry, mark, _ = str(place[1]).partition(NUMBER_MARK)  # one of those of a `count`
-            place = ("flows", entry, *place[2:]) if mark else place
-        for length in range(len(place), 0, -1):
-            start, rest = place[:length], place[length:]
+    def resolve_key_path(self, key_path: KeyPath) -> KeyPath:
+        """Return the key path at which the file has the part that `base` has at `key_path`."""
+        if (
+            len(key_path) > 1
+            and key_path[0] == "flows"
+            and key_path[1] not in self.base.get("flows", {})
+        ):
+            entry, mark, _ = str(key_path[1]).partition(NUMBER_MARK)  # a flow of a `count`
+            key_path = ("flows", entry, *key_path[2:]) if mark else key_path
+        for length in range(len(key_path), 0, -1):
+            start, remainder = key_path[:length], key_path[length:]
             axis = self.axes.get(start)
             if axis is not None and axis in self.chosen:
-                return (*self.place_in_file(("matrix", axis, self.chosen[axis])), *rest)
+                return (*self.resolve_key_path(("matrix", axis, self.chosen[axis])), *remainder)
             if start in self.origin:
-                return (*self.origin[start], *rest)
-        return place
+                return (*self.origin[start], *remainder)
+        return key_path
 
-    def problem(self, place: Place, what: str, cure: str) -> Problem:
-        """A problem with what stands at `place`, named by its place in the file."""
-        return self.source.problem(self.place_in_file(place), what, cure)
+    def problem(self, key_path: KeyPath, message: str, cure: str) -> Problem:
+        """Return a problem with the part at `key_path`, with its line and key path in the file."""
+        return self.source.problem(self.resolve_key_path(key_path), message, cure)
 
-    def error(self, place: Place, what: str, cure: str) -> InputError:
-        return InputError(self.problem(place, what, cure))
+    def error(self, key_path: KeyPath, message: str, cure: str) -> InputError:
+        """Return an InputError with one problem, as from `problem`."""
+        return InputError(self.problem(key_path, message, cure))
 
-    def beside(self, name: str) -> Path:
-        """The path of a file that the experiment file names, relative to itself."""
+    def resolve_path(self, name: str) -> Path:
+        """Return the path of a file whose name is relative to the experiment file."""
         return Path(self.source.file).parent / name

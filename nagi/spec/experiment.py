@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The experiment file: what it may say.
+"""Define the keys of an experiment file.
 
-An experiment is a topology, flows over it, and a matrix of values to try. Wherever a value may
-stand, `$axis` stands for the values of that axis of the matrix, one run after the other. A variant
-(`quick`) replaces parts of the file. points.py reads it.
+An experiment is a topology, flows over it, and a matrix of values to try. Wherever the file may
+have a value, it may have `$axis`, which stands for each value of that axis of the matrix, one per
+run. A variant (such as `quick`) replaces parts of the file. points.py reads experiment files.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ from nagi.spec.media import Medium
 from nagi.spec.nodes import Kind, Node, SwitchSettings
 from nagi.spec.traffic import Bulk, TrafficSettings
 
-MIN_REPEATS = 3  # before the width of an interval is believed
-MAX_COUNT = 256  # flows that one entry of `flows` makes
-NO_SCHEME = "none"  # of a flow that is not there
+MIN_REPEATS = 3  # with fewer repeats, `until` does not trust the width of an interval
+MAX_COUNT = 256  # flows that one entry of `flows` stands for
+NO_SCHEME = "none"  # scheme of a flow that is absent at a point
 
 
-def _version(value: object) -> object:
+def _check_version(value: object) -> object:
     if type(value) is not int or value != 1:
         raise BadValue(f"unknown version {shown(value)}", "write `schema_version: 1`")
     return value
 
 
-def _ip_version(value: object) -> object:
+def _check_ip_version(value: object) -> object:
     if type(value) is not int or value not in (4, 6):
         raise BadValue(f"unknown version of IP {shown(value)}", "give 4 or 6")
     return value
 
 
 class Flow(Strict):
-    """Data from one host to another: one TCP connection, or what an application sends."""
+    """Data from one host to another: one TCP connection, or the traffic of an application."""
 
     from_: Name = Field(alias="from", description="the host that sends the data")
     to: Name = Field(description="the host that receives it")
     scheme: str = Field(
-        description="a name from hosts/schemes.yaml, or the path of your own, relative to this "
-        "file: a C file (.c), a directory (/) with one of its name, or an eBPF object (.o); none: "
-        "the flow is left out"
+        description="a name from hosts/schemes.yaml; none, which leaves the flow out; or the path "
+        "of your own scheme, relative to this file: a C file (.c), a directory (/) with a C file "
+        "of its name, or an eBPF object (.o)"
     )
     traffic: TrafficSettings = Field(
         Bulk(application="bulk"),
-        description="bulk: as much as goes, until the end; command: what `client` and `server` do; "
-        "else an application with its settings",
+        description="bulk: as much data as TCP sends until the end; command: the programs `client` "
+        "and `server`; else an application with its settings",
     )
     client: Command | None = Field(
         None,
@@ -67,8 +67,8 @@ class Flow(Strict):
     )
     server: Command | None = Field(
         None,
-        description="the same, started before on the host that listens; without it, what `client` "
-        "talks to must be there",
+        description="program and arguments, started before the client on the host that listens; "
+        "without it, a server must already run there",
     )
     files: list[str] = Field(
         [],
@@ -80,7 +80,8 @@ class Flow(Strict):
     )
     background: Flag = Field(
         False,
-        description="cross traffic: in tables of runs, but in no mean and no figure of them",
+        description="whether the flow is cross traffic: tables of runs list it, means and figures "
+        "leave it out",
     )
     payload: ByteCount = Field(
         ByteCount(1000), description="payload bytes of a full-size segment (the MSS)"
@@ -91,58 +92,57 @@ class Flow(Strict):
         None,
         ge=1,
         le=MAX_COUNT,
-        description="that many flows, called NAME.1, NAME.2, ...; with `port`, on that port and "
-        "those after it",
+        description="number of flows, called NAME.1, NAME.2, ...; with `port`, they use that port "
+        "and those after it",
     )
     every: Duration | None = Field(
-        None, description="with `count`: how long after the one before each of them starts"
+        None, description="with `count`: time between the starts of two successive flows"
     )
 
     @property
     def application(self) -> Traffic:
-        """What its traffic is called."""
+        """The name of the traffic."""
         return self.traffic.application
 
     @property
     def program(self) -> Literal["nagi-traffic"] | None:
-        """Return what sends its bulk data, as plans have it; None: iperf, or it has none."""
-        is_ours = isinstance(self.traffic, Bulk) and self.traffic.program == "nagi-traffic"
-        return "nagi-traffic" if is_ours else None
+        """The program that sends bulk data, as plans have it; None for iperf and other traffic."""
+        is_nagi_traffic = isinstance(self.traffic, Bulk) and self.traffic.program == "nagi-traffic"
+        return "nagi-traffic" if is_nagi_traffic else None
 
     @model_validator(mode="after")
-    def _possible(self) -> Flow:
+    def _check_consistency(self) -> Flow:
+        """Check settings that depend on each other."""
         if self.application != "command":
             for key in ("client", "server", "files", "listen"):
                 if key in self.model_fields_set and getattr(self, key) is not None:
-                    what = f"{key} does not go with `traffic: {self.application}`"
-                    raise BadValue(what, "write `traffic: command`, or remove it", key)
+                    message = f"{key} cannot be combined with `traffic: {self.application}`"
+                    raise BadValue(message, "write `traffic: command`, or remove it", key)
         if self.application == "command" and self.client is None:
             raise BadValue("no client", "write `client: [PROGRAM, ARGUMENT, ...]`")
         names = [PurePath(file).name for file in self.files]
         for key, command in (("client", self.client), ("server", self.server)):
             if command is not None and command[0].startswith(OWN):
-                own, *_ = command[0].removeprefix(OWN).split("/")
-                if own not in names:
-                    what = f"{shown(own)} is none of the flow's `files`"
-                    raise BadValue(what, f"add it: `files: [PATH/{own}]`", key)
+                program, *_ = command[0].removeprefix(OWN).split("/")
+                if program not in names:
+                    message = f"{shown(program)} is none of the flow's `files`"
+                    raise BadValue(message, f"add it: `files: [PATH/{program}]`", key)
         if not 88 <= self.payload.value <= 1448:
-            what = f"a payload of {self.payload} does not fit into Ethernet's MTU"
-            raise BadValue(what, "give 88 to 1448 bytes", "payload")
+            message = f"a payload of {self.payload} does not fit into Ethernet's MTU"
+            raise BadValue(message, "give 88 to 1448 bytes", "payload")
         if self.every is not None and self.count is None:
-            raise BadValue(
-                "every does not go without `count`", "add `count: 8`, or remove it", "every"
-            )
+            raise BadValue("`every` without `count`", "add `count: 8`, or remove it", "every")
         if self.port is not None and self.port + (self.count or 1) - 1 > 65535:
-            what = f"{self.count} flows from port {self.port} on need ports above 65535"
-            raise BadValue(what, f"give {65536 - (self.count or 1)} or less", "port")
+            message = f"{self.count} flows from port {self.port} on need ports above 65535"
+            raise BadValue(message, f"give {65536 - (self.count or 1)} or less", "port")
         return self
 
     @property
     def is_absent(self) -> bool:
         return self.scheme == NO_SCHEME
 
-    def expanded(self, name: str) -> dict[str, Flow]:
-        """The flows that the entry `name` stands for, by their names."""
+    def expand(self, name: str) -> dict[str, Flow]:
+        """Return the flows that the entry `name` stands for, by their names."""
         if self.count is None:
             return {name: self}
         every = Duration(0) if self.every is None else self.every
@@ -160,32 +160,34 @@ class Flow(Strict):
 
 
 class ReportSettings(Strict):
-    """How the report arranges the matrix."""
+    """Settings of the report: how it arranges the matrix, and which statements it checks."""
 
     x: Axis = Field(description="the axis along which curves run; NAGI is the mean over it")
-    series: Axis = Field("scheme", description="the axis that tells the curves apart")
-    panels: Axis | None = Field(None, description="the axis that tells the panels apart")
+    series: Axis = Field("scheme", description="the axis with one curve per value")
+    panels: Axis | None = Field(None, description="the axis with one panel per value")
     competitor: Axis | None = Field(
         None,
         description="the axis whose values are the schemes of competing flows; harm is measured "
         "against its value none",
     )
     statements: list[Statement] = Field(
-        [], description="what is said of the results, to be held against them"
+        [], description="statements about the results, which the report checks"
     )
 
 
 class RepeatsAt(Strict):
-    """How often some points are run."""
+    """Points with a number of repeats of their own."""
 
-    where: dict[Axis, Condition] = Field(min_length=1, description="axis -> its values there")
-    repeats: Whole = Field(ge=1, le=1000, description="of each of these points")
+    where: dict[Axis, Condition] = Field(
+        min_length=1, description="axis -> its values at these points"
+    )
+    repeats: Whole = Field(ge=1, le=1000, description="number of runs of each of these points")
 
 
 class Experiment(Strict):
-    """An experiment file."""
+    """The contents of an experiment file."""
 
-    schema_version: Annotated[Literal[1], BeforeValidator(_version)] = Field(
+    schema_version: Annotated[Literal[1], BeforeValidator(_check_version)] = Field(
         description="version of this format"
     )
     name: Annotated[str, Field(pattern=EXPERIMENT_NAME)] = Field(
@@ -194,33 +196,35 @@ class Experiment(Strict):
     title: str = Field(description="title of the report")
     reference: str = Field("", description="where the experiment comes from")
     seed: Whole = Field(ge=0, lt=2**63, description="every random draw follows from it")
-    repeats: Whole = Field(1, ge=1, le=1000, description="of each point; with `until`, the least")
+    repeats: Whole = Field(
+        1, ge=1, le=1000, description="number of runs of each point; with `until`, the smallest"
+    )
     repeats_at: list[RepeatsAt] = Field(
         [],
-        description="points that are run another number of times, such as those where nothing is "
-        "random; the first entry that fits counts",
+        description="points with a number of repeats of their own, such as those without random "
+        "losses; the first entry that fits a point counts",
     )
     until: Until | None = Field(
         None, description="repeat each point until the interval of a metric is narrow enough"
     )
-    keep: Keep = Field(Keep(), description="what is kept of each run's files")
+    keep: Keep = Field(Keep(), description="which files of each run are kept")
     host_profile: str = Field("linux", description="a name from hosts/profiles.yaml")
-    ip_version: Annotated[Literal[4, 6], BeforeValidator(_ip_version)] = Field(
-        4, description="of IP, which all nodes and flows speak"
+    ip_version: Annotated[Literal[4, 6], BeforeValidator(_check_ip_version)] = Field(
+        4, description="version of IP that all nodes and flows use"
     )
     max_window: PacketCount | None = Field(
         None, description="cap of every sender's congestion window, as ns-2's `window_`"
     )
     min_rto: Duration | None = Field(
         None,
-        description="what a retransmission timeout is at least longer than the round-trip time: "
-        "Linux's is 200 ms, RFC 6298's 1 s",
+        description="smallest difference between the retransmission timeout and the round-trip "
+        "time: 200 ms in Linux, 1 s in RFC 6298",
     )
     ecn: Flag | None = Field(
-        None, description="whether hosts ask for ECN; if not said, they do where a link marks"
+        None, description="whether hosts request ECN; if not given, they do if a link marks packets"
     )
     parameters: dict[str, dict[str, Whole]] = Field(
-        {}, description="of schemes of ours: scheme -> parameter -> value; see `nagi schemes`"
+        {}, description="of nagi's schemes: scheme -> parameter -> value; see `nagi schemes`"
     )
     nodes: dict[Name, Node] = Field(
         min_length=2,
@@ -232,9 +236,9 @@ class Experiment(Strict):
         {}, description="name -> medium that nodes share: wireless, by IEEE 802.11"
     )
     flows: dict[Name, Flow] = Field(min_length=1, description="name -> flow")
-    duration: Duration = Field(description="of the traffic")
+    duration: Duration = Field(description="duration of the traffic")
     warmup: Duration = Field(
-        Duration(0), description="at the start of the traffic, not part of the measurement"
+        Duration(0), description="time at the start of the traffic that is not measured"
     )
     matrix: dict[Axis, Annotated[list[str | bool | int | float], Field(min_length=1)]] = Field(
         min_length=1, description="axis -> values; all combinations are run"
@@ -244,57 +248,59 @@ class Experiment(Strict):
         {}, description="named variants: parts that replace those of the file"
     )
 
-    def kind(self, node: str) -> Kind:
-        """What a node is."""
-        given = self.nodes[node]
-        return "switch" if isinstance(given, SwitchSettings) else given
+    def get_kind(self, node: str) -> Kind:
+        """Return the kind of a node."""
+        node_settings = self.nodes[node]
+        return "switch" if isinstance(node_settings, SwitchSettings) else node_settings
 
-    def nodes_of(self, *kinds: Kind) -> list[str]:
-        """The nodes that are one of `kinds`."""
-        return [node for node in self.nodes if self.kind(node) in kinds]
+    def list_nodes(self, *kinds: Kind) -> list[str]:
+        """Return the nodes that are of one of `kinds`."""
+        return [node for node in self.nodes if self.get_kind(node) in kinds]
 
     @model_validator(mode="after")
-    def _possible(self) -> Experiment:
+    def _check_consistency(self) -> Experiment:
+        """Check settings that depend on each other."""
         if not self.links and not self.media:
             cure = "add `links: {NAME: {between: [NODE, NODE], ...}}`, or `media: ...`"
             raise BadValue("no links, and no media", cure, "links")
         for name in self.media:
             if name in self.links:
-                what = f"a link is called {name}, too"
-                raise BadValue(what, "give the medium another name", f"media.{name}")
+                message = f"a link is also called {name}"
+                raise BadValue(message, "give the medium another name", f"media.{name}")
         if self.duration.value < 10**9:
-            what = f"a duration of {self.duration} is too short"
-            raise BadValue(what, "give 1 s or more", "duration")
+            message = f"a duration of {self.duration} is too short"
+            raise BadValue(message, "give 1 s or more", "duration")
         if self.duration.value > 24 * 3600 * 10**9:
             raise BadValue(
                 f"a duration of {self.duration} is too long", "give 24 h or less", "duration"
             )
         if self.min_rto is not None and not 10**6 <= self.min_rto.value <= 120 * 10**9:
-            what = f"a least timeout of {self.min_rto} is none that kernels take"
-            raise BadValue(what, "give 1 ms to 120 s", "min_rto")
+            message = f"kernels do not support a smallest timeout of {self.min_rto}"
+            raise BadValue(message, "give 1 ms to 120 s", "min_rto")
         if self.warmup.value >= self.duration.value:
-            what = f"a warmup of {self.warmup} leaves nothing of a duration of {self.duration}"
-            raise BadValue(what, "give less", "warmup")
+            message = f"a warmup of {self.warmup} leaves nothing of a duration of {self.duration}"
+            raise BadValue(message, "give less", "warmup")
         if self.until is not None:
             self._check_until(self.until)
         return self
 
     def _check_until(self, until: Until) -> None:
+        """Check the metric and the numbers of repeats of `until`."""
         if until.metric not in metrics_of_results():
-            what = f"unknown metric {shown(until.metric)}"
-            raise BadValue(what, choices(until.metric, metrics_of_results()), "until.metric")
+            message = f"unknown metric {shown(until.metric)}"
+            raise BadValue(message, choices(until.metric, metrics_of_results()), "until.metric")
         if until.metric in OF_TWO_RUNS:
-            what = f"{until.metric} is of two runs, and points are repeated one by one"
-            raise BadValue(what, "give another metric, such as goodput_bps", "until.metric")
+            message = f"{until.metric} compares two runs, and points are repeated one by one"
+            raise BadValue(message, "give another metric, such as goodput_bps", "until.metric")
         if self.repeats_at:
-            what = "`repeats_at` beside `until`, which finds how often each point is run"
-            raise BadValue(what, "remove one of them", "repeats_at")
+            message = "`repeats_at` together with `until`, which finds how often each point is run"
+            raise BadValue(message, "remove one of them", "repeats_at")
         if self.repeats < MIN_REPEATS:
-            what = (
+            message = (
                 f"`until` with `repeats: {self.repeats}`: an interval of so few runs is narrow by "
                 "chance"
             )
-            raise BadValue(what, f"write `repeats: {MIN_REPEATS}` or more", "repeats")
+            raise BadValue(message, f"write `repeats: {MIN_REPEATS}` or more", "repeats")
         if until.at_most < self.repeats:
-            what = f"`at_most: {until.at_most}` is less than `repeats: {self.repeats}`"
-            raise BadValue(what, "raise it", "until.at_most")
+            message = f"`at_most: {until.at_most}` is less than `repeats: {self.repeats}`"
+            raise BadValue(message, "raise it", "until.at_most")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared media: stations, their 802.11, who hears whom, and routes."""
+"""Define shared media: stations, their 802.11, who receives whom, and routes."""
 
 from __future__ import annotations
 
@@ -40,42 +40,46 @@ from nagi.spec.base import Name
 MIN_RETRY_LIMIT, MAX_RETRY_LIMIT = whole("retry_limit")
 MIN_CW, MAX_CW = whole("contention_window")
 MIN_EXPONENT, MAX_EXPONENT = real("path_loss_exponent")
-MIN_STATIONS, MAX_STATIONS = 2, 250  # as nagi-link has them
-_LATEST = Duration(24 * 3600 * 10**9)  # no traffic is longer
+MIN_STATIONS, MAX_STATIONS = 2, 250  # limits of nagi-link
+_LATEST = Duration(24 * 3600 * 10**9)  # the longest traffic
 
-Place = tuple[Coordinate, Coordinate]
+Position = tuple[Coordinate, Coordinate]
 ContentionWindow = Annotated[Whole, Field(ge=MIN_CW, le=MAX_CW)]
 _PREAMBLE_DB = 4  # IEEE 802.11 receivers find preambles at SINRs that are too low for most data
-_BY = "ranges: by distance; sinr: by path loss and noise; matrix: as it is given"
+_BY = "ranges: by distance; sinr: by path loss and noise; matrix: by a list of stations"
 
 
 class Ranges(Strict):
-    """Who hears whom follows from distances, as in ns-2."""
+    """Reach by distance, as in ns-2."""
 
     by: Literal["ranges"] = Field("ranges", description=_BY)
-    transmission: Range = Field(Range(250), description="up to which frames are decoded")
-    carrier_sense: Range = Field(Range(550), description="up to which the medium is sensed busy")
+    transmission: Range = Field(Range(250), description="distance up to which frames are decoded")
+    carrier_sense: Range = Field(
+        Range(550), description="distance up to which the medium is sensed busy"
+    )
     interference: Range | None = Field(
-        None, description="up to which frames collide with others; carrier_sense if not given"
+        None,
+        description="distance up to which frames collide with others; carrier_sense if not given",
     )
     capture: PowerRatio | None = Field(
         None,
-        description="by how much stronger a frame is that is received beside another; without it "
-        "neither is",
+        description="power ratio from which on the stronger of two colliding frames is received; "
+        "if not given, neither is",
     )
 
     @model_validator(mode="after")
-    def _possible(self) -> Self:
+    def _check_consistency(self) -> Self:
         if self.carrier_sense.value < self.transmission.value:
             raise BadValue(
                 f"a carrier_sense of {self.carrier_sense} is less than a transmission of "
-                f"{self.transmission}: who decodes a frame senses it",
+                f"{self.transmission}: a station that decodes a frame senses it",
                 f"give {self.transmission} or more",
                 "carrier_sense",
             )
         return self
 
-    def plan(self, names: list[str]) -> ReachPlan:
+    def to_plan(self, names: list[str]) -> ReachPlan:
+        """Return the plan; ranges do not depend on the stations' `names`."""
         interference = self.carrier_sense if self.interference is None else self.interference
         return RangeReach(
             transmission_m=self.transmission.value,
@@ -86,17 +90,25 @@ class Ranges(Strict):
 
 
 class Sinr(Strict):
-    """Who hears whom follows from path loss over the distance, noise, and a threshold of SINR."""
+    """Reach by path loss, noise and a threshold of SINR."""
 
     by: Literal["sinr"] = Field(description=_BY)
-    tx_power: Power = Field(Power(16), description="of every station")
+    tx_power: Power = Field(Power(16), description="transmission power of every station")
     path_loss_exponent: float = Field(
-        3, ge=MIN_EXPONENT, le=MAX_EXPONENT, allow_inf_nan=False, description="of the distance"
+        3,
+        ge=MIN_EXPONENT,
+        le=MAX_EXPONENT,
+        allow_inf_nan=False,
+        description="exponent of the distance in the path loss",
     )
     reference_loss: PowerRatio = Field(PowerRatio(46.7), description="path loss at 1 m")
-    noise: Power = Field(Power(-94), description="of every receiver, in the channel's bandwidth")
-    sensitivity: Power = Field(Power(-82), description="from which on frames are decoded")
-    carrier_sense: Power = Field(Power(-82), description="from which on the medium is sensed busy")
+    noise: Power = Field(
+        Power(-94), description="noise of every receiver, in the channel's bandwidth"
+    )
+    sensitivity: Power = Field(Power(-82), description="power from which on frames are decoded")
+    carrier_sense: Power = Field(
+        Power(-82), description="power from which on the medium is sensed busy"
+    )
     capture: PowerRatio = Field(
         PowerRatio(10), description="SINR from which on a frame is received"
     )
@@ -106,18 +118,18 @@ class Sinr(Strict):
     )
 
     @model_validator(mode="after")
-    def _possible(self) -> Self:
+    def _check_consistency(self) -> Self:
         if self.carrier_sense.value > self.sensitivity.value:
             raise BadValue(
                 f"a carrier_sense of {self.carrier_sense} is more than a sensitivity of "
-                f"{self.sensitivity}: who decodes a frame senses it",
+                f"{self.sensitivity}: a station that decodes a frame senses it",
                 f"give {self.sensitivity} or less",
                 "carrier_sense",
             )
         return self
 
     @model_validator(mode="after")
-    def _finds_the_preambles_of_what_it_receives(self) -> Self:
+    def _check_preamble(self) -> Self:
         if self.preamble is not None and self.preamble.value > self.capture.value:
             raise BadValue(
                 f"a preamble of {self.preamble} is more than a capture of {self.capture}: no frame "
@@ -127,7 +139,8 @@ class Sinr(Strict):
             )
         return self
 
-    def plan(self, names: list[str]) -> ReachPlan:
+    def to_plan(self, names: list[str]) -> ReachPlan:
+        """Return the plan; thresholds do not depend on the stations' `names`."""
         preamble_db = min(_PREAMBLE_DB, self.capture.value)
         if self.preamble is not None:
             preamble_db = self.preamble.value
@@ -144,45 +157,54 @@ class Sinr(Strict):
 
 
 class Matrix(Strict):
-    """Who hears whom is given."""
+    """Reach by lists of stations."""
 
     by: Literal["matrix"] = Field(description=_BY)
     decodes: dict[Name, list[Name]] = Field(
         description="sender -> stations at which its frames are decoded"
     )
     senses: dict[Name, list[Name]] = Field(
-        {}, description="sender -> stations that sense it beside those that decode its frames"
+        {}, description="sender -> further stations that sense it, but do not decode its frames"
     )
     interferes: dict[Name, list[Name]] = Field(
         {},
-        description="sender -> stations at which its frames collide with others, beside those "
-        "that decode its frames",
+        description="sender -> further stations at which its frames collide with others, but are "
+        "not decoded",
     )
 
-    def check(self, names: Collection[str]) -> None:
-        """Raises BadValue where a station is none of `names`."""
+    def check_stations(self, names: Collection[str]) -> None:
+        """Check that every name is a station.
+
+        Raises:
+            BadValue: If a name is none of `names`.
+        """
         for key in ("decodes", "senses", "interferes"):
             for sender, receivers in getattr(self, key).items():
                 for name in (sender, *receivers):
                     if name not in names:
-                        what = f"there is no station {name}"
-                        place = f"reach.{key}.{sender}"
-                        raise BadValue(what, choices(name, names, "stations"), place)
+                        message = f"there is no station {name}"
+                        key_path = f"reach.{key}.{sender}"
+                        raise BadValue(message, choices(name, names, "stations"), key_path)
                 if sender in receivers:
-                    what = f"{sender} is said to hear itself"
-                    raise BadValue(what, f"remove {sender}", f"reach.{key}.{sender}")
+                    message = f"{sender} is listed as a receiver of itself"
+                    raise BadValue(message, f"remove {sender}", f"reach.{key}.{sender}")
 
-    def plan(self, names: list[str]) -> ReachPlan:
-        def table(*given: dict[str, list[str]]) -> list[list[bool]]:
+    def to_plan(self, names: list[str]) -> ReachPlan:
+        """Return the plan as matrices whose rows and columns are in the order of `names`."""
+
+        def make_matrix(*lists: dict[str, list[str]]) -> list[list[bool]]:
             return [
-                [any(receiver in each.get(sender, ()) for each in given) for receiver in names]
+                [
+                    any(receiver in receivers.get(sender, ()) for receivers in lists)
+                    for receiver in names
+                ]
                 for sender in names
             ]
 
         return MatrixReach(
-            decodes=table(self.decodes),
-            senses=table(self.decodes, self.senses),
-            interferes=table(self.decodes, self.interferes),
+            decodes=make_matrix(self.decodes),
+            senses=make_matrix(self.decodes, self.senses),
+            interferes=make_matrix(self.decodes, self.interferes),
         )
 
 
@@ -190,36 +212,39 @@ Reach = Annotated[Ranges | Sinr | Matrix, Field(discriminator="by")]
 
 
 class Station(Strict):
-    """A node on the medium."""
+    """A station of the medium."""
 
-    at: Place | None = Field(None, description="its position at the start of the run: [x, y]")
-    trace: dict[Duration, Place] = Field(
+    at: Position | None = Field(None, description="its position at the start of the run: [x, y]")
+    trace: dict[Duration, Position] = Field(
         {},
-        description="instant, counted from the start of the run -> position from then on",
+        description="instant since the start of the run -> position from then on",
         json_schema_extra={"additionalProperties": False},
     )
 
     @field_validator("trace", mode="before")
     @classmethod
-    def _in_order(cls, trace: object) -> object:
-        before = Duration(0)
+    def _check_order(cls, trace: object) -> object:
+        """Check that positions have increasing instants after the start of the run."""
+        previous = Duration(0)
         for text in trace if isinstance(trace, dict) else ():
             try:
-                at = Duration.parse(text)
+                instant = Duration.parse(text)
             except ValueError:
-                continue  # is said of the key itself
-            if at.value == 0:
+                continue  # pydantic reports the key itself
+            if instant.value == 0:
                 raise BadValue("a position at 0 s", "write it as `at: [0 m, 0 m]`")
-            if at.value <= before.value:
-                raise BadValue(f"{at} is not after {before}", "give every instant once, in order")
-            if at.value > _LATEST.value:
-                raise BadValue(f"{at} is too late", f"give at most {_LATEST}")
-            before = at
+            if instant.value <= previous.value:
+                raise BadValue(
+                    f"{instant} is not after {previous}", "give every instant once, in order"
+                )
+            if instant.value > _LATEST.value:
+                raise BadValue(f"{instant} is too late", f"give at most {_LATEST}")
+            previous = instant
         return trace
 
 
-# What links have and media do not -> why, and the cure.
-_OF_LINKS = {
+# Settings of links that media do not have: key -> (message, cure).
+UNSUPPORTED_SETTINGS = {
     "shaped_by": ("a switch cannot shape a medium", "remove it"),
     "imposed_by": ("a switch cannot shape a medium", "remove it"),
     "rate": ("a medium has the rate of its stations", "write `data_rate` instead"),
@@ -230,21 +255,29 @@ _OF_LINKS = {
 class Medium(Strict):
     """A shared medium: stations that contend for it by IEEE 802.11 DCF."""
 
-    phy: PhyName = Field(description="the clause of IEEE 802.11 whose rates and times it has")
-    preamble: Preamble | None = Field(None, description="of 802.11b; long if not given")
-    data_rate: Bitrate = Field(description="of data frames; one of the PHY's")
+    phy: PhyName = Field(description="the PHY of IEEE 802.11, which defines rates and times")
+    preamble: Preamble | None = Field(None, description="preamble of 802.11b; long if not given")
+    data_rate: Bitrate = Field(description="rate of data frames; one of the PHY's rates")
     basic_rate: Bitrate | None = Field(
         None,
-        description="of RTS, CTS, ACK and broadcasts; one of the PHY's, the lowest if not given",
+        description="rate of RTS, CTS, ACK and broadcasts; one of the PHY's rates, the lowest if "
+        "not given",
     )
     rts_threshold: RtsThreshold | None = Field(
-        None, description="longer frames are preceded by RTS and CTS; without it none are"
+        None,
+        description="size above which frames are preceded by RTS and CTS; without it, none are",
     )
     short_retry_limit: Whole = Field(
-        7, ge=MIN_RETRY_LIMIT, le=MAX_RETRY_LIMIT, description="of frames without RTS, and of RTS"
+        7,
+        ge=MIN_RETRY_LIMIT,
+        le=MAX_RETRY_LIMIT,
+        description="largest number of retries of frames without RTS, and of RTS",
     )
     long_retry_limit: Whole = Field(
-        4, ge=MIN_RETRY_LIMIT, le=MAX_RETRY_LIMIT, description="of frames that follow RTS and CTS"
+        4,
+        ge=MIN_RETRY_LIMIT,
+        le=MAX_RETRY_LIMIT,
+        description="largest number of retries of frames that follow RTS and CTS",
     )
     cw_min: ContentionWindow | None = Field(
         None, description="smallest contention window, 2^n - 1 slots; the PHY's if not given"
@@ -252,21 +285,18 @@ class Medium(Strict):
     cw_max: ContentionWindow | None = Field(
         None, description="largest contention window, 2^n - 1 slots; the PHY's if not given"
     )
-    queue: Queue = Field(
-        DropTail(limit=some_packets(50)), description="of each station: how much may wait there"
-    )
+    queue: Queue = Field(DropTail(limit=some_packets(50)), description="the queue of each station")
     loss: Loss | None = Field(
-        None, description="losses of frames beside collisions; none if not given"
+        None, description="losses of frames in addition to collisions; none if not given"
     )
     resets_nav: Flag = Field(
         True,
-        description="whether stations that heard an RTS stop waiting for its exchange if nothing "
-        "follows",
+        description="whether stations that received an RTS reset their NAV if no frame follows",
     )
     eifs_after: EifsAfter = Field(
         "frames",
-        description="what stations wait longer after: frames with errors, or also signals that "
-        "they only sensed, as in ns-2",
+        description="events after which stations wait EIFS: frames with errors, or also signals "
+        "that they only sensed, as in ns-2",
     )
     monitor: Flag = Field(
         False, description="whether all frames on the air are captured: monitor.NAME.pcapng"
@@ -274,26 +304,28 @@ class Medium(Strict):
     stations: dict[Name, Station] = Field(
         min_length=MIN_STATIONS,
         max_length=MAX_STATIONS,
-        description="node, a host or a router -> its station",
+        description="node, which is a host or a router -> its station",
     )
-    reach: Reach = Field(Ranges(), description="who hears whom; by ranges of ns-2 if not given")
+    reach: Reach = Field(
+        Ranges(), description="which stations receive each other; by ranges of ns-2 if not given"
+    )
     routes: dict[Name, dict[Name, Name]] = Field(
         {},
-        description="node -> node to reach -> next hop; the shortest paths if not given, by the "
+        description="node -> destination -> next hop; if not given, the shortest paths by the "
         "positions at the start",
     )
 
     @model_validator(mode="before")
     @classmethod
-    def _no_link(cls, value: object) -> object:
+    def _refuse_link_settings(cls, value: object) -> object:
         for key in value if isinstance(value, dict) else ():
-            if key in _OF_LINKS:
-                what, cure = _OF_LINKS[key]
-                raise BadValue(what, cure, key)
+            if key in UNSUPPORTED_SETTINGS:
+                message, cure = UNSUPPORTED_SETTINGS[key]
+                raise BadValue(message, cure, key)
         return value
 
     @model_validator(mode="after")
-    def _possible(self) -> Self:
+    def _check_consistency(self) -> Self:
         self._check_rates()
         self._check_windows()
         self._check_loss()
@@ -301,16 +333,17 @@ class Medium(Strict):
         return self
 
     def _check_rates(self) -> None:
+        """Check that the medium's rates are the PHY's."""
         if self.preamble is not None and self.phy != "802.11b":
-            what = f"{self.phy} has no {self.preamble} preamble"
-            raise BadValue(what, "remove it, or write `phy: 802.11b`", "preamble")
+            message = f"{self.phy} has no {self.preamble} preamble"
+            raise BadValue(message, "remove it, or write `phy: 802.11b`", "preamble")
         preamble = " with a short preamble" if self.preamble == "short" else ""
-        known = [str(Bitrate(rate)) for rate in self._rates]
+        rate_names = [str(Bitrate(rate)) for rate in self._rates]
         for key in ("data_rate", "basic_rate"):
             rate = getattr(self, key)
             if rate is not None and rate.value not in self._rates:
-                what = f"{rate} is no rate of {self.phy}{preamble}"
-                raise BadValue(what, f"one of: {', '.join(known)}", key)
+                message = f"{rate} is no rate of {self.phy}{preamble}"
+                raise BadValue(message, f"one of: {', '.join(rate_names)}", key)
         if self.lowest_rate.value > self.data_rate.value:
             raise BadValue(
                 f"a basic_rate of {self.lowest_rate} is more than a data_rate of {self.data_rate}",
@@ -322,29 +355,30 @@ class Medium(Strict):
         for key in ("cw_min", "cw_max"):
             window = getattr(self, key)
             if window is not None and window & (window + 1):
-                below = (1 << window.bit_length() - 1) - 1
-                cure = f"give {below} or {2 * below + 1}"
+                lower = (1 << window.bit_length() - 1) - 1
+                cure = f"give {lower} or {2 * lower + 1}"
                 raise BadValue(f"a contention window of {window} is no 2^n - 1", cure, key)
-        smallest, largest = self.windows
-        if smallest > largest:
+        cw_min, cw_max = self.windows
+        if cw_min > cw_max:
             key = "cw_min" if self.cw_min is not None else "cw_max"
-            what = f"a cw_min of {smallest} is more than a cw_max of {largest}"
-            cure = f"give {largest} or less" if key == "cw_min" else f"give {smallest} or more"
-            raise BadValue(what, cure, key)
+            message = f"a cw_min of {cw_min} is more than a cw_max of {cw_max}"
+            cure = f"give {cw_max} or less" if key == "cw_min" else f"give {cw_min} or more"
+            raise BadValue(message, cure, key)
 
     def _check_loss(self) -> None:
         if self.loss is not None and "at" in self.loss.model_fields_set:
-            what = "frames are lost where they would be received"
-            raise BadValue(what, "remove `at`", "loss.at")
+            message = "frames are always lost at their receivers"
+            raise BadValue(message, "remove `at`", "loss.at")
 
     def _check_reach(self) -> None:
+        """Check that stations have what the reach model needs."""
         if isinstance(self.reach, Matrix):
-            self.reach.check(self.stations)
+            self.reach.check_stations(self.stations)
             for name, station in self.stations.items():
                 for key in ("at", "trace"):
                     if getattr(station, key):
-                        what = "a position, where a matrix says who hears whom"
-                        raise BadValue(what, "remove one of them", f"stations.{name}.{key}")
+                        message = "a position on a medium with a reach matrix"
+                        raise BadValue(message, "remove one of them", f"stations.{name}.{key}")
             return
         for name, station in self.stations.items():
             if station.at is None:
@@ -360,13 +394,13 @@ class Medium(Strict):
 
     @property
     def _rates(self) -> list[int]:
-        """The PHY's, in bit/s. A short preamble has no rate of 1 Mb/s."""
+        """The rates of the PHY in bit/s; a short preamble excludes 1 Mb/s."""
         rates = self._phy.rates_bps
         return [rate for rate in rates if rate > 10**6] if self.preamble == "short" else rates
 
     @property
     def lowest_rate(self) -> Bitrate:
-        """That of RTS, CTS, ACK and broadcasts."""
+        """The rate of RTS, CTS, ACK and broadcasts."""
         return self.basic_rate or Bitrate(self._rates[0])
 
     @property
@@ -379,11 +413,11 @@ class Medium(Strict):
 
     @property
     def marks(self) -> bool:
-        """Whether it marks packets that understand ECN."""
+        """True if the medium's stations mark packets that support ECN."""
         return self.queue.marks
 
-    def timing(self) -> dict[str, Any]:
-        """The values of nagi_contracts.media.MediumTimes."""
+    def to_timing(self) -> dict[str, Any]:
+        """Return the fields of nagi_contracts.media.MediumTimes."""
         return {
             "phy": self.phy,
             "preamble": (self.preamble or "long") if self.phy == "802.11b" else None,

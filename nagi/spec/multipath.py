@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Power delay profiles of radio channels, by name.
 
-epa, eva, etu: Extended Pedestrian A, Extended Vehicular A and Extended Typical Urban of 3GPP TS
-36.101, annex B.2. The others: ITU-R M.1225's tapped delay lines, pedestrian A and B and vehicular
-A."""
+epa, eva and etu are Extended Pedestrian A, Extended Vehicular A and Extended Typical Urban of 3GPP
+TS 36.101, annex B.2. The others are tapped delay lines of ITU-R M.1225: pedestrian A and B, and
+vehicular A.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of an experiment: hosts, routers, and switches, which may run a program of the user's."""
+"""Define the nodes of an experiment: hosts, routers and switches."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MAX_CPU_PORT = 510  # port 511 drops
 Kind = Literal["host", "router", "switch"]
 
 
-def _split(value: object) -> object:
-    """A command line in one text as its arguments, as a shell would quote them."""
+def _split_command(value: object) -> object:
+    """Split a command line into arguments, as a shell would."""
     if not isinstance(value, str):
         return value
     try:
@@ -40,22 +40,21 @@ def _check_arguments(command: list[str]) -> list[str]:
 
 ControllerCommand = Annotated[
     list[str],
-    BeforeValidator(_split, json_schema_input_type=str | list[str]),
+    BeforeValidator(_split_command, json_schema_input_type=str | list[str]),
     AfterValidator(_check_arguments),
 ]
 
 
 class OwnProgram(Strict):
-    """A P4 program of the user's for a switch, and what goes with it. Paths are relative to the
-    experiment file."""
+    """A user's P4 program for a switch; paths are relative to the experiment file."""
 
     program: str = Field(
-        description="path of P4 for v1model (.p4), which p4c-bm2-ss compiles, or of what that "
-        "made of it (.json)"
+        description="path of a P4 program for v1model (.p4), which p4c-bm2-ss compiles, or of the "
+        "JSON that p4c-bm2-ss wrote (.json)"
     )
     entries: str | None = Field(
         None,
-        description="path of operations that are performed before the run, one a line (JSON): "
+        description="path of operations that are performed before the run, one per line (JSON): "
         "p4/switch/daemon/operations.hpp",
     )
     p4info: str | None = Field(
@@ -66,49 +65,50 @@ class OwnProgram(Strict):
         None,
         ge=1,
         le=MAX_CPU_PORT,
-        description="port of packet-in and packet-out, as the program knows it",
+        description="number that packet-in and packet-out have as a port in the program",
     )
     controller: ControllerCommand | None = Field(
         None,
-        description="program and arguments, started beside the switch; its last argument is the "
-        "path of controller.json, which says ports, addresses and routes",
+        description="program and arguments, started together with the switch; nagi adds the path "
+        "of controller.json, which lists ports, addresses and routes, as last argument",
     )
     files: list[str] = Field(
         [], description="paths of text files that the controller finds in its directory"
     )
 
     @model_validator(mode="after")
-    def _fits_together(self) -> OwnProgram:
+    def _check_files(self) -> OwnProgram:
+        """Check the names of the files, and that they go together."""
         suffix = PurePath(self.program).suffix
         if suffix not in (P4_SUFFIX, JSON_SUFFIX):
-            what = f"{shown(self.program)} is neither P4 nor JSON by its name"
-            raise BadValue(what, "name a .p4 file, or the .json that p4c made", "program")
+            message = f"{shown(self.program)} is neither P4 nor JSON by its name"
+            raise BadValue(message, "name a .p4 file, or the .json that p4c made", "program")
         if self.p4info is not None and suffix == P4_SUFFIX:
-            what = "p4info beside P4, of which p4c makes it"
-            raise BadValue(what, "remove it, or give the .json as program", "p4info")
+            message = "p4info for P4, from which p4c generates it"
+            raise BadValue(message, "remove it, or give the .json as program", "p4info")
         if self.files and self.controller is None:
             raise BadValue("files without a controller", "add `controller: COMMAND`", "files")
         names: set[str] = set()
         for path in self.files:
             name = PurePath(path).name
             if not name or name in names or name in CONTROLLER_FILES:
-                what = f"a second file {name}" if name else f"{shown(path)} is no file"
-                raise BadValue(what, "give each file a name of its own", "files")
+                message = f"a second file {name}" if name else f"{shown(path)} is no file"
+                raise BadValue(message, "give each file a name of its own", "files")
             names.add(name)
         return self
 
 
 class SwitchSettings(Strict):
-    """A node that is a switch with a program of the user's."""
+    """A node that is a switch with a user's program."""
 
     switch: OwnProgram = Field(description="its P4 program, instead of p4/edge.p4")
 
 
-def _form(value: object) -> str:
+def _get_node_tag(value: object) -> str:
     return "settings" if isinstance(value, dict | SwitchSettings) else "kind"
 
 
 Node = Annotated[
     Annotated[Kind, Tag("kind")] | Annotated[SwitchSettings, Tag("settings")],
-    Discriminator(_form),
+    Discriminator(_get_node_tag),
 ]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with an experiment file, said with place and cure."""
+"""Explain what is wrong with an experiment file, with key path and cure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from nagi_contracts.base import RENAMED
 from nagi_contracts.errors import (
@@ -23,65 +23,142 @@ from pydantic_core import ErrorDetails
 
 from nagi.spec.base import PATTERNS
 from nagi.spec.document import Document
-from nagi.spec.schema import UNION_TAGS, known_keys, known_tags
-from nagi.spec.yaml_source import Place
+from nagi.spec.schema import UNION_TAGS, list_known_keys, list_known_tags
+from nagi.spec.yaml_source import KeyPath
 
-MAX_PROBLEMS = 20  # that are named at once
+MAX_PROBLEMS = 20  # problems that one error names
 
 
-def problems_of(document: Document, data: Any, errors: list[ErrorDetails]) -> list[Problem]:
-    """pydantic's errors in our words. Unknown keys come first; what follows from the lack of the
-    key that was meant is left out."""
-    in_base = replace(document, axes={})  # a key stands where it is, whatever its value is
-    unknown: dict[Place, Problem] = {}
-    others: list[tuple[Place, str, Problem]] = []
+def list_problems(document: Document, data: Any, errors: list[ErrorDetails]) -> list[Problem]:
+    """Translate pydantic's errors into problems with file, line, key and cure.
+
+    Unknown keys come first. A mapping with an unknown key has no further problems about keys that
+    are missing or do not go together, as the unknown key was probably meant as one of them.
+
+    Args:
+        document: The experiment file.
+        data: The data that pydantic refused.
+        errors: pydantic's errors.
+    """
+    in_base = replace(document, axes={})  # a key is in `base`, whatever its value is
+    unknown: dict[KeyPath, Problem] = {}
+    others: list[tuple[KeyPath, str, Problem]] = []
     for details in errors[: 5 * MAX_PROBLEMS]:
-        place = _place_in_data(data, details["loc"])
-        key = _unknown_key(details, place, data)
+        key_path = _find_key_path(data, details["loc"])
+        key = _find_unknown_key(details, key_path, data)
         if key is None:
-            of_key = details["type"] == "extra_forbidden"
-            explained = _explain(document, data, place, details)
-            problem = (in_base if of_key else document).problem(*explained)
-            others.append((place, details["type"], problem))
+            is_about_key = details["type"] == "extra_forbidden"
+            explanation = _explain(_Refusal(document, data, key_path, details))
+            problem = (in_base if is_about_key else document).problem(*explanation)
+            others.append((key_path, details["type"], problem))
         else:
-            mapping = place[:-1] if details["type"] == "extra_forbidden" else place
-            what, cure = unknown_key_and_cure(key, known_keys(mapping, data))
-            unknown[*mapping, key] = in_base.problem((*mapping, key), what, cure)
-    mistyped = {place[:-1] for place in unknown}
-    rest = [
+            mapping = key_path[:-1] if details["type"] == "extra_forbidden" else key_path
+            message, cure = explain_unknown_key(key, list_known_keys(mapping, data))
+            unknown[*mapping, key] = in_base.problem((*mapping, key), message, cure)
+    mistyped = {key_path[:-1] for key_path in unknown}
+    remaining = [
         problem
-        for place, kind, problem in others
-        if not (kind == "missing" and place in mistyped)
-        and not (kind == "extra_forbidden" and place[:-1] in mistyped)
+        for key_path, kind, problem in others
+        if not (kind == "missing" and key_path in mistyped)
+        and not (kind == "extra_forbidden" and key_path[:-1] in mistyped)
     ]
-    return [*unknown.values(), *rest]
+    return [*unknown.values(), *remaining]
 
 
-def _unknown_key(details: ErrorDetails, place: Place, data: Any) -> str | None:
-    """The unknown key that an error is about, if it is about one."""
+def explain_unknown_key(key: str, known_keys: Iterable[str]) -> tuple[str, str]:
+    """Return message and cure for a key that is none of `known_keys`."""
+    name, colon, _ = key.partition(":")
+    message = f"unknown key `{excerpt(key)}`" if key else "an empty key"
+    if colon and name in known_keys:
+        return message, f"write a space after the colon: `{name}: ...`"
+    if key in RENAMED and RENAMED[key] in known_keys:
+        return message, f"it is called `{RENAMED[key]}` now"
+    return message, choices(key, sorted(known_keys), "known here")
+
+
+def _find_unknown_key(details: ErrorDetails, key_path: KeyPath, data: Any) -> str | None:
+    """Return the unknown key that an error is about, or None for other errors."""
     if details["type"] == "extra_forbidden":
-        key = str(place[-1])
-        return None if key in known_keys(place[:-1], data) else key
+        key = str(key_path[-1])
+        return None if key in list_known_keys(key_path[:-1], data) else key
     if details["type"] == "union_tag_not_found":
         tag = details["ctx"]["discriminator"].strip("'")
-        known = known_keys(place, data)
-        keys = [key for key in _at_place(data, place) if key not in known]
-        return next((key for key in keys if nearest(key, [tag])), None)
+        known_keys = list_known_keys(key_path, data)
+        unknown = [key for key in _get_value(data, key_path) if key not in known_keys]
+        return next((key for key in unknown if nearest(key, [tag])), None)
     return None
 
 
-def unknown_key_and_cure(key: str, known: Iterable[str]) -> tuple[str, str]:
-    name, colon, _ = key.partition(":")
-    what = f"unknown key `{excerpt(key)}`" if key else "an empty key"
-    if colon and name in known:
-        return what, f"write a space after the colon: `{name}: ...`"
-    if key in RENAMED and RENAMED[key] in known:
-        return what, f"it is called `{RENAMED[key]}` now"
-    return what, choices(key, sorted(known), "known here")
+class _Explanation(NamedTuple):
+    key_path: KeyPath
+    message: str
+    cure: str
 
 
-# Kind of pydantic's error -> what is wanted, and how to write it.
-_WANTED = {
+@dataclass(frozen=True)
+class _Refusal:
+    """An error of pydantic, and the data that it is about."""
+
+    document: Document
+    data: Any
+    key_path: KeyPath
+    details: ErrorDetails
+
+    @property
+    def kind(self) -> str:
+        return self.details["type"]
+
+    @property
+    def value(self) -> Any:
+        return self.details["input"]
+
+    @property
+    def context(self) -> dict[str, Any]:
+        return self.details.get("ctx", {})
+
+    def explain(self, message: str, cure: str) -> _Explanation:
+        """Return an explanation at the error's own key path."""
+        return _Explanation(self.key_path, message, cure)
+
+
+def _explain(refusal: _Refusal) -> _Explanation:
+    """Return key path, message and cure of one of pydantic's errors."""
+    explain = _EXPLAINERS.get(refusal.kind)
+    if explain is not None:
+        return explain(refusal)
+    return refusal.explain(
+        f"{shown(refusal.value)} is not possible here", excerpt(refusal.details["msg"])
+    )
+
+
+def _explain_missing(refusal: _Refusal) -> _Explanation:
+    name = refusal.details["loc"][-1]
+    if isinstance(name, int):
+        return refusal.explain(f"no entry {name + 1} in the list", "add it")
+    return refusal.explain(f"missing key `{name}`", f"add `{name}: ...`")
+
+
+def _explain_extra_key(refusal: _Refusal) -> _Explanation:
+    """Explain a key of the format that the other keys of its mapping exclude."""
+    message = f"`{refusal.key_path[-1]}` cannot be combined with the other keys here"
+    return refusal.explain(message, "remove it")
+
+
+def _explain_union_tag(refusal: _Refusal) -> _Explanation:
+    """Explain a mapping whose tag, such as `model`, is missing or unknown."""
+    key_path, data, context = refusal.key_path, refusal.data, refusal.context
+    key = context["discriminator"].strip("'")
+    tags = re.findall(r"'([^']*)'", context.get("expected_tags", ""))
+    if refusal.kind == "union_tag_not_found" or not tags:
+        tags = list_known_tags(key_path, data)
+        cure = f"add `{key}: ...`, one of: {listed(tags)}"
+        return refusal.explain(f"no {UNION_TAGS[key]}", cure)
+    message = f"unknown {UNION_TAGS[key]} {shown(_get_value(data, (*key_path, key)))}"
+    return _Explanation((*key_path, key), message, choices(context["tag"], tags))
+
+
+# Kind of pydantic's error -> what the file must have there, and how to write it.
+_EXPECTED = {
     "string_type": ("a text", "write a text"),
     "int_type": ("a whole number", "write one, such as 3"),
     "int_from_float": ("a whole number", "write one, such as 3"),
@@ -94,7 +171,23 @@ _WANTED = {
     "model_type": ("a mapping", ""),
     "model_attributes_type": ("a mapping", ""),
 }
-_RANGES = {
+
+
+def _explain_type(refusal: _Refusal) -> _Explanation:
+    kind, value = refusal.kind, refusal.value
+    expected, cure = _EXPECTED[kind]
+    if kind.startswith("model"):
+        cure = f"known here: {listed(list_known_keys(refusal.key_path, refusal.data))}"
+    if kind == "string_type" and isinstance(value, int | float):
+        cure = f"quote it: '{shown(value)}'"
+    document = refusal.document
+    if value is None and document.source.has_comment(document.resolve_key_path(refusal.key_path)):
+        cure += "; quote a text that begins with #"
+    return refusal.explain(f"{shown(value)} in place of {expected}", cure)
+
+
+# Kind of pydantic's error -> key of the limit in the error's context, and the cure.
+_LIMITS = {
     "greater_than": ("gt", "give more than {}"),
     "greater_than_equal": ("ge", "give {} or more"),
     "less_than": ("lt", "give less than {}"),
@@ -102,79 +195,79 @@ _RANGES = {
 }
 
 
-def _explain(
-    document: Document, data: Any, place: Place, details: ErrorDetails
-) -> tuple[Place, str, str]:
-    """One of pydantic's errors: its place, what is wrong, and the cure."""
-    kind, given, context = details["type"], details["input"], details.get("ctx", {})
-    if kind == "missing":
-        name = details["loc"][-1]
-        if isinstance(name, int):
-            return place, f"no entry {name + 1} in the list", "add it"
-        return place, f"missing key `{name}`", f"add `{name}: ...`"
-    if kind == "extra_forbidden":
-        return place, f"`{place[-1]}` does not go with the other keys here", "remove it"
-    if kind in ("union_tag_invalid", "union_tag_not_found"):
-        key = context["discriminator"].strip("'")
-        known = re.findall(r"'([^']*)'", context.get("expected_tags", ""))
-        if kind == "union_tag_not_found" or not known:
-            known = known_tags(place, data)
-            return place, f"no {UNION_TAGS[key]}", f"add `{key}: ...`, one of: {listed(known)}"
-        what = f"unknown {UNION_TAGS[key]} {shown(_at_place(data, (*place, key)))}"
-        return (*place, key), what, choices(context["tag"], known)
-    if kind in _WANTED:
-        wanted, cure = _WANTED[kind]
-        if kind.startswith("model"):
-            cure = f"known here: {listed(known_keys(place, data))}"
-        if kind == "string_type" and isinstance(given, int | float):
-            cure = f"quote it: '{shown(given)}'"
-        if given is None and document.source.has_comment(document.place_in_file(place)):
-            cure += "; quote a text that begins with #"
-        return place, f"{shown(given)} in place of {wanted}", cure
-    if kind in _RANGES:
-        key, cure = _RANGES[kind]
-        return place, f"{shown(given)} is out of range", cure.format(_plain(context[key]))
-    if kind == "literal_error":
-        known = re.findall(r"'([^']*)'", context["expected"])
-        name = given if isinstance(given, str) else ""
-        return place, f"unknown value {shown(given)}", choices(name, known)
-    if kind == "string_pattern_mismatch":
-        cure = PATTERNS[context["pattern"]]
-        if ":" in given:
-            cure += "; write a space after the colon between key and value"
-        return place, f"{shown(given)} is no name", cure
-    if kind == "string_too_short":
-        return place, "an empty text", "write one"
-    if kind == "too_short":
-        what = "1 entry" if context["actual_length"] else "no entry"
-        return place, what, f"give {context['min_length']} or more"
-    if kind == "too_long":
-        what = f"more than {context['max_length']} entries"
-        return place, what, f"give {context['max_length']}"
-    if kind == "value_error":
-        error = context["error"]
-        inner = error.key.split(".") if isinstance(error, BadValue) and error.key else []
-        return (*place, *inner), *in_two(error)
-    return place, f"{shown(given)} is not possible here", excerpt(details["msg"])
+def _explain_range(refusal: _Refusal) -> _Explanation:
+    key, cure = _LIMITS[refusal.kind]
+    message = f"{shown(refusal.value)} is out of range"
+    return refusal.explain(message, cure.format(_format_limit(refusal.context[key])))
 
 
-def _plain(limit: float) -> str:
+def _explain_literal(refusal: _Refusal) -> _Explanation:
+    values = re.findall(r"'([^']*)'", refusal.context["expected"])
+    name = refusal.value if isinstance(refusal.value, str) else ""
+    return refusal.explain(f"unknown value {shown(refusal.value)}", choices(name, values))
+
+
+def _explain_pattern(refusal: _Refusal) -> _Explanation:
+    cure = PATTERNS[refusal.context["pattern"]]
+    if ":" in refusal.value:
+        cure += "; write a space after the colon between key and value"
+    return refusal.explain(f"{shown(refusal.value)} is no name", cure)
+
+
+def _explain_empty_text(refusal: _Refusal) -> _Explanation:
+    return refusal.explain("an empty text", "write one")
+
+
+def _explain_too_few(refusal: _Refusal) -> _Explanation:
+    message = "1 entry" if refusal.context["actual_length"] else "no entry"
+    return refusal.explain(message, f"give {refusal.context['min_length']} or more")
+
+
+def _explain_too_many(refusal: _Refusal) -> _Explanation:
+    maximum = refusal.context["max_length"]
+    return refusal.explain(f"more than {maximum} entries", f"give {maximum}")
+
+
+def _explain_bad_value(refusal: _Refusal) -> _Explanation:
+    """Explain an error that a validator of nagi raised, which may name a key further inside."""
+    error = refusal.context["error"]
+    inner_path = error.key.split(".") if isinstance(error, BadValue) and error.key else []
+    return _Explanation((*refusal.key_path, *inner_path), *in_two(error))
+
+
+_EXPLAINERS: dict[str, Callable[[_Refusal], _Explanation]] = {
+    "missing": _explain_missing,
+    "extra_forbidden": _explain_extra_key,
+    "union_tag_invalid": _explain_union_tag,
+    "union_tag_not_found": _explain_union_tag,
+    **dict.fromkeys(_EXPECTED, _explain_type),
+    **dict.fromkeys(_LIMITS, _explain_range),
+    "literal_error": _explain_literal,
+    "string_pattern_mismatch": _explain_pattern,
+    "string_too_short": _explain_empty_text,
+    "too_short": _explain_too_few,
+    "too_long": _explain_too_many,
+    "value_error": _explain_bad_value,
+}
+
+
+def _format_limit(limit: float) -> str:
     return str(limit) if isinstance(limit, int) else f"{limit:g}"
 
 
-def _at_place(data: Any, place: Place) -> Any:
-    for step in place:
-        data = data[step]
+def _get_value(data: Any, key_path: KeyPath) -> Any:
+    for key in key_path:
+        data = data[key]
     return data
 
 
-def _place_in_data(data: Any, loc: tuple[str | int, ...]) -> Place:
-    """pydantic's location without what is no key of the file (names of union members, `[key]`)."""
-    place: list[str | int] = []
+def _find_key_path(data: Any, location: tuple[str | int, ...]) -> KeyPath:
+    """Return the key path of pydantic's `location`, which also names union members and `[key]`."""
+    key_path: list[str | int] = []
     node = data
-    for step in loc:
+    for step in location:
         is_key = isinstance(node, dict) and step in node
         if is_key or (isinstance(node, list) and isinstance(step, int) and step < len(node)):
             node = node[step]
-            place.append(step)
-    return tuple(place)
+            key_path.append(step)
+    return tuple(key_path)

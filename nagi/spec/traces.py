@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trace files: rates, delays and losses that were recorded elsewhere, or written by hand.
+"""Read trace files: rates, delays and losses that were recorded elsewhere or written by hand.
 
 mahimahi (rates): a line is an instant in whole milliseconds at which 1504 bytes may leave. Instants
 do not decrease, and the trace repeats after the last one, as in mahimahi's link_queue.cc.
 
-steps (rates or delays): a line is an instant and the value from then on; the last line ends the
-period, after which the trace repeats. `#` begins a comment; empty lines mean nothing.
+steps (rates or delays): a line is an instant and the value from then on. The last line ends the
+period, after which the trace repeats. `#` begins a comment; empty lines are ignored.
 
     0 s, 10 Mb/s
     2 s, 0 Mb/s     # an outage
     2.5 s, 1 Mb/s
     4 s, end
 
-SNRs of losses by a radio's table have steps, too: `0 s, 12 dB`.
+SNRs of losses by a radio's table are steps, too, such as `0 s, 12 dB`.
 
-loss: a 0 for every packet that arrives and a 1 for every packet that is lost, with white space
-wherever it is wanted; the trace repeats after its last packet. `#` begins a comment.
+loss: a 0 for every packet that arrives and a 1 for every packet that is lost, with any white space
+between them; the trace repeats after its last packet. `#` begins a comment.
 
-quantiles (jitter): tables of distributions as netem has them (iproute2 brings some, *.dist): whole
+quantiles (jitter): tables of distributions in netem's format (iproute2 has some, *.dist): whole
 numbers in 1/8192 of a standard deviation, nondecreasing, with white space between them. `#` begins
 a comment.
 """
@@ -44,7 +44,7 @@ from pydantic import Field
 
 
 class Quantiles(Contract):
-    """A table of a distribution."""
+    """The quantiles of a distribution."""
 
     quantiles: list[float] = Field(description="nondecreasing, in standard deviations")
 
@@ -54,8 +54,8 @@ Quantity = Literal["rate", "delay", "snr"]
 Trace = OpportunityTrace | StepTrace | SnrTracePlan | TraceLossPlan | Quantiles
 
 MAHIMAHI_BYTES = 1504  # mahimahi's PACKET_SIZE: Ethernet's MTU and 4 bytes of its TUN device
-NETEM_SCALE = 8192  # of netem's tables: a standard deviation
-MOST = 2_000_000  # packets of a loss trace, or lines of any: they are held in memory
+NETEM_SCALE = 8192  # a standard deviation in netem's tables
+MAX_ENTRIES = 2_000_000  # packets of a loss trace, or lines of any trace: they are held in memory
 MAX_BYTES = 100_000_000
 
 _VALUES: dict[Quantity, type[StepRate] | type[Delay] | type[Level]] = {
@@ -66,43 +66,52 @@ _VALUES: dict[Quantity, type[StepRate] | type[Delay] | type[Level]] = {
 
 
 def read_trace(path: Path, format_: Format, quantity: Quantity = "rate") -> Trace:
-    """Reads the trace in `path`; `quantity` says what the values of a steps file are.
+    """Read a trace file; files that have not changed are read once.
 
-    Raises InputError naming file and line of the first thing that is wrong.
+    Args:
+        path: Path of the file.
+        format_: Format of the file.
+        quantity: Quantity of the values, if the format is `steps`.
+
+    Raises:
+        InputError: If the file is wrong; names file and line of the first mistake.
     """
     try:
         status = path.stat()
     except OSError as error:
-        raise _unreadable(path, error.strerror or str(error)) from None
+        raise _make_read_error(path, error.strerror or str(error)) from None
     if not stat.S_ISREG(status.st_mode):
         kind = "Is a directory" if stat.S_ISDIR(status.st_mode) else "Is not a regular file"
-        raise _unreadable(path, kind)
+        raise _make_read_error(path, kind)
     if status.st_size > MAX_BYTES:
         raise refuse(
             f"the file has {in_bytes(status.st_size)}, more than {in_bytes(MAX_BYTES)}",
             "give a part of it: the trace repeats",
             file=str(path),
         )
-    return _read(path, format_, quantity, (status.st_ino, status.st_size, status.st_mtime_ns))
+    return _read_version(
+        path, format_, quantity, (status.st_ino, status.st_size, status.st_mtime_ns)
+    )
 
 
 @lru_cache(maxsize=16)
-def _read(path: Path, format_: Format, quantity: Quantity, version: tuple[int, int, int]) -> Trace:
-    """The trace in `path`. All points of an experiment share it while the file's `version` (inode,
-    size, time of change) stays."""
+def _read_version(
+    path: Path, format_: Format, quantity: Quantity, version: tuple[int, int, int]
+) -> Trace:
+    """Read a trace, which all points share while the file's inode, size and time of change stay."""
     if format_ == "loss":
         return _read_loss(path)
     if format_ == "quantiles":
         return _read_quantiles(path)
     trace = _read_mahimahi(path) if format_ == "mahimahi" else _read_steps(path, quantity)
-    problem = None if isinstance(trace, SnrTracePlan) else problem_with_mean(trace, quantity)
+    problem = None if isinstance(trace, SnrTracePlan) else find_mean_problem(trace, quantity)
     if problem is not None:
         raise refuse(problem.what, problem.cure, file=str(path))
     return trace
 
 
-def problem_with_mean(trace: OpportunityTrace | StepTrace, quantity: Quantity) -> BadValue | None:
-    """Why a link cannot have the mean rate of `trace`. None: it can, or these are delays."""
+def find_mean_problem(trace: OpportunityTrace | StepTrace, quantity: Quantity) -> BadValue | None:
+    """Return why a link cannot have the mean rate of a trace, or None."""
     if quantity != "rate":
         return None
     minimum, maximum = whole("rate_bps")
@@ -117,12 +126,16 @@ def problem_with_mean(trace: OpportunityTrace | StepTrace, quantity: Quantity) -
 
 
 def _read_mahimahi(path: Path) -> OpportunityTrace:
+    """Read instants in milliseconds, one per line."""
     instants: list[int] = []
-    for number, line in _lines(path):
+    for number, line in _read_lines(path):
         if re.fullmatch(r"[0-9]+", line, re.ASCII) is None:
-            what = f"not a number of milliseconds: {shown(line)}" if line else "an empty line"
+            message = f"not a number of milliseconds: {shown(line)}" if line else "an empty line"
             raise refuse(
-                what, "write one whole number a line, and nothing else", file=str(path), line=number
+                message,
+                "write one whole number per line, and nothing else",
+                file=str(path),
+                line=number,
             )
         if len(line) > 19 or int(line) * 10**6 > LATEST.value:
             raise refuse(
@@ -141,7 +154,7 @@ def _read_mahimahi(path: Path) -> OpportunityTrace:
             )
         instants.append(instant)
     if not instants:
-        raise refuse("the file has no line", "write the instants, one a line", file=str(path))
+        raise refuse("the file has no line", "write one instant per line", file=str(path))
     if instants[-1] == 0:
         raise refuse(
             "the trace lasts 0 ms",
@@ -153,71 +166,74 @@ def _read_mahimahi(path: Path) -> OpportunityTrace:
 
 
 def _read_steps(path: Path, quantity: Quantity) -> StepTrace | SnrTracePlan:
+    """Read steps of an instant and a value, and the end of the period."""
     kind = _VALUES[quantity]
     steps: list[tuple[int, float]] = []
-    before: Duration | None = None
+    previous: Duration | None = None
     number = 0
-    lines = _lines(path, comments=True)
+    lines = _read_lines(path, comments=True)
     for number, line in lines:
         try:
-            at_text, comma, value_text = (part.strip() for part in line.partition(","))
+            instant_text, comma, value_text = (part.strip() for part in line.partition(","))
             if not comma:
                 raise BadValue(f"not a step: {shown(line)}", f"write it like '2 s, {kind.example}'")
-            at = Duration.parse(at_text)
+            instant = Duration.parse(instant_text)
             is_end = value_text == "end"
-            if is_end and before is None:
+            if is_end and previous is None:
                 raise BadValue("no step before the end", "give the value at 0 s first")
-            problem = problem_with_instant(at, before)
+            problem = problem_with_instant(instant, previous)
             if problem is not None:
                 raise problem
             if is_end:
                 break
-            steps.append((at.value, kind.parse(value_text).value))
-            before = at
+            steps.append((instant.value, kind.parse(value_text).value))
+            previous = instant
         except ValueError as error:
             raise refuse(*in_two(error), file=str(path), line=number) from None
     else:
         raise refuse(
             "the trace has no end" if steps else "the file has no step",
-            "say when the trace repeats, in a last line like '4 s, end'",
+            "end it with a line such as '4 s, end', after which it repeats",
             file=str(path),
             line=number,
         )
-    rest = next(lines, None)
-    if rest is not None:
-        raise refuse("a line after the end", "remove it", file=str(path), line=rest[0])
+    line_after_end = next(lines, None)
+    if line_after_end is not None:
+        raise refuse("a line after the end", "remove it", file=str(path), line=line_after_end[0])
     if quantity == "rate" and not any(rate for _, rate in steps):
         raise refuse("the rate is always 0", "give a step another rate", file=str(path))
     if quantity == "snr":
-        return SnrTracePlan(steps=steps, period_ns=at.value)
-    return StepTrace(steps=[(start, int(value)) for start, value in steps], period_ns=at.value)
+        return SnrTracePlan(steps=steps, period_ns=instant.value)
+    return StepTrace(steps=[(start, int(value)) for start, value in steps], period_ns=instant.value)
 
 
 def _read_loss(path: Path) -> TraceLossPlan:
+    """Read a 0 or 1 for each packet."""
     lost: list[int] = []
     length = 0
-    for number, line in _lines(path, comments=True):
+    for number, line in _read_lines(path, comments=True):
         packets = "".join(line.split())
-        wrong = re.search("[^01]", packets)
-        if wrong is not None:
+        other = re.search("[^01]", packets)
+        if other is not None:
             raise refuse(
-                f"not a packet: {shown(wrong[0])}",
+                f"not a packet: {shown(other[0])}",
                 "write 1 for a packet that is lost and 0 for any other",
                 file=str(path),
                 line=number,
             )
         lost += [length + match.start() for match in re.finditer("1", packets)]
         length += len(packets)
-        if length > MOST:
-            raise _too_long("packets", path, number)
+        if length > MAX_ENTRIES:
+            raise _make_length_error("packets", path, number)
     if not length:
         raise refuse("the file has no packet", "write 0 or 1 for each packet", file=str(path))
     return TraceLossPlan(lost=lost, length=length)
 
 
 def _read_quantiles(path: Path) -> Quantiles:
+    """Read a distribution in the format of netem's tables."""
     values: list[float] = []
-    for number, line in _lines(path, comments=True):
+    for number, line in _read_lines(path, comments=True):
         for word in line.split():
             if re.fullmatch(r"-?[0-9]{1,6}", word, re.ASCII) is None:
                 raise refuse(
@@ -242,31 +258,33 @@ def _read_quantiles(path: Path) -> Quantiles:
     return Quantiles(quantiles=values)
 
 
-def _lines(path: Path, *, comments: bool = False) -> Iterator[tuple[int, str]]:
-    """The lines of `path` with their numbers, without white space at their ends; where there may be
-    `comments`, without these, and without what is empty then."""
+def _read_lines(path: Path, *, comments: bool = False) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file with their numbers, without white space at their ends.
+
+    With `comments`, comments are removed, and lines that are then empty are left out.
+    """
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, start=1):
-                if number > MOST:
-                    raise _too_long("lines", path, number)
+                if number > MAX_ENTRIES:
+                    raise _make_length_error("lines", path, number)
                 text = (line.partition("#")[0] if comments else line).strip()
                 if text or not comments:
                     yield number, text
     except UnicodeDecodeError:
-        raise _unreadable(path, "Is not a text in UTF-8") from None
+        raise _make_read_error(path, "Is not a text in UTF-8") from None
     except OSError as error:
-        raise _unreadable(path, error.strerror or str(error)) from None
+        raise _make_read_error(path, error.strerror or str(error)) from None
 
 
-def _too_long(what: str, path: Path, line: int) -> InputError:
+def _make_length_error(message: str, path: Path, line: int) -> InputError:
     return refuse(
-        f"more than {MOST:,} {what}",
+        f"more than {MAX_ENTRIES:,} {message}",
         "give a part of it: the trace repeats",
         file=str(path),
         line=line,
     )
 
 
-def _unreadable(path: Path, reason: str) -> InputError:
+def _make_read_error(path: Path, reason: str) -> InputError:
     return refuse(f"cannot read it: {reason}", "give the path of a trace file", file=str(path))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a flow's traffic is: `bulk`, `command`, or an application with its settings."""
+"""Define the traffic of a flow: `bulk`, `command`, or an application with its settings."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from pydantic import BeforeValidator, Field
 
 
 class Bulk(Strict):
-    """As much as goes, until the end."""
+    """As much data as TCP sends until the end."""
 
     application: Literal["bulk"] = Field(description=APPLICATION)
     program: BulkProgram = Field(
         "nagi-traffic",
-        description="what sends and receives it; the server of iperf 2 closes a connection "
-        "whose first data do not arrive within 4 s",
+        description="the program that sends and receives; the server of iperf 2 closes a "
+        "connection whose first data do not arrive within 4 s",
     )
 
 
 class OwnCommand(Strict):
-    """What `client` and `server` of the flow do."""
+    """The programs that `client` and `server` of the flow name."""
 
     application: Literal["command"] = Field(description=APPLICATION)
 
 
-NAMES = ("bulk", "command")  # of traffic that needs no settings
+NAMES = ("bulk", "command")  # traffic without settings
 _Settings = Annotated[Bulk | OwnCommand | SETTINGS, Field(discriminator="application")]
 
 
-def _settings(value: object) -> object:
-    """`bulk` and `command` need no settings, so their names do."""
+def _add_settings(value: object) -> object:
+    """Turn the name of traffic that needs no settings into settings."""
     if not isinstance(value, str):
         return value
     if value in NAMES:
@@ -45,12 +45,12 @@ def _settings(value: object) -> object:
             f"write `{{application: bulk, program: {value}}}`",
         )
     if value in get_args(Traffic):
-        what = f"application {value} without its settings"
-        raise BadValue(what, f"write `{{application: {value}, ...}}`")
+        message = f"application {value} without its settings"
+        raise BadValue(message, f"write `{{application: {value}, ...}}`")
     raise BadValue(f"unknown application {shown(value)}", choices(value, get_args(Traffic)))
 
 
 TrafficSettings = Annotated[
     _Settings,
-    BeforeValidator(_settings, json_schema_input_type=Literal["bulk", "command"] | _Settings),
+    BeforeValidator(_add_settings, json_schema_input_type=Literal["bulk", "command"] | _Settings),
 ]

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML with line numbers: plain data, and the line of every path into it.
+"""Read YAML files as plain data, with the line of every key path.
 
-YAML 1.2. Texts are texts unless they are written like a number, true, false or null: dates and `=`
-have no meaning of their own. Tags other than YAML's own are refused. Limits keep what is read in
-proportion: MAX_BYTES, MAX_DEPTH, and MAX_NODES after aliases (`*x`) and merges (`<<`) are expanded.
+The format is YAML 1.2. A scalar is a text unless it is written like a number, true, false or null:
+dates and `=` have no special meaning. Tags other than YAML's own are refused. Limits keep the data
+in proportion to the file: MAX_BYTES, MAX_DEPTH, and MAX_NODES after aliases (`*x`) and merges
+(`<<`) are expanded.
 """
 
 from __future__ import annotations
@@ -18,54 +19,60 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-Place = tuple[str | int, ...]
+from nagi.spec.yaml_syntax import MAX_DEPTH, explain_syntax_error
+
+# The path to a value: keys of mappings and indices of lists, as ("links", "wired", "rate").
+KeyPath = tuple[str | int, ...]
 
 MAX_BYTES = 250_000
-MAX_DEPTH = 64
 MAX_NODES = 100_000
 MAX_DIGITS = 100
 
 _TAG = "tag:yaml.org,2002:"
-_TAGS_OF_TEXTS = ("str", "timestamp", "value")
+_TEXT_TAGS = ("str", "timestamp", "value")
 _BASES = {"0b": 2, "0o": 8, "0x": 16}
-# What no text has: control characters but for tab and line end, halves of surrogate pairs.
+# Characters that are refused: control characters except tab and line end, and lone surrogates.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-_NO_SPACE = re.compile(r"^\s*(?:- )?[\w$.-]+:[^\s:/]")
 
 
 @dataclass
 class Source:
-    """Data read from `file`, and the line of every path in it."""
+    """Data read from `file`, and the line of every key path in it."""
 
     file: str
     data: dict[str, Any]
-    lines: dict[Place, int] = field(default_factory=dict)
+    lines: dict[KeyPath, int] = field(default_factory=dict)
     text: list[str] = field(default_factory=list)  # the file's lines
 
-    def line(self, place: Place) -> int:
-        """The line of `place`, or of what it is in."""
-        while place and place not in self.lines:
-            place = place[:-1]
-        return self.lines.get(place, 1)
+    def find_line(self, key_path: KeyPath) -> int:
+        """Return the line of `key_path`, or of the closest value that contains it."""
+        while key_path and key_path not in self.lines:
+            key_path = key_path[:-1]
+        return self.lines.get(key_path, 1)
 
-    def problem(self, place: Place, what: str, cure: str) -> Problem:
-        key = ".".join(excerpt(str(step)) for step in place)
-        return Problem(what, cure, self.file, self.line(place), key)
+    def problem(self, key_path: KeyPath, message: str, cure: str) -> Problem:
+        """Return a problem with the value at `key_path`."""
+        key = ".".join(excerpt(str(step)) for step in key_path)
+        return Problem(message, cure, self.file, self.find_line(key_path), key)
 
-    def error(self, place: Place, what: str, cure: str) -> InputError:
-        return InputError(self.problem(place, what, cure))
+    def error(self, key_path: KeyPath, message: str, cure: str) -> InputError:
+        """Return an InputError with one problem, as from `problem`."""
+        return InputError(self.problem(key_path, message, cure))
 
-    def has_comment(self, place: Place) -> bool:
-        """Whether a comment ends the line of `place`."""
-        line = self.line(place)
+    def has_comment(self, key_path: KeyPath) -> bool:
+        """Return whether a comment ends the line of `key_path`."""
+        line = self.find_line(key_path)
         return line <= len(self.text) and re.search(r"\s#", self.text[line - 1]) is not None
 
 
 def read_yaml(path: Path, max_nodes: int = MAX_NODES) -> Source:
-    """Reads a YAML 1.2 mapping of at most `max_nodes` values. Raises InputError naming file and
-    line."""
+    """Read a YAML 1.2 mapping of at most `max_nodes` values.
+
+    Raises:
+        InputError: If the file is no such mapping; names file and line.
+    """
     name = str(path)
-    text = _text_of(path)
+    text = _read_text(path)
     lines = text.split("\n")
     yaml = YAML(typ="safe", pure=True)
     yaml.max_depth = MAX_DEPTH
@@ -73,27 +80,30 @@ def read_yaml(path: Path, max_nodes: int = MAX_NODES) -> Source:
     try:
         root = yaml.compose(text)
     except MarkedYAMLError as error:
-        line, what, cure = _explain(error, lines)
+        line, message, cure = explain_syntax_error(error, lines)
         if 0 < line <= len(lines) and lines[line - 1].strip():
-            what = f"{what} in `{excerpt(lines[line - 1].strip())}`"
-        raise refuse(what, cure, file=name, line=line) from None
+            message = f"{message} in `{excerpt(lines[line - 1].strip())}`"
+        raise refuse(message, cure, file=name, line=line) from None
     except (YAMLError, ValueError, OverflowError) as error:
-        # Of an escape like "\UFFFFFFFF", which stands for no character; without a line.
+        # Escapes such as "\UFFFFFFFF", which stand for no character, raise errors without a line.
         reason = excerpt(str(error))
         raise refuse(f"not YAML: {reason}", "write texts without \\ escapes", file=name) from None
     if root is None:
         raise refuse("the file has no content", "write `key: value` lines", file=name)
     if not isinstance(root, MappingNode):
         raise refuse(
-            f"{_kind(root)} in place of a mapping", "write `key: value` lines", file=name, line=1
+            f"{_describe_node(root)} in place of a mapping",
+            "write `key: value` lines",
+            file=name,
+            line=1,
         )
     source = Source(name, {}, text=lines)
-    source.data = _Reader(name, source.lines, max_nodes).plain(root, ())
+    source.data = _Reader(name, source.lines, max_nodes).convert(root, ())
     return source
 
 
-def _text_of(path: Path) -> str:
-    """The text of a file, with \\n at the end of its lines."""
+def _read_text(path: Path) -> str:
+    """Read the text of a file, with LF at the end of its lines."""
     name = str(path)
     try:
         with path.open("rb") as file:
@@ -133,95 +143,116 @@ def _text_of(path: Path) -> str:
 
 
 class _Reader:
-    """Makes plain data of YAML nodes, and notes the line of every path."""
+    """Converts YAML nodes to plain data, and records the line of every key path."""
 
-    def __init__(self, file: str, lines: dict[Place, int], max_nodes: int) -> None:
+    def __init__(self, file: str, lines: dict[KeyPath, int], max_nodes: int) -> None:
         self._file = file
         self._lines = lines
         self._max_nodes = max_nodes
         self._nodes = 0
-        self._open: set[int] = set()  # ids of the nodes that `plain` is in
+        self._open: set[int] = set()  # ids of the nodes that are being converted
 
-    def plain(self, node: Node, place: Place) -> Any:
-        self._count(node)
+    def convert(self, node: Node, key_path: KeyPath) -> Any:
+        """Convert a node and the nodes below it.
+
+        Raises:
+            InputError: If the node has an unknown tag, contains itself, or exceeds a limit.
+        """
+        self._count_node(node)
         if isinstance(node, ScalarNode):
-            return self._scalar(node)
+            return self._convert_scalar(node)
         if id(node) in self._open:
             raise self._error(node, "an alias (`*name`) within its own anchor", "remove it")
-        if len(place) >= MAX_DEPTH:
+        if len(key_path) >= MAX_DEPTH:
             raise self._error(node, f"nested more than {MAX_DEPTH} deep", "nest less")
         is_mapping = isinstance(node, MappingNode)
         self._check_tag(node, "map" if is_mapping else "seq")
         self._open.add(id(node))
-        found = self._mapping(node, place) if is_mapping else self._sequence(node, place)
+        data = (
+            self._convert_mapping(node, key_path)
+            if is_mapping
+            else self._convert_sequence(node, key_path)
+        )
         self._open.remove(id(node))
-        return found
+        return data
 
-    def _mapping(self, node: Node, place: Place) -> dict[str, Any]:
-        found = {}
-        for key, (own, value) in self._entries(node).items():
-            # A key that `<<` brings has the line of the mapping.
-            self._lines[(*place, key)] = _line(own or node)
-            found[key] = self.plain(value, (*place, key))
-        return found
+    def _convert_mapping(self, node: Node, key_path: KeyPath) -> dict[str, Any]:
+        data = {}
+        for key, (key_node, value) in self._list_entries(node).items():
+            # A key that `<<` merges has the line of the mapping.
+            self._lines[(*key_path, key)] = _find_line(key_node or node)
+            data[key] = self.convert(value, (*key_path, key))
+        return data
 
-    def _sequence(self, node: Node, place: Place) -> list[Any]:
+    def _convert_sequence(self, node: Node, key_path: KeyPath) -> list[Any]:
         for index, value in enumerate(node.value):
-            # An alias has the line of its list.
-            inside = node.start_mark.index <= value.start_mark.index <= node.end_mark.index
-            self._lines[(*place, index)] = _line(value if inside else node)
-        return [self.plain(value, (*place, index)) for index, value in enumerate(node.value)]
+            # The value of an alias is elsewhere, so that the alias gets the line of its list.
+            is_inside = node.start_mark.index <= value.start_mark.index <= node.end_mark.index
+            self._lines[(*key_path, index)] = _find_line(value if is_inside else node)
+        return [self.convert(value, (*key_path, index)) for index, value in enumerate(node.value)]
 
-    def _entries(self, node: Node) -> dict[str, tuple[Node | None, Node]]:
-        """key -> (key's node, value's node) of a mapping; of what it merges without the key's."""
-        own: dict[str, tuple[Node | None, Node]] = {}
+    def _list_entries(self, node: Node) -> dict[str, tuple[Node | None, Node]]:
+        """Return the entries of a mapping: key -> (node of the key, node of the value).
+
+        Entries that the mapping merges (`<<`) have None in place of the key's node.
+        """
+        own_entries: dict[str, tuple[Node | None, Node]] = {}
         merged: dict[str, tuple[Node | None, Node]] = {}
         for key, value in node.value:
             if not isinstance(key, ScalarNode):
                 raise self._error(
                     key,
-                    f"{_kind(key)} as a key",
+                    f"{_describe_node(key)} as a key",
                     "write a name before the colon; quote a text that begins with [ or {",
                 )
             self._check_scalar_tag(key)
             if key.tag == f"{_TAG}merge":
-                for name, (_, brought) in self._merged(value).items():
-                    merged.setdefault(name, (None, brought))
+                for name, (_, value_node) in self._list_merged_entries(value).items():
+                    merged.setdefault(name, (None, value_node))
                 continue
             self._check_text(key)
-            if key.value in own:
-                first = own[key.value][0]
+            if key.value in own_entries:
+                first_key = own_entries[key.value][0]
                 raise self._error(
                     key,
-                    f"key {shown(key.value)} is given twice, first in line {_line(first or node)}",
+                    f"key {shown(key.value)} is given twice, first in line "
+                    f"{_find_line(first_key or node)}",
                     "remove one",
                 )
-            own[key.value] = (key, value)
-        # In the order of the file's own keys, then of what is merged.
-        return own | {name: each for name, each in merged.items() if name not in own}
+            own_entries[key.value] = (key, value)
+        # The mapping's own keys come first, then merged keys.
+        return own_entries | {
+            name: entry for name, entry in merged.items() if name not in own_entries
+        }
 
-    def _merged(self, value: Node) -> dict[str, tuple[Node | None, Node]]:
-        """What `<<: value` brings: one mapping, or a list of mappings of which the first counts."""
+    def _list_merged_entries(self, value: Node) -> dict[str, tuple[Node | None, Node]]:
+        """Return the entries that `<<: value` merges: of one mapping, or of a list of mappings.
+
+        If several mappings have a key, the first one counts.
+        """
         nodes = value.value if isinstance(value, SequenceNode) else [value]
-        found: dict[str, tuple[Node | None, Node]] = {}
-        for each in nodes:
-            if not isinstance(each, MappingNode):
+        entries: dict[str, tuple[Node | None, Node]] = {}
+        for mapping in nodes:
+            if not isinstance(mapping, MappingNode):
                 raise self._error(
-                    each, f"`<<` merges {_kind(each)}", "give a mapping, or a list of mappings"
+                    mapping,
+                    f"`<<` merges {_describe_node(mapping)}",
+                    "give a mapping, or a list of mappings",
                 )
-            if id(each) in self._open:
-                raise self._error(each, "a mapping that `<<` merges into itself", "remove it")
+            if id(mapping) in self._open:
+                raise self._error(mapping, "a mapping that `<<` merges into itself", "remove it")
             if len(self._open) > 2 * MAX_DEPTH:
-                raise self._error(each, f"`<<` nested more than {MAX_DEPTH} deep", "merge less")
-            self._count(each)
-            self._open.add(id(each))
-            for name, entry in self._entries(each).items():
-                self._count(each)
-                found.setdefault(name, entry)
-            self._open.remove(id(each))
-        return found
+                raise self._error(mapping, f"`<<` nested more than {MAX_DEPTH} deep", "merge less")
+            self._count_node(mapping)
+            self._open.add(id(mapping))
+            for name, entry in self._list_entries(mapping).items():
+                self._count_node(mapping)
+                entries.setdefault(name, entry)
+            self._open.remove(id(mapping))
+        return entries
 
-    def _scalar(self, node: ScalarNode) -> Any:
+    def _convert_scalar(self, node: ScalarNode) -> Any:
+        """Return a scalar as None, bool, int, float or str."""
         self._check_scalar_tag(node)
         kind = str(node.tag).removeprefix(_TAG)
         text = node.value
@@ -237,7 +268,7 @@ class _Reader:
                     f"write at most {MAX_DIGITS}, or quote it as a text",
                 )
             try:
-                return _integer(text) if kind == "int" else _real(text)
+                return _parse_integer(text) if kind == "int" else _parse_real(text)
             except ValueError:
                 raise self._error(
                     node, f"{shown(text)} is not a number", "write digits, or quote it as a text"
@@ -246,17 +277,17 @@ class _Reader:
         return text
 
     def _check_text(self, node: ScalarNode) -> None:
-        """Refuses what escapes in quotes can bring into a text."""
+        """Refuse control characters, which escapes in quotes can add to a text."""
         if wrong := _CONTROL.search(node.value):
-            what = f"a text with control character U+{ord(wrong[0]):04X}"
-            raise self._error(node, what, "remove it")
+            message = f"a text with control character U+{ord(wrong[0]):04X}"
+            raise self._error(node, message, "remove it")
 
     def _check_scalar_tag(self, node: ScalarNode) -> None:
-        self._check_tag(node, "null", "bool", "int", "float", "merge", *_TAGS_OF_TEXTS)
+        self._check_tag(node, "null", "bool", "int", "float", "merge", *_TEXT_TAGS)
 
-    def _check_tag(self, node: Node, *known: str) -> None:
+    def _check_tag(self, node: Node, *allowed: str) -> None:
         tag = str(node.tag)
-        if tag.removeprefix(_TAG) not in known:
+        if tag.removeprefix(_TAG) not in allowed:
             name = tag.replace(_TAG, "!!")
             raise self._error(
                 node,
@@ -264,7 +295,7 @@ class _Reader:
                 "remove it; quote a text that begins with !",
             )
 
-    def _count(self, node: Node) -> None:
+    def _count_node(self, node: Node) -> None:
         self._nodes += 1
         if self._nodes > self._max_nodes:
             raise self._error(
@@ -274,21 +305,21 @@ class _Reader:
                 "shorten lists, or use fewer aliases",
             )
 
-    def _error(self, node: Node, what: str, cure: str) -> InputError:
-        return refuse(what, cure, file=self._file, line=_line(node))
+    def _error(self, node: Node, message: str, cure: str) -> InputError:
+        return refuse(message, cure, file=self._file, line=_find_line(node))
 
 
-def _line(node: Node) -> int:
+def _find_line(node: Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _kind(node: Node) -> str:
+def _describe_node(node: Node) -> str:
     if isinstance(node, MappingNode):
         return "a mapping"
     return "a list" if isinstance(node, SequenceNode) else f"the text {shown(node.value)}"
 
 
-def _integer(text: str) -> int:
+def _parse_integer(text: str) -> int:
     digits = text.replace("_", "")
     sign = -1 if digits.startswith("-") else 1
     digits = digits.lstrip("+-")
@@ -296,77 +327,5 @@ def _integer(text: str) -> int:
     return sign * int(digits[2:] if base != 10 else digits, base)
 
 
-def _real(text: str) -> float:
+def _parse_real(text: str) -> float:
     return float(text.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan"))
-
-
-def _explain(error: MarkedYAMLError, lines: list[str]) -> tuple[int, str, str]:
-    """Line, complaint and cure of what is wrong with the syntax."""
-    problem = " ".join(str(error.problem or error.context).split())
-    context = str(error.context or "")
-    line = error.problem_mark.line + 1 if error.problem_mark else 0
-    opened = error.context_mark.line + 1 if error.context_mark else line
-    if "mapping values are not allowed" in problem or "could not find expected ':'" in problem:
-        return _explain_colon(error, lines)
-    if "maximum depth" in problem:
-        return line, f"nested more than {MAX_DEPTH} deep", "nest less; close brackets"
-    if match := re.search(r"found character '(.+)' that cannot start", problem):
-        if match[1] == "\\t":
-            return line, "a tab", "indent with spaces"
-        return line, f"a value that begins with {match[1]}", 'quote it: "..."'
-    if match := re.search(r"found undefined alias '(.*)'", problem):
-        what = f"an alias *{excerpt(match[1])} without its anchor &{excerpt(match[1])} before it"
-        return line, what, "define the anchor first, or quote a text that begins with *"
-    if match := re.search(r"expected ',' or '([\]}])', but got", problem):
-        bracket = {"]": "[", "}": "{"}[match[1]]
-        what = f"a {bracket} that is not closed, or entries without a comma between them"
-        return opened, what, f"close it with {match[1]}, separate entries with commas"
-    if "quoted scalar" in context and "found unexpected" in problem:
-        return opened, "a quote that is not closed", "close it; write '' for a ' within '...'"
-    if "quoted scalar" in context:
-        return line, "an escape (\\) that does not exist", "write \\\\ for \\, or quote with '...'"
-    if match := re.search(r"expected <block end>, but found '(.*)'", problem):
-        if match[1] in ("]", "}", ","):
-            what = f"a {match[1]} outside of brackets"
-            return line, what, "remove it, or quote a text that has it"
-        if match[1] == "<scalar>":
-            return line, "text after a closing quote or bracket", "remove it, or quote all of it"
-        what = "a line that is not indented as the others of its mapping or list"
-        return line, what, "indent keys of a mapping, or entries of a list, by the same spaces"
-    if "sequence entries are not allowed" in problem:
-        return line, "a list that begins behind a key", "begin it on the next line, or write [a, b]"
-    if "anchor" in context or "alias" in context:
-        return line, "a value that begins with & or *", 'quote it: "..."'
-    if "scanning an tag" in context or "tag" in problem:
-        return line, "a value that begins with !", 'quote it: "..."'
-    if "block scalar" in context:
-        return line, "text behind | or >", "begin the text on the next line, or quote it"
-    if "single document" in context:
-        return line, "a second document", "remove the line `---` or `...`"
-    if "document start" in problem or "directive" in context or "YAML document" in problem:
-        return line, "a line that begins with %, or follows one", "remove it, or quote the text"
-    if "<stream end>" in problem or "node content" in problem:
-        return line, "a value that is missing", "write it, or close the bracket before it"
-    return line, f"not YAML: {excerpt(problem)}", "compare the line with the examples in README.md"
-
-
-def _explain_colon(error: MarkedYAMLError, lines: list[str]) -> tuple[int, str, str]:
-    """Of a colon too many, or too few."""
-    mark = error.context_mark or error.problem_mark
-    here = mark.line + 1
-    before = next((n for n in range(here - 1, 0, -1) if _content(lines[n - 1])), 0)
-    for line in (here, before):
-        if line and _NO_SPACE.match(lines[line - 1]):
-            return line, "no space after the colon", "write `key: value`"
-    if "could not find" in str(error.problem):
-        return here, "no colon", "write `key: value`, or indent the text to continue the one before"
-    if ":" in lines[here - 1][: mark.column] or not before:
-        return here, "a second colon in a value", 'quote the value: "..."'
-    if re.search(r":(\s|$)", lines[before - 1]):
-        what = "a line that is indented farther than the one before, which already has a value"
-        return here, what, "indent both by the same spaces, or remove the value before"
-    return before, "no colon", "write `key: value`"
-
-
-def _content(line: str) -> str:
-    return line.partition("#")[0].strip()

@@ -213,8 +213,8 @@ def links_lacking(selection: Selection) -> list[tuple[list[str], Problem]]:
     links these are."""
     problems = []
     for links, found, words in (
-        (selection.list_missing_radios(), selection.no_radios, radio.of_links),
-        (selection.list_missing_fpgas(), selection.no_fpgas, fpga.of_links),
+        (selection.list_missing_radios(), selection.no_radios, radio.describe_links),
+        (selection.list_missing_fpgas(), selection.no_fpgas, fpga.describe_links),
     ):
         if not links or found is None:
             continue

@@ -53,11 +53,11 @@ def netns_site(interrupted: Callable[[], bool]) -> Site:
     return Site(
         NetnsLabs.name,
         jobs_for,
-        schemes.availability,
+        schemes.check_availability,
         lambda plans: None,  # its hosts are made for them
         lambda directory, _: nullcontext(NetnsLabs(directory.lab, directory.records, interrupted)),
-        radio.availability,
-        fpga.availability,
+        radio.check_availability,
+        fpga.check_availability,
     )
 
 
@@ -71,8 +71,8 @@ def virtual_site(interrupted: Callable[[], bool]) -> Site:
         lambda directory, _: nullcontext(
             VirtualLabs(directory.lab, directory.records, interrupted)
         ),
-        radio.availability,
-        fpga.availability,
+        radio.check_availability,
+        fpga.check_availability,
     )
 
 
@@ -99,8 +99,8 @@ def cluster_site(cluster: Cluster, points: list[Point], switch: SwitchTarget | N
         lambda directory, selection: nullcontext(
             ClusterLabs(cluster, directory.records, selection.build, selection.experiment.keep)
         ),
-        radio.availability,
-        fpga.availability,
+        radio.check_availability,
+        fpga.check_availability,
     )
 
 
@@ -177,7 +177,7 @@ def _processors_of(plan: RunPlan) -> float:
 def available_on_hosts(scheme: Scheme, survey: Survey) -> Availability:
     """Whether the kernels of all hosts can run `scheme`; what the first says that cannot."""
     for host, found in survey.inspections.items():
-        here = schemes.availability_on(scheme, found)
+        here = schemes.check_availability_on_host(scheme, found)
         if found.node != EMULATOR and not here.available:
             return replace(here, reason=f"{host}: {here.reason}")
     return Availability(True)

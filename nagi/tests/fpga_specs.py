@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The experiment that tests of FPGAs' links change a line of. Tests name its lines."""
+"""Define the experiment file that tests of FPGAs change; tests name its lines."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ report: {x: rate, series: rate}
 LINK = FPGA.replace("    emulator: fpga\n", "")
 
 
-def changed(*changes: tuple[str, str], text: str = FPGA) -> str:
-    """The experiment with lines replaced."""
+def change_lines(*changes: tuple[str, str], text: str = FPGA) -> str:
+    """Return the experiment file with lines replaced."""
     for old, new in changes:
         assert old in text, old
         text = text.replace(old, new, 1)
     return text
 
 
-def points_of(directory: Path, text: str = FPGA) -> list[Point]:
+def read_points(directory: Path, text: str = FPGA) -> list[Point]:
     path = directory / "spec.yaml"
     path.write_text(text)
     return read_experiment(path, None)
 
 
-def plans_of(directory: Path, text: str = FPGA) -> list[RunPlan]:
-    return [plan for point in points_of(directory, text) for plan in plan_runs(point, None)]
+def plan_points(directory: Path, text: str = FPGA) -> list[RunPlan]:
+    return [plan for point in read_points(directory, text) for plan in plan_runs(point, None)]

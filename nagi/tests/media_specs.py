@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Experiments over shared media for tests."""
+"""Define experiment files with shared media for tests."""
 
 from __future__ import annotations
 

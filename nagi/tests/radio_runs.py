@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from nagi.plan.radio import nagi_sdr
+from nagi.plan.radio import locate_nagi_sdr
 from nagi_contracts.links import Links
 from nagi_contracts.paths import ROOT, executable
 from nagi_contracts.records import Verdict
@@ -25,7 +25,7 @@ needs_nagi_sdr = [
         not executable("nagi-sdr").is_file(), reason="needs nagi-sdr: `make sdr` installs it"
     ),
 ]
-UHD_DOUBLE = nagi_sdr().parents[1] / "lib" / "nagi" / "uhd-double" / "libnagi-uhd-double.so"
+UHD_DOUBLE = locate_nagi_sdr().parents[1] / "lib" / "nagi" / "uhd-double" / "libnagi-uhd-double.so"
 needs_uhd_double = pytest.mark.skipif(
     not UHD_DOUBLE.is_file(), reason="needs UHD: `make sdr` installs it"
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The experiment that tests of radio links change a line of. Tests name its lines."""
+"""Define the experiment file that tests of radios change; tests name its lines."""
 
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
@@ -33,24 +33,24 @@ report: {x: snr}
 ARQ = "queue: 20 packets\n    arq: {retries: 3, feedback: 8 ms}"
 
 
-# The same link without a radio.
+# PLAIN has a link with the rate of the radio in place of the radio.
 _OF_RADIO = RADIO[RADIO.index("    radio:\n") : RADIO.index("flows:\n")]
 PLAIN = RADIO.replace(_OF_RADIO, "").replace("emulator: sdr", "rate: 2 Mb/s")
 PLAIN = PLAIN.replace("title: A test", "title: $snr")
 
 
-def points_of(directory, text=RADIO):
+def read_points(directory, text=RADIO):
     path = directory / "spec.yaml"
     path.write_text(text)
     return read_experiment(path, None)
 
 
-def plans_of(directory, text=RADIO):
-    return [plan for point in points_of(directory, text) for plan in plan_runs(point, None)]
+def plan_points(directory, text=RADIO):
+    return [plan for point in read_points(directory, text) for plan in plan_runs(point, None)]
 
 
-def changed(*changes, text=RADIO):
-    """The experiment with lines replaced."""
+def change_lines(*changes, text=RADIO):
+    """Return the experiment file with lines replaced."""
     for old, new in changes:
         assert old in text, old
         text = text.replace(old, new, 1)

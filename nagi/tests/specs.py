@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Experiments of tests. Tests of the file format change a line of GOOD."""
+"""Define experiment files for tests; tests of the file format change a line of GOOD."""
 
 HEAD = """\
 schema_version: 1
@@ -47,7 +47,17 @@ def two_links(
     node: str = "router",
     radio_name: str = "radio",
 ) -> str:
-    """An experiment file: one flow of a sender S by a node N to a receiver D."""
+    """Return an experiment file with one flow from S to D over a node N.
+
+    Args:
+        name: Name of the experiment.
+        wired: Settings of the link from S to N.
+        radio: Settings of the link from N to D.
+        bulk: Settings of the flow.
+        rest: Further keys, such as the matrix.
+        node: Kind of N.
+        radio_name: Name of the link from N to D.
+    """
     return f"""\
 schema_version: 1
 name: {name}

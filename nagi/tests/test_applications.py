@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
-from nagi.spec.schema import experiment_schema
+from nagi.spec.schema import make_experiment_schema
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import ROOT
 from nagi_contracts.plan import FlowPlan, RunPlan
@@ -127,7 +127,7 @@ def test_an_application_is_in_the_plan_with_all_its_numbers(tmp_path, traffic):
     # Who answers requests listens; all others are asked to receive.
     assert flow.listens == ("sender" if flow.traffic == "request_response" else "receiver")
     spec = YAML(typ="safe").load((tmp_path / "spec.yaml").read_text())
-    jsonschema.validate(spec, experiment_schema())
+    jsonschema.validate(spec, make_experiment_schema())
 
 
 def test_a_bulk_flow_s_plan_does_not_know_of_applications(tmp_path):

@@ -338,10 +338,10 @@ def test_they_give_the_same_answer_of_media(tmp_path, key):
     theirs = {
         "name": "air",
         "id": 0,
-        "reach": medium.reach.plan(list(stations)).model_dump(exclude_none=True),
+        "reach": medium.reach.to_plan(list(stations)).model_dump(exclude_none=True),
         "stations": [{**each, "position_m": [0, 0]} for each in stations.values()],
         "cw_min": 0,
-        **{name: each for name, each in medium.timing().items() if each is not None},
+        **{name: each for name, each in medium.to_timing().items() if each is not None},
     }
     for value, possible in values_of(key):
         put(theirs, place_there, value)

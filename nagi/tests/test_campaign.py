@@ -322,7 +322,7 @@ def test_how_many_are_added():
 @pytest.mark.parametrize(
     "change, complaint",
     [
-        (("metric: agi", "metric: harm_rtt"), r"until.metric: harm_rtt is of two runs"),
+        (("metric: agi", "metric: harm_rtt"), r"until.metric: harm_rtt compares two runs"),
         (("metric: agi", "metric: speed"), r"until.metric: unknown metric 'speed'; one of: .*agi"),
         (
             ("repeats: 3", "repeats: 2"),

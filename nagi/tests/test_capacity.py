@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a path can carry during an interval, by arithmetic and by counting."""
+"""Test how many bits a path carries during an interval, by arithmetic and by counting."""
 
 from __future__ import annotations
 
@@ -47,26 +47,31 @@ def test_opportunities_are_counted_from_the_start_until_before_the_end(instants,
 
 @given(step_traces(st.integers(0, 30)), st.booleans(), st.integers(0, 90), st.integers(0, 90))
 def test_departures_are_those_that_arrive_inside(trace, keep_order, start, more):
-    """A packet leaves in each nanosecond, and one that is in order arrives no earlier than those
-    before it. What is sent within a nanosecond does not matter here: delays are whole ones."""
+    """Compare departures with packets that leave in each nanosecond.
+
+    A packet that stays in order arrives no earlier than the packets before it. Delays are whole
+    nanoseconds, so that times within a nanosecond do not matter.
+    """
     channel = DirectionPlan(rate_bps=1, delay_trace=trace, keep_order=keep_order)
     expected, latest = set(), 0
-    for at in range(start + more):
-        arrives = at + value_at(trace, at)
+    for sent_ns in range(start + more):
+        arrival_ns = sent_ns + value_at(trace, sent_ns)
         # The last one before has left an instant before this one.
-        latest = max(latest, at + value_at(trace, at - 1) if at else 0)
-        arrives = max(arrives, latest) if keep_order else arrives
-        latest = max(latest, arrives)
-        if start <= arrives < start + more:
-            expected.add(at)
-    found = {
-        at for begin, end in departures(channel, start, start + more) for at in range(begin, end)
+        latest = max(latest, sent_ns + value_at(trace, sent_ns - 1) if sent_ns else 0)
+        arrival_ns = max(arrival_ns, latest) if keep_order else arrival_ns
+        latest = max(latest, arrival_ns)
+        if start <= arrival_ns < start + more:
+            expected.add(sent_ns)
+    actual = {
+        sent_ns
+        for begin, end in departures(channel, start, start + more)
+        for sent_ns in range(begin, end)
     }
-    assert found == expected
+    assert actual == expected
 
 
 def test_a_handoff_during_the_measurement_counts_with_what_it_offers():
-    """20 Mb/s until 10 s, then 5: of 5 s to 15 s, 100 ms behind, 5.1 s are at 20 and 4.9 at 5."""
+    """Check 20 Mb/s until 10 s, then 5 Mb/s: 5.1 s of the measurement are at 20 Mb/s."""
     trace = StepTrace(steps=[(0, 20_000_000), (10_000 * MS, 5_000_000)], period_ns=3600_000 * MS)
     wireless = DirectionPlan(rate_trace=trace, delay_ns=60 * MS)
     wired = DirectionPlan(rate_bps=100_000_000, delay_ns=40 * MS)
@@ -78,7 +83,10 @@ def test_a_handoff_during_the_measurement_counts_with_what_it_offers():
 
 @pytest.mark.parametrize(("fall_ns", "sent_ns"), [(True, 140), (False, 60)])
 def test_a_delay_that_changes_lets_more_arrive_or_less(fall_ns, sent_ns):
-    """From 60 ns to 20 within 100 ns: what left in 140 ns arrives. From 20 to 60: of 60 ns."""
+    """Check a delay that falls from 60 ns to 20 ns within 100 ns, or rises.
+
+    Packets of 140 ns then arrive within 100 ns, or of 60 ns.
+    """
     first, second = (60, 20) if fall_ns else (20, 60)
     trace = StepTrace(steps=[(0, first), (1000, second)], period_ns=10_000)
     channel = DirectionPlan(rate_bps=1, delay_trace=trace)

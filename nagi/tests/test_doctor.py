@@ -12,8 +12,8 @@ from agent_inputs import make_batch_json
 from nagi.doctor import Observations, Wanted, failures, judge
 from nagi.doctor.hosts import package_of
 from nagi.doctor.text import last_line, show
-from nagi.plan.scheme_objects import object_name
-from nagi.plan.schemes import schemes
+from nagi.plan.scheme_objects import make_object_name
+from nagi.plan.schemes import read_schemes
 from nagi_agent.contracts import Batch
 from nagi_agent.inspection import list_missing_programs
 from nagi_contracts import __version__
@@ -38,7 +38,7 @@ HOSTS = {"alice": "S", "relay": "N", "bob": "D", "heron": "emulator"}
 LINKS = {"wired": ("S", "N"), "radio": ("N", "D")}
 
 
-TAHOE = object_name(schemes()["tahoe"].object_file)
+TAHOE = make_object_name(read_schemes()["tahoe"].object_file)
 
 
 def interface(**changes) -> InterfaceFacts:
@@ -78,7 +78,7 @@ def inspection(host: str, **changes) -> Inspection:
         hostname=host,
         is_root=True,
         facts=HostFacts(**facts),
-        congestion_controls=sorted({each.congestion_control for each in schemes().values()}),
+        congestion_controls=sorted({each.congestion_control for each in read_schemes().values()}),
         clock=ClockFacts(synchronised=True, max_error_s=0.002, keeper="chronyd"),
         interfaces={"enp2s0": interface()},
         missing_interfaces=[],

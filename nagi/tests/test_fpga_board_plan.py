@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links that boards carry, as they are planned: what a board cannot do is refused, with key and
-cure, before anything runs."""
+"""Test links on boards: a board's limits are reported with key and cure."""
 
 from __future__ import annotations
 
 import pytest
-from fpga_specs import FPGA, changed, plans_of
+from fpga_specs import FPGA, change_lines, plan_points
 from nagi.cli.main import make_app
 from nagi.labs.cells import BOARD, read_cells
 from nagi.plan import fpga
@@ -15,7 +14,7 @@ from typer.testing import CliRunner
 
 ON_BOARD = "    emulator: fpga\n    fpga: {by: board, address: 192.168.251.50, cable: ft232}\n"
 WIRED = "  wired: {between: [S, N], rate: 10 Mb/s, delay: 30 ms, queue: 1 bdp}\n"
-ALL = changed(
+ALL = change_lines(
     ("    emulator: fpga\n", ON_BOARD),
     (
         WIRED,
@@ -26,14 +25,14 @@ ALL = changed(
 
 
 def test_a_link_on_a_board_is_planned(tmp_path):
-    (plan,) = plans_of(tmp_path, ALL)
+    (plan,) = plan_points(tmp_path, ALL)
     assert plan.link("wireless").fpga == FpgaPlan(
         by="board", board="colorlight-i9", address="192.168.251.50", cable="ft232"
     )
     assert plan.link("wired").fpga == FpgaPlan(by="board", board="ulx3s-85f", serial="/dev/ttyUSB0")
     assert plan.on_boards() == plan.links
     assert plan.simulated_fpgas() == []
-    (its,) = plans_of(tmp_path, FPGA)
+    (its,) = plan_points(tmp_path, FPGA)
     assert plan.seed == its.seed
 
 
@@ -58,14 +57,14 @@ def test_a_link_on_a_board_is_planned(tmp_path):
 )  # fmt: skip
 def test_what_a_board_cannot_do_is_refused(tmp_path, old, new, says):
     with pytest.raises(InputError) as raised:
-        plans_of(tmp_path, changed((old, new), text=ALL))
+        plan_points(tmp_path, change_lines((old, new), text=ALL))
     assert says in str(raised.value), raised.value
     assert "links.w" in str(raised.value)
 
 
 @pytest.mark.parametrize("lab", ["virtual", "netns"])
 def test_a_board_needs_real_hosts(tmp_path, lab):
-    plans = plans_of(tmp_path, ALL)
+    plans = plan_points(tmp_path, ALL)
     with pytest.raises(InputError, match=r"on a board, and the .* lab has none; give the hosts"):
         fpga.require_real_hosts(plans, lab)
     fpga.require_real_hosts(plans, "physical")

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links that an FPGA's core carries, as they are planned: what the core lacks, and what does not
-fit its memory, is refused before anything runs."""
+"""Test links of FPGAs: settings that the core lacks, and queues that exceed its memory."""
 
 from __future__ import annotations
 
 import pytest
-from fpga_specs import FPGA, LINK, changed, plans_of, points_of
+from fpga_specs import FPGA, LINK, change_lines, plan_points, read_points
 from nagi.campaign.build import identify_build
 from nagi.campaign.selection import has_simulated_fpgas, select_runs
 from nagi.cli.main import make_app
@@ -27,23 +26,23 @@ DELAY = "    delay: 20 ms\n"
 
 
 def test_an_fpga_meets_the_channel_that_nagi_link_does(tmp_path):
-    (mine,), (its,) = plans_of(tmp_path), plans_of(tmp_path, LINK)
-    assert mine.simulated_fpgas() == [mine.link("wireless")]
-    assert its.simulated_fpgas() == []
-    assert mine.seed == its.seed
-    assert mine.link("wireless").forward == its.link("wireless").forward
-    assert mine.timeline == its.timeline
-    assert mine.with_ids("b").run_id != its.with_ids("b").run_id
-    assert "fpga" not in its.link("wireless").model_dump(mode="json")
+    (with_fpga,), (with_nagi_link,) = plan_points(tmp_path), plan_points(tmp_path, LINK)
+    assert with_fpga.simulated_fpgas() == [with_fpga.link("wireless")]
+    assert with_nagi_link.simulated_fpgas() == []
+    assert with_fpga.seed == with_nagi_link.seed
+    assert with_fpga.link("wireless").forward == with_nagi_link.link("wireless").forward
+    assert with_fpga.timeline == with_nagi_link.timeline
+    assert with_fpga.with_ids("b").run_id != with_nagi_link.with_ids("b").run_id
+    assert "fpga" not in with_nagi_link.link("wireless").model_dump(mode="json")
 
 
 def test_an_fpga_is_simulated_unless_something_else_is_said(tmp_path):
-    said = changed(("emulator: fpga", "emulator: fpga\n    fpga: {by: simulated}"))
-    assert plans_of(tmp_path, said) == plans_of(tmp_path)
+    text = change_lines(("emulator: fpga", "emulator: fpga\n    fpga: {by: simulated}"))
+    assert plan_points(tmp_path, text) == plan_points(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "place", "what"),
+    ("old", "new", "location", "complaint"),
     [
         (DELAY, DELAY + "    burst: 32 kB\n", ":13: links.wireless.burst", "no token bucket"),
         (DELAY, DELAY + "    jitter: {distribution: uniform, half_width: 1 ms}\n",
@@ -63,7 +62,7 @@ def test_an_fpga_is_simulated_unless_something_else_is_said(tmp_path):
         ("queue: 20 packets", "queue: {limit: 20 packets, discipline: codel}",
          ":13: links.wireless.queue", "no queue discipline codel; give it `drop_tail`"),
         (DELAY, DELAY + "    mark: {threshold: 5 packets}\n", ":13: links.wireless.mark",
-         "marks by the queue itself, not by its average; give `weight: 1`"),
+         "marks by the current queue, not by its average; give `weight: 1`"),
         ("{model: poisson, rate: 1 %}", "{model: bernoulli_bit, rate: 1e-6}",
          ":15: links.wireless.forward.loss",
          "no loss model bernoulli_bit; use none, bernoulli, gilbert_elliott, poisson"),
@@ -73,45 +72,48 @@ def test_an_fpga_is_simulated_unless_something_else_is_said(tmp_path):
          "packets; the core's memory holds"),
         ("    rate: $rate\n    delay: 20 ms\n    queue: 20 packets\n    forward:\n"
          "      loss: {model: poisson, rate: 1 %}\n", DELAY, ":10: links.wireless.emulator",
-         "without a rate forward nothing bounds what is under way"),
+         "without a rate forward, the packets in flight are unlimited"),
     ],
 )  # fmt: skip
-def test_what_the_core_cannot_do_is_refused_with_key_and_cure(tmp_path, old, new, place, what):
-    text = changed((old, new))
+def test_what_the_core_cannot_do_is_refused_with_key_and_cure(
+    tmp_path, old, new, location, complaint
+):
+    text = change_lines((old, new))
     if "$rate" not in text:
         text = text.replace("title: A test", "title: $rate")
     with pytest.raises(InputError) as refused:
-        plans_of(tmp_path, text)
-    said = str(refused.value)
-    assert f"{place}: " in said
-    assert what in said
-    assert "or write `emulator: link`" in said
+        plan_points(tmp_path, text)
+    message = str(refused.value)
+    assert f"{location}: " in message
+    assert complaint in message
+    assert "or write `emulator: link`" in message
 
 
 def test_a_switch_shapes_no_link_of_an_fpga(tmp_path):
-    text = changed(
+    text = change_lines(
         ("N: router", "N: switch"), ("    forward:\n", "    forward:\n      shaped_by: switch\n")
     )
     with pytest.raises(InputError, match=r":15: links\.wireless\.forward\.shaped_by: a switch can"):
-        plans_of(tmp_path, text)
+        plan_points(tmp_path, text)
 
 
 def test_an_fpga_and_a_radio_are_not_of_one_run(tmp_path):
-    text = changed(
+    text = change_lines(
         (
             "{between: [S, N], rate: 10 Mb/s, delay: 30 ms, queue: 1 bdp}",
             "{between: [S, N], emulator: sdr, delay: 30 ms, queue: 9 packets, "
             "radio: {modem: ofdm, modulation: qpsk, rate: 2 Mb/s, snr: 12 dB}}",
         )
     )
-    with pytest.raises(InputError, match=r"links\.wireless\.emulator: an FPGA's link beside wired"):
-        plans_of(tmp_path, text)
+    message = r"links\.wireless\.emulator: an FPGA's link in a run with wired"
+    with pytest.raises(InputError, match=message):
+        plan_points(tmp_path, text)
 
 
 def test_what_the_core_has_is_planned(tmp_path):
-    plans_of(
+    plan_points(
         tmp_path,
-        changed(
+        change_lines(
             (
                 "queue: 20 packets",
                 "queue: {discipline: drop_tail, limit: 20 packets, counts_transmission: true}",
@@ -131,9 +133,11 @@ def test_what_the_core_has_is_planned(tmp_path):
 def test_settings_of_an_fpga_are_for_fpgas(tmp_path):
     text = LINK.replace(DELAY, DELAY + "    fpga: {by: simulated}\n")
     with pytest.raises(InputError, match=r":12: links\.wireless\.fpga: `fpga` on a link that is"):
-        plans_of(tmp_path, text)
+        plan_points(tmp_path, text)
     with pytest.raises(InputError, match=r"links\.wireless\.fpga\.by"):
-        plans_of(tmp_path, changed(("emulator: fpga", "emulator: fpga\n    fpga: {by: magic}")))
+        plan_points(
+            tmp_path, change_lines(("emulator: fpga", "emulator: fpga\n    fpga: {by: magic}"))
+        )
 
 
 def test_the_papers_links_fit_the_memory():
@@ -144,9 +148,9 @@ def test_the_papers_links_fit_the_memory():
 
 
 def test_runs_wait_for_nagi_fpga(tmp_path):
-    points = points_of(tmp_path)
+    points = read_points(tmp_path)
     assert has_simulated_fpgas(points)
-    assert not has_simulated_fpgas(points_of(tmp_path, LINK))
+    assert not has_simulated_fpgas(read_points(tmp_path, LINK))
     build = identify_build()
     chosen = select_runs(points, None, {}, build, lambda _: THERE, fpgas=lambda: MISSING)
     assert chosen.list_available() == []
@@ -162,9 +166,9 @@ def test_runs_wait_for_nagi_fpga(tmp_path):
 def test_the_command_says_that_nagi_fpga_is_missing(tmp_path, monkeypatch):
     monkeypatch.setenv("NAGI_PREFIX", str(make_prefix(tmp_path / "p", without=["nagi-fpga"])))
     (tmp_path / "spec.yaml").write_text(FPGA)
-    said = CliRunner().invoke(make_app(), ["plan", str(tmp_path / "spec.yaml")])
-    assert said.exit_code == 0
-    assert "link wireless is an FPGA's: there is no" in " ".join(said.output.split())
+    result = CliRunner().invoke(make_app(), ["plan", str(tmp_path / "spec.yaml")])
+    assert result.exit_code == 0
+    assert "link wireless is an FPGA's: there is no" in " ".join(result.output.split())
 
 
 def test_the_build_of_a_run_has_nagi_fpga(tmp_path, monkeypatch):
@@ -182,7 +186,9 @@ def test_the_build_of_a_run_has_nagi_fpga(tmp_path, monkeypatch):
 
 
 def test_a_simulated_fpga_keeps_a_processor_busy(tmp_path):
-    (plan,) = plans_of(tmp_path)
+    (plan,) = plan_points(tmp_path)
     assert jobs_for([plan], processors=4) == 4
-    (both,) = plans_of(tmp_path, changed(("delay: 30 ms, ", "delay: 30 ms, emulator: fpga, ")))
+    (both,) = plan_points(
+        tmp_path, change_lines(("delay: 30 ms, ", "delay: 30 ms, emulator: fpga, "))
+    )
     assert jobs_for([both], processors=4) == 2

@@ -116,8 +116,8 @@ def test_commands_may_find_the_mtu_of_their_path(tmp_path):
     [
         (
             {"more": ", mtu: 1000 bytes"},
-            r"spec.yaml:9: links.radio.mtu: an MTU of 1000 bytes is none that hosts and emulator "
-            r"take; give 1280 to 1500 bytes",
+            r"spec.yaml:9: links.radio.mtu: hosts and emulator do not support an MTU of 1000 "
+            r"bytes; give 1280 to 1500 bytes",
         ),
         (
             {"more": ", mtu: 9000 bytes", "version": 4},
@@ -147,5 +147,5 @@ def test_what_does_not_fit_is_refused_by_line_and_key(tmp_path, changes, said):
 
 def test_schemes_that_look_at_packets_of_ipv4_are_refused(tmp_path):
     assert plan(tmp_path, 4, scheme="newreno-ackthin").flows[0].receiver_control
-    with pytest.raises(InputError, match=r"spec.yaml:13: .*: ackthin, .* packets of IPv4 only"):
+    with pytest.raises(InputError, match=r"spec.yaml:13: .*: ackthin, .* supports IPv4 only"):
         plan(tmp_path, 6, scheme="newreno-ackthin")

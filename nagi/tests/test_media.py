@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Media in experiments: what is refused, where; addresses, hops, routes, settings and seeds of
-plans; what labs make of them."""
+"""Test media in experiments: messages, addresses, hops, routes, settings, seeds, and labs."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from nagi.labs.lab import SwitchPrograms
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
-from nagi.spec.schema import experiment_schema
+from nagi.spec.schema import make_experiment_schema
 from nagi_contracts.errors import InputError
 from nagi_contracts.media import MediumTimes
 from nagi_contracts.memo import Memo
@@ -53,7 +52,7 @@ matrix:
 report: {x: rate}
 """
 MATRIX = "{by: matrix, decodes: {a: [b], b: [a, c], c: [b, d], d: [c]}"
-PLACES = [
+POSITIONS = [
     " {at: [0 m, 0 m]}",
     " {at: [200 m, 0 m], trace: {1 s: [210 m, 0 m], 2 s: [220 m, 10 m]}}",
     " {at: [400 m, 0 m]}",
@@ -77,21 +76,21 @@ def plan_of(tmp_path, *changes, base=CHAIN) -> RunPlan:
     return plan
 
 
-def by_matrix(more=""):
-    """The changes that make a matrix of the ranges."""
-    return [(place, " {}") for place in PLACES] + [("{by: ranges}", f"{MATRIX}{more}}}")]
+def change_to_matrix(more=""):
+    """Return the changes that replace ranges by a matrix."""
+    return [(position, " {}") for position in POSITIONS] + [("{by: ranges}", f"{MATRIX}{more}}}")]
 
 
-def hops(path: list[LinkDirection]) -> list[str]:
+def describe_hops(path: list[LinkDirection]) -> list[str]:
     return [
-        f"{each.sender} {each.receiver}" if each.is_hop else f"{each.link} {each.direction}"
-        for each in path
+        f"{hop.sender} {hop.receiver}" if hop.is_hop else f"{hop.link} {hop.direction}"
+        for hop in path
     ]
 
 
 AIR = "media.air"
 FARTHER = ("{at: [600 m, 0 m]}", "{at: [651 m, 0 m]}")
-# (changes, line, place, complaint and cure)
+# (changes, line, key path, message and cure)
 BAD = [
     ([("phy: 802.11b", "phy: 802.11n")], 10, f"{AIR}.phy",
      "unknown value '802.11n'; did you mean `802.11g`? one of: 802.11a, 802.11b, 802.11g"),
@@ -125,7 +124,7 @@ BAD = [
     ([("$rate", "$rate\n    queue: 1 bdp")], 12, f"{AIR}.queue",
      "a queue of 1 bdp on a medium, whose rate depends on who else sends; give it in packets"),
     ([("$rate", "$rate\n    loss: {model: bernoulli, rate: 1 %, at: ingress}")], 12,
-     f"{AIR}.loss.at", "frames are lost where they would be received; remove `at`"),
+     f"{AIR}.loss.at", "frames are always lost at their receivers; remove `at`"),
     ([("$rate", "$rate\n    shaped_by: switch")], 12, f"{AIR}.shaped_by",
      "a switch cannot shape a medium; remove it"),
     ([("$rate", "$rate\n    imposed_by: switch")], 12, f"{AIR}.imposed_by",
@@ -135,17 +134,17 @@ BAD = [
     ([("$rate", "$rate\n    quue: 5 packets")], 12, f"{AIR}.quue",
      "unknown key `quue`; did you mean `queue`?"),
     ([("  air:", "  cable:")], 9, "media.cable",
-     "a link is called cable, too; give the medium another name"),
+     "a link is also called cable; give the medium another name"),
     ([("d: {at", "x: {at")], 17, f"{AIR}.stations.x",
      "there is no node x; hosts and routers: a, b, c, d, w"),
     ([("d: router", "d: switch")], 17, f"{AIR}.stations.d",
      "d is a switch, which has no radio; hosts and routers: a, b, c, w"),
-    ([(PLACES[3], " {}")], 17, f"{AIR}.stations.d",
+    ([(POSITIONS[3], " {}")], 17, f"{AIR}.stations.d",
      "d has no position, and reach is by ranges; add `at: [0 m, 0 m]`, or give `reach: {by"),
     ([FARTHER], 17, f"{AIR}.stations.d",
      "d is out of reach of all other stations; give it another position, or `reach` longer ranges"),
     ([("{by: ranges}", "{by: ranges, carrier_sense: 200 m}")], 18, f"{AIR}.reach.carrier_sense",
-     "a carrier_sense of 200 m is less than a transmission of 250 m: who decodes a frame sen"),
+     "a carrier_sense of 200 m is less than a transmission of 250 m: a station that decodes"),
     ([("{by: ranges}", "{by: ranges, interference: -1 m}")], 18, f"{AIR}.reach.interference",
      "a range of -1 m is out of range; give 0.0 m to"),
     ([("{by: ranges}", "{by: ranges, transmission: 250}")], 18, f"{AIR}.reach.transmission",
@@ -153,11 +152,11 @@ BAD = [
     ([("{by: ranges}", "{by: ranges, transmission: 250 dBm}")], 18, f"{AIR}.reach.transmission",
      "'dBm' is no unit of a range; one of: m, km"),
     ([("{by: ranges}", "{transmission: 250 m}")], 18, f"{AIR}.reach",
-     "no way of saying who hears whom; add `by: ...`, one of: matrix, ranges, sinr"),
+     "no reach model; add `by: ...`, one of: matrix, ranges, sinr"),
     ([("{by: ranges}", "{by: range}")], 18, f"{AIR}.reach.by",
-     "unknown way of saying who hears whom 'range'; did you mean `ranges`?"),
+     "unknown reach model 'range'; did you mean `ranges`?"),
     ([("{by: ranges}", "{by: sinr, carrier_sense: -70 dBm}")], 18, f"{AIR}.reach.carrier_sense",
-     "a carrier_sense of -70 dBm is more than a sensitivity of -82 dBm: who decodes a frame"),
+     "a carrier_sense of -70 dBm is more than a sensitivity of -82 dBm: a station that"),
     ([("{by: ranges}", "{by: sinr, capture: 3 dB, preamble: 4 dB}")], 18, f"{AIR}.reach.preamble",
      "a preamble of 4 dB is more than a capture of 3 dB: no frame is received whose preamble is"),
     ([("{by: ranges}", "{by: sinr, path_loss_exponent: 30}")], 18,
@@ -165,17 +164,18 @@ BAD = [
     ([("{by: ranges}", "{by: sinr, tx_power: 0 dBm}")], 14, f"{AIR}.stations.a",
      "a is out of reach of all other stations; give it another position"),
     ([("{by: ranges}", f"{MATRIX}}}")], 14, f"{AIR}.stations.a.at",
-     "a position, where a matrix says who hears whom; remove one of them"),
-    ([*by_matrix()[:1], ("{by: ranges}", f"{MATRIX}}}"),
-      (PLACES[1], " {trace: {1 s: [0 m, 0 m]}}")],
-     15, f"{AIR}.stations.b.trace", "a position, where a matrix says who hears whom; remove one"),
-    ([*by_matrix(", senses: {x: [a]}")], 18, f"{AIR}.reach.senses.x",
+     "a position on a medium with a reach matrix; remove one of them"),
+    ([*change_to_matrix()[:1], ("{by: ranges}", f"{MATRIX}}}"),
+      (POSITIONS[1], " {trace: {1 s: [0 m, 0 m]}}")],
+     15, f"{AIR}.stations.b.trace", "a position on a medium with a reach matrix; remove one"),
+    ([*change_to_matrix(", senses: {x: [a]}")], 18, f"{AIR}.reach.senses.x",
      "there is no station x; stations: a, b, c, d"),
-    ([*by_matrix(", interferes: {a: [c, y]}")], 18, f"{AIR}.reach.interferes.a",
+    ([*change_to_matrix(", interferes: {a: [c, y]}")], 18, f"{AIR}.reach.interferes.a",
      "there is no station y; stations: a, b, c, d"),
-    ([*by_matrix(", senses: {a: [a]}")], 18, f"{AIR}.reach.senses.a",
-     "a is said to hear itself; remove a"),
-    ([*by_matrix()[:-1], ("{by: ranges}", "{by: matrix, decodes: {a: [b], b: [a, c], c: [b]}}")],
+    ([*change_to_matrix(", senses: {a: [a]}")], 18, f"{AIR}.reach.senses.a",
+     "a is listed as a receiver of itself; remove a"),
+    ([*change_to_matrix()[:-1],
+      ("{by: ranges}", "{by: matrix, decodes: {a: [b], b: [a, c], c: [b]}}")],
      17, f"{AIR}.stations.d",
      "d is out of reach of all other stations; name it under `decodes`, or remove d"),
     ([("1 s: [2", "0 s: [2")], 15, f"{AIR}.stations.b.trace",
@@ -206,7 +206,7 @@ BAD = [
     ([("rate: 100 Mb/s, delay: 5 ms, queue: 100 packets",
        "emulator: sdr, delay: 300 ms, queue: 5 packets, radio: {modem: ofdm, modulation: qpsk, "
        "rate: 2 Mb/s, snr: 12 dB}")], 7, "links.cable.emulator",
-     "a radio beside a medium: nagi-sdr carries links only; write `emulator: link`, or remove the"),
+     "a radio in a run with a medium: nagi-sdr carries links only; write `emulator: link`, or"),
     ([("[newreno]", "[newjersey]")], 24, "matrix.scheme.0",
      "newjersey reacts to marks (ECN), and no link marks on its path: air (a to b), air (b to c)"),
     ([("links:\n  cable: {between: [d, w], rate: 100 Mb/s, delay: 5 ms, queue: 100 packets}\n", ""),
@@ -231,7 +231,7 @@ def test_ids_addresses_and_macs(tmp_path):
     plan = plan_of(tmp_path)
     medium = plan.medium("air")
     assert (plan.link("cable").id, medium.id) == (0, 1)
-    assert [(each.node, each.address, each.mac) for each in medium.stations] == [
+    assert [(station.node, station.address, station.mac) for station in medium.stations] == [
         ("a", "198.19.0.1/24", "02:6e:67:00:01:01"),
         ("b", "198.19.0.2/24", "02:6e:67:00:01:02"),
         ("c", "198.19.0.3/24", "02:6e:67:00:01:03"),
@@ -245,7 +245,7 @@ media:
     stations: {b: {at: [0 m, 0 m]}, w: {at: [1 m, 0 m]}}
 """
     stations = plan_of(tmp_path, ("media:\n", second)).medium("first").stations
-    assert [each.address for each in stations] == ["198.19.0.1/24", "198.19.0.2/24"]
+    assert [station.address for station in stations] == ["198.19.0.1/24", "198.19.0.2/24"]
     assert plan_of(tmp_path, ("media:\n", second)).medium("air").stations[0].address == (
         "198.19.1.1/24"
     )
@@ -253,18 +253,18 @@ media:
 
 def test_what_is_not_given_is_the_phy_s_and_the_standard_s(tmp_path):
     medium = plan_of(tmp_path).medium("air")
-    found = medium.model_dump(mode="json")
-    assert found.pop("reach") == {
+    fields = medium.model_dump(mode="json")
+    assert fields.pop("reach") == {
         "by": "ranges",
         "transmission_m": 250.0,
         "carrier_sense_m": 550.0,
         "interference_m": 550.0,
         "capture_db": None,
     }
-    stations = found.pop("stations")
+    stations = fields.pop("stations")
     assert stations[0]["position_m"] == [0.0, 0.0] and "trace" not in stations[0]
     assert stations[1]["trace"] == [[10**9, 210.0, 0.0], [2 * 10**9, 220.0, 10.0]]
-    assert found == {
+    assert fields == {
         "name": "air",
         "id": 1,
         "phy": "802.11b",
@@ -299,20 +299,20 @@ def test_everything_may_be_an_axis(tmp_path):
         ("matrix:", "matrix:\n  x: [600 m, 0.62 km]\n  eifs: [frames, signals]\n  by: [ranges]"),
     ]
     points = read(tmp_path, *changes)
-    found = [plan_runs(point, None)[0].medium("air") for point in points]
-    assert [(each.stations[3].position_m, each.eifs_after) for each in found] == [
+    media = [plan_runs(point, None)[0].medium("air") for point in points]
+    assert [(medium.stations[3].position_m, medium.eifs_after) for medium in media] == [
         ((600.0, 0.0), "frames"), ((600.0, 0.0), "signals"),
         ((620.0, 0.0), "frames"), ((620.0, 0.0), "signals"),
     ]  # fmt: skip
     data = YAML(typ="safe").load((tmp_path / "spec.yaml").read_text())
-    jsonschema.validate(data, experiment_schema())
+    jsonschema.validate(data, make_experiment_schema())
 
 
 def test_paths_are_hops_from_station_to_station_and_on_over_links(tmp_path):
     plan = plan_of(tmp_path, ("to: c", "to: w"))
     (flow,) = plan.flows
-    assert hops(flow.path) == ["a b", "b c", "c d", "cable forward"]
-    assert hops(flow.path_back()) == ["cable backward", "d c", "c b", "b a"]
+    assert describe_hops(flow.path) == ["a b", "b c", "c d", "cable forward"]
+    assert describe_hops(flow.path_back()) == ["cable backward", "d c", "c b", "b a"]
     assert [plan.leaves(hop) for hop in flow.path] == ["a", "b", "c", "d"]
     assert [plan.reaches(hop) for hop in flow.path] == ["b", "c", "d", "w"]
     assert flow.path[1].model_dump() == {
@@ -326,7 +326,10 @@ def test_paths_are_hops_from_station_to_station_and_on_over_links(tmp_path):
     )
     assert (flow.sender_address, flow.receiver_address) == ("198.19.0.1", "198.18.0.2")
     assert flow.bottleneck_bps == 2_000_000
-    assert {(each.node, each.link) for each in plan.captures} == {("a", "air"), ("w", "cable")}
+    assert {(capture.node, capture.link) for capture in plan.captures} == {
+        ("a", "air"),
+        ("w", "cable"),
+    }
 
 
 def test_a_way_back_that_is_another_one_is_in_the_plan(tmp_path):
@@ -334,19 +337,19 @@ def test_a_way_back_that_is_another_one_is_in_the_plan(tmp_path):
     near = ("{by: ranges}", "{by: ranges, transmission: 600 m, carrier_sense: 600 m}\n"
             "    routes: {c: {a: b}}")  # fmt: skip
     (flow,) = plan_of(tmp_path, near).flows
-    assert hops(flow.path) == ["a c"]
-    assert hops(flow.path_back()) == hops(flow.back) == ["c b", "b a"]
+    assert describe_hops(flow.path) == ["a c"]
+    assert describe_hops(flow.path_back()) == describe_hops(flow.back) == ["c b", "b a"]
     (flow,) = plan_of(tmp_path).flows
     assert "back" not in flow.model_dump()
 
 
 def test_routes_lead_hop_by_hop_and_only_stations_on_the_path_have_them(tmp_path):
     plan = plan_of(tmp_path)
-    found = {
+    routes = {
         node.name: [(route.destination, route.via, route.link) for route in node.routes]
         for node in plan.nodes
     }
-    assert found == {
+    assert routes == {
         "a": [("198.19.0.3/32", "198.19.0.2", "air")],
         "b": [("198.19.0.3/32", None, "air"), ("198.19.0.1/32", None, "air")],
         "c": [("198.19.0.1/32", "198.19.0.2", "air")],
@@ -356,7 +359,7 @@ def test_routes_lead_hop_by_hop_and_only_stations_on_the_path_have_them(tmp_path
     (route,) = plan.node("a").routes
     assert (route.mtu, route.advmss) == (1052, 1012)
     longer = plan_of(tmp_path, ("to: c", "to: w"))
-    assert [(each.destination, each.via, each.link) for each in longer.node("d").routes] == [
+    assert [(route.destination, route.via, route.link) for route in longer.node("d").routes] == [
         ("198.18.0.2/32", None, "cable"), ("198.19.0.1/32", "198.19.0.3", "air"),
     ]  # fmt: skip
 
@@ -365,10 +368,10 @@ def test_given_routes_count(tmp_path):
     # Without them c reaches a directly.
     near = "{by: ranges, transmission: 410 m}"
     (flow,) = plan_of(tmp_path, ("{by: ranges}", near)).flows
-    assert hops(flow.path) == ["a c"]
-    given = near + "\n    routes: {a: {c: b}, c: {a: b}}"
-    (flow,) = plan_of(tmp_path, ("{by: ranges}", given)).flows
-    assert hops(flow.path) == ["a b", "b c"]
+    assert describe_hops(flow.path) == ["a c"]
+    routes = near + "\n    routes: {a: {c: b}, c: {a: b}}"
+    (flow,) = plan_of(tmp_path, ("{by: ranges}", routes)).flows
+    assert describe_hops(flow.path) == ["a b", "b c"]
     assert "back" not in flow.model_dump()
 
 
@@ -398,7 +401,7 @@ def test_reach_by_powers_and_by_matrix(tmp_path):
     medium = plan_of(tmp_path, ("{by: ranges}", deaf)).medium("air")
     assert medium.in_reach()["a"] == ["b"]
     assert medium.senses("a", "c") and not medium.decodes("a", "c")
-    plan = plan_of(tmp_path, *by_matrix(", senses: {a: [c]}, interferes: {a: [d], d: [a]}"))
+    plan = plan_of(tmp_path, *change_to_matrix(", senses: {a: [c]}, interferes: {a: [d], d: [a]}"))
     medium = plan.medium("air")
     yes, no = True, False
     assert medium.reach.model_dump() == {
@@ -411,15 +414,15 @@ def test_reach_by_powers_and_by_matrix(tmp_path):
     }  # fmt: skip
     assert medium.senses("a", "c") and not medium.senses("c", "a")
     assert all(station.position_m is None for station in medium.stations)
-    assert hops(plan.flows[0].path) == ["a b", "b c"]
+    assert describe_hops(plan.flows[0].path) == ["a b", "b c"]
     # A frame that is decoded is of no use if its ACK is not.
     one_way = ("a: [b], b: [a, c]", "a: [b, c], b: [a, c]")
-    plan = plan_of(tmp_path, *by_matrix(), one_way)
-    assert hops(plan.flows[0].path) == ["a b", "b c"]
+    plan = plan_of(tmp_path, *change_to_matrix(), one_way)
+    assert describe_hops(plan.flows[0].path) == ["a b", "b c"]
 
 
 def test_a_station_that_comes_into_reach_later_is_in_reach(tmp_path):
-    plan = plan_of(tmp_path, (PLACES[3], " {at: [5 km, 0 m], trace: {5 s: [600 m, 0 m]}}"))
+    plan = plan_of(tmp_path, (POSITIONS[3], " {at: [5 km, 0 m], trace: {5 s: [600 m, 0 m]}}"))
     medium = plan.medium("air")
     assert medium.in_reach()["d"] == []
     assert medium.in_reach(5 * 10**9)["d"] == ["c"]
@@ -427,7 +430,7 @@ def test_a_station_that_comes_into_reach_later_is_in_reach(tmp_path):
         plan_of(
             tmp_path,
             ("to: c", "to: w"),
-            (PLACES[3], " {at: [5 km, 0 m], trace: {5 s: [600 m, 0 m]}}"),
+            (POSITIONS[3], " {at: [5 km, 0 m], trace: {5 s: [600 m, 0 m]}}"),
         )
 
 
@@ -468,8 +471,8 @@ def test_base_rtts_windows_and_searches_follow_from_exchanges(tmp_path):
     optimal = [("[newreno]", "[newreno-optwin]"), ("to: c", "to: d"), ("d: router", "d: host")]
     # Of three hops one is busy at a time: 1 + 1536 / 5584, and so two packets.
     assert plan_of(tmp_path, *optimal).flows[0].max_window == 2
-    given = [*optimal, ("matrix:", "parameters: {newreno-optwin: {window: 3}}\nmatrix:")]
-    assert plan_of(tmp_path, *given).flows[0].max_window == 3
+    changes = [*optimal, ("matrix:", "parameters: {newreno-optwin: {window: 3}}\nmatrix:")]
+    assert plan_of(tmp_path, *changes).flows[0].max_window == 3
     paced = [("[newreno]", "[paced-udp]"), ("warmup: 5 s", "warmup: 8 s")]
     # No more than one exchange after the other.
     assert plan_of(tmp_path, *paced).flows[0].application.rate_bps == 1052 * 8 * 10**6 // 5584
@@ -508,7 +511,7 @@ def test_a_run_ends_when_stations_can_have_sent_all_that_waits(tmp_path):
     ],
 )
 def test_a_packet_takes_the_tries_that_losses_make(tmp_path, rate, rts, loss, simulated_ms):
-    """Beside a simulation of DCF without others, which resets windows as the standard does."""
+    """Compare with a simulation of DCF for one sender, which resets windows by the standard."""
     more = ("rts_threshold: 0 bytes", f"loss: {loss}\n    rts_threshold: {rts}")
     (medium,) = plan_of(tmp_path, more, ("2 Mb/s", rate)).media
     assert 0.95 * simulated_ms <= medium.mean_sending_ns(1052) / 1e6 <= 4 * simulated_ms
@@ -565,7 +568,7 @@ def test_a_lab_has_an_interface_for_each_station(tmp_path):
     (interface,) = shape.list_interfaces("b")
     assert (interface.link, interface.address) == ("air", "198.19.0.2/24")
     assert interface.mac == "02:6e:67:00:01:02"
-    assert [(each.node, each.address, each.mac) for each in interface.neighbours] == [
+    assert [(entry.node, entry.address, entry.mac) for entry in interface.neighbours] == [
         ("a", "198.19.0.1", "02:6e:67:00:01:01"),
         ("c", "198.19.0.3", "02:6e:67:00:01:03"),
         ("d", "198.19.0.4", "02:6e:67:00:01:04"),
@@ -589,7 +592,9 @@ def test_names_of_the_emulator_s_interfaces_are_no_longer_than_linux_allows(tmp_
     medium = plan.medium("air").model_copy(update={"name": longest})
     names = Shape.from_plan(plan.model_copy(update={"media": [medium]})).name_emulator_interfaces()
     assert names[longest] == tuple(f"{longest}.{end}" for end in "abcd")
-    stations = [each.model_copy(update={"node": f"node{each.node}"}) for each in medium.stations]
+    stations = [
+        station.model_copy(update={"node": f"node{station.node}"}) for station in medium.stations
+    ]
     medium = medium.model_copy(update={"stations": stations})
     names = Shape.from_plan(plan.model_copy(update={"media": [medium]})).name_emulator_interfaces()
     assert names[longest] == tuple(f"{longest}.{number}" for number in (1, 2, 3, 4))

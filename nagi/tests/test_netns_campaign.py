@@ -21,7 +21,7 @@ from nagi.labs.keeper import Keeper
 from nagi.labs.netns import NetnsLab
 from nagi.labs.shape import Shape
 from nagi.plan.planner import plan_runs
-from nagi.plan.schemes import loaded
+from nagi.plan.schemes import read_loaded_controls
 from nagi.spec.points import read_experiment
 from nagi_contracts.links import Links
 from nagi_contracts.paths import executable
@@ -88,7 +88,7 @@ def machine_state() -> dict[str, list[str]]:
     return {
         "interfaces": sorted(entry.name for entry in Path("/sys/class/net").iterdir()),
         "names": sorted(entry.name for entry in Path("/run/netns").glob("*")),
-        "congestion controls": sorted(loaded()),
+        "congestion controls": sorted(read_loaded_controls()),
     }
 
 

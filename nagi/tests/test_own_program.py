@@ -139,7 +139,7 @@ def test_files_without_a_controller_are_refused(place):
 )
 def test_loss_and_marking_are_the_program_s(place, what, key):
     text = OWN.replace("{shaped_by: switch}", f"{{shaped_by: switch, {what}}}")
-    said = rf"spec.yaml:\d+: links.radio.forward.{key}: the switch runs a program of your own"
+    said = rf"spec.yaml:\d+: links.radio.forward.{key}: the switch runs your own program"
     with pytest.raises(InputError, match=said):
         plan_of(place, text)
     assert plan_of(place, text.replace(NODE, "nodes: {S: host, N: switch, D: host}\n")).switches()
@@ -221,13 +221,13 @@ def test_p4_is_compiled_where_there_is_a_compiler(place, monkeypatch):
     assert own.name == "mine.p4" and own.p4info == "# P4Info of mine.p4\n"
     assert own.program == plan_of(place).node("N").switch.own.program
     (place / "mine.p4").write_text("// a program\nwrong\n")
-    with pytest.raises(InputError, match=r"mine.p4:2: wrong: no such thing; mend it"):
+    with pytest.raises(InputError, match=r"mine.p4:2: wrong: no such thing; correct it"):
         plan_of(place, text)
 
 
 def test_p4info_beside_p4_is_refused(place):
     text = OWN.replace("mine.json", "mine.p4").replace("cpu_port: 255", "p4info: mine.txtpb")
-    with pytest.raises(InputError, match=r"nodes.N.switch.p4info: p4info beside P4, of which p4c"):
+    with pytest.raises(InputError, match=r"nodes.N.switch.p4info: p4info for P4, from which p4c"):
         plan_of(place, text)
 
 
@@ -310,7 +310,7 @@ def test_p4runtime_sets_no_rates_and_needs_p4info(place):
         plan_of(place, SHAPED.replace("N: router", "N: switch"), switch="p4runtime")
     problem = refused.value.problems[0]
     assert problem.key == "links.radio.forward.shaped_by" and problem.line > 10
-    assert "P4Runtime sets no rates and queues of a switch" in problem.what
+    assert "P4Runtime cannot set rates and queues of a switch" in problem.what
     assert "`shaped_by: emulator`, or use --switch nagi" in problem.cure
     text = OWN.replace("shaped_by: switch", "rate: 10 Mb/s")
     with pytest.raises(InputError, match=r"nodes.N.switch.program: P4Runtime needs the program's"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run plans: everything resolved, seeds that let schemes meet the same channel, stable ids."""
+"""Test run plans: completeness, seeds that give schemes the same channel, and stable ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
-from nagi.spec.schema import experiment_schema
+from nagi.spec.schema import make_experiment_schema
 from nagi_contracts.applications.cbr import CbrPlan
 from nagi_contracts.errors import InputError
 from nagi_contracts.memo import Memo
@@ -68,14 +68,14 @@ def test_the_least_timeout_is_that_of_the_kernel_unless_said(tmp_path):
     text = (SCHEMAS / "example" / "experiment.yaml").read_text()
     spec = tmp_path / "spec.yaml"
     setting = "net.ipv4.tcp_rto_min_us"
-    for given, wanted in (("", None), ("min_rto: 1 s\n", "1000000"), ("min_rto: 1 ms\n", "1000")):
-        spec.write_text(text + given)
+    for key, sysctl in (("", None), ("min_rto: 1 s\n", "1000000"), ("min_rto: 1 ms\n", "1000")):
+        spec.write_text(text + key)
         (plan, *_) = plan_runs(read_experiment(spec, None)[0], None)
-        assert plan.node("client").sysctls.get(setting) == wanted
+        assert plan.node("client").sysctls.get(setting) == sysctl
         assert setting not in plan.node("cell").sysctls
     for bad in ("0 s", "200 s"):
         spec.write_text(f"{text}min_rto: {bad}\n")
-        with pytest.raises(InputError, match=r"min_rto.*kernels take; give 1 ms to 120 s"):
+        with pytest.raises(InputError, match=r"min_rto: kernels do not .*; give 1 ms to 120 s"):
             read_experiment(spec, None)
 
 
@@ -95,12 +95,12 @@ def test_hosts_ask_for_ecn_where_a_link_marks_or_the_experiment_says_so(tmp_path
     queue = "overhead: 38 bytes"
     marking = (queue, f"{queue}\n    mark: {{threshold: 5 packets}}")
     seed = re.search(r"^seed: .*$", EXAMPLE.read_text(), re.MULTILINE)[0]
-    said = {
+    experiment_key = {
         "0": [plans, edited(tmp_path, marking, (seed, f"{seed}\necn: false"))],
         "1": [edited(tmp_path, marking), edited(tmp_path, (seed, f"{seed}\necn: true"))],
     }
-    for value, equal in said.items():
-        for plan in (each for found in equal for each in found):
+    for value, equal in experiment_key.items():
+        for plan in (plan for repeats in equal for plan in repeats):
             for name in ("client", "server"):
                 assert plan.node(name).sysctls["net.ipv4.tcp_ecn"] == value
 
@@ -119,7 +119,7 @@ def test_schemes_meet_the_same_channel_and_repeats_another(plans):
         key = (plan.point["rate"], plan.repeat)
         seeds.setdefault(key, set()).add(plan.seed)
     assert len(seeds) == 4
-    assert all(len(found) == 1 for found in seeds.values())
+    assert all(len(channels) == 1 for channels in seeds.values())
     assert len(set.union(*seeds.values())) == 4
 
 
@@ -393,8 +393,8 @@ def test_a_download_is_a_flow_from_the_end_that_listens(tmp_path):
 
 
 def test_the_routes_of_a_command_have_its_congestion_control(tmp_path, plans):
-    found = edited(tmp_path, (BULK, COMMAND), ("host_profile: linux", "host_profile: ns2"))
-    for plan, control in zip(found[::2], ("reno", "cubic"), strict=False):
+    command_plans = edited(tmp_path, (BULK, COMMAND), ("host_profile: linux", "host_profile: ns2"))
+    for plan, control in zip(command_plans[::2], ("reno", "cubic"), strict=False):
         for node in ("client", "server"):
             (route,) = plan.node(node).routes
             # Either end may send, whatever the profile says of those who do.
@@ -468,11 +468,11 @@ def test_parameters_may_be_axes(tmp_path):
     path.write_text(text)
     plans = [plan for point in read_experiment(path, None) for plan in plan_runs(point, None)]
     assert {plan.flows[0].scheme_object.parameters["alpha"] for plan in plans} == {1, 2}
-    jsonschema.validate(YAML(typ="safe").load(text), experiment_schema())
+    jsonschema.validate(YAML(typ="safe").load(text), make_experiment_schema())
 
 
 @pytest.mark.parametrize(
-    ("parameters", "said"),
+    ("parameters", "message"),
     [
         ("{westwoodvt: {alpha: 100001}}", "100001 is out of range; give 0 to 100000 segments"),
         ("{westwoodvt: {delta: 1}}", "scheme westwoodvt has no parameter 'delta'; it has: al"),
@@ -481,8 +481,8 @@ def test_parameters_may_be_axes(tmp_path):
         ("{westwoodtv: {alpha: 1}}", "unknown scheme 'westwoodtv'"),
     ],
 )  # fmt: skip
-def test_parameters_that_cannot_be_are_refused_by_line_and_key(tmp_path, parameters, said):
-    with pytest.raises(InputError, match=said) as refusal:
+def test_parameters_that_cannot_be_are_refused_by_line_and_key(tmp_path, parameters, message):
+    with pytest.raises(InputError, match=message) as refusal:
         with_schemes(tmp_path, "cubic", f"parameters: {parameters}")
     assert re.search(r"spec\.yaml:\d+: parameters", str(refusal.value))
 
@@ -505,27 +505,27 @@ def test_a_receiver_s_part_is_the_control_of_its_route(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("scheme", "extra", "said"),
+    ("scheme", "extra", "message"),
     [
-        ("real-ackthin", "", "real has a receiver's part of its own, and takes no ackthin"),
-        ("paced-udp-ackthin", "", "paced-udp has no ACKs, and takes no ackthin"),
-        ("paced-udp", "parameters: {paced-udp: {rate: 1}}", "paced-udp is no TCP and has no"),
+        ("real-ackthin", "", "real has a receiver's part of its own, and cannot be combined"),
+        ("paced-udp-ackthin", "", "paced-udp has no ACKs, and cannot be combined with ackthin"),
+        ("paced-udp", "parameters: {paced-udp: {rate: 1}}", "paced-udp is not TCP and has no"),
         ("paced-udp", "warmup: 100 ms", "its rate in the warm-up, .* set `warmup: .*` or more"),
         ("vegas-thinack", "", "unknown scheme 'vegas-thinack'"),
-        ("vegas-ackthin", "parameters: {vegas-ackthin: {alpha: 1}}", "vegas-ackthin is two: .* give"
+        ("vegas-ackthin", "parameters: {vegas-ackthin: {alpha: 1}}", "combines two schemes.* give"
          " those of vegas or ackthin"),
         ("vegas-ackthin", "parameters: {ackthin: {timer: 0}}", "0 is out of range; give 1 to 10000 "
          "ms"),
         ("newjersey", "", r"newjersey reacts to marks \(ECN\), and no link marks on its path"),
     ],
 )  # fmt: skip
-def test_schemes_that_cannot_run_are_refused(tmp_path, scheme, extra, said):
-    with pytest.raises(InputError, match=said):
+def test_schemes_that_cannot_run_are_refused(tmp_path, scheme, extra, message):
+    with pytest.raises(InputError, match=message):
         with_schemes(tmp_path, scheme, extra)
 
 
 def test_thinned_acks_are_of_all_flows_over_a_route_or_of_none(tmp_path):
-    """The receiver's end of the other flow would thin its ACKs, too."""
+    """Check that no flow shares a route with another flow whose receiver thins ACKs."""
     up = "up: {from: client, to: server, scheme: $scheme, "
     down = "down: {from: server, to: client, scheme: $scheme, "
     thinned = (up, up.replace("$scheme", "newreno-ackthin"))
@@ -535,7 +535,7 @@ def test_thinned_acks_are_of_all_flows_over_a_route_or_of_none(tmp_path):
     beside = (down, down.replace("server, to: client", "client, to: server"))
     with pytest.raises(InputError, match="congestion control none of a receiver's from server"):
         edited(tmp_path, thinned, alone, beside)
-    with pytest.raises(InputError, match="ackthin is for flows whose data goes one way"):
+    with pytest.raises(InputError, match="ackthin needs data in one direction"):
         edited(tmp_path, (BULK, COMMAND.replace("$scheme", "newreno-ackthin")), alone)
 
 
@@ -563,7 +563,7 @@ def test_newreno_optwin_holds_the_window_that_fills_the_path(tmp_path):
     for plan in with_schemes(tmp_path, "newreno-optwin"):
         (flow,) = plan.flows
         bits = flow.packet_bytes * 8
-        rates = [plan.link(each.link).forward.rate_bps for each in flow.path]
+        rates = [plan.link(hop.link).forward.rate_bps for hop in flow.path]
         seconds = flow.base_rtt_s + sum(bits / rate for rate in rates)
         assert flow.max_window == math.ceil(min(rates) * seconds / bits)
         assert (flow.congestion_control, flow.scheme_object) == ("reno", None)
@@ -581,7 +581,7 @@ def test_paced_udp_is_datagrams_at_the_rate_that_the_warm_up_shows(tmp_path):
     assert flow.application.rate_bps == flow.bottleneck_bps
     assert flow.application.search_ns == 6 * 10**9
     assert flow.packet_bytes == flow.payload_bytes + 28
-    with pytest.raises(InputError, match="paced-udp is no TCP, and `traffic: command` needs it"):
+    with pytest.raises(InputError, match="does not use TCP, which `traffic: command` needs"):
         edited(
             tmp_path,
             (BULK, COMMAND.replace("$scheme", "paced-udp")),

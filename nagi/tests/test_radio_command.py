@@ -24,7 +24,7 @@ from nagi_contracts.errors import InputError
 from nagi_contracts.inspection import Inspection
 from nagi_contracts.records import Keep
 from prefixes import make_prefix
-from radio_specs import ARQ, PLAIN, changed, plans_of, points_of
+from radio_specs import ARQ, PLAIN, change_lines, plan_points, read_points
 from typer.testing import CliRunner
 
 MISSING = Availability(False, "there is no nagi-sdr", radio.INSTALL)
@@ -71,7 +71,7 @@ def selection(points, found=MISSING, **options):
 
 
 def test_runs_over_radios_wait_for_gnu_radio(tmp_path):
-    points = points_of(tmp_path)
+    points = read_points(tmp_path)
     assert has_radios(points)
     chosen = selection(points)
     assert chosen.list_available() == []
@@ -90,7 +90,7 @@ def test_runs_over_radios_wait_for_gnu_radio(tmp_path):
 
 
 def test_who_has_no_radio_is_not_asked_for_one(tmp_path):
-    points = points_of(tmp_path, PLAIN)
+    points = read_points(tmp_path, PLAIN)
     assert not has_radios(points)
 
     def never() -> Availability:
@@ -101,7 +101,7 @@ def test_who_has_no_radio_is_not_asked_for_one(tmp_path):
 
 
 def test_the_others_are_run_if_that_is_asked_for(tmp_path, capsys):
-    points = [*points_of(tmp_path), *points_of(tmp_path, PLAIN)]
+    points = [*read_points(tmp_path), *read_points(tmp_path, PLAIN)]
     chosen = selection(points)
     without = leave_out(chosen, skip_unavailable=True)
     assert without == {"link wireless": "link wireless is a radio: there is no nagi-sdr"}
@@ -112,7 +112,7 @@ def test_the_others_are_run_if_that_is_asked_for(tmp_path, capsys):
 
 def test_plan_says_what_this_machine_lacks(tmp_path, machine):
     machine.gnu_radio("3.10.5.1")
-    points_of(tmp_path)
+    read_points(tmp_path)
     done = CliRunner().invoke(make_app(), ["plan", str(tmp_path / "spec.yaml")])
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())
@@ -165,15 +165,15 @@ def test_without_gnu_radio_nothing_else_is_looked_at(machine):
     for stage in STAGES_OF_RADIO[1:]:
         assert found(doctor)[stage] == ("skipped", "it builds on what failed", "see GNU Radio")
     assert doctor.exit_status == 2
-    assert radio.availability().reason == what
+    assert radio.check_availability().reason == what
 
 
 def test_without_nagi_sdr_the_second_stage_fails(machine):
     machine.gnu_radio("3.10.5.1")
     assert found(examine_radio())["flowgraph"][0] == "failure"
-    assert radio.availability().reason.startswith("there is no ")
+    assert radio.check_availability().reason.startswith("there is no ")
     machine.nagi_sdr([])
-    assert radio.availability().available
+    assert radio.check_availability().available
 
 
 def test_a_stage_that_fails_has_its_own_cure_and_ends_it(machine):
@@ -220,16 +220,16 @@ def test_doctor_knows_nothing_else(tmp_path):
 
 
 def test_runs_over_radios_have_two_processors_each(tmp_path):
-    plans = plans_of(tmp_path)
+    plans = plan_points(tmp_path)
     for processors, jobs in ((1, 1), (2, 1), (3, 1), (4, 2), (64, 8)):
         assert jobs_for(plans, processors) == jobs
-    assert jobs_for(plans_of(tmp_path, PLAIN), 2) == 2
+    assert jobs_for(plan_points(tmp_path, PLAIN), 2) == 2
 
 
 def test_transmissions_take_disk(tmp_path):
-    with_radio, without = plans_of(tmp_path)[0], plans_of(tmp_path, PLAIN)[0]
+    with_radio, without = plan_points(tmp_path)[0], plan_points(tmp_path, PLAIN)[0]
     assert estimate_size(with_radio, Keep()).raw > estimate_size(without, Keep()).raw
-    arq = plans_of(tmp_path, changed(("queue: 20 packets", ARQ), text=PLAIN))[0]
+    arq = plan_points(tmp_path, change_lines(("queue: 20 packets", ARQ), text=PLAIN))[0]
     assert estimate_size(arq, Keep()).kept > estimate_size(without, Keep()).kept
 
 
@@ -245,5 +245,5 @@ def test_real_hosts_need_nagi_sdr_at_their_emulator():
     assert radios_on_hosts(survey(nagi_sdr="nagi-sdr 0.1.0")).available
     lacking = radios_on_hosts(survey())
     assert lacking.reason == "heron: there is no nagi-sdr"
-    assert "`make sdr` there, or say where it is as `nagi_sdr`" in lacking.cure
+    assert "`make sdr` there, or set its path as `nagi_sdr`" in lacking.cure
     assert "No module" in radios_on_hosts(survey(nagi_sdr_error="No module named x")).reason

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links that are radios, and links that repeat what was lost: what an experiment may ask of them,
-and what a plan then says."""
+"""Test links that are radios, and links with ARQ: settings, messages and plans."""
 
 from __future__ import annotations
 
@@ -14,22 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nagi.plan import timeline
 from nagi.plan.planner import plan_runs
-from nagi.plan.radio import air_time, sample_rate_for
+from nagi.plan.radio import find_sample_rate, load_air_time
 from nagi.spec.points import read_experiment
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import ROOT, SCHEMAS
 from nagi_contracts.units import DopplerSpread, FrequencyOffset, Level, SampleRate
-from radio_specs import ARQ, PLAIN, RADIO, changed, plans_of, points_of
+from radio_specs import ARQ, PLAIN, RADIO, change_lines, plan_points, read_points
 from ruamel.yaml import YAML
 
 
 def test_rate_and_overhead_are_the_modem_s(tmp_path):
-    plan = plans_of(tmp_path)[0]
+    plan = plan_points(tmp_path)[0]
     wireless = plan.link("wireless")
     modem = ("ofdm", "qpsk", wireless.radio.sample_rate_hz, "none")
     for direction in (wireless.forward, wireless.backward):
-        assert direction.rate_bps == air_time().rate_bps(*modem)
-        assert direction.overhead_bytes == air_time().overhead_bytes(*modem) > 0
+        assert direction.rate_bps == load_air_time().rate_bps(*modem)
+        assert direction.overhead_bytes == load_air_time().overhead_bytes(*modem) > 0
         assert direction.delay_ns == 20_000_000
         assert direction.queue.packets == 20
         assert direction.loss.model == "radio"
@@ -42,7 +41,7 @@ def test_rate_and_overhead_are_the_modem_s(tmp_path):
 
 
 def test_what_a_radio_is_asked_is_in_the_plan_in_its_own_terms(tmp_path):
-    text = changed(
+    text = change_lines(
         ("      modem: ofdm\n      modulation: qpsk\n      rate: 2 Mbit\n",
          "      by: virtual\n      modem: single_carrier\n      modulation: 8psk\n"
          "      sample_rate: 2 MHz\n      code_rate: 1/2\n"
@@ -51,7 +50,7 @@ def test_what_a_radio_is_asked_is_in_the_plan_in_its_own_terms(tmp_path):
          "      frequency_offset: -0.1 kHz\n"),
         ("{snr: 30 dB}", "{snr: 30 dB, fading: {kind: rayleigh, doppler: 1.5 Hz}}"),
     )  # fmt: skip
-    plan = plans_of(tmp_path, text)[2]
+    plan = plan_points(tmp_path, text)[2]
     taps = [{"delay_ns": 0, "power_db": 0.0}, {"delay_ns": 500, "power_db": -3.0}]
     shared = {"taps": taps, "frequency_offset_hz": -100.0}
     assert json.loads(plan.link("wireless").radio.model_dump_json()) == {
@@ -72,8 +71,8 @@ def test_what_a_radio_is_asked_is_in_the_plan_in_its_own_terms(tmp_path):
 
 
 def test_a_channel_that_says_nothing_is_noise_alone(tmp_path):
-    text = changed(("snr: $snr\n", "snr: $snr\n      fading: none\n"))
-    for plan in (plans_of(tmp_path)[0], plans_of(tmp_path, text)[0]):
+    text = change_lines(("snr: $snr\n", "snr: $snr\n      fading: none\n"))
+    for plan in (plan_points(tmp_path)[0], plan_points(tmp_path, text)[0]):
         assert json.loads(plan.link("wireless").radio.forward.model_dump_json()) == {
             "snr_db": 12.0,
             "fading": "none",
@@ -82,7 +81,7 @@ def test_a_channel_that_says_nothing_is_noise_alone(tmp_path):
 
 
 def test_a_queue_in_bdps_counts_with_the_radio_s_rate(tmp_path):
-    plan = plans_of(tmp_path, changed(("queue: 20 packets", "queue: 2 bdp")))[0]
+    plan = plan_points(tmp_path, change_lines(("queue: 20 packets", "queue: 2 bdp")))[0]
     wireless = plan.link("wireless").forward
     bdp = wireless.rate_bps * 0.1 / (8 * 1052)
     assert wireless.queue.packets == math.ceil(2 * bdp)
@@ -90,21 +89,23 @@ def test_a_queue_in_bdps_counts_with_the_radio_s_rate(tmp_path):
 
 def test_schemes_meet_the_same_radio_and_snrs_another(tmp_path):
     seeds = {}
-    for plan in plans_of(tmp_path):
+    for plan in plan_points(tmp_path):
         seeds.setdefault(plan.point["snr"], set()).add(plan.seed)
-    assert all(len(found) == 1 for found in seeds.values())
+    assert all(len(seeds_of_snr) == 1 for seeds_of_snr in seeds.values())
     assert len(set.union(*seeds.values())) == 2
 
 
 def test_a_radio_has_the_time_to_start(tmp_path):
-    without, with_one = plans_of(tmp_path, PLAIN)[0], plans_of(tmp_path)[0]
-    later = timeline.STARTING_RADIOS + timeline.STARTING_A_RADIO
+    without, with_one = plan_points(tmp_path, PLAIN)[0], plan_points(tmp_path)[0]
+    later = timeline.RADIO_START_S + timeline.START_PER_RADIO_S
     for phase in ("capture_s", "serve_s", "traffic_s", "traffic_end_s"):
         apart = getattr(with_one.timeline, phase) - getattr(without.timeline, phase)
         assert apart == pytest.approx(later)
-    virtual = plans_of(tmp_path, changed(("modem: ofdm", "by: virtual\n      modem: ofdm")))[0]
+    virtual = plan_points(
+        tmp_path, change_lines(("modem: ofdm", "by: virtual\n      modem: ofdm"))
+    )[0]
     further = virtual.timeline.capture_s - with_one.timeline.capture_s
-    assert further == pytest.approx(timeline.STARTING_PROCESSES)
+    assert further == pytest.approx(timeline.RADIO_PROCESS_START_S)
     # What waits when the traffic ends still has its time on the air, framing included.
     wireless = with_one.link("wireless").forward
     air_s = (1052 + wireless.overhead_bytes) * 8 / wireless.rate_bps
@@ -113,7 +114,7 @@ def test_a_radio_has_the_time_to_start(tmp_path):
 
 
 def test_any_link_may_repeat_what_it_lost(tmp_path):
-    plan = plans_of(tmp_path, changed(
+    plan = plan_points(tmp_path, change_lines(
         ("queue: 20 packets", ARQ),
         ("queue: 1 bdp}", "queue: 1 bdp, backward: {arq: {retries: 1, feedback: 500 us}}}"),
     ))[0]  # fmt: skip
@@ -121,9 +122,9 @@ def test_any_link_may_repeat_what_it_lost(tmp_path):
     assert (wired.forward.arq, wired.backward.arq.feedback_ns) == (None, 500_000)
     for direction in (wireless.forward, wireless.backward):
         assert (direction.arq.retries, direction.arq.feedback_ns) == (3, 8_000_000)
-    assert plan.records_transmissions() and plans_of(tmp_path)[0].records_transmissions()
+    assert plan.records_transmissions() and plan_points(tmp_path)[0].records_transmissions()
     # Repeating takes time, after the traffic, too.
-    before = plans_of(tmp_path)[0].timeline
+    before = plan_points(tmp_path)[0].timeline
     drain = plan.timeline.capture_end_s - plan.timeline.traffic_end_s
     assert drain > before.capture_end_s - before.traffic_end_s
 
@@ -138,7 +139,7 @@ def test_plans_without_either_are_as_they_were():
     )
 
 
-# (what is replaced, by what, key, complaint and cure)
+# (text to replace, replacement, key, message and cure)
 REFUSED = [
     ("delay: 20 ms", "delay: 9 ms", "links.wireless.delay",
      "a delay of 9 ms forward is too short for a radio; "
@@ -204,49 +205,51 @@ REFUSED = [
      "links.wired.arq.feedback", "a duration of 0 ms is too small"),
     ("queue: 1 bdp}", "queue: 1 bdp, arq: {retries: 2, feedback: 1 ms}, "
      "loss: {model: bernoulli, rate: 1 %, at: ingress}}", "links.wired.arq",
-     "ARQ does not see losses at ingress, which come before"),
+     "ARQ does not see losses at ingress, before"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("old", "new", "key", "said"), REFUSED, ids=[str(r[1:3]) for r in REFUSED])
-def test_what_a_radio_cannot_do_is_refused_with_its_place(tmp_path, old, new, key, said):
+@pytest.mark.parametrize(
+    ("old", "new", "key", "message"), REFUSED, ids=[str(r[1:3]) for r in REFUSED]
+)
+def test_what_a_radio_cannot_do_is_refused_with_its_place(tmp_path, old, new, key, message):
     with pytest.raises(InputError) as refused:
-        plans_of(tmp_path, changed((old, new)))
+        plan_points(tmp_path, change_lines((old, new)))
     problem = refused.value.problems[0]
     assert problem.file.endswith("spec.yaml") and problem.line > 1
     assert problem.key == key, str(problem)
-    assert said in str(problem)
+    assert message in str(problem)
     assert problem.cure
 
 
 def test_an_snr_that_is_missing_is_asked_for(tmp_path):
-    text = changed(("      snr: $snr\n", ""), ("title: A test", "title: $snr"))
+    text = change_lines(("      snr: $snr\n", ""), ("title: A test", "title: $snr"))
     with pytest.raises(
         InputError, match=r"links\.wireless\.radio: no SNR forward; add `snr: 12 dB"
     ):
-        plans_of(tmp_path, text)
+        plan_points(tmp_path, text)
 
 
 def test_arq_is_no_use_where_a_switch_loses_packets(tmp_path):
-    text = changed(
+    text = change_lines(
         ("N: router", "N: switch"),
         ("queue: 20 packets", ARQ.replace("arq", "forward: {shaped_by: switch}\n    arq")),
         text=PLAIN,
     )
     with pytest.raises(
-        InputError, match="ARQ is the emulator's and does not see what a switch loses"
+        InputError, match="the emulator's ARQ does not see packets that a switch loses"
     ):
-        plans_of(tmp_path, text)
+        plan_points(tmp_path, text)
 
 
 def test_editors_take_what_nagi_takes(tmp_path):
-    text = changed(
+    text = change_lines(
         ("queue: 20 packets", ARQ),
         ("snr: $snr", "snr: $snr\n      fading: none\n      multipath: "
          "[{delay: 0 ns, power: 0 dB}]\n      frequency_offset: -100 Hz"),
         ("{snr: 30 dB}", "{fading: {kind: rayleigh, doppler: 5 Hz}}"),
     )  # fmt: skip
-    plans_of(tmp_path, text)
+    plan_points(tmp_path, text)
     schema = json.loads((SCHEMAS / "experiment.schema.json").read_text())
     data = YAML(typ="safe").load(text)
     jsonschema.validate(data, schema)
@@ -290,10 +293,10 @@ def test_experiments_with_radios_can_be_planned(name, variants):
     st.integers(1, 10**8),  # which all of them can do
 )
 def test_the_sample_rate_is_the_smallest_that_carries_the_rate(modem, modulation, code_rate, rate):
-    found = sample_rate_for(modem, modulation, code_rate, rate)
-    assert air_time().rate_bps(modem, modulation, found, code_rate) >= rate
-    if found > 1:
-        assert air_time().rate_bps(modem, modulation, found - 1, code_rate) < rate
+    sample_rate_hz = find_sample_rate(modem, modulation, code_rate, rate)
+    assert load_air_time().rate_bps(modem, modulation, sample_rate_hz, code_rate) >= rate
+    if sample_rate_hz > 1:
+        assert load_air_time().rate_bps(modem, modulation, sample_rate_hz - 1, code_rate) < rate
 
 
 @pytest.mark.parametrize(
@@ -339,7 +342,7 @@ def test_levels_are_read_back(value):
 
 
 def test_axes_of_snr_keep_the_file_s_order(tmp_path):
-    points = points_of(tmp_path)
+    points = read_points(tmp_path)
     assert [point.values["snr"] for point in points] == ["12 dB"] * 2 + ["15.5 dB"] * 2
     assert RADIO.count("$snr") == 1
 
@@ -355,46 +358,48 @@ def test_interference_is_planned(tmp_path):
 """
 
     def planned(one, *pairs):
-        asked = f"snr: $snr\n      interference: [{one}]"
-        text = changed(
-            ("snr: $snr", asked), ("flows:\n", second + "flows:\n"), ("D: host", "D: host, E: host")
+        settings = f"snr: $snr\n      interference: [{one}]"
+        text = change_lines(
+            ("snr: $snr", settings),
+            ("flows:\n", second + "flows:\n"),
+            ("D: host", "D: host, E: host"),
         )
-        return plans_of(tmp_path, changed(*pairs, text=text))[0].link("wireless").radio
+        return plan_points(tmp_path, change_lines(*pairs, text=text))[0].link("wireless").radio
 
     radio = planned("{link: other, carrier_to_interference: 6 dB}")
     expected = {"link": "other", "direction": "forward", "level_db": -6}
-    assert [each.model_dump() for each in radio.forward.interference] == [expected]
+    assert [interferer.model_dump() for interferer in radio.forward.interference] == [expected]
     assert radio.backward.interference == radio.forward.interference
-    given = "carrier_to_interference: 6 dB}"
-    for one, pairs, said in (
-        (f"{{link: wired, {given}", (), "no radio 'wired'"),
-        (f"{{link: wireless, {given}", (), "wireless forward disturbs itself"),
-        (f"{{link: other, {given}", (("2 Mbit, snr", "1 Mbit, snr"),), "another sample rate"),
-        (f"{{link: other, {given}", (("2 Mbit, snr", "2 Mbit, by: virtual, snr"),), "by: simul"),
-        (f"{{link: other, {given}", (("queue: 20 packets", ARQ.replace("8 ms", "3 ms")),),
-         "feedback after 3 ms is too early beside interference; give `feedback: 4 ms` or more"),
+    level = "carrier_to_interference: 6 dB}"
+    for one, pairs, message in (
+        (f"{{link: wired, {level}", (), "no radio 'wired'"),
+        (f"{{link: wireless, {level}", (), "wireless forward interferes with itself"),
+        (f"{{link: other, {level}", (("2 Mbit, snr", "1 Mbit, snr"),), "another sample rate"),
+        (f"{{link: other, {level}", (("2 Mbit, snr", "2 Mbit, by: virtual, snr"),), "by: simul"),
+        (f"{{link: other, {level}", (("queue: 20 packets", ARQ.replace("8 ms", "3 ms")),),
+         "feedback after 3 ms is too early with interference; give `feedback: 4 ms` or more"),
     ):  # fmt: skip
         with pytest.raises(InputError) as refused:
             planned(one, *pairs)
-        assert said in str(refused.value)
+        assert message in str(refused.value)
 
 
 def test_the_sample_clock_is_planned(tmp_path):
     def clock(text):
         pair = ("snr: $snr", f"snr: $snr\n      sample_clock: {text}")
-        return plans_of(tmp_path, changed(pair))[0].link("wireless").radio
+        return plan_points(tmp_path, change_lines(pair))[0].link("wireless").radio
 
     radio = clock("{offset: -20 ppm, drift: 0.01 ppm/s}")
     assert radio.forward.sample_clock.model_dump() == {"offset_ppm": -20, "drift_ppm_s": 0.01}
     assert radio.backward.sample_clock == radio.forward.sample_clock
-    for text, said in (
+    for text, message in (
         ("{offset: 0.1 %}", "'%' is no unit of a clock offset; one of: ppm"),
         ("{offset: 300 ppm}", "out of range; give -200 ppm to 200 ppm"),
         ("{offset: 1 ppm, drift: 1 ppm}", "'ppm' is no unit of a clock drift"),
     ):
         with pytest.raises(InputError) as refused:
             clock(text)
-        assert said in str(refused.value)
+        assert message in str(refused.value)
 
 
 def test_rate_adaptation_is_planned_with_the_rates_of_its_modes(tmp_path):
@@ -404,18 +409,18 @@ def test_rate_adaptation_is_planned_with_the_rates_of_its_modes(tmp_path):
             ("      modulation: qpsk\n      rate: 2 Mbit\n", modem),
             ("queue: 20 packets", queue),
         )
-        return plans_of(tmp_path, changed(*pairs))[0].link("wireless")
+        return plan_points(tmp_path, change_lines(*pairs))[0].link("wireless")
 
     table = "{kind: snr_table, table: {16qam 1/2: 12 dB, bpsk 1/2: 4 dB}}"
     wireless = adapting(table)
     assert wireless.radio.modulation is None
-    named = [(mode.modulation, mode.code_rate) for mode in wireless.radio.modes]
-    assert named == [("bpsk", "1/2"), ("16qam", "1/2")]  # by their rates
+    modes = [(mode.modulation, mode.code_rate) for mode in wireless.radio.modes]
+    assert modes == [("bpsk", "1/2"), ("16qam", "1/2")]  # by their rates
     planned = wireless.forward.rate_adaptation
     assert [mode.rate_bps for mode in planned.modes] == [600_000, 2_400_000]
     assert planned.min_snr_db == [4, 12]
     assert wireless.forward.rate_bps == 2_400_000
-    for adaptation, queue, said in (
+    for adaptation, queue, message in (
         (table, "queue: 20 packets", "rate adaptation without feedback; add `arq: "),
         (table.replace("12", "3"), ARQ, "16qam 1/2 needs less SNR than a slower mode"),
         ("{kind: minstrel, modes: [64qam]}", ARQ, "mode 64qam without a code rate"),
@@ -423,4 +428,4 @@ def test_rate_adaptation_is_planned_with_the_rates_of_its_modes(tmp_path):
     ):
         with pytest.raises(InputError) as refused:
             adapting(adaptation, queue)
-        assert said in str(refused.value)
+        assert message in str(refused.value)

@@ -49,7 +49,7 @@ from nagi_contracts.links import Links, TransmissionCounts
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.plan import DIRECTIONS, ArqPlan, RadioChannelPlan, RadioPlan, RunPlan
 from nagi_contracts.records import Keep, Manifest, TransmissionRow
-from radio_specs import ARQ, PLAIN, changed, plans_of
+from radio_specs import ARQ, PLAIN, change_lines, plan_points
 
 (RUN,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())
 CHANNEL = RadioChannelPlan(snr_db=12.0)
@@ -88,7 +88,7 @@ SOME = transmissions(
 
 
 def test_the_record_becomes_a_table(tmp_path):
-    plan = plans_of(tmp_path)[0]
+    plan = plan_points(tmp_path)[0]
     write_transmissions(SOME, tmp_path / "transmissions.bin")
     found = read_transmissions(tmp_path / "transmissions.bin", plan)
     assert np.array_equal(found, SOME)
@@ -121,11 +121,11 @@ def test_the_record_becomes_a_table(tmp_path):
 def test_what_is_no_record_is_refused(tmp_path, content):
     (tmp_path / "transmissions.bin").write_bytes(content)
     with pytest.raises(InputError, match=r"transmissions\.bin: .*; run it again"):
-        read_transmissions(tmp_path / "transmissions.bin", plans_of(tmp_path)[0])
+        read_transmissions(tmp_path / "transmissions.bin", plan_points(tmp_path)[0])
 
 
 def test_the_model_is_told_what_radios_lost_by_the_numbers_of_transmissions(tmp_path):
-    plan = plans_of(tmp_path)[0]
+    plan = plan_points(tmp_path)[0]
     found = of_radios(plan, SOME)
     assert set(found) == {("wireless", "forward"), ("wireless", "backward")}
     assert found["wireless", "forward"]["loss"]["lost"] == [1, 2, 3, 4]
@@ -144,7 +144,7 @@ def test_the_model_is_told_the_snrs_that_rate_adaptation_saw(tmp_path):
         ("      modulation: qpsk\n      rate: 2 Mbit\n", adapting),
         ("queue: 20 packets", ARQ),
     )
-    plan = plans_of(tmp_path, changed(*pairs))[0]
+    plan = plan_points(tmp_path, change_lines(*pairs))[0]
     number = direction_number(plan, "wireless", "forward")
     found = of_radios(plan, SOME[SOME["direction"] == number])
     forward, backward = (
@@ -187,7 +187,7 @@ def bursts(plan, sizes=(1052, 40, 600), count=400):
 
 
 def test_the_model_does_what_the_radio_did(tmp_path):
-    plan = plans_of(tmp_path)[0]
+    plan = plan_points(tmp_path)[0]
     records, sent = bursts(plan)
     assert {DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS} == set(fates(records))
     again = replay(plan, records, sent)
@@ -224,7 +224,7 @@ def repeating(plan, slower=1.0):
 
 
 def test_transmissions_that_are_repeated_count_for_the_rate(tmp_path):
-    plan = plans_of(tmp_path, changed(("queue: 20 packets", ARQ)))[0]
+    plan = plan_points(tmp_path, change_lines(("queue: 20 packets", ARQ)))[0]
     direction = plan.link("wireless").forward
     due, seen, sent = repeating(plan)
     assert len(sent) > 1100 and set(sent["attempt"]) == {1, 2}
@@ -241,7 +241,7 @@ def test_transmissions_that_are_repeated_count_for_the_rate(tmp_path):
 def test_with_arq_each_transmission_may_be_lost(tmp_path):
     """About 3,000 transmissions, each lost with 20 %. Seeded: one seed in a thousand would give a
     p-value below 0.001, this one does not."""
-    plan = plans_of(tmp_path, changed(("queue: 20 packets", ARQ), text=PLAIN))[0]
+    plan = plan_points(tmp_path, change_lines(("queue: 20 packets", ARQ), text=PLAIN))[0]
     loss = BernoulliLossPlan(probability=0.2)
     direction = plan.link("wireless").forward.model_copy(update={"loss": loss})
     draws = np.random.default_rng(9).random(10_000) < 0.2

@@ -88,7 +88,7 @@ def test_instants_count_from_the_beginning_of_the_traffic(tmp_path, later_ms):
         assert loss.steps == [(0, 1), (3 * MS, 0), (9 * MS, 1), (11 * MS, 0)]
     assert loss.period_ns == (24 + later_ms) * MS
     (tmp_path / "plan.json").write_text("{}")
-    with pytest.raises(InputError, match="no plan of the run beside its record"):
+    with pytest.raises(InputError, match="no valid plan of the recorded run"):
         planned(tmp_path, "file: run.parquet")
 
 
@@ -118,11 +118,11 @@ def test_link_and_direction_are_named_where_there_are_several(tmp_path):
         ("file: run.parquet, link: cable", "no link 'cable'"),
         ("file: run.parquet, direction: backward", "no direction 'backward'"),
         ("file: run.parquet, at: ingress", "write `at: egress`"),
-        ("file: gap.parquet", "transmission 4 is missing: a part of a record"),
+        ("file: gap.parquet", "transmission 4 is missing in the record"),
         ("file: late.parquet", "transmission 0 is missing"),
-        ("file: short.parquet", "no whole record of transmissions"),
+        ("file: short.parquet", "not a complete record of transmissions"),
         ("file: none.parquet", "the record has no transmission"),
-        ("file: other.parquet", "no whole record of transmissions"),
+        ("file: other.parquet", "not a complete record of transmissions"),
         ("file: long.parquet", "a record of 4000 s, longer than 3600 s"),
         ("file: x.loss, direction: forward", "`direction` of a loss trace of 0 and 1"),
         ("file: x.loss, by: number", "`by` of a loss trace of 0 and 1"),

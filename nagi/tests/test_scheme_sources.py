@@ -9,8 +9,8 @@ import pytest
 from forked import nagi
 from nagi.plan import scheme_sources
 from nagi.plan.scheme_objects import describe
-from nagi.plan.scheme_sources import compiled, problems_in, source_of
-from nagi.plan.schemes import find
+from nagi.plan.scheme_sources import compile_scheme, find_source, parse_problems
+from nagi.plan.schemes import find_scheme
 from nagi_contracts.errors import InputError
 
 
@@ -35,23 +35,23 @@ def change(source: Path, old: str, new: str) -> None:
 
 
 def test_the_template_is_a_scheme_with_a_parameter(mine):
-    described = describe(compiled(mine))
+    described = describe(compile_scheme(mine))
     assert (described.scheme, described.events) == ("mine", True)
     assert described.parameters["keep"].default == 50
     assert "scheme: [mine.c, newreno]" in mine.with_name("mine.yaml").read_text()
-    scheme = find("mine.c", lambda name: mine.with_name(name))
+    scheme = find_scheme("mine.c", lambda name: mine.with_name(name))
     assert scheme.congestion_control == "nagi_mine"
-    assert scheme.object_file == compiled(mine)
+    assert scheme.object_file == compile_scheme(mine)
     # The headers' recovery is for connections without SACK.
     assert scheme.sysctls["net.ipv4.tcp_sack"] == 0
 
 
 def test_it_is_compiled_once_for_each_content(mine, cache):
-    made = compiled(mine)
+    made = compile_scheme(mine)
     before = made.stat().st_mtime_ns
-    assert compiled(mine) == made and made.stat().st_mtime_ns == before
+    assert compile_scheme(mine) == made and made.stat().st_mtime_ns == before
     change(mine, "keep, 50,", "keep, 60,")
-    again = compiled(mine)
+    again = compile_scheme(mine)
     assert again != made and describe(again).parameters["keep"].default == 60
     assert len(list(cache.iterdir())) == 2
 
@@ -61,10 +61,10 @@ def test_a_directory_holds_a_scheme_of_its_name_and_headers(mine):
     source = mine.rename(mine.parent / "mine" / "mine.c")
     change(source, '#include "glue/control.h"', '#include "glue/control.h"\n#include "own.h"')
     with pytest.raises(InputError, match=r"mine\.c:\d+: .own\.h. file not found"):
-        compiled(source.parent)
+        compile_scheme(source.parent)
     (source.parent / "own.h").write_text("#define OWN 1\n")
-    assert source_of(source.parent) == source
-    assert describe(compiled(source.parent)).scheme == "mine"
+    assert find_source(source.parent) == source
+    assert describe(compile_scheme(source.parent)).scheme == "mine"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_directory_holds_a_scheme_of_its_name_and_headers(mine):
 def test_what_does_not_compile_is_refused_by_file_and_line(mine, old, new, said):
     change(mine, old, new)
     with pytest.raises(InputError, match=said):
-        _ = find("mine.c", lambda name: mine.with_name(name)).object_file
+        _ = find_scheme("mine.c", lambda name: mine.with_name(name)).object_file
     done = nagi("plan", "mine.yaml", "--lab", "netns", cwd=mine.parent)
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert "mine.c" in done.stderr
@@ -90,24 +90,26 @@ def test_what_does_not_compile_is_refused_by_file_and_line(mine, old, new, said)
 def test_a_file_whose_name_no_scheme_can_have_is_refused(mine, name):
     source = mine.rename(mine.with_name(f"{name}.c"))
     with pytest.raises(InputError, match=f"{name} is no name of a scheme; begin with"):
-        compiled(source)
+        compile_scheme(source)
     assert nagi("new", "--scheme", name, cwd=mine.parent).returncode == 2
 
 
 def test_without_a_compiler_it_says_what_to_install(mine, monkeypatch):
     monkeypatch.setenv("PATH", "/proc/nowhere")
-    scheme_sources._compiler.cache_clear()
+    scheme_sources._read_compiler_version.cache_clear()
     change(mine, "keep, 50,", "keep, 61,")
     with pytest.raises(InputError, match=r"there is no clang, .* `apt-get install clang`"):
-        compiled(mine)
+        compile_scheme(mine)
 
 
 def test_errors_in_our_headers_are_at_the_user_s_file(mine):
     said = "/x/glue/hooks.h:12:3: error: own_grow is not defined\nmake: failed\n"
-    (problem,) = problems_in(said, mine)
-    assert str(problem).startswith(f"{mine}: own_grow is not defined (hooks.h, line 12); mend it")
-    (problem,) = problems_in("/x/nagi_mine.c:7:1: error: no\n", mine)
-    assert str(problem).startswith(f"{mine}:7: no; mend it")
+    (problem,) = parse_problems(said, mine)
+    assert str(problem).startswith(
+        f"{mine}: own_grow is not defined (hooks.h, line 12); correct it"
+    )
+    (problem,) = parse_problems("/x/nagi_mine.c:7:1: error: no\n", mine)
+    assert str(problem).startswith(f"{mine}:7: no; correct it")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_names_of_headers_never_reach_a_shell(mine, tmp_path, monkeypatch, name)
     mine.with_name(name).write_text("")
     done = nagi("plan", "mine.yaml", cwd=tmp_path)
     assert done.returncode == 2 and not list(tmp_path.rglob("*pwned"))
-    assert "a header beside a scheme has a name that the kernel's build cannot have" in done.stderr
+    assert "the name of a header in the scheme's directory does not suit" in done.stderr
 
 
 @pytest.mark.parametrize("directive", ['#include "{}"', '__asm__(".incbin \\"{}\\"");'])
@@ -133,4 +135,4 @@ def test_a_scheme_cannot_take_in_files_of_its_user(mine, tmp_path, directive):
     planted.write_text("int from_planted;\n")
     change(mine, '#include "glue/hooks.h"', f'#include "glue/hooks.h"\n{directive.format(planted)}')
     with pytest.raises(InputError, match=r"not found|[Nn]o such file|[Cc]ould not find"):
-        compiled(mine)
+        compile_scheme(mine)

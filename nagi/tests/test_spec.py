@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Experiment files: what is accepted, and how what is refused is explained."""
+"""Test experiment files: accepted settings, and messages about refused ones."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def test_a_form_replaces_what_it_names_and_keeps_the_rest(tmp_path):
 def test_a_direction_inherits_from_its_link(tmp_path):
     (point, *_) = read(tmp_path, GOOD)
     radio = point.experiment.links["radio"]
-    assert radio.direction("forward").rate == radio.direction("backward").rate
-    assert radio.direction("forward").loss.model == "poisson"
-    assert radio.direction("backward").loss is None
+    assert radio.resolve_direction("forward").rate == radio.resolve_direction("backward").rate
+    assert radio.resolve_direction("forward").loss.model == "poisson"
+    assert radio.resolve_direction("backward").loss is None
 
 
 def test_the_paper_s_grid():
@@ -71,7 +71,7 @@ def test_the_quick_form_takes_minutes():
 POISSON, LOSS = "{model: poisson, rate: $loss}", "links.radio.forward.loss"
 RATE, TRACE = "rate: $capacity", "links.radio.rate_trace"
 
-# (what is replaced, by what, line, place, complaint and cure)
+# (text to replace, replacement, line, key path, message and cure)
 BAD = [
     ("seed: 1", "seed: 1\nsede: 2",
      5, "sede", "unknown key `sede`; did you mean `seed`? known here: duration, ecn, flows"),
@@ -116,7 +116,7 @@ BAD = [
     ("$scheme}", "$scheme, count: 257}", 16, "flows.bulk.count", "257 is out of range; give 256"),
     ("$scheme}", "$scheme, count: 2.5}", 16, "flows.bulk.count", "2.5 in place of a whole number"),
     ("$scheme}", "$scheme, every: 1 s}",
-     16, "flows.bulk.every", "every does not go without `count`; add `count: 8`, or remove it"),
+     16, "flows.bulk.every", "`every` without `count`; add `count: 8`, or remove it"),
     ("$scheme}", "$scheme, count: 9, port: 65530}",
      16, "flows.bulk.port", "9 flows from port 65530 on need ports above 65535; give 65527"),
     ("$scheme}", "$scheme, count: 4, port: 6001}\n"
@@ -132,7 +132,7 @@ BAD = [
     ("bulk: {", "b.1: {", 16, "flows.b.1", "'b.1' is no name; use 1 to 11 of A-Z, a-z"),
     ("[newreno, cubic]", "[none, cubic]", 15, "flows", "every flow has the scheme none at this p"),
     ("panels: loss", "competitor: scheme",
-     22, "report.competitor", "axis scheme is series, too; give the axis of the competing flows'"),
+     22, "report.competitor", "axis scheme is also `series`; give the axis of the competing"),
     ("panels: loss", "competitor: rival",
      22, "report.competitor", "there is no axis rival in the matrix; axes: loss, capacity, scheme"),
     ("rate: $capacity\n", "max: 1\n", 10, "links.radio.max", "unknown key `max`; known here: arq"),
@@ -185,7 +185,7 @@ BAD = [
      5, "repeats_at.0.where", "no entry; give 1 or more"),
     ("seed: 1", "seed: 1\nrepeats: 3\nrepeats_at: [{where: {loss: 0 %}, repeats: 2}]\n"
      "until: {metric: agi, halfwidth: 1, at_most: 9}",
-     6, "repeats_at", "`repeats_at` beside `until`, which finds how often each point is run"),
+     6, "repeats_at", "`repeats_at` together with `until`, which finds how often each point"),
     ("seed: 1", "seed: 1\nrepeats: 3\nuntil: {metric: agii, halfwidth: 1, at_most: 9}",
      6, "until.metric", "unknown metric 'agii'; did you mean `agi`? one of: "),
     ("seed: 1", "seed: 1\nuntil: {metric: agi, halfwidth: 1, at_most: 9}",
@@ -246,7 +246,7 @@ BAD = [
      10, f"{TRACE}.format", "unknown value 'pcap'; one of: mahimahi, steps"),
     (RATE, "rate_trace: {file: gone.txt}", 10, TRACE, "missing key `format`; add `format: ...`"),
     (RATE, "rate_trace: {file: gone.txt, format: steps, period: 1 s}",
-     10, f"{TRACE}.period", "`period` does not go with the other keys here; remove it"),
+     10, f"{TRACE}.period", "`period` cannot be combined with the other keys here; remove it"),
     (RATE, "rate_trace: lte.txt",
      10, TRACE, "'lte.txt' in place of a mapping; known here: file, format, period, steps"),
     (RATE, 'rate_trace: {steps: {"0 s": 1 Mb/s}}',
@@ -312,7 +312,7 @@ BAD = [
      16, "flows.bulk.traffic.rate", "unknown key `rate`; known here: application, max_duration, "),
     ("$scheme}", "$scheme, traffic: {application: transfer, size: 5 MB}, listen: from}",
      16, "flows.bulk.listen",
-     "listen does not go with `traffic: transfer`; write `traffic: command`"),
+     "listen cannot be combined with `traffic: transfer`; write `traffic: command`"),
     ("$scheme}", "$scheme, traffic: {application: playback, rate: 1 Gb/s, interval: 1 s}}",
      16, "flows.bulk.traffic.interval", "1.25e+08 bytes are read at each attempt, rate x interv"),
     ("$scheme}", "$scheme, traffic: {application: cbr}}",
@@ -340,9 +340,9 @@ BAD = [
      " shape: 1.2}}",
      16, "flows.bulk.traffic.shape", "shape without `distribution: pareto`; remove it"),
     ("$scheme}", "$scheme, client: [x]}",
-     16, "flows.bulk.client", "client does not go with `traffic: bulk`; write `traffic: command`"),
+     16, "flows.bulk.client", "client cannot be combined with `traffic: bulk`; write `traffic: c"),
     ("$scheme}", "$scheme, listen: from}",
-     16, "flows.bulk.listen", "listen does not go with `traffic: bulk`; write `traffic: command`"),
+     16, "flows.bulk.listen", "listen cannot be combined with `traffic: bulk`; write `traffic: c"),
     ("$scheme}", "$scheme, trafic: command, client: [x]}",
      16, "flows.bulk.trafic", "unknown key `trafic`; did you mean `traffic`? known here: backgro"),
     ("$scheme}", "$scheme, traffic: command, server: [x]}",
@@ -373,8 +373,8 @@ def test_what_is_wrong_is_named_with_its_place_and_cure(tmp_path, old, new, line
         text = text.replace("to: D", "to: X")
     with pytest.raises(InputError) as caught:
         plan_all(tmp_path, text)
-    place = f"{tmp_path / 'spec.yaml'}:{line}: " + (f"{key}: " if key else "")
-    assert str(caught.value).startswith(place + complaint), str(caught.value)
+    location = f"{tmp_path / 'spec.yaml'}:{line}: " + (f"{key}: " if key else "")
+    assert str(caught.value).startswith(location + complaint), str(caught.value)
     assert all(problem.cure for problem in caught.value.problems)
 
 
@@ -383,11 +383,11 @@ def plan_all(tmp_path, text):
 
 
 def test_an_unknown_loss_model_is_answered_with_all_there_are(tmp_path):
-    known = (
+    models = (
         "none, bernoulli, poisson, bernoulli_bit, bernoulli_trace, gilbert_elliott, markov, "
         "trace, sdr"
     )
-    with pytest.raises(InputError, match=f"unknown loss model 'poison'; .* one of: {known}$"):
+    with pytest.raises(InputError, match=f"unknown loss model 'poison'; .* one of: {models}$"):
         read(tmp_path, GOOD.replace("poisson", "poison"))
 
 
@@ -440,9 +440,9 @@ def test_unknown_keys_come_before_what_follows_from_them(tmp_path):
     text = text.replace("model: poisson", "modle: poisson").replace("title:", "tilte:")
     with pytest.raises(InputError) as caught:
         read(tmp_path, text)
-    said = [problem.what for problem in caught.value.problems]
-    assert said[:3] == ["unknown key `modle`", "unknown key `fron`", "unknown key `tilte`"]
-    assert said[3:] == ["45 has no unit"]
+    messages = [problem.what for problem in caught.value.problems]
+    assert messages[:3] == ["unknown key `modle`", "unknown key `fron`", "unknown key `tilte`"]
+    assert messages[3:] == ["45 has no unit"]
 
 
 def test_a_matrix_that_nobody_could_run_is_refused(tmp_path):
@@ -464,8 +464,10 @@ def test_a_matrix_that_nobody_could_run_is_refused(tmp_path):
 def test_points_share_what_does_not_differ(tmp_path):
     points = read(tmp_path, GOOD)
     links = [point.experiment.links for point in points]
-    assert len({id(each["wired"]) for each in links}) == 1
-    assert len({id(each["radio"]) for each in links}) == 4  # a loss and a capacity
+    assert len({id(links_of_point["wired"]) for links_of_point in links}) == 1
+    assert (
+        len({id(links_of_point["radio"]) for links_of_point in links}) == 4
+    )  # a loss and a capacity
     for point in points:
         radio = point.experiment.links["radio"]
         assert str(radio.rate) == point.values["capacity"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trace files: what is read from them, how what is wrong in them is explained, `nagi trace`."""
+"""Test trace files: their contents, messages about mistakes, and `nagi trace`."""
 
 from __future__ import annotations
 
@@ -40,44 +40,44 @@ def read(tmp_path):
 
 
 def test_mahimahi_s_traces_repeat_after_their_last_instant(read):
-    found = read("0\n3\n3\n10\n", "mahimahi")
-    assert found == OpportunityTrace(
+    trace = read("0\n3\n3\n10\n", "mahimahi")
+    assert trace == OpportunityTrace(
         opportunities_ns=[0, 3 * MS, 3 * MS, 10 * MS], bytes=1504, period_ns=10 * MS
     )
-    assert found.mean == 4 * 1504 * 8 * 100
+    assert trace.mean == 4 * 1504 * 8 * 100
     assert read("5", "mahimahi") == read("5\r\n", "mahimahi")
 
 
 def test_steps_are_rates_or_delays(read):
-    found = read(STEPS, "steps")
-    assert found.steps == [(0, 10_000_000), (2000 * MS, 0), (2500 * MS, 1_000_000)]
-    assert found.period_ns == 4000 * MS
-    assert found.mean == (2 * 10_000_000 + 1_500_000) / 4
-    found = read("0 s,5 ms\n10 ms,0 ms\n1 s,end", "steps", "delay")
-    assert found == StepTrace(steps=[(0, 5 * MS), (10 * MS, 0)], period_ns=1000 * MS)
+    trace = read(STEPS, "steps")
+    assert trace.steps == [(0, 10_000_000), (2000 * MS, 0), (2500 * MS, 1_000_000)]
+    assert trace.period_ns == 4000 * MS
+    assert trace.mean == (2 * 10_000_000 + 1_500_000) / 4
+    trace = read("0 s,5 ms\n10 ms,0 ms\n1 s,end", "steps", "delay")
+    assert trace == StepTrace(steps=[(0, 5 * MS), (10 * MS, 0)], period_ns=1000 * MS)
 
 
 def test_losses_are_numbered_from_0(read):
-    found = read("# a burst\n0001 11 0 # and\n\n01\n", "loss")
-    assert found == TraceLossPlan(lost=[3, 4, 5, 8], length=9)
+    trace = read("# a burst\n0001 11 0 # and\n\n01\n", "loss")
+    assert trace == TraceLossPlan(lost=[3, 4, 5, 8], length=9)
     assert read("000", "loss").lost == []
 
 
 # (format, text, line, complaint and cure)
 BAD = [
-    ("mahimahi", "", 0, "the file has no line; write the instants, one a line"),
-    ("mahimahi", "1\n\n2\n", 2, "an empty line; write one whole number a line, and nothing else"),
-    ("mahimahi", "1\n2.5\n", 2, "not a number of milliseconds: '2.5'; write one whole number a l"),
-    ("mahimahi", "-1\n", 1, "not a number of milliseconds: '-1'; write one whole number a line"),
+    ("mahimahi", "", 0, "the file has no line; write one instant per line"),
+    ("mahimahi", "1\n\n2\n", 2, "an empty line; write one whole number per line, and nothing else"),
+    ("mahimahi", "1\n2.5\n", 2, "not a number of milliseconds: '2.5'; write one whole number per"),
+    ("mahimahi", "-1\n", 1, "not a number of milliseconds: '-1'; write one whole number per"),
     ("mahimahi", "1 # no comments\n", 1, "not a number of milliseconds: '1 # no comments'; write"),
     ("mahimahi", "٣\n", 1, "not a number of milliseconds"),
     ("mahimahi", "1\n5\n4\n", 3, "4 ms is before 5 ms; sort the lines: instants do not decrease"),
     ("mahimahi", "0\n0\n", 2, "the trace lasts 0 ms; end it with a later instant, after which"),
     ("mahimahi", "1\n" + "9" * 5000, 2, "999"),
     ("mahimahi", "3600000\n3600001\n", 2, "3600001 ms is too late; give at most 3600 s"),
-    ("steps", "", 0, "the file has no step; say when the trace repeats, in a last line like '4 s"),
-    ("steps", "# nothing\n", 0, "the file has no step; say when the trace repeats"),
-    ("steps", "0 s, 1 Mb/s\n", 1, "the trace has no end; say when the trace repeats, in a last"),
+    ("steps", "", 0, "the file has no step; end it with a line such as '4 s, end'"),
+    ("steps", "# nothing\n", 0, "the file has no step; end it with a line"),
+    ("steps", "0 s, 1 Mb/s\n", 1, "the trace has no end; end it with a line"),
     ("steps", "0 s 1 Mb/s\n", 1, "not a step: '0 s 1 Mb/s'; write it like '2 s, 100 Mb/s'"),
     ("steps", "0, 1 Mb/s\n", 1, "0 has no unit; write it like '45 ms'"),
     ("steps", "0 s, 1 Mb/s\n\n1 s, 5 ms\n", 3, "'ms' is no unit of a rate; one of: b/s, kb/s"),
@@ -100,8 +100,8 @@ def test_what_is_wrong_is_named_with_its_line_and_cure(
 ):
     with pytest.raises(InputError) as caught:
         read(text, format_)
-    place = f"{tmp_path / 'trace'}:{line}: " if line else f"{tmp_path / 'trace'}: "
-    assert str(caught.value).startswith(place + complaint)
+    location = f"{tmp_path / 'trace'}:{line}: " if line else f"{tmp_path / 'trace'}: "
+    assert str(caught.value).startswith(location + complaint)
     assert all(problem.cure for problem in caught.value.problems)
 
 
@@ -152,9 +152,9 @@ def test_every_line_of_mahimahi_s_is_an_opportunity(instants):
     with TemporaryDirectory() as directory:
         path = Path(directory) / "trace"
         path.write_text("".join(f"{ms}\n" for ms in instants))
-        found = read_trace(path, "mahimahi")
-    assert [at // MS for at in found.opportunities_ns] == instants
-    assert found.mean == pytest.approx(1504 * 8e3 * len(instants) / instants[-1], abs=0.5)
+        trace = read_trace(path, "mahimahi")
+    assert [instant_ns // MS for instant_ns in trace.opportunities_ns] == instants
+    assert trace.mean == pytest.approx(1504 * 8e3 * len(instants) / instants[-1], abs=0.5)
 
 
 @given(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantities parse and print themselves."""
+"""Test that quantities parse and print themselves."""
 
 from __future__ import annotations
 
@@ -127,10 +127,10 @@ def test_bdps_are_the_same_packets_in_nagi_link(tmp_path_factory, cases):
     links = []
     expected = []
     for index, (millionths, rate, rtt, packet) in enumerate(cases):
-        ours = BdpCount(millionths).packets(Bitrate(rate), Duration(rtt), ByteCount(packet))
-        if ours > whole("queue_packets")[1]:
+        packets = BdpCount(millionths).packets(Bitrate(rate), Duration(rtt), ByteCount(packet))
+        if packets > whole("queue_packets")[1]:
             continue  # refused by both: see test_bounds.py
-        expected.append(ours)
+        expected.append(packets)
         queue = {"bdp": millionths / 1e6, "base_rtt_ns": rtt, "packet_bytes": packet}
         links.append(
             {
@@ -147,5 +147,5 @@ def test_bdps_are_the_same_packets_in_nagi_link(tmp_path_factory, cases):
     config.write_text(json.dumps({"schema_version": 1, "seed": 0, "links": links}))
     program = executable("nagi-link")
     shown = subprocess.run([program, "check", config], capture_output=True, check=True)
-    for link, ours in zip(json.loads(shown.stdout)["links"], expected, strict=True):
-        assert link["forward"]["queue"] == {"packets": ours}
+    for link, packets in zip(json.loads(shown.stdout)["links"], expected, strict=True):
+        assert link["forward"]["queue"] == {"packets": packets}

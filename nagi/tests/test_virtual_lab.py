@@ -24,7 +24,7 @@ from nagi.campaign.runner import Observer, Runner
 from nagi.labs import guest
 from nagi.labs.guest import Guest
 from nagi.labs.virtual import GuestTimeLimit, VirtualLabs, unpack_agent
-from nagi.plan.schemes import schemes
+from nagi.plan.schemes import read_schemes
 from nagi.terminal.selecting import Wanted
 from nagi.terminal.site import virtual_site
 from nagi_contracts.errors import InputError
@@ -430,7 +430,7 @@ def test_what_it_can_run_is_listed(tmp_path):
         [NAGI, "schemes", "--lab", "virtual", "--json"], capture_output=True, text=True, check=True
     )
     found = json.loads(done.stdout)
-    for name in schemes():
+    for name in read_schemes():
         assert found["schemes"][name]["available"], name
     mine = tmp_path / "mine.bpf.o"
     shutil.copy(executable("nagi").parents[1] / "lib/nagi/tcp/reno.bpf.o", mine)

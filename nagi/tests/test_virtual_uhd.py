@@ -10,14 +10,14 @@ import pandas as pd
 import pytest
 from marks import in_virtual_time
 from nagi.labs.guest import OWN, Guest, list_processors
-from nagi.plan.radio import nagi_sdr
+from nagi.plan.radio import locate_nagi_sdr
 from nagi_contracts.links import Links
 from nagi_contracts.paths import ROOT
 from nagi_contracts.radios import Radios
 from nagi_contracts.records import Verdict
 from radio_runs import needs_nagi_sdr, needs_uhd_double, over_the_double, run
 
-PREFIX = nagi_sdr().parents[1]
+PREFIX = locate_nagi_sdr().parents[1]
 QA = ROOT / "link-emulator" / "radio" / "gr-nagi" / "python" / "nagi" / "qa_usrp_timing.py"
 pytestmark = [*needs_nagi_sdr, *in_virtual_time, needs_uhd_double]
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML as nagi reads it: plain data with lines, limits, and a cure for each common mistake."""
+"""Test how nagi reads YAML: plain data with lines, limits, and a cure for each common mistake."""
 
 from __future__ import annotations
 
 import pytest
-from nagi.spec.yaml_source import MAX_BYTES, MAX_DEPTH, MAX_NODES, read_yaml
+from nagi.spec.yaml_source import MAX_BYTES, MAX_NODES, read_yaml
+from nagi.spec.yaml_syntax import MAX_DEPTH
 from nagi_contracts.errors import InputError
 
 
@@ -20,7 +21,7 @@ def read(tmp_path):
 
 @pytest.fixture
 def refused(read, tmp_path):
-    """What is said of a file, without its name."""
+    """Return a function that returns the message about a file, without the file's name."""
 
     def refused(content, **limits):
         with pytest.raises(InputError) as caught:
@@ -38,7 +39,7 @@ def test_values_are_what_yaml_1_2_says(read):
         "c: |\n  two\n  lines\n"
     ).data
     assert data["a"] == [1, -2, 31, 15, 1000, 1.5, 1000.0, True, False, None, None]
-    assert [type(each) for each in data["a"][5:9]] == [float, float, bool, bool]
+    assert [type(value) for value in data["a"][5:9]] == [float, float, bool, bool]
     assert data["b"] == ["yes", "on", "2001-01-01", "12:30", "=", "100 Mb/s", "1", "té", "5"]
     assert data["5"] == {"x": None}
     assert data["c"] == "two\nlines\n"
@@ -50,7 +51,7 @@ def test_lines_of_all_paths(read):
         ("a",): 1, ("a", "b"): 2, ("a", "c"): 3, ("a", "c", 1): 4, ("d", "e"): 5, ("f",): 6,
         ("f", "e"): 6, ("f", "g"): 6, ("h", 0): 7, ("a", "c", 1, "further"): 4, ("nowhere",): 1,
     }  # fmt: skip
-    assert {place: source.line(place) for place in lines} == lines
+    assert {key_path: source.find_line(key_path) for key_path in lines} == lines
 
 
 def test_merges_bring_what_is_not_there(read):
@@ -69,7 +70,7 @@ def test_line_ends_and_byte_order_marks(read):
     ):  # fmt: skip
         source = read(content)
         assert source.data == {"a": 1, "b": ["x", "y"]}
-        assert source.line(("b",)) == 2
+        assert source.find_line(("b",)) == 2
 
 
 # (file, line, complaint, cure)
@@ -132,10 +133,10 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("content", "line", "complaint", "cure"), MISTAKES)
 def test_mistakes_are_named_with_line_and_cure(refused, content, line, complaint, cure):
-    said = refused(content)
-    assert said.startswith(f"{line}: {complaint}" if line else f" {complaint}"), said
-    assert f"; {cure}" in said
-    assert "\n" not in said and len(said) < 400
+    message = refused(content)
+    assert message.startswith(f"{line}: {complaint}" if line else f" {complaint}"), message
+    assert f"; {cure}" in message
+    assert "\n" not in message and len(message) < 400
 
 
 @pytest.mark.parametrize("first", ["[x, x]", "{}", "{k: x}"])
@@ -145,8 +146,8 @@ def test_aliases_do_not_multiply_without_limit(refused, first, use):
         first = "{k: x, l: x}"
     lines = [f"a0: &a0 {first}"]
     lines += [f"a{n}: &a{n} {use.format(f'*a{n - 1}')}" for n in range(1, 40)]
-    said = refused("\n".join(lines))
-    assert f"more than {MAX_NODES:,} values, those of aliases" in said
+    message = refused("\n".join(lines))
+    assert f"more than {MAX_NODES:,} values, those of aliases" in message
 
 
 def test_long_chains_of_merges_are_refused(refused):

@@ -34,7 +34,7 @@ from nagi_captures.flow_rows import matches_flow
 from nagi_captures.identities import Nanoseconds
 from nagi_contracts.plan import DIRECTIONS, FlowPlan, RunPlan
 
-from nagi.plan.schemes import is_own
+from nagi.plan.schemes import is_user_scheme
 
 CHECKS = ("host_response_median", "host_response_p99", "host_response_max")
 _FIN, _SYN, _RST, _ACK = 1, 2, 4, 16
@@ -131,7 +131,7 @@ def _conversation(
 
 def _is_paced(flow: FlowPlan) -> bool:
     """Whether its scheme paces what it sends. Of a scheme of the user's own that is not known."""
-    return flow.congestion_control.startswith("bbr") or is_own(flow.scheme)
+    return flow.congestion_control.startswith("bbr") or is_user_scheme(flow.scheme)
 
 
 def _acknowledges_every_segment(plan: RunPlan, flow: FlowPlan) -> bool:

@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from bench_command import status_of
 from bench_report import Row, machine, report, verdict
 from bpf_objects import RunTime, ours, run_times, timed, wait_until_gone
-from nagi.plan.schemes import loaded, schemes
+from nagi.plan.schemes import read_loaded_controls, read_schemes
 from nagi_contracts.paths import executable, scheme_object
 from tcp_lab import NETWORKS, TcpLab, Trial, register_scheme
 
@@ -44,7 +44,7 @@ DISTURBED = "disturbed"  # other programs used the processors: no verdict
 MIN_RATIO = 0.95  # of newreno's throughput
 WITH_TARGET = ("vegas", "westwood", "tahoe")
 REFERENCE = "newreno"
-OURS = {name: scheme.object for name, scheme in schemes().items() if scheme.object}
+OURS = {name: scheme.object for name, scheme in read_schemes().items() if scheme.object}
 # With these limits Vegas never sees a queue. Its cost is then that of its code, and not that of the
 # small window that its definition demands.
 UNBOUND = "vegas, all limits at 1000"
@@ -126,7 +126,7 @@ class TrialPair:
 
 def measure_throughput(bench: Bench) -> None:
     """Compare throughput and processor time of each scheme with the reference's."""
-    reference = str(schemes()[REFERENCE].kernel)
+    reference = str(read_schemes()[REFERENCE].kernel)
     details: dict[str, Any] = {}
     with register_all(bench.schemes) as names:
         for path in NETWORKS:
@@ -238,7 +238,7 @@ def measure_flows(bench: Bench) -> None:
             with register_scheme(program, make_kernel_name(number)) as name:
                 trial = bench.lab.run_trial(path, name, bench.seconds, bench.flows)
             served = sum(size > 0 for size in trial.flows)
-            is_removed = name not in loaded()
+            is_removed = name not in read_loaded_controls()
             details.setdefault(path, {})[scheme] = {**trial.to_json(), "name_gone": is_removed}
             bench.rows.append(
                 Row(
@@ -270,7 +270,7 @@ def report_leftovers(
     with suppress(AssertionError):  # the row names what is left
         wait_until_gone(before)
     leftovers = sorted(f"{kind} {number}" for kind, number in ours() - before)
-    leftovers += sorted(loaded() - names)
+    leftovers += sorted(read_loaded_controls() - names)
     details["left_behind"] = leftovers
     rows.append(
         Row(
@@ -333,7 +333,7 @@ def main() -> int:
 
     rows: list[Row] = []
     details: dict[str, Any] = {}
-    before, names = ours(), loaded()
+    before, names = ours(), read_loaded_controls()
 
     def measure() -> None:
         with TcpLab() as lab:

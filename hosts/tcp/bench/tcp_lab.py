@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bench_lab import BenchError, Lab, Program
 from nagi.agent_contracts import read_offloads
-from nagi.plan.schemes import base_sysctls, schemes
+from nagi.plan.schemes import read_base_sysctls, read_schemes
 from nagi_contracts.paths import executable, scheme_object
 
 NETWORKS = {"offloads off": "10.0.0", "kernel's offloads": "10.0.1"}  # by kind of path
@@ -113,7 +113,7 @@ class TcpLab(Lab):
 
     def _build(self) -> None:
         # The sysctls that every scheme of nagi sets. newreno runs with the same ones.
-        sysctls = base_sysctls() | dict(schemes()["tahoe"].sysctls)
+        sysctls = read_base_sysctls() | dict(read_schemes()["tahoe"].sysctls)
         sysctls["net.ipv4.tcp_rmem"] = f"4096 131072 {RECEIVE_BUFFER}"
         settings = [f"{key}={value}" for key, value in sysctls.items()]
         for name in _HOSTS:

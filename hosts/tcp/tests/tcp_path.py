@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pandas as pd
 from nagi.campaign.campaign import CampaignDirectory, Observer, Runner
 from nagi.labs.virtual import VirtualLabs
-from nagi.plan.schemes import schemes
+from nagi.plan.schemes import read_schemes
 from nagi.terminal.selecting import Wanted
 from nagi.terminal.site import virtual_site
 from nagi_contracts.plan import RunPlan
@@ -227,7 +227,7 @@ def _equalise(plan: RunPlan) -> RunPlan:
 
     Hosts have the sysctls of nagi's schemes, and the receiver has Linux's reno.
     """
-    sysctls = {key: str(value) for key, value in schemes()["tahoe"].sysctls.items()}
+    sysctls = {key: str(value) for key, value in read_schemes()["tahoe"].sysctls.items()}
     sender, receiver = (
         node.model_copy(update={"sysctls": {**node.sysctls, **sysctls}}) for node in plan.nodes
     )

@@ -16,13 +16,13 @@ import pytest
 from emulated import Emulator, lay_wire
 from held_schemes import PYTHON, hold_scheme, make_kernel_name
 from kernels import needs_our_schemes
-from nagi.plan.schemes import schemes
+from nagi.plan.schemes import read_schemes
 from tcp_path import estimate_window
 
 pytestmark = needs_our_schemes
 SEGMENTS = 600
 LOST = range(60, SEGMENTS, 110)
-OURS = [name for name, scheme in schemes().items() if scheme.object]
+OURS = [name for name, scheme in read_schemes().items() if scheme.object]
 SEND = """
 import socket, sys
 name, total = sys.argv[1], int(sys.argv[2])
@@ -73,13 +73,13 @@ def check_reaction(scheme: str, event: dict[str, Any]) -> None:
 def test_reactions_follow_from_what_the_scheme_knew(namespaces, tmp_path, scheme):
     """Check every fast retransmit. The receiver is the kernel's own, so TCP-Real is Reno."""
     lay_wire(namespaces)
-    settings = [f"{key}={value}" for key, value in schemes()["tahoe"].sysctls.items()]
+    settings = [f"{key}={value}" for key, value in read_schemes()["tahoe"].sysctls.items()]
     for name in ("left", "right"):
         namespaces.run(name, "sysctl", "-qw", *settings)
     name, events = make_kernel_name(scheme), tmp_path / "events"
     loss = {"model": "trace", "lost": list(LOST), "length": 1_000_000}
     with (
-        hold_scheme(str(schemes()[scheme].object), name, "--events", str(events)) as holder,
+        hold_scheme(str(read_schemes()[scheme].object), name, "--events", str(events)) as holder,
         Emulator(namespaces, tmp_path, forward={"delay_ns": 5_000_000, "loss": loss}),
         receive(namespaces),
     ):

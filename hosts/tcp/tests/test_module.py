@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from nagi.plan.schemes import receivers, schemes
+from nagi.plan.schemes import read_receivers, read_schemes
 from nagi_contracts.paths import executable, scheme_object
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMES = sorted(
-    each.object for each in [*schemes().values(), *receivers().values()] if each.object
+    each.object for each in [*read_schemes().values(), *read_receivers().values()] if each.object
 )
 # meaning (unit, minimum to maximum, default value) (type)
 DESCRIBED = re.compile(r"(.+?):(.+) \((.+), (\d+) to (\d+), default (\d+)\) \(uint\)")

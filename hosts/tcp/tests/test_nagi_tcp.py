@@ -17,11 +17,11 @@ import pytest
 from bpf_objects import ours, wait_until_gone
 from held_schemes import NAGI_TCP, PYTHON, hold_scheme, make_kernel_name
 from kernels import needs_our_schemes
-from nagi.plan.schemes import schemes
+from nagi.plan.schemes import read_schemes
 from nagi_contracts.paths import scheme_object
 from own_schemes import OWN_SCHEME, compiled
 
-OURS = sorted(scheme.object for scheme in schemes().values() if scheme.object)
+OURS = sorted(scheme.object for scheme in read_schemes().values() if scheme.object)
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0, reason="needs root to load eBPF programs: run `sudo make test`"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from marks import in_virtual_time
-from nagi.plan.schemes import schemes
+from nagi.plan.schemes import read_schemes
 from tcp_path import (
     FIRST_DATA,
     LOSS,
@@ -32,9 +32,13 @@ pytestmark = in_virtual_time
 ROUND_TRIP_S = 0.04
 RATE_BPS = 8_000_000  # of the slow path
 PACKET_BITS = (SEGMENT + 52) * 8
-OURS = [name for name, scheme in schemes().items() if scheme.object]
+OURS = [name for name, scheme in read_schemes().items() if scheme.object]
 # Those that need nothing of others: no path here marks, and receivers are the kernel's own.
-ALONE = [name for name in OURS if not (schemes()[name].needs_marks or schemes()[name].both_ends)]
+ALONE = [
+    name
+    for name in OURS
+    if not (read_schemes()[name].needs_marks or read_schemes()[name].both_ends)
+]
 
 FAST = "rate: 1 Gb/s, queue: 1000 packets"  # so fast that there is no queue
 SLOW = "rate: 8 Mb/s, queue: {} packets"

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from emulated import lay_wire
-from nagi.plan.radio import air_time
+from nagi.plan.radio import load_air_time
 from nagi_contracts.paths import executable
 from running_daemon import RunningDaemon
 
@@ -49,8 +49,8 @@ print(seen.hexdigest(), flush=True)
 def configuration(directory: Path, by: str, snr_db: float, **more: Any) -> Path:
     """2 Mb/s and 20 ms each way."""
     direction = {
-        "rate_bps": air_time().rate_bps(*SHAPE),
-        "overhead_bytes": air_time().overhead_bytes(*SHAPE),
+        "rate_bps": load_air_time().rate_bps(*SHAPE),
+        "overhead_bytes": load_air_time().overhead_bytes(*SHAPE),
         "delay_ns": 20_000_000,
         "queue": {"packets": 50},
         "loss": {"model": "radio"},

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plan the paths of flows, and find out which flows cross each link and medium."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+
+from nagi_contracts.errors import choices
+from nagi_contracts.impairments.planning import DEFAULT_PACKET
+from nagi_contracts.media import MediumPlan
+from nagi_contracts.plan import ETHERNET_MTU, NUMBER_MARK, LinkDirection
+from nagi_contracts.units import ByteCount
+
+from nagi.plan.channels import Channels
+from nagi.plan.request import PlanRequest
+from nagi.spec.experiment import Flow
+
+TIMESTAMP_OPTION = 12  # bytes of TCP's option in each segment
+
+
+@dataclass(frozen=True)
+class FlowPath:
+    """The path of a flow through the topology, in both directions."""
+
+    there: list[LinkDirection]
+    back: list[LinkDirection]
+    base_rtt_ns: int  # RTT without queues
+    packet: ByteCount  # IP bytes of a full-size packet
+    mtu: int  # the smallest MTU of the links in both directions
+
+    def count_hops(self) -> dict[str, int]:
+        """Return the number of hops over each medium, from the sender to the receiver."""
+        return Counter(hop.link for hop in self.there if hop.is_hop)
+
+    def find_other_way_back(self) -> list[LinkDirection]:
+        """Return the path back if it uses media and differs from the reversed path there."""
+        is_reversed = self.back == [hop.reversed() for hop in reversed(self.there)]
+        has_hops = any(hop.is_hop for hop in (*self.there, *self.back))
+        return self.back if has_hops and not is_reversed else []
+
+
+@dataclass(frozen=True)
+class LinkLoad:
+    """The longest RTT without queues and the largest packet of the flows that cross a link.
+
+    Both are None if no flow crosses the link or medium.
+    """
+
+    base_rtt_ns: int | None
+    packet: int | None
+
+
+class FlowPaths:
+    """The paths of a point's flows, by name of the flow, and the loads of links and media.
+
+    Flows that are absent at this point (`scheme: none`) count, too: a queue of `1 bdp` depends on
+    them, so that links are the same at points with and without these flows.
+
+    Raises:
+        InputError: If a flow has no path, or does not fit its path.
+    """
+
+    def __init__(self, request: PlanRequest, channels: Channels) -> None:
+        self._request = request
+        self._channels = channels
+        self.paths = {
+            name: self._plan_path(name, flow)
+            for name, flow in (*request.list_flows(), *request.list_absent_flows())
+        }
+        names = (*request.experiment.links, *request.experiment.media)
+        self.loads = {name: self._find_load(name) for name in names}
+
+    def list_rates(self, directions: list[LinkDirection]) -> list[int]:
+        """Return the rates in bit/s of those directions that have a rate."""
+        channels = self._channels.list_on_path(directions)
+        rates = [self._request.get_mean_rate_bps(channel) for channel in channels]
+        return [rate for rate in rates if rate is not None]
+
+    def list_media_rates(self, path: FlowPath) -> list[int]:
+        """Return the rate in bit/s at which each medium carries packets over the path's hops."""
+        return [
+            self._channels.media.find_rate_bps(name, hops, path.packet.value)
+            for name, hops in path.count_hops().items()
+        ]
+
+    def find_max_rate_bps(self, path: FlowPath) -> int:
+        """Return an upper limit of the rate that a path carries: the smallest rate on it.
+
+        A medium counts with the rate of exchanges that follow each other without a pause.
+        """
+        media = [
+            self._channels.media.find_rate_bps(name, 1, path.packet.value)
+            for name in path.count_hops()
+        ]
+        return min([*self.list_rates(path.there), *media])
+
+    def find_max_airtime_s(self, media: list[MediumPlan]) -> float:
+        """Return how long stations need at most to send all that may be queued, in seconds.
+
+        This assumes that packets are sent one after the other. Stations that send at the same time
+        make up for collisions.
+        """
+        # (medium, sender) -> largest number of hops that a packet in its queue has still to go
+        hops_to_go: dict[tuple[str, str], int] = {}
+        for path in self.paths.values():
+            hops = [hop for hop in path.there if hop.is_hop]
+            for index, hop in enumerate(hops):
+                key = (hop.link, hop.sender or "")
+                hops_to_go[key] = max(hops_to_go.get(key, 0), len(hops) - index)
+        longest_s = 0.0
+        for medium in media:
+            packet_bytes = self.loads[medium.name].packet or DEFAULT_PACKET
+            exchange_s = medium.mean_sending_ns(packet_bytes) / 1e9
+            queue = medium.queue
+            queued_packets = queue.packets or math.ceil((queue.bytes or 0) / packet_bytes)
+            exchanges = sum(hops for (name, _), hops in hops_to_go.items() if name == medium.name)
+            longest_s = max(longest_s, exchanges * queued_packets * exchange_s)
+        return longest_s
+
+    def find_max_rtt_ns(self) -> int:
+        """Return the longest RTT of all paths without queues, with the largest delays."""
+        return max(
+            sum(
+                channel.max_delay_ns
+                for channel in self._channels.list_on_path((*path.there, *path.back))
+            )
+            + self._find_unloaded_delay_ns(
+                [hop for hop in path.there if hop.is_hop], path.packet.value
+            )
+            + self._find_unloaded_delay_ns(
+                [hop for hop in path.back if hop.is_hop], self._request.ip.tcp_header_bytes
+            )
+            for path in self.paths.values()
+        )
+
+    def _plan_path(self, name: str, flow: Flow) -> FlowPath:
+        """Return the path of a flow; check that the flow's packets fit the MTU."""
+        self._check_ends(name, flow)
+        forward, backward = self._find_routes(name, flow)
+        timestamps = self._request.profile.sysctls.get("net.ipv4.tcp_timestamps", 1)
+        has_timestamps = str(timestamps) == "1"
+        headers = self._request.ip.tcp_header_bytes + (TIMESTAMP_OPTION if has_timestamps else 0)
+        packet = ByteCount(flow.payload.value + headers)
+        mtu = self._find_smallest_mtu([*forward, *backward])
+        if packet.value > mtu and flow.application != "command":
+            raise self._request.error(
+                ("flows", name, "payload"),
+                f"its packets of {packet.value} bytes do not fit the path, whose MTU is {mtu}",
+                f"give `payload: {mtu - headers} bytes` or less",
+            )
+        rtt_ns = self._find_unloaded_delay_ns(forward, packet.value)
+        rtt_ns += self._find_unloaded_delay_ns(backward, self._request.ip.tcp_header_bytes)
+        return FlowPath(forward, backward, rtt_ns, packet, mtu)
+
+    def _check_ends(self, name: str, flow: Flow) -> None:
+        """Check that a flow has two different hosts and starts before the traffic ends."""
+        experiment = self._request.experiment
+        for key, node in (("from", flow.from_), ("to", flow.to)):
+            hosts = experiment.list_nodes("host")
+            if node not in hosts:
+                message = f"there is no node {node}"
+                if node in experiment.nodes:
+                    message = f"{node} is a {experiment.get_kind(node)}"
+                cure = choices(node, hosts, "hosts")
+                raise self._request.error(("flows", name, key), message, cure)
+        if flow.from_ == flow.to:
+            message = f"{flow.to} is sender and receiver of the flow"
+            raise self._request.error(("flows", name, "to"), message, "name another host")
+        if flow.start.value >= experiment.duration.value:
+            subject = f"flow {name}" if NUMBER_MARK in name else "the flow"
+            raise self._request.error(
+                ("flows", name, "start"),
+                f"{subject} starts at {flow.start}, after the end of the traffic",
+                f"start it before {experiment.duration}",
+            )
+
+    def _find_routes(
+        self, name: str, flow: Flow
+    ) -> tuple[list[LinkDirection], list[LinkDirection]]:
+        """Return the directions from a flow's sender to its receiver, and those back."""
+        forward, backward = (
+            self._request.memo.of(
+                partial(self._request.topology.find_route, *ends),
+                ("route", *ends),
+                self._request.topology,
+            )
+            for ends in ((flow.from_, flow.to), (flow.to, flow.from_))
+        )
+        if forward is None or backward is None:
+            raise self._request.error(
+                ("flows", name, "to"),
+                f"there is no path from {flow.from_} to {flow.to}",
+                "join them by links, or by stations in reach of each other; only routers, switches "
+                "and stations forward packets"
+                if self._request.experiment.media
+                else "join them by links; only routers and switches forward packets",
+            )
+        return forward, backward
+
+    def _find_smallest_mtu(self, directions: list[LinkDirection]) -> int:
+        links = self._request.experiment.links
+        return min(
+            (links[hop.link].mtu_bytes for hop in directions if not hop.is_hop),
+            default=ETHERNET_MTU,
+        )
+
+    def _find_unloaded_delay_ns(self, directions: list[LinkDirection], ip_bytes: int) -> int:
+        """Return the delay of a packet without queues: propagation, and exchanges on media."""
+        channels = self._channels.list_on_path(directions)
+        exchanges_ns = [
+            self._channels.media.find_exchange_ns(hop.link, ip_bytes)
+            for hop in directions
+            if hop.is_hop
+        ]
+        return sum(channel.min_delay_ns for channel in channels) + sum(exchanges_ns)
+
+    def _find_load(self, link: str) -> LinkLoad:
+        paths = [
+            path
+            for path in self.paths.values()
+            if any(direction.link == link for direction in (*path.there, *path.back))
+        ]
+        return LinkLoad(
+            max((path.base_rtt_ns for path in paths), default=None),
+            max((path.packet.value for path in paths), default=None),
+        )
