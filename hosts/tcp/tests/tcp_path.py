@@ -19,7 +19,8 @@ from unittest.mock import Mock
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from nagi.campaign.campaign import CampaignDirectory, Observer, Runner
+from nagi.campaign.directory import CampaignDirectory
+from nagi.campaign.runner import Observer, Runner
 from nagi.labs.virtual import VirtualLabs
 from nagi.plan.schemes import read_schemes
 from nagi.terminal.selecting import Wanted
@@ -271,7 +272,7 @@ def run_scenario(scenario: Scenario, directory: Path) -> dict[str, Observed]:
     assert not selection.unavailable
     selection = replace(selection, plans=[_equalise(plan) for plan in selection.plans])
     campaign = CampaignDirectory(directory / "out")
-    with campaign.held():
+    with campaign.lock():
         verdicts = Runner(
             selection,
             campaign,
