@@ -17,7 +17,7 @@ from nagi.records.direction_numbers import direction_number
 from nagi.records.packets import Records, fates, from_table, in_order, replay, to_table
 from nagi.records.scheme_events import SCHEME_EVENTS
 from nagi.verdict.certificate import LIMITS, RADIO_LIMITS, SWITCH_LIMITS, certify
-from nagi.verdict.evidence import gather
+from nagi.verdict.measure import measure_run
 from nagi_contracts.links import Links
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.plan import RunPlan
@@ -44,7 +44,7 @@ class Case:
             self.plan,
             Links.model_validate(self.links),
             nodes.values(),
-            gather(
+            measure_run(
                 self.plan,
                 manifest.began_realtime_s,
                 self.records,

@@ -13,7 +13,7 @@ from changed_captures import captured, write_captured
 from nagi.campaign.collection import own_clocks
 from nagi.records.packets import from_table
 from nagi.verdict.certificate import certify
-from nagi.verdict.evidence import gather
+from nagi.verdict.measure import measure_run
 from nagi_captures.clocks import Passages, ahead_ns, drift_ppm, estimate, host_ns
 from nagi_contracts.links import Links
 from nagi_contracts.paths import SCHEMAS
@@ -157,7 +157,7 @@ class Case:
 
     def judge(self):
         nodes = self.manifest.nodes
-        evidence = gather(
+        evidence = measure_run(
             self.plan,
             self.manifest.began_realtime_s,
             self.records,

@@ -41,7 +41,8 @@ from nagi.records.transmissions import (
     write_transmissions,
 )
 from nagi.verdict.certificate import LIMITS, RADIO_LIMITS
-from nagi.verdict.evidence import _repeating_loss_information, _repeating_rate_error
+from nagi.verdict.losses import describe_arq_losses
+from nagi.verdict.rates import measure_arq_rate_error
 from nagi_contracts.errors import InputError
 from nagi_contracts.impairments.losses.bernoulli import BernoulliLossPlan
 from nagi_contracts.impairments.losses.radio import RadioLossPlan
@@ -229,13 +230,13 @@ def test_transmissions_that_are_repeated_count_for_the_rate(tmp_path):
     due, seen, sent = repeating(plan)
     assert len(sent) > 1100 and set(sent["attempt"]) == {1, 2}
     # What is left is rounding to nanoseconds.
-    assert _repeating_rate_error(due, seen, direction, sent) < 1e-6
+    assert measure_arq_rate_error(due, seen, direction, sent) < 1e-6
     due, seen, sent = repeating(plan, slower=1.002)
-    assert _repeating_rate_error(due, seen, direction, sent) == pytest.approx(0.002, rel=0.01)
+    assert measure_arq_rate_error(due, seen, direction, sent) == pytest.approx(0.002, rel=0.01)
     # Without the repeated ones the rate would seem a tenth too small.
-    assert _repeating_rate_error(due, seen, direction, sent[:0]) is None
+    assert measure_arq_rate_error(due, seen, direction, sent[:0]) is None
     with pytest.raises(InputError, match="transmissions of packets that were not recorded"):
-        _repeating_rate_error(due[:500], seen[:500], direction, sent)
+        measure_arq_rate_error(due[:500], seen[:500], direction, sent)
 
 
 def test_with_arq_each_transmission_may_be_lost(tmp_path):
@@ -256,9 +257,7 @@ def test_with_arq_each_transmission_may_be_lost(tmp_path):
     packets = np.zeros(2400, RECORD)
     packets["index"], packets["bytes"] = np.arange(2400), 1052
     made = np.array(sent, TRANSMISSION)
-    told = {
-        each.name: each for each in _repeating_loss_information(packets, direction, made, "there")
-    }
+    told = {each.name: each for each in describe_arq_losses(packets, direction, made, "there")}
     assert told["loss_rate"].value == pytest.approx(100 * draws[: len(sent)].mean())
     assert told["loss_rate"].description == (
         "transmissions lost on the channel; 20.0000% was asked for"
@@ -266,9 +265,9 @@ def test_with_arq_each_transmission_may_be_lost(tmp_path):
     assert told["loss_p_value"].value > 0.001
     # Packets are lost far more rarely, as ARQ is for.
     made["outcome"][made["outcome"] == LOST] = RECEIVED
-    told = list(_repeating_loss_information(packets, direction, made, "there"))
+    told = list(describe_arq_losses(packets, direction, made, "there"))
     assert told[1].value < 1e-9
-    assert list(_repeating_loss_information(packets[:0], direction, made[:0], "there")) == []
+    assert list(describe_arq_losses(packets[:0], direction, made[:0], "there")) == []
 
 
 def as_radio(plan: RunPlan, **forward) -> RunPlan:

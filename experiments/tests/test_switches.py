@@ -16,8 +16,9 @@ from nagi.plan.shaping import EDGE
 from nagi.spec.points import read_experiment
 from nagi.terminal.options import chosen_switch
 from nagi.verdict.certificate import LIMITS, SWITCH_LIMITS, certify
-from nagi.verdict.evidence import Evidence, _passage_rate_error, _unaccounted
 from nagi.verdict.passages import passages
+from nagi.verdict.switches import count_unaccounted, measure_passage_rate_error
+from nagi.verdict.values import Evidence
 from nagi_contracts.errors import InputError
 from nagi_contracts.links import Links
 from nagi_contracts.paths import SCHEMAS
@@ -183,10 +184,10 @@ def test_the_emulator_sees_when_packets_should_have_left_a_switch(tmp_path):
     seen = served(handed, 500_000)
     passage = passage_of(plan, handed, seen)
     assert np.array_equal(passage.due_ns, seen)
-    identity, took = passage.took_ns
+    identity, took = passage.time_in_switch_ns
     assert len(identity) == COUNT
     assert took.max() == 2000 * 500_000
-    assert _passage_rate_error(passage, 20_000_000) == pytest.approx(0, abs=1e-9)
+    assert measure_passage_rate_error(passage, 20_000_000) == pytest.approx(0, abs=1e-9)
 
 
 def test_bmv2_is_held_against_packets_per_second(tmp_path):
@@ -202,7 +203,7 @@ def test_a_switch_that_is_late_or_slow_is_found_out(tmp_path):
     late = passage_of(plan, handed, served(handed, 500_000) + 300_000)
     assert np.array_equal(late.seen_ns - late.due_ns, np.full(COUNT, 300_000))
     slow = passage_of(plan, handed, served(handed, 505_000))
-    assert _passage_rate_error(slow, 20_000_000) == pytest.approx(5 / 505, rel=1e-6)
+    assert measure_passage_rate_error(slow, 20_000_000) == pytest.approx(5 / 505, rel=1e-6)
 
 
 def test_what_the_switch_dropped_takes_no_time(tmp_path):
@@ -220,7 +221,7 @@ def test_identities_that_occur_twice_are_not_believed(tmp_path):
     identity[100] = identity[200]
     passage = passage_of(plan, handed, served(handed, 500_000), identity)
     assert (passage.entered_ns == 0).sum() == 2
-    assert len(passage.took_ns[0]) == COUNT - 2
+    assert len(passage.time_in_switch_ns[0]) == COUNT - 2
     assert np.array_equal(passage.due_ns, passage.seen_ns)
 
 
@@ -285,13 +286,13 @@ def test_packets_that_only_one_of_them_knows_are_found(tmp_path):
     plan, handed = plan_of(tmp_path), bursts()
     records = record_of(plan, handed, served(handed, 500_000), np.arange(1, COUNT + 1))
     whole = Switches.model_validate({"switches": [account()]})
-    assert {value for value, _ in _unaccounted(plan, records, whole)} == {0}
+    assert {value for value, _ in count_unaccounted(plan, records, whole)} == {0}
     # One that the emulator handed over did not come, and one vanished inside.
     leaky = account()
     leaky["ports"][0]["counters"]["received"] -= 1
     leaky["ports"][1]["counters"]["sent"] -= 2
     leaking = Switches.model_validate({"switches": [leaky]})
-    found = {subject: value for value, subject in _unaccounted(plan, records, leaking)}
+    found = {subject: value for value, subject in count_unaccounted(plan, records, leaking)}
     assert found["switch N, wired forward"] == 1
     assert found["switch N, radio forward"] == 2
     assert found["switch N"] == 1

@@ -52,7 +52,9 @@ from nagi.records.switch_records import read_account, read_samples
 from nagi.records.transmissions import Transmissions, frames_table, read_transmissions
 from nagi.records.transmissions import to_table as transmissions_table
 from nagi.verdict.certificate import certify, failed, most_late_ns
-from nagi.verdict.evidence import RADIOS, Evidence, gather
+from nagi.verdict.devices import RADIOS
+from nagi.verdict.measure import measure_run
+from nagi.verdict.values import Evidence
 
 PLAN, MANIFEST, VERDICT = "plan.json", "manifest.json", "verdict.json"
 LINKS, FLOWS, TCP_INFO = "links.json", "flows.json", "tcp_info.parquet"
@@ -139,7 +141,7 @@ def evidence_of(
 ) -> Evidence:
     """Gather the evidence of a run whose captures are in `run`. Raises InputError if records or
     captures make no sense."""
-    return gather(
+    return measure_run(
         plan,
         nodes[EMULATOR].began_realtime_s,
         records,

@@ -21,7 +21,7 @@ from nagi.campaign.retention import PACKETS, TRANSMISSIONS
 from nagi.records import packets, transmissions
 from nagi.records.packets import Records
 from nagi.verdict.certificate import measure
-from nagi.verdict.evidence import Evidence, Value
+from nagi.verdict.values import Evidence, Value
 
 _ALSO_OF_PACKETS = {"unaccounted"}  # measured from packets beside other records
 

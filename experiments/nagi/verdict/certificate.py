@@ -16,7 +16,7 @@ from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Check, NodeRecord, Verdict
 from nagi_contracts.switches import SwitchAccount, Switches
 
-from nagi.verdict.evidence import Evidence, Value
+from nagi.verdict.values import Evidence, Value
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class Passage:
     bits: npt.NDArray[np.int64]  # overhead included
 
     @property
-    def took_ns(self) -> tuple[Nanoseconds, Nanoseconds]:
+    def time_in_switch_ns(self) -> tuple[Nanoseconds, Nanoseconds]:
         """The identities that are known on both sides, sorted, and how long each packet should have
         been in the switch."""
         known = self.entered_ns > 0
