@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
-from nagi.records.direction_numbers import direction_number
+from nagi.records.direction_numbers import get_direction_number
 from nagi.records.packets import DELIVERED, RECORD
 from nagi_contracts.plan import LinkDirection
 
@@ -23,7 +23,7 @@ def record_of(plan, handed_ns, seen_ns, identity):
         )
     ):
         mine = records[half * len(handed_ns) : (half + 1) * len(handed_ns)]
-        mine["direction"] = direction_number(plan, direction.link, direction.direction)
+        mine["direction"] = get_direction_number(plan, direction.link, direction.direction)
         mine["arrived_ns"], mine["left_ns"] = arrived, left
         mine["identity"], mine["bytes"], mine["fate"] = identity, BYTES, DELIVERED
         mine["index"] = np.arange(len(handed_ns))

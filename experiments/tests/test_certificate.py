@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 from changed_captures import captured, write_captured
 from nagi.campaign.collection import own_clocks
-from nagi.records.direction_numbers import direction_number
-from nagi.records.packets import Records, fates, from_table, in_order, replay, to_table
+from nagi.records.direction_numbers import get_direction_number
+from nagi.records.packets import Records, from_table, get_fates, replay, sort_records, to_table
 from nagi.records.scheme_events import SCHEME_EVENTS
 from nagi.verdict.certificate import LIMITS, RADIO_LIMITS, SWITCH_LIMITS, certify
 from nagi.verdict.measure import measure_run
@@ -88,8 +88,8 @@ def test_a_good_run_is_valid(case):
 
 def test_a_verdict_says_how_likely_the_losses_were(case):
     found = {(each.name, each.subject): each.value for each in case.judge().information}
-    forward = direction_number(case.plan, "radio", "forward")
-    mine = fates(case.records[case.records["direction"] == forward])
+    forward = get_direction_number(case.plan, "radio", "forward")
+    mine = get_fates(case.records[case.records["direction"] == forward])
     lost, kept = (mine == 2).sum(), (mine == 0).sum()
     assert found["loss_rate", "radio forward"] == pytest.approx(lost / (lost + kept) * 100)
     assert 0 < found["loss_p_value", "radio forward"] <= 1
@@ -100,8 +100,8 @@ def test_the_record_of_packets_survives_its_table(case):
 
 
 def test_the_model_does_the_same_again(case):
-    recorded, again = in_order(case.records), replay(case.plan, case.records)
-    over = fates(recorded) != 3
+    recorded, again = sort_records(case.records), replay(case.plan, case.records)
+    over = get_fates(recorded) != 3
     assert over.sum() > 900
     for column in ("direction", "index", "arrived_ns", "left_ns", "fate"):
         assert np.array_equal(recorded[column][over], again[column][over])
@@ -223,7 +223,7 @@ def _unknown_packets(case):
 
 def _biased_loss(case):
     """One packet that the channel lost is one that it did not."""
-    delivered = (case.records["direction"] == 0) & (fates(case.records) == 0)
+    delivered = (case.records["direction"] == 0) & (get_fates(case.records) == 0)
     case.records["fate"][np.flatnonzero(delivered)[100]] = 2
 
 

@@ -43,7 +43,7 @@ def test_any_transmissions_are_a_table_or_refused(tmp_path, data):
     try:
         found = transmissions.read_transmissions(tmp_path / "transmissions.bin", PLAN)
         count = len(transmissions.to_table(found, PLAN)) + len(
-            transmissions.frames_table(found, PLAN)
+            transmissions.to_frames_table(found, PLAN)
         )
     except InputError:
         return

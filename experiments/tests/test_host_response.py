@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from nagi.verdict.host_response import Conversation, of_receiver, of_sender
+from nagi.verdict.host_response import Conversation, measure_receiver, measure_sender
 
 MS = 1_000_000
 SEGMENT = 1000
@@ -31,7 +31,9 @@ def ack(at_ms, number, *, stamp=0, flags=ACK):
 
 def seen(data, acks) -> Conversation:
     columns = list(segment(0, 1))
-    return Conversation.of(*(pd.DataFrame(rows, columns=columns) for rows in (data, acks)))
+    return Conversation.from_packets(
+        *(pd.DataFrame(rows, columns=columns) for rows in (data, acks))
+    )
 
 
 def waits_ms(found) -> list[float]:
@@ -39,11 +41,11 @@ def waits_ms(found) -> list[float]:
 
 
 def at_receiver(data, acks, every_segment=False) -> list[float]:
-    return waits_ms(of_receiver(seen(data, acks), every_segment=every_segment).waited_ns)
+    return waits_ms(measure_receiver(seen(data, acks), every_segment=every_segment).waited_ns)
 
 
 def at_sender(data, acks, is_paced=False) -> list[float]:
-    return waits_ms(of_sender(seen(data, acks), is_paced=is_paced).waited_ns)
+    return waits_ms(measure_sender(seen(data, acks), is_paced=is_paced).waited_ns)
 
 
 def stream(count, *, every_ms=1.0):

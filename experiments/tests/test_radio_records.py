@@ -12,17 +12,17 @@ import pandas as pd
 import pytest
 from nagi.campaign.collection import collect
 from nagi.campaign.retention import retain
-from nagi.records.direction_numbers import direction_number
+from nagi.records.direction_numbers import get_direction_number
 from nagi.records.packets import (
     CHANNEL_LOSS,
     DELIVERED,
     QUEUE_OVERFLOW,
     RECORD,
-    configuration,
-    fates,
     from_table,
-    in_order,
+    get_fates,
+    make_configuration,
     replay,
+    sort_records,
     write_records,
 )
 from nagi.records.transmissions import (
@@ -35,7 +35,7 @@ from nagi.records.transmissions import (
     SNR_UNKNOWN,
     TRANSMISSION,
     UNANSWERED,
-    of_radios,
+    make_radio_settings,
     read_transmissions,
     to_table,
     write_transmissions,
@@ -127,12 +127,12 @@ def test_what_is_no_record_is_refused(tmp_path, content):
 
 def test_the_model_is_told_what_radios_lost_by_the_numbers_of_transmissions(tmp_path):
     plan = plans_of(tmp_path)[0]
-    found = of_radios(plan, SOME)
+    found = make_radio_settings(plan, SOME)
     assert set(found) == {("wireless", "forward"), ("wireless", "backward")}
     assert found["wireless", "forward"]["loss"]["lost"] == [1, 2, 3, 4]
     assert found["wireless", "backward"]["loss"]["lost"] == []
     assert found["wireless", "forward"]["loss"]["length"] > max(SOME["number"])
-    links = configuration(plan, SOME)["links"]
+    links = make_configuration(plan, SOME)["links"]
     assert links[1]["forward"]["loss"] == found["wireless", "forward"]["loss"]
     assert "radio" not in links[1]
     assert links[0]["forward"]["loss"] == {"model": "none", "at": "egress"}
@@ -146,8 +146,8 @@ def test_the_model_is_told_the_snrs_that_rate_adaptation_saw(tmp_path):
         ("queue: 20 packets", ARQ),
     )
     plan = plans_of(tmp_path, changed(*pairs))[0]
-    number = direction_number(plan, "wireless", "forward")
-    found = of_radios(plan, SOME[SOME["direction"] == number])
+    number = get_direction_number(plan, "wireless", "forward")
+    found = make_radio_settings(plan, SOME[SOME["direction"] == number])
     forward, backward = (
         found["wireless", name]["rate_adaptation"]["recorded_snr"] for name in DIRECTIONS
     )
@@ -159,7 +159,7 @@ def bursts(plan, sizes=(1052, 40, 600), count=400):
     """Packets that come to the radio in bursts which its queue cannot hold, and what has to become
     of them if every seventh transmission is lost: Lindley's recursion, by hand."""
     direction = plan.link("wireless").forward
-    number = direction_number(plan, "wireless", "forward")
+    number = get_direction_number(plan, "wireless", "forward")
     records = np.zeros(count, RECORD)
     sent = []
     waiting: list[tuple[int, int]] = []  # when each of those in the system begins, and ends
@@ -190,14 +190,14 @@ def bursts(plan, sizes=(1052, 40, 600), count=400):
 def test_the_model_does_what_the_radio_did(tmp_path):
     plan = plans_of(tmp_path)[0]
     records, sent = bursts(plan)
-    assert {DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS} == set(fates(records))
+    assert {DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS} == set(get_fates(records))
     again = replay(plan, records, sent)
     for column in ("index", "left_ns", "fate"):
-        assert np.array_equal(again[column], in_order(records)[column]), column
+        assert np.array_equal(again[column], sort_records(records)[column]), column
     # Another outcome is another fate.
     assert sent["outcome"][10] == PAYLOAD_ERROR
     sent["outcome"][10] = RECEIVED
-    assert (replay(plan, records, sent)["fate"] != in_order(records)["fate"]).sum() == 1
+    assert (replay(plan, records, sent)["fate"] != sort_records(records)["fate"]).sum() == 1
 
 
 def repeating(plan, slower=1.0):
@@ -289,8 +289,8 @@ def as_radio(plan: RunPlan, **forward) -> RunPlan:
 
 PLAN = as_radio(RunPlan.read(RUN / "plan.json"))
 FORWARD, BACKWARD = (
-    direction_number(PLAN, "radio", "forward"),
-    direction_number(PLAN, "radio", "backward"),
+    get_direction_number(PLAN, "radio", "forward"),
+    get_direction_number(PLAN, "radio", "backward"),
 )
 
 
@@ -313,9 +313,9 @@ def records(tmp_path):
         mine.to_json(source / "tcp_info.jsonl", orient="records", lines=True)
     emulator = spool / "cell0_emulator" / PLAN.run_id
     shutil.copy(RUN / "links.json", emulator)
-    packets = in_order(from_table(pd.read_parquet(RUN / "packets.parquet"), PLAN))
+    packets = sort_records(from_table(pd.read_parquet(RUN / "packets.parquet"), PLAN))
     # Backward it lost packets before the queue: they never came to the radio.
-    lost_before = (packets["direction"] == BACKWARD) & (fates(packets) == CHANNEL_LOSS)
+    lost_before = (packets["direction"] == BACKWARD) & (get_fates(packets) == CHANNEL_LOSS)
     packets = packets[~lost_before]
     write_records(packets, emulator / "packets.bin")
     write_transmissions(_transmissions_of(packets), emulator / "transmissions.bin")
@@ -326,17 +326,17 @@ def _transmissions_of(packets):
     """Of links that do not reorder: a transmission each packet that was not dropped before."""
     made = []
     for number in (FORWARD, BACKWARD):
-        mine = packets[(packets["direction"] == number) & (fates(packets) != QUEUE_OVERFLOW)]
+        mine = packets[(packets["direction"] == number) & (get_fates(packets) != QUEUE_OVERFLOW)]
         direction = PLAN.link("radio").forward
         sent = np.zeros(len(mine), TRANSMISSION)
-        delay = np.where(fates(mine) == CHANNEL_LOSS, 0, direction.delay_ns)
+        delay = np.where(get_fates(mine) == CHANNEL_LOSS, 0, direction.delay_ns)
         sent["end_ns"] = mine["left_ns"] - delay
         bits = mine["bytes"].astype(np.int64) * 8
         sent["start_ns"] = sent["end_ns"] - bits * 10**9 // direction.rate_bps
         sent["number"], sent["index"] = np.arange(len(mine)), mine["index"]
         sent["direction"], sent["attempt"] = number, 1
-        sent["outcome"] = np.where(fates(mine) == CHANNEL_LOSS, HEADER_ERROR, RECEIVED)
-        sent["snr"] = np.where(fates(mine) == CHANNEL_LOSS, SNR_UNKNOWN, 1210)
+        sent["outcome"] = np.where(get_fates(mine) == CHANNEL_LOSS, HEADER_ERROR, RECEIVED)
+        sent["snr"] = np.where(get_fates(mine) == CHANNEL_LOSS, SNR_UNKNOWN, 1210)
         made.append(sent)
     return np.concatenate(made)
 
@@ -451,7 +451,7 @@ def test_a_run_keeps_transmissions_where_it_keeps_packets(records, tmp_path):
 
 def test_links_that_repeat_are_replayed_with_their_arq(tmp_path):
     plan = as_radio(RunPlan.read(RUN / "plan.json"), arq=ArqPlan(retries=2, feedback_ns=10**6))
-    (radio, core) = configuration(plan, SOME[:0])["links"]
+    (radio, core) = make_configuration(plan, SOME[:0])["links"]
     assert radio["forward"]["arq"] == {"retries": 2, "feedback_ns": 1_000_000}
     assert "arq" not in radio["backward"] and "arq" not in core["forward"]
 

@@ -16,7 +16,7 @@ from nagi.plan.shaping import EDGE
 from nagi.spec.points import read_experiment
 from nagi.terminal.options import chosen_switch
 from nagi.verdict.certificate import LIMITS, SWITCH_LIMITS, certify
-from nagi.verdict.passages import passages
+from nagi.verdict.passages import find_passages
 from nagi.verdict.switches import count_unaccounted, measure_passage_rate_error
 from nagi.verdict.values import Evidence
 from nagi_contracts.errors import InputError
@@ -173,7 +173,7 @@ def passage_of(plan, handed, seen, identity=None):
     identity = np.arange(1, len(handed) + 1) if identity is None else identity
     found = {
         each.direction.link: each
-        for each in passages(plan, record_of(plan, handed, seen, identity))
+        for each in find_passages(plan, record_of(plan, handed, seen, identity))
     }
     assert set(found) == {"wired", "radio"}
     return found["radio"]

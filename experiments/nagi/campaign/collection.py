@@ -49,9 +49,9 @@ from nagi.records.switch_records import CONTROLLER as SWITCH_CONTROLLER
 from nagi.records.switch_records import DIGESTS as SWITCH_DIGESTS
 from nagi.records.switch_records import DROPS as SWITCH_DROPS
 from nagi.records.switch_records import read_account, read_samples
-from nagi.records.transmissions import Transmissions, frames_table, read_transmissions
+from nagi.records.transmissions import Transmissions, read_transmissions, to_frames_table
 from nagi.records.transmissions import to_table as transmissions_table
-from nagi.verdict.certificate import certify, failed, most_late_ns
+from nagi.verdict.certificate import certify, get_max_lateness_ns, make_failed_verdict
 from nagi.verdict.devices import RADIOS
 from nagi.verdict.measure import measure_run
 from nagi.verdict.values import Evidence
@@ -149,7 +149,7 @@ def evidence_of(
         own_clocks(nodes),
         switches,
         transmissions,
-        late_ns=most_late_ns(links.virtual_time),
+        late_ns=get_max_lateness_ns(links.virtual_time),
     )
 
 
@@ -215,7 +215,7 @@ def record_failure(runs: Path, plan: RunPlan, reason: str, console: Path | None 
         (partial / "logs").mkdir()
         shutil.copyfile(console, partial / "logs" / CONSOLE)
         reason += f" (more of it: logs/{CONSOLE} of the run)"
-    verdict = failed(plan.run_id, [reason])
+    verdict = make_failed_verdict(plan.run_id, [reason])
     verdict.write(partial / VERDICT)
     _replace(partial, runs / plan.run_id)
     return verdict
@@ -298,7 +298,9 @@ def _verdict(
     if errors or damage:
         # What else failed then is for want of the one that was late.
         too_late = any(not node.in_time for node in nodes.values())
-        return failed(plan.run_id, errors or damage, too_late=too_late, nodes=nodes.values())
+        return make_failed_verdict(
+            plan.run_id, errors or damage, too_late=too_late, nodes=nodes.values()
+        )
     try:
         links = Links.read(target / LINKS)
         records = read_records(sources[EMULATOR] / _RECORDS)
@@ -312,7 +314,7 @@ def _verdict(
         said = str(error).replace(f"{target}/", "")
         for node, source in sources.items():
             said = said.replace(f"{source}/", f"{node}: ")
-        return failed(plan.run_id, [said])
+        return make_failed_verdict(plan.run_id, [said])
 
 
 def _bring_switches(
@@ -352,7 +354,7 @@ def _bring_transmissions(plan: RunPlan, source: Path, target: Path) -> Transmiss
         table = transmissions_table(found, plan)
         table.to_parquet(target / TRANSMISSIONS, index=False, compression="zstd")
     if plan.media:
-        table = frames_table(found, plan)
+        table = to_frames_table(found, plan)
         table.to_parquet(target / FRAMES, index=False, compression="zstd")
     return found
 

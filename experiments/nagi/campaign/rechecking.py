@@ -20,7 +20,7 @@ from nagi.campaign.collection import LINKS, MANIFEST, PLAN, SWITCHES, VERDICT, e
 from nagi.campaign.retention import PACKETS, TRANSMISSIONS
 from nagi.records import packets, transmissions
 from nagi.records.packets import Records
-from nagi.verdict.certificate import measure
+from nagi.verdict.certificate import measure_checks
 from nagi.verdict.values import Evidence, Value
 
 _ALSO_OF_PACKETS = {"unaccounted"}  # measured from packets beside other records
@@ -66,7 +66,7 @@ def recheck(run: Path, name: str) -> Recheck:
             else None
         )
         evidence = evidence_of(plan, links, manifest.nodes, recorded, run, switches, sent)
-    values = measure(plan, links, manifest.nodes.values(), evidence, switches).get(name)
+    values = measure_checks(plan, links, manifest.nodes.values(), evidence, switches).get(name)
     if gone and (not values or name in _ALSO_OF_PACKETS):
         raise refuse(
             f"the run has not kept {', '.join(gone)}, which {name} may need",

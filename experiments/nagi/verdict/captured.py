@@ -44,7 +44,7 @@ class CapturedPackets:
         return bool(rows.any())
 
     def convert_times(self, clock: HostClock | None) -> CapturedPackets:
-        """Return the capture with the times of the emulator's clock. See convert_times()."""
+        """Return the capture with times of the emulator's clock instead of `clock`."""
         return replace(self, time_ns=convert_times(self.time_ns, clock))
 
 

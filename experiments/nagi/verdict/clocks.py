@@ -12,8 +12,8 @@ from nagi_captures.identities import look_up, unique_keys
 from nagi_contracts.plan import LinkDirection, RunPlan
 from nagi_contracts.records import HostClock, Information
 
-from nagi.records.direction_numbers import number_of
-from nagi.records.packets import DELIVERED, Records, fates
+from nagi.records.direction_numbers import get_hop_number
+from nagi.records.packets import DELIVERED, Records, get_fates
 from nagi.verdict.captured import CapturedPackets
 
 
@@ -62,7 +62,7 @@ def estimate_clock(
 
 
 def _select_direction(plan: RunPlan, recorded: Records, direction: LinkDirection) -> Records:
-    selected: Records = recorded[recorded["direction"] == number_of(plan, direction)]
+    selected: Records = recorded[recorded["direction"] == get_hop_number(plan, direction)]
     return selected
 
 
@@ -81,7 +81,7 @@ def _match_packets(
     key, host_ns = unique_keys(capture.identity[selected], capture.time_ns[selected])
     instant = recorded["arrived_ns"]
     if not is_sent:
-        recorded = recorded[fates(recorded) == DELIVERED]
+        recorded = recorded[get_fates(recorded) == DELIVERED]
         instant = recorded["left_ns"] + recorded["late_ns"]
     recorded_key, recorded_ns = unique_keys(recorded["identity"].astype(np.int64), instant)
     emulator_ns = look_up(recorded_key, recorded_ns, key)

@@ -17,8 +17,8 @@ from nagi_captures.identities import Nanoseconds, look_up, unique_keys
 from nagi_contracts.errors import refuse
 from nagi_contracts.plan import DirectionName, FlowPlan, LinkDirection, RunPlan
 
-from nagi.records.direction_numbers import number_of
-from nagi.records.packets import DELIVERED, Records, fates
+from nagi.records.direction_numbers import get_hop_number
+from nagi.records.packets import DELIVERED, Records, get_fates
 from nagi.verdict.captured import CapturedPackets
 from nagi.verdict.passages import Passage
 
@@ -82,7 +82,8 @@ def measure_crossings(
         is_recorded = arrivals.isin(first.identity[sent]).to_numpy()
         for direction in directions:
             on_link = due[
-                (due["direction"] == number_of(plan, direction)) & (fates(due) == DELIVERED)
+                (due["direction"] == get_hop_number(plan, direction))
+                & (get_fates(due) == DELIVERED)
             ]
             on_link_identity = on_link["identity"].astype(np.int64)
             times = [unique_keys(on_link_identity, on_link["left_ns"] - on_link["arrived_ns"])]

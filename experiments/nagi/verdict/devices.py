@@ -10,8 +10,8 @@ from nagi_contracts.plan import DIRECTIONS, RunPlan
 from nagi_contracts.radios import Radios
 from nagi_contracts.records import Information
 
-from nagi.records.direction_numbers import direction_number
-from nagi.records.transmissions import Transmissions, of_direction
+from nagi.records.direction_numbers import get_direction_number
+from nagi.records.transmissions import Transmissions, select_direction
 from nagi.verdict.values import Value
 
 RADIOS = "radios.json"  # in the directory of a run
@@ -21,7 +21,7 @@ def count_by_outcome(plan: RunPlan, transmissions: Transmissions, outcome: int) 
     """Count, per direction of links with devices, the transmissions that have an outcome."""
     for link in plan.radio_devices():
         for direction in DIRECTIONS:
-            sent = of_direction(transmissions, direction_number(plan, link.name, direction))
+            sent = select_direction(transmissions, get_direction_number(plan, link.name, direction))
             yield float((sent["outcome"] == outcome).sum()), f"{link.name} {direction}"
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from nagi_contracts.plan import DirectionPlan
 from nagi_contracts.records import Information
 
-from nagi.records.packets import CHANNEL_LOSS, DELIVERED, QUEUE_OVERFLOW, Records, fates
+from nagi.records.packets import CHANNEL_LOSS, DELIVERED, QUEUE_OVERFLOW, Records, get_fates
 from nagi.records.transmissions import LOST, Transmissions
 from nagi.verdict.rates import find_packets
 
@@ -24,7 +24,7 @@ def describe_losses(
 
     Yields nothing if losses depend on each other, or the plan has none.
     """
-    fate = fates(recorded)
+    fate = get_fates(recorded)
     is_offered = (fate == DELIVERED) | (fate == CHANNEL_LOSS)
     if direction.loss.at == "ingress":
         is_offered |= fate == QUEUE_OVERFLOW

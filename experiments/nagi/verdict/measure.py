@@ -19,15 +19,15 @@ from nagi_contracts.records import HostClock, Information
 from nagi_contracts.switches import Switches
 from nagi_reports.analysis import require_capture
 
-from nagi.records.direction_numbers import direction_number, station_number
-from nagi.records.packets import Records, are_copies, differ, in_order, replay
+from nagi.records.direction_numbers import get_direction_number, get_station_number
+from nagi.records.packets import Records, are_copies, find_differences, replay, sort_records
 from nagi.records.scheme_events import SCHEME_EVENTS
 from nagi.records.transmissions import (
     NOT_RECEIVED,
     NOT_SENT,
     UNANSWERED,
     Transmissions,
-    of_direction,
+    select_direction,
 )
 from nagi.verdict import host_response, witnesses
 from nagi.verdict.captured import CapturedPackets, convert_times, read_captured_packets
@@ -36,8 +36,8 @@ from nagi.verdict.crossings import Crossing, measure_crossings, require_command_
 from nagi.verdict.devices import RADIOS, count_by_outcome, describe_devices
 from nagi.verdict.goodput import measure_goodput_surplus
 from nagi.verdict.losses import describe_arq_losses, describe_losses
-from nagi.verdict.passages import Passage, passages
-from nagi.verdict.quantiles import median_p99_max
+from nagi.verdict.passages import Passage, find_passages
+from nagi.verdict.quantiles import summarise_times
 from nagi.verdict.radios import count_unanswered, describe_transmissions
 from nagi.verdict.rates import measure_arq_rate_error, measure_rate_error
 from nagi.verdict.schemes import count_scheme_fallbacks
@@ -160,7 +160,7 @@ def _read_run(
     late_ns: int,
 ) -> _Run:
     """Read captures, replay the record, and match packets. See measure_run()."""
-    recorded = in_order(records)
+    recorded = sort_records(records)
     due = replay(plan, recorded, transmissions)
     epoch_ns = int(began_realtime_s * 1e9)
     files = {
@@ -177,7 +177,7 @@ def _read_run(
     nodes_without_clock = [node for node, clock in clocks.items() if clock is None]
     passages_by_direction = {
         (passage.direction.link, passage.direction.direction): passage
-        for passage in passages(plan, recorded)
+        for passage in find_passages(plan, recorded)
     }
     crossings = [
         crossing
@@ -189,9 +189,9 @@ def _read_run(
     waits = [
         (
             f"{node}, {flow}",
-            waits.since(convert_times(waits.since_ns - epoch_ns, clocks.get(node))),
+            waits.with_start(convert_times(waits.since_ns - epoch_ns, clocks.get(node))),
         )
-        for node, flow, waits in host_response.measure(
+        for node, flow, waits in host_response.measure_host_response(
             plan, {end: (file, captures[end].flows) for end, file in files.items()}
         )
     ]
@@ -213,10 +213,10 @@ def _list_numbers(plan: RunPlan) -> Iterator[tuple[str, int]]:
     """Yield each direction of each link, then each station of each medium, with its number."""
     for link in plan.links:
         for direction in DIRECTIONS:
-            yield f"{link.name} {direction}", direction_number(plan, link.name, direction)
+            yield f"{link.name} {direction}", get_direction_number(plan, link.name, direction)
     for medium in plan.media:
         for station in medium.stations:
-            number = station_number(plan, medium.name, station.node)
+            number = get_station_number(plan, medium.name, station.node)
             yield f"{medium.name} {station.node}", number
 
 
@@ -224,8 +224,8 @@ def _count_replay_differences(data: _Run) -> list[Value]:
     """Count, per direction and station, the packets whose replay differs from the record."""
     values = []
     for subject, number in _list_numbers(data.plan):
-        of_direction = data.recorded["direction"] == number
-        count = differ(data.recorded[of_direction], data.due[of_direction]).sum()
+        is_selected = data.recorded["direction"] == number
+        count = find_differences(data.recorded[is_selected], data.due[is_selected]).sum()
         values.append((float(count), subject))
     return values
 
@@ -235,7 +235,7 @@ def _measure_transit(data: _Run) -> dict[str, list[Value]]:
     values: dict[str, list[Value]] = {name: [] for name in _TRANSIT}
     for crossing in data.crossings:
         if len(crossing.error_ns):
-            quantiles = median_p99_max(np.abs(crossing.error_ns) / 1e6)
+            quantiles = summarise_times(np.abs(crossing.error_ns) / 1e6)
             for name, value in zip(_TRANSIT, quantiles, strict=True):
                 values[name].append((value, crossing.subject))
     return values
@@ -256,7 +256,7 @@ def _measure_host_response(data: _Run) -> dict[str, list[Value]]:
     """Return quantiles of the time that hosts took to respond, in ms."""
     values: dict[str, list[Value]] = {name: [] for name in host_response.CHECKS}
     for subject, waits in data.waits:
-        quantiles = median_p99_max(waits.waited_ns / 1e6)
+        quantiles = summarise_times(waits.waited_ns / 1e6)
         for name, value in zip(host_response.CHECKS, quantiles, strict=True):
             values[name].append((value, subject))
     return values
@@ -279,7 +279,7 @@ def _list_link_directions(
             ]
             yield (
                 f"{link.name} {direction}",
-                direction_number(plan, link.name, direction),
+                get_direction_number(plan, link.name, direction),
                 link.direction(direction),
                 ending[0] if len(ending) == 1 else None,
             )
@@ -296,7 +296,7 @@ def _measure_direction(
     else:
         seen_ns, observer = crossing.get_arrivals_ns(due["identity"]), "captured"
     if direction.arq is not None and data.transmissions is not None:
-        sent = of_direction(data.transmissions, number)
+        sent = select_direction(data.transmissions, number)
         rate_error = measure_arq_rate_error(due, seen_ns, direction, sent)
         losses = describe_arq_losses(recorded, direction, sent, subject)
     else:
@@ -351,9 +351,9 @@ def _explain_missing_values(data: _Run, values: dict[str, list[Value]]) -> dict[
 def _list_witnesses(data: _Run) -> dict[str, Witnesses]:
     """Return the witnesses of checks that were measured from packets or transmissions."""
     plan, recorded = data.plan, data.recorded
-    late = partial(witnesses.late_packets, plan, recorded)
+    late = partial(witnesses.list_late_packets, plan, recorded)
     astray = partial(
-        witnesses.astray_packets,
+        witnesses.list_transit_errors,
         [
             (crossing.subject, *crossing.timed_packets, crossing.error_ns)
             for crossing in data.crossings
@@ -363,11 +363,11 @@ def _list_witnesses(data: _Run) -> dict[str, Witnesses]:
         **dict.fromkeys(_TRANSIT_ERROR, late),
         **dict.fromkeys(_TRANSIT, astray),
         "capture_unmatched": partial(
-            witnesses.unknown_packets,
+            witnesses.list_unrecorded_packets,
             [(crossing.subject, *crossing.unrecorded_packets) for crossing in data.crossings],
         ),
-        "replay_differences": partial(witnesses.different_packets, plan, recorded, data.due),
-        **dict.fromkeys(host_response.CHECKS, partial(witnesses.waits_of_hosts, data.waits)),
+        "replay_differences": partial(witnesses.list_replay_differences, plan, recorded, data.due),
+        **dict.fromkeys(host_response.CHECKS, partial(witnesses.list_host_responses, data.waits)),
     }
     if data.transmissions is not None and plan.radios():
         for name, outcome in (
@@ -375,7 +375,5 @@ def _list_witnesses(data: _Run) -> dict[str, Witnesses]:
             ("radio_not_sent", NOT_SENT),
             ("radio_not_received", NOT_RECEIVED),
         ):
-            tables[name] = partial(
-                witnesses.failed_transmissions, plan, data.transmissions, outcome
-            )
+            tables[name] = partial(witnesses.list_transmissions, plan, data.transmissions, outcome)
     return tables

@@ -10,7 +10,7 @@ import numpy as np
 from nagi_contracts.plan import DIRECTIONS, RadioPlan, RunPlan
 from nagi_contracts.records import Information
 
-from nagi.records.direction_numbers import direction_number
+from nagi.records.direction_numbers import get_direction_number
 from nagi.records.transmissions import (
     HEADER_ERROR,
     NOT_DETECTED,
@@ -18,8 +18,8 @@ from nagi.records.transmissions import (
     RECEIVER_BUSY,
     UNANSWERED,
     Transmissions,
-    of_direction,
-    snr_db,
+    get_snr_db,
+    select_direction,
 )
 from nagi.verdict.values import Value
 
@@ -45,7 +45,7 @@ def count_unanswered(plan: RunPlan, transmissions: Transmissions) -> Iterator[Va
     ended_ns = round(plan.timeline.capture_end_s * 1e9)
     for link in plan.radios():
         for direction in DIRECTIONS:
-            sent = of_direction(transmissions, direction_number(plan, link.name, direction))
+            sent = select_direction(transmissions, get_direction_number(plan, link.name, direction))
             is_due = sent["end_ns"] + link.direction(direction).delay_ns < ended_ns
             count = int((is_due & (sent["outcome"] == UNANSWERED)).sum())
             yield float(count), f"{link.name} {direction}"
@@ -57,7 +57,7 @@ def describe_transmissions(plan: RunPlan, transmissions: Transmissions) -> Itera
         assert link.radio is not None
         causes = _CAUSES | (_CAUSES_OF_HALF_DUPLEX if _is_half_duplex(link.radio) else {})
         for direction in DIRECTIONS:
-            sent = of_direction(transmissions, direction_number(plan, link.name, direction))
+            sent = select_direction(transmissions, get_direction_number(plan, link.name, direction))
             channel = link.radio.channel(direction)
             subject = f"{link.name} {direction}"
             counts = {
@@ -75,7 +75,7 @@ def describe_transmissions(plan: RunPlan, transmissions: Transmissions) -> Itera
                     unit="transmissions",
                     subject=subject,
                 )
-            measured = snr_db(sent)
+            measured = get_snr_db(sent)
             measured = measured[~np.isnan(measured)]
             if len(measured):
                 mean = 10 * math.log10(float(np.mean(10 ** (measured / 10))))

@@ -9,7 +9,7 @@ from nagi_captures.identities import Nanoseconds
 from nagi_contracts.errors import refuse
 from nagi_contracts.plan import DirectionPlan
 
-from nagi.records.packets import CHANNEL_LOSS, DELIVERED, HELD, Records, fates
+from nagi.records.packets import CHANNEL_LOSS, DELIVERED, HELD, Records, get_fates
 from nagi.records.transmissions import RECEIVED, Transmissions
 
 MIN_PERIOD_NS = 100_000_000  # shorter busy periods say too little about a rate
@@ -35,7 +35,7 @@ def measure_rate_error(
     rate = direction.rate_bps
     if rate is None or not _has_steady_times(direction):
         return None
-    fate = fates(due)
+    fate = get_fates(due)
     is_lost_after_queue = direction.loss.at == "egress"
     is_served = (
         (fate == DELIVERED) | (fate == HELD) | (is_lost_after_queue & (fate == CHANNEL_LOSS))
@@ -44,9 +44,9 @@ def measure_rate_error(
     if not len(served):
         return None
     bits = (served["bytes"].astype(np.int64) + direction.overhead_bytes) * 8
-    ends = served["left_ns"] - np.where(fates(served) == DELIVERED, direction.delay_ns, 0)
+    ends = served["left_ns"] - np.where(get_fates(served) == DELIVERED, direction.delay_ns, 0)
     starts = ends - bits * 10**9 // rate
-    usable = (fates(served) == DELIVERED) & (seen_ns > 0)
+    usable = (get_fates(served) == DELIVERED) & (seen_ns > 0)
     return compare_rate(starts, ends, bits, usable, seen_ns, rate)
 
 
@@ -70,7 +70,7 @@ def measure_arq_rate_error(
     packet, seen_ns = due[index], seen_ns[index]
     bits = (packet["bytes"].astype(np.int64) + direction.overhead_bytes) * 8
     at_once = packet["left_ns"] == transmissions["end_ns"] + direction.delay_ns
-    usable = (transmissions["outcome"] == RECEIVED) & at_once & (fates(packet) == DELIVERED)
+    usable = (transmissions["outcome"] == RECEIVED) & at_once & (get_fates(packet) == DELIVERED)
     return compare_rate(
         transmissions["start_ns"],
         transmissions["end_ns"],

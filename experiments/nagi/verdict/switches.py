@@ -11,8 +11,8 @@ from nagi_contracts.plan import OTHER_DIRECTION, LinkDirection, RunPlan, SwitchT
 from nagi_contracts.records import Information
 from nagi_contracts.switches import SwitchAccount, Switches, SwitchPortAccount
 
-from nagi.records.direction_numbers import direction_number
-from nagi.records.packets import DELIVERED, Records, fates
+from nagi.records.direction_numbers import get_direction_number
+from nagi.records.packets import DELIVERED, Records, get_fates
 from nagi.verdict.losses import describe_loss_rate
 from nagi.verdict.passages import Passage
 from nagi.verdict.rates import compare_rate
@@ -63,15 +63,17 @@ def count_unaccounted(plan: RunPlan, recorded: Records, switches: Switches) -> l
         that the emulator handed over or received and the switch's own count. One value per switch
         that runs edge.p4 and counts its drops: packets received and neither sent nor dropped.
     """
-    is_delivered = fates(recorded) == DELIVERED
+    is_delivered = get_fates(recorded) == DELIVERED
     values = []
     for switch in switches.switches:
         for port in switch.ports:
             other = OTHER_DIRECTION[port.direction]
             handed_over = is_delivered & (
-                recorded["direction"] == direction_number(plan, port.link, other)
+                recorded["direction"] == get_direction_number(plan, port.link, other)
             )
-            came_back = recorded["direction"] == direction_number(plan, port.link, port.direction)
+            came_back = recorded["direction"] == get_direction_number(
+                plan, port.link, port.direction
+            )
             subject = f"switch {switch.node}, {port.link}"
             for count, count_of_switch, where in (
                 (int(handed_over.sum()), port.received, f"{subject} {other}"),

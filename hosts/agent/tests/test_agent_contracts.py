@@ -118,7 +118,7 @@ def test_the_emulator_is_told_what_its_work_is_checked_against():
     plan = plan_json(links=[{**link, "id": number} for number, link in enumerate(links())])
     ends = {link["name"]: ("a", "b") for link in plan["links"]}
     theirs = emulator.configuration(contracts.RunPlan.from_json(plan), ends, 0.0)
-    ours = packets.configuration(RunPlan.model_validate(plan))
+    ours = packets.make_configuration(RunPlan.model_validate(plan))
     assert theirs["seed"] == ours["seed"]
     for told, witnessed in zip(theirs["links"], ours["links"], strict=True):
         for key in ("name", "id", "forward", "backward"):

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from emulated import Emulator, lay_wire
 from nagi.plan.schemes import base_sysctls, profiles, schemes
-from nagi.records.packets import QUEUE_OVERFLOW, fates, read_records
+from nagi.records.packets import QUEUE_OVERFLOW, get_fates, read_records
 from nagi_contracts.paths import executable, scheme_object
 
 NAGI_TCP = str(executable("nagi-tcp"))
@@ -226,7 +226,7 @@ class TcpPath:
             rows=[Row(*row) for row in json.loads(said)],
             events=[],
             sent=(there["arrived_ns"] + begun) / 1e9,
-            overflows=int((fates(there) == QUEUE_OVERFLOW).sum()),
+            overflows=int((get_fates(there) == QUEUE_OVERFLOW).sum()),
             merged=merged,
         )
 
