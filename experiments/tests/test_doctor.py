@@ -9,9 +9,9 @@ import re
 import jsonschema
 import pytest
 from agent_inputs import batch_json
-from nagi.doctor import Observations, Wanted, failures, judge
-from nagi.doctor.hosts import package_of
-from nagi.doctor.text import last_line, show
+from nagi.doctor import ExperimentNeeds, Observations, collect_failures, list_findings
+from nagi.doctor.hosts import get_package
+from nagi.doctor.text import describe_readiness, print_findings
 from nagi.plan.scheme_objects import object_name
 from nagi.plan.schemes import schemes
 from nagi_agent.contracts import Batch
@@ -166,8 +166,8 @@ def holder(**changes) -> Holder:
     return held.model_copy(update=changes)
 
 
-def wanted(*names: str, **changes) -> Wanted:
-    return Wanted(**({"schemes": names, "traffic_nodes": frozenset("SD")} | changes))
+def needs(*names: str, **changes) -> ExperimentNeeds:
+    return ExperimentNeeds(**({"schemes": names, "traffic_nodes": frozenset("SD")} | changes))
 
 
 def lost(host: str, link: str, **ports: PortReading) -> dict:
@@ -228,7 +228,7 @@ CASES = [
     ("versions", "ok", seen(hosts={"bob": {"programs": {"iperf": "iperf 3.12 (cJSON)"}}}),
      ["bob"], "iperf 3.12", ""),
     ("versions", "failure", seen(hosts={"bob": {"programs": {"iperf": "iperf 3.12 (cJSON)"}}},
-     wanted=wanted("cubic", iperf=True)), ["bob"], "its iperf is iperf 3.12", "install iperf 2"),
+     needs=needs("cubic", iperf=True)), ["bob"], "its iperf is iperf 3.12", "install iperf 2"),
     ("versions", "failure", seen(but=["bob"], silent={"bob": "python3: not found"}), ["bob"],
      "nagi-agent cannot run there: python3: not found", "ansible_python_interpreter"),
     ("versions", "failure", seen(but=["bob"]), ["bob"], "it said nothing", "Python 3.9"),
@@ -241,7 +241,7 @@ CASES = [
     ("kernel", "warning", seen(hosts={"bob": {"cgroup2": False}}), ["bob"], "no cgroup2",
      "CONFIG_CGROUP_BPF"),
     ("kernel", "failure",
-     seen(hosts={"bob": {"cgroup2": False}}, wanted=wanted("cubic", window_cap=True)), ["bob"],
+     seen(hosts={"bob": {"cgroup2": False}}, needs=needs("cubic", window_cap=True)), ["bob"],
      "no cgroup2", "CONFIG_CGROUP_BPF"),
     ("kernel", "failure", seen(hosts={"bob": {"is_root": False}}), ["bob"], "is not root",
      "ansible_become"),
@@ -256,20 +256,20 @@ CASES = [
      "6.12.3-amd64 on alice, relay; 6.1.0 on bob", "the same kernel"),
     # Schemes
     ("schemes", "ok", seen(), ["alice", "relay", "bob"], "newreno, sack, cubic, bbr", ""),
-    ("schemes", "ok", seen(wanted=wanted("bbr")), ["alice", "bob"], "bbr", ""),
-    ("schemes", "ok", here(wanted=wanted("cubic")), ["here"], "cubic", ""),
+    ("schemes", "ok", seen(needs=needs("bbr")), ["alice", "bob"], "bbr", ""),
+    ("schemes", "ok", here(needs=needs("cubic")), ["here"], "cubic", ""),
     ("schemes", "ok", seen(), ["alice", "relay", "bob"], "tahoe, reno, vegas, westwood", ""),
     ("schemes", "skipped", seen(**RELAY_GONE), ["relay"], "not reached", "see SSH"),
     ("schemes", "warning", seen(hosts={"bob": {"congestion_controls": [
         name for name in inspection("bob").congestion_controls if name != "bbr"]}}),
      ["bob"], "bbr is not available: kernel 6.12.3-amd64 has no tcp_bbr", "CONFIG_TCP_CONG_BBR"),
     ("schemes", "failure",
-     seen(hosts={"bob": {"congestion_controls": ["reno"]}}, wanted=wanted("cubic")),
+     seen(hosts={"bob": {"congestion_controls": ["reno"]}}, needs=needs("cubic")),
      ["bob"], "cubic is not available", "CONFIG_TCP_CONG_CUBIC"),
     ("schemes", "warning", seen(hosts={"bob": {"refused_objects": {TAHOE: "tahoe: no"}}}), ["bob"],
      "tahoe is not available: tahoe: no", "another kernel"),
     ("schemes", "failure", seen(hosts={"alice": {"refused_objects": {TAHOE: "kernel 6.1 has no "
-        "links; boot Linux 6.10 or newer"}}}, wanted=wanted("tahoe")),
+        "links; boot Linux 6.10 or newer"}}}, needs=needs("tahoe")),
      ["alice"], "tahoe is not available: kernel 6.1 has no links", "boot Linux 6.10"),
     # Interfaces
     ("interfaces", "ok", seen(), ["heron"], "enp2s0", ""),
@@ -365,49 +365,49 @@ CASES = [
      f"of version 0.0.1, nagi of {__version__}", "install that of"),
     # Radios
     ("radio", "ok", seen(), ["heron"], "no nagi-sdr is installed", ""),
-    ("radio", "ok", seen(hosts={"heron": {"nagi_sdr": SDR}}, wanted=wanted(radios=("radio",))),
+    ("radio", "ok", seen(hosts={"heron": {"nagi_sdr": SDR}}, needs=needs(radios=("radio",))),
      ["heron"], SDR, ""),
     ("radio", "skipped", seen(but=["heron"]), ["heron"], "no answer", "see versions"),
     ("radio", "warning", seen(hosts={"heron": {"nagi_sdr_error": "No module named gnuradio"}}),
      ["heron"], "does not run: No module named gnuradio", "make sdr"),
     ("radio", "warning", seen(hosts={"heron": {"nagi_sdr": "nagi-sdr 0.0.1"}}), ["heron"],
      f"of version 0.0.1, nagi of {__version__}", "`nagi_sdr`"),
-    ("radio", "failure", seen(wanted=wanted(radios=("radio", "core"))), ["heron"],
+    ("radio", "failure", seen(needs=needs(radios=("radio", "core"))), ["heron"],
      "links radio, core are radios, and there is no nagi-sdr", "`make sdr` there"),
     ("radio", "failure", seen(hosts={"heron": {"nagi_sdr_error": "No module named gnuradio"}},
-     wanted=wanted(radios=("radio",))), ["heron"], "No module named gnuradio", "make sdr"),
+     needs=needs(radios=("radio",))), ["heron"], "No module named gnuradio", "make sdr"),
     ("radio", "failure", seen(hosts={"heron": {"nagi_sdr": "nagi-sdr 0.0.1"}},
-     wanted=wanted(radios=("radio",))), ["heron"], "of version 0.0.1", "make sdr"),
+     needs=needs(radios=("radio",))), ["heron"], "of version 0.0.1", "make sdr"),
     # Simulated FPGAs
     ("fpga", "ok", seen(), ["heron"], "no nagi-fpga is installed", ""),
-    ("fpga", "ok", seen(hosts={"heron": {"nagi_fpga": FPGA}}, wanted=wanted(fpgas=("radio",))),
+    ("fpga", "ok", seen(hosts={"heron": {"nagi_fpga": FPGA}}, needs=needs(fpgas=("radio",))),
      ["heron"], FPGA, ""),
     ("fpga", "skipped", seen(but=["heron"]), ["heron"], "no answer", "see versions"),
     ("fpga", "warning", seen(hosts={"heron": {"nagi_fpga": "nagi-fpga 0.0.1"}}), ["heron"],
      f"of version 0.0.1, nagi of {__version__}", "`nagi_fpga`"),
-    ("fpga", "failure", seen(wanted=wanted(fpgas=("radio",))), ["heron"],
+    ("fpga", "failure", seen(needs=needs(fpgas=("radio",))), ["heron"],
      "link radio is an FPGA's, and there is no nagi-fpga", "`nagi_fpga`"),
     ("fpga", "failure", seen(hosts={"heron": {"nagi_fpga_error": "killed"}},
-     wanted=wanted(fpgas=("radio",))), ["heron"], "does not run: killed", "`nagi_fpga`"),
+     needs=needs(fpgas=("radio",))), ["heron"], "does not run: killed", "`nagi_fpga`"),
     # Switches
     ("switch", "ok", seen(), ["bob"], "none is installed", ""),
-    ("switch", "ok", seen(hosts={"relay": {"switches": SWITCHES}}, wanted=wanted(
+    ("switch", "ok", seen(hosts={"relay": {"switches": SWITCHES}}, needs=needs(
         switches=frozenset({("N", "bmv2")}))), ["relay"], "nagi-switch 0.1.0, simple_switch 1.15.5",
      ""),
     ("switch", "ok", here(host={"switches": SWITCHES}), ["here"], "simple_switch 1.15.5", ""),
     ("switch", "skipped", seen(**RELAY_GONE), ["relay"], "not reached", "see SSH"),
-    ("switch", "skipped", seen(wanted=wanted(switches=frozenset({("N", "nagi")}))), ["relay"],
+    ("switch", "skipped", seen(needs=needs(switches=frozenset({("N", "nagi")}))), ["relay"],
      "comes with the campaign", "nagi_switch_target: nagi"),
     ("switch", "warning", seen(hosts={"relay": {"switches": NO_LIBRARY}}), ["relay"],
      "nagi-switch does not run: libxdp.so.1: cannot open", "nagi_switch_target: nagi"),
-    ("switch", "failure", seen(hosts={"relay": {"switches": NO_LIBRARY}}, wanted=wanted(
+    ("switch", "failure", seen(hosts={"relay": {"switches": NO_LIBRARY}}, needs=needs(
         switches=frozenset({("N", "nagi")}))), ["relay"], "libxdp.so.1: cannot open", "provision"),
     ("switch", "failure", seen(hosts={"relay": {"switches": {"nagi": SWITCHES["nagi"]}}},
-     wanted=wanted(switches=frozenset({("N", "bmv2")}))), ["relay"], "there is no simple_switch",
+     needs=needs(switches=frozenset({("N", "bmv2")}))), ["relay"], "there is no simple_switch",
      "nagi_switch_target: bmv2, or use --switch nagi"),
     ("switch", "ok", seen(hosts={"relay": {"switches": BY_P4RUNTIME}}), ["relay"],
      "P4Runtime, by finsy 0.30.0", ""),
-    ("switch", "failure", seen(wanted=wanted(switches=frozenset({("N", "p4runtime")}))), ["relay"],
+    ("switch", "failure", seen(needs=needs(switches=frozenset({("N", "p4runtime")}))), ["relay"],
      "it is not said where its switch is", "set nagi_p4runtime in the inventory, or use"),
     # Spare processor time
     ("processors", "ok", seen(hosts={"bob": {"processors_busy": 0.2}}), ["bob"], "20 % busy", ""),
@@ -416,13 +416,13 @@ CASES = [
      "`top`"),
     # Disk
     ("disk", "ok", seen(), ["bob"], "40 GB free", ""),
-    ("disk", "ok", seen(hosts={"bob": {"free_bytes": 10**6}}, wanted=wanted(free_bytes=10**6)),
+    ("disk", "ok", seen(hosts={"bob": {"free_bytes": 10**6}}, needs=needs(free_bytes=10**6)),
      ["bob"], "1.0 MB free", ""),
     ("disk", "skipped", seen(**RELAY_GONE), ["relay"], "not reached", "see SSH"),
     ("disk", "warning", seen(hosts={"bob": {"free_bytes": 10**9 - 1}}), ["bob"], "only 1000 MB",
      "`nagi plan`"),
     ("disk", "failure", seen(
-        hosts={"bob": {"free_bytes": 3 * 10**9}}, wanted=wanted(free_bytes=5 * 10**9)), ["bob"],
+        hosts={"bob": {"free_bytes": 3 * 10**9}}, needs=needs(free_bytes=5 * 10**9)), ["bob"],
      "3.0 GB are free where records go, 5.0 GB are needed", "nagi_spool"),
     # Lock
     ("lock", "ok", seen(), ["bob"], "free", ""),
@@ -456,7 +456,7 @@ CASES = [
     ids=[f"{stage}-{status}-{what[:30]}" for stage, status, _, _, what, _ in CASES],
 )
 def test_what_is_seen_and_what_is_found(stage, status, what_is_seen, hosts, what, cure):
-    doctor = judge(what_is_seen)
+    doctor = list_findings(what_is_seen)
     found = of_stage(doctor, stage, status)
     (mine,) = [each for each in found if each.hosts == hosts and what in each.what]
     assert cure in mine.cure
@@ -477,15 +477,15 @@ def test_every_stage_has_a_case_for_every_status_that_it_knows():
 
 
 def test_a_testbed_with_which_all_is_well_is_ready():
-    doctor = judge(seen())
+    doctor = list_findings(seen())
     assert doctor.status == "ok" and doctor.exit_status == 0
     assert tuple(dict.fromkeys(each.stage for each in doctor.findings)) == STAGES
     assert {each.cell for each in doctor.findings} == {"bench1"}
-    assert failures(doctor) is None
+    assert collect_failures(doctor) is None
 
 
 def test_a_host_that_is_not_reached_is_in_every_stage():
-    doctor = judge(seen(**RELAY_GONE))
+    doctor = list_findings(seen(**RELAY_GONE))
     for stage in STAGES:
         (mine,) = [e for e in doctor.findings if e.stage == stage and "relay" in e.hosts]
         assert mine.status == ("failure" if stage == "ssh" else "skipped")
@@ -493,7 +493,7 @@ def test_a_host_that_is_not_reached_is_in_every_stage():
 
 
 def test_this_machine_has_no_stages_of_other_hosts():
-    doctor = judge(here())
+    doctor = list_findings(here())
     stages = {each.stage for each in doctor.findings}
     assert set(STAGES) - stages == {"ssh", "interfaces", "paths", "mtu"}
     assert doctor.exit_status == 0
@@ -501,13 +501,13 @@ def test_this_machine_has_no_stages_of_other_hosts():
 
 def test_kernels_of_routers_and_emulators_may_differ():
     other = {host: {"kernel": "6.1.0"} for host in ("relay", "heron")}
-    assert judge(seen(hosts=other, wanted=wanted("cubic"))).exit_status == 0
-    assert judge(seen(hosts=other)).exit_status == 2  # it is not known what relay will be
+    assert list_findings(seen(hosts=other, needs=needs("cubic"))).exit_status == 0
+    assert list_findings(seen(hosts=other)).exit_status == 2  # it is not known what relay will be
 
 
 def test_kernels_are_compared_across_cells_and_clocks_within():
     cells = {"alice": "bench1", "relay": "bench1", "bob": "bench2", "heron": "bench2"}
-    doctor = judge(
+    doctor = list_findings(
         seen(
             hosts={"bob": {"kernel": "6.1.0"}},
             cells=cells,
@@ -525,7 +525,7 @@ def test_kernels_are_compared_across_cells_and_clocks_within():
 def test_of_clocks_that_are_apart_the_farthest_are_named():
     offsets = {"alice": 0.05, "relay": 0.02, "bob": -0.05, "heron": -0.02}
     clocks = {h: ClockReading(offset_s=each, halfwidth_s=0.001) for h, each in offsets.items()}
-    (found,) = of_stage(judge(seen(clocks=clocks)), "clocks", "failure")
+    (found,) = of_stage(list_findings(seen(clocks=clocks)), "clocks", "failure")
     assert found.hosts == ["alice", "bob"]
 
 
@@ -536,13 +536,13 @@ def test_hosts_that_share_a_clock_are_not_apart():
         "bob": ClockReading(offset_s=-0.05, halfwidth_s=0.0),
     }
     same = {host: {"boot_id": "same"} for host in ("alice", "bob")}
-    assert of_stage(judge(seen(clocks=clocks)), "clocks", "failure")
-    assert not of_stage(judge(seen(clocks=clocks, hosts=same)), "clocks", "failure")
+    assert of_stage(list_findings(seen(clocks=clocks)), "clocks", "failure")
+    assert not of_stage(list_findings(seen(clocks=clocks, hosts=same)), "clocks", "failure")
 
 
 def test_an_agent_s_problems_are_not_said_twice():
     problems = ["the agent is not root; connect as a user who is", "iperf is not installed; do"]
-    doctor = judge(
+    doctor = list_findings(
         seen(hosts={"bob": {"is_root": False, "missing_programs": ["iperf"], "problems": problems}})
     )
     assert [each.stage for each in doctor.findings if each.status == "failure"] == [
@@ -555,17 +555,17 @@ def test_what_an_experiment_wants_follows_from_its_plans():
     plan = RunPlan.read(
         SCHEMAS / "example" / "campaign" / "runs" / "6ca9af3cee70cdc8" / "plan.json"
     )
-    found = Wanted.of([plan], free_bytes=7)
+    found = ExperimentNeeds.from_plans([plan], free_bytes=7)
     assert found.schemes == tuple(dict.fromkeys(flow.scheme for flow in plan.flows))
     assert found.traffic_nodes == {"client", "server"}
     assert found.window_cap and found.free_bytes == 7
     uncapped = [flow.model_copy(update={"max_window": None}) for flow in plan.flows]
-    assert not Wanted.of([plan.model_copy(update={"flows": uncapped})]).window_cap
+    assert not ExperimentNeeds.from_plans([plan.model_copy(update={"flows": uncapped})]).window_cap
 
 
 def test_failures_are_problems_with_host_cause_and_cure():
-    doctor = judge(seen(hosts={"bob": {"interfaces": NO_CARRIER, "processors_busy": 0.3}}))
-    error = failures(doctor, "lab.yml")
+    doctor = list_findings(seen(hosts={"bob": {"interfaces": NO_CARRIER, "processors_busy": 0.3}}))
+    error = collect_failures(doctor, "lab.yml")
     assert isinstance(error, InputError)
     assert str(error).startswith("lab.yml: bob: enp2s0 has no carrier; plug its cable in")
     assert len(error.problems) == 1
@@ -573,7 +573,7 @@ def test_failures_are_problems_with_host_cause_and_cure():
 
 def test_json_keeps_to_its_schema():
     schema = json.loads((SCHEMAS / "doctor.schema.json").read_text())
-    for doctor in (judge(seen()), judge(seen(**RELAY_GONE)), judge(here())):
+    for doctor in (list_findings(seen()), list_findings(seen(**RELAY_GONE)), list_findings(here())):
         text = doctor.model_dump_json()
         jsonschema.validate(json.loads(text), schema)
         assert Doctor.model_validate_json(text) == doctor
@@ -589,12 +589,12 @@ def test_a_finding_has_a_cure_unless_all_is_well():
 def shown(doctor: Doctor, width: int = 80) -> str:
     console = Console(width=width, record=True, highlight=False, emoji=False, file=None)
     with console.capture() as captured:
-        show(console, doctor)
+        print_findings(console, doctor)
     return captured.get()
 
 
 def test_text_has_a_line_a_stage_where_all_is_well():
-    lines = shown(judge(seen(wanted=wanted("cubic", "bbr")))).splitlines()
+    lines = shown(list_findings(seen(needs=needs("cubic", "bbr")))).splitlines()
     assert [line.split()[0] for line in lines[:-2]] == [
         *("SSH", "versions", "kernel", "schemes", "interfaces", "clocks", "paths", "MTU"),
         *("capture", "emulator", "radio", "FPGA", "switch", "spare", "disk", "lock", "leftovers"),
@@ -606,7 +606,7 @@ def test_text_has_a_line_a_stage_where_all_is_well():
 
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_text_says_everything_else_in_full(width):
-    doctor = judge(
+    doctor = list_findings(
         seen(
             hosts={
                 "bob": {"holder": holder(), "interfaces": NO_CARRIER, "kernel": "6.1.0"},
@@ -627,21 +627,24 @@ def test_text_says_everything_else_in_full(width):
 
 
 def test_the_last_line_counts_warnings():
-    assert last_line(judge(seen(hosts={"bob": {"to_restore": True}}))) == "ready with 1 warning"
+    assert (
+        describe_readiness(list_findings(seen(hosts={"bob": {"to_restore": True}})))
+        == "ready with 1 warning"
+    )
     two = {"bob": {"to_restore": True, "processors_busy": 0.4}}
-    assert last_line(judge(seen(hosts=two))) == "ready with 2 warnings"
+    assert describe_readiness(list_findings(seen(hosts=two))) == "ready with 2 warnings"
 
 
 def test_a_terminal_has_colours():
     console = Console(width=80, force_terminal=True, color_system="standard")
     with console.capture() as captured:
-        show(console, judge(seen(**RELAY_GONE)))
+        print_findings(console, list_findings(seen(**RELAY_GONE)))
     assert "\x1b[1;31mfailure" in captured.get()
 
 
 def test_words_of_hosts_are_not_taken_for_markup():
     said = "[bold]ssh[/bold]: connect to host [2001:db8::1]: Connection refused"
-    text = shown(judge(seen(but=["bob"], unreachable={"bob": said})))
+    text = shown(list_findings(seen(but=["bob"], unreachable={"bob": said})))
     assert said in " ".join(text.split())
 
 
@@ -653,4 +656,4 @@ def test_make_installs_every_program_that_agents_ask_for(virtual, variable, monk
     makefile = (ROOT / "Makefile").read_text()
     assigned = dict(re.findall(r"^(\w+) := ((?:.*\\\n)*.*)", makefile, re.M))
     installed = assigned[variable].replace("$(RUN_PACKAGES)", assigned["RUN_PACKAGES"]).split()
-    assert missing and {package_of(program) for program in missing} <= {*installed}
+    assert missing and {get_package(program) for program in missing} <= {*installed}

@@ -22,14 +22,14 @@ from rich.table import Table
 
 from nagi.campaign.build import current_build
 from nagi.campaign.campaign import has_radios, has_simulated_fpgas, schemes_of, select
-from nagi.doctor import judge
+from nagi.doctor import list_findings
 from nagi.doctor.examination import (
     examine_fpga,
     examine_hosts,
     examine_radio,
     examine_this_machine,
 )
-from nagi.doctor.text import show
+from nagi.doctor.text import print_findings
 from nagi.labs import netns, physical, virtual
 from nagi.labs.errors import Interrupted, LabError
 from nagi.labs.live import LiveLab, shell_command, state_directory
@@ -161,7 +161,7 @@ def doctor(
             token = token_for(directory)
             with host_pool(inventory, directory, token, stop) as pool:
                 seen = examine_hosts(pool)
-    _tell(judge(seen), json_)
+    _tell(list_findings(seen), json_)
 
 
 def _devices(
@@ -219,7 +219,7 @@ def _tell(found: Doctor, json_: bool) -> NoReturn:
     if json_:
         typer.echo(found.model_dump_json(indent=1))
     else:
-        show(out_console, found)
+        print_findings(out_console, found)
     raise typer.Exit(found.exit_status)
 
 
@@ -380,14 +380,14 @@ def _show(live: Live) -> None:
             table.add_row(*((node.node, node.host) if number == 0 else ("", "")), link, address)
     out_console.print(table)
     (emulator,) = (node for node in live.nodes if node.node == EMULATOR)
-    show = [emulator.nagi_link, "show", f"{emulator.spool}/nagi-link.sock"]
+    print_findings = [emulator.nagi_link, "show", f"{emulator.spool}/nagi-link.sock"]
     first, last = live.nodes[0], live.nodes[-2]
     target = next(iter(last.addresses.values())).split("/")[0]
     for line in (
         "",
         f"nagi shell {first.node}                       a shell there",
         f"nagi shell {first.node} -- ping -c 3 {target}",
-        f"nagi shell {EMULATOR} -- {shlex.join(show)}",
+        f"nagi shell {EMULATOR} -- {shlex.join(print_findings)}",
         "nagi down                          takes it down",
     ):
         write_line(line)

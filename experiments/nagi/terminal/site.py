@@ -20,7 +20,7 @@ from nagi.campaign.campaign import (
     has_radios,
     has_simulated_fpgas,
 )
-from nagi.doctor import Wanted, failures, judge
+from nagi.doctor import ExperimentNeeds, collect_failures, list_findings
 from nagi.doctor.examination import to_observations
 from nagi.labs import virtual
 from nagi.labs.cells import read_cells
@@ -127,7 +127,7 @@ def physical_site(
 
     def require_fit(plans: list[RunPlan]) -> None:
         require_same_machine(plans)
-        found = require_ready(pool, survey, Wanted.of(plans))
+        found = require_ready(pool, survey, ExperimentNeeds.from_plans(plans))
         if warnings := found.count("warning"):
             say(f"{count_of(warnings, 'warning')}: see `nagi doctor -i {inventory}`")
 
@@ -144,10 +144,10 @@ def physical_site(
     )
 
 
-def require_ready(pool: HostPool, survey: Survey, wanted: Wanted | None = None) -> Doctor:
+def require_ready(pool: HostPool, survey: Survey, needs: ExperimentNeeds | None = None) -> Doctor:
     """What is found of hosts. Raises InputError if anything would keep runs from being done."""
-    found = judge(to_observations(survey, pool.inventory, pool.token, wanted))
-    if (problems := failures(found, str(pool.inventory))) is not None:
+    found = list_findings(to_observations(survey, pool.inventory, pool.token, needs))
+    if (problems := collect_failures(found, str(pool.inventory))) is not None:
         raise problems
     return found
 
