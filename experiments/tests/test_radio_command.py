@@ -18,7 +18,7 @@ from nagi.json_schemas import CONTRACTS
 from nagi.labs.physical import Survey
 from nagi.plan import radio
 from nagi.plan.schemes import Availability
-from nagi.terminal.site import jobs_for, radios_on_hosts
+from nagi.terminal.site import choose_jobs, get_radio_availability
 from nagi_contracts.doctor import STAGES_OF_RADIO, Doctor
 from nagi_contracts.errors import InputError
 from nagi_contracts.inspection import Inspection
@@ -222,8 +222,8 @@ def test_doctor_knows_nothing_else(tmp_path):
 def test_runs_over_radios_have_two_processors_each(tmp_path):
     plans = plans_of(tmp_path)
     for processors, jobs in ((1, 1), (2, 1), (3, 1), (4, 2), (64, 8)):
-        assert jobs_for(plans, processors) == jobs
-    assert jobs_for(plans_of(tmp_path, PLAIN), 2) == 2
+        assert choose_jobs(plans, processors) == jobs
+    assert choose_jobs(plans_of(tmp_path, PLAIN), 2) == 2
 
 
 def test_transmissions_take_disk(tmp_path):
@@ -242,8 +242,8 @@ def test_real_hosts_need_nagi_sdr_at_their_emulator():
 
         return Survey([], {"alice": host("S"), "heron": host("emulator")}, {}, [])
 
-    assert radios_on_hosts(survey(nagi_sdr="nagi-sdr 0.1.0")).available
-    lacking = radios_on_hosts(survey())
+    assert get_radio_availability(survey(nagi_sdr="nagi-sdr 0.1.0")).available
+    lacking = get_radio_availability(survey())
     assert lacking.reason == "heron: there is no nagi-sdr"
     assert "`make sdr` there, or say where it is as `nagi_sdr`" in lacking.cure
-    assert "No module" in radios_on_hosts(survey(nagi_sdr_error="No module named x")).reason
+    assert "No module" in get_radio_availability(survey(nagi_sdr_error="No module named x")).reason

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from forked import nagi
-from nagi.terminal.console import PlainConsole, harmless
+from nagi.terminal.console import PlainConsole, replace_control_characters
 from nagi_contracts.base import write_whole
 from nagi_contracts.paths import SCHEMAS
 from recorded import record_again
@@ -274,7 +274,7 @@ def test_the_terminal_gets_no_command_from_a_file(results, tmp_path):
     assert done.returncode == 0
     assert not any(each in done.stdout for each in "\x1b\x07\x9b\u202e\r")
     assert "[red]x[/red][/]" in done.stdout
-    assert harmless(ATTACK).endswith("\ufffdevil\ufffd[red]x[/red][/]")
+    assert replace_control_characters(ATTACK).endswith("\ufffdevil\ufffd[red]x[/red][/]")
 
 
 def test_a_table_takes_nothing_for_markup():

@@ -14,7 +14,7 @@ from nagi.labs.shape import Shape
 from nagi.plan.planner import plan_runs
 from nagi.plan.shaping import EDGE
 from nagi.spec.points import read_experiment
-from nagi.terminal.options import chosen_switch
+from nagi.terminal.options import choose_switch
 from nagi.verdict.certificate import LIMITS, SWITCH_LIMITS, certify
 from nagi.verdict.passages import find_passages
 from nagi.verdict.switches import count_unaccounted, measure_passage_rate_error
@@ -151,10 +151,10 @@ def test_bmv2_is_refused_what_only_nagi_switch_can(tmp_path):
 
 def test_what_is_to_run_is_checked_before_anything_does(tmp_path, monkeypatch):
     points = points_of(tmp_path, SWITCHED)
-    assert chosen_switch("nagi", points) == "nagi"
-    assert chosen_switch("bmv2", points_of(tmp_path, GOOD)) is None
+    assert choose_switch("nagi", points) == "nagi"
+    assert choose_switch("bmv2", points_of(tmp_path, GOOD)) is None
     with pytest.raises(InputError, match="there is no such switch; one of: nagi, bmv2"):
-        chosen_switch("tofino", points)
+        choose_switch("tofino", points)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError, match=r"--switch bmv2: there is no simple_switch; install"):
         current_build(switch="bmv2")

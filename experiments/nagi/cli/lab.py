@@ -41,7 +41,7 @@ from nagi.plan.schemes import Availability, Scheme
 from nagi.scratch import scratch
 from nagi.spec.points import read_experiment
 from nagi.terminal.console import Json, complain, error_console, out_console, write_line
-from nagi.terminal.hosts import host_pool
+from nagi.terminal.hosts import open_host_pool
 from nagi.terminal.options import (
     WHERE,
     Inventory,
@@ -50,10 +50,10 @@ from nagi.terminal.options import (
     Spec,
     Switch,
     Variant,
-    chosen_lab,
-    chosen_switch,
-    chosen_values,
-    chosen_variant,
+    choose_lab_name,
+    choose_switch,
+    choose_variant,
+    parse_axis_values,
 )
 from nagi.terminal.progress import InterruptFlag
 from nagi.terminal.site import require_ready
@@ -159,7 +159,7 @@ def doctor(
             seen = examine_this_machine(directory, stop)
         else:
             token = token_for(directory)
-            with host_pool(inventory, directory, token, stop) as pool:
+            with open_host_pool(inventory, directory, token, stop) as pool:
                 seen = examine_hosts(pool)
     _tell(list_findings(seen), json_)
 
@@ -252,7 +252,7 @@ def up(
     ] = _LEASE,
 ) -> None:
     """Set up an experiment's topology and keep it up, for your own programs."""
-    where = netns.NAME if lab is None and inventory is None else chosen_lab(lab, inventory)
+    where = netns.NAME if lab is None and inventory is None else choose_lab_name(lab, inventory)
     if where == virtual.NAME:
         raise refuse(
             "--lab virtual: a topology that is up needs real time, and the virtual lab has none",
@@ -260,13 +260,13 @@ def up(
             "`nagi run`",
         )
     live_lab = LiveLab(state_directory())
-    variant_ = chosen_variant(quick, variant)
+    variant_ = choose_variant(quick, variant)
     points = read_experiment(spec, variant_)
-    target = chosen_switch(switch, points)
+    target = choose_switch(switch, points)
     selection = select(
         points,
         variant_,
-        chosen_values(only),
+        parse_axis_values(only),
         current_build(where, target, radios=has_radios(points), fpgas=has_simulated_fpgas(points)),
         switch=target or "nagi",
         # Of real hosts, agents are asked.
@@ -331,7 +331,7 @@ def down(
         write_line(f"{live.experiment} is down")
         return
     with scratch() as directory:
-        pool = host_pool(inventory, directory, token_for(state_directory()))
+        pool = open_host_pool(inventory, directory, token_for(state_directory()))
         pool.survey()  # brings the agent to hosts that have none
         pool.release(force=force)
     write_line("all hosts are as they were before, and free")
@@ -347,7 +347,7 @@ def _up_on_hosts(
 ) -> Live:
     directory = lab.new_directory()
     token = token_for(state_directory())
-    with host_pool(inventory, directory, token, interrupted, wanted) as pool:
+    with open_host_pool(inventory, directory, token, interrupted, wanted) as pool:
         survey = pool.survey()
         require_ready(pool, survey)
         shape = Shape.of(plan)
@@ -362,7 +362,7 @@ def _up_on_hosts(
 
 def _pool_of(live: Live) -> HostPool:
     assert live.inventory is not None
-    return host_pool(Path(live.inventory), Path(live.directory), token_for(state_directory()))
+    return open_host_pool(Path(live.inventory), Path(live.directory), token_for(state_directory()))
 
 
 def _named(plan: RunPlan) -> str:

@@ -33,12 +33,12 @@ from nagi.scratch import scratch
 from nagi.terminal.console import Json, complain, out_console, write_json, write_line
 from nagi.terminal.options import Inventory, Lab, Only, Out, Quick, Spec, Switch, Variant
 from nagi.terminal.selecting import (
-    Wanted,
+    RequestedExperiment,
     choose_lab,
     is_root,
-    links_lacking,
-    problems_with,
-    site_of,
+    list_lacking_links,
+    list_problems,
+    open_site,
 )
 from nagi.terminal.site import Site
 
@@ -58,7 +58,7 @@ def plan(
     json_: Json = False,
 ) -> None:
     """Show what would be run, the time and disk it takes and what the lab lacks; run nothing."""
-    wanted = Wanted.read(spec, quick, variant, only, switch)
+    wanted = RequestedExperiment.read(spec, quick, variant, only, switch)
     # To plan for the netns lab needs no root.
     choice = choose_lab(lab, inventory, has_root=True)
     if choice.why_not_virtual:
@@ -66,7 +66,7 @@ def plan(
         complain(f"{what}, as the virtual lab cannot be used: {choice.why_not_virtual}")
     with ExitStack() as cleanup:
         directory = cleanup.enter_context(scratch())
-        site = site_of(choice.name, inventory, wanted.points, directory, _never, cleanup)
+        site = open_site(choice.name, inventory, wanted.points, directory, _never, cleanup)
         selection = wanted.select(site)
         if site.name == virtual.NAME:  # whether real hosts fit, `nagi run` asks them
             site.require_fit(selection.available())
@@ -90,7 +90,7 @@ def plan(
         write_line(line)
     for name, found in selection.unavailable.items():
         write_line(f"{name} is not available: {found.reason}; {found.cure}")
-    for _, lacking in links_lacking(selection):
+    for _, lacking in list_lacking_links(selection):
         write_line(str(lacking))
 
 
@@ -315,7 +315,7 @@ def _points(selection: Selection, site: Site) -> Table:
 
 
 def _as_data(
-    wanted: Wanted, selection: Selection, site: Site, estimate: Estimate
+    wanted: RequestedExperiment, selection: Selection, site: Site, estimate: Estimate
 ) -> dict[str, Any]:
     lasts = seconds_in(site.name)
     return {
@@ -326,7 +326,7 @@ def _as_data(
         "build": selection.build.model_dump(mode="json"),
         **estimate.as_data(),
         "axes": _values(selection),
-        "problems": [str(each) for each in problems_with(selection)],
+        "problems": [str(each) for each in list_problems(selection)],
         "plans": [
             {
                 "run_id": each.run_id,

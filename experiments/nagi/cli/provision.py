@@ -33,7 +33,7 @@ from nagi.terminal.console import (
     Json,
     complain,
     error_console,
-    text_console,
+    get_text_console,
     write_json,
     write_line,
 )
@@ -233,7 +233,7 @@ def _run(
     error."""
     stop = InterruptFlag()
     command = playbook_command(playbook, inventory, *options)
-    write_line(f"$ {shown(command)}", text_console(json_))
+    write_line(f"$ {shown(command)}", get_text_console(json_))
     with scratch() as directory:
         try:
             output = sys.stderr if json_ else None
@@ -251,7 +251,7 @@ def _conclude(
         hosts = [{"host": n, **dataclasses.asdict(host)} for n, host in outcome.hosts.items()]
         write_json({"ok": outcome.ok, "error": outcome.error or None, "hosts": hosts})
     else:
-        console = text_console(json_)
+        console = get_text_console(json_)
         console.print(_table(outcome, is_check))
         console.print()
         failed = [host for host in outcome.hosts.values() if host.status != "ok"]

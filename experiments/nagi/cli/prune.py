@@ -12,8 +12,8 @@ from nagi_contracts.records import Campaign
 from nagi_contracts.units import count_of, in_bytes
 
 from nagi.campaign.stray import bytes_of, point_of, remove_runs, stray_runs
-from nagi.terminal.campaigns import existing_campaign
-from nagi.terminal.console import Json, text_console, write_json, write_line
+from nagi.terminal.campaigns import find_campaign
+from nagi.terminal.console import Json, get_text_console, write_json, write_line
 from nagi.terminal.options import Directory
 
 
@@ -23,7 +23,7 @@ def prune(
     json_: Json = False,
 ) -> None:
     """List the runs that the campaign no longer lists, and remove them."""
-    held = existing_campaign(directory)
+    held = find_campaign(directory)
     campaign = Campaign.read(held.campaign)
     if narrowed := campaign.narrowed_by:
         raise refuse(
@@ -31,7 +31,7 @@ def prune(
             f"give `nagi run` without {narrowed} first",
             file=str(held.out),
         )
-    console = text_console(json_)
+    console = get_text_console(json_)
     with held.held():
         found = stray_runs(held, campaign)
         size = bytes_of(found)

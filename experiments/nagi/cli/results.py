@@ -16,12 +16,12 @@ from nagi_contracts.units import count_of, in_bytes
 from nagi_reports import analysis, bundle, comparison
 
 from nagi.campaign.collection import LINKS, MANIFEST
-from nagi.terminal.campaigns import conclude, give_to_user, open_campaign
+from nagi.terminal.campaigns import give_to_user, open_campaign, print_conclusion
 from nagi.terminal.clusters import open_cluster
 from nagi.terminal.console import (
     Json,
+    get_text_console,
     out_console,
-    text_console,
     write_json,
     write_line,
 )
@@ -55,7 +55,7 @@ def analyze(
     directory: Results, out: UnpackTo = None, dask: Dask = None, json_: Json = False
 ) -> None:
     """Compute all metrics again from the captures, print them and write the report."""
-    console = text_console(json_)
+    console = get_text_console(json_)
     held, campaign = open_campaign(directory, out)
     with ExitStack() as cleanup:
         cleanup.enter_context(held.held())
@@ -78,7 +78,7 @@ def analyze(
                 for run in whole:
                     analysis.analyse_run(run)
                     progress.step("analysing")
-        conclude(held, campaign, json_)
+        print_conclusion(held, campaign, json_)
         give_to_user(held.out)
     if without:
         write_line(

@@ -43,9 +43,9 @@ from nagi.labs.errors import Interrupted, LabError
 from nagi.labs.guest import require_able
 from nagi.labs.lab import Labs
 from nagi.labs.netns import require_root
-from nagi.terminal.campaigns import conclude, give_to_user
+from nagi.terminal.campaigns import give_to_user, print_conclusion
 from nagi.terminal.clusters import open_cluster, require_virtual
-from nagi.terminal.console import Json, complain, error_console, text_console, write_line
+from nagi.terminal.console import Json, complain, error_console, get_text_console, write_line
 from nagi.terminal.options import (
     RESULTS,
     WHAT,
@@ -59,22 +59,22 @@ from nagi.terminal.options import (
     Spec,
     Switch,
     Variant,
-    chosen_switch,
+    choose_switch,
 )
 from nagi.terminal.progress import InterruptFlag, Progress
 from nagi.terminal.selecting import (
     LabChoice,
-    Wanted,
+    RequestedExperiment,
     choose_lab,
     is_root,
-    links_lacking,
-    problems_with,
+    list_lacking_links,
+    list_problems,
+    open_site,
+    report_lab_choice,
     require_same_experiment,
     require_same_lab,
-    say_lab_choice,
-    site_of,
 )
-from nagi.terminal.site import cluster_site
+from nagi.terminal.site import make_cluster_site
 
 if TYPE_CHECKING:
     from nagi.cluster.pool import Cluster
@@ -138,7 +138,7 @@ def run(
     json_: Json = False,
 ) -> None:
     """Run an experiment, print its results and write a report; run again, it continues."""
-    wanted = Wanted.read(spec, quick, variant, only, switch)
+    wanted = RequestedExperiment.read(spec, quick, variant, only, switch)
     directory = CampaignDirectory(out or wanted.default_out)
     if resume and not directory.campaign.exists():
         raise refuse(
@@ -150,7 +150,7 @@ def run(
         choice = LabChoice(virtual.NAME)
     else:
         choice = choose_lab(lab, inventory, has_root=is_root())
-    say_lab_choice(choice)
+    report_lab_choice(choice)
     if choice.name == netns.NAME:
         require_root()
     elif choice.name == virtual.NAME and dask is None:
@@ -162,10 +162,10 @@ def run(
         cluster = None
         if dask is not None:
             cluster = open_cluster(dask, stop, cleanup)
-            target = chosen_switch(switch, wanted.points)
-            site = cluster_site(cluster, wanted.points, target)
+            target = choose_switch(switch, wanted.points)
+            site = make_cluster_site(cluster, wanted.points, target)
         else:
-            site = site_of(choice.name, inventory, wanted.points, directory.out, stop, cleanup)
+            site = open_site(choice.name, inventory, wanted.points, directory.out, stop, cleanup)
         selection = wanted.select(site)
         left_out = leave_out(selection, skip_unavailable)
         site.require_fit(selection.available())
@@ -220,7 +220,7 @@ class _Launch:
 
     @cached_property
     def _console(self) -> Console:
-        return text_console(self.json_)
+        return get_text_console(self.json_)
 
     def carry_out(self, selection: Selection) -> dict[str, Verdict]:
         """Runs what is to be run, then writes table and report. Raises typer.Exit if it is
@@ -275,7 +275,7 @@ class _Launch:
             finally:
                 if self.cluster is None:
                     self._learn(runner.selection, done_before, progress, share.value())
-        conclude(directory, Campaign.read(directory.campaign), self.json_)
+        print_conclusion(directory, Campaign.read(directory.campaign), self.json_)
         for line in (
             runner.cost.in_words(self.cluster.in_words() if self.cluster is not None else ""),
             *repeats.too_wide_in_words(runner.selection, directory.runs),
@@ -290,7 +290,7 @@ class _Launch:
     ) -> None:
         """Write what the campaign's runs took beside their estimate, for the next estimate.
         `share`: the share of the processors that other programs left."""
-        estimated_s, took_s = progress.beside_estimate()
+        estimated_s, took_s = progress.compare_estimate()
         made = [
             plan
             for plan in selection.plans
@@ -395,7 +395,7 @@ def too_noisy_in_words(error: TooNoisy, command: list[str], out: Path) -> list[s
 def leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
     """The schemes to leave out, and links that are radios or FPGAs, and why, which is also said.
     Raises InputError if that was not asked for, or nothing is left."""
-    if not skip_unavailable and (problems := problems_with(selection)):
+    if not skip_unavailable and (problems := list_problems(selection)):
         skip = "or leave out what is not available with --skip-unavailable"
         raise InputError(
             *(
@@ -406,7 +406,7 @@ def leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
     left_out = {name: found.reason for name, found in selection.unavailable.items()}
     for name, found in selection.unavailable.items():
         complain(f"{name} is left out: {found.reason}; {found.cure}")
-    lacking = links_lacking(selection)
+    lacking = list_lacking_links(selection)
     for links, problem in lacking:
         complain(f"left out: {problem}")
         left_out |= {f"link {name}": problem.what for name in links}

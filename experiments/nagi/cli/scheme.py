@@ -15,11 +15,11 @@ from nagi.plan import schemes
 from nagi.plan.schemes import Availability, Scheme
 from nagi.scratch import scratch
 from nagi.terminal.console import Json, complain, out_console, write_json, write_line
-from nagi.terminal.hosts import host_pool
+from nagi.terminal.hosts import open_host_pool
 from nagi.terminal.options import Inventory, Lab
 from nagi.terminal.progress import InterruptFlag
 from nagi.terminal.selecting import choose_lab
-from nagi.terminal.site import available_on_hosts
+from nagi.terminal.site import get_scheme_availability
 
 
 def list_schemes(
@@ -67,7 +67,7 @@ def list_schemes(
 def _on_hosts(inventory: Path, known: dict[str, Scheme]) -> dict[str, Availability]:
     with scratch() as directory:
         token = token_for(directory)
-        with host_pool(inventory, directory, token, InterruptFlag()) as bench:
+        with open_host_pool(inventory, directory, token, InterruptFlag()) as bench:
             survey = bench.survey()
     if survey.failures:
         hosts = ", ".join(sorted({failure.host for failure in survey.failures}))
@@ -76,7 +76,7 @@ def _on_hosts(inventory: Path, known: dict[str, Scheme]) -> dict[str, Availabili
             f"see `nagi doctor -i {inventory}`",
             file=str(inventory),
         )
-    return {name: available_on_hosts(scheme, survey) for name, scheme in known.items()}
+    return {name: get_scheme_availability(scheme, survey) for name, scheme in known.items()}
 
 
 def _parameters(scheme: Scheme) -> dict[str, Any]:

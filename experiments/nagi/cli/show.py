@@ -22,16 +22,16 @@ from rich.table import Table
 from nagi.campaign.collection import MANIFEST, PLAN, VERDICT
 from nagi.campaign.status import CampaignStatus, RunStatus
 from nagi.campaign.stray import describe_stray
-from nagi.terminal.campaigns import existing_campaign
+from nagi.terminal.campaigns import find_campaign
 from nagi.terminal.console import Json, out_console, write_json, write_line
-from nagi.terminal.options import Directory, first_argument
+from nagi.terminal.options import Directory, get_first_argument
 
 _SHOWN = 10  # runs that are not valid, if not all are asked for; places of a check
 _WITNESSES = 20  # packets of a check
 
 
 def _complete_run(ctx: typer.Context, incomplete: str) -> list[str]:
-    results = first_argument(ctx, "directory")
+    results = get_first_argument(ctx, "directory")
     if results is None or not (results / "runs").is_dir():
         return []
     names = [path.name for path in (results / "runs").iterdir() if path.suffix != ".partial"]
@@ -68,7 +68,7 @@ def show(
     here = directory.resolve()
     if run is None and here.parent.name == "runs" and (here / PLAN).exists():
         directory, run = here.parent.parent, here.name
-    held = existing_campaign(directory)
+    held = find_campaign(directory)
     status = CampaignStatus.read(held, Campaign.read(held.campaign))
     if check is not None:
         _show_check(status, run, check, json_)

@@ -14,8 +14,8 @@ from nagi_contracts.records import Campaign
 from nagi_reports import explorer
 
 from nagi.scratch import user_key
-from nagi.terminal.campaigns import existing_campaign, give_to_user
-from nagi.terminal.console import Json, text_console, write_json, write_line
+from nagi.terminal.campaigns import find_campaign, give_to_user
+from nagi.terminal.console import Json, get_text_console, write_json, write_line
 from nagi.terminal.options import Directory
 from nagi.terminal.progress import Progress
 
@@ -37,13 +37,13 @@ def view(
 
     Runs whose data are there already and have not changed are not read again.
     """
-    held = existing_campaign(directory)
+    held = find_campaign(directory)
     refuse_links(held.out)
     campaign = Campaign.read(held.campaign)
     target = out or held.out / explorer.NAME
     if target.is_dir():
         refuse_links(target)
-    with Progress(text_console(json_), len(campaign.runs)) as progress:
+    with Progress(get_text_console(json_), len(campaign.runs)) as progress:
         page = explorer.write_explorer(
             held.out,
             campaign,
