@@ -16,7 +16,7 @@ from forked import nagi
 from kernels import needs_our_schemes
 from nagi.campaign.campaign import TooNoisy
 from nagi.cli.main import make_app
-from nagi.cli.run import stops_if_noisy, too_noisy_in_words
+from nagi.cli.run import describe_noise, stops_if_noisy
 from nagi_contracts.paths import ROOT, SCHEMAS, executable
 from nagi_contracts.records import Explanation, Verdict
 from own_schemes import OWN_SCHEME, compiled
@@ -261,7 +261,7 @@ def test_a_campaign_on_a_machine_that_is_too_busy_says_how_to_go_on(tmp_path):
     )
     late = Verdict(run_id="", status="invalid", reasons=[], checks=[], explanations=[stolen])
     out = tmp_path / "a directory"
-    said = too_noisy_in_words(TooNoisy(4, [late] * 3), ["nagi", "run", EXAMPLE], out)
+    said = describe_noise(TooNoisy(4, [late] * 3), ["nagi", "run", EXAMPLE], out)
     busy, counted, example, virtual, insist = said
     assert busy.endswith("too busy for runs in real time: 3 of the first 4 runs were late")
     assert counted == "3 runs missed the timing limits: stolen time (3)"

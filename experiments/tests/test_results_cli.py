@@ -293,7 +293,7 @@ def test_what_is_published_holds_runs_that_are_done_again(nagi, refused, campaig
     assert done.status == 0 and f"{published}: 1 run; its bundle is " in done.out
     done = nagi("verify", campaign, published)
     assert (done.status, done.err) == (0, "")
-    assert done.out.startswith("1 run, ") and done.out.endswith(": all the same\n")
+    assert done.out.startswith("1 run, ") and done.out.endswith(": all equal\n")
     (run,) = (campaign / "runs").iterdir()
     (run / "tcp_info.parquet").unlink()
     manifest = run / "manifest.json"
@@ -303,6 +303,6 @@ def test_what_is_published_holds_runs_that_are_done_again(nagi, refused, campaig
     different, programs, verdict = done.out.splitlines()
     assert different.endswith("repeat 1: tcp_info.parquet is missing")
     assert "they were made by" in programs and "tcpdump of mine" in programs
-    assert verdict.endswith(": 1 not the same")
+    assert verdict.endswith(": 1 not equal")
     found = json.loads(nagi("verify", campaign, published, "--json").out)
     assert found["differing"][0]["differences"] == ["tcp_info.parquet is missing"]

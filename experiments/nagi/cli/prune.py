@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `nagi prune`: removes runs that a campaign no longer lists."""
+"""The command `nagi prune`: removes runs that are no longer part of a campaign."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ def prune(
     yes: Annotated[bool, typer.Option("--yes", help="Remove them without asking")] = False,
     json_: Json = False,
 ) -> None:
-    """List the runs that the campaign no longer lists, and remove them."""
-    held = find_campaign(directory)
-    campaign = Campaign.read(held.campaign)
+    """List the runs that are no longer part of the campaign, and remove them."""
+    campaign_directory = find_campaign(directory)
+    campaign = Campaign.read(campaign_directory.campaign)
     if narrowed := campaign.narrowed_by:
         raise refuse(
             f"the campaign was last run with {narrowed}, so it does not list all runs that it has",
             f"give `nagi run` without {narrowed} first",
-            file=str(held.out),
+            file=str(campaign_directory.out),
         )
     console = get_text_console(json_)
-    with held.held():
-        found = stray_runs(held, campaign)
-        size = bytes_of(found)
-        for run in found:
+    with campaign_directory.held():
+        runs = stray_runs(campaign_directory, campaign)
+        size = bytes_of(runs)
+        for run in runs:
             write_line(f"{run.name}  {in_bytes(bytes_of([run]))}  {point_of(run)}", console)
-        nothing = "nothing to remove"
-        what = f"{count_of(len(found), 'run')}, {in_bytes(size)}"
-        if found and not yes:
+        nothing_text = "nothing to remove"
+        runs_text = f"{count_of(len(runs), 'run')}, {in_bytes(size)}"
+        if runs and not yes:
             if not sys.stdin.isatty():
-                raise refuse(f"remove {what}? Standard input is no terminal", "give --yes")
-            if not typer.confirm(f"remove {what}?", err=True):
-                found, size, nothing = [], 0, "nothing removed"
-        remove_runs(found)
+                raise refuse(f"remove {runs_text}? Standard input is no terminal", "give --yes")
+            if not typer.confirm(f"remove {runs_text}?", err=True):
+                runs, size, nothing_text = [], 0, "nothing removed"
+        remove_runs(runs)
     if json_:
-        write_json({"removed": [run.name for run in found], "bytes": size})
+        write_json({"removed": [run.name for run in runs], "bytes": size})
     else:
-        write_line(f"removed: {what}" if found else nothing)
+        write_line(f"removed: {runs_text}" if runs else nothing_text)

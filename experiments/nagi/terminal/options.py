@@ -28,7 +28,7 @@ Out = Annotated[
     Path | None,
     typer.Option(
         metavar="DIRECTORY",
-        help="Directory for results; results/NAME-VARIANT if not given",
+        help="Directory for results; default: results/NAME-VARIANT",
         rich_help_panel=RESULTS,
     ),
 ]
@@ -108,9 +108,9 @@ Lab = Annotated[
     typer.Option(
         "--lab",
         metavar="LAB",
-        help="virtual (default): guests on this machine in virtual time; no root, and the same "
-        "result on an idle and on a busy machine. netns: the kernel, processors and clock of this "
-        "machine; needs root, takes real time, and on a busy machine runs become invalid. "
+        help="virtual (default): guests on this machine in virtual time; needs no root, and gives "
+        "the same result on an idle and a busy machine. netns: the kernel, processors and clock of "
+        "this machine; needs root, takes real time, and on a busy machine runs become invalid. "
         "physical: the hosts of -i INVENTORY.",
         autocompletion=_complete_lab,
         show_default=False,
@@ -156,8 +156,8 @@ Switch = Annotated[
     typer.Option(
         "--switch",
         metavar="TARGET",
-        help="What switches are: nagi (nagi-switch), bmv2 (simple_switch), or p4runtime (what an "
-        "inventory names; on one machine simple_switch_grpc, or nagi-switch)",
+        help="Target of switches: nagi (nagi-switch), bmv2 (simple_switch), or p4runtime (the "
+        "switch that the inventory names; on one machine simple_switch_grpc or nagi-switch)",
         autocompletion=_complete_switch,
         rich_help_panel=WHERE,
     ),

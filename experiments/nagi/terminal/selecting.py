@@ -163,8 +163,8 @@ def require_same_lab(directory: CampaignDirectory, choice: LabChoice) -> None:
         return
     option = "-i INVENTORY" if earlier_lab == physical.NAME else f"--lab {earlier_lab}"
     raise refuse(
-        f"the runs in this directory are of the {earlier_lab} lab, and this would be the {choice.name} "
-        "lab",
+        f"the runs in this directory are of the {earlier_lab} lab, and this would be the "
+        f"{choice.name} lab",
         f"continue with {option}, or give another directory with --out",
         file=str(directory.out),
     )
@@ -187,8 +187,8 @@ def require_same_experiment(directory: CampaignDirectory, request: RequestedExpe
     if not any(directory.runs.glob("*/verdict.json")):
         return
     raise refuse(
-        f"the runs in this directory are of {_describe_experiment(experiment, variant)}, and this would be "
-        f"{_describe_experiment(*requested)}",
+        f"the runs in this directory are of {_describe_experiment(experiment, variant)}, and this "
+        f"would be {_describe_experiment(*requested)}",
         "give another directory with --out, or remove this one if you need it no more",
         file=str(directory.out),
     )
