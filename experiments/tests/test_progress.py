@@ -29,7 +29,7 @@ class Told:
         self.now = 0.0
         self._console = Console(width=100, record=True, force_terminal=False)
         self.progress = Progress(
-            self._console, total, lasts=lambda plan: 10.0, clock=lambda: self.now, **options
+            self._console, total, estimate=lambda plan: 10.0, clock=lambda: self.now, **options
         )
 
     def after(self, seconds: float) -> list[str]:

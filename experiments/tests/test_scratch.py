@@ -7,11 +7,11 @@ import os
 import subprocess
 import sys
 
-from nagi.scratch import scratch
+from nagi.scratch import make_scratch
 
 HOLD = """
-from nagi.scratch import scratch
-with scratch() as directory:
+from nagi.scratch import make_scratch
+with make_scratch() as directory:
     (directory / "file").write_text("something")
     print(directory, flush=True)
     input()
@@ -28,7 +28,7 @@ def test_the_next_removes_what_a_killed_process_left_and_nothing_in_use(tmp_path
     others[0].kill()
     others[0].communicate()
     assert (left / "file").exists()
-    with scratch(tmp_path) as mine:
+    with make_scratch(tmp_path) as mine:
         assert sorted(tmp_path.iterdir()) == sorted([mine, used])
     assert list(tmp_path.iterdir()) == [used]
     others[1].communicate("")

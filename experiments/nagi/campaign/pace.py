@@ -21,7 +21,7 @@ from nagi_contracts.errors import InputError
 from nagi_contracts.plan import RunPlan
 from pydantic import Field
 
-from nagi.scratch import user_cache
+from nagi.scratch import get_user_cache
 
 _REMEMBERED_S = 3600.0
 _EXPERIMENTS = 100  # that are remembered
@@ -149,4 +149,4 @@ def learn(plan: RunPlan, lesson: Pace) -> None:
 
 
 def _file() -> Path:
-    return user_cache("pace.json")
+    return get_user_cache("pace.json")

@@ -16,7 +16,7 @@ from nagi_contracts.units import count_of, in_bytes
 
 from nagi.campaign.campaign import CampaignDirectory
 from nagi.campaign.collection import PLAN
-from nagi.disk import bytes_below
+from nagi.disk import count_bytes
 
 
 def stray_runs(directory: CampaignDirectory, campaign: Campaign) -> list[Path]:
@@ -36,7 +36,7 @@ def stray_runs(directory: CampaignDirectory, campaign: Campaign) -> list[Path]:
 
 def bytes_of(runs: Iterable[Path]) -> int:
     """Return the bytes of all files of runs."""
-    return sum(map(bytes_below, runs))
+    return sum(map(count_bytes, runs))
 
 
 def describe_stray(directory: CampaignDirectory, campaign: Campaign) -> str:

@@ -38,7 +38,7 @@ from nagi.labs.physical import HostPool, token_for
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.plan import fpga, radio
 from nagi.plan.schemes import Availability, Scheme
-from nagi.scratch import scratch
+from nagi.scratch import make_scratch
 from nagi.spec.points import read_experiment
 from nagi.terminal.console import Json, complain, error_console, out_console, write_line
 from nagi.terminal.hosts import open_host_pool
@@ -155,7 +155,7 @@ def examine(
             write_line(f"looking at the {board} at {place.name}")
         _print_and_exit(examine_fpga(place, str(fpga_images())), json_)
     stop = InterruptFlag()
-    with scratch() as directory:
+    with make_scratch() as directory:
         if not json_:
             target = f"the hosts of {inventory}" if inventory else "this machine"
             write_line(f"looking at {target}")
@@ -348,7 +348,7 @@ def take_down(
         live = LiveLab(state_directory()).down(_open_pool)
         write_line(f"{live.experiment} is down")
         return
-    with scratch() as directory:
+    with make_scratch() as directory:
         pool = open_host_pool(inventory, directory, token_for(state_directory()))
         pool.survey()  # brings the agent to hosts that have none
         pool.release(force=force)

@@ -29,7 +29,7 @@ _EXPERIMENTS, _RESULTS, _LABS = "Experiments", "Results", "Labs"
 
 
 class _Command(NamedTuple):
-    """Where a command is: a function of a module, or a Typer with commands of its own."""
+    """The location of a command: a function of a module, or a Typer with commands of its own."""
 
     panel: str
     module: str

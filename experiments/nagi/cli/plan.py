@@ -29,7 +29,7 @@ from nagi.campaign.estimate import (
 )
 from nagi.campaign.stray import describe_stray
 from nagi.labs import virtual
-from nagi.scratch import scratch
+from nagi.scratch import make_scratch
 from nagi.terminal.console import Json, complain, out_console, write_json, write_line
 from nagi.terminal.options import Inventory, Lab, Only, Out, Quick, Spec, Switch, Variant
 from nagi.terminal.selecting import (
@@ -65,7 +65,7 @@ def plan(
         message = "planned for the netns lab" + ("" if is_root() else ", which needs root")
         complain(f"{message}, as the virtual lab cannot be used: {choice.why_not_virtual}")
     with ExitStack() as cleanup:
-        directory = cleanup.enter_context(scratch())
+        directory = cleanup.enter_context(make_scratch())
         site = open_site(
             choice.name, inventory, requested.points, directory, _is_never_interrupted, cleanup
         )

@@ -27,7 +27,7 @@ from nagi.labs.provisioning import (
     run_playbook,
     shown,
 )
-from nagi.scratch import scratch
+from nagi.scratch import make_scratch
 from nagi.terminal.console import (
     Json,
     complain,
@@ -251,7 +251,7 @@ def _run_playbook(
     stop = InterruptFlag()
     command = playbook_command(playbook, inventory, *options)
     write_line(f"$ {shown(command)}", get_text_console(json_))
-    with scratch() as directory:
+    with make_scratch() as directory:
         try:
             output = sys.stderr if json_ else None
             return run_playbook(command, hosts, directory, stop, output)

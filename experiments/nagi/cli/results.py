@@ -69,11 +69,11 @@ def analyze(
             cluster = open_cluster(dask, InterruptFlag(), cleanup)
             cluster.require_workers()
         describe_place = cluster.in_words if cluster is not None else None
-        with Progress(console, len(runs), place=describe_place) as progress:
+        with Progress(console, len(runs), describe_place=describe_place) as progress:
             for _ in range(len(runs) - len(runs_with_captures)):
                 progress.step("analysing")
             if cluster is not None:
-                cluster.say = progress.note
+                cluster.say = progress.print_note
                 _analyse_on_cluster(cluster, runs_with_captures, progress)
             else:
                 for run in runs_with_captures:

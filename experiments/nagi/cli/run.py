@@ -251,11 +251,11 @@ class _Launch:
             tries=self.tries,
             tried=self._count_tries(selection.available()),
             jobs=self.jobs,
-            lasts=seconds_in(self.labs.name, self._paces),
-            place=self.cluster.in_words if self.cluster is not None else None,
+            estimate=seconds_in(self.labs.name, self._paces),
+            describe_place=self.cluster.in_words if self.cluster is not None else None,
         )
         if self.cluster is not None:
-            self.cluster.say = progress.note
+            self.cluster.say = progress.print_note
         with progress:
             runner = Runner(
                 selection,
@@ -281,7 +281,7 @@ class _Launch:
                 raise exit_ from None
             finally:
                 if self.cluster is None:
-                    self._learn(runner.selection, done_before, progress, share.value())
+                    self._store_pace(runner.selection, done_before, progress, share.value())
         print_conclusion(directory, Campaign.read(directory.campaign), self.json_)
         for line in (
             runner.cost.in_words(self.cluster.in_words() if self.cluster is not None else ""),
@@ -292,7 +292,7 @@ class _Launch:
         give_to_user(directory.out)
         return verdicts
 
-    def _learn(
+    def _store_pace(
         self, selection: Selection, done_before: set[str], progress: Progress, share: float
     ) -> None:
         """Write the ratio of measured to estimated time and disk, for later estimates.

@@ -13,7 +13,7 @@ from nagi.labs import netns, virtual
 from nagi.labs.physical import token_for
 from nagi.plan import schemes
 from nagi.plan.schemes import Availability, Scheme
-from nagi.scratch import scratch
+from nagi.scratch import make_scratch
 from nagi.terminal.console import Json, complain, out_console, write_json, write_line
 from nagi.terminal.hosts import open_host_pool
 from nagi.terminal.options import Inventory, Lab
@@ -77,7 +77,7 @@ def list_schemes(
 
 
 def _check_on_hosts(inventory: Path, all_schemes: dict[str, Scheme]) -> dict[str, Availability]:
-    with scratch() as directory:
+    with make_scratch() as directory:
         token = token_for(directory)
         with open_host_pool(inventory, directory, token, InterruptFlag()) as pool:
             survey = pool.survey()

@@ -13,7 +13,7 @@ from nagi_contracts.base import refuse_links
 from nagi_contracts.records import Campaign
 from nagi_reports import explorer
 
-from nagi.scratch import user_key
+from nagi.scratch import read_user_key
 from nagi.terminal.campaigns import find_campaign, give_to_user
 from nagi.terminal.console import Json, get_text_console, write_json, write_line
 from nagi.terminal.options import Directory
@@ -47,7 +47,7 @@ def view(
             campaign,
             target,
             lambda: progress.step("writing runs"),
-            user_key("explorer.key"),
+            read_user_key("explorer.key"),
         )
     give_to_user(target)
     if json_:

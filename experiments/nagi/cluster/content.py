@@ -21,7 +21,7 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.plan import digest
 from nagi_contracts.records import sha256_of
 
-from nagi.scratch import scratch, user_cache
+from nagi.scratch import get_user_cache, make_scratch
 
 Sums = dict[str, str]  # file -> SHA-256, of one directory
 
@@ -52,7 +52,7 @@ def unpack(archive: bytes, target: Path) -> None:
     """Unpacks what packed() made into `target`, which is whole or not there. Nothing can land
     outside. Raises OSError."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    with scratch(target.parent) as beside:
+    with make_scratch(target.parent) as beside:
         _extract(archive, beside / "files")
         (beside / "files").rename(target)
 
@@ -60,7 +60,7 @@ def unpack(archive: bytes, target: Path) -> None:
 def unpack_into(archive: bytes, target: Path) -> None:
     """Puts files of an archive in the place of those in a directory, each whole or not at all.
     Raises OSError."""
-    with scratch(target.parent) as beside:
+    with make_scratch(target.parent) as beside:
         _extract(archive, beside / "files")
         for file in sorted((beside / "files").iterdir()):
             file.replace(target / file.name)
@@ -98,7 +98,7 @@ def kept(sums: Sums, fetch: Callable[[str], bytes]) -> Path:
     """The directory in which this machine keeps a set. `fetch` gives its archive, by its key, if it
     is not there yet. Raises InputError if what it gives is something else."""
     key = key_of(sums)
-    target = user_cache("by-content") / key
+    target = get_user_cache("by-content") / key
     if _checked(key) != sums:
         shutil.rmtree(target, ignore_errors=True)
         try:
@@ -118,7 +118,7 @@ def _checked(key: str) -> Sums:
     """What the files of a set are by now."""
     try:
         return sums_of(
-            [file for file in (user_cache("by-content") / key).iterdir() if file.is_file()]
+            [file for file in (get_user_cache("by-content") / key).iterdir() if file.is_file()]
         )
     except OSError:
         return {}

@@ -27,7 +27,7 @@ from nagi.labs import guest
 from nagi.labs.errors import Unfit
 from nagi.labs.shape import Shape
 from nagi.labs.virtual import Parts, VirtualLab, unpacked_agent
-from nagi.scratch import scratch
+from nagi.scratch import make_scratch
 
 _FETCH_TIMEOUT_S = 60
 # What comes of a run: files, or why there are none.
@@ -58,7 +58,7 @@ def prepare(wanted: list[Sums], plan: str) -> str:
     for sums in wanted:
         kept(sums, _fetch)
     read = RunPlan.model_validate_json(plan)
-    with scratch(_here()) as directory, _processor() as processor:
+    with make_scratch(_here()) as directory, _processor() as processor:
         lab = VirtualLab(
             Shape.of(read),
             1,
@@ -78,7 +78,7 @@ def run(plan: str, build: str, keep: str, library: Sums, own: dict[str, Sums]) -
     """Does a run in a guest whose kernel is in the set `library`; `own`: modules of users' own
     schemes, by the names of their congestion controls."""
     cancelled = _is_cancelled(get_worker())
-    with scratch(_here()) as directory, _processor() as processor:
+    with make_scratch(_here()) as directory, _processor() as processor:
         done = run_one(
             RunPlan.model_validate_json(plan),
             Build.model_validate_json(build),
@@ -92,7 +92,7 @@ def run(plan: str, build: str, keep: str, library: Sums, own: dict[str, Sums]) -
 
 def analyse(archive: bytes) -> Outcome:
     """The files that metrics of a run directory are in, or why there are none."""
-    with scratch(_here()) as directory:
+    with make_scratch(_here()) as directory:
         run = directory / "run"
         unpack(archive, run)
         try:
@@ -124,7 +124,7 @@ def _agent() -> Path:
     """The agent, made once a process."""
     files = ExitStack()
     atexit.register(files.close)
-    return unpacked_agent(files.enter_context(scratch(_here())))
+    return unpacked_agent(files.enter_context(make_scratch(_here())))
 
 
 def _is_cancelled(worker: Worker) -> Callable[[], bool]:

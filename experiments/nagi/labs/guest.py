@@ -22,7 +22,7 @@ from pathlib import Path
 import psutil
 from nagi_contracts.errors import refuse
 
-from nagi.disk import bytes_below
+from nagi.disk import count_bytes
 from nagi.labs import guest_kernel
 from nagi.labs.errors import Interrupted
 from nagi.sandbox import FILTER, Sandbox, require_sandbox
@@ -156,7 +156,7 @@ class _Watchdog:
             return False
         self._next = time.monotonic() + _LOOK_EVERY_S
         spent_s = _processor_s(self._process)
-        seen = bytes_below(self._own, without=CONSOLE)
+        seen = count_bytes(self._own, without=CONSOLE)
         if seen != self._seen:
             self._seen, self._since_s = seen, spent_s
         return spent_s - self._since_s > STUCK_PROCESSOR_S

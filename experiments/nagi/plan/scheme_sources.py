@@ -21,7 +21,7 @@ from nagi_contracts import paths
 from nagi_contracts.errors import InputError, Problem, excerpt, refuse
 
 from nagi.sandbox import Sandbox
-from nagi.scratch import user_cache
+from nagi.scratch import get_user_cache
 
 SUFFIX = ".c"
 NAME_PATTERN = r"[a-z][a-z0-9_]{0,9}"  # the kernel has 15 characters, of which nagi_ is five
@@ -82,7 +82,7 @@ def _files(source: Path) -> list[Path]:
 @cache
 def _compiled(source: Path, _state: tuple[tuple[str, int], ...]) -> Path:
     files = _files(source)
-    directory = user_cache("schemes") / _digest(files)
+    directory = get_user_cache("schemes") / _digest(files)
     made = directory / f"{source.stem}.bpf.o"
     if made.exists():
         return made

@@ -32,7 +32,7 @@ from nagi.records.direction_numbers import (
     get_senders,
 )
 from nagi.records.transmissions import Transmissions, make_radio_settings
-from nagi.scratch import scratch
+from nagi.scratch import make_scratch
 
 Records = npt.NDArray[np.void]  # structured: RECORD
 
@@ -213,7 +213,7 @@ def replay(plan: RunPlan, records: Records, transmissions: Transmissions | None 
     Raises:
         InputError: The model cannot replay the records.
     """
-    with scratch() as directory:
+    with make_scratch() as directory:
         config, recorded, output = (
             directory / name for name in ("link.json", "packets", "replayed")
         )

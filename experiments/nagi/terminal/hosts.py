@@ -26,7 +26,7 @@ def open_host_pool(
         directory: A directory for this command's files.
         token: The token that reserves hosts.
         interrupted: Return whether the user has interrupted the command.
-        wanted: Schemes of the user that agents need, in addition to nagi's.
+        schemes: Schemes of the user that agents need, in addition to nagi's.
 
     Raises:
         InputError: The inventory cannot be used.

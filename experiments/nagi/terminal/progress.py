@@ -41,21 +41,21 @@ class _Batch:
 
     Attributes:
         plans: The runs.
-        begun: When the batch began.
-        ends: When each run will end, in seconds after `begun`, in order.
+        began: When the batch began.
+        ends: When each run will end, in seconds after `began`, in order.
         lasts_s: Estimated duration of the batch.
         collected: Runs whose verdict is known.
     """
 
     plans: set[str]
-    begun: float
+    began: float
     ends: list[float]
     lasts_s: float
     collected: int = 0  # runs whose verdict is known
 
 
 class _Pace:
-    """How fast runs in virtual time end, compared with their estimate, with `jobs` side by side."""
+    """The speed of runs in virtual time, compared with their estimate, with `jobs` side by side."""
 
     def __init__(self, jobs: int, now: float) -> None:
         self._jobs = jobs
@@ -99,8 +99,8 @@ class Progress:
         tries: int = 1,
         tried: Mapping[str, int] | None = None,
         jobs: int = 1,
-        lasts: Callable[[RunPlan], float] = seconds_of,
-        place: Callable[[], str] | None = None,
+        estimate: Callable[[RunPlan], float] = seconds_of,
+        describe_place: Callable[[], str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make a display, which starts on entry.
@@ -112,8 +112,8 @@ class Progress:
             tries: How often a run is tried at most.
             tried: How often each run was tried before.
             jobs: How many runs are executed side by side.
-            lasts: Return the estimated duration of a run, in seconds.
-            place: Describe where runs are executed now.
+            estimate: Return the estimated duration of a run, in seconds.
+            describe_place: Return where runs are executed now.
             clock: Return the wall clock, in seconds.
         """
         self._console = console
@@ -122,20 +122,20 @@ class Progress:
         self._tries = tries
         self._tried = Counter(tried)
         self._jobs = jobs
-        self._lasts = lasts
-        self._lasting: dict[str, float] = {}  # what `lasts` said, by run
-        self._place = place
+        self._estimate = estimate
+        self._estimates: dict[str, float] = {}  # by run
+        self._describe_place = describe_place
         self._clock = clock
-        self._what = "starting"
+        self._activity = "starting"
         self._done = 0
-        self._over: set[str] = set()
-        self._waiting: dict[str, RunPlan] = {}  # of this round
-        self._again: set[str] = set()  # those that had been tried before this round
+        self._done_ids: set[str] = set()
+        self._pending: dict[str, RunPlan] = {}  # of this round
+        self._retried: set[str] = set()  # runs that were tried before this round
         self._batch: _Batch | None = None
         self._virtual_pace: _Pace | None = None
-        self._lasted_s = self._took_s = 0.0  # of batches that are over: estimated, and by the clock
-        self._said_at = clock()
-        self._late_said = False
+        self._estimated_s = self._measured_s = 0.0  # sums over the batches that have ended
+        self._printed_at = clock()
+        self._has_printed_late = False
         self._bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -176,9 +176,9 @@ class Progress:
         """Count one more run as done, and show what is being done."""
         with self._lock:
             self._done += 1
-            self._what = activity
+            self._activity = activity
 
-    def note(self, line: str) -> None:
+    def print_note(self, line: str) -> None:
         """Print a line about something other than a run."""
         with self._lock:
             self._print(line)
@@ -199,23 +199,23 @@ class Progress:
         """Start a round of runs, some of which may have been tried before."""
         with self._lock:
             self._end_batch()
-            self._waiting = {plan.run_id: plan for plan in plans}
+            self._pending = {plan.run_id: plan for plan in plans}
             again = [plan for plan in plans if self._tried[plan.run_id]]
-            self._again = {plan.run_id for plan in again}
+            self._retried = {plan.run_id for plan in again}
             self._count_as_done(again)
             if again:
-                self._what = self._describe_retries()
-                self._print(f"{self._describe_tried()}; {self._what}{self._format_time_left()}")
+                self._activity = self._describe_retries()
+                self._print(f"{self._describe_tried()}; {self._activity}{self._format_time_left()}")
 
     def lab_starting(self, lab: str, cells: int) -> None:
         """Show that a lab is being set up."""
-        if self._place is not None:  # it is there already
+        if self._describe_place is not None:  # it is there already
             return
         parallelism = f"{cells} runs side by side" if cells > 1 else "one run at a time"
         with self._lock:
-            self._what = f"setting up the {lab} lab for {parallelism}"
+            self._activity = f"setting up the {lab} lab for {parallelism}"
             if not self._console.is_terminal:
-                self._print(self._what)
+                self._print(self._activity)
 
     def lab_failed(self, reason: str, given_up: list[str]) -> None:
         """Show that a lab failed, and which schemes are left out from now on."""
@@ -233,7 +233,7 @@ class Progress:
         names = {plan.run_id for runs in plans.values() for plan in runs}
         with self._lock:
             self._end_batch()
-            self._what = self._describe_retries() if names <= self._again else "running"
+            self._activity = self._describe_retries() if names <= self._retried else "running"
             if lead_s is None:
                 self._virtual_pace = self._virtual_pace or _Pace(self._jobs, self._clock())
                 return
@@ -251,7 +251,7 @@ class Progress:
         with self._lock:
             self._tried[plan.run_id] += 1
             self._count_as_done([plan])
-            self._waiting.pop(plan.run_id, None)
+            self._pending.pop(plan.run_id, None)
             if self._batch is not None:
                 self._batch.collected += 1
             if self._virtual_pace is not None:
@@ -271,17 +271,21 @@ class Progress:
     def tick(self) -> None:
         """Update the bar, or print a line if none was printed for some time."""
         with self._lock:
-            again = bool(self._again) and self._again.issuperset(self._waiting)
-            total = len(self._again) if again else self._total
-            done = total - len(self._waiting) if again else self._done
+            again = bool(self._retried) and self._retried.issuperset(self._pending)
+            total = len(self._retried) if again else self._total
+            done = total - len(self._pending) if again else self._done
             uncollected = 0  # runs that must be over
             if self._batch is not None:
-                elapsed = self._clock() - self._batch.begun
+                elapsed = self._clock() - self._batch.began
                 over = sum(end <= elapsed for end in self._batch.ends)
                 uncollected = max(0, over - self._batch.collected)
                 done = min(done + uncollected, total)
             left = self._describe_time_left()
-            activity = f"{self._what} on {self._place()}" if self._place else self._what
+            activity = (
+                f"{self._activity} on {self._describe_place()}"
+                if self._describe_place
+                else self._activity
+            )
             self._bar.update(
                 self._task,
                 description=activity,
@@ -290,7 +294,7 @@ class Progress:
                 count=f"{done}/{self._at_least if not again else ''}{total}",
                 left=left,
             )
-            is_line_due = self._clock() - self._said_at >= _LINE_EVERY_S
+            is_line_due = self._clock() - self._printed_at >= _LINE_EVERY_S
             if is_line_due and not self._console.is_terminal:
                 count = f"{done} of {'' if again else self._at_least}{count_of(total, 'run')}"
                 about = "about " if uncollected else ""
@@ -301,24 +305,24 @@ class Progress:
             self.tick()
 
     def _count_as_done(self, plans: Iterable[RunPlan]) -> None:
-        self._over |= {plan.run_id for plan in plans}
-        self._done = len(self._over)
+        self._done_ids |= {plan.run_id for plan in plans}
+        self._done = len(self._done_ids)
 
     def _describe_tried(self) -> str:
-        first = len(self._waiting) - len(self._again)
+        first = len(self._pending) - len(self._retried)
         if first:
             return f"{self._done} of {self._at_least}{self._total} runs tried, {first} not yet"
         return f"{self._done} of {self._at_least}{self._total} runs tried"
 
     def _describe_retries(self) -> str:
-        waiting = [run_id for run_id in self._again if run_id in self._waiting]
+        waiting = [run_id for run_id in self._retried if run_id in self._pending]
         attempt = 1 + max((self._tried[run_id] for run_id in waiting), default=1)
-        runs = count_of(len(self._again), "run")
+        runs = count_of(len(self._retried), "run")
         return f"trying {runs} again (attempt {attempt} of {self._tries})"
 
     def _describe_time_left(self) -> str:
         """Return the time left of this round, or an empty text if it is not known."""
-        if not self._waiting:
+        if not self._pending:
             return ""
         left_s = self._estimate_seconds_left()
         return f"{in_time(left_s)} left" if left_s >= 0.5 else _LATE
@@ -330,30 +334,30 @@ class Progress:
         """
         left = self._describe_time_left()
         if left == _LATE:
-            left = "" if self._late_said else left
-            self._late_said = True
+            left = "" if self._has_printed_late else left
+            self._has_printed_late = True
         return f", {left}" if left else ""
 
     def _estimate_run(self, plan: RunPlan) -> float:
-        if plan.run_id not in self._lasting:
-            self._lasting[plan.run_id] = self._lasts(plan)
-        return self._lasting[plan.run_id]
+        if plan.run_id not in self._estimates:
+            self._estimates[plan.run_id] = self._estimate(plan)
+        return self._estimates[plan.run_id]
 
     def _estimate_seconds_left(self) -> float:
         if self._virtual_pace is not None:
-            estimated = [self._estimate_run(plan) for plan in self._waiting.values()]
+            estimated = [self._estimate_run(plan) for plan in self._pending.values()]
             return self._virtual_pace.estimate_seconds_left(estimated, self._clock())
         running_ids = self._batch.plans if self._batch is not None else set()
         waiting_s = sum(
             # Another try has the lab alone.
-            self._estimate_run(plan) / (1 if run_id in self._again else self._jobs)
-            for run_id, plan in self._waiting.items()
+            self._estimate_run(plan) / (1 if run_id in self._retried else self._jobs)
+            for run_id, plan in self._pending.items()
             if run_id not in running_ids
         )
-        pace = self._took_s / self._lasted_s if self._lasted_s else 1.0
+        pace = self._measured_s / self._estimated_s if self._estimated_s else 1.0
         batch_s = 0.0
         if self._batch is not None:
-            batch_s = max(0.0, self._batch.ends[-1] - (self._clock() - self._batch.begun))
+            batch_s = max(0.0, self._batch.ends[-1] - (self._clock() - self._batch.began))
         return batch_s + waiting_s * pace
 
     def _end_batch(self) -> None:
@@ -362,12 +366,12 @@ class Progress:
         Work between batches, such as computing metrics, counts as part of the earlier batch.
         """
         if self._batch is not None:
-            self._took_s += self._clock() - self._batch.begun
-            self._lasted_s += self._batch.lasts_s
+            self._measured_s += self._clock() - self._batch.began
+            self._estimated_s += self._batch.lasts_s
             self._batch = None
 
     def _print(self, line: str) -> None:
-        self._said_at = self._clock()
+        self._printed_at = self._clock()
         write_line(line, self._console)
 
 

@@ -25,7 +25,7 @@ from nagi.campaign.campaign import (
 from nagi.labs import netns, physical, virtual
 from nagi.labs.guest import require_able
 from nagi.plan import fpga, radio
-from nagi.scratch import scratch
+from nagi.scratch import make_scratch
 from nagi.spec.points import Point, read_experiment
 from nagi.terminal.console import complain, error_console, write_line
 from nagi.terminal.options import choose_lab_name, choose_switch, choose_variant, parse_axis_values
@@ -233,7 +233,7 @@ def open_site(
         return make_virtual_site(interrupted)
     if lab == netns.NAME or inventory is None:
         return make_netns_site(interrupted)
-    directory = cleanup.enter_context(scratch())
+    directory = cleanup.enter_context(make_scratch())
     write_line(f"looking at the hosts of {inventory}", error_console)
     return make_physical_site(
         inventory, out, directory, complain, interrupted, cleanup, schemes_of(points).values()

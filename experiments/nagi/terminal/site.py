@@ -135,7 +135,7 @@ def make_physical_site(
         say: Print a warning.
         interrupted: Return whether the user has interrupted the command.
         cleanup: Releases hosts.
-        wanted: Schemes of the user that agents need, in addition to nagi's.
+        user_schemes: Schemes of the user that agents need, in addition to nagi's.
 
     Raises:
         InputError: The inventory or its hosts cannot be used.
