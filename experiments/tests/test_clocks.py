@@ -9,7 +9,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from changed_captures import captured, write_captured
+from changed_captures import read_captured, write_captured
 from nagi.campaign.collection import own_clocks
 from nagi.records.packets import from_table
 from nagi.verdict.certificate import certify
@@ -136,9 +136,9 @@ class Case:
         """`change(packet, ns since the run began, whether the node sent it)` for its capture."""
         ends = [end for link in self.plan.links for end in link.ends]
         own = {end.address.split("/")[0] for end in ends if end.node == node}
-        packets = captured(self.run / CAPTURES[node])
+        packets = read_captured(self.run / CAPTURES[node])
         for packet in packets:
-            change(packet, packet.time_ns - self.epoch_ns, packet.source in own)
+            change(packet, packet.time_ns - self.epoch_ns, packet.source_address in own)
         write_captured(self.run / CAPTURES[node], [p for p in packets if p.time_ns])
 
     def give_clocks(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Median, 99th percentile and maximum of a certificate's times."""
+"""Median, 99th percentile and maximum of times in a certificate."""
 
 from __future__ import annotations
 
