@@ -244,7 +244,7 @@ CASES = [
      needs=needs("cubic", iperf=True)), ["bob"], "its iperf is iperf 3.12", "install iperf 2"),
     ("versions", "failure", see(but=["bob"], silent={"bob": "python3: not found"}), ["bob"],
      "nagi-agent cannot run there: python3: not found", "ansible_python_interpreter"),
-    ("versions", "failure", see(but=["bob"]), ["bob"], "it said nothing", "Python 3.9"),
+    ("versions", "failure", see(but=["bob"]), ["bob"], "it printed nothing", "Python 3.9"),
     ("versions", "failure", see(but=["bob"], silent={"bob": "sudo: a password is required"}),
      ["bob"], "a password is required", "NOPASSWD"),
     # Kernels
@@ -300,7 +300,8 @@ CASES = [
      "it has no interface enp9s0", "nagi_links"),
     ("interfaces", "failure",
      see(hosts={"bob": {"interfaces": {"eth0": make_interface(is_management=True)}}}), ["bob"],
-     "eth0 is the interface by which it is reached", "tests need one of their own"),
+     "eth0 is the interface by which the host is reached",
+     "test traffic needs an interface of its own"),
     ("interfaces", "failure",
      see(hosts={"bob": {"interfaces": {"eth1": make_interface(
          fixed_offloads=["generic-receive-offload"], driver="r8169")}}}), ["bob"],
@@ -313,13 +314,13 @@ CASES = [
         synchronised=False, max_error_s=16.0, keeper=None)} for host in HOSTS}), ["bob"],
      "one clock", ""),
     ("clocks", "skipped", see(**RELAY_GONE), ["relay"], "not reached", "see SSH"),
-    ("clocks", "skipped", see(clocks={}), ["bob"], "was not compared", "look again"),
+    ("clocks", "skipped", see(clocks={}), ["bob"], "was not compared", "check again"),
     ("clocks", "warning", see(hosts={"bob": {"clock": ClockFacts(
         synchronised=False, max_error_s=16.0, keeper="chronyd")}}), ["bob"],
      "not synchronised, though chronyd runs", "chrony"),
     ("clocks", "warning", see(hosts={"bob": {"clock": ClockFacts(
         synchronised=True, max_error_s=0.12, keeper="chronyd")}}), ["bob"],
-     "wrong by 0.12 s", "time server that is nearer"),
+     "clock error of up to 0.12 s", "nearer time server"),
     ("clocks", "failure", see(clocks={**see().clocks, "bob": ClockReading.within(100, 101, 98)}),
      ["bob"], "2.50 s (± 0.5 s) behind this machine's", "chrony"),
     ("clocks", "failure", see(clocks={
@@ -331,19 +332,19 @@ CASES = [
     ("paths", "ok", see(), ["bob"], "N on link radio: 0.21 ms, median 0.25 ms", ""),
     ("paths", "skipped", see(**RELAY_GONE), ["relay"], "not reached", "see SSH"),
     ("paths", "skipped", see(paths={}, paths_left_out="bob is held by carol"),
-     ["alice", "relay", "bob"], "bob is held by carol", "look again"),
+     ["alice", "relay", "bob"], "bob is held by carol", "check again"),
     ("paths", "warning", see(paths={**see().paths, "bob": make_paths("bob", answered=8)}), ["bob"],
      "2 of 10 pings to N on link radio were lost", "cables"),
     ("paths", "failure", see(**(lose("bob", "radio") | {"ports": {}})), ["bob"],
-     "no answer from N on link radio: heron did not say", "cables"),
+     "no answer from N on link radio: heron reported no counts", "cables"),
     ("paths", "failure", see(**lose(
         "bob", "radio", D=make_port("radio", "D", received=0))), ["bob"],
-     "nothing came in at heron's toD", "`nagi_links` with heron's"),
+     "nothing arrived at heron's toD", "`nagi_links` with heron's"),
     ("paths", "failure", see(**lose("bob", "radio", N=make_port("radio", "N", sent=0))), ["bob"],
-     "heron sent nothing on at toN", "nagi-link.log"),
+     "heron sent nothing at toN", "nagi-link.log"),
     ("paths", "failure", see(**lose(
         "bob", "radio", N=make_port("radio", "N", received=0))), ["bob"],
-     "heron sent it on at toN", "Are two swapped?"),
+     "heron sent the packets at toN", "Are two swapped?"),
     # MTU
     ("mtu", "ok", see(), ["bob"], "1500 bytes to N on link radio", ""),
     ("mtu", "skipped", see(**RELAY_GONE), ["relay"], "not reached", "see SSH"),
@@ -371,14 +372,14 @@ CASES = [
     ("emulator", "skipped", see(**RELAY_GONE), ["relay"], "not reached", "see SSH"),
     ("emulator", "skipped", see_here(), ["here"], "packet I/O", "links.json"),
     ("emulator", "warning", see(hosts={"heron": {"io": "af_packet: no XDP sockets here"}}),
-     ["heron"], "takes af_packet: no XDP sockets here", "CONFIG_XDP_SOCKETS"),
+     ["heron"], "uses af_packet: no XDP sockets here", "CONFIG_XDP_SOCKETS"),
     ("emulator", "failure", see(hosts={"heron": {
         "nagi_link": None, "nagi_link_error": "libbpf.so.1: cannot open"}}), ["heron"],
      "does not run: libbpf.so.1", "`nagi_link`"),
     ("emulator", "failure", see_here(host={"nagi_link": None, "nagi_link_error": "No such file"}),
      ["here"], "does not run: No such file", "make setup"),
     ("emulator", "failure", see(hosts={"heron": {"nagi_link": "nagi-link 0.0.1"}}), ["heron"],
-     f"of version 0.0.1, nagi of {__version__}", "install that of"),
+     f"of version 0.0.1, nagi of {__version__}", "install nagi-link"),
     # Radios
     ("radio", "ok", see(), ["heron"], "no nagi-sdr is installed", ""),
     ("radio", "ok", see(hosts={"heron": {"nagi_sdr": SDR}}, needs=needs(radios=("radio",))),
@@ -424,7 +425,7 @@ CASES = [
     ("switch", "ok", see(hosts={"relay": {"switches": BY_P4RUNTIME}}), ["relay"],
      "P4Runtime, by finsy 0.30.0", ""),
     ("switch", "failure", see(needs=needs(switches=frozenset({("N", "p4runtime")}))), ["relay"],
-     "it is not said where its switch is", "set nagi_p4runtime in the inventory, or use"),
+     "the inventory does not name its switch", "set nagi_p4runtime in the inventory, or use"),
     # Spare processor time
     ("processors", "ok", see(hosts={"bob": {"processors_busy": 0.2}}), ["bob"], "20 % busy", ""),
     ("processors", "skipped", see(**RELAY_GONE), ["relay"], "not reached", "see SSH"),
@@ -447,9 +448,10 @@ CASES = [
     ("lock", "skipped", see(**RELAY_GONE), ["relay"], "not reached", "see SSH"),
     ("lock", "failure", see(hosts={"bob": {"holder": make_holder()}}, token="mine"), ["bob"],
      "carol@desk has had it for 10 min, for achievement; the lease runs for 5 min more",
-     "wait, or take it away by `nagi down -i lab.yml --force`"),
+     "wait, or release the host with `nagi down -i lab.yml --force`"),
     ("lock", "failure", see(hosts={"bob": {"holder": make_holder(expires_s=NOW - 7200)}}), ["bob"],
-     "the lease ran out 2.0 h ago, yet it was not let go", "`nagi down -i lab.yml --force`"),
+     "the lease expired 2.0 h ago, but the host was not released",
+     "`nagi down -i lab.yml --force`"),
     ("lock", "failure", see(
         hosts={"bob": {"holder": make_holder(since_s=NOW - 300, expires_s=NOW + 300)}},
         clocks={"bob": ClockReading(offset_s=-300.0, halfwidth_s=0.1)}), ["bob"],
@@ -458,7 +460,7 @@ CASES = [
     ("leftovers", "ok", see(), ["bob"], "none", ""),
     ("leftovers", "skipped", see(**RELAY_GONE), ["relay"], "not reached", "see SSH"),
     ("leftovers", "warning", see(hosts={"bob": {"to_restore": True}}), ["bob"],
-     "has left its settings behind", "nagi down -i lab.yml"),
+     "left its settings behind", "nagi down -i lab.yml"),
     ("leftovers", "failure", see(hosts={"bob": {"problems": [
         "port 5001 of 198.18.1.2 cannot be used: Address already in use; end the program"]}}),
      ["bob"], "port 5001 of 198.18.1.2 cannot be used: Address already in use",
@@ -663,9 +665,9 @@ def test_a_terminal_has_colours():
 
 
 def test_words_of_hosts_are_not_taken_for_markup():
-    text = "[bold]ssh[/bold]: connect to host [2001:db8::1]: Connection refused"
-    text = print_to_text(list_findings(see(but=["bob"], unreachable={"bob": text})))
-    assert text in " ".join(text.split())
+    error = "[bold]ssh[/bold]: connect to host [2001:db8::1]: Connection refused"
+    text = print_to_text(list_findings(see(but=["bob"], unreachable={"bob": error})))
+    assert error in " ".join(text.split())
 
 
 @pytest.mark.parametrize(("virtual", "variable"), [(True, "RUN_PACKAGES"), (False, "PACKAGES")])

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -76,7 +76,7 @@ def test_nothing_is_overwritten(directory):
 
 @pytest.mark.parametrize("name", ["", "Mine", "a/b", "..", "a b", "a\n", "ä", "_a", "a.yaml"])
 def test_names_that_no_experiment_may_have_are_refused(name, directory):
-    with pytest.raises(InputError, match="is no name of an experiment; begin with"):
+    with pytest.raises(InputError, match="is not a valid name of an experiment; use lower"):
         run_new(name)
     assert not list(directory.iterdir())
 

@@ -163,7 +163,11 @@ def test_without_gnu_radio_nothing_else_is_looked_at(machine):
     assert status == "failure" and what.endswith("No module named 'gnuradio'")
     assert cure == "install GNU Radio and nagi-sdr with `make sdr`"
     for stage in STAGES_OF_RADIO[1:]:
-        assert found(doctor)[stage] == ("skipped", "it builds on what failed", "see GNU Radio")
+        assert found(doctor)[stage] == (
+            "skipped",
+            "it depends on a stage that failed",
+            "see GNU Radio",
+        )
     assert doctor.exit_status == 2
     assert radio.availability().reason == what
 
@@ -214,7 +218,7 @@ def test_the_command_says_it_in_words_and_in_json(machine):
 def test_doctor_knows_nothing_else(tmp_path):
     done = CliRunner().invoke(make_app(), ["doctor", "moon"])
     assert isinstance(done.exception, InputError)
-    assert "there is no such thing to look at; write `nagi doctor radio`" in str(done.exception)
+    assert "there is no such subject; write `nagi doctor radio`" in str(done.exception)
     done = CliRunner().invoke(make_app(), ["doctor", "radio", "-i", str(tmp_path / "hosts.yml")])
     assert "looks at this machine alone" in str(done.exception)
 

@@ -46,7 +46,10 @@ def test_where_it_cannot_be_used_root_gets_netns_and_is_told(capsys):
     assert choice == LabChoice("netns", "no guests here; build them")
     selecting.report_lab_choice(choice)
     said = capsys.readouterr().err
-    assert "the netns lab is used, as the virtual lab cannot be: no guests here; build them" in said
+    assert (
+        "the netns lab is used, because the virtual lab cannot be used: no guests here; build them"
+        in said
+    )
     # Whoever asks for a lab gets that one.
     asked = choose_lab("virtual", None, has_root=True, require_able=not_able)
     assert asked == LabChoice("virtual")

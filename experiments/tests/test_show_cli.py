@@ -106,7 +106,7 @@ def test_an_interrupted_campaign(stopped):
 
 def test_a_campaign_that_is_running(stopped):
     with CampaignDirectory(stopped).held():
-        assert f"nagi is at work on it, process {os.getpid()}" in run_show(stopped)
+        assert f"nagi is executing it, process {os.getpid()}" in run_show(stopped)
     assert "at work" not in run_show(stopped)
 
 

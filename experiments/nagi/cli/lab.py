@@ -221,12 +221,12 @@ def _require_local(subject: str, inventory: Path | None) -> None:
     places = {"radio": "where `make sdr` has been run", "fpga": "which controls the board"}
     if subject not in places:
         raise refuse(
-            f"doctor {subject}: there is no such thing to look at",
+            f"doctor {subject}: there is no such subject",
             "write `nagi doctor radio` or `nagi doctor fpga`",
         )
     if inventory is not None:
         raise refuse(
-            f"doctor {subject} looks at this machine alone",
+            f"doctor {subject} checks this machine only",
             f"run it on the emulator's host, {places[subject]}",
         )
 

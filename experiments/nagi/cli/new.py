@@ -68,8 +68,8 @@ def write_new(
         _check_scheme(name, template)
     elif re.fullmatch(EXPERIMENT_NAME, name) is None:
         raise refuse(
-            f"{name!r} is no name of an experiment",
-            "begin with a lower-case letter or a digit; then also hyphens, such as my-path",
+            f"{name!r} is not a valid name of an experiment",
+            "use lower-case letters, digits and hyphens, and no hyphen first, such as my-path",
         )
     if template not in TEMPLATES:
         raise refuse(

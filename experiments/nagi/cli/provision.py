@@ -145,7 +145,7 @@ def bootstrap(
         *_make_options(limit, hosts, None, ask_become_pass),
     ]
     outcome = _run_playbook("bootstrap", inventory, hosts, options, json_)
-    next_step = "" if remove else f"go on: nagi lab check -i {inventory}"
+    next_step = "" if remove else f"next: nagi lab check -i {inventory}"
     _print_and_exit(
         outcome, json_, "without this access" if remove else "reached by the key", next_step
     )
@@ -163,7 +163,7 @@ def provision(
     hosts = _select_hosts(inventory, limit)
     options = _make_options(limit, hosts, tags, ask_become_pass)
     outcome = _run_playbook("provision", inventory, hosts, options, json_)
-    _print_and_exit(outcome, json_, "provisioned", f"look at them: nagi doctor -i {inventory}")
+    _print_and_exit(outcome, json_, "provisioned", f"next: nagi doctor -i {inventory}")
 
 
 @app.command()
@@ -179,7 +179,7 @@ def check(
     options = ["--check", "--diff", *_make_options(limit, hosts, tags, ask_become_pass)]
     outcome = _run_playbook("provision", inventory, hosts, options, json_)
     has_changes = any(host.changed for host in outcome.hosts.values())
-    next_step = f"do it: nagi lab provision -i {inventory}" if has_changes else ""
+    next_step = f"next: nagi lab provision -i {inventory}" if has_changes else ""
     _print_and_exit(outcome, json_, "checked", next_step, is_check=True)
 
 
@@ -194,9 +194,7 @@ def deprovision(
     """Remove from hosts what nagi installed, and restore what it changed."""
     hosts = _select_hosts(inventory, limit)
     if not yes:
-        _confirm(
-            f"take away what nagi installed on {', '.join(hosts)}, and put back what it changed?"
-        )
+        _confirm(f"remove what nagi installed on {', '.join(hosts)}, and put back what it changed?")
     options = _make_options(limit, hosts, None, ask_become_pass)
     outcome = _run_playbook("deprovision", inventory, hosts, options, json_)
     _print_and_exit(outcome, json_, "as they were before nagi")
@@ -236,7 +234,7 @@ def _confirm(question: str) -> None:
         InputError: There is no terminal.
     """
     if not sys.stdin.isatty():
-        raise refuse("nobody can be asked: this is no terminal", "give --yes")
+        raise refuse("cannot ask: standard input is not a terminal", "give --yes")
     if not typer.confirm(question, err=True):
         raise typer.Exit(0)
 
@@ -256,7 +254,7 @@ def _run_playbook(
             output = sys.stderr if json_ else None
             return run_playbook(command, hosts, directory, stop, output)
         except Interrupted:
-            error_console.print("stopped; give the same command again to go on")
+            error_console.print("stopped; the same command continues")
             raise typer.Exit(130) from None
 
 

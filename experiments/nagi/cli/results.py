@@ -277,7 +277,7 @@ def verify(
                 "; ".join(programs) for programs in (outcome.programs, outcome.published_programs)
             )
             write_line(
-                f"they were made by {own_programs}; what is published by {published_programs}"
+                f"these were made by {own_programs}, the published ones by {published_programs}"
             )
         if outcome.differing and outcome.other_parts:
             parts = ", ".join(outcome.other_parts)

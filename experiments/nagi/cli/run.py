@@ -337,7 +337,7 @@ class _Launch:
         if self.cluster is not None and (dashboard := self.cluster.dashboard):
             lines.append(f"dashboard: {dashboard}")
         if done := len(plans) - len(pending):
-            lines.append(f"done before: {done}; they are not run again unless they are not valid")
+            lines.append(f"done before: {done}; only runs that are not valid are executed again")
         if pending:
             lines.append(
                 f"to run: {len(pending)}; {time}; disk: about {needed.in_words()}, "
@@ -399,7 +399,7 @@ def describe_noise(error: TooNoisy, command: list[str], out: Path) -> list[str]:
         f"nagi: this machine is too busy for runs in real time: {error}",
         *noise.summarise(error.late),
         f"in virtual time no run is late: {shlex.join(virtual_command)}{condition}",
-        f"to continue here all the same: {shlex.join(same_command)}",
+        f"to continue here nevertheless: {shlex.join(same_command)}",
     ]
 
 

@@ -22,7 +22,7 @@ def _group() -> None:
 @app.command("virtual-lab")
 def build_virtual_lab(
     mirror: Annotated[
-        str | None, typer.Option(help="Debian archive to use instead of the one apt has")
+        str | None, typer.Option(help="Debian archive to use instead of apt's")
     ] = None,
     tree: Annotated[
         Path | None, typer.Option(help="Linux source tree to use instead of Debian's package")

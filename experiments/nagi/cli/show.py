@@ -43,7 +43,7 @@ def show(
     run: Annotated[
         str | None,
         typer.Argument(
-            help="A run: its id, or enough of its start",
+            help="The id of a run, or its first characters",
             metavar="RUN",
             show_default=False,
             autocompletion=_complete_run,
@@ -116,7 +116,7 @@ def _print_state(status: CampaignStatus) -> None:
         first, last = (f"{time:%Y-%m-%d %H:%M:%S}" for time in ended)
         facts["runs ended"] = first if first == last else f"{first} to {last}"
     if status.worker is not None:
-        facts["now"] = f"nagi is at work on it, process {status.worker}"
+        facts["now"] = f"nagi is executing it, process {status.worker}"
     elif counts["missing"]:
         facts["now"] = "stopped; the same `nagi run` continues"
     for name, reason in campaign.left_out.items():
@@ -253,10 +253,10 @@ def _print_check(status: CampaignStatus, run_name: str | None, name: str, json_:
     _print_more(len(rechecked.values))
     out_console.print()
     if witnesses is None:
-        write_line("No packet is kept for this check: these numbers are all there is.")
+        write_line("No packet is kept for this check: only these numbers were recorded.")
         return
     if witnesses.empty:
-        write_line("No packet is behind it.")
+        write_line("This check has no packets.")
         return
     table = Table(show_edge=False, pad_edge=False)
     for column in witnesses.columns:

@@ -16,7 +16,7 @@ from nagi_contracts.units import in_time
 from nagi.doctor.observations import Observations, StageFinding
 
 APART_S = 0.05  # an agent that is 0.1 s late fails its run (certificate.py)
-_CHRONY = "let chrony keep it (`apt install chrony`), by the same server on all hosts"
+_CHRONY = "run chrony (`apt install chrony`) with the same server on all hosts"
 
 
 def check_clocks(observations: Observations) -> Iterator[StageFinding]:
@@ -59,17 +59,15 @@ def _check_synchronisation(
     clock = inspection.clock
     if reading is None:
         message = "its clock was not compared with this machine's"
-        return StageFinding(
-            [host], "skipped", message, "mend what failed before it, and look again"
-        )
+        return StageFinding([host], "skipped", message, "fix the earlier failure, then check again")
     if is_only_one:
         return StageFinding([host], "ok", "one clock")
     if not clock.synchronised:
         keeper = f", though {clock.keeper} runs" if clock.keeper else ""
         return StageFinding([host], "warning", f"its clock is not synchronised{keeper}", _CHRONY)
     if clock.max_error_s > APART_S:
-        message = f"its clock may be wrong by {clock.max_error_s:.2g} s, its kernel says"
-        return StageFinding([host], "warning", message, "give chrony a time server that is nearer")
+        message = f"its kernel reports a clock error of up to {clock.max_error_s:.2g} s"
+        return StageFinding([host], "warning", message, "configure a nearer time server in chrony")
     return StageFinding([host], "ok", f"synchronised by {clock.keeper or 'an unknown program'}")
 
 

@@ -102,7 +102,7 @@ def examine_hosts(pool: HostPool) -> Observations:
     observations = to_observations(survey, pool.inventory, pool.token)
     if list_findings(observations).status == "failure":
         return replace(
-            observations, paths_left_out="its links were not tried, as something else failed"
+            observations, paths_left_out="its links were not tried, because something else failed"
         )
     try:
         for cell in pool.cells:
@@ -258,7 +258,7 @@ def _make_stage_findings(
                 cell=None,
                 hosts=[HERE],
                 status="skipped",
-                what="it builds on what failed",
+                what="it depends on a stage that failed",
                 cure=f"see {TITLES[failed]}",
             )
             for stage in all_stages[len(checked) :]

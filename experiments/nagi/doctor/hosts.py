@@ -45,7 +45,7 @@ def check_versions(observations: Observations) -> Iterator[StageFinding]:
         if not wrong:
             yield StageFinding([host], "ok", _describe_versions(inspection))
     for host in observations.list_silent():
-        text = " ".join(observations.silent.get(host, "").split()) or "it said nothing"
+        text = " ".join(observations.silent.get(host, "").split()) or "it printed nothing"
         cure = cure_of(text, _PYTHON_CURE)
         yield StageFinding([host], "failure", f"nagi-agent cannot run there: {text}", cure)
     yield from observations.skip_unreachable()
@@ -96,7 +96,7 @@ def _list_kernel_problems(
     observations: Observations, host: str, inspection: Inspection
 ) -> Iterator[StageFinding]:
     if not inspection.is_root:
-        cure = "connect as root, or give it `ansible_become: true`"
+        cure = "connect as root, or set `ansible_become: true`"
         if observations.is_local:
             cure = "run the same command with sudo"
         who = "nagi" if observations.is_local else "nagi-agent"
@@ -119,7 +119,7 @@ def _cure_namespaces(reason: str) -> str:
     if "no space" in reason:
         return "raise its sysctl user.max_net_namespaces"
     if "permitted" in reason or "denied" in reason:
-        return "give the container you are in CAP_SYS_ADMIN, or leave it"
+        return "give this container CAP_SYS_ADMIN, or run outside of it"
     return "boot a kernel with CONFIG_NET_NS"
 
 

@@ -48,9 +48,12 @@ def _list_interface_problems(host: str, inspection: Inspection) -> Iterator[Stag
         yield StageFinding([host], "failure", f"it has no interface {name}", cure)
     for name, interface in inspection.interfaces.items():
         if interface.is_management:
-            message = f"{name} is the interface by which it is reached"
+            message = f"{name} is the interface by which the host is reached"
             yield StageFinding(
-                [host], "failure", message, f"{_ANOTHER}: tests need one of their own"
+                [host],
+                "failure",
+                message,
+                f"{_ANOTHER}: test traffic needs an interface of its own",
             )
             continue  # nagi leaves this interface alone
         if interface.fixed_offloads:
@@ -129,7 +132,7 @@ def _list_untried(observations: Observations) -> Iterator[StageFinding]:
         return
     hosts = [host for host, _ in observations.list_nodes() if host not in observations.paths]
     if hosts:
-        cure = "mend what failed before it, and look again"
+        cure = "fix the earlier failure, then check again"
         yield StageFinding(hosts, "skipped", observations.paths_left_out, cure)
     yield from observations.skip_uninspected()
 
@@ -148,21 +151,21 @@ def _locate_loss(observations: Observations, cell: str, reading: PathReading) ->
     near, far = ports.get(reading.from_node), ports.get(reading.to_node)
     if near is None or far is None:
         return (
-            f"{emulator} did not say what it saw",
+            f"{emulator} reported no counts",
             f"look at the link's cables, and at `nagi_links` of both ends and of {emulator}",
         )
     if near.received == 0:
         return (
-            f"nothing came in at {emulator}'s {near.interface}",
+            f"nothing arrived at {emulator}'s {near.interface}",
             f"does the cable lead there? Compare its `nagi_links` with {emulator}'s",
         )
     if far.sent == 0:
         return (
-            f"{emulator} sent nothing on at {far.interface}",
+            f"{emulator} sent nothing at {far.interface}",
             f"bring {far.interface} up there; if it is, read nagi-link.log there",
         )
     return (
-        f"{emulator} sent it on at {far.interface}",
+        f"{emulator} sent the packets at {far.interface}",
         f"does the cable at {emulator}'s {far.interface} lead to {reading.to_node}? Are two "
         f"swapped? Compare `nagi_links` of {reading.to_node} with {emulator}'s",
     )

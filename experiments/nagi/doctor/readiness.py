@@ -39,7 +39,7 @@ def check_captures(observations: Observations) -> Iterator[StageFinding]:
 
 def _cure_capture(error: str) -> str:
     if "no user" in error:
-        return "name one that there is as `nagi_user`, such as nobody"
+        return "set `nagi_user` to an existing user, such as nobody"
     if "permi" in error:
         return "let root have CAP_NET_RAW there, and look at AppArmor's profile of tcpdump"
     return "try `tcpdump` there by hand"
@@ -49,7 +49,7 @@ def check_emulators(observations: Observations) -> Iterator[StageFinding]:
     """Check nagi-link's version and packet I/O on each emulator."""
     cure = "build it: `make setup`"
     if not observations.is_local:
-        cure = f"install that of nagi {__version__} there, or say where it is as `nagi_link`"
+        cure = f"install nagi-link {__version__} there, or set `nagi_link` to its path"
     for host, inspection in observations.list_emulators():
         version = (inspection.nagi_link or "").split()[-1:]
         if not version:
@@ -65,16 +65,16 @@ def check_emulators(observations: Observations) -> Iterator[StageFinding]:
 
 def _check_packet_io(host: str, inspection: Inspection, program: str) -> StageFinding:
     if inspection.io is None:
-        message = f"{program}; which packet I/O it takes shows when it runs"
+        message = f"{program}; its packet I/O is known only when it runs"
         return StageFinding([host], "skipped", message, "see `ports` in a run's links.json")
     if inspection.io.startswith("af_xdp"):
         return StageFinding([host], "ok", f"{program}, {inspection.io}")
     return StageFinding(
         [host],
         "warning",
-        f"{program} takes {inspection.io}",
+        f"{program} uses {inspection.io}",
         "boot a kernel with CONFIG_XDP_SOCKETS, or use an interface whose driver has XDP: "
-        "af_packet manages about a third of the packets a second",
+        "af_packet handles about a third of the packets per second",
     )
 
 
@@ -163,14 +163,12 @@ def check_switches(observations: Observations) -> Iterator[StageFinding]:
 def _describe_missing_switch(host: str, target: SwitchTarget) -> StageFinding:
     cure = f"provision it with nagi_switch_target: {target}"
     if target == "p4runtime":
-        message = "it is not said where its switch is"
+        message = "the inventory does not name its switch"
         return StageFinding(
             [host], "failure", message, "set nagi_p4runtime in the inventory, or use --switch nagi"
         )
     if target == "nagi":
-        message = (
-            "nagi-switch comes with the campaign; whether the host has its libraries shows then"
-        )
+        message = "nagi-switch comes with the campaign; its libraries are checked then"
         return StageFinding([host], "skipped", message, cure)
     return StageFinding(
         [host], "failure", "there is no simple_switch", f"{cure}, or use --switch nagi"
@@ -192,7 +190,7 @@ def check_processors(observations: Observations) -> Iterator[StageFinding]:
         if share <= BUSY:
             yield StageFinding([host], "ok", busy)
         else:
-            cure = "end what keeps them busy (`top` there names it), or wait"
+            cure = "end the programs that keep them busy (see `top` there), or wait"
             yield StageFinding([host], "warning", f"its processors are {busy} without a run", cure)
     yield from observations.skip_uninspected()
 
@@ -209,7 +207,7 @@ def check_disks(observations: Observations) -> Iterator[StageFinding]:
         elif needed is None and inspection.free_bytes < MIN_FREE_BYTES:
             message = f"only {free} are free where records go"
             yield StageFinding(
-                [host], "warning", message, f"{cure}; `nagi plan` says what runs take"
+                [host], "warning", message, f"{cure}; `nagi plan` shows what runs need"
             )
         else:
             yield StageFinding([host], "ok", f"{free} free")
@@ -243,11 +241,11 @@ def _describe_holder(observations: Observations, host: str, holder: Holder) -> t
     left_s = holder.expires_s - now_s
     if left_s > 0:
         lease = f"the lease runs for {in_time(left_s)} more, if it is not renewed"
-        return f"{holder_text}; {lease}", f"wait, or take it away by {command}"
-    lease = f"the lease ran out {in_time(-left_s)} ago, yet it was not let go"
+        return f"{holder_text}; {lease}", f"wait, or release the host with {command}"
+    lease = f"the lease expired {in_time(-left_s)} ago, but the host was not released"
     return (
         f"{holder_text}; {lease}",
-        f"look again in a minute; if it is stale, free it by {command}",
+        f"check again in a minute; if it is stale, release the host with {command}",
     )
 
 
@@ -259,9 +257,9 @@ def check_leftovers(observations: Observations) -> Iterator[StageFinding]:
             for message, cure in _list_obstacles(inspection)
         ]
         if inspection.to_restore:
-            message = "an agent that died has left its settings behind"
+            message = "an agent that died left its settings behind"
             cure = (
-                "the next run puts back what was before, or do so now: "
+                "the next run restores the earlier settings; to restore them now: "
                 f"`{_down_command(observations)}`"
             )
             findings.append(StageFinding([host], "warning", message, cure))
@@ -277,7 +275,7 @@ def _list_obstacles(inspection: Inspection) -> Iterator[tuple[str, str]]:
     if inspection.is_root and not inspection.missing_programs and not inspection.nagi_link_error:
         for problem in inspection.problems:
             message, _, cure = problem.partition("; ")
-            yield message, cure or "mend that, and look again"
+            yield message, cure or "fix that, then check again"
 
 
 def _down_command(observations: Observations) -> str:

@@ -66,7 +66,7 @@ def read_records(path: Path) -> Records:
     """
     data = file_of_run(path)
     if not data.startswith(HEADER) or (len(data) - len(HEADER)) % RECORD.itemsize:
-        raise refuse("not a whole record of packets", "run it again", file=str(path))
+        raise refuse("not a complete record of packets", "run it again", file=str(path))
     return np.frombuffer(data, RECORD, offset=len(HEADER))
 
 
@@ -126,7 +126,7 @@ def _require_known(records: Records, plan: RunPlan) -> None:
         records["fate"] < (len(FATES) if plan.media else GIVEN_UP)
     ).all()
     if not is_known or not are_stations(records["direction"], _get_next_hops(records), plan).all():
-        raise refuse("a packet of no kind that there is in packets.bin", "run it again")
+        raise refuse("packets.bin has a packet of an unknown kind", "run it again")
 
 
 def from_table(table: pd.DataFrame, plan: RunPlan) -> Records:

@@ -79,7 +79,7 @@ def read_transmissions(path: Path, plan: RunPlan) -> Transmissions:
     """
     data = file_of_run(path)
     if not data.startswith(HEADER) or (len(data) - len(HEADER)) % TRANSMISSION.itemsize:
-        raise refuse("not a whole record of transmissions", "run it again", file=str(path))
+        raise refuse("not a complete record of transmissions", "run it again", file=str(path))
     transmissions = np.frombuffer(data, TRANSMISSION, offset=len(HEADER))
     on_media = transmissions["kind"] != 0
     is_known = np.where(
@@ -96,7 +96,7 @@ def read_transmissions(path: Path, plan: RunPlan) -> Transmissions:
         positions = np.where(on_media & (stations < _NO_STATION), stations, -1)
         is_known = are_stations(transmissions["direction"], positions, plan)
     if not is_known.all():
-        raise refuse("a transmission of no kind that there is", "run it again", file=str(path))
+        raise refuse("a transmission of an unknown kind", "run it again", file=str(path))
     return transmissions
 
 

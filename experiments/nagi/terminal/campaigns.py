@@ -39,7 +39,7 @@ def open_campaign(directory: Path, out: Path | None) -> tuple[CampaignDirectory,
         write_line(f"unpacked to {directory}", error_console)
     elif out is not None:
         raise refuse(
-            "--out is where a bundle is unpacked, and this is none",
+            "--out is the directory for unpacking a bundle, and this is not a bundle",
             "leave --out out",
             file=str(directory),
         )
@@ -57,7 +57,7 @@ def find_campaign(directory: Path) -> CampaignDirectory:
     """
     if directory.is_file():
         raise refuse(
-            "a file, and no directory of a campaign",
+            "this is a file, not the directory of a campaign",
             f"if it is a bundle, unpack it: nagi report {directory}",
             file=str(directory),
         )
@@ -97,7 +97,7 @@ def print_conclusion(directory: CampaignDirectory, campaign: Campaign, json_: bo
         write_line(line)
     if stray := describe_stray(directory, campaign):
         write_line(stray)
-    write_line(f"runs, one by one: nagi show {shlex.quote(str(directory.out))} --all")
+    write_line(f"list of runs: nagi show {shlex.quote(str(directory.out))} --all")
     if path is not None:
         write_line(f"report: {path}")
 

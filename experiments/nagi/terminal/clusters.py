@@ -35,7 +35,7 @@ def require_virtual(lab: str | None, inventory: Path | None, jobs: int | None) -
         )
     if jobs is not None:
         raise refuse(
-            "--jobs is for runs on this machine; on a cluster there is one a worker thread",
+            "--jobs is for runs on this machine; a cluster executes one run per worker thread",
             "leave it out, and start as many workers as you want",
         )
     guest_kernel.require_installed()

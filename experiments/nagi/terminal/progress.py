@@ -193,7 +193,7 @@ class Progress:
         with self._lock:
             self._total += len(plans)
             more = f"{len(plans)} more {'run' if len(plans) == 1 else 'runs'}"
-            self._print(f"{more}, as intervals are wider than asked for")
+            self._print(f"{more}, because intervals are wider than requested")
 
     def round_starting(self, plans: list[RunPlan]) -> None:
         """Start a round of runs, some of which may have been tried before."""
@@ -222,7 +222,7 @@ class Progress:
         with self._lock:
             self._end_batch()
             without = f" without {', '.join(given_up)}" if given_up else ""
-            self._print(f"the lab failed: {reason}; going on{without}")
+            self._print(f"the lab failed: {reason}; continuing{without}")
 
     def batch_starting(self, plans: dict[str, list[RunPlan]], lead_s: float | None) -> None:
         """Start a batch of runs.

@@ -147,8 +147,8 @@ def report_lab_choice(choice: LabChoice) -> None:
     """Print the reason if the netns lab is used because the virtual lab cannot be used."""
     if choice.why_not_virtual:
         complain(
-            f"the netns lab is used, as the virtual lab cannot be: {choice.why_not_virtual} "
-            "(--lab netns does not ask for it)"
+            "the netns lab is used, because the virtual lab cannot be used: "
+            f"{choice.why_not_virtual} (use --lab netns to hide this message)"
         )
 
 
@@ -189,7 +189,7 @@ def require_same_experiment(directory: CampaignDirectory, request: RequestedExpe
     raise refuse(
         f"the runs in this directory are of {_describe_experiment(experiment, variant)}, and this "
         f"would be {_describe_experiment(*requested)}",
-        "give another directory with --out, or remove this one if you need it no more",
+        "give another directory with --out, or remove this one if you no longer need it",
         file=str(directory.out),
     )
 
