@@ -159,6 +159,7 @@ def _find_opaque(kind: Any) -> type[Contract] | None:
 
 
 def _render_class(kind: type[Contract], is_read: bool, is_written: bool) -> str:
+    """Return the agent's dataclass for a contract, with its readers and writers."""
     fields = {name: field for name, field in kind.model_fields.items() if not _is_constant(field)}
     constants = {name: field for name, field in kind.model_fields.items() if _is_constant(field)}
     kinds = {name: _describe_type(field.annotation) for name, field in fields.items()}
@@ -269,6 +270,7 @@ _CONDITIONS: dict[object, str] = {
 
 
 def _describe_type(kind: Any) -> _Kind:
+    """Describe a type of a field: its name in the agent, its reader and its writer."""
     origin, parts = get_origin(kind), get_args(kind)
     if kind is Any or kind in (str, int, float, bool):
         return _Kind("Any" if kind is Any else kind.__name__)

@@ -112,6 +112,7 @@ class Sandbox:
     def _make_command(
         self, filters: Iterable[int], etc: Mapping[str, int], environment: Mapping[str, str]
     ) -> list[str]:
+        """Return the arguments of bubblewrap, without the command."""
         variables = {"PATH": os.defpath, **environment}
         return [
             *("bwrap", "--unshare-all", "--hostname", _HOST_NAME, "--as-pid-1"),

@@ -135,7 +135,7 @@ def examine(
         _require_local(subject, inventory)
     if subject == "radio":
         if not json_:
-            write_line("looking at GNU Radio and nagi-sdr")
+            write_line("checking GNU Radio and nagi-sdr")
         options = _list_device_options(
             device or [], frequency, sample_rate, (tx_gain, rx_gain), channels
         )
@@ -152,13 +152,13 @@ def examine(
                 "give `--serial DEVICE`, such as /dev/ttyUSB0",
             )
         if not json_:
-            write_line(f"looking at the {board} at {place.name}")
+            write_line(f"checking the {board} at {place.name}")
         _print_and_exit(examine_fpga(place, str(fpga_images())), json_)
     stop = InterruptFlag()
     with make_scratch() as directory:
         if not json_:
             target = f"the hosts of {inventory}" if inventory else "this machine"
-            write_line(f"looking at {target}")
+            write_line(f"checking {target}")
         if inventory is None:
             observations = examine_this_machine(directory, stop)
         else:
@@ -232,6 +232,7 @@ def _require_local(subject: str, inventory: Path | None) -> None:
 
 
 def _print_and_exit(findings: Doctor, json_: bool) -> NoReturn:
+    """Print findings as text or JSON, and exit with their status."""
     if json_:
         typer.echo(findings.model_dump_json(indent=1))
     else:
@@ -363,6 +364,7 @@ def _bring_up_on_hosts(
     interrupted: Callable[[], bool],
     user_schemes: dict[str, Scheme],
 ) -> Live:
+    """Bring a topology up on the hosts of an inventory."""
     directory = lab.new_directory()
     token = token_for(state_directory())
     with open_host_pool(inventory, directory, token, interrupted, user_schemes) as pool:
@@ -389,6 +391,7 @@ def _describe_point(plan: RunPlan) -> str:
 
 
 def _print_topology(live: Live) -> None:
+    """Print the nodes of a topology, and commands to begin with."""
     table = Table(show_edge=False, pad_edge=False)
     for head in ("node", "host", "link", "address"):
         table.add_column(head)

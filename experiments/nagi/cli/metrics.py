@@ -184,6 +184,7 @@ def _examine_captures(
 
 
 def _make_choice(hosts: Sequence[str], ports: Sequence[int], sort: str) -> Choice:
+    """Check the options that choose and sort connections."""
     networks: list[Network] = []
     for host in hosts:
         try:
@@ -232,6 +233,7 @@ def _measure_pair(
     bottleneck_bps: int | None,
     json_: bool,
 ) -> None:
+    """Print what captures at the sender and at the receiver show together."""
     if len(files) != 1 or files[0] == STANDARD_INPUT:
         raise refuse("--sender with several captures", "give one FILE, made at the receiver")
     from nagi_reports import connections
@@ -254,6 +256,7 @@ def _measure_pair(
 
 
 def _draw_connection(path: Path, capture: Overview, connection: int | None, tunnels: bool) -> None:
+    """Draw a TCP connection over time, by default the first one."""
     from nagi_reports import conversation
 
     rows = [row for row in capture.rows("tcp") if connection in (None, row["connection"])]
@@ -275,6 +278,7 @@ def _draw_connection(path: Path, capture: Overview, connection: int | None, tunn
 
 
 def _print_overview(capture: Overview, is_named: bool) -> None:
+    """Print the tables of one capture, and notes about them."""
     if is_named:
         write_line(f"{capture.name}:")
     is_part = capture.totals.start_ns is not None or capture.totals.end_ns is not None
@@ -392,6 +396,7 @@ def _format_count(value: int) -> str:
 
 
 def _make_payload_table(rows: list[Row]) -> _Grid:
+    """Make the table of payload and goodput."""
     has_agi = any("agi" in row for row in rows)
     heads = ["#", "from", "to", "start s", "s", "MB", "AG Mb/s"]
     table = _Grid("TCP: achieved goodput", [*heads, *(("AGI", "/ ceiling") if has_agi else ())])
@@ -442,6 +447,7 @@ def _make_packet_table(rows: list[Row], *, is_part: bool) -> _Grid:
 
 
 def _make_path_table(rows: list[Row]) -> _Grid:
+    """Make the table of RTTs and of options of the SYN."""
     names = ("min", "median", "p99", "max")
     options = ("MSS", "scale", "captured at")
     table = _Grid("RTT (ms), options of the SYN", ["#", "handshake", *names, *options])
@@ -458,6 +464,7 @@ def _make_path_table(rows: list[Row]) -> _Grid:
 
 
 def _make_udp_table(rows: list[Row]) -> _Grid:
+    """Make the table of UDP."""
     table = _Grid("UDP", ["#", "from", "to", "start s", "packets", "MB", "Mb/s"])
     for row in rows:
         table.add_row(

@@ -67,7 +67,7 @@ def plan(
     with ExitStack() as cleanup:
         directory = cleanup.enter_context(make_scratch())
         site = open_site(
-            choice.name, inventory, requested.points, directory, _is_never_interrupted, cleanup
+            choice.name, inventory, requested.points, directory, _is_interrupted, cleanup
         )
         selection = requested.select(site)
         if site.name == virtual.NAME:  # whether real hosts fit, `nagi run` asks them
@@ -165,6 +165,7 @@ class Estimate:
         return minimum.at_most, maximum.at_most
 
     def to_data(self) -> dict[str, Any]:
+        """Return the estimate as --json prints it, with minimum and maximum."""
         minimum, maximum = self.disk
 
         def both(pair: tuple[float, float]) -> dict[str, float]:
@@ -183,6 +184,7 @@ class Estimate:
 
 
 def _make_axes_table(selection: Selection) -> Table:
+    """Make a table with one row per axis, and one for repeats."""
     table = Table(show_edge=False, pad_edge=False)
     table.add_column("axis", no_wrap=True)
     table.add_column("", justify="right")
@@ -331,6 +333,7 @@ def _make_points_table(selection: Selection, site: Site) -> Table:
 def _to_data(
     requested: RequestedExperiment, selection: Selection, site: Site, estimate: Estimate
 ) -> dict[str, Any]:
+    """Return what --json prints."""
     get_seconds = seconds_in(site.name)
     return {
         "experiment": selection.experiment.name,
@@ -392,5 +395,6 @@ def _format_range(minimum: str, maximum: str) -> str:
     return minimum if minimum == maximum else f"{minimum} to {maximum}"
 
 
-def _is_never_interrupted() -> bool:
+def _is_interrupted() -> bool:
+    """Return False, because Ctrl-C ends `nagi plan` at once."""
     return False

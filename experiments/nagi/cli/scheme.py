@@ -96,6 +96,7 @@ def _list_parameters(scheme: Scheme) -> dict[str, Any]:
 
 
 def _to_data(scheme: Scheme, availability: Availability) -> dict[str, Any]:
+    """Return a scheme as --json prints it."""
     return {
         "available": availability.available,
         "reason": availability.reason,

@@ -97,6 +97,7 @@ def show(
 
 
 def _print_state(status: CampaignStatus) -> None:
+    """Print the state of a campaign."""
     campaign, counts = status.campaign, status.counts
     build = campaign.build
     states = ", ".join(f"{number} {state}" for state, number in counts.items())
@@ -148,6 +149,7 @@ def _print_runs(status: CampaignStatus, all_: bool) -> None:
 
 
 def _print_run(status: CampaignStatus, run_name: str, json_: bool) -> None:
+    """Print everything about one run."""
     name, run = _find_run(status, run_name)
     directory = status.directory.runs / name
     verdict = _read_if_present(Verdict, directory / VERDICT)

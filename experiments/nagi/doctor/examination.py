@@ -307,6 +307,7 @@ def _plan_idle_run(shape: Shape, delay_ns: int) -> RunPlan:
 def _plan_idle_medium(
     name: str, number: int, nodes: tuple[str, ...], addresses: tuple[str, ...]
 ) -> MediumPlan:
+    """Plan a medium on which all stations receive each other."""
     phy: PhyName = "802.11g"
     slowest, fastest = phys()[phy].rates_bps[0], phys()[phy].rates_bps[-1]
     others = [[node != other for other in nodes] for node in nodes]

@@ -95,6 +95,7 @@ def check_kernels(observations: Observations) -> Iterator[StageFinding]:
 def _list_kernel_problems(
     observations: Observations, host: str, inspection: Inspection
 ) -> Iterator[StageFinding]:
+    """Yield findings about a host whose agent or kernel cannot do what runs need."""
     if not inspection.is_root:
         cure = "connect as root, or set `ansible_become: true`"
         if observations.is_local:

@@ -43,6 +43,7 @@ def _describe_interfaces(inspection: Inspection) -> str:
 
 
 def _list_interface_problems(host: str, inspection: Inspection) -> Iterator[StageFinding]:
+    """Yield findings about a host's test interfaces that are missing or not fit for tests."""
     for name in inspection.missing_interfaces:
         cure = f"{_ANOTHER}; `ip link` there lists what there is"
         yield StageFinding([host], "failure", f"it has no interface {name}", cure)

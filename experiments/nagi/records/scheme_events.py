@@ -44,6 +44,7 @@ def read_events(plan: RunPlan, node: str, directory: Path, began_realtime_s: flo
 def _read_rows(
     plan: RunPlan, node: str, file: Path, began_realtime_s: float
 ) -> Iterator[dict[str, Any]]:
+    """Yield the rows of one file, and number the connections of each flow."""
     try:
         lines = [json.loads(line) for line in file.read_bytes().splitlines()]
         opened, *events, closed = lines

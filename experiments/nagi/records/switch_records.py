@@ -41,6 +41,7 @@ def read_account(plan: RunPlan, node: NodePlan, directory: Path) -> SwitchAccoun
 
 
 def _make_account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> SwitchAccount:
+    """Make the account of a switch: drops by cause, and its ports."""
     assert node.switch is not None
     account = record.account
     counters = record.counters
@@ -95,6 +96,7 @@ def _make_account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> Switch
 def _make_port_account(
     plan: RunPlan, node: NodePlan, number: int, record: SwitchRecord
 ) -> SwitchPortAccount:
+    """Make the account of a port from its counters and its queue."""
     assert node.switch is not None
     planned = next(port for port in node.switch.ports if port.number == number)
     counters = None

@@ -344,6 +344,7 @@ class Progress:
         return self._estimates[plan.run_id]
 
     def _estimate_seconds_left(self) -> float:
+        """Return the seconds until the runs of this round have ended."""
         if self._virtual_pace is not None:
             estimated = [self._estimate_run(plan) for plan in self._pending.values()]
             return self._virtual_pace.estimate_seconds_left(estimated, self._clock())

@@ -234,7 +234,7 @@ def open_site(
     if lab == netns.NAME or inventory is None:
         return make_netns_site(interrupted)
     directory = cleanup.enter_context(make_scratch())
-    write_line(f"looking at the hosts of {inventory}", error_console)
+    write_line(f"checking the hosts of {inventory}", error_console)
     return make_physical_site(
         inventory, out, directory, complain, interrupted, cleanup, schemes_of(points).values()
     )

@@ -91,9 +91,9 @@ def measure_crossings(
             if not direction.is_hop and (direction.link, direction.direction) in passages:
                 times.append(passages[direction.link, direction.direction].time_in_switch_ns)
             for key, time_ns in times:
-                found = look_up(key, time_ns + 1, identity)  # 0 stands for unknown packets
-                due_time_ns += found - 1
-                is_known &= found > 0
+                times_found = look_up(key, time_ns + 1, identity)  # 0 stands for unknown packets
+                due_time_ns += times_found - 1
+                is_known &= times_found > 0
         arrived_ns = look_up(received_identity, received_ns, identity)
         is_measured = is_known & (arrived_ns > 0) & is_timed
         yield Crossing(

@@ -85,6 +85,15 @@ def _leads_to(plan: RunPlan, direction: LinkDirection, node: str) -> bool:
 def _find_passage(
     plan: RunPlan, direction: LinkDirection, node: str, recorded: Records, inward: list[int]
 ) -> Passage:
+    """Find the packets that left a switch by one port, and compute when they were due.
+
+    Args:
+        plan: The plan of the run.
+        direction: The direction in which the packets left.
+        node: The switch.
+        recorded: The emulator's record of packets.
+        inward: Numbers of the directions that lead to the switch.
+    """
     handed_over = recorded[
         np.isin(recorded["direction"], inward) & (get_fates(recorded) == DELIVERED)
     ]

@@ -132,6 +132,7 @@ def describe_switches(plan: RunPlan, switches: Switches) -> Iterator[Information
 def _describe_port(
     plan: RunPlan, switch: SwitchAccount, port: SwitchPortAccount
 ) -> Iterator[Information]:
+    """Yield the drops of a shaped port by cause, and the rate that it reports."""
     imposed = plan.imposed(LinkDirection(link=port.link, direction=port.direction))
     if imposed is None:
         return
