@@ -98,18 +98,18 @@ def test_plan_sums_up_axes_and_paths():
 
 
 def test_plan_as_json():
-    found = json.loads(nagi("plan", EXAMPLE, *NETNS, "--json").stdout)
-    assert (found["schema_version"], found["experiment"], found["lab"]) == (1, "example", "netns")
-    assert found["runs"] == found["possible_runs"] == {"min": 8, "max": 8}
-    assert found["axes"] == {"rate": ["1 Mb/s", "2 Mb/s"], "scheme": ["newreno", "cubic"]}
-    assert len(found["plans"]) == 8
-    first = found["plans"][0]
+    data = json.loads(nagi("plan", EXAMPLE, *NETNS, "--json").stdout)
+    assert (data["schema_version"], data["experiment"], data["lab"]) == (1, "example", "netns")
+    assert data["runs"] == data["possible_runs"] == {"min": 8, "max": 8}
+    assert data["axes"] == {"rate": ["1 Mb/s", "2 Mb/s"], "scheme": ["newreno", "cubic"]}
+    assert len(data["plans"]) == 8
+    first = data["plans"][0]
     assert first["point"] == {"rate": "1 Mb/s", "scheme": "newreno"} and first["repeat"] == 0
     up, down = first["flows"]
     assert (up["path"], down["path"]) == (["radio", "core"], ["core", "radio"])
     assert up["bottleneck_bps"] == 1_000_000 and up["base_rtt_s"] == 0.03
-    assert found["time_s"]["min"] == pytest.approx(
-        sum(each["time_s"] for each in found["plans"]) / found["jobs"], rel=1e-3
+    assert data["time_s"]["min"] == pytest.approx(
+        sum(entry["time_s"] for entry in data["plans"]) / data["jobs"], rel=1e-3
     )
 
 
@@ -183,12 +183,12 @@ def test_schemes_say_what_they_lack():
         line.split("│")[0].strip(): line for line in process.stdout.splitlines() if "│" in line
     }
     assert lines["newreno"].split("│")[1].strip() == "yes"
-    found = json.loads(nagi("schemes", *NETNS, "--json").stdout)
-    assert (found["schema_version"], found["lab"]) == (1, "netns")
-    ours = found["schemes"]
-    assert ours["westwoodvt"]["available"]
-    assert ours["westwoodvt"]["parameters"]["alpha"]["default"] == 14
-    assert ours["newreno"]["parameters"] == {}
+    data = json.loads(nagi("schemes", *NETNS, "--json").stdout)
+    assert (data["schema_version"], data["lab"]) == (1, "netns")
+    listed = data["schemes"]
+    assert listed["westwoodvt"]["available"]
+    assert listed["westwoodvt"]["parameters"]["alpha"]["default"] == 14
+    assert listed["newreno"]["parameters"] == {}
     assert "needs an inventory" in run_refused("schemes", "--lab", "physical")
     assert "no such lab" in run_refused("schemes", "--lab", "moon")
 
@@ -199,7 +199,7 @@ def test_help_and_version():
     assert nagi("no-such-command").returncode == 2
 
 
-COMMANDS = [each.name for each in make_app().registered_commands]
+COMMANDS = [entry.name for entry in make_app().registered_commands]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

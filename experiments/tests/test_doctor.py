@@ -505,8 +505,12 @@ def test_a_testbed_with_which_all_is_well_is_ready():
 def test_a_host_that_is_not_reached_is_in_every_stage():
     doctor = list_findings(see(**RELAY_GONE))
     for stage in STAGES:
-        (mine,) = [e for e in doctor.findings if e.stage == stage and "relay" in e.hosts]
-        assert mine.status == ("failure" if stage == "ssh" else "skipped")
+        (finding,) = [
+            finding
+            for finding in doctor.findings
+            if finding.stage == stage and "relay" in finding.hosts
+        ]
+        assert finding.status == ("failure" if stage == "ssh" else "skipped")
     assert doctor.count("failure") == 1
 
 
@@ -542,9 +546,11 @@ def test_kernels_are_compared_across_cells_and_clocks_within():
 
 def test_of_clocks_that_are_apart_the_farthest_are_named():
     offsets = {"alice": 0.05, "relay": 0.02, "bob": -0.05, "heron": -0.02}
-    clocks = {h: ClockReading(offset_s=item, halfwidth_s=0.001) for h, item in offsets.items()}
-    (found,) = select_stage(list_findings(see(clocks=clocks)), "clocks", "failure")
-    assert found.hosts == ["alice", "bob"]
+    clocks = {
+        host: ClockReading(offset_s=offset, halfwidth_s=0.001) for host, offset in offsets.items()
+    }
+    (finding,) = select_stage(list_findings(see(clocks=clocks)), "clocks", "failure")
+    assert finding.hosts == ["alice", "bob"]
 
 
 def test_hosts_that_share_a_clock_are_not_apart():
@@ -573,10 +579,10 @@ def test_what_an_experiment_wants_follows_from_its_plans():
     plan = RunPlan.read(
         SCHEMAS / "example" / "campaign" / "runs" / "6ca9af3cee70cdc8" / "plan.json"
     )
-    found = ExperimentNeeds.from_plans([plan], free_bytes=7)
-    assert found.schemes == tuple(dict.fromkeys(flow.scheme for flow in plan.flows))
-    assert found.traffic_nodes == {"client", "server"}
-    assert found.window_cap and found.free_bytes == 7
+    experiment_needs = ExperimentNeeds.from_plans([plan], free_bytes=7)
+    assert experiment_needs.schemes == tuple(dict.fromkeys(flow.scheme for flow in plan.flows))
+    assert experiment_needs.traffic_nodes == {"client", "server"}
+    assert experiment_needs.window_cap and experiment_needs.free_bytes == 7
     uncapped = [flow.model_copy(update={"max_window": None}) for flow in plan.flows]
     assert not ExperimentNeeds.from_plans([plan.model_copy(update={"flows": uncapped})]).window_cap
 

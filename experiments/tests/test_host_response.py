@@ -73,7 +73,10 @@ def test_with_quick_acks_every_segment_is_to_be_acknowledged_at_once():
 
 
 def test_a_segment_that_comes_while_an_ack_is_made_is_not_counted_with_those_before():
-    """The third was seen before the ACK of two was sent, and may wait for a fourth."""
+    """Do not expect an ACK of the third segment, which may wait for a fourth.
+
+    It was captured before the ACK of the first two was sent.
+    """
     data = [
         make_segment(0, 1),
         make_segment(0.01, 1001),
@@ -102,8 +105,11 @@ def test_data_behind_a_hole_are_in_order_when_it_is_filled():
 
 
 def test_a_segment_that_a_retransmission_overtook_is_discarded_for_its_timestamp():
-    """The one at 2001 is held back; the retransmission at 1001 has a newer timestamp. TCP discards
-    the first copy, and can acknowledge only the second."""
+    """Discard the segment at 2001, which is held back.
+
+    The retransmission at 1001 has a newer timestamp, so TCP discards the first copy and can
+    acknowledge only the second.
+    """
     data = [
         make_stamped(10, 0, 1), make_stamped(11, 3, 3001), make_stamped(30, 4, 1001),
         make_stamped(12, 5, 2001),
@@ -124,7 +130,7 @@ def test_a_segment_that_a_retransmission_overtook_is_discarded_for_its_timestamp
 
 
 def test_an_old_duplicate_does_not_make_what_follows_old():
-    """The whole of it is acknowledged already: its timestamp is not taken."""
+    """Ignore the timestamp of a segment that is acknowledged already."""
     data = [
         make_stamped(10, 0, 1), make_stamped(10, 1, 1001), make_stamped(30, 2, 1),
         make_stamped(12, 3, 2001),

@@ -237,16 +237,16 @@ def make_repeated(plan, slower=1.0):
 def test_transmissions_that_are_repeated_count_for_the_rate(tmp_path):
     plan = plans_of(tmp_path, changed(("queue: 20 packets", ARQ)))[0]
     direction = plan.link("wireless").forward
-    due, seen, sent = make_repeated(plan)
+    due, seen_ns, sent = make_repeated(plan)
     assert len(sent) > 1100 and set(sent["attempt"]) == {1, 2}
     # What is left is rounding to nanoseconds.
-    assert measure_arq_rate_error(due, seen, direction, sent) < 1e-6
-    due, seen, sent = make_repeated(plan, slower=1.002)
-    assert measure_arq_rate_error(due, seen, direction, sent) == pytest.approx(0.002, rel=0.01)
+    assert measure_arq_rate_error(due, seen_ns, direction, sent) < 1e-6
+    due, seen_ns, sent = make_repeated(plan, slower=1.002)
+    assert measure_arq_rate_error(due, seen_ns, direction, sent) == pytest.approx(0.002, rel=0.01)
     # Without the repeated ones the rate would seem a tenth too small.
-    assert measure_arq_rate_error(due, seen, direction, sent[:0]) is None
+    assert measure_arq_rate_error(due, seen_ns, direction, sent[:0]) is None
     with pytest.raises(InputError, match="transmissions of packets that were not recorded"):
-        measure_arq_rate_error(due[:500], seen[:500], direction, sent)
+        measure_arq_rate_error(due[:500], seen_ns[:500], direction, sent)
 
 
 def test_with_arq_each_transmission_may_be_lost(tmp_path):

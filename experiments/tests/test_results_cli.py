@@ -116,14 +116,14 @@ def test_compare_two_campaigns(nagi, tmp_path):
     rows = [line for line in result.out.splitlines() if "Mb/s" in line]
     assert len(rows) == 14
     assert all(("differs" in row) == ("cubic" in row) for row in rows)
-    found = json.loads(nagi("compare", one, two, "--json").out)
-    assert (found["metric"], len(found["points"])) == ("agi", 14)
-    assert found["first"] == {"name": "one", "labs": ["netns"], "builds": ["a85736b8df0dbb95"]}
-    cubic = [point for point in found["points"] if point["point"]["scheme"] == "cubic"]
+    data = json.loads(nagi("compare", one, two, "--json").out)
+    assert (data["metric"], len(data["points"])) == ("agi", 14)
+    assert data["first"] == {"name": "one", "labs": ["netns"], "builds": ["a85736b8df0dbb95"]}
+    cubic = [point for point in data["points"] if point["point"]["scheme"] == "cubic"]
     assert all(point["difference"] == pytest.approx(0.0515) for point in cubic)
     assert all(point["p_value_holm"] < 0.05 for point in cubic)
-    assert found["overall"]["difference"] == pytest.approx(0.0515 / 2)
-    assert found["overall"]["p_value"] < 0.05
+    assert data["overall"]["difference"] == pytest.approx(0.0515 / 2)
+    assert data["overall"]["p_value"] < 0.05
 
 
 def test_a_comparison_as_a_report(nagi, refused, tmp_path):
@@ -147,7 +147,7 @@ def test_a_comparison_as_a_report(nagi, refused, tmp_path):
     assert (tmp_path / "once.pdf").read_bytes().startswith(b"%PDF")
     assert "name a file *.pdf or *.html" in refused("compare", one, two, "--out", "both.doc")
     assert "no such directory" in refused("compare", one, two, "--out", tmp_path / "no" / "b.pdf")
-    assert sorted(each.name for each in tmp_path.iterdir()) == [
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
         *("again.pdf", "both.html", "once.pdf", "one", "two")
     ]
 
@@ -313,5 +313,5 @@ def test_what_is_published_holds_runs_that_are_done_again(nagi, refused, campaig
     assert different.endswith("repeat 1: tcp_info.parquet is missing")
     assert "they were made by" in programs and "tcpdump of mine" in programs
     assert verdict.endswith(": 1 not equal")
-    found = json.loads(nagi("verify", campaign, published, "--json").out)
-    assert found["differing"][0]["differences"] == ["tcp_info.parquet is missing"]
+    data = json.loads(nagi("verify", campaign, published, "--json").out)
+    assert data["differing"][0]["differences"] == ["tcp_info.parquet is missing"]

@@ -158,7 +158,7 @@ def test_a_stalled_emulator_is_caught(tmp_path):
 
 @pytest.mark.slow
 def test_a_program_that_is_held_up_is_caught(tmp_path):
-    """The sender's program: what is in its socket is soon sent, then nothing is outstanding."""
+    """Stop the sender's program, so that after its socket's data nothing is outstanding."""
 
     def hold_up(out: Path) -> None:
         clients = bulk_ends(out, "client")

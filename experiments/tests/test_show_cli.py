@@ -74,7 +74,7 @@ def test_a_finished_campaign(campaign):
     contents_before = read_contents(campaign)
     output = run_show(campaign)
     assert read_contents(campaign) == contents_before
-    facts = {name: what.strip() for name, what in parse_facts(output).items()}
+    facts = {name: value.strip() for name, value in parse_facts(output).items()}
     assert facts["experiment"].startswith("example (short): ")
     assert facts["lab"] == "netns"
     assert facts["runs"] == "1: 1 valid, 0 invalid, 0 failed, 0 missing"
@@ -121,7 +121,7 @@ def test_a_campaign_of_which_nothing_has_been_run(campaign):
 
 def test_one_run(campaign):
     output = run_show(campaign, RUN[:3])
-    facts = {name: what.strip() for name, what in parse_facts(output).items()}
+    facts = {name: value.strip() for name, value in parse_facts(output).items()}
     verdict = Verdict.read(campaign / "runs" / RUN / "verdict.json")
     assert facts["run"] == f"{RUN} of example (short)"
     assert facts["scheme"] == "cubic" and facts["repeat"] == "1"
@@ -132,7 +132,7 @@ def test_one_run(campaign):
         assert f"{check.limit:g}" in line
     assert "segments retransmitted" in output and "packets.parquet" in output
     result = json.loads(run_show(campaign, RUN, "--json"))
-    assert [check["name"] for check in result["checks"]] == [each.name for each in verdict.checks]
+    assert [check["name"] for check in result["checks"]] == [item.name for item in verdict.checks]
     assert [flow["flow"] for flow in result["flows"]] == ["up", "down"]
     assert {"plan.json", "verdict.json"} <= {file["name"] for file in result["files"]}
 
@@ -185,7 +185,7 @@ def test_a_check_leads_to_what_it_was_measured_from(campaign):
     assert {place["at"] for place in data["places"]} >= {first["at"]}
     verdict = Verdict.read(campaign / "runs" / RUN / "verdict.json")
     # The record is of a nagi that interpolated between packets for a 99th percentile.
-    for check in (each for each in verdict.checks[:-1] if not each.name.endswith("_p99")):
+    for check in (item for item in verdict.checks[:-1] if not item.name.endswith("_p99")):
         again = json.loads(run_show(campaign, RUN, "--check", check.name, "--json"))
         if check.value is not None and again["places"]:
             assert again["places"][0]["value"] == pytest.approx(check.value, abs=1e-6), check.name

@@ -39,7 +39,7 @@ def change(file: Path, **values: object) -> None:
 @pytest.mark.parametrize("command", [["view", "--no-open"], ["report"], ["analyze"], ["show"]])
 @pytest.mark.parametrize("run_id", ["/{victim}", "../../victim", "..", ".", "", "a/b"])
 def test_a_run_s_id_leads_nowhere(results, tmp_path, command, run_id):
-    """The explorer removed the directory that an absolute run_id named."""
+    """Remove no directory that an absolute run_id names, as the explorer once did."""
     victim = tmp_path / "victim"
     shutil.copytree(next((EXAMPLE / "runs").iterdir()), victim)
     content_before = sorted(victim.iterdir())
@@ -107,14 +107,14 @@ def test_links_are_not_followed_for_writing(results, tmp_path, name):
         (victim / "precious.svg").write_text("precious")
     else:
         victim.write_text("precious")
-    (place,) = results.glob(name) if "*" in name else [results / name]
-    if place.exists():
-        shutil.rmtree(place) if place.is_dir() else place.unlink()
-    place.symlink_to(victim)
+    (target,) = results.glob(name) if "*" in name else [results / name]
+    if target.exists():
+        shutil.rmtree(target) if target.is_dir() else target.unlink()
+    target.symlink_to(victim)
     for command in (["report"], ["analyze"], ["view", "--no-open"]):
         process = nagi(command[0], str(results), *command[1:], cwd=tmp_path)
         assert process.returncode == 2
-        assert f"{place}: it is a symbolic link, which results do not have" in process.stderr
+        assert f"{target}: it is a symbolic link, which results do not have" in process.stderr
     kept = victim / "precious.svg" if is_directory else victim
     assert kept.read_text() == "precious"
     assert not is_directory or list(victim.iterdir()) == [kept]
@@ -227,7 +227,7 @@ def test_scripts_that_came_with_results_are_not_run(results, tmp_path):
         heading, line, _ = whole[path].partition(b"\n")
         path.write_bytes((heading + line if heading.startswith(b"//") else b"") + b"evil();\n")
         assert nagi("view", str(results), "--no-open", cwd=tmp_path).returncode == 0
-        assert {each: each.read_bytes() for each in scripts} == whole
+        assert {item: item.read_bytes() for item in scripts} == whole
     content_before = scripts[-1].stat().st_mtime_ns
     assert nagi("view", str(results), "--no-open", cwd=tmp_path).returncode == 0
     assert scripts[-1].stat().st_mtime_ns == content_before
@@ -279,7 +279,7 @@ def test_the_terminal_gets_no_command_from_a_file(results, tmp_path):
     change(results / "campaign.json", title=ATTACK, reference=ATTACK)
     process = nagi("show", str(results), cwd=tmp_path)
     assert process.returncode == 0
-    assert not any(each in process.stdout for each in "\x1b\x07\x9b\u202e\r")
+    assert not any(item in process.stdout for item in "\x1b\x07\x9b\u202e\r")
     assert "[red]x[/red][/]" in process.stdout
     assert replace_control_characters(ATTACK).endswith("\ufffdevil\ufffd[red]x[/red][/]")
 
@@ -293,7 +293,7 @@ def test_a_table_takes_nothing_for_markup():
     with console.capture() as written:
         console.print(table)
     assert "[fd00:1::1]:40000" in written.get()
-    assert not any(each in written.get() for each in "\x1b\x07\x9b\u202e\r")
+    assert not any(item in written.get() for item in "\x1b\x07\x9b\u202e\r")
 
 
 @pytest.mark.parametrize("name", ["$$", r"$\frac{$ $x^{2$"])
@@ -301,8 +301,8 @@ def test_a_name_is_no_formula(results, tmp_path, name):
     """Two $ in a name made a formula, which matplotlib could not read."""
     (run,) = (results / "runs").iterdir()
     campaign = json.loads((results / "campaign.json").read_text())
-    for each in campaign["runs"]:
-        each["point"] = dict.fromkeys(each["point"], name)
+    for item in campaign["runs"]:
+        item["point"] = dict.fromkeys(item["point"], name)
     change(results / "campaign.json", title=name, runs=campaign["runs"])
     rows = json.loads((run / "metrics.json").read_text())["rows"]
     for row in rows:
