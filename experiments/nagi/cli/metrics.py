@@ -274,9 +274,6 @@ def _draw_connection(path: Path, capture: Overview, connection: int | None, tunn
     write_line(f"plot: {path}", error_console)
 
 
-# ------------------------------------------------------------------------------------ for people
-
-
 def _print_overview(capture: Overview, is_named: bool) -> None:
     """Print the tables of one capture, and notes about them."""
     if is_named:

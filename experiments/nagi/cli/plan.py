@@ -59,7 +59,7 @@ def plan(
 ) -> None:
     """Show what would be run, the time and disk it takes and what the lab lacks; run nothing."""
     requested = RequestedExperiment.read(spec, quick, variant, only, switch)
-    # To plan for the netns lab needs no root.
+    # Planning for the netns lab needs no root.
     choice = choose_lab(lab, inventory, has_root=True)
     if choice.why_not_virtual:
         message = "planned for the netns lab" + ("" if is_root() else ", which needs root")
@@ -70,7 +70,7 @@ def plan(
             choice.name, inventory, requested.points, directory, _is_interrupted, cleanup
         )
         selection = requested.select(site)
-        if site.name == virtual.NAME:  # whether real hosts fit, `nagi run` asks them
+        if site.name == virtual.NAME:  # `nagi run` asks real hosts whether they fit
             site.require_fit(selection.available())
         estimate = Estimate.from_selection(selection, site, out or requested.default_out)
     if json_:

@@ -84,7 +84,7 @@ def analyze(
     if count_without:
         write_line(
             f"{count_of(count_without, 'run')} without captures (the experiment's `keep`): their "
-            "metrics are as they were",
+            "metrics stay as they are",
             console,
         )
 

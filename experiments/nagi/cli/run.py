@@ -307,7 +307,7 @@ class _Launch:
         ]
         estimated = sum(size_of(plan, selection.experiment.keep).kept for plan in new_plans)
         kept = bytes_of(self.directory.runs / plan.run_id for plan in new_plans)
-        first = selection.plans[0]  # all are of one kind
+        first = selection.plans[0]  # all runs of a campaign are of one kind
         lesson = pace.Pace(
             estimated_s=estimated_s / self._paces.time_ratio(first),
             took_s=took_s * share,

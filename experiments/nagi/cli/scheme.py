@@ -31,7 +31,7 @@ def list_schemes(
     # Receivers that go with any scheme are listed in the notation of experiment files.
     combined = {f"SCHEME-{name}": receiver for name, receiver in schemes.receivers().items()}
     all_schemes = schemes.schemes() | combined
-    choice = choose_lab(lab, inventory, has_root=True)  # to list them needs no root
+    choice = choose_lab(lab, inventory, has_root=True)  # listing needs no root
     if choice.why_not_virtual:
         complain(f"in the netns lab, as the virtual lab cannot be used: {choice.why_not_virtual}")
     if choice.name == netns.NAME:

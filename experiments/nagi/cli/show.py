@@ -284,7 +284,7 @@ def _find_run(status: CampaignStatus, run_name: str) -> tuple[str, RunStatus]:
     Raises:
         InputError: There is no such run, or several.
     """
-    # An earlier try is named in full.
+    # The id of an earlier try must be complete.
     start, suffix, _ = run_name.partition(".invalid-")
     matching = [run for run in status.runs if run.run.run_id.startswith(start)]
     exact = [run for run in matching if run.run.run_id == start]

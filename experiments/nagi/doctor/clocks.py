@@ -15,7 +15,7 @@ from nagi_contracts.units import in_time
 
 from nagi.doctor.observations import Observations, StageFinding
 
-APART_S = 0.05  # an agent that is 0.1 s late fails its run (certificate.py)
+APART_S = 0.05  # a run is invalid if an agent is 0.1 s late (certificate.py)
 _CHRONY = "run chrony (`apt install chrony`) with the same server on all hosts"
 
 
@@ -24,7 +24,7 @@ def check_clocks(observations: Observations) -> Iterator[StageFinding]:
     inspected = dict(observations.list_inspected())
     boots = {inspection.facts.boot_id for inspection in inspected.values()}
     is_only_one = len(boots) == 1 and None not in boots
-    readings: dict[str, ClockReading] = {}  # to this machine's clock
+    readings: dict[str, ClockReading] = {}  # of hosts near this machine's clock
     for host, inspection in inspected.items():
         reading = observations.clocks.get(host)
         if observations.is_local:
@@ -79,7 +79,7 @@ def _check_offsets(
     for first, second in combinations(hosts, 2):
         boot_id = hosts[first].facts.boot_id
         if boot_id is not None and boot_id == hosts[second].facts.boot_id:
-            continue  # the same clock
+            continue  # both hosts have one clock
         offset = ClockReading(
             offset_s=abs(readings[first].offset_s - readings[second].offset_s),
             halfwidth_s=readings[first].halfwidth_s + readings[second].halfwidth_s,

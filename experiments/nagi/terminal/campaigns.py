@@ -79,7 +79,7 @@ def print_conclusion(directory: CampaignDirectory, campaign: Campaign, json_: bo
     path = None
     if results.valid:
         path = report.write_report(directory.out, campaign, table)
-        if (directory.out / "report.html").exists():  # it would be of other runs
+        if (directory.out / "report.html").exists():  # keep it up to date, too
             report.write_report(directory.out, campaign, table, "html")
     if json_:
         status = CampaignStatus.read(directory, campaign)

@@ -81,7 +81,7 @@ class _Pace:
         took_s, estimate_s = believed_s + self.took_s, believed_s + self.estimated_s
         pace_of_oldest = (took_s + now - running_since[0]) / (
             estimate_s + estimated_s[0]
-        )  # as that one is by now
+        )  # the pace of the run that began first
         pace = max(took_s / estimate_s, pace_of_oldest)
         elapsed_s = sum(now - start for start in running_since)
         return max(0.0, sum(estimated_s) * pace - elapsed_s) / len(running_since)
@@ -209,7 +209,7 @@ class Progress:
 
     def lab_starting(self, lab: str, cells: int) -> None:
         """Show that a lab is being set up."""
-        if self._describe_place is not None:  # it is there already
+        if self._describe_place is not None:  # workers need no lab
             return
         parallelism = f"{cells} runs side by side" if cells > 1 else "one run at a time"
         with self._lock:
@@ -274,7 +274,7 @@ class Progress:
             again = bool(self._retried) and self._retried.issuperset(self._pending)
             total = len(self._retried) if again else self._total
             done = total - len(self._pending) if again else self._done
-            uncollected = 0  # runs that must be over
+            uncollected = 0  # runs that must have ended, though their verdict is not known
             if self._batch is not None:
                 elapsed = self._clock() - self._batch.began
                 over = sum(end <= elapsed for end in self._batch.ends)
@@ -350,7 +350,7 @@ class Progress:
             return self._virtual_pace.estimate_seconds_left(estimated, self._clock())
         running_ids = self._batch.plans if self._batch is not None else set()
         waiting_s = sum(
-            # Another try has the lab alone.
+            # A further try runs alone.
             self._estimate_run(plan) / (1 if run_id in self._retried else self._jobs)
             for run_id, plan in self._pending.items()
             if run_id not in running_ids
