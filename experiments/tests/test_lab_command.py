@@ -55,7 +55,7 @@ def last_lines(said: str) -> str:
             ["provision", "-i", str(EXAMPLE), "--tags", "clocks"],
             "--tags clocks: there is no such role; did you mean `clock`? ",
         ),
-        (["deprovision", "-i", str(EXAMPLE)], "this is no terminal; give --yes"),
+        (["deprovision", "-i", str(EXAMPLE)], "standard input is not a terminal; give --yes"),
     ],
     ids=["inventory", "cells", "limit", "tags", "terminal"],
 )

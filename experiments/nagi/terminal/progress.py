@@ -79,9 +79,8 @@ class _Pace:
         running_since = self._starts[-min(self._jobs, len(estimated_s)) :]
         believed_s = min(_BELIEVED_S, estimated_s[0])
         took_s, estimate_s = believed_s + self.took_s, believed_s + self.estimated_s
-        pace_of_oldest = (took_s + now - running_since[0]) / (
-            estimate_s + estimated_s[0]
-        )  # the pace of the run that began first
+        # The pace if the run that began first ended now.
+        pace_of_oldest = (took_s + now - running_since[0]) / (estimate_s + estimated_s[0])
         pace = max(took_s / estimate_s, pace_of_oldest)
         elapsed_s = sum(now - start for start in running_since)
         return max(0.0, sum(estimated_s) * pace - elapsed_s) / len(running_since)
