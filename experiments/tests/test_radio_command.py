@@ -220,7 +220,7 @@ def test_doctor_knows_nothing_else(tmp_path):
     assert isinstance(done.exception, InputError)
     assert "there is no such subject; write `nagi doctor radio`" in str(done.exception)
     done = CliRunner().invoke(make_app(), ["doctor", "radio", "-i", str(tmp_path / "hosts.yml")])
-    assert "looks at this machine alone" in str(done.exception)
+    assert "checks this machine only" in str(done.exception)
 
 
 def test_runs_over_radios_have_two_processors_each(tmp_path):
