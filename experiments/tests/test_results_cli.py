@@ -213,7 +213,7 @@ def test_analyze_without_captures_keeps_the_metrics_and_says_so(nagi, campaign):
     retain(run, Keep(captures="none"))
     result = nagi("analyze", campaign)
     assert result.status == 0
-    assert "1 run without captures (the experiment's `keep`): their metrics are as" in result.out
+    assert "1 run without captures (the experiment's `keep`): their metrics stay as" in result.out
     assert Metrics.read(run / "metrics.json").rows == rows
     assert len(pd.read_parquet(campaign / "results.parquet")) == 2
 
@@ -236,7 +236,7 @@ def test_a_bundle_is_made_and_read_back(nagi, refused, campaign, tmp_path, monke
     result = nagi("report", "example-short.tar.zst", "--out", "elsewhere")
     assert result.status == 0
     assert (tmp_path / "elsewhere" / "report.pdf").exists()
-    assert "this is none" in refused("analyze", campaign, "--out", "x")
+    assert "this is not a bundle" in refused("analyze", campaign, "--out", "x")
     assert "no campaign here" in refused("bundle", tmp_path)
     data = bytearray((tmp_path / "example-short.tar.zst").read_bytes())
     data[len(data) // 2] ^= 1
@@ -311,7 +311,7 @@ def test_what_is_published_holds_runs_that_are_done_again(nagi, refused, campaig
     assert result.status == 1
     different, programs, verdict = result.out.splitlines()
     assert different.endswith("repeat 1: tcp_info.parquet is missing")
-    assert "they were made by" in programs and "tcpdump of mine" in programs
+    assert "these were made by" in programs and "tcpdump of mine" in programs
     assert verdict.endswith(": 1 not equal")
     data = json.loads(nagi("verify", campaign, published, "--json").out)
     assert data["differing"][0]["differences"] == ["tcp_info.parquet is missing"]

@@ -137,7 +137,7 @@ def run(
     ] = False,
     json_: Json = False,
 ) -> None:
-    """Run an experiment, print its results and write a report; run again, it continues."""
+    """Run an experiment, print its results and write a report; the same command continues it."""
     requested = RequestedExperiment.read(spec, quick, variant, only, switch)
     directory = CampaignDirectory(out or requested.default_out)
     if resume and not directory.campaign.exists():
