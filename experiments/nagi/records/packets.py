@@ -168,8 +168,8 @@ def make_configuration(plan: RunPlan, transmissions: Transmissions | None = None
     radio_settings = {} if transmissions is None else make_radio_settings(plan, transmissions)
 
     def make_settings(link: LinkPlan, direction: DirectionName) -> dict[str, Any]:
-        make_settings = link.direction(direction).model_dump(mode="json", exclude_none=True)
-        return make_settings | radio_settings.get((link.name, direction), {})
+        settings = link.direction(direction).model_dump(mode="json", exclude_none=True)
+        return settings | radio_settings.get((link.name, direction), {})
 
     return {
         "schema_version": 1,
@@ -219,14 +219,16 @@ def replay(plan: RunPlan, records: Records, transmissions: Transmissions | None 
         )
         config.write_text(json.dumps(make_configuration(plan, transmissions)))
         write_records(records, recorded)
-        done = subprocess.run(
+        process = subprocess.run(
             [executable("nagi-link"), "replay", config, recorded, output],
             capture_output=True,
             text=True,
             check=False,
         )
-        if done.returncode != 0:
-            raise refuse(f"the arrivals cannot be replayed: {done.stderr.strip()}", "run it again")
+        if process.returncode != 0:
+            raise refuse(
+                f"the arrivals cannot be replayed: {process.stderr.strip()}", "run it again"
+            )
         return read_records(output)
 
 
