@@ -148,7 +148,7 @@ def checks() -> str:
             (
                 f"`{name}`",
                 f"{limit.maximum:g} {limit.unit}",
-                f"{limit.of(True):g} {limit.unit}",
+                f"{limit.maximum_for(True):g} {limit.unit}",
                 limit.description,
             )
             for name, limit in limits.items()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contracts as the agent has them: dataclasses of the standard library, made of the models in
-nagi_contracts, and the list of harmful offloads. `python -m nagi.json_schemas` writes them anew.
+"""Generates the contracts of the agent: dataclasses of the standard library, and harmful offloads.
 
-Plans and batches were validated where they were made, so what reads them here only gives them their
-types. A type that is not known to this generator is an error when it is run.
+The dataclasses are made from the models in nagi_contracts. `python -m nagi.json_schemas` writes
+them. Plans and batches were validated where they were made, so the dataclasses only convert types.
+The generator fails if a model has a type that it does not know.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ WRITTEN: tuple[type[Contract], ...] = (
     SwitchRecord,
     ControllerFacts,
 )
-# What the agent passes on as it stands, and to whom.
+# Types that the agent passes on unchanged, and the program that gets them.
 OPAQUE: dict[type[Contract], str] = {
     DirectionPlan: "one direction of a link: goes to nagi-link, or to nagi_p4",
     RadioPlan: "goes to nagi-sdr",
     MediumPlan: "goes to nagi-link",
     ApplicationPlan: "goes to nagi-traffic",
 }
-# What is decided from a contract, here and there by the same lines.
+# Methods whose source is copied to the agent.
 SHARED: dict[type[Contract], tuple[str, ...]] = {
     LinkPlan: ("is_radio", "is_simulated_fpga", "is_on_board"),
     FlowPlan: ("listens", "listener"),
@@ -89,8 +89,11 @@ _MAX_ITEM = 100 - 3 * len(_INDENT)
 
 
 class _Kind(NamedTuple):
-    """A type: how it is written, and how a value of it is read from JSON and written as such. Both
-    take the value's expression; None: the value is the same in JSON."""
+    """A type: its name in the agent, and how a value is read from JSON and written to it.
+
+    Reader and writer take the expression of the value. They are None if the value is the same in
+    JSON.
+    """
 
     name: str
     reader: Callable[[str], str] | None = None
@@ -98,19 +101,21 @@ class _Kind(NamedTuple):
 
 
 def render() -> str:
-    """The module as its file has it."""
+    """Return the text of the agent's module."""
     read, written = _find_parts(READ), _find_parts(WRITTEN)
     classes = list(dict.fromkeys([*read, *written]))
-    aliases = [f"{each.__name__} = Json  # {why}\n" for each, why in OPAQUE.items()]
-    texts = [_render_class(each, each in read, each in written) for each in classes]
+    aliases = [f"{contract.__name__} = Json  # {reason}\n" for contract, reason in OPAQUE.items()]
+    texts = [_render_class(kind, kind in read, kind in written) for kind in classes]
     return _HEAD + "".join(aliases) + _render_offloads() + _OR_NONE + "\n\n".join(texts)
 
 
 def read_offloads() -> dict[str, str]:
-    """The harmful ones: the names that `ethtool -k` prints, and those that -K takes. nagi-link is
-    made of the same file (runtime/io/offloads.cmake)."""
+    """Return the harmful offloads: the name that `ethtool -k` prints -> the name that -K takes.
+
+    nagi-link is built from the same file (runtime/io/offloads.cmake).
+    """
     entries = json.loads(_OFFLOADS_FILE.read_text(encoding="utf-8"))
-    return {each["name"]: each["ethtool"] for each in entries}
+    return {entry["name"]: entry["ethtool"] for entry in entries}
 
 
 def _render_offloads() -> str:
@@ -119,41 +124,49 @@ def _render_offloads() -> str:
 
 
 def _find_parts(roots: tuple[type[Contract], ...]) -> list[type[Contract]]:
-    """The contracts, each after those that it is made of."""
-    found: dict[type[Contract], None] = {}
+    """Return the contracts, each after those that it contains."""
+    contracts: dict[type[Contract], None] = {}
 
     def visit(kind: Any) -> None:
         if _is_contract(kind):
-            if kind not in found and _opaque(kind) is None:
+            if kind not in contracts and _find_opaque(kind) is None:
                 for field in kind.model_fields.values():
                     visit(field.annotation)
-                found[kind] = None
+                contracts[kind] = None
         else:
             for part in get_args(kind):
                 visit(part)
 
     for root in roots:
         visit(root)
-    return list(found)
+    return list(contracts)
 
 
 def _is_contract(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Contract)
 
 
-def _opaque(kind: Any) -> type[Contract] | None:
-    """That of OPAQUE which a contract is, or derives from."""
-    return next((each for each in OPAQUE if _is_contract(kind) and issubclass(kind, each)), None)
+def _find_opaque(kind: Any) -> type[Contract] | None:
+    """Return the type in OPAQUE that a contract is or derives from, or None."""
+    return next(
+        (
+            opaque_type
+            for opaque_type in OPAQUE
+            if _is_contract(kind) and issubclass(kind, opaque_type)
+        ),
+        None,
+    )
 
 
 def _render_class(kind: type[Contract], is_read: bool, is_written: bool) -> str:
+    """Return the agent's dataclass for a contract, with its readers and writers."""
     fields = {name: field for name, field in kind.model_fields.items() if not _is_constant(field)}
     constants = {name: field for name, field in kind.model_fields.items() if _is_constant(field)}
-    kinds = {name: _describe(field.annotation) for name, field in fields.items()}
+    kinds = {name: _describe_type(field.annotation) for name, field in fields.items()}
     lines = ["@dataclass(frozen=True)", f"class {kind.__name__}:"]
     lines += _indent(_render_slots(sorted(fields)))
-    for name, each in kinds.items():
-        lines += _indent(_render_field(f"{name}: {each.name}"))
+    for name, field_kind in kinds.items():
+        lines += _indent(_render_field(f"{name}: {field_kind.name}"))
     for name in SHARED.get(kind, ()):
         lines += ["", *_indent(_copy_method(kind, name))]
     if is_read:
@@ -171,15 +184,15 @@ def _render_class(kind: type[Contract], is_read: bool, is_written: bool) -> str:
 
 
 def _render_field(line: str) -> list[str]:
-    """A field in lines that are not too long; only choices become so."""
+    """Return a field as lines that are short enough; only literals become too long."""
     if len(line) <= _MAX_FIELD:
         return [line]
     start, choices = line.removesuffix("]").split("[", 1)
-    return _render_list(f"{start}[", [f"{each}," for each in choices.split(", ")], "]")
+    return _render_list(f"{start}[", [f"{choice}," for choice in choices.split(", ")], "]")
 
 
 def _is_constant(field: FieldInfo) -> bool:
-    """Whether it always has the same value, as a version has."""
+    """Return whether a field always has the same value, as a version has."""
     is_one = get_origin(field.annotation) is Literal and len(get_args(field.annotation)) == 1
     return is_one and not field.is_required()
 
@@ -199,12 +212,12 @@ def _render_slots(names: list[str]) -> list[str]:
 
 
 def _wrap(item: str) -> list[str]:
-    """An item of a call in lines that are not too long; only mappings become so."""
+    """Return an item of a call as lines that are short enough; only mappings become too long."""
     if len(item) <= _MAX_ITEM:
         return [item]
-    start, made = item.split("{", 1)
-    each, rest = made.removesuffix("},").split(" for key, ", 1)
-    return _render_list(start + "{", [each, f"for key, {rest}"], "},")
+    start, mapping = item.split("{", 1)
+    item_of_mapping, rest = mapping.removesuffix("},").split(" for key, ", 1)
+    return _render_list(start + "{", [item_of_mapping, f"for key, {rest}"], "},")
 
 
 def _copy_method(kind: type[Contract], name: str) -> list[str]:
@@ -215,7 +228,7 @@ def _copy_method(kind: type[Contract], name: str) -> list[str]:
 
 
 def _render_reading(name: str, field: FieldInfo, kind: _Kind) -> str:
-    """The expression for a field's value in `json`."""
+    """Return the expression for a field's value in `json`."""
     value = f'json["{name}"]'
     if not field.is_required():
         default = field.get_default(call_default_factory=True)
@@ -232,7 +245,7 @@ def _render_literal(value: object) -> str:
 def _render_writing(
     fields: dict[str, FieldInfo], kinds: dict[str, _Kind], constants: dict[str, FieldInfo]
 ) -> list[str]:
-    """The method that writes a contract, without what is left out where it is not in use."""
+    """Return the method that writes a contract. It leaves out fields that are not in use."""
     values = [f'"{name}": {_render_literal(field.default)},' for name, field in constants.items()]
     for name, kind in kinds.items():
         value = f"self.{name}"
@@ -256,29 +269,30 @@ _CONDITIONS: dict[object, str] = {
 }
 
 
-def _describe(kind: Any) -> _Kind:
+def _describe_type(kind: Any) -> _Kind:
+    """Describe a type of a field: its name in the agent, its reader and its writer."""
     origin, parts = get_origin(kind), get_args(kind)
     if kind is Any or kind in (str, int, float, bool):
         return _Kind("Any" if kind is Any else kind.__name__)
-    if (opaque := _opaque(kind)) is not None:
-        return _Kind(opaque.__name__)
+    if (opaque_type := _find_opaque(kind)) is not None:
+        return _Kind(opaque_type.__name__)
     if _is_contract(kind):
         name = kind.__name__
         return _Kind(name, f"{name}.from_json({{}})".format, "{}.to_json()".format)
     if origin is Annotated:
-        return _describe(parts[0])
+        return _describe_type(parts[0])
     if origin is Literal:
         return _Kind(f"Literal[{', '.join(map(_render_literal, parts))}]")
     if origin is list:
-        (each,) = map(_describe, parts)
-        return _Kind(f"list[{each.name}]", *_describe_items(each, "[{} for each in {}]", "each"))
+        (item,) = map(_describe_type, parts)
+        return _Kind(f"list[{item.name}]", *_describe_items(item, "[{} for each in {}]", "each"))
     if origin is dict:
-        key, item = map(_describe, parts)
+        key, item = map(_describe_type, parts)
         return _Kind("Json") if item.name == "Any" else _describe_mapping(key, item)
     if origin is tuple and parts[1:] == (...,):
-        return _Kind(f"tuple[{_describe(parts[0]).name}, ...]", "tuple({})".format)
+        return _Kind(f"tuple[{_describe_type(parts[0]).name}, ...]", "tuple({})".format)
     if origin is tuple:
-        return _describe_tuple([_describe(part) for part in parts])
+        return _describe_tuple([_describe_type(part) for part in parts])
     if origin in (Union, UnionType):
         return _describe_union([part for part in parts if part is not NoneType], NoneType in parts)
     raise TypeError(f"the agent's contracts cannot have a {kind}")
@@ -287,29 +301,29 @@ def _describe(kind: Any) -> _Kind:
 _Function = Callable[[str], str]
 
 
-def _describe_items(item: _Kind, made: str, name: str) -> Iterator[_Function | None]:
-    """Reader and writer of a collection of such items, `name` being one of them."""
+def _describe_items(item: _Kind, template: str, name: str) -> Iterator[_Function | None]:
+    """Yield reader and writer of a collection, whose items are called `name` in the template."""
     for function in (item.reader, item.writer):
-        yield None if function is None else _apply(function(name), made)
+        yield None if function is None else _apply_to_items(function(name), template)
 
 
-def _apply(to_item: str, made: str) -> _Function:
-    return lambda value: made.format(to_item, value)
+def _apply_to_items(item_text: str, template: str) -> _Function:
+    return lambda value: template.format(item_text, value)
 
 
 def _describe_mapping(key: _Kind, item: _Kind) -> _Kind:
-    made = "{{key: {} for key, item in {}.items()}}"
-    return _Kind(f"dict[{key.name}, {item.name}]", *_describe_items(item, made, "item"))
+    template = "{{key: {} for key, item in {}.items()}}"
+    return _Kind(f"dict[{key.name}, {item.name}]", *_describe_items(item, template, "item"))
 
 
 def _describe_tuple(parts: list[_Kind]) -> _Kind:
-    """Read from a list; json.dumps writes one as such."""
+    """Describe a tuple, which is read from a list. json.dumps writes tuples as lists."""
 
     def read(value: str) -> str:
-        places = [f"{value}[{place}]" for place in range(len(parts))]
+        items = [f"{value}[{index}]" for index in range(len(parts))]
         read_parts = [
-            place if part.reader is None else part.reader(place)
-            for part, place in zip(parts, places, strict=True)
+            item if part.reader is None else part.reader(item)
+            for part, item in zip(parts, items, strict=True)
         ]
         return f"({', '.join(read_parts)})"
 
@@ -317,18 +331,18 @@ def _describe_tuple(parts: list[_Kind]) -> _Kind:
 
 
 def _describe_union(parts: list[Any], is_optional: bool) -> _Kind:
-    """Of null and another type, of texts and another type, or of mappings to these."""
+    """Describe a union: null and a type, text and a type, or mappings to these."""
     if is_optional:
-        only = _describe(parts[0]) if len(parts) == 1 else _describe_union(parts, False)
-        return _describe_optional(only)
-    opaque = {_opaque(part) for part in parts}
+        other_type = _describe_type(parts[0]) if len(parts) == 1 else _describe_union(parts, False)
+        return _describe_optional(other_type)
+    opaque = {_find_opaque(part) for part in parts}
     if len(opaque) == 1 and None not in opaque:
-        return _describe(parts[0])
+        return _describe_type(parts[0])
     if all(get_origin(part) is dict for part in parts):
         keys, items = zip(*map(get_args, parts), strict=True)
-        return _describe_mapping(_describe(keys[0]), _describe_union(list(items), False))
+        return _describe_mapping(_describe_type(keys[0]), _describe_union(list(items), False))
     text, other = parts
-    kind = _describe(other)
+    kind = _describe_type(other)
     read = kind.reader
     if text is not str or read is None:
         raise TypeError(f"the agent's contracts cannot have a union of {parts}")

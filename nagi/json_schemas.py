@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The published JSON Schemas. `python -m nagi.json_schemas` writes them anew, and the agent's
-contracts."""
+"""The published JSON Schemas.
+
+`python -m nagi.json_schemas` writes them and the agent's contracts.
+"""
 
 from __future__ import annotations
 
@@ -72,24 +74,27 @@ TABLES = (
     "scheme_events",
     "goodput",
     "results",
-)  # their schema is a row's
+)  # the schema of a table is that of its rows
 
 
-def schemas() -> dict[str, dict[str, Any]]:
-    """Every schema by the name of its file."""
-    found = {"experiment": make_experiment_schema()}
+def make_schemas() -> dict[str, dict[str, Any]]:
+    """Make all schemas, by the names of their files."""
+    schemas_by_name = {"experiment": make_experiment_schema()}
     for name, contract in CONTRACTS.items():
         schema = contract.model_json_schema(by_alias=True, mode="serialization")
-        found[name] = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-    return {f"{name}.schema.json": schema for name, schema in found.items()}
+        schemas_by_name[name] = {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            **schema,
+        }
+    return {f"{name}.schema.json": schema for name, schema in schemas_by_name.items()}
 
 
-def text_of(schema: dict[str, Any]) -> str:
-    """A schema as its file has it."""
+def format_schema(schema: dict[str, Any]) -> str:
+    """Return a schema as the text of its file."""
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
-    for name, schema in schemas().items():
-        (paths.SCHEMAS / name).write_text(text_of(schema), encoding="utf-8")
+    for name, schema in make_schemas().items():
+        (paths.SCHEMAS / name).write_text(format_schema(schema), encoding="utf-8")
     agent_contracts.TARGET.write_text(agent_contracts.render(), encoding="utf-8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where files are that nobody has to keep: for a while, or until somebody removes them."""
+"""Directories for temporary and cached files."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ _PREFIX = "nagi-scratch-"
 _KEY_BYTES = 32
 
 
-def user_cache(name: str) -> Path:
-    """Where this user's `name` is kept from one nagi to the next."""
+def get_user_cache(name: str) -> Path:
+    """Return where this user's files `name` are kept between calls of nagi."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "nagi" / name
 
 
-def user_key(name: str) -> bytes:
-    """Return a secret of this user's, made when it is asked for first; if it cannot be kept, a new
-    one each time."""
-    path = user_cache(name)
+def read_user_key(name: str) -> bytes:
+    """Return a secret of this user. Make the secret at the first call.
+
+    If the secret cannot be stored, return a new one at each call.
+    """
+    path = get_user_cache(name)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
-            made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(made, "wb") as file:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
                 file.write(secrets.token_bytes(_KEY_BYTES))
         key = path.read_bytes()
         if len(key) == _KEY_BYTES:
@@ -39,15 +41,20 @@ def user_key(name: str) -> bytes:
 
 
 @contextmanager
-def scratch(parent: Path | None = None) -> Iterator[Path]:
-    """A directory of this user's that exists from entry to exit. While it is used it is locked; if
-    a process is killed, the next one removes its.
-    `parent`: where it is to be, and others were; None: where temporary files are."""
+def make_scratch(parent: Path | None = None) -> Iterator[Path]:
+    """Make a directory of this user that exists from entry to exit.
+
+    The directory is locked while it is in use. If a process is killed, the next one removes the
+    directory that was left.
+
+    Args:
+        parent: Where to make the directory; None for the system's directory of temporary files.
+    """
     parent = parent or Path(tempfile.gettempdir())
-    _remove_left(parent)
+    _remove_abandoned(parent)
     while True:
         directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-        with suppress(FileNotFoundError):  # another process took it for one that was left
+        with suppress(FileNotFoundError):  # another process found it before it was locked
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             if directory.exists():
@@ -60,9 +67,9 @@ def scratch(parent: Path | None = None) -> Iterator[Path]:
         os.close(descriptor)
 
 
-def _remove_left(parent: Path) -> None:
+def _remove_abandoned(parent: Path) -> None:
     for directory in parent.glob(f"{_PREFIX}*"):
-        with suppress(OSError):  # it has just gone, or is another user's
+        with suppress(OSError):  # somebody has just removed it, or it is another user's
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from nagi.scratch import scratch, user_cache
+from nagi.scratch import get_user_cache, make_scratch
 
 ARCHIVE = "/srv/archive"
 # What a host is given by the installer, besides what dpkg and apt need.
@@ -121,7 +121,7 @@ class Release:
 
     def directory(self) -> Path:
         """Where its tree and its archive are, made if they are not yet. Raises Unavailable."""
-        cache = user_cache("releases")
+        cache = get_user_cache("releases")
         what = [self.suite, *self.distribution.components, *INSTALLED, "", *PROVISIONED]
         key = hashlib.sha256("\n".join(what).encode()).hexdigest()[:16]
         made = cache / f"{self.suite}-{key}"
@@ -142,7 +142,7 @@ class Release:
                 f"needs {self.distribution.keyring}: install {self.distribution.keyring_package}, "
                 f"or name a file: {self.distribution.keyring_variable}=FILE"
             )
-        with scratch(target.parent) as directory:
+        with make_scratch(target.parent) as directory:
             made = directory / "made"
             tree, archive = made / "tree", made / "archive"
             made.mkdir(mode=0o755)

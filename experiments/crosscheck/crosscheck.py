@@ -25,7 +25,7 @@ from typing import Any
 import pandas as pd
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
-from nagi.terminal.options import chosen_values
+from nagi.terminal.options import parse_axis_values
 from nagi_contracts.errors import InputError, refuse
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign
@@ -115,7 +115,7 @@ def changes(given: list[str]) -> dict[str, Any]:
 
 def chosen(plans: list[RunPlan], only: list[str]) -> list[RunPlan]:
     """Those whose point has a value of each axis in `only`. Raises InputError if there are none."""
-    wanted = chosen_values(only)
+    wanted = parse_axis_values(only)
     found = [p for p in plans if all(p.point.get(axis) in wanted[axis] for axis in wanted)]
     if not found:
         raise refuse("--only leaves no runs", "give axes and values of the experiment")

@@ -48,8 +48,10 @@ from nagi.labs.shape import EMULATOR
 from nagi.records.packets import Records, read_records, to_table
 from nagi.records.switch_records import DROPS as SWITCH_DROPS
 from nagi.records.transmissions import Transmissions
-from nagi.verdict.certificate import certify, failed, most_late_ns
-from nagi.verdict.evidence import RADIOS, Evidence, gather
+from nagi.verdict.certificate import certify, get_max_lateness_ns, make_failed_verdict
+from nagi.verdict.devices import RADIOS
+from nagi.verdict.measure import measure_run
+from nagi.verdict.values import Evidence
 
 _NODE, _RECORDS = "node.json", "packets.bin"
 WHOLE = "whole"
@@ -157,7 +159,7 @@ def gather_evidence(
     The other parameters are those of certify_run(). Raises InputError if records or captures are
     inconsistent.
     """
-    return gather(
+    return measure_run(
         plan,
         nodes[EMULATOR].began_realtime_s,
         records,
@@ -165,7 +167,7 @@ def gather_evidence(
         list_separate_clocks(nodes),
         switches,
         transmissions,
-        late_ns=most_late_ns(links.virtual_time),
+        late_ns=get_max_lateness_ns(links.virtual_time),
     )
 
 
@@ -243,7 +245,7 @@ def record_failure(runs: Path, plan: RunPlan, reason: str, console: Path | None 
         (partial / "logs").mkdir()
         shutil.copyfile(console, partial / "logs" / CONSOLE)
         reason += f" (more of it: logs/{CONSOLE} of the run)"
-    verdict = failed(plan.run_id, [reason])
+    verdict = make_failed_verdict(plan.run_id, [reason])
     verdict.write(partial / VERDICT)
     replace_run(partial, runs / plan.run_id)
     return verdict
@@ -290,7 +292,9 @@ def _collect_and_certify(
     if errors or damage:
         # If one node was late, errors of the others are consequences.
         is_late = any(not node.in_time for node in nodes.values())
-        return failed(plan.run_id, errors or damage, too_late=is_late, nodes=nodes.values())
+        return make_failed_verdict(
+            plan.run_id, errors or damage, too_late=is_late, nodes=nodes.values()
+        )
     try:
         links = Links.read(target / LINKS)
         records = read_records(sources[EMULATOR] / _RECORDS)
@@ -304,7 +308,7 @@ def _collect_and_certify(
         reason = str(error).replace(f"{target}/", "")
         for node, source in sources.items():
             reason = reason.replace(f"{source}/", f"{node}: ")
-        return failed(plan.run_id, [reason])
+        return make_failed_verdict(plan.run_id, [reason])
 
 
 def list_separate_clocks(nodes: dict[str, NodeRecord]) -> list[str]:

@@ -22,7 +22,7 @@ from nagi_contracts.errors import InputError
 from nagi_contracts.plan import RunPlan
 from pydantic import Field
 
-from nagi.scratch import user_cache
+from nagi.scratch import get_user_cache
 
 _REMEMBERED_S = 3600.0
 _MAX_EXPERIMENTS = 100
@@ -169,4 +169,4 @@ def record_pace(plan: RunPlan, campaign: Pace) -> None:
 
 
 def _find_pace_file() -> Path:
-    return user_cache("pace.json")
+    return get_user_cache("pace.json")

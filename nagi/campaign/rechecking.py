@@ -21,8 +21,8 @@ from nagi.campaign.retention import PACKETS, TRANSMISSIONS
 from nagi.campaign.run_directory import LINKS, MANIFEST, PLAN, SWITCHES, VERDICT
 from nagi.records import packets, transmissions
 from nagi.records.packets import Records
-from nagi.verdict.certificate import measure
-from nagi.verdict.evidence import Evidence, Value
+from nagi.verdict.certificate import measure_checks
+from nagi.verdict.values import Evidence, Value
 
 _NEEDS_PACKETS = {"unaccounted"}  # measured from packets and from other records
 
@@ -72,7 +72,7 @@ def recheck(run: Path, name: str) -> Recheck:
         evidence = gather_evidence(
             plan, links, manifest.nodes, packet_records, run, switches, transmission_records
         )
-    values = measure(plan, links, manifest.nodes.values(), evidence, switches).get(name)
+    values = measure_checks(plan, links, manifest.nodes.values(), evidence, switches).get(name)
     if removed and (not values or name in _NEEDS_PACKETS):
         raise refuse(
             f"the run has not kept {', '.join(removed)}, which {name} may need",

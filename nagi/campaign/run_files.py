@@ -25,7 +25,7 @@ from nagi.records.scheme_events import SCHEME_EVENTS, read_events
 from nagi.records.switch_records import CONTROLLER as SWITCH_CONTROLLER
 from nagi.records.switch_records import DIGESTS as SWITCH_DIGESTS
 from nagi.records.switch_records import read_account, read_samples
-from nagi.records.transmissions import Transmissions, frames_table, read_transmissions
+from nagi.records.transmissions import Transmissions, read_transmissions, to_frames_table
 from nagi.records.transmissions import to_table as transmissions_table
 
 _SAMPLES = "tcp_info.jsonl"
@@ -187,6 +187,6 @@ def collect_transmissions(plan: RunPlan, source: Path, target: Path) -> Transmis
         table = transmissions_table(transmissions, plan)
         table.to_parquet(target / TRANSMISSIONS, index=False, compression="zstd")
     if plan.media:
-        table = frames_table(transmissions, plan)
+        table = to_frames_table(transmissions, plan)
         table.to_parquet(target / FRAMES, index=False, compression="zstd")
     return transmissions

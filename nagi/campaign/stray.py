@@ -18,7 +18,7 @@ from nagi_contracts.units import count_of, in_bytes
 
 from nagi.campaign.directory import CampaignDirectory
 from nagi.campaign.run_directory import PLAN
-from nagi.disk import bytes_below
+from nagi.disk import count_bytes
 
 
 def list_stray_runs(directory: CampaignDirectory, campaign: Campaign) -> list[Path]:
@@ -37,9 +37,9 @@ def list_stray_runs(directory: CampaignDirectory, campaign: Campaign) -> list[Pa
     )
 
 
-def count_bytes(runs: Iterable[Path]) -> int:
+def count_bytes_of_runs(runs: Iterable[Path]) -> int:
     """Return the size of all files of runs, in bytes."""
-    return sum(map(bytes_below, runs))
+    return sum(map(count_bytes, runs))
 
 
 def describe_stray(directory: CampaignDirectory, campaign: Campaign) -> str:
@@ -49,7 +49,7 @@ def describe_stray(directory: CampaignDirectory, campaign: Campaign) -> str:
         return ""
     return (
         f"{count_of(len(stray), 'run')} that this campaign no longer lists, "
-        f"{in_bytes(count_bytes(stray))}: `nagi prune {shlex.quote(str(directory.out))}` removes "
+        f"{in_bytes(count_bytes_of_runs(stray))}: `nagi prune {shlex.quote(str(directory.out))}` removes "
         f"{'it' if len(stray) == 1 else 'them'}"
     )
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command nagi. Its subcommands are the modules beside this: only the one that is asked for is
-imported, as some take a second.
+"""The command nagi.
+
+Each subcommand is a module of this package, imported only when it is called, because some take a
+second.
 
 Exit status: 0 done, 1 some runs failed or are invalid, 2 the input was refused, 130 interrupted.
 """
@@ -27,7 +29,7 @@ _EXPERIMENTS, _RESULTS, _LABS = "Experiments", "Results", "Labs"
 
 
 class _Command(NamedTuple):
-    """Where a command is: a function of a module, or a Typer with commands of its own."""
+    """The location of a command: a function of a module, or a Typer with commands of its own."""
 
     panel: str
     module: str
@@ -36,11 +38,11 @@ class _Command(NamedTuple):
 
 
 _COMMANDS = {
-    "new": _Command(_EXPERIMENTS, "new", "new"),
+    "new": _Command(_EXPERIMENTS, "new", "write_new"),
     "plan": _Command(_EXPERIMENTS, "plan", "plan"),
     "run": _Command(_EXPERIMENTS, "run", "run"),
     "schemes": _Command(_EXPERIMENTS, "scheme", "list_schemes"),
-    "trace": _Command(_EXPERIMENTS, "trace", "trace"),
+    "trace": _Command(_EXPERIMENTS, "trace", "convert_trace"),
     "show": _Command(_RESULTS, "show", "show"),
     "view": _Command(_RESULTS, "view", "view"),
     "analyze": _Command(_RESULTS, "results", "analyze"),
@@ -50,35 +52,35 @@ _COMMANDS = {
     "publish": _Command(_RESULTS, "results", "publish"),
     "verify": _Command(_RESULTS, "results", "verify"),
     "prune": _Command(_RESULTS, "prune", "prune"),
-    "metrics": _Command(_RESULTS, "metrics", "metrics"),
-    "doctor": _Command(_LABS, "lab", "doctor"),
-    "up": _Command(_LABS, "lab", "up"),
-    "shell": _Command(_LABS, "lab", "shell", ignores_unknown_options=True),
-    "down": _Command(_LABS, "lab", "down"),
+    "metrics": _Command(_RESULTS, "metrics", "print_metrics"),
+    "doctor": _Command(_LABS, "lab", "examine"),
+    "up": _Command(_LABS, "lab", "bring_up"),
+    "shell": _Command(_LABS, "lab", "open_shell", ignores_unknown_options=True),
+    "down": _Command(_LABS, "lab", "take_down"),
     "lab": _Command(_LABS, "provision", "app"),
     "setup": _Command(_LABS, "setup", "app"),
 }
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_given: bool) -> None:
+    if is_given:
         from nagi_contracts import __version__
 
         typer.echo(f"nagi {__version__}")
         raise typer.Exit
 
 
-def _options(
+def _take_options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version"),
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version"),
     ] = False,
 ) -> None:
     pass
 
 
 def make_app(names: Iterable[str] = _COMMANDS) -> typer.Typer:
-    """The command with these subcommands."""
+    """Make the command with these subcommands."""
     app = typer.Typer(
         no_args_is_help=True,
         add_completion=True,
@@ -90,34 +92,34 @@ def make_app(names: Iterable[str] = _COMMANDS) -> typer.Typer:
         "other text on standard error; names are in snake_case with their unit at the end (_s, "
         "_bps, _bytes), and null is what is not known.",
     )
-    app.callback()(_options)
+    app.callback()(_take_options)
     for name in names:
         panel, module, member, ignores = _COMMANDS[name]
-        found = getattr(import_module(f"nagi.cli.{module}"), member)
-        if isinstance(found, typer.Typer):
-            app.add_typer(found, name=name, rich_help_panel=panel)
+        command = getattr(import_module(f"nagi.cli.{module}"), member)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, rich_help_panel=panel)
         else:
-            # What a command does is one line; what there is to explain stands below its options.
-            paragraphs = inspect.cleandoc(found.__doc__ or "").split("\n\n")
-            does, *explained = (" ".join(each.split()) for each in paragraphs)
+            # The first paragraph is the summary. The others are shown below the options.
+            paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+            summary, *paragraphs_below = (" ".join(paragraph.split()) for paragraph in paragraphs)
             app.command(
                 name,
                 context_settings={"ignore_unknown_options": ignores},
-                help=does,
-                epilog="\n\n".join(explained),
+                help=summary,
+                epilog="\n\n".join(paragraphs_below),
                 rich_help_panel=panel,
-            )(found)
+            )(command)
     return app
 
 
-def _wanted(arguments: list[str]) -> Iterable[str]:
-    """The subcommands that a command line needs: all, to list or complete them."""
+def _list_needed_commands(arguments: list[str]) -> Iterable[str]:
+    """Return the subcommands that a command line needs: one, or all to list or complete them."""
     if arguments[:1] == ["--version"]:
         return ()
     return arguments[:1] if arguments and arguments[0] in _COMMANDS else _COMMANDS
 
 
-# What the place of a file has to do with, not the program.
+# Errors that depend on the path of a file, not on the program.
 _NOT_THERE = (
     errno.EACCES,
     errno.EPERM,
@@ -129,18 +131,23 @@ _NOT_THERE = (
 )
 
 
-# What names places of files of nagi's.
+# Environment variables that name directories for nagi's files.
 _PLACES = ("HOME", "TMPDIR", "XDG_CACHE_HOME")
 
 
 def _require_usable_paths() -> None:
-    """Raise InputError if the working directory is gone, or if it, an argument or a place of nagi's
-    files is no text: tables, reports and guests name files by text."""
+    """Require that the working directory exists, and that all paths are text.
+
+    Tables, reports and guests name files by text.
+
+    Raises:
+        InputError: The working directory was removed, or a path is not UTF-8.
+    """
     try:
-        here = str(Path.cwd())
+        working_directory = str(Path.cwd())
     except FileNotFoundError:
         raise refuse("the working directory has been removed", "change to another one") from None
-    for text in (here, *sys.argv[1:], *(os.environ.get(name, "") for name in _PLACES)):
+    for text in (working_directory, *sys.argv[1:], *(os.environ.get(name, "") for name in _PLACES)):
         try:
             text.encode()
         except UnicodeEncodeError:
@@ -151,44 +158,44 @@ def _require_usable_paths() -> None:
             ) from None
 
 
-def _print_what_can_be_printed() -> None:
-    """Have characters that the terminal's encoding lacks replaced."""
+def _replace_unprintable() -> None:
+    """Let the streams replace characters that the terminal's encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
 def main() -> None:
-    """Run the command line; print an error as one message and exit with its status."""
-    _print_what_can_be_printed()
+    """Run the command line, print an error as one message, and exit with its status."""
+    _replace_unprintable()
     try:
         _require_usable_paths()
-        status = make_app(_wanted(sys.argv[1:]))(standalone_mode=False)
+        status = make_app(_list_needed_commands(sys.argv[1:]))(standalone_mode=False)
     except InputError as error:
         for problem in error.problems:
             complain(str(problem))
         sys.exit(2)
-    except typer.Exit as leave:
-        sys.exit(leave.exit_code)
+    except typer.Exit as exit_:
+        sys.exit(exit_.exit_code)
     except LabError as error:
         complain(str(error))
         sys.exit(1)
     except Interrupted:
         sys.exit(130)
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
+        prefix = f"{error.filename}: " if error.filename else ""
         if error.errno in _NOT_THERE:
-            complain(f"{where}{error.strerror}; give a path that you may read and write")
+            complain(f"{prefix}{error.strerror}; give a path that you may read and write")
             sys.exit(2)
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         complain(
-            f"{where}{os.strerror(error.errno)}; make room, then give the same command again: what "
-            "is done is kept"
+            f"{prefix}{os.strerror(error.errno)}; make room, then give the same command again: "
+            "what is done is kept"
         )
         sys.exit(1)
     except Exception as error:
-        # Errors in the command line itself; typer shows them with the usage.
+        # Typer shows errors in the command line together with the usage.
         if hasattr(error, "show") and hasattr(error, "exit_code"):
             error.show()
             sys.exit(2)

@@ -24,15 +24,19 @@ TEMPLATES = {
     "trace": "a rate that follows a trace file",
     "radio": "a wired and a radio link (GNU Radio)",
 }
-# Template -> the file beside it that it names, by its suffix.
+# Template -> suffix of a second file that the template names.
 _BESIDE = {"trace": ".steps"}
 
 
 def _complete_template(incomplete: str) -> list[tuple[str, str]]:
-    return [(name, what) for name, what in TEMPLATES.items() if name.startswith(incomplete)]
+    return [
+        (name, description)
+        for name, description in TEMPLATES.items()
+        if name.startswith(incomplete)
+    ]
 
 
-def new(
+def write_new(
     name: Annotated[
         str,
         typer.Argument(
@@ -44,7 +48,7 @@ def new(
         str,
         typer.Option(
             metavar="TEMPLATE",
-            help="; ".join(f"{name}: {what}" for name, what in TEMPLATES.items()),
+            help="; ".join(f"{name}: {text}" for name, text in TEMPLATES.items()),
             autocompletion=_complete_template,
         ),
     ] = "path",
@@ -56,7 +60,7 @@ def new(
         ),
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File to write; NAME.yaml if not given")
+        Path | None, typer.Option(metavar="FILE", help="File to write; default: NAME.yaml")
     ] = None,
 ) -> None:
     """Write a commented experiment file to begin with, or a TCP scheme of your own."""
@@ -64,24 +68,24 @@ def new(
         _check_scheme(name, template)
     elif re.fullmatch(EXPERIMENT_NAME, name) is None:
         raise refuse(
-            f"{name!r} is no name of an experiment",
-            "begin with a lower-case letter or a digit; then also hyphens, such as my-path",
+            f"{name!r} is not a valid name of an experiment",
+            "use lower-case letters, digits and hyphens, and no hyphen first, such as my-path",
         )
     if template not in TEMPLATES:
         raise refuse(
             f"--template {template}: there is no such template", f"one of: {', '.join(TEMPLATES)}"
         )
     path = out or Path(f"{name}.yaml")
-    contents = _contents(name, template, path)
+    contents = _make_experiment_files(name, template, path)
     if scheme:
-        contents = _with_scheme(name, path)
+        contents = _make_scheme_files(name, path)
     for file in contents:
         if os.path.lexists(file):
             raise refuse(
                 "it exists already", "give another name, or a file with --out", file=str(file)
             )
     for file, content in contents.items():
-        _write(file, content)
+        _write_file(file, content)
         write_line(f"wrote {file}")
     quoted = shlex.quote(str(path))
     write_line(f"\nnagi plan {quoted}    # what would be run, and how long it takes")
@@ -95,32 +99,37 @@ def _check_scheme(name: str, template: str) -> None:
         raise refuse("--template does not go with --scheme", "leave one of them out")
 
 
-def _with_scheme(name: str, path: Path) -> dict[Path, str]:
-    """The files of a scheme and an experiment that runs it -> what is in them."""
-    experiment = _contents(name.replace("_", "-"), "path", path)[path]
+def _make_scheme_files(name: str, path: Path) -> dict[Path, str]:
+    """Return the files of a scheme and of an experiment with it, by path."""
+    experiment = _make_experiment_files(name.replace("_", "-"), "path", path)[path]
     experiment = experiment.replace("[newreno, cubic]", f"[{name}.c, newreno]")
-    source = _read("scheme.c").replace("scheme.c", f"{name}.c")
+    source = _read_template("scheme.c").replace("scheme.c", f"{name}.c")
     source = source.replace("NAGI_SCHEME(scheme)", f"NAGI_SCHEME({name})")
     return {path.with_name(f"{name}.c"): source, path: experiment}
 
 
-def _contents(name: str, template: str, path: Path) -> dict[Path, str]:
-    """The files to write -> what is in them."""
-    experiment = _read(f"{template}.yaml").replace(f"\nname: {template}\n", f"\nname: {name}\n")
+def _make_experiment_files(name: str, template: str, path: Path) -> dict[Path, str]:
+    """Return the files of an experiment, by path."""
+    experiment = _read_template(f"{template}.yaml").replace(
+        f"\nname: {template}\n", f"\nname: {name}\n"
+    )
     suffix = _BESIDE.get(template)
     if suffix is None:
         return {path: experiment}
     experiment = experiment.replace(f"{template}{suffix}", f"{name}{suffix}")
-    return {path: experiment, path.with_name(f"{name}{suffix}"): _read(f"{template}{suffix}")}
+    return {
+        path: experiment,
+        path.with_name(f"{name}{suffix}"): _read_template(f"{template}{suffix}"),
+    }
 
 
-def _read(name: str) -> str:
-    """A template, without the licence of ours: what is made of it is its author's."""
+def _read_template(name: str) -> str:
+    """Read a template without the licence line, because the file will be its author's."""
     text = (files("nagi") / "templates" / name).read_text()
     return "".join(line for line in text.splitlines(True) if "SPDX-License" not in line)
 
 
-def _write(file: Path, content: str) -> None:
+def _write_file(file: Path, content: str) -> None:
     try:
         with file.open("x") as stream:
             stream.write(content)

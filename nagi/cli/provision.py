@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nagi lab`: prepares the hosts of an inventory for good, by Ansible. main.py makes it a
-command."""
+"""The command `nagi lab`: prepares the hosts of an inventory permanently, with Ansible."""
 
 from __future__ import annotations
 
@@ -28,19 +27,19 @@ from nagi.labs.provisioning import (
     run_playbook,
     select_hosts,
 )
-from nagi.scratch import scratch
+from nagi.scratch import make_scratch
 from nagi.terminal.console import (
     Json,
     complain,
     error_console,
-    text_console,
+    get_text_console,
     write_json,
     write_line,
 )
 from nagi.terminal.progress import InterruptFlag
 
 app = typer.Typer(
-    no_args_is_help=True, help="Prepare the hosts of an inventory, by Ansible, and put them back."
+    no_args_is_help=True, help="Prepare the hosts of an inventory with Ansible, and restore them."
 )
 
 Hosts = Annotated[
@@ -84,15 +83,15 @@ def bootstrap(
     user: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Who logs in now; the inventory's `ansible_user` if not given"
+            metavar="NAME", help="User who logs in now; default: the inventory's `ansible_user`"
         ),
     ] = None,
     account: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Who is given access, made if missing; the inventory's `ansible_user` if not "
-            "given",
+            help="User who is given access, created if missing; default: the inventory's "
+            "`ansible_user`",
         ),
     ] = None,
     sudo: Annotated[
@@ -102,20 +101,20 @@ def bootstrap(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Private key, made if missing; the inventory's `ansible_ssh_private_key_file` or "
-            "~/.ssh/id_ed25519 if not given",
+            help="Private key, created if missing; default: the inventory's "
+            "`ansible_ssh_private_key_file`, or ~/.ssh/id_ed25519",
         ),
     ] = None,
     accept_new: Annotated[
         bool,
         typer.Option(
             "--accept-new",
-            help="Take host keys of hosts that were never met before without asking",
+            help="Accept the host keys of unknown hosts without asking",
         ),
     ] = False,
     remove: Annotated[
         bool,
-        typer.Option("--remove", help="Take the access away; with the options that gave it"),
+        typer.Option("--remove", help="Remove the access; give the options that granted it"),
     ] = False,
     limit: Limit = None,
     ask_pass: Annotated[
@@ -124,12 +123,12 @@ def bootstrap(
     ask_become_pass: AskBecomePass = False,
     become_method: Annotated[
         str | None,
-        typer.Option(metavar="METHOD", help="How to become root: sudo if not given, or su"),
+        typer.Option(metavar="METHOD", help="How to become root: sudo (default) or su"),
     ] = None,
     json_: Json = False,
 ) -> None:
     """Give this machine access to hosts by an SSH key."""
-    hosts = _hosts(inventory, limit)
+    hosts = _select_hosts(inventory, limit)
     variables = {
         "nagi_login": user,
         "nagi_account": account,
@@ -137,17 +136,19 @@ def bootstrap(
         "nagi_access_key": key and str(key.expanduser().absolute()),
         "nagi_access": "absent" if remove else None,
     }
-    given = {name: value for name, value in variables.items() if value is not None}
+    extra_variables = {name: value for name, value in variables.items() if value is not None}
     options = [
         *(["--ask-pass"] if ask_pass else []),
         *(["--become-method", become_method] if become_method else []),
         *(["--ssh-extra-args=-oStrictHostKeyChecking=accept-new"] if accept_new else []),
-        *(["-e", to_yaml(given, in_one_line=True).strip()] if given else []),
-        *_options(limit, hosts, None, ask_become_pass),
+        *(["-e", to_yaml(extra_variables, in_one_line=True).strip()] if extra_variables else []),
+        *_make_options(limit, hosts, None, ask_become_pass),
     ]
-    outcome = _run("bootstrap", inventory, hosts, options, json_)
-    then = "" if remove else f"go on: nagi lab check -i {inventory}"
-    _conclude(outcome, json_, "without this access" if remove else "reached by the key", then)
+    outcome = _run_playbook("bootstrap", inventory, hosts, options, json_)
+    next_step = "" if remove else f"next: nagi lab check -i {inventory}"
+    _print_and_exit(
+        outcome, json_, "without this access" if remove else "reached by the key", next_step
+    )
 
 
 @app.command()
@@ -159,10 +160,10 @@ def provision(
     json_: Json = False,
 ) -> None:
     """Install and set up on hosts what runs need. A second time changes nothing."""
-    hosts = _hosts(inventory, limit)
-    options = _options(limit, hosts, tags, ask_become_pass)
-    outcome = _run("provision", inventory, hosts, options, json_)
-    _conclude(outcome, json_, "provisioned", f"look at them: nagi doctor -i {inventory}")
+    hosts = _select_hosts(inventory, limit)
+    options = _make_options(limit, hosts, tags, ask_become_pass)
+    outcome = _run_playbook("provision", inventory, hosts, options, json_)
+    _print_and_exit(outcome, json_, "provisioned", f"next: nagi doctor -i {inventory}")
 
 
 @app.command()
@@ -173,13 +174,13 @@ def check(
     ask_become_pass: AskBecomePass = False,
     json_: Json = False,
 ) -> None:
-    """Say what `nagi lab provision` would change, without changing anything."""
-    hosts = _hosts(inventory, limit)
-    options = ["--check", "--diff", *_options(limit, hosts, tags, ask_become_pass)]
-    outcome = _run("provision", inventory, hosts, options, json_)
-    would = any(host.changed for host in outcome.hosts.values())
-    then = f"do it: nagi lab provision -i {inventory}" if would else ""
-    _conclude(outcome, json_, "checked", then, is_check=True)
+    """Show what `nagi lab provision` would change, without changing anything."""
+    hosts = _select_hosts(inventory, limit)
+    options = ["--check", "--diff", *_make_options(limit, hosts, tags, ask_become_pass)]
+    outcome = _run_playbook("provision", inventory, hosts, options, json_)
+    has_changes = any(host.changed for host in outcome.hosts.values())
+    next_step = f"next: nagi lab provision -i {inventory}" if has_changes else ""
+    _print_and_exit(outcome, json_, "checked", next_step, is_check=True)
 
 
 @app.command()
@@ -190,24 +191,32 @@ def deprovision(
     ask_become_pass: AskBecomePass = False,
     json_: Json = False,
 ) -> None:
-    """Take away from hosts what nagi installed, and put back what it changed."""
-    hosts = _hosts(inventory, limit)
+    """Remove from hosts what nagi installed, and restore what it changed."""
+    hosts = _select_hosts(inventory, limit)
     if not yes:
-        _ask(f"take away what nagi installed on {', '.join(hosts)}, and put back what it changed?")
-    options = _options(limit, hosts, None, ask_become_pass)
-    outcome = _run("deprovision", inventory, hosts, options, json_)
-    _conclude(outcome, json_, "as they were before nagi")
+        _confirm(f"remove what nagi installed on {', '.join(hosts)}, and put back what it changed?")
+    options = _make_options(limit, hosts, None, ask_become_pass)
+    outcome = _run_playbook("deprovision", inventory, hosts, options, json_)
+    _print_and_exit(outcome, json_, "as they were before nagi")
 
 
-def _hosts(inventory: Path, limit: list[str] | None) -> list[str]:
-    """The hosts of an inventory that are meant. Raises InputError."""
+def _select_hosts(inventory: Path, limit: list[str] | None) -> list[str]:
+    """Return the hosts that --limit selects, by default all.
+
+    Raises:
+        InputError: The inventory is wrong, or has no such host.
+    """
     return select_hosts(read_cells(inventory), limit or (), inventory)
 
 
-def _options(
+def _make_options(
     limit: list[str] | None, hosts: list[str], tags: list[str] | None, ask_become_pass: bool
 ) -> list[str]:
-    """ansible-playbook's options. Raises InputError."""
+    """Return the options of ansible-playbook.
+
+    Raises:
+        InputError: There is no such role.
+    """
     for tag in tags or ():
         if tag not in list_roles():
             raise refuse(f"--tags {tag}: there is no such role", choices(tag, list_roles()))
@@ -218,74 +227,82 @@ def _options(
     ]
 
 
-def _ask(question: str) -> None:
-    """Asks, on a terminal. Raises InputError where there is none."""
+def _confirm(question: str) -> None:
+    """Ask a question on the terminal, and exit unless the answer is yes.
+
+    Raises:
+        InputError: There is no terminal.
+    """
     if not sys.stdin.isatty():
-        raise refuse("nobody can be asked: this is no terminal", "give --yes")
+        raise refuse("cannot ask: standard input is not a terminal", "give --yes")
     if not typer.confirm(question, err=True):
         raise typer.Exit(0)
 
 
-def _run(
+def _run_playbook(
     playbook: str, inventory: Path, hosts: list[str], options: list[str], json_: bool
 ) -> Outcome:
-    """Shows the command that it runs, and runs it. With --json Ansible, too, writes to standard
-    error."""
+    """Print the command of a playbook, and run it.
+
+    With --json, Ansible's output goes to standard error.
+    """
     stop = InterruptFlag()
     command = make_playbook_command(playbook, inventory, *options)
-    write_line(f"$ {format_command(command)}", text_console(json_))
-    with scratch() as directory:
+    write_line(f"$ {format_command(command)}", get_text_console(json_))
+    with make_scratch() as directory:
         try:
             output = sys.stderr if json_ else None
             return run_playbook(command, hosts, directory, stop, output)
         except Interrupted:
-            error_console.print("stopped; give the same command again to go on")
+            error_console.print("stopped; the same command continues")
             raise typer.Exit(130) from None
 
 
-def _conclude(
-    outcome: Outcome, json_: bool, done: str, then: str = "", *, is_check: bool = False
+def _print_and_exit(
+    outcome: Outcome, json_: bool, done: str, next_step: str = "", *, is_check: bool = False
 ) -> NoReturn:
-    """What became of each host, and what to do next; or as JSON."""
+    """Print the outcome of each host and the next step, or all as JSON; exit."""
     if json_:
-        hosts = [{"host": n, **dataclasses.asdict(host)} for n, host in outcome.hosts.items()]
+        hosts = [{"host": name, **dataclasses.asdict(host)} for name, host in outcome.hosts.items()]
         write_json({"ok": outcome.ok, "error": outcome.error or None, "hosts": hosts})
     else:
-        console = text_console(json_)
-        console.print(_table(outcome, is_check))
+        console = get_text_console(json_)
+        console.print(_make_table(outcome, is_check))
         console.print()
         failed = [host for host in outcome.hosts.values() if host.status != "ok"]
         if failed:
-            said = f"not done on {len(failed)} of {count_of(len(outcome.hosts), 'host')}"
+            summary = f"not done on {len(failed)} of {count_of(len(outcome.hosts), 'host')}"
         else:
-            said = f"{count_of(len(outcome.hosts), 'host')} {done}"
-        console.print(Text(said, _STYLES["ok" if outcome.ok else "failed"]))
-        if outcome.ok and then:
-            write_line(then)
+            summary = f"{count_of(len(outcome.hosts), 'host')} {done}"
+        console.print(Text(summary, _STYLES["ok" if outcome.ok else "failed"]))
+        if outcome.ok and next_step:
+            write_line(next_step)
     if outcome.error:
         complain(outcome.error)
     raise typer.Exit(0 if outcome.ok else 1)
 
 
-def _table(outcome: Outcome, is_check: bool) -> Table:
+def _make_table(outcome: Outcome, is_check: bool) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("host", no_wrap=True)
     table.add_column("status", no_wrap=True)
     table.add_column("what", overflow="fold")
     for name, host in outcome.hosts.items():
-        table.add_row(name, Text(host.status, _STYLES[host.status]), _words(host, is_check))
+        table.add_row(
+            name, Text(host.status, _STYLES[host.status]), _describe_outcome(host, is_check)
+        )
     return table
 
 
-def _words(host: HostOutcome, is_check: bool) -> Text:
+def _describe_outcome(host: HostOutcome, is_check: bool) -> Text:
     changes = count_of(len(host.changed), "change")
     if is_check:
         changes = f"{changes} to make"
     if not host.changed:
         changes = "" if host.status != "ok" else "nothing to change"
-    words = Text("; ".join(filter(None, (host.what, changes))))
-    for kept in host.kept:
-        words.append("\nstays: ", "dim").append(kept)
+    text = Text("; ".join(filter(None, (host.what, changes))))
+    for kept_item in host.kept:
+        text.append("\nstays: ", "dim").append(kept_item)
     if host.cure:
-        words.append("\ncure: ", "dim").append(host.cure)
-    return words
+        text.append("\ncure: ", "dim").append(host.cure)
+    return text

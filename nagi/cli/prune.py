@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `nagi prune`: removes runs that a campaign no longer lists."""
+"""The command `nagi prune`: removes runs that are no longer part of a campaign."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.records import Campaign
 from nagi_contracts.units import count_of, in_bytes
 
-from nagi.campaign.stray import count_bytes, describe_point, list_stray_runs, remove_runs
-from nagi.terminal.campaigns import existing_campaign
-from nagi.terminal.console import Json, text_console, write_json, write_line
+from nagi.campaign.stray import count_bytes_of_runs, describe_point, list_stray_runs, remove_runs
+from nagi.terminal.campaigns import find_campaign
+from nagi.terminal.console import Json, get_text_console, write_json, write_line
 from nagi.terminal.options import Directory
 
 
@@ -22,32 +22,33 @@ def prune(
     yes: Annotated[bool, typer.Option("--yes", help="Remove them without asking")] = False,
     json_: Json = False,
 ) -> None:
-    """List the runs that the campaign no longer lists, and remove them."""
-    held = existing_campaign(directory)
-    campaign = Campaign.read(held.campaign_file)
+    """List the runs that are no longer part of the campaign, and remove them."""
+    campaign_directory = find_campaign(directory)
+    campaign = Campaign.read(campaign_directory.campaign_file)
     if narrowed := campaign.narrowed_by:
         raise refuse(
             f"the campaign was last run with {narrowed}, so it does not list all runs that it has",
             f"give `nagi run` without {narrowed} first",
-            file=str(held.out),
+            file=str(campaign_directory.out),
         )
-    console = text_console(json_)
-    with held.lock():
-        found = list_stray_runs(held, campaign)
-        size = count_bytes(found)
-        for run in found:
+    console = get_text_console(json_)
+    with campaign_directory.lock():
+        runs = list_stray_runs(campaign_directory, campaign)
+        size = count_bytes_of_runs(runs)
+        for run in runs:
             write_line(
-                f"{run.name}  {in_bytes(count_bytes([run]))}  {describe_point(run)}", console
+                f"{run.name}  {in_bytes(count_bytes_of_runs([run]))}  {describe_point(run)}",
+                console,
             )
-        nothing = "nothing to remove"
-        what = f"{count_of(len(found), 'run')}, {in_bytes(size)}"
-        if found and not yes:
+        nothing_text = "nothing to remove"
+        runs_text = f"{count_of(len(runs), 'run')}, {in_bytes(size)}"
+        if runs and not yes:
             if not sys.stdin.isatty():
-                raise refuse(f"remove {what}? Standard input is no terminal", "give --yes")
-            if not typer.confirm(f"remove {what}?", err=True):
-                found, size, nothing = [], 0, "nothing removed"
-        remove_runs(found)
+                raise refuse(f"remove {runs_text}? Standard input is no terminal", "give --yes")
+            if not typer.confirm(f"remove {runs_text}?", err=True):
+                runs, size, nothing_text = [], 0, "nothing removed"
+        remove_runs(runs)
     if json_:
-        write_json({"removed": [run.name for run in found], "bytes": size})
+        write_json({"removed": [run.name for run in runs], "bytes": size})
     else:
-        write_line(f"removed: {what}" if found else nothing)
+        write_line(f"removed: {runs_text}" if runs else nothing_text)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that work on results: captures, campaigns, bundles. main.py makes them commands.
+"""The commands that work on results: captures, campaigns, bundles.
 
-What writes reports is imported where one is written: figures and typesetting take long to import.
+Modules that write reports are imported only where a report is written, because figures and
+typesetting take long to import.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from nagi_contracts.units import count_of, in_bytes
 from nagi_reports import analysis, bundle, comparison
 
 from nagi.campaign.run_directory import LINKS, MANIFEST
-from nagi.terminal.campaigns import conclude, give_to_user, open_campaign
+from nagi.terminal.campaigns import give_to_user, open_campaign, print_conclusion
 from nagi.terminal.clusters import open_cluster
 from nagi.terminal.console import (
     Json,
+    get_text_console,
     out_console,
-    text_console,
     write_json,
     write_line,
 )
@@ -55,47 +56,51 @@ def analyze(
     directory: Results, out: UnpackTo = None, dask: Dask = None, json_: Json = False
 ) -> None:
     """Compute all metrics again from the captures, print them and write the report."""
-    console = text_console(json_)
-    held, campaign = open_campaign(directory, out)
+    console = get_text_console(json_)
+    campaign_directory, campaign = open_campaign(directory, out)
     with ExitStack() as cleanup:
-        cleanup.enter_context(held.lock())
-        runs = [held.runs / entry.run_id for entry in campaign.runs]
-        over = [run for run in runs if (run / MANIFEST).exists() and (run / LINKS).exists()]
-        whole = [run for run in over if analysis.can_analyse(run)]
-        without = len(over) - len(whole)
+        cleanup.enter_context(campaign_directory.lock())
+        runs = [campaign_directory.runs / entry.run_id for entry in campaign.runs]
+        ended_runs = [run for run in runs if (run / MANIFEST).exists() and (run / LINKS).exists()]
+        runs_with_captures = [run for run in ended_runs if analysis.can_analyse(run)]
+        count_without = len(ended_runs) - len(runs_with_captures)
         cluster = None
         if dask is not None:
             cluster = open_cluster(dask, InterruptFlag(), cleanup)
             cluster.require_workers()
-        place = cluster.describe_workers if cluster is not None else None
-        with Progress(console, len(runs), place=place) as progress:
-            for _ in range(len(runs) - len(whole)):
+        describe_place = cluster.describe_workers if cluster is not None else None
+        with Progress(console, len(runs), describe_place=describe_place) as progress:
+            for _ in range(len(runs) - len(runs_with_captures)):
                 progress.step("analysing")
             if cluster is not None:
-                cluster.notify = progress.note
-                _analyse_there(cluster, whole, progress)
+                cluster.notify = progress.print_note
+                _analyse_on_cluster(cluster, runs_with_captures, progress)
             else:
-                for run in whole:
+                for run in runs_with_captures:
                     analysis.analyse_run(run)
                     progress.step("analysing")
-        conclude(held, campaign, json_)
-        give_to_user(held.out)
-    if without:
+        print_conclusion(campaign_directory, campaign, json_)
+        give_to_user(campaign_directory.out)
+    if count_without:
         write_line(
-            f"{count_of(without, 'run')} without captures (the experiment's `keep`): their "
-            "metrics are as they were",
+            f"{count_of(count_without, 'run')} without captures (the experiment's `keep`): their "
+            "metrics stay as they are",
             console,
         )
 
 
-def _analyse_there(cluster: Cluster, runs: list[Path], progress: Progress) -> None:
-    """The same on the workers of a cluster. Raises InputError if a file of a run is missing or
-    cannot be read, LabError if the cluster goes away."""
+def _analyse_on_cluster(cluster: Cluster, runs: list[Path], progress: Progress) -> None:
+    """Analyse runs on the workers of a cluster.
+
+    Raises:
+        InputError: A file of a run is missing or cannot be read.
+        LabError: The cluster is not available any more.
+    """
     from nagi.cluster.lab import analyse
 
-    for run, why in analyse(cluster, runs):
-        if why:
-            raise refuse(why, "restore it, or remove this run and run it again", file=str(run))
+    for run, reason in analyse(cluster, runs):
+        if reason:
+            raise refuse(reason, "restore it, or remove this run and run it again", file=str(run))
         progress.step("analysing")
 
 
@@ -113,14 +118,16 @@ def write_report(
     from nagi_reports import report
 
     if format_ not in report.FORMATS:
-        known = ", ".join(report.FORMATS)
-        raise refuse(f"--format {format_}: no such format", f"one of: {known}")
-    held, campaign = open_campaign(directory, out)
-    with held.lock():
-        table = analysis.build_table(held.out, campaign)
-        path = report.write_report(held.out, campaign, table, cast(report.Format, format_))
+        formats = ", ".join(report.FORMATS)
+        raise refuse(f"--format {format_}: no such format", f"one of: {formats}")
+    campaign_directory, campaign = open_campaign(directory, out)
+    with campaign_directory.lock():
+        table = analysis.build_table(campaign_directory.out, campaign)
+        path = report.write_report(
+            campaign_directory.out, campaign, table, cast(report.Format, format_)
+        )
         write_line(str(path))
-        give_to_user(held.out)
+        give_to_user(campaign_directory.out)
 
 
 def compare(
@@ -139,44 +146,44 @@ def compare(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a report, too: *.pdf or *.html"),
+        typer.Option(metavar="FILE", help="Also write a report: *.pdf or *.html"),
     ] = None,
     json_: Json = False,
 ) -> None:
     """Compare two campaigns in pairs of runs with the same point and seed."""
-    format_ = None if out is None else _format_of(out)
+    format_ = None if out is None else _choose_format(out)
     if (second is None) == (by is None):
         raise refuse(
             "there must be two sides to compare",
             "give two campaigns, or one and --by such as --by scheme=newreno,cubic",
         )
     if second is not None:
-        found = comparison.compare_campaigns(first, second, metric)
+        comparisons = comparison.compare_campaigns(first, second, metric)
     else:
-        found = comparison.compare_within(first, by or "", metric)
+        comparisons = comparison.compare_within(first, by or "", metric)
     if out is not None and format_ is not None:
         from nagi_reports import report
         from nagi_reports.chapters import comparing
 
-        report.write_document(out, comparing.compose(*found), format_)
+        report.write_document(out, comparing.compose(*comparisons), format_)
     if json_:
-        write_json(comparison.comparison_to_json(*found))
+        write_json(comparison.comparison_to_json(*comparisons))
         return
-    out_console.print(comparison.make_comparison_table(*found))
+    out_console.print(comparison.make_comparison_table(*comparisons))
     out_console.print()
-    for line in comparison.describe_comparison(*found):
+    for line in comparison.describe_comparison(*comparisons):
         write_line(line)
     if out is not None:
         write_line(str(out))
 
 
-def _format_of(out: Path) -> report.Format:
+def _choose_format(out: Path) -> report.Format:
     from nagi_reports import report
 
     format_ = out.suffix.removeprefix(".")
     if format_ not in report.FORMATS:
-        known = " or ".join(f"*.{each}" for each in report.FORMATS)
-        raise refuse(f"--out {out}: no such format", f"name a file {known}")
+        formats = " or ".join(f"*.{name}" for name in report.FORMATS)
+        raise refuse(f"--out {out}: no such format", f"name a file {formats}")
     if not out.absolute().parent.is_dir():
         raise refuse("no such directory", "make it first", file=str(out.parent))
     return cast(report.Format, format_)
@@ -186,14 +193,14 @@ def make_bundle(
     directory: Directory,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The archive; NAME-VARIANT.tar.zst if not given"),
+        typer.Option(metavar="FILE", help="The archive; default: NAME-VARIANT.tar.zst"),
     ] = None,
 ) -> None:
     """Pack a campaign into one archive with checksums, for publication."""
-    held, campaign = open_campaign(directory, None)
+    campaign_directory, campaign = open_campaign(directory, None)
     target = out or Path(bundle.name_bundle(campaign) + bundle.SUFFIX)
-    with held.lock():
-        bundle.write_bundle(held.out, target)
+    with campaign_directory.lock():
+        bundle.write_bundle(campaign_directory.out, target)
     write_line(f"{target}: {in_bytes(target.stat().st_size)}")
 
 
@@ -202,22 +209,22 @@ def publish(
     target: Annotated[
         Path,
         typer.Argument(
-            help="Directory to publish it in; what it had is replaced",
+            help="Directory to write; its earlier contents are replaced",
             metavar="TARGET",
             show_default=False,
         ),
     ],
 ) -> None:
-    """Write what of a campaign fits into a repository: reports, results, all checksums."""
+    """Write the reports, results and checksums of a campaign, for a repository."""
     from nagi_reports import publication
 
-    held, campaign = open_campaign(directory, None)
-    with held.lock():
-        made = publication.publish(held.out, campaign, target)
-        give_to_user(held.out)
+    campaign_directory, campaign = open_campaign(directory, None)
+    with campaign_directory.lock():
+        made_files = publication.publish(campaign_directory.out, campaign, target)
+        give_to_user(campaign_directory.out)
     write_line(
-        f"{target}: {count_of(made.runs, 'run')}; its bundle is {held.out / made.bundle}, "
-        f"{in_bytes(made.bundle_bytes)}"
+        f"{target}: {count_of(made_files.runs, 'run')}; its bundle is "
+        f"{campaign_directory.out / made_files.bundle}, {in_bytes(made_files.bundle_bytes)}"
     )
 
 
@@ -226,54 +233,62 @@ def verify(
     published: Annotated[
         Path,
         typer.Argument(
-            help="What `nagi publish` wrote of the same experiment",
+            help="Directory that `nagi publish` wrote for the same experiment",
             metavar="PUBLISHED",
             show_default=False,
         ),
     ],
     json_: Json = False,
 ) -> None:
-    """Hold runs done again to what was published of them, to each byte and value.
+    """Compare runs that were repeated with published ones, byte by byte and value by value.
 
-    They are the same only if guest kernel, agent and nagi's other programs are."""
+    They are equal only if the guest kernel, the agent and nagi's other programs are equal.
+    """
     from nagi_reports import verification
 
-    held, campaign = open_campaign(directory, None)
-    found = verification.verify(held.out, campaign, published)
+    campaign_directory, campaign = open_campaign(directory, None)
+    outcome = verification.verify(campaign_directory.out, campaign, published)
     if json_:
         write_json(
             {
-                "runs": len(found.runs),
+                "runs": len(outcome.runs),
                 "differing": [
                     {
-                        "run_id": each.run.run_id,
-                        "point": each.run.point,
-                        "repeat": each.run.repeat,
-                        "differences": each.differences,
+                        "run_id": run_comparison.run.run_id,
+                        "point": run_comparison.run.point,
+                        "repeat": run_comparison.run.repeat,
+                        "differences": run_comparison.differences,
                     }
-                    for each in found.differing
+                    for run_comparison in outcome.differing
                 ],
-                "programs": found.programs,
-                "published_programs": found.published_programs,
-                "other_parts": found.other_parts,
+                "programs": outcome.programs,
+                "published_programs": outcome.published_programs,
+                "other_parts": outcome.other_parts,
             }
         )
     else:
-        for each in found.differing:
-            point = ", ".join([*each.run.point.values(), f"repeat {each.run.repeat + 1}"])
-            write_line(f"{point}: {'; '.join(each.differences)}")
-        if found.differing and found.programs != found.published_programs:
-            here, there = ("; ".join(each) for each in (found.programs, found.published_programs))
-            write_line(f"they were made by {here}; what is published by {there}")
-        if found.differing and found.other_parts:
-            parts = ", ".join(found.other_parts)
+        for run_comparison in outcome.differing:
+            point = ", ".join(
+                [*run_comparison.run.point.values(), f"repeat {run_comparison.run.repeat + 1}"]
+            )
+            write_line(f"{point}: {'; '.join(run_comparison.differences)}")
+        if outcome.differing and outcome.programs != outcome.published_programs:
+            own_programs, published_programs = (
+                "; ".join(programs) for programs in (outcome.programs, outcome.published_programs)
+            )
+            write_line(
+                f"these were made by {own_programs}, the published ones by {published_programs}"
+            )
+        if outcome.differing and outcome.other_parts:
+            parts = ", ".join(outcome.other_parts)
             write_line(
                 f"parts of the build that are not those that made what is published: {parts}"
             )
-        files = sum(each.files for each in found.runs)
+        files = sum(run.files for run in outcome.runs)
         write_line(
-            f"{count_of(len(found.runs), 'run')}, {count_of(files, 'file')}, held to {published}: "
-            + (f"{len(found.differing)} not the same" if found.differing else "all the same")
+            f"{count_of(len(outcome.runs), 'run')}, {count_of(files, 'file')}, compared with "
+            f"{published}: "
+            + (f"{len(outcome.differing)} not equal" if outcome.differing else "all equal")
         )
-    if found.differing:
+    if outcome.differing:
         raise typer.Exit(1)

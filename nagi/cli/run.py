@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `nagi run`. main.py makes it one."""
+"""The command `nagi run`."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from nagi.campaign.one_run import analyse_and_retain
 from nagi.campaign.run_directory import count_invalid_attempts, read_verdict
 from nagi.campaign.runner import RUNS_PER_BATCH, Runner, TooNoisy
 from nagi.campaign.selection import Selection
-from nagi.campaign.stray import count_bytes
+from nagi.campaign.stray import count_bytes_of_runs
 from nagi.labs import netns, virtual
 from nagi.labs.errors import Interrupted, LabError
 from nagi.labs.guest import require_guest_support
 from nagi.labs.lab import Labs
 from nagi.labs.netns import require_root
-from nagi.terminal.campaigns import conclude, give_to_user
+from nagi.terminal.campaigns import give_to_user, print_conclusion
 from nagi.terminal.clusters import open_cluster, require_virtual
-from nagi.terminal.console import Json, complain, error_console, text_console, write_line
+from nagi.terminal.console import Json, complain, error_console, get_text_console, write_line
 from nagi.terminal.options import (
     RESULTS,
     WHAT,
@@ -55,27 +55,27 @@ from nagi.terminal.options import (
     Spec,
     Switch,
     Variant,
-    chosen_switch,
+    choose_switch,
 )
 from nagi.terminal.progress import InterruptFlag, Progress
 from nagi.terminal.selecting import (
     LabChoice,
-    Wanted,
+    RequestedExperiment,
     choose_lab,
     is_root,
-    links_lacking,
-    problems_with,
+    list_lacking_links,
+    list_problems,
+    open_site,
+    report_lab_choice,
     require_same_experiment,
     require_same_lab,
-    say_lab_choice,
-    site_of,
 )
-from nagi.terminal.site import cluster_site
+from nagi.terminal.site import make_cluster_site
 
 if TYPE_CHECKING:
     from nagi.cluster.pool import Cluster
 
-# A worker has the next run as soon as one is over, whatever its topology.
+# A worker gets the next run as soon as a run ends, of any topology.
 _RUNS_A_BATCH = 64
 
 
@@ -101,7 +101,7 @@ def run(
         typer.Option(
             min=1,
             max=64,
-            help="Runs side by side; one a processor if not given",
+            help="Runs side by side; default: one per processor",
             rich_help_panel=WHERE,
         ),
     ] = None,
@@ -109,8 +109,8 @@ def run(
         int,
         typer.Option(
             min=1,
-            help="Times that an invalid run is tried, further ones alone; in virtual time always "
-            "one, as every try gives the same",
+            help="How often an invalid run is tried; later tries run alone. In virtual time always "
+            "1, because every try gives the same result",
             rich_help_panel=WHERE,
         ),
     ] = 3,
@@ -133,9 +133,9 @@ def run(
     ] = False,
     json_: Json = False,
 ) -> None:
-    """Run an experiment, print its results and write a report; run again, it continues."""
-    wanted = Wanted.read(spec, quick, variant, only, switch)
-    directory = CampaignDirectory(out or wanted.default_out)
+    """Run an experiment, print its results and write a report; the same command continues it."""
+    requested = RequestedExperiment.read(spec, quick, variant, only, switch)
+    directory = CampaignDirectory(out or requested.default_out)
     if resume and not directory.campaign_file.exists():
         raise refuse(
             "there is no campaign to resume", "leave --resume out", file=str(directory.out)
@@ -146,39 +146,39 @@ def run(
         choice = LabChoice(virtual.NAME)
     else:
         choice = choose_lab(lab, inventory, has_root=is_root())
-    say_lab_choice(choice)
+    report_lab_choice(choice)
     if choice.name == netns.NAME:
         require_root()
     elif choice.name == virtual.NAME and dask is None:
         require_guest_support()
     with ExitStack() as cleanup:
         cleanup.enter_context(directory.lock())
-        require_same_experiment(directory, wanted)
+        require_same_experiment(directory, requested)
         require_same_lab(directory, choice)
         cluster = None
         if dask is not None:
             cluster = open_cluster(dask, stop, cleanup)
-            target = chosen_switch(switch, wanted.points)
-            site = cluster_site(cluster, wanted.points, target)
+            target = choose_switch(switch, requested.points)
+            site = make_cluster_site(cluster, requested.points, target)
         else:
-            site = site_of(choice.name, inventory, wanted.points, directory.out, stop, cleanup)
-        selection = wanted.select(site)
+            site = open_site(choice.name, inventory, requested.points, directory.out, stop, cleanup)
+        selection = requested.select(site)
         left_out = leave_out(selection, skip_unavailable)
         site.require_fit(selection.list_available())
         side_by_side = jobs or site.jobs(selection.list_available())
         to_do = [plan for plan in selection.list_available() if directory.needs_run(plan)]
         keep = selection.experiment.keep
-        at_once = side_by_side if cluster is None else 0  # whose records are on this disk
-        needed = estimate_disk(to_do, keep, at_once, choice.name)
+        concurrent_runs = side_by_side if cluster is None else 0  # with records on this disk
+        needed = estimate_disk(to_do, keep, concurrent_runs, choice.name)
         require_disk(len(to_do), needed, directory.out, read_free_disk(directory.out))
         labs = cleanup.enter_context(site.labs(directory, selection))
         launch = _Launch(
-            wanted.name,
+            requested.name,
             directory,
             labs,
             left_out,
             side_by_side,
-            # What is invalid in virtual time is so every time.
+            # A run that is invalid in virtual time is invalid at every try.
             tries=1 if choice.name == virtual.NAME else tries,
             stop_if_noisy=stops_if_noisy(choice.name, keep_going),
             json_=json_,
@@ -187,8 +187,8 @@ def run(
         try:
             verdicts = launch.carry_out(selection)
         except TooNoisy as error:
-            again = Campaign.read(directory.campaign_file).command(str(spec))
-            for line in too_noisy_in_words(error, again, out or wanted.default_out):
+            command_again = Campaign.read(directory.campaign_file).command(str(spec))
+            for line in describe_noise(error, command_again, out or requested.default_out):
                 write_line(line, error_console)
             raise typer.Exit(1) from None
     if any(verdict.status != "valid" for verdict in verdicts.values()):
@@ -197,7 +197,7 @@ def run(
 
 @dataclass
 class _Launch:
-    """A campaign that is run, and what is said of it."""
+    """The execution of a campaign, and the messages about it."""
 
     name: str
     directory: CampaignDirectory
@@ -211,20 +211,27 @@ class _Launch:
 
     @cached_property
     def _paces(self) -> pace.Paces:
-        """As known when the campaign began: others may learn meanwhile."""
+        """The paces that were known when the campaign began.
+
+        Other campaigns may learn meanwhile.
+        """
         return pace.read_paces()
 
     @cached_property
     def _console(self) -> Console:
-        return text_console(self.json_)
+        return get_text_console(self.json_)
 
     def carry_out(self, selection: Selection) -> dict[str, Verdict]:
-        """Runs what is to be run, then writes table and report. Raises typer.Exit if it is
-        stopped, TooNoisy."""
+        """Execute the runs, then write table and report.
+
+        Raises:
+            typer.Exit: The user or a lab stopped the campaign.
+            TooNoisy: Most of the first runs were late.
+        """
         directory = self.directory
         selection = repeats.add_repeats(selection, directory.runs)
         campaign = directory.write_campaign(selection, self.labs.name, self.left_out)
-        done_before = {p.run_id for p in selection.plans if not directory.needs_run(p)}
+        done_before = {plan.run_id for plan in selection.plans if not directory.needs_run(plan)}
         self._announce(selection, done_before)
 
         def grow(selection: Selection) -> Selection:
@@ -238,13 +245,13 @@ class _Launch:
             len(selection.list_available()),
             at_least=selection.experiment.until is not None,
             tries=self.tries,
-            tried=self._tried(selection.list_available()),
+            tried=self._count_tries(selection.list_available()),
             jobs=self.jobs,
-            lasts=make_time_estimator(self.labs.name, self._paces),
-            place=self.cluster.describe_workers if self.cluster is not None else None,
+            estimate=make_time_estimator(self.labs.name, self._paces),
+            describe_place=self.cluster.describe_workers if self.cluster is not None else None,
         )
         if self.cluster is not None:
-            self.cluster.notify = progress.note
+            self.cluster.notify = progress.print_note
         with progress:
             runner = Runner(
                 selection,
@@ -264,14 +271,14 @@ class _Launch:
                 verdicts = runner.run()
             except (Interrupted, LabError, TooNoisy) as error:
                 progress.stop()
-                leave = self._stopped(runner, error)
+                exit_ = self._report_stop(runner, error)
                 if isinstance(error, TooNoisy):
                     raise
-                raise leave from None
+                raise exit_ from None
             finally:
                 if self.cluster is None:
-                    self._learn(runner.selection, done_before, progress, share.measure())
-        conclude(directory, Campaign.read(directory.campaign_file), self.json_)
+                    self._store_pace(runner.selection, done_before, progress, share.measure())
+        print_conclusion(directory, Campaign.read(directory.campaign_file), self.json_)
         for line in (
             runner.cost.describe(
                 self.cluster.describe_workers() if self.cluster is not None else ""
@@ -283,20 +290,22 @@ class _Launch:
         give_to_user(directory.out)
         return verdicts
 
-    def _learn(
+    def _store_pace(
         self, selection: Selection, done_before: set[str], progress: Progress, share: float
     ) -> None:
-        """Write what the campaign's runs took beside their estimate, for the next estimate.
-        `share`: the share of the processors that other programs left."""
-        estimated_s, took_s = progress.beside_estimate()
-        made = [
+        """Write the ratio of measured to estimated time and disk, for later estimates.
+
+        `share` is the share of the processors that other programs left to the campaign.
+        """
+        estimated_s, took_s = progress.compare_estimate()
+        new_plans = [
             plan
             for plan in selection.plans
             if plan.run_id not in done_before and not self.directory.needs_run(plan)
         ]
-        estimated = sum(estimate_size(plan, selection.experiment.keep).kept for plan in made)
-        kept = count_bytes(self.directory.runs / plan.run_id for plan in made)
-        first = selection.plans[0]  # all are of one kind
+        estimated = sum(estimate_size(plan, selection.experiment.keep).kept for plan in new_plans)
+        kept = count_bytes_of_runs(self.directory.runs / plan.run_id for plan in new_plans)
+        first = selection.plans[0]  # all runs of a campaign are of one kind
         lesson = pace.Pace(
             estimated_s=estimated_s / self._paces.find_time_ratio(first),
             took_s=took_s * share,
@@ -306,47 +315,47 @@ class _Launch:
         pace.record_pace(first, lesson)
 
     def _announce(self, selection: Selection, done_before: set[str]) -> None:
-        """Say what is about to be run, where results go, and what it takes."""
+        """Print the number of runs, the directory of results, and the time and disk needed."""
         plans, directory = selection.list_available(), self.directory
-        waiting = [plan for plan in plans if plan.run_id not in done_before]
-        at_once = self.jobs if self.cluster is None else 0
+        pending = [plan for plan in plans if plan.run_id not in done_before]
+        concurrent_runs = self.jobs if self.cluster is None else 0
         keep, lab = selection.experiment.keep, self.labs.name
-        needed = estimate_disk(waiting, keep, at_once, lab, self._paces)
+        needed = estimate_disk(pending, keep, concurrent_runs, lab, self._paces)
         at_least = "at least " if selection.experiment.until else ""
-        time_s = estimate_time(waiting, self.jobs, lab, self._paces)
+        time_s = estimate_time(pending, self.jobs, lab, self._paces)
         time = f"{at_least}about {in_time(time_s)}"
-        where = f"{self.jobs} side by side"
+        place = f"{self.jobs} side by side"
         if self.cluster is not None:
-            where = f"on {self.cluster.describe_workers()} of {self.cluster.address}"
+            place = f"on {self.cluster.describe_workers()} of {self.cluster.address}"
         lines = [
             f"{self.name}: {at_least}{count_of(len(plans), 'run')} in the {self.labs.name} lab, "
-            f"{where}",
+            f"{place}",
             f"results: {directory.out}",
         ]
         if self.cluster is not None and (dashboard := self.cluster.dashboard):
             lines.append(f"dashboard: {dashboard}")
-        if done := len(plans) - len(waiting):
-            lines.append(f"done before: {done}; they are not run again unless they are not valid")
-        if waiting:
+        if done := len(plans) - len(pending):
+            lines.append(f"done before: {done}; only runs that are not valid are executed again")
+        if pending:
             lines.append(
-                f"to run: {len(waiting)}; {time}; disk: about {needed.describe()}, "
+                f"to run: {len(pending)}; {time}; disk: about {needed.describe()}, "
                 f"{in_bytes(read_free_disk(directory.out))} free"
             )
         for line in lines:
             write_line(line, self._console)
 
-    def _tried(self, plans: list[RunPlan]) -> Counter[str]:
-        """How often runs that were found invalid have been tried by now."""
+    def _count_tries(self, plans: list[RunPlan]) -> Counter[str]:
+        """Return how often each invalid run was tried."""
         runs = self.directory.runs
-        found: Counter[str] = Counter()
+        tries: Counter[str] = Counter()
         for plan in plans:
             verdict = read_verdict(runs, plan.run_id)
             if verdict is not None and verdict.status == "invalid":
-                found[plan.run_id] = count_invalid_attempts(runs, plan.run_id) + 1
-        return found
+                tries[plan.run_id] = count_invalid_attempts(runs, plan.run_id) + 1
+        return tries
 
-    def _stopped(self, runner: Runner, error: Interrupted | LabError | TooNoisy) -> typer.Exit:
-        """Says how far it has come."""
+    def _report_stop(self, runner: Runner, error: Interrupted | LabError | TooNoisy) -> typer.Exit:
+        """Print how many runs are done, and return the exit of the command."""
         give_to_user(self.directory.out)
         if isinstance(error, LabError):
             complain(str(error))
@@ -356,11 +365,11 @@ class _Launch:
             for plan in plans
             if (verdict := read_verdict(self.directory.runs, plan.run_id)) is not None
         )
-        of_them = ", ".join(f"{number} {state}" for state, number in sorted(states.items()))
+        counts = ", ".join(f"{number} {state}" for state, number in sorted(states.items()))
         at_least = "at least " if runner.selection.experiment.until else ""
         write_line(
             f"stopped: {states.total()} of {at_least}{len(plans)} runs are done"
-            f"{f' ({of_them})' if states else ''} and kept in {self.directory.out}; the same "
+            f"{f' ({counts})' if states else ''} and kept in {self.directory.out}; the same "
             "command continues",
             error_console,
         )
@@ -368,43 +377,51 @@ class _Launch:
 
 
 def stops_if_noisy(lab: str, keep_going: bool) -> bool:
-    """Whether to stop if most of the first runs are late."""
+    """Return whether the campaign stops if most of the first runs are late."""
     return lab == netns.NAME and not keep_going
 
 
-def too_noisy_in_words(error: TooNoisy, command: list[str], out: Path) -> list[str]:
-    """Why a campaign was stopped, and the two ways to continue. One campaign is of one lab, so
-    that in virtual time has a directory of its own."""
-    virtual_ = [*command, "--lab", virtual.NAME, "--out", f"{out}-{virtual.NAME}"]
-    here = [*command, "--lab", netns.NAME, "--out", str(out), "--keep-going"]
-    first = ""
+def describe_noise(error: TooNoisy, command: list[str], out: Path) -> list[str]:
+    """Explain why a campaign was stopped, and the two ways to continue.
+
+    A campaign has one lab, so a campaign in virtual time needs another directory.
+    """
+    virtual_command = [*command, "--lab", virtual.NAME, "--out", f"{out}-{virtual.NAME}"]
+    same_command = [*command, "--lab", netns.NAME, "--out", str(out), "--keep-going"]
+    condition = ""
     try:
         require_guest_support()
-    except InputError as lacking:
-        first = f" (first: {lacking})"
+    except InputError as missing:
+        condition = f" (first: {missing})"
     return [
         f"nagi: this machine is too busy for runs in real time: {error}",
         *noise.summarise(error.late),
-        f"in virtual time no run is late: {shlex.join(virtual_)}{first}",
-        f"to continue here all the same: {shlex.join(here)}",
+        f"in virtual time no run is late: {shlex.join(virtual_command)}{condition}",
+        f"to continue here nevertheless: {shlex.join(same_command)}",
     ]
 
 
 def leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
-    """The schemes to leave out, and links that are radios or FPGAs, and why, which is also said.
-    Raises InputError if that was not asked for, or nothing is left."""
-    if not skip_unavailable and (problems := problems_with(selection)):
+    """Return the schemes and links to leave out with their reasons, and print these.
+
+    Raises:
+        InputError: Something is not available and --skip-unavailable was not given, or nothing is
+            left.
+    """
+    if not skip_unavailable and (problems := list_problems(selection)):
         skip = "or leave out what is not available with --skip-unavailable"
         raise InputError(
             *(
-                Problem(each.what, f"{each.cure}, {skip}", each.file, each.line, each.key)
-                for each in problems
+                Problem(
+                    problem.what, f"{problem.cure}, {skip}", problem.file, problem.line, problem.key
+                )
+                for problem in problems
             )
         )
-    left_out = {name: found.reason for name, found in selection.unavailable.items()}
-    for name, found in selection.unavailable.items():
-        complain(f"{name} is left out: {found.reason}; {found.cure}")
-    lacking = links_lacking(selection)
+    left_out = {name: availability.reason for name, availability in selection.unavailable.items()}
+    for name, availability in selection.unavailable.items():
+        complain(f"{name} is left out: {availability.reason}; {availability.cure}")
+    lacking = list_lacking_links(selection)
     for links, problem in lacking:
         complain(f"left out: {problem}")
         left_out |= {f"link {name}": problem.what for name in links}

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nagi setup`: builds what a lab needs and nagi's installation does not bring. main.py makes it a
-command."""
+"""The command `nagi setup`: builds what a lab needs in addition to nagi's installation."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from nagi_contracts.errors import refuse
 
 from nagi.labs import guest_kernel
 
-app = typer.Typer(no_args_is_help=True, help="Build what a lab needs beside nagi itself.")
+app = typer.Typer(no_args_is_help=True, help="Build what a lab needs in addition to nagi.")
 
 
 @app.callback()
@@ -21,9 +20,9 @@ def _group() -> None:
 
 
 @app.command("virtual-lab")
-def virtual_lab(
+def build_virtual_lab(
     mirror: Annotated[
-        str | None, typer.Option(help="Debian archive to use instead of the one apt has")
+        str | None, typer.Option(help="Debian archive to use instead of apt's")
     ] = None,
     tree: Annotated[
         Path | None, typer.Option(help="Linux source tree to use instead of Debian's package")

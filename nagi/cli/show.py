@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `nagi show`: how far a campaign has come, or what became of a run. It only reads."""
+"""The command `nagi show`: state of a campaign, or details of a run. It changes nothing."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from rich.table import Table
 from nagi.campaign.run_directory import MANIFEST, PLAN, VERDICT
 from nagi.campaign.status import CampaignStatus, RunStatus
 from nagi.campaign.stray import describe_stray
-from nagi.terminal.campaigns import existing_campaign
+from nagi.terminal.campaigns import find_campaign
 from nagi.terminal.console import Json, out_console, write_json, write_line
-from nagi.terminal.options import Directory, first_argument
+from nagi.terminal.options import Directory, get_first_argument
 
-_SHOWN = 10  # runs that are not valid, if not all are asked for; places of a check
-_WITNESSES = 20  # packets of a check
+_SHOWN = 10  # runs that are not valid without --all; places of a check
+_WITNESSES = 20  # packets of a check that are shown
 
 
 def _complete_run(ctx: typer.Context, incomplete: str) -> list[str]:
-    results = first_argument(ctx, "directory")
+    results = get_first_argument(ctx, "directory")
     if results is None or not (results / "runs").is_dir():
         return []
     names = [path.name for path in (results / "runs").iterdir() if path.suffix != ".partial"]
@@ -43,7 +43,7 @@ def show(
     run: Annotated[
         str | None,
         typer.Argument(
-            help="A run: its id, or enough of its start",
+            help="The id of a run, or its first characters",
             metavar="RUN",
             show_default=False,
             autocompletion=_complete_run,
@@ -55,7 +55,7 @@ def show(
         typer.Option(
             "--check",
             metavar="NAME",
-            help="What this check of the run measured: where, and of which packets",
+            help="Show what this check of the run measured, where, and from which packets",
             show_default=False,
         ),
     ] = None,
@@ -63,40 +63,43 @@ def show(
 ) -> None:
     """Print state and results of a campaign, or everything about one run; change nothing.
 
-    The directory of a run takes the place of both arguments.
+    Instead of both arguments, you can give the directory of a run.
     """
-    here = directory.resolve()
-    if run is None and here.parent.name == "runs" and (here / PLAN).exists():
-        directory, run = here.parent.parent, here.name
-    held = existing_campaign(directory)
-    status = CampaignStatus.read(held, Campaign.read(held.campaign_file))
+    run_directory = directory.resolve()
+    if run is None and run_directory.parent.name == "runs" and (run_directory / PLAN).exists():
+        directory, run = run_directory.parent.parent, run_directory.name
+    campaign_directory = find_campaign(directory)
+    status = CampaignStatus.read(
+        campaign_directory, Campaign.read(campaign_directory.campaign_file)
+    )
     if check is not None:
-        _show_check(status, run, check, json_)
+        _print_check(status, run, check, json_)
         return
     if run is not None:
-        _show_run(status, run, json_)
+        _print_run(status, run, json_)
         return
-    results = analysis.read_table(held.out, status.campaign)
-    found = summary.summarise(status.campaign, results)
-    report = held.out / "report.pdf"
+    results_table = analysis.read_table(campaign_directory.out, status.campaign)
+    results_summary = summary.summarise(status.campaign, results_table)
+    report = campaign_directory.out / "report.pdf"
     if json_:
         path = str(report) if report.exists() else None
-        write_json({**status.to_dict(), **text.to_data(found), "report": path})
+        write_json({**status.to_dict(), **text.to_data(results_summary), "report": path})
         return
-    _show_state(status)
-    _show_runs(status, all_)
-    if found.valid:
-        fared = text.make_application_tables(status.campaign, results)
-        for each in (*text.make_tables(found), *fared):
+    _print_state(status)
+    _print_runs(status, all_)
+    if results_summary.valid:
+        applications = text.make_application_tables(status.campaign, results_table)
+        for result_table in (*text.make_tables(results_summary), *applications):
             out_console.print()
-            out_console.print(each)
-    if stray := describe_stray(held, status.campaign):
+            out_console.print(result_table)
+    if stray := describe_stray(campaign_directory, status.campaign):
         write_line(f"\n{stray}")
     if report.exists():
         write_line(f"\nreport: {report}")
 
 
-def _show_state(status: CampaignStatus) -> None:
+def _print_state(status: CampaignStatus) -> None:
+    """Print the state of a campaign."""
     campaign, counts = status.campaign, status.counts
     build = campaign.build
     states = ", ".join(f"{number} {state}" for state, number in counts.items())
@@ -113,27 +116,27 @@ def _show_state(status: CampaignStatus) -> None:
             f"{campaign.until.at_most} a point"
         )
     if (ended := status.find_end_times()) is not None:
-        first, last = (f"{each:%Y-%m-%d %H:%M:%S}" for each in ended)
+        first, last = (f"{time:%Y-%m-%d %H:%M:%S}" for time in ended)
         facts["runs ended"] = first if first == last else f"{first} to {last}"
     if status.worker is not None:
-        facts["now"] = f"nagi is at work on it, process {status.worker}"
+        facts["now"] = f"nagi is executing it, process {status.worker}"
     elif counts["missing"]:
         facts["now"] = "stopped; the same `nagi run` continues"
-    for name, why in campaign.left_out.items():
-        facts[f"left out: {name}"] = why
-    _show_facts(facts)
+    for name, reason in campaign.left_out.items():
+        facts[f"left out: {name}"] = reason
+    _print_facts(facts)
 
 
-def _show_facts(facts: dict[str, str]) -> None:
+def _print_facts(facts: dict[str, str]) -> None:
     width = max(map(len, facts))
-    for name, what in facts.items():
-        write_line(f"{name:{width}}  {what}")
+    for name, value in facts.items():
+        write_line(f"{name:{width}}  {value}")
 
 
-def _show_runs(status: CampaignStatus, all_: bool) -> None:
-    """All runs, or those that are invalid or failed; a line each."""
-    bad = [run for run in status.runs if run.state in ("invalid", "failed")]
-    shown = status.runs if all_ else bad[:_SHOWN]
+def _print_runs(status: CampaignStatus, all_: bool) -> None:
+    """Print all runs, or those that are invalid or failed, one line per run."""
+    not_valid = [run for run in status.runs if run.state in ("invalid", "failed")]
+    shown = status.runs if all_ else not_valid[:_SHOWN]
     if not shown:
         return
     write_line("")
@@ -143,18 +146,19 @@ def _show_runs(status: CampaignStatus, all_: bool) -> None:
         reasons = f": {'; '.join(run.reasons)}" if run.reasons else ""
         point = ", ".join(run.run.point.values())
         write_line(f"{run.run.run_id}  {run.state:7}  {point}{repeat}{tries}{reasons}")
-    if (further := len(bad) - len(shown)) > 0:
+    if (further := len(not_valid) - len(shown)) > 0:
         write_line(f"and {further} more: --all")
 
 
-def _show_run(status: CampaignStatus, wanted: str, json_: bool) -> None:
-    name, run = _find(status, wanted)
+def _print_run(status: CampaignStatus, run_name: str, json_: bool) -> None:
+    """Print everything about one run."""
+    name, run = _find_run(status, run_name)
     directory = status.directory.runs / name
-    verdict = _read(Verdict, directory / VERDICT)
-    manifest = _read(Manifest, directory / MANIFEST)
-    metrics = _read(Metrics, directory / "metrics.json")
-    plan = _read(RunPlan, directory / PLAN)
-    files = _files(directory)
+    verdict = _read_if_present(Verdict, directory / VERDICT)
+    manifest = _read_if_present(Manifest, directory / MANIFEST)
+    metrics = _read_if_present(Metrics, directory / "metrics.json")
+    plan = _read_if_present(RunPlan, directory / PLAN)
+    files = _list_files(directory)
     if json_:
         write_json(
             {
@@ -164,13 +168,13 @@ def _show_run(status: CampaignStatus, wanted: str, json_: bool) -> None:
                 "lab": manifest.lab if manifest else status.campaign.lab,
                 "cell": manifest and manifest.cell,
                 "seed": plan and plan.seed,
-                "checks": [each.model_dump(mode="json") for each in verdict.checks]
+                "checks": [check.model_dump(mode="json") for check in verdict.checks]
                 if verdict
                 else [],
-                "information": [each.model_dump(mode="json") for each in verdict.information]
+                "information": [item.model_dump(mode="json") for item in verdict.information]
                 if verdict
                 else [],
-                "flows": [each.model_dump(mode="json") for each in metrics.rows] if metrics else [],
+                "flows": [row.model_dump(mode="json") for row in metrics.rows] if metrics else [],
                 "files": [{"name": name, "bytes": size} for name, size in files.items()],
             }
         )
@@ -188,23 +192,23 @@ def _show_run(status: CampaignStatus, wanted: str, json_: bool) -> None:
         facts["tries"] = str(run.attempts)
     reasons = f": {'; '.join(run.reasons)}" if run.reasons else ""
     facts["verdict"] = f"{run.state}{reasons}"
-    if verdict is not None and (why := noise.in_words(verdict)):
-        facts["why late"] = "; ".join(why)
-    _show_facts(facts)
+    if verdict is not None and (noise_sentences := noise.in_words(verdict)):
+        facts["why late"] = "; ".join(noise_sentences)
+    _print_facts(facts)
     if verdict is not None and verdict.checks:
         out_console.print()
-        out_console.print(_checks_table(verdict.checks))
+        out_console.print(_make_checks_table(verdict.checks))
     if verdict is not None and verdict.information:
-        table = _table("for information", "value", "unit", "at")
+        table = _make_table("for information", "value", "unit", "at")
         for info in verdict.information:
             table.add_row(info.name, f"{info.value:.4g}", info.unit, info.subject)
         out_console.print()
         out_console.print(table)
     if metrics is not None:
         out_console.print()
-        out_console.print(_flows_table(metrics.rows[:_MOST_FLOWS]))
-        if len(metrics.rows) > _MOST_FLOWS:
-            write_line(f"and {len(metrics.rows) - _MOST_FLOWS} flows more: --json")
+        out_console.print(_make_flows_table(metrics.rows[:_MAX_FLOWS]))
+        if len(metrics.rows) > _MAX_FLOWS:
+            write_line(f"and {len(metrics.rows) - _MAX_FLOWS} flows more: --json")
         for notice in metrics.notices:
             write_line(notice)
     if files:
@@ -213,104 +217,119 @@ def _show_run(status: CampaignStatus, wanted: str, json_: bool) -> None:
             write_line(f"  {file}  {in_bytes(size)}")
 
 
-def _show_check(status: CampaignStatus, wanted: str | None, name: str, json_: bool) -> None:
-    """Print what a check measured, by place, and packets and instants behind it, worst first."""
+def _print_check(status: CampaignStatus, run_name: str | None, name: str, json_: bool) -> None:
+    """Print the values of a check by place, and the packets behind them, the worst first."""
     from nagi.campaign.rechecking import recheck
 
-    if wanted is None:
+    if run_name is None:
         raise refuse(
             "--check is of one run",
             f"name it: nagi show {status.directory.out} RUN --check {name}",
         )
-    run, _ = _find(status, wanted)
-    found = recheck(status.directory.runs / run, name)
-    check, rows = found.check, found.witnesses
+    run, _ = _find_run(status, run_name)
+    rechecked = recheck(status.directory.runs / run, name)
+    check, witnesses = rechecked.check, rechecked.witnesses
     if json_:
         write_json(
             {
                 "run": run,
                 "check": check.model_dump(mode="json"),
-                "places": [{"at": at, "value": value} for value, at in found.values],
-                "witnesses": None if rows is None else json.loads(rows.to_json(orient="records")),
+                "places": [{"at": place, "value": value} for value, place in rechecked.values],
+                "witnesses": None
+                if witnesses is None
+                else json.loads(witnesses.to_json(orient="records")),
             }
         )
         return
     value = "n/a" if check.value is None else f"{check.value:g} {check.unit}"
-    _show_facts(
+    _print_facts(
         {
             "run": f"{run} of {status.name}",
             "check": f"{name}: {check.description}",
             "measured": f"{value}, limit {check.limit:g}: {'ok' if check.ok else 'not ok'}",
         }
     )
-    places = _table("at", "value", "unit")
-    for value_there, at in found.values[:_SHOWN]:
-        places.add_row(at, f"{value_there:.6g}", check.unit)
+    table_of_places = _make_table("at", "value", "unit")
+    for place_value, place in rechecked.values[:_SHOWN]:
+        table_of_places.add_row(place, f"{place_value:.6g}", check.unit)
     out_console.print()
-    out_console.print(places)
-    _say_more(len(found.values))
+    out_console.print(table_of_places)
+    _print_more(len(rechecked.values))
     out_console.print()
-    if rows is None:
-        write_line("No packet is kept for this check: these numbers are all there is.")
+    if witnesses is None:
+        write_line("No packet is kept for this check: only these numbers were recorded.")
         return
-    if rows.empty:
-        write_line("No packet is behind it.")
+    if witnesses.empty:
+        write_line("This check has no packets.")
         return
     table = Table(show_edge=False, pad_edge=False)
-    for column in rows.columns:
+    for column in witnesses.columns:
         table.add_column(column.replace("_", " "), overflow="fold")
-    for row in rows.head(_WITNESSES).itertuples(index=False):
-        table.add_row(*(f"{each:.6f}" if isinstance(each, float) else str(each) for each in row))
+    for row in witnesses.head(_WITNESSES).itertuples(index=False):
+        table.add_row(*(f"{cell:.6f}" if isinstance(cell, float) else str(cell) for cell in row))
     out_console.print(table)
-    _say_more(len(rows), _WITNESSES)
+    _print_more(len(witnesses), _WITNESSES)
 
 
-def _say_more(count: int, shown: int = _SHOWN) -> None:
+def _print_more(count: int, shown: int = _SHOWN) -> None:
     if count > shown:
         write_line(f"and {count - shown:,} more: --json")
 
 
-def _find(status: CampaignStatus, wanted: str) -> tuple[str, RunStatus]:
-    """The directory's name of the run that is meant, and the run: `ID.invalid-1` is an earlier try.
-    Raises InputError."""
-    # An earlier try is named in full.
-    start, dot, _ = wanted.partition(".invalid-")
-    matching = [each for each in status.runs if each.run.run_id.startswith(start)]
-    exact = [each for each in matching if each.run.run_id == start]
+def _find_run(status: CampaignStatus, run_name: str) -> tuple[str, RunStatus]:
+    """Return the directory's name of a run, and the run.
+
+    Args:
+        status: The campaign.
+        run_name: The beginning of the run's id. `ID.invalid-1` is an earlier try.
+
+    Raises:
+        InputError: There is no such run, or several.
+    """
+    # The id of an earlier try must be complete.
+    start, suffix, _ = run_name.partition(".invalid-")
+    matching = [run for run in status.runs if run.run.run_id.startswith(start)]
+    exact = [run for run in matching if run.run.run_id == start]
     matching = exact or matching
-    where = str(status.directory.out)
-    if not wanted or not matching:
+    directory_text = str(status.directory.out)
+    if not run_name or not matching:
         raise refuse(
-            f"there is no run {wanted!r}", f"list them: nagi show {where} --all", file=where
+            f"there is no run {run_name!r}",
+            f"list them: nagi show {directory_text} --all",
+            file=directory_text,
         )
     if len(matching) > 1:
-        known = ", ".join(each.run.run_id for each in matching[:4])
+        ids = ", ".join(run.run.run_id for run in matching[:4])
         more = ", ..." if len(matching) > 4 else ""
         raise refuse(
-            f"{count_of(len(matching), 'run')} begin with {wanted!r}",
-            f"give more of the id: {known}{more}",
-            file=where,
+            f"{count_of(len(matching), 'run')} begin with {run_name!r}",
+            f"give more of the id: {ids}{more}",
+            file=directory_text,
         )
-    (found,) = matching
-    if not dot:
-        return found.run.run_id, found
-    name = found.run.run_id + wanted[len(start) :]
+    (run_status,) = matching
+    if not suffix:
+        return run_status.run.run_id, run_status
+    name = run_status.run.run_id + run_name[len(start) :]
     directory = status.directory.runs / name
-    verdict = _read(Verdict, directory / VERDICT)
+    verdict = _read_if_present(Verdict, directory / VERDICT)
     if verdict is None or "/" in name:
         raise refuse(
-            f"there is no run {wanted!r}", f"list them: nagi show {where} --all", file=where
+            f"there is no run {run_name!r}",
+            f"list them: nagi show {directory_text} --all",
+            file=directory_text,
         )
-    return name, RunStatus(found.run, verdict.status, verdict.reasons, int(name.rsplit("-")[-1]))
+    return name, RunStatus(
+        run_status.run, verdict.status, verdict.reasons, int(name.rsplit("-")[-1])
+    )
 
 
-def _read(kind: type[Any], path: Path) -> Any:
-    """A file of a run; None if the run has none."""
+def _read_if_present(kind: type[Any], path: Path) -> Any:
+    """Read a file of a run; return None if the run has none."""
     return kind.read(path) if path.exists() else None
 
 
-def _files(directory: Path) -> dict[str, int]:
-    """File -> bytes."""
+def _list_files(directory: Path) -> dict[str, int]:
+    """Return the size of each file in a directory, in bytes."""
     return {
         str(path.relative_to(directory)): path.stat().st_size
         for path in sorted(directory.rglob("*"))
@@ -318,8 +337,8 @@ def _files(directory: Path) -> dict[str, int]:
     }
 
 
-def _checks_table(checks: list[Check]) -> Table:
-    table = _table("check", "value", "limit", "unit", "", "at")
+def _make_checks_table(checks: list[Check]) -> Table:
+    table = _make_table("check", "value", "limit", "unit", "", "at")
     for check in checks:
         table.add_row(
             check.name,
@@ -333,7 +352,7 @@ def _checks_table(checks: list[Check]) -> Table:
     return table
 
 
-# What people look at first; --json has all. Column of results.parquet -> what it is called, scale.
+# The most important metrics; --json has all. Column of results.parquet -> title and scale.
 _METRICS: dict[str, tuple[str, float]] = {
     "bottleneck_bps": ("bottleneck (Mb/s)", 1e-6),
     "goodput_bps": ("goodput (Mb/s)", 1e-6),
@@ -348,8 +367,8 @@ _METRICS: dict[str, tuple[str, float]] = {
     "queue_overflows": ("dropped by queues of its path", 1),
     "channel_losses": ("channel losses", 1),
 }
-_MOST_FLOWS = 8  # a column each
-# Shown where they are known.
+_MAX_FLOWS = 8  # one column per flow
+# These metrics are shown if a flow has them.
 _OF_MEDIA = {
     "link_drop_probability": ("given up on media (%)", 1e2),
     "retries_per_hop": ("retries per hop", 1),
@@ -364,8 +383,8 @@ _OF_APPLICATIONS = {
 }
 
 
-def _flows_table(rows: list[ResultRow]) -> Table:
-    """A column a flow."""
+def _make_flows_table(rows: list[ResultRow]) -> Table:
+    """Make a table with one column per flow."""
     table = Table(show_edge=False, pad_edge=False)
     table.add_column("flow", no_wrap=True)
     for row in rows:
@@ -374,17 +393,17 @@ def _flows_table(rows: list[ResultRow]) -> Table:
         )
     table.add_row("scheme", *(row.scheme for row in rows))
     others = {**_OF_MEDIA, **_OF_APPLICATIONS}
-    known = {name: shown for name, shown in others.items() if _is_known(rows, name)}
-    for name, (what, scale) in {**_METRICS, **known}.items():
-        table.add_row(what, *(_number(getattr(row, name), scale) for row in rows))
+    present = {name: shown for name, shown in others.items() if _has_value(rows, name)}
+    for name, (title, scale) in {**_METRICS, **present}.items():
+        table.add_row(title, *(_format_number(getattr(row, name), scale) for row in rows))
     return table
 
 
-def _is_known(rows: list[ResultRow], name: str) -> bool:
+def _has_value(rows: list[ResultRow], name: str) -> bool:
     return any(getattr(row, name) is not None for row in rows)
 
 
-def _table(first: str, *heads: str) -> Table:
+def _make_table(first: str, *heads: str) -> Table:
     table = Table(show_edge=False, pad_edge=False)
     table.add_column(first, no_wrap=True)
     for head in heads:
@@ -393,7 +412,7 @@ def _table(first: str, *heads: str) -> Table:
     return table
 
 
-def _number(value: float | None, scale: float) -> str:
+def _format_number(value: float | None, scale: float) -> str:
     if value is None or math.isnan(value):
         return "-"
     return f"{value:,}" if isinstance(value, int) and scale == 1 else f"{value * scale:.4g}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nagi trace`."""
+"""The command `nagi trace`: converts trace files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nagi_contracts.errors import refuse
 from nagi.spec.traces import Format, Quantity, read_trace
 
 
-def trace(
+def convert_trace(
     file: Annotated[Path, typer.Argument(help="Trace file", show_default=False)],
     format_: Annotated[
         str,
@@ -33,13 +33,13 @@ def trace(
     ] = "rate",
 ) -> None:
     """Convert a trace file to JSON for the configuration of nagi-link."""
-    for name, value, known in (
+    for name, value, values in (
         ("format", format_, get_args(Format)),
         ("quantity", quantity, get_args(Quantity)),
     ):
-        if value not in known:
-            raise refuse(f"--{name} {value}: no such {name}", f"one of: {', '.join(known)}")
+        if value not in values:
+            raise refuse(f"--{name} {value}: no such {name}", f"one of: {', '.join(values)}")
     if quantity != "rate" and format_ != "steps":
         raise refuse(f"--format {format_}: no format of {quantity}s", "use --format steps")
-    found = read_trace(file, cast(Format, format_), cast(Quantity, quantity))
-    typer.echo(found.model_dump_json(exclude_none=True))
+    converted = read_trace(file, cast(Format, format_), cast(Quantity, quantity))
+    typer.echo(converted.model_dump_json(exclude_none=True))

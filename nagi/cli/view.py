@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `nagi view`: a campaign and its runs as a page for a browser."""
+"""The command `nagi view`: writes a campaign and its runs as a page for a browser."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from nagi_contracts.base import refuse_links
 from nagi_contracts.records import Campaign
 from nagi_reports import explorer
 
-from nagi.scratch import user_key
-from nagi.terminal.campaigns import existing_campaign, give_to_user
-from nagi.terminal.console import Json, text_console, write_json, write_line
+from nagi.scratch import read_user_key
+from nagi.terminal.campaigns import find_campaign, give_to_user
+from nagi.terminal.console import Json, get_text_console, write_json, write_line
 from nagi.terminal.options import Directory
 from nagi.terminal.progress import Progress
 
@@ -24,9 +24,7 @@ def view(
     directory: Directory,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIRECTORY", help="Directory for the page; RESULTS/explorer if not given"
-        ),
+        typer.Option(metavar="DIRECTORY", help="Directory for the page; default: RESULTS/explorer"),
     ] = None,
     no_open: Annotated[
         bool, typer.Option("--no-open", help="Only write the page, do not open it in a browser")
@@ -35,21 +33,21 @@ def view(
 ) -> None:
     """Write the explorer, a page that shows a campaign and its runs, and open it in a browser.
 
-    Runs whose data are there already and have not changed are not read again.
+    Runs that have not changed since the last time are not read again.
     """
-    held = existing_campaign(directory)
-    refuse_links(held.out)
-    campaign = Campaign.read(held.campaign_file)
-    target = out or held.out / explorer.NAME
+    campaign_directory = find_campaign(directory)
+    refuse_links(campaign_directory.out)
+    campaign = Campaign.read(campaign_directory.campaign_file)
+    target = out or campaign_directory.out / explorer.NAME
     if target.is_dir():
         refuse_links(target)
-    with Progress(text_console(json_), len(campaign.runs)) as progress:
+    with Progress(get_text_console(json_), len(campaign.runs)) as progress:
         page = explorer.write_explorer(
-            held.out,
+            campaign_directory.out,
             campaign,
             target,
             lambda: progress.step("writing runs"),
-            user_key("explorer.key"),
+            read_user_key("explorer.key"),
         )
     give_to_user(target)
     if json_:
@@ -61,5 +59,8 @@ def view(
 
 
 def _has_display() -> bool:
-    """Whether a browser can have a window: one in the terminal would not run the page's scripts."""
+    """Return whether a browser can open a window.
+
+    Browsers in terminals do not run the page's scripts.
+    """
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

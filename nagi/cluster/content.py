@@ -22,7 +22,7 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.plan import digest
 from nagi_contracts.records import sha256_of
 
-from nagi.scratch import scratch, user_cache
+from nagi.scratch import get_user_cache, make_scratch
 
 Sums = dict[str, str]  # file -> SHA-256, of one directory
 
@@ -58,7 +58,7 @@ def unpack(archive: bytes, target: Path) -> None:
         OSError: the archive is damaged or has more than plain files, or the disk is full
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    with scratch(target.parent) as directory:
+    with make_scratch(target.parent) as directory:
         _extract(archive, directory / "files")
         (directory / "files").rename(target)
 
@@ -69,7 +69,7 @@ def unpack_into(archive: bytes, target: Path) -> None:
     Raises:
         OSError: the archive is damaged or has more than plain files, or the disk is full
     """
-    with scratch(target.parent) as directory:
+    with make_scratch(target.parent) as directory:
         _extract(archive, directory / "files")
         for file in sorted((directory / "files").iterdir()):
             file.replace(target / file.name)
@@ -116,7 +116,7 @@ def ensure_files(sums: Sums, fetch: Callable[[str], bytes]) -> Path:
         OSError: the archive is damaged, or the disk is full
     """
     key = hash_sums(sums)
-    target = user_cache("by-content") / key
+    target = get_user_cache("by-content") / key
     if _hash_cached_files(key) != sums:
         shutil.rmtree(target, ignore_errors=True)
         try:
@@ -136,7 +136,7 @@ def _hash_cached_files(key: str) -> Sums:
     """Return the checksums of the files that this machine stores under a key."""
     try:
         return hash_files(
-            [file for file in (user_cache("by-content") / key).iterdir() if file.is_file()]
+            [file for file in (get_user_cache("by-content") / key).iterdir() if file.is_file()]
         )
     except OSError:
         return {}

@@ -29,7 +29,7 @@ from nagi.labs import guest
 from nagi.labs.errors import Unfit
 from nagi.labs.shape import Shape
 from nagi.labs.virtual import GuestParts, VirtualLab, unpack_agent
-from nagi.scratch import scratch
+from nagi.scratch import make_scratch
 
 _FETCH_TIMEOUT_S = 60
 # An archive of files and an empty text, or no files and the reason.
@@ -77,7 +77,7 @@ def prepare(sets: list[Sums], plan: str) -> str:
     for sums in sets:
         ensure_files(sums, _fetch_files)
     run_plan = RunPlan.model_validate_json(plan)
-    with scratch(_find_worker_directory()) as directory, _reserve_processor() as processor:
+    with make_scratch(_find_worker_directory()) as directory, _reserve_processor() as processor:
         lab = VirtualLab(
             Shape.from_plan(run_plan),
             1,
@@ -104,7 +104,7 @@ def run(plan: str, build: str, keep: str, library: Sums, modules: dict[str, Sums
         modules: the checksums of the modules of users' own schemes, by congestion control
     """
     interrupted = _make_cancel_check(get_worker())
-    with scratch(_find_worker_directory()) as directory, _reserve_processor() as processor:
+    with make_scratch(_find_worker_directory()) as directory, _reserve_processor() as processor:
         run_or_reason = run_one(
             RunPlan.model_validate_json(plan),
             Build.model_validate_json(build),
@@ -126,7 +126,7 @@ def analyse(archive: bytes) -> Outcome:
     Args:
         archive: the run directory, as `content.pack()` packs it
     """
-    with scratch(_find_worker_directory()) as directory:
+    with make_scratch(_find_worker_directory()) as directory:
         run = directory / "run"
         unpack(archive, run)
         try:
@@ -164,7 +164,7 @@ def _unpack_agent() -> Path:
     """Return the directory of the agent, which is unpacked once per process."""
     cleanup = ExitStack()
     atexit.register(cleanup.close)
-    return unpack_agent(cleanup.enter_context(scratch(_find_worker_directory())))
+    return unpack_agent(cleanup.enter_context(make_scratch(_find_worker_directory())))
 
 
 def _make_cancel_check(worker: Worker) -> Callable[[], bool]:

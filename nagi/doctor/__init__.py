@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what was seen of hosts to what is wrong with them, and what would help: the judgement behind
-`nagi doctor`, and at the start of every campaign.
+"""Findings about hosts, with cures: for `nagi doctor`, and at the start of every campaign.
 
-Stages are in the order of nagi_contracts/doctor.py. Every host has a finding in every stage that
-concerns it. What could not be looked at, because the host was not reached or something before it
-failed, is `skipped`, and says so.
+Stages are in the order of nagi_contracts/doctor.py. Each host has a finding in every stage that
+concerns it. A stage that could not be checked, because the host was not reached or an earlier stage
+failed, has the status `skipped`, and its finding has the reason.
 """
 
 from __future__ import annotations
@@ -15,49 +14,54 @@ from nagi_contracts.doctor import Doctor, Finding, HostStage
 from nagi_contracts.errors import InputError, Problem
 
 from nagi.doctor import clocks, hosts, links, readiness
-from nagi.doctor.observations import Observations, StageFinding, Wanted
+from nagi.doctor.observations import ExperimentNeeds, Observations, StageFinding
 
-__all__ = ["Observations", "Wanted", "failures", "judge"]
+__all__ = ["ExperimentNeeds", "Observations", "failures", "judge"]
 
 _STAGES: dict[HostStage, Callable[[Observations], Iterator[StageFinding]]] = {
-    "ssh": hosts.look_at_ssh,
-    "versions": hosts.look_at_versions,
-    "kernel": hosts.look_at_kernels,
-    "schemes": hosts.look_at_schemes,
-    "interfaces": links.look_at_interfaces,
-    "clocks": clocks.look_at_clocks,
-    "paths": links.look_at_paths,
-    "mtu": links.look_at_mtu,
-    "capture": readiness.look_at_captures,
-    "emulator": readiness.look_at_emulators,
-    "radio": readiness.look_at_radios,
-    "fpga": readiness.look_at_fpgas,
-    "switch": readiness.look_at_switches,
-    "processors": readiness.look_at_processors,
-    "disk": readiness.look_at_disks,
-    "lock": readiness.look_at_locks,
-    "leftovers": readiness.look_at_leftovers,
+    "ssh": hosts.check_ssh,
+    "versions": hosts.check_versions,
+    "kernel": hosts.check_kernels,
+    "schemes": hosts.check_schemes,
+    "interfaces": links.check_interfaces,
+    "clocks": clocks.check_clocks,
+    "paths": links.check_paths,
+    "mtu": links.check_mtu,
+    "capture": readiness.check_captures,
+    "emulator": readiness.check_emulators,
+    "radio": readiness.check_radios,
+    "fpga": readiness.check_fpgas,
+    "switch": readiness.check_switches,
+    "processors": readiness.check_processors,
+    "disk": readiness.check_disks,
+    "lock": readiness.check_locks,
+    "leftovers": readiness.check_leftovers,
 }
 
 
-def judge(seen: Observations) -> Doctor:
-    """All findings, in the order of the stages."""
+def list_findings(observations: Observations) -> Doctor:
+    """Return all findings about hosts, in the order of the stages."""
     return Doctor.of(
         Finding(
             stage=stage,
-            cell=_cell({seen.cells[host] for host in said.hosts}),
-            hosts=list(said.hosts),
-            status=said.status,
-            what=said.what,
-            cure=said.cure,
+            cell=_get_common_cell({observations.cells[host] for host in finding.hosts}),
+            hosts=list(finding.hosts),
+            status=finding.status,
+            what=finding.what,
+            cure=finding.cure,
         )
-        for stage, look in _STAGES.items()
-        for said in look(seen)
+        for stage, check in _STAGES.items()
+        for finding in check(observations)
     )
 
 
-def failures(doctor: Doctor, inventory: str = "") -> InputError | None:
-    """What would keep runs from being done, to raise: a problem a failure. None: nothing would."""
+def collect_failures(doctor: Doctor, inventory: str = "") -> InputError | None:
+    """Return the failures as one error, with a problem per failure, or None if there are none.
+
+    Args:
+        doctor: The findings.
+        inventory: The file that problems name.
+    """
     problems = [
         Problem(finding.what, finding.cure, file=inventory, key=", ".join(finding.hosts))
         for finding in doctor.findings
@@ -66,5 +70,5 @@ def failures(doctor: Doctor, inventory: str = "") -> InputError | None:
     return InputError(*problems) if problems else None
 
 
-def _cell(cells: set[str]) -> str | None:
+def _get_common_cell(cells: set[str]) -> str | None:
     return cells.pop() if len(cells) == 1 else None

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether hosts agree on the time: agents begin each phase of a run by their own clocks."""
+"""Checks whether hosts agree on the time.
+
+Agents begin each phase of a run by their hosts' clocks.
+"""
 
 from __future__ import annotations
 
@@ -12,71 +15,87 @@ from nagi_contracts.units import in_time
 
 from nagi.doctor.observations import Observations, StageFinding
 
-APART_S = 0.05  # an agent that is 0.1 s late fails its run (certificate.py)
-_CHRONY = "let chrony keep it (`apt install chrony`), by the same server on all hosts"
+APART_S = 0.05  # a run is invalid if an agent is 0.1 s late (certificate.py)
+_CHRONY = "run chrony (`apt install chrony`) with the same server on all hosts"
 
 
-def look_at_clocks(seen: Observations) -> Iterator[StageFinding]:
-    inspected = dict(seen.inspected())
+def check_clocks(observations: Observations) -> Iterator[StageFinding]:
+    """Check how far the clock of each host is from this machine's, and from those of its cell."""
+    inspected = dict(observations.list_inspected())
     boots = {inspection.facts.boot_id for inspection in inspected.values()}
     is_only_one = len(boots) == 1 and None not in boots
-    near: dict[str, ClockReading] = {}  # to this machine's clock
+    readings: dict[str, ClockReading] = {}  # of hosts near this machine's clock
     for host, inspection in inspected.items():
-        reading = seen.clocks.get(host)
-        if seen.is_local:
+        reading = observations.clocks.get(host)
+        if observations.is_local:
             yield StageFinding([host], "ok", "one clock")
         elif reading is not None and _is_too_far(reading.offset_s, reading.halfwidth_s):
             ahead = "ahead of" if reading.offset_s > 0 else "behind"
-            what = f"its clock is {_seconds(reading)} {ahead} this machine's"
-            yield StageFinding([host], "failure", what, _CHRONY)
+            message = f"its clock is {_describe_offset(reading)} {ahead} this machine's"
+            yield StageFinding([host], "failure", message, _CHRONY)
         else:
-            yield _kept(host, inspection, reading, is_only_one)
+            yield _check_synchronisation(host, inspection, reading, is_only_one)
             if reading is not None:
-                near[host] = reading
-    for cell in dict.fromkeys(seen.cells.values()):
-        yield from _apart({h: inspected[h] for h in near if seen.cells[h] == cell}, near)
-    yield from seen.not_inspected()
+                readings[host] = reading
+    for cell in dict.fromkeys(observations.cells.values()):
+        yield from _check_offsets(
+            {host: inspected[host] for host in readings if observations.cells[host] == cell},
+            readings,
+        )
+    yield from observations.skip_uninspected()
 
 
-def _kept(
+def _check_synchronisation(
     host: str, inspection: Inspection, reading: ClockReading | None, is_only_one: bool
 ) -> StageFinding:
-    """What a host's kernel says of its clock. `is_only_one`: all hosts have the same."""
+    """Check what a host's kernel reports of its clock.
+
+    Args:
+        host: The host.
+        inspection: Its agent's inspection.
+        reading: The offset from this machine's clock, or None if it was not measured.
+        is_only_one: Whether all hosts share one clock.
+    """
     clock = inspection.clock
     if reading is None:
-        what = "its clock was not compared with this machine's"
-        return StageFinding([host], "skipped", what, "mend what failed before it, and look again")
+        message = "its clock was not compared with this machine's"
+        return StageFinding([host], "skipped", message, "fix the earlier failure, then check again")
     if is_only_one:
         return StageFinding([host], "ok", "one clock")
     if not clock.synchronised:
         keeper = f", though {clock.keeper} runs" if clock.keeper else ""
         return StageFinding([host], "warning", f"its clock is not synchronised{keeper}", _CHRONY)
     if clock.max_error_s > APART_S:
-        what = f"its clock may be wrong by {clock.max_error_s:.2g} s, its kernel says"
-        return StageFinding([host], "warning", what, "give chrony a time server that is nearer")
+        message = f"its kernel reports a clock error of up to {clock.max_error_s:.2g} s"
+        return StageFinding([host], "warning", message, "configure a nearer time server in chrony")
     return StageFinding([host], "ok", f"synchronised by {clock.keeper or 'an unknown program'}")
 
 
-def _apart(
+def _check_offsets(
     hosts: dict[str, Inspection], readings: dict[str, ClockReading]
 ) -> Iterator[StageFinding]:
-    """The two hosts of a cell whose clocks are the farthest apart, if that is too far."""
+    """Check the two hosts of a cell whose clocks are farthest apart."""
     worst: tuple[float, str, str, ClockReading] | None = None
-    for one, other in combinations(hosts, 2):
-        boot = hosts[one].facts.boot_id
-        if boot is not None and boot == hosts[other].facts.boot_id:
-            continue  # the same clock
-        apart = ClockReading(
-            offset_s=abs(readings[one].offset_s - readings[other].offset_s),
-            halfwidth_s=readings[one].halfwidth_s + readings[other].halfwidth_s,
+    for first, second in combinations(hosts, 2):
+        boot_id = hosts[first].facts.boot_id
+        if boot_id is not None and boot_id == hosts[second].facts.boot_id:
+            continue  # both hosts have one clock
+        offset = ClockReading(
+            offset_s=abs(readings[first].offset_s - readings[second].offset_s),
+            halfwidth_s=readings[first].halfwidth_s + readings[second].halfwidth_s,
         )
-        surely = apart.offset_s - apart.halfwidth_s
-        if _is_too_far(apart.offset_s, apart.halfwidth_s) and (not worst or surely > worst[0]):
-            worst = surely, one, other, apart
+        min_offset_s = offset.offset_s - offset.halfwidth_s
+        if _is_too_far(offset.offset_s, offset.halfwidth_s) and (
+            not worst or min_offset_s > worst[0]
+        ):
+            worst = min_offset_s, first, second, offset
     if worst is not None:
-        _, one, other, apart = worst
+        _, first, second, offset = worst
         yield StageFinding(
-            [one, other], "failure", f"their clocks are {_seconds(apart)} apart", _CHRONY
+            [first, second],
+            "failure",
+            f"their clocks are {_describe_offset(offset)} apart",
+            _CHRONY,
         )
 
 
@@ -84,7 +103,7 @@ def _is_too_far(offset_s: float, halfwidth_s: float) -> bool:
     return abs(offset_s) - halfwidth_s > APART_S
 
 
-def _seconds(reading: ClockReading) -> str:
-    apart = abs(reading.offset_s)
-    said = f"{apart:.2f} s" if apart < 100 else in_time(apart)
-    return f"{said} (± {reading.halfwidth_s:.2g} s)"
+def _describe_offset(reading: ClockReading) -> str:
+    offset_s = abs(reading.offset_s)
+    text = f"{offset_s:.2f} s" if offset_s < 100 else in_time(offset_s)
+    return f"{text} (± {reading.halfwidth_s:.2g} s)"

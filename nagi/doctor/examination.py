@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looking at hosts, for `nagi doctor` to judge: what their agents say, and what their links do."""
+"""Examines hosts for `nagi doctor`: inspects them, and tries their links."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from nagi_contracts.plan import (
 from nagi_fpga import stages
 from nagi_fpga.loading import Place
 
-from nagi.doctor import Observations, Wanted, judge
+from nagi.doctor import ExperimentNeeds, Observations, list_findings
 from nagi.doctor.text import TITLES
 from nagi.labs.errors import LabError, Results
 from nagi.labs.host_pool import HostPool, Survey
@@ -66,33 +66,48 @@ _PYTHON = "/usr/bin/python3"
 
 
 def to_observations(
-    survey: Survey, inventory: Path, token: str, wanted: Wanted | None = None
+    survey: Survey, inventory: Path, token: str, needs: ExperimentNeeds | None = None
 ) -> Observations:
-    """What a survey of an inventory's hosts tells."""
+    """Convert a survey of an inventory's hosts to observations.
+
+    Args:
+        survey: The survey.
+        inventory: The file of the inventory.
+        token: The token that the campaign shows to hosts.
+        needs: The needs of the experiment, or None without an experiment.
+    """
     hosts = [host for cell in survey.cells for host in cell.hosts.values()]
     return Observations(
         cells={host.name: host.cell for host in hosts},
         inspections=survey.inspections,
         now_s=time.time(),
         inventory=str(inventory),
-        unreachable={f.host: f.message for f in survey.failures if f.unreachable},
-        silent={f.host: f.message for f in survey.failures if not f.unreachable},
+        unreachable={
+            failure.host: failure.message for failure in survey.failures if failure.unreachable
+        },
+        silent={
+            failure.host: failure.message for failure in survey.failures if not failure.unreachable
+        },
         clocks=survey.clocks,
-        wanted=wanted,
+        needs=needs,
         token=token,
     )
 
 
 def examine_hosts(pool: HostPool) -> Observations:
-    """Looks at all hosts of an inventory. If nothing that is seen forbids it, holds them, sets
-    their links up without any impairment, and tries each."""
+    """Inspect all hosts of an inventory, and try their links if nothing fails.
+
+    To try links, hosts are held and their links are set up without impairments.
+    """
     survey = pool.survey()
-    seen = to_observations(survey, pool.inventory, pool.token)
-    if judge(seen).status == "failure":
-        return replace(seen, paths_left_out="its links were not tried, as something else failed")
+    observations = to_observations(survey, pool.inventory, pool.token)
+    if list_findings(observations).status == "failure":
+        return replace(
+            observations, paths_left_out="its links were not tried, because something else failed"
+        )
     try:
         for cell in pool.cells:
-            plan = _plain(cell.make_shape(), 0)
+            plan = _plan_idle_run(cell.make_shape(), 0)
             lab = PhysicalLab(
                 pool,
                 [cell],
@@ -103,61 +118,63 @@ def examine_hosts(pool: HostPool) -> Observations:
                 "doctor",
             )
             lab.prepare([plan], _LEASE_S)
-            tried = _try_links(plan, lab.batches)
+            trial = _try_links(plan, lab.batches)
             inspections = {
-                host: found.model_copy(update={"io": tried.io.get(host, found.io)})
-                for host, found in seen.inspections.items()
+                host: inspection.model_copy(update={"io": trial.io.get(host, inspection.io)})
+                for host, inspection in observations.inspections.items()
             }
-            seen = replace(
-                seen,
+            observations = replace(
+                observations,
                 inspections=inspections,
-                paths={**seen.paths, **tried.paths},
-                ports={**seen.ports, **tried.ports},
+                paths={**observations.paths, **trial.paths},
+                ports={**observations.ports, **trial.ports},
             )
     except LabError as error:
-        seen = replace(seen, paths_left_out=f"its links could not be tried: {error}")
-    return seen
+        observations = replace(
+            observations, paths_left_out=f"its links could not be tried: {error}"
+        )
+    return observations
 
 
 def examine_this_machine(scratch: Path, interrupted: Callable[[], bool]) -> Observations:
-    """Looks at this machine; if it can have a netns lab, tries a link in one."""
-    seen = Observations(
-        cells={HERE: "netns"}, inspections={HERE: _inspection_here(scratch)}, now_s=time.time()
+    """Inspect this machine, and try a link if it can have a netns lab."""
+    observations = Observations(
+        cells={HERE: "netns"}, inspections={HERE: _inspect_this_machine(scratch)}, now_s=time.time()
     )
     if os.geteuid() != 0:
-        return replace(seen, no_namespaces="this is not root")
-    if judge(seen).status == "failure":
-        return seen
-    plan = _plain(Shape(("S", "D"), (_LINK,)), _DELAY_NS)
+        return replace(observations, no_namespaces="this is not root")
+    if list_findings(observations).status == "failure":
+        return observations
+    plan = _plan_idle_run(Shape(("S", "D"), (_LINK,)), _DELAY_NS)
     try:
         with Keeper() as keeper:
             lab = NetnsLab(
                 keeper.pid, Shape.from_plan(plan), 1, [], scratch, scratch / "records", interrupted
             )
             lab.prepare([plan])
-            tried = _try_links(plan, lab.batches)
+            trial = _try_links(plan, lab.batches)
     except LabError as error:
-        return replace(seen, no_namespaces=str(error))
-    (emulator,) = tried.ports
-    here = seen.inspections[HERE].model_copy(update={"io": tried.io[emulator]})
+        return replace(observations, no_namespaces=str(error))
+    (emulator,) = trial.ports
+    inspection = observations.inspections[HERE].model_copy(update={"io": trial.io[emulator]})
     return replace(
-        seen,
-        inspections={HERE: here},
-        paths={HERE: [reading for readings in tried.paths.values() for reading in readings]},
-        ports={HERE: tried.ports[emulator]},
+        observations,
+        inspections={HERE: inspection},
+        paths={HERE: [reading for readings in trial.paths.values() for reading in readings]},
+        ports={HERE: trial.ports[emulator]},
     )
 
 
 _LINK = ("path", 0, ("S", "D"), ("198.18.0.1/30", "198.18.0.2/30"))
 
 
-def _inspection_here(scratch: Path) -> Inspection:
-    """This machine as a host and as an emulator."""
+def _inspect_this_machine(scratch: Path) -> Inspection:
+    """Inspect this machine as a host and as an emulator, and return both as one inspection."""
     agent = make_agent(
         scratch, list_scheme_objects([*read_schemes().values(), *read_receivers().values()])
     )
     nagi_link = str(executable("nagi-link"))
-    found = []
+    inspections = []
     for is_emulator in (False, True):
         request = scratch / "inspect.json"
         Batch(
@@ -171,11 +188,11 @@ def _inspection_here(scratch: Path) -> Inspection:
             nagi_fpga=str(executable("nagi-fpga")) if is_emulator else None,
             runs=[],
         ).write(request)
-        done = subprocess.run(
+        process = subprocess.run(
             [_PYTHON, agent, "inspect", request], capture_output=True, text=True, check=True
         )
-        found.append(Inspection.model_validate_json(done.stdout))
-    host, emulator = found
+        inspections.append(Inspection.model_validate_json(process.stdout))
+    host, emulator = inspections
     return host.model_copy(
         update={
             "nagi_link": emulator.nagi_link,
@@ -190,30 +207,47 @@ def _inspection_here(scratch: Path) -> Inspection:
 
 
 def examine_radio(devices: Sequence[str] = ()) -> Doctor:
-    """How far links of this machine can be radios, stage by stage; those after one that fails are
-    skipped. `devices`: options of `nagi-sdr doctor`, of radio hardware."""
-    looked = check_stages(devices)
-    return _in_stages(
-        [(each.stage, each.ok, each.detail, each.cure or INSTALL) for each in looked],
+    """Check, stage by stage, whether links of this machine can be radios.
+
+    Stages after a failed one are skipped.
+
+    Args:
+        devices: Options of `nagi-sdr doctor` for radio hardware.
+    """
+    checked = check_stages(devices)
+    return _make_stage_findings(
+        [(stage.stage, stage.ok, stage.detail, stage.cure or INSTALL) for stage in checked],
         STAGES_OF_DEVICES if devices else STAGES_OF_RADIO,
     )
 
 
 def examine_fpga(place: Place, images: str) -> Doctor:
-    """How far a board can be used from this machine, stage by stage; those after one that fails are
-    skipped."""
-    looked = [
-        (stage, each.is_ok, each.detail, each.cure)
-        for each in stages.look(place, images)
+    """Check, stage by stage, whether a board can be used from this machine.
+
+    Stages after a failed one are skipped.
+
+    Args:
+        place: How the board is reached.
+        images: Directory of bitstreams.
+    """
+    checked = [
+        (stage, result.is_ok, result.detail, result.cure)
+        for result in stages.look(place, images)
         for stage in STAGES_OF_FPGA
-        if stage == each.name
+        if stage == result.name
     ]
-    return _in_stages(looked, STAGES_OF_FPGA)
+    return _make_stage_findings(checked, STAGES_OF_FPGA)
 
 
-def _in_stages(looked: Sequence[tuple[Stage, bool, str, str]], known: Sequence[Stage]) -> Doctor:
-    """Findings of stages that build on each other: (stage, whether it is well, what was found,
-    cure), and those of `known` that were not looked at."""
+def _make_stage_findings(
+    checked: Sequence[tuple[Stage, bool, str, str]], all_stages: Sequence[Stage]
+) -> Doctor:
+    """Return the findings of stages of which each needs the one before it.
+
+    Args:
+        checked: Stage, whether it is well, detail and cure, for each stage that was checked.
+        all_stages: All stages. Those that were not checked become `skipped`.
+    """
     findings = [
         Finding(
             stage=stage,
@@ -223,9 +257,9 @@ def _in_stages(looked: Sequence[tuple[Stage, bool, str, str]], known: Sequence[S
             what=detail,
             cure="" if is_ok else cure,
         )
-        for stage, is_ok, detail, cure in looked
+        for stage, is_ok, detail, cure in checked
     ]
-    failed = next((stage for stage, is_ok, *_ in looked if not is_ok), None)
+    failed = next((stage for stage, is_ok, *_ in checked if not is_ok), None)
     if failed is not None:
         findings += [
             Finding(
@@ -233,17 +267,19 @@ def _in_stages(looked: Sequence[tuple[Stage, bool, str, str]], known: Sequence[S
                 cell=None,
                 hosts=[HERE],
                 status="skipped",
-                what="it builds on what failed",
+                what="it depends on a stage that failed",
                 cure=f"see {TITLES[failed]}",
             )
-            for stage in known[len(looked) :]
+            for stage in all_stages[len(checked) :]
         ]
     return Doctor.of(findings)
 
 
-def _plain(shape: Shape, delay_ns: int) -> RunPlan:
-    """A run in which nothing happens, over links that do nothing but delay, and media on which all
-    hear each other."""
+def _plan_idle_run(shape: Shape, delay_ns: int) -> RunPlan:
+    """Plan a run without traffic, to try its links.
+
+    Links have a delay and nothing else. On media, all stations receive each other.
+    """
     direction = DirectionPlan(delay_ns=delay_ns)
     return RunPlan(
         experiment=ExperimentRef(name="doctor", variant=None),
@@ -266,7 +302,7 @@ def _plain(shape: Shape, delay_ns: int) -> RunPlan:
             for name, number, nodes, addresses in shape.links
             if name not in shape.media
         ],
-        media=[_plain_medium(*link) for link in shape.links if link[0] in shape.media],
+        media=[_plan_idle_medium(*link) for link in shape.links if link[0] in shape.media],
         flows=[],
         captures=[],
         tcp_info_interval_s=1,
@@ -277,12 +313,13 @@ def _plain(shape: Shape, delay_ns: int) -> RunPlan:
     )
 
 
-def _plain_medium(
+def _plan_idle_medium(
     name: str, number: int, nodes: tuple[str, ...], addresses: tuple[str, ...]
 ) -> MediumPlan:
+    """Plan a medium on which all stations receive each other."""
     phy: PhyName = "802.11g"
     slowest, fastest = phys()[phy].rates_bps[0], phys()[phy].rates_bps[-1]
-    others = [[one != other for other in nodes] for one in nodes]
+    others = [[node != other for other in nodes] for node in nodes]
     return MediumPlan(
         name=name,
         id=number,
@@ -308,52 +345,54 @@ def _plain_medium(
 
 
 @dataclass(frozen=True)
-class _Tried:
-    """What trying links told, by host."""
+class _Trial:
+    """Results of trying links, by host."""
 
     paths: dict[str, list[PathReading]]
     ports: dict[str, list[PortReading]]
     io: dict[str, str]
 
 
-def _try_links(plan: RunPlan, batches: Batches) -> _Tried:
-    """Tries the links of a lab that is prepared for `plan`. Raises LabError."""
+def _try_links(plan: RunPlan, batches: Batches) -> _Trial:
+    """Try the links of a lab that is prepared for `plan`. Raises LabError."""
     batches.run_playbook("up.yml")
     results = batches.run_playbook("paths.yml")
-    places = {place.host: place for place in batches.placements}
+    placements = {placement.host: placement for placement in batches.placements}
     ports: dict[str, list[PortReading]] = {}
     io: dict[str, str] = {}
-    for host, said in _said(results, "Ask nagi-link"):
-        faces = {
+    for host, output in _list_outputs(results, "Ask nagi-link"):
+        node_of_interface = {
             interface: end.node
             for link in plan.links
-            for interface, end in zip(places[host].interfaces[link.name], link.ends, strict=True)
+            for interface, end in zip(
+                placements[host].interfaces[link.name], link.ends, strict=True
+            )
         }
-        account = Links.model_validate_json(said)
-        found = [(link.name, port) for link in account.links for port in (link.a, link.b)]
+        account = Links.model_validate_json(output)
+        ports_of_links = [(link.name, port) for link in account.links for port in (link.a, link.b)]
         ports[host] = [
             PortReading(
                 link=link,
-                node=faces[port.interface],
+                node=node_of_interface[port.interface],
                 interface=port.interface,
                 received=port.received,
                 sent=port.sent,
             )
-            for link, port in found
+            for link, port in ports_of_links
         ]
-        io[host] = ", ".join(sorted({port.io for _, port in found}))
-    return _Tried(
+        io[host] = ", ".join(sorted({port.io for _, port in ports_of_links}))
+    return _Trial(
         paths={
-            host: [PathReading.model_validate(reading) for reading in json.loads(said)]
-            for host, said in _said(results, "Ask the far ends")
+            host: [PathReading.model_validate(reading) for reading in json.loads(output)]
+            for host, output in _list_outputs(results, "Ask the far ends")
         },
         ports=ports,
         io=io,
     )
 
 
-def _said(results: Results, task: str) -> Iterator[tuple[str, str]]:
-    """What each host's command printed."""
+def _list_outputs(results: Results, task: str) -> Iterator[tuple[str, str]]:
+    """Yield each host's standard output of a task."""
     for host, result in results.get(task, {}).items():
         if "stdout" in result:  # not skipped
             yield host, result["stdout"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which hosts there are, and what they are: SSH, versions, kernels, schemes."""
+"""Checks of hosts and their software: SSH, versions, kernels, schemes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from nagi_contracts.doctor import Status
 from nagi_contracts.inspection import Inspection
 
-from nagi.doctor.observations import Observations, StageFinding, Wanted
+from nagi.doctor.observations import ExperimentNeeds, Observations, StageFinding
 from nagi.labs.complaints import find_cure
 from nagi.plan.schemes import Scheme, check_availability_on_host, read_schemes
 
 OLDEST_PYTHON = (3, 9)
 _PYTHON_CURE = "install Python 3.9 or newer there; see `ansible_python_interpreter`"
-# Debian's packages that are not called as what is in them.
+# Debian's packages that have another name than their program.
 _PACKAGES = {
     "ip": "iproute2",
     "ping": "iputils-ping",
@@ -26,124 +26,145 @@ _PACKAGES = {
 }
 
 
-def look_at_ssh(seen: Observations) -> Iterator[StageFinding]:
-    for host in () if seen.is_local else seen.cells:
-        if host in seen.unreachable:
-            said = " ".join(seen.unreachable[host].split())
-            cure = find_cure(said, "try `ssh` to it by hand, as the inventory has it")
-            yield StageFinding([host], "failure", said, cure)
+def check_ssh(observations: Observations) -> Iterator[StageFinding]:
+    """Check whether each host was reached."""
+    for host in () if observations.is_local else observations.cells:
+        if host in observations.unreachable:
+            text = " ".join(observations.unreachable[host].split())
+            cure = find_cure(text, "try `ssh` to it by hand, as the inventory has it")
+            yield StageFinding([host], "failure", text, cure)
         else:
             yield StageFinding([host], "ok", "reached")
 
 
-def look_at_versions(seen: Observations) -> Iterator[StageFinding]:
-    for host, inspection in seen.inspected():
-        wrong = list(_wrong_versions(inspection, seen.wanted))
-        yield from (StageFinding([host], "failure", what, cure) for what, cure in wrong)
+def check_versions(observations: Observations) -> Iterator[StageFinding]:
+    """Check whether each host has the programs that its agent needs."""
+    for host, inspection in observations.list_inspected():
+        wrong = list(_list_version_problems(inspection, observations.needs))
+        yield from (StageFinding([host], "failure", message, cure) for message, cure in wrong)
         if not wrong:
-            yield StageFinding([host], "ok", _versions(inspection))
-    for host in seen.without_agent():
-        said = " ".join(seen.silent.get(host, "").split()) or "it said nothing"
-        cure = find_cure(said, _PYTHON_CURE)
-        yield StageFinding([host], "failure", f"nagi-agent cannot run there: {said}", cure)
-    yield from seen.without_ssh()
+            yield StageFinding([host], "ok", _describe_versions(inspection))
+    for host in observations.list_silent():
+        text = " ".join(observations.silent.get(host, "").split()) or "it printed nothing"
+        cure = find_cure(text, _PYTHON_CURE)
+        yield StageFinding([host], "failure", f"nagi-agent cannot run there: {text}", cure)
+    yield from observations.skip_unreachable()
 
 
-def package_of(program: str) -> str:
-    """Debian's package that has `program`."""
+def get_package(program: str) -> str:
+    """Return the name of Debian's package that has `program`."""
     return _PACKAGES.get(program, program)
 
 
-def _wrong_versions(inspection: Inspection, wanted: Wanted | None) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong, and its cure. `wanted`: by an experiment; None: none was named."""
+def _list_version_problems(
+    inspection: Inspection, needs: ExperimentNeeds | None
+) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with a host's programs, and the cure.
+
+    `needs` are the needs of an experiment, or None without an experiment.
+    """
     facts, missing = inspection.facts, inspection.missing_programs
     if tuple(int(part) for part in facts.python.split(".")[:2]) < OLDEST_PYTHON:
         yield f"Python {facts.python} is too old for nagi-agent", _PYTHON_CURE
     if missing:
-        packages = sorted({package_of(program) for program in missing})
+        packages = sorted({get_package(program) for program in missing})
         are = "is" if len(missing) == 1 else "are"
         yield f"{', '.join(missing)} {are} missing", f"install there: {', '.join(packages)}"
     iperf = facts.programs.get("iperf", "")
-    if wanted and wanted.iperf and re.match(r"iperf3?( version)? 3", iperf):
+    if needs and needs.iperf and re.match(r"iperf3?( version)? 3", iperf):
         yield f"its iperf is {iperf}", "install iperf 2 there; Debian's package is called iperf"
 
 
-def _versions(inspection: Inspection) -> str:
-    found = [f"Python {inspection.facts.python}"]
+def _describe_versions(inspection: Inspection) -> str:
+    versions = [f"Python {inspection.facts.python}"]
     for program in ("iperf", "tcpdump"):
         if number := re.search(r"\d+(\.\d+)+", inspection.facts.programs.get(program, "")):
-            found.append(f"{program} {number[0]}")
-    return ", ".join(found)
+            versions.append(f"{program} {number[0]}")
+    return ", ".join(versions)
 
 
-def look_at_kernels(seen: Observations) -> Iterator[StageFinding]:
-    for host, inspection in seen.inspected():
-        found = list(_kernel(seen, host, inspection))
-        yield from found or [StageFinding([host], "ok", f"Linux {inspection.facts.kernel}")]
-    yield from _differing_kernels(dict(seen.traffic()))
-    yield from seen.not_inspected()
+def check_kernels(observations: Observations) -> Iterator[StageFinding]:
+    """Check that each kernel can run nodes, and that hosts with traffic have the same kernel."""
+    for host, inspection in observations.list_inspected():
+        findings = list(_list_kernel_problems(observations, host, inspection))
+        yield from findings or [StageFinding([host], "ok", f"Linux {inspection.facts.kernel}")]
+    yield from _check_same_kernel(dict(observations.list_traffic_hosts()))
+    yield from observations.skip_uninspected()
 
 
-def _kernel(seen: Observations, host: str, inspection: Inspection) -> Iterator[StageFinding]:
+def _list_kernel_problems(
+    observations: Observations, host: str, inspection: Inspection
+) -> Iterator[StageFinding]:
+    """Yield findings about a host whose agent or kernel cannot do what runs need."""
     if not inspection.is_root:
-        cure = "connect as root, or give it `ansible_become: true`"
-        if seen.is_local:
+        cure = "connect as root, or set `ansible_become: true`"
+        if observations.is_local:
             cure = "run the same command with sudo"
-        who = "nagi" if seen.is_local else "nagi-agent"
+        who = "nagi" if observations.is_local else "nagi-agent"
         yield StageFinding([host], "failure", f"{who} is not root", cure)
-    elif seen.no_namespaces:
-        what = f"it cannot make network namespaces: {seen.no_namespaces}"
-        yield StageFinding([host], "failure", what, _namespaces_cure(seen.no_namespaces.lower()))
-    if not inspection.cgroup2 and (seen.wanted is None or seen.wanted.window_cap):
+    elif observations.no_namespaces:
+        message = f"it cannot make network namespaces: {observations.no_namespaces}"
+        yield StageFinding(
+            [host], "failure", message, _cure_namespaces(observations.no_namespaces.lower())
+        )
+    if not inspection.cgroup2 and (observations.needs is None or observations.needs.window_cap):
         yield StageFinding(
             [host],
-            "warning" if seen.wanted is None else "failure",
+            "warning" if observations.needs is None else "failure",
             "its kernel has no cgroup2, which `max_window` needs",
             "boot a kernel with CONFIG_CGROUP_BPF, or leave `max_window` out of experiments",
         )
 
 
-def _namespaces_cure(why: str) -> str:
-    if "no space" in why:
+def _cure_namespaces(reason: str) -> str:
+    if "no space" in reason:
         return "raise its sysctl user.max_net_namespaces"
-    if "permitted" in why or "denied" in why:
-        return "give the container you are in CAP_SYS_ADMIN, or leave it"
+    if "permitted" in reason or "denied" in reason:
+        return "give this container CAP_SYS_ADMIN, or run outside of it"
     return "boot a kernel with CONFIG_NET_NS"
 
 
-def _differing_kernels(traffic: dict[str, Inspection]) -> Iterator[StageFinding]:
-    """Results of different kernels are not results of one campaign."""
+def _check_same_kernel(traffic: dict[str, Inspection]) -> Iterator[StageFinding]:
+    """Yield a failure if hosts with traffic have different kernels.
+
+    Results of different kernels are not comparable.
+    """
     by_kernel: dict[str, list[str]] = {}
     for host, inspection in traffic.items():
         by_kernel.setdefault(inspection.facts.kernel, []).append(host)
     if len(by_kernel) > 1:
-        which = "; ".join(f"{kernel} on {', '.join(on)}" for kernel, on in by_kernel.items())
-        what = f"kernels differ between hosts with traffic: {which}"
-        yield StageFinding(list(traffic), "failure", what, "boot the same kernel on all of them")
+        kernels = "; ".join(
+            f"{kernel} on {', '.join(hosts)}" for kernel, hosts in by_kernel.items()
+        )
+        message = f"kernels differ between hosts with traffic: {kernels}"
+        yield StageFinding(list(traffic), "failure", message, "boot the same kernel on all of them")
 
 
-def look_at_schemes(seen: Observations) -> Iterator[StageFinding]:
-    hosts = dict(seen.traffic())
-    status: Status = "warning" if seen.wanted is None else "failure"
+def check_schemes(observations: Observations) -> Iterator[StageFinding]:
+    """Check which schemes the hosts with traffic can run."""
+    hosts = dict(observations.list_traffic_hosts())
+    status: Status = "warning" if observations.needs is None else "failure"
     ready = []
-    for name in seen.wanted.schemes if seen.wanted else read_schemes():
+    for name in observations.needs.schemes if observations.needs else read_schemes():
         if name not in read_schemes():
-            continue  # a user's own object, which agents are asked about before a campaign begins
-        lacking = _lacking(read_schemes()[name], hosts)
+            continue  # a user's own object, which agents check before a campaign begins
+        lacking = _find_lacking_hosts(read_schemes()[name], hosts)
         if not lacking:
             ready.append(name)
-        for (reason, cure), on in lacking.items():
-            yield StageFinding(on, status, f"{name} is not available: {reason}", cure)
+        for (reason, cure), affected in lacking.items():
+            yield StageFinding(affected, status, f"{name} is not available: {reason}", cure)
     if hosts and ready:
         yield StageFinding(list(hosts), "ok", ", ".join(ready))
-    yield from seen.not_inspected()
+    yield from observations.skip_uninspected()
 
 
-def _lacking(scheme: Scheme, hosts: dict[str, Inspection]) -> dict[tuple[str, str], list[str]]:
-    """Hosts on which a scheme is not available, by the reason and its cure."""
-    found: dict[tuple[str, str], list[str]] = {}
+def _find_lacking_hosts(
+    scheme: Scheme, hosts: dict[str, Inspection]
+) -> dict[tuple[str, str], list[str]]:
+    """Return the hosts on which a scheme is not available, by reason and cure."""
+    lacking: dict[tuple[str, str], list[str]] = {}
     for host, inspection in hosts.items():
-        here = check_availability_on_host(scheme, inspection)
-        if not here.available:
-            found.setdefault((here.reason, here.cure), []).append(host)
-    return found
+        availability = check_availability_on_host(scheme, inspection)
+        if not availability.available:
+            lacking.setdefault((availability.reason, availability.cure), []).append(host)
+    return lacking

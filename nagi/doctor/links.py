@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What joins hosts: interfaces, and the links between them."""
+"""Checks of interfaces, and of the links between hosts."""
 
 from __future__ import annotations
 
@@ -14,130 +14,159 @@ from nagi.labs.shape import EMULATOR
 _ANOTHER = "name another in its `nagi_links`"
 
 
-def look_at_interfaces(seen: Observations) -> Iterator[StageFinding]:
-    for host, inspection in seen.inspected():
-        found = list(_wrong_interfaces(host, inspection))
-        down = [name for name, each in inspection.interfaces.items() if not each.up]
-        if not found and down and host not in seen.paths.keys() | seen.ports.keys():
-            what = f"{', '.join(down)}: down, so that cables cannot be seen"
+def check_interfaces(observations: Observations) -> Iterator[StageFinding]:
+    """Check that the test interfaces of each host exist, have a carrier, and are fit for tests."""
+    for host, inspection in observations.list_inspected():
+        findings = list(_list_interface_problems(host, inspection))
+        down = [name for name, interface in inspection.interfaces.items() if not interface.up]
+        if (
+            not findings
+            and down
+            and host not in observations.paths.keys() | observations.ports.keys()
+        ):
+            message = f"{', '.join(down)}: down, so that cables cannot be seen"
             cure = (
                 "`nagi doctor` tries links where nothing else fails; runs bring them up themselves"
             )
-            found = [StageFinding([host], "skipped", what, cure)]
-        elif not found and not seen.is_local:
-            found = [StageFinding([host], "ok", _interfaces(inspection))]
-        yield from found
-    if not seen.is_local:
-        yield from seen.not_inspected()
+            findings = [StageFinding([host], "skipped", message, cure)]
+        elif not findings and not observations.is_local:
+            findings = [StageFinding([host], "ok", _describe_interfaces(inspection))]
+        yield from findings
+    if not observations.is_local:
+        yield from observations.skip_uninspected()
 
 
-def _interfaces(inspection: Inspection) -> str:
-    on = {name for interface in inspection.interfaces.values() for name in interface.offloads}
-    off = f" (for runs, nagi switches off: {', '.join(sorted(on))})" if on else ""
-    return ", ".join(inspection.interfaces) + off
+def _describe_interfaces(inspection: Inspection) -> str:
+    offloads = {name for interface in inspection.interfaces.values() for name in interface.offloads}
+    note = f" (for runs, nagi switches off: {', '.join(sorted(offloads))})" if offloads else ""
+    return ", ".join(inspection.interfaces) + note
 
 
-def _wrong_interfaces(host: str, inspection: Inspection) -> Iterator[StageFinding]:
+def _list_interface_problems(host: str, inspection: Inspection) -> Iterator[StageFinding]:
+    """Yield findings about a host's test interfaces that are missing or not fit for tests."""
     for name in inspection.missing_interfaces:
         cure = f"{_ANOTHER}; `ip link` there lists what there is"
         yield StageFinding([host], "failure", f"it has no interface {name}", cure)
     for name, interface in inspection.interfaces.items():
         if interface.is_management:
-            what = f"{name} is the interface by which it is reached"
-            yield StageFinding([host], "failure", what, f"{_ANOTHER}: tests need one of their own")
-            continue  # it shall not be touched
+            message = f"{name} is the interface by which the host is reached"
+            yield StageFinding(
+                [host],
+                "failure",
+                message,
+                f"{_ANOTHER}: test traffic needs an interface of its own",
+            )
+            continue  # nagi leaves this interface alone
         if interface.fixed_offloads:
-            what = f"{name} has {', '.join(interface.fixed_offloads)} on and cannot switch it off"
+            message = (
+                f"{name} has {', '.join(interface.fixed_offloads)} on and cannot switch it off"
+            )
             driver = interface.driver or "that is not known"
             yield StageFinding(
-                [host], "failure", what, f"{_ANOTHER}: driver {driver} spoils every run"
+                [host], "failure", message, f"{_ANOTHER}: driver {driver} spoils every run"
             )
         if interface.carrier is False:
             cure = f"plug its cable in, at both ends, or {_ANOTHER}"
             yield StageFinding([host], "failure", f"{name} has no carrier", cure)
 
 
-def look_at_paths(seen: Observations) -> Iterator[StageFinding]:
-    for host, reading in _readings(seen):
-        there = f"{reading.to_node} on link {reading.link}"
+def check_paths(observations: Observations) -> Iterator[StageFinding]:
+    """Check that each node reached its neighbours through the emulator."""
+    for host, reading in _list_readings(observations):
+        neighbour = f"{reading.to_node} on link {reading.link}"
         if reading.answered == 0:
-            what, cure = _where_lost(seen, seen.cells[host], reading)
-            yield StageFinding([host], "failure", f"no answer from {there}: {what}", cure)
+            message, cure = _locate_loss(observations, observations.cells[host], reading)
+            yield StageFinding([host], "failure", f"no answer from {neighbour}: {message}", cure)
         elif reading.answered < reading.sent:
             yield StageFinding(
                 [host],
                 "warning",
-                f"{reading.sent - reading.answered} of {reading.sent} pings to {there} were lost, "
-                "though it was idle",
+                f"{reading.sent - reading.answered} of {reading.sent} pings to {neighbour} were "
+                "lost, though it was idle",
                 "look at the link's cables and connectors, and for other traffic on it",
             )
         else:
             minimum, median = reading.rtt_min_ms, reading.rtt_median_ms
-            yield StageFinding([host], "ok", f"{there}: {minimum:.2f} ms, median {median:.2f} ms")
-    yield from _untried(seen)
+            yield StageFinding(
+                [host], "ok", f"{neighbour}: {minimum:.2f} ms, median {median:.2f} ms"
+            )
+    yield from _list_untried(observations)
 
 
-def look_at_mtu(seen: Observations) -> Iterator[StageFinding]:
-    for host, reading in _readings(seen):
-        there = f"{reading.to_node} on link {reading.link}"
-        size, came = f"{reading.mtu} bytes", reading.full_size_answered
+def check_mtu(observations: Observations) -> Iterator[StageFinding]:
+    """Check that full-sized packets passed each link."""
+    for host, reading in _list_readings(observations):
+        neighbour = f"{reading.to_node} on link {reading.link}"
+        size, answered = f"{reading.mtu} bytes", reading.full_size_answered
         if reading.answered == 0:
-            yield StageFinding([host], "skipped", f"no answer from {there}", "see paths")
-        elif came == 0:
+            yield StageFinding([host], "skipped", f"no answer from {neighbour}", "see paths")
+        elif answered == 0:
             yield StageFinding(
                 [host],
                 "failure",
-                f"packets of {size} to {there} are lost, short ones are not",
+                f"packets of {size} to {neighbour} are lost, short ones are not",
                 f"give all interfaces of the link an MTU of {size}, and all that is between them; "
                 "or give its ends a smaller one",
             )
-        elif came < reading.answered:
-            what = f"only {came} of {reading.sent} packets of {size} to {there} were answered"
-            yield StageFinding([host], "warning", what, "look at the link's cables and connectors")
+        elif answered < reading.answered:
+            message = (
+                f"only {answered} of {reading.sent} packets of {size} to {neighbour} were answered"
+            )
+            yield StageFinding(
+                [host], "warning", message, "look at the link's cables and connectors"
+            )
         else:
-            yield StageFinding([host], "ok", f"{size} to {there}")
-    yield from _untried(seen)
+            yield StageFinding([host], "ok", f"{size} to {neighbour}")
+    yield from _list_untried(observations)
 
 
-def _readings(seen: Observations) -> Iterator[tuple[str, PathReading]]:
-    for host, _ in seen.nodes():
-        for reading in seen.paths.get(host, []):
+def _list_readings(observations: Observations) -> Iterator[tuple[str, PathReading]]:
+    """Yield each node, and each of its readings."""
+    for host, _ in observations.list_nodes():
+        for reading in observations.paths.get(host, []):
             yield host, reading
 
 
-def _untried(seen: Observations) -> Iterator[StageFinding]:
-    """Nodes whose links were not tried. The netns lab makes its links itself, for its runs."""
-    if seen.is_local:
+def _list_untried(observations: Observations) -> Iterator[StageFinding]:
+    """Yield nodes whose links were not tried. The netns lab makes its links for each run."""
+    if observations.is_local:
         return
-    hosts = [host for host, _ in seen.nodes() if host not in seen.paths]
+    hosts = [host for host, _ in observations.list_nodes() if host not in observations.paths]
     if hosts:
-        cure = "mend what failed before it, and look again"
-        yield StageFinding(hosts, "skipped", seen.paths_left_out, cure)
-    yield from seen.not_inspected()
+        cure = "fix the earlier failure, then check again"
+        yield StageFinding(hosts, "skipped", observations.paths_left_out, cure)
+    yield from observations.skip_uninspected()
 
 
-def _where_lost(seen: Observations, cell: str, reading: PathReading) -> tuple[str, str]:
-    """Where packets of a path were lost, as far as the emulator's counts tell; and the cure."""
-    emulator = next((h for h, _ in seen.emulators() if seen.cells[h] == cell), EMULATOR)
-    ports = {port.node: port for port in seen.ports.get(emulator, []) if port.link == reading.link}
+def _locate_loss(observations: Observations, cell: str, reading: PathReading) -> tuple[str, str]:
+    """Return where a path lost packets, by the counts of the emulator, and the cure."""
+    emulator = next(
+        (host for host, _ in observations.list_emulators() if observations.cells[host] == cell),
+        EMULATOR,
+    )
+    ports = {
+        port.node: port
+        for port in observations.ports.get(emulator, [])
+        if port.link == reading.link
+    }
     near, far = ports.get(reading.from_node), ports.get(reading.to_node)
     if near is None or far is None:
         return (
-            f"{emulator} did not say what it saw",
+            f"{emulator} reported no counts",
             f"look at the link's cables, and at `nagi_links` of both ends and of {emulator}",
         )
     if near.received == 0:
         return (
-            f"nothing came in at {emulator}'s {near.interface}",
+            f"nothing arrived at {emulator}'s {near.interface}",
             f"does the cable lead there? Compare its `nagi_links` with {emulator}'s",
         )
     if far.sent == 0:
         return (
-            f"{emulator} sent nothing on at {far.interface}",
+            f"{emulator} sent nothing at {far.interface}",
             f"bring {far.interface} up there; if it is, read nagi-link.log there",
         )
     return (
-        f"{emulator} sent it on at {far.interface}",
+        f"{emulator} sent the packets at {far.interface}",
         f"does the cable at {emulator}'s {far.interface} lead to {reading.to_node}? Are two "
         f"swapped? Compare `nagi_links` of {reading.to_node} with {emulator}'s",
     )

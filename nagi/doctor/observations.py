@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is judged: everything that is known of hosts before a campaign."""
+"""Observations of hosts before a campaign, from which the stages make findings."""
 
 from __future__ import annotations
 
@@ -16,20 +16,26 @@ from nagi.plan import fpga, radio
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What an experiment needs of its hosts."""
+class ExperimentNeeds:
+    """The needs of an experiment at its hosts."""
 
     schemes: tuple[str, ...]
     traffic_nodes: frozenset[str]  # senders and receivers
     window_cap: bool = False
     iperf: bool = False  # sends bulk data
-    free_bytes: int | None = None  # on each host; None: not known
-    switches: frozenset[tuple[str, SwitchTarget]] = frozenset()  # which nodes run what
-    radios: tuple[str, ...] = ()  # links that are some
+    free_bytes: int | None = None  # on each host, or None if not known
+    switches: frozenset[tuple[str, SwitchTarget]] = frozenset()  # nodes and their targets
+    radios: tuple[str, ...] = ()  # links that are radios
     fpgas: tuple[str, ...] = ()  # links whose FPGA is simulated
 
     @classmethod
-    def of(cls, plans: Sequence[RunPlan], free_bytes: int | None = None) -> Self:
+    def from_plans(cls, plans: Sequence[RunPlan], free_bytes: int | None = None) -> Self:
+        """Collect the needs of runs.
+
+        Args:
+            plans: The runs.
+            free_bytes: The space that each host needs for records, or None if it is not known.
+        """
         flows = [flow for plan in plans for flow in plan.flows]
         return cls(
             schemes=tuple(dict.fromkeys(flow.scheme for flow in flows)),
@@ -53,69 +59,71 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Observations:
-    """What is known of hosts, by the names that the inventory gives them."""
+    """The observations of hosts. Keys are the hosts' names in the inventory."""
 
     cells: dict[str, str]  # host -> its cell; all hosts, in the inventory's order
     inspections: dict[str, Inspection]
     now_s: float  # by this machine's clock, seconds since the epoch
-    inventory: str | None = None  # its file; None: this machine alone, for the netns lab
-    unreachable: dict[str, str] = field(default_factory=dict)  # host -> what ssh said
-    silent: dict[str, str] = field(default_factory=dict)  # what came instead of an agent's answer
+    inventory: str | None = None  # file, or None for this machine alone (netns lab)
+    unreachable: dict[str, str] = field(default_factory=dict)  # host -> error of SSH
+    silent: dict[str, str] = field(default_factory=dict)  # host -> output instead of an answer
     clocks: dict[str, ClockReading] = field(default_factory=dict)
-    paths: dict[str, list[PathReading]] = field(default_factory=dict)  # as each node's agent says
-    ports: dict[str, list[PortReading]] = field(default_factory=dict)  # of each emulator, after
-    paths_left_out: str = "its links were not tried"  # why a node has no readings
-    no_namespaces: str = ""  # why this machine cannot make network namespaces
-    wanted: Wanted | None = None  # None: no experiment was named
-    token: str | None = None  # of the campaign that is to run
+    paths: dict[str, list[PathReading]] = field(default_factory=dict)  # node -> its pings
+    ports: dict[str, list[PortReading]] = field(default_factory=dict)  # emulator -> counts after
+    paths_left_out: str = "its links were not tried"  # reason why a node has no readings
+    no_namespaces: str = ""  # reason why this machine cannot make network namespaces
+    needs: ExperimentNeeds | None = None  # None without an experiment
+    token: str | None = None  # of the campaign that will run
 
     @property
     def is_local(self) -> bool:
-        """It is about this machine alone, on which the netns lab will make all hosts."""
+        """True if this machine is the only host, on which the netns lab makes all nodes."""
         return self.inventory is None
 
-    def inspected(self) -> Iterator[tuple[str, Inspection]]:
+    def list_inspected(self) -> Iterator[tuple[str, Inspection]]:
+        """Yield each host whose agent answered, with its inspection."""
         for host in self.cells:
             if host in self.inspections:
                 yield host, self.inspections[host]
 
-    def nodes(self) -> Iterator[tuple[str, Inspection]]:
-        """Hosts that are nodes of an experiment."""
-        for host, inspection in self.inspected():
+    def list_nodes(self) -> Iterator[tuple[str, Inspection]]:
+        """Yield each host that is a node of an experiment, with its inspection."""
+        for host, inspection in self.list_inspected():
             if self.is_local or inspection.node != EMULATOR:
                 yield host, inspection
 
-    def emulators(self) -> Iterator[tuple[str, Inspection]]:
-        for host, inspection in self.inspected():
+    def list_emulators(self) -> Iterator[tuple[str, Inspection]]:
+        """Yield each host that is an emulator, with its inspection."""
+        for host, inspection in self.list_inspected():
             if self.is_local or inspection.node == EMULATOR:
                 yield host, inspection
 
-    def traffic(self) -> Iterator[tuple[str, Inspection]]:
-        """Hosts at either end of flows; without an experiment, all that could be."""
-        for host, inspection in self.nodes():
-            if self.is_local or not self.wanted or inspection.node in self.wanted.traffic_nodes:
+    def list_traffic_hosts(self) -> Iterator[tuple[str, Inspection]]:
+        """Yield each host at an end of flows; without an experiment, each that could be one."""
+        for host, inspection in self.list_nodes():
+            if self.is_local or not self.needs or inspection.node in self.needs.traffic_nodes:
                 yield host, inspection
 
-    def without_ssh(self) -> Iterator[StageFinding]:
-        """What every stage after SSH says of hosts that were not reached."""
+    def skip_unreachable(self) -> Iterator[StageFinding]:
+        """Yield a skipped finding of hosts that were not reached."""
         hosts = [host for host in self.cells if host in self.unreachable]
         if hosts:
             yield StageFinding(hosts, "skipped", "not reached", "see SSH")
 
-    def without_agent(self) -> list[str]:
-        """Hosts that were reached, but whose agent did not answer."""
-        known = self.inspections.keys() | self.unreachable.keys()
-        return [host for host in self.cells if host not in known]
+    def list_silent(self) -> list[str]:
+        """Return the hosts that were reached, but whose agent did not answer."""
+        answered_or_unreachable = self.inspections.keys() | self.unreachable.keys()
+        return [host for host in self.cells if host not in answered_or_unreachable]
 
-    def not_inspected(self) -> Iterator[StageFinding]:
-        """What later stages say of hosts of which nothing is known."""
-        yield from self.without_ssh()
-        if hosts := self.without_agent():
+    def skip_uninspected(self) -> Iterator[StageFinding]:
+        """Yield skipped findings of hosts without an inspection, for stages that need one."""
+        yield from self.skip_unreachable()
+        if hosts := self.list_silent():
             yield StageFinding(hosts, "skipped", "no answer from nagi-agent", "see versions")
 
 
 class StageFinding(NamedTuple):
-    """What a stage says of hosts: a Finding, but for its stage and cell."""
+    """A finding of one stage about hosts: a Finding without its stage and cell."""
 
     hosts: Sequence[str]
     status: Status

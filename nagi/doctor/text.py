@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings for people: a line a stage where all is well, everything else in full."""
+"""Prints findings: one line per stage in which all is well, and all details of the other stages."""
 
 from __future__ import annotations
 
@@ -52,48 +52,53 @@ _STYLES: dict[Status, str] = {
     "warning": "yellow",
     "failure": "bold red",
 }
-_SHOWN = 48  # letters: different things said of hosts that are well are shown if no longer
+_SHOWN = 48  # characters: longer texts about hosts that are well are left out
 _HOSTS_SHOWN = 4
 
 
-def show(console: Console, doctor: Doctor) -> None:
-    """Prints all stages, and a last line that says whether the hosts are ready."""
+def print_findings(console: Console, doctor: Doctor) -> None:
+    """Print all stages, and a last line that says whether the hosts are ready."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("stage", no_wrap=True)
     table.add_column("status", no_wrap=True)
     table.add_column("what", overflow="fold")
-    for stage, found in groupby(doctor.findings, key=lambda finding: finding.stage):
+    for stage, findings in groupby(doctor.findings, key=lambda finding: finding.stage):
         title = TITLES[stage]
-        for status, what in _lines(list(found)):
-            table.add_row(title, Text(status, _STYLES[status]), what)
+        for status, text in _format_stage(list(findings)):
+            table.add_row(title, Text(status, _STYLES[status]), text)
             title = ""
     console.print(table)
     console.print()
-    console.print(Text(last_line(doctor), _STYLES[doctor.status]))
+    console.print(Text(describe_readiness(doctor), _STYLES[doctor.status]))
 
 
-def last_line(doctor: Doctor) -> str:
+def describe_readiness(doctor: Doctor) -> str:
+    """Return the last line: whether hosts are ready, and the number of failures or warnings."""
     failures, warnings = doctor.count("failure"), doctor.count("warning")
     if failures:
         return f"not ready: {count_of(failures, 'failure')}"
     return f"ready with {count_of(warnings, 'warning')}" if warnings else "ready"
 
 
-def _lines(found: list[Finding]) -> Iterator[tuple[Status, Text]]:
-    """What is said of a stage: status and words."""
-    bad = [finding for finding in found if finding.status != "ok"]
-    well = [finding for finding in found if finding.status == "ok"]
-    if well:
-        hosts = {host for finding in well for host in finding.hosts}
-        said = list(dict.fromkeys(finding.what for finding in well))
-        all_said = ", ".join(said)
+def _format_stage(findings: list[Finding]) -> Iterator[tuple[Status, Text]]:
+    """Yield status and text of each line of a stage."""
+    others = [finding for finding in findings if finding.status != "ok"]
+    good = [finding for finding in findings if finding.status == "ok"]
+    if good:
+        hosts = {host for finding in good for host in finding.hosts}
+        texts = list(dict.fromkeys(finding.what for finding in good))
+        joined_texts = ", ".join(texts)
         count = count_of(len(hosts), "host")
         yield (
             "ok",
-            Text(f"{count}: {all_said}" if len(said) == 1 or len(all_said) <= _SHOWN else count),
+            Text(
+                f"{count}: {joined_texts}"
+                if len(texts) == 1 or len(joined_texts) <= _SHOWN
+                else count
+            ),
         )
-    for finding in bad:
-        words = Text(f"{_hosts(finding.hosts)}: ", "bold")
+    for finding in others:
+        words = Text(f"{_list_hosts(finding.hosts)}: ", "bold")
         words.append(finding.what, "not bold")
         if finding.status == "skipped":
             words.append(f"; {finding.cure}", "not bold")
@@ -102,7 +107,7 @@ def _lines(found: list[Finding]) -> Iterator[tuple[Status, Text]]:
         yield finding.status, words
 
 
-def _hosts(names: list[str]) -> str:
+def _list_hosts(names: list[str]) -> str:
     if len(names) <= _HOSTS_SHOWN:
         return ", ".join(names)
     first = names[: _HOSTS_SHOWN - 1]

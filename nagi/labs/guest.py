@@ -22,7 +22,7 @@ from pathlib import Path
 import psutil
 from nagi_contracts.errors import refuse
 
-from nagi.disk import bytes_below
+from nagi.disk import count_bytes
 from nagi.labs import guest_kernel
 from nagi.labs.errors import Interrupted
 from nagi.sandbox import FILTER, Sandbox, require_sandbox
@@ -161,7 +161,7 @@ class _Watchdog:
             return False
         self._next_check_s = time.monotonic() + _WATCHDOG_INTERVAL_S
         processor_s = _read_processor_s(self._process)
-        recorded_bytes = bytes_below(self._own, without=CONSOLE)
+        recorded_bytes = count_bytes(self._own, without=CONSOLE)
         if recorded_bytes != self._recorded_bytes:
             self._recorded_bytes, self._progress_s = recorded_bytes, processor_s
         return processor_s - self._progress_s > STUCK_PROCESSOR_S

@@ -22,7 +22,7 @@ from nagi_contracts import paths
 from nagi_contracts.errors import InputError, Problem, excerpt, refuse
 
 from nagi.sandbox import Sandbox
-from nagi.scratch import user_cache
+from nagi.scratch import get_user_cache
 
 SUFFIX = ".c"
 # Names of congestion controls have up to 15 characters in the kernel; the prefix nagi_ has five.
@@ -94,7 +94,7 @@ def _list_source_files(source: Path) -> list[Path]:
 def _compile_version(source: Path, _state: tuple[tuple[str, int], ...]) -> Path:
     """Compile one version of a scheme; `_state` has the times of change of its files."""
     files = _list_source_files(source)
-    directory = user_cache("schemes") / _hash_sources(files)
+    directory = get_user_cache("schemes") / _hash_sources(files)
     object_file = directory / f"{source.stem}.bpf.o"
     if object_file.exists():
         return object_file

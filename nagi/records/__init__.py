@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What agents recorded, as the tables of a run directory."""
+"""Reads the records of agents and of the emulator into the tables of a run directory."""

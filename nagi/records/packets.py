@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of every packet the emulator saw: nagi-link's record, as a table, and once more from
-the model.
+"""nagi-link's record of packets: reading, conversion to and from tables, and replay by the model.
 
-The record's format is described in link-emulator/daemon/packet_record.hpp.
+link-emulator/daemon/packet_record.hpp describes the format.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ from nagi_contracts.records import PacketRow
 
 from nagi.records.direction_numbers import (
     NOBODY,
-    are_receivers,
-    count_of_directions,
-    direction_names,
-    link_names,
-    number_of,
-    receivers,
-    senders,
+    are_stations,
+    count_directions,
+    get_direction_names,
+    get_hop_number,
+    get_link_names,
+    get_receivers,
+    get_senders,
 )
-from nagi.records.transmissions import Transmissions, of_radios
-from nagi.scratch import scratch
+from nagi.records.transmissions import Transmissions, make_radio_settings
+from nagi.scratch import make_scratch
 
 Records = npt.NDArray[np.void]  # structured: RECORD
 
@@ -60,10 +59,14 @@ _MARKED, _CORRUPTED, _COPY = 1, 2, 4
 
 
 def read_records(path: Path) -> Records:
-    """Reads nagi-link's record of packets. Raises InputError if it is none, or cut off."""
+    """Read nagi-link's record of packets.
+
+    Raises:
+        InputError: The file is no such record, or is truncated.
+    """
     data = file_of_run(path)
     if not data.startswith(HEADER) or (len(data) - len(HEADER)) % RECORD.itemsize:
-        raise refuse("not a whole record of packets", "run it again", file=str(path))
+        raise refuse("not a complete record of packets", "run it again", file=str(path))
     return np.frombuffer(data, RECORD, offset=len(HEADER))
 
 
@@ -71,29 +74,32 @@ def write_records(records: Records, path: Path) -> None:
     path.write_bytes(HEADER + records.tobytes())
 
 
-def fates(records: Records) -> npt.NDArray[np.int64]:
-    """Of each record: DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS, HELD, AQM_DROP or GIVEN_UP."""
+def get_fates(records: Records) -> npt.NDArray[np.int64]:
+    """Return the fate of each record: DELIVERED, QUEUE_OVERFLOW, and so on."""
     return records["fate"].astype(np.int64)
 
 
 def are_copies(records: Records) -> npt.NDArray[np.bool_]:
-    """Of each record: whether it is of a duplicate, which did not arrive as a packet."""
+    """Return whether each record is of a duplicate, which the emulator made itself."""
     copies: npt.NDArray[np.bool_] = records["flags"] & _COPY != 0
     return copies
 
 
 def to_table(records: Records, plan: RunPlan) -> pd.DataFrame:
-    """Records as packets.parquet has them; see contracts.records.PacketRow. Raises InputError if
-    they are not of this plan."""
+    """Convert records to the table of packets.parquet (contract PacketRow).
+
+    Raises:
+        InputError: A record has a direction, fate or station that the plan does not have.
+    """
     _require_known(records, plan)
     flags = records["flags"]
     columns: dict[str, Any] = {name: records[name] for name in RECORD.names or ()}
     columns |= {
-        "link": link_names(records["direction"], plan),
-        "direction": direction_names(records["direction"], plan),
-        # Without media files are to the byte what they were before there were any.
+        "link": get_link_names(records["direction"], plan),
+        "direction": get_direction_names(records["direction"], plan),
+        # Without media, packets.parquet stays as it was before nagi had media, byte by byte.
         "fate": pd.Categorical.from_codes(
-            fates(records), pd.Index(FATES if plan.media else FATES[:GIVEN_UP])
+            get_fates(records), pd.Index(FATES if plan.media else FATES[:GIVEN_UP])
         ),
         "marked": flags & _MARKED != 0,
         "corrupted": flags & _CORRUPTED != 0,
@@ -101,30 +107,30 @@ def to_table(records: Records, plan: RunPlan) -> pd.DataFrame:
     }
     names = list(PacketRow.model_fields)
     if plan.media:
-        columns["sender"] = senders(records["direction"], plan)
-        columns["receiver"] = receivers(records["direction"], _next_hops(records), plan)
+        columns["sender"] = get_senders(records["direction"], plan)
+        columns["receiver"] = get_receivers(records["direction"], _get_next_hops(records), plan)
     else:
         names = [name for name in names if name not in ("sender", "receiver")]
     return pd.DataFrame({name: columns[name] for name in names})
 
 
-def _next_hops(records: Records) -> npt.NDArray[np.int64]:
-    """Return the place of each packet's next station in its medium; -1: none."""
+def _get_next_hops(records: Records) -> npt.NDArray[np.int64]:
+    """Return the position of each packet's next station in its medium, or -1 if there is none."""
     hops = records["next_hop"].astype(np.int64)
     return np.where(hops < NOBODY, hops - 1, -1)
 
 
 def _require_known(records: Records, plan: RunPlan) -> None:
-    """Raises InputError if a record has a direction, fate or station that there is not."""
-    known = (records["direction"] < count_of_directions(plan)).all() and (
+    """Require that directions, fates and stations of records exist in the plan."""
+    is_known = (records["direction"] < count_directions(plan)).all() and (
         records["fate"] < (len(FATES) if plan.media else GIVEN_UP)
     ).all()
-    if not known or not are_receivers(records["direction"], _next_hops(records), plan).all():
-        raise refuse("a packet of no kind that there is in packets.bin", "run it again")
+    if not is_known or not are_stations(records["direction"], _get_next_hops(records), plan).all():
+        raise refuse("packets.bin has a packet of an unknown kind", "run it again")
 
 
 def from_table(table: pd.DataFrame, plan: RunPlan) -> Records:
-    """The records that to_table() made a table of."""
+    """Convert a table of packets.parquet back to records. See to_table()."""
     records = np.zeros(len(table), RECORD)
     for name in RECORD.names or ():
         if name in table and name not in ("direction", "fate"):
@@ -137,11 +143,11 @@ def from_table(table: pd.DataFrame, plan: RunPlan) -> Records:
             direction=direction,
             sender=sender[0] if sender and isinstance(sender[0], str) else None,
         )
-        records["direction"][rows] = number_of(plan, hop)
+        records["direction"][rows] = get_hop_number(plan, hop)
         if hop.is_hop:
             stations = [station.node for station in plan.medium(link).stations]
-            places = pd.Categorical(table["receiver"].iloc[rows], categories=stations).codes
-            records["next_hop"][rows] = np.where(places < 0, NOBODY, places + 1)
+            positions = pd.Categorical(table["receiver"].iloc[rows], categories=stations).codes
+            records["next_hop"][rows] = np.where(positions < 0, NOBODY, positions + 1)
     records["fate"] = pd.Categorical(table["fate"], categories=list(FATES)).codes
     records["flags"] = (
         table["marked"].to_numpy() * _MARKED
@@ -151,18 +157,19 @@ def from_table(table: pd.DataFrame, plan: RunPlan) -> Records:
     return records
 
 
-def configuration(plan: RunPlan, transmissions: Transmissions | None = None) -> dict[str, Any]:
-    """nagi-link's configuration for a plan, for use without interfaces. What radios lost, the model
-    cannot know: it is told by `transmissions`.
+def make_configuration(plan: RunPlan, transmissions: Transmissions | None = None) -> dict[str, Any]:
+    """Make the configuration with which nagi-link replays a run of `plan`, without interfaces.
 
-    The agent's emulator.configuration() is not used here on purpose: what the emulator did is
-    checked against the plan, so an agent that told it something else would be found out.
+    The model cannot know what radios lost, so `transmissions` tells it.
+
+    This function does not use the agent's configuration() on purpose. Records are checked against
+    the plan, so the check finds an agent that configured the emulator otherwise.
     """
-    told = {} if transmissions is None else of_radios(plan, transmissions)
+    radio_settings = {} if transmissions is None else make_radio_settings(plan, transmissions)
 
-    def settings(link: LinkPlan, direction: DirectionName) -> dict[str, Any]:
-        written = link.direction(direction).model_dump(mode="json", exclude_none=True)
-        return written | told.get((link.name, direction), {})
+    def make_settings(link: LinkPlan, direction: DirectionName) -> dict[str, Any]:
+        settings = link.direction(direction).model_dump(mode="json", exclude_none=True)
+        return settings | radio_settings.get((link.name, direction), {})
 
     return {
         "schema_version": 1,
@@ -173,55 +180,69 @@ def configuration(plan: RunPlan, transmissions: Transmissions | None = None) -> 
                 "id": link.id,
                 "a": f"{link.name}.a",
                 "b": f"{link.name}.b",
-                "forward": settings(link, "forward"),
-                "backward": settings(link, "backward"),
+                "forward": make_settings(link, "forward"),
+                "backward": make_settings(link, "backward"),
             }
             for link in plan.links
         ],
-        **({"media": [_medium(each) for each in plan.media]} if plan.media else {}),
+        **({"media": [_make_medium(medium) for medium in plan.media]} if plan.media else {}),
     }
 
 
-def _medium(medium: MediumPlan) -> dict[str, Any]:
-    written = medium.model_dump(mode="json", exclude_none=True, exclude={"monitor", "stations"})
+def _make_medium(medium: MediumPlan) -> dict[str, Any]:
+    settings = medium.model_dump(mode="json", exclude_none=True, exclude={"monitor", "stations"})
     stations = [
         station.model_dump(mode="json", exclude_none=True, exclude={"node", "address"})
         | {"name": station.node, "interface": f"{medium.name}.{station.node}"}
         for station in medium.stations
     ]
-    return written | {"stations": stations}
+    return settings | {"stations": stations}
 
 
 def replay(plan: RunPlan, records: Records, transmissions: Transmissions | None = None) -> Records:
-    """What the model makes of the recorded arrivals if it does what the plan says, and radios lost
-    of the transmissions what they say: the same records, ordered by direction and arrival, with
-    `left_ns` and `fate` as they should be.
+    """Replay the recorded arrivals through the model, as the plan configures it.
 
-    Raises InputError if the record makes no sense.
+    Args:
+        plan: The plan of the run.
+        records: The emulator's record of packets.
+        transmissions: The record of transmissions, if links are radios or have ARQ.
+
+    Returns:
+        The same packets in the order of sort_records(), with `left_ns` and `fate` of the model.
+
+    Raises:
+        InputError: The model cannot replay the records.
     """
-    with scratch() as directory:
-        config, recorded, output = (directory / f for f in ("link.json", "packets", "replayed"))
-        config.write_text(json.dumps(configuration(plan, transmissions)))
+    with make_scratch() as directory:
+        config, recorded, output = (
+            directory / name for name in ("link.json", "packets", "replayed")
+        )
+        config.write_text(json.dumps(make_configuration(plan, transmissions)))
         write_records(records, recorded)
-        done = subprocess.run(
+        process = subprocess.run(
             [executable("nagi-link"), "replay", config, recorded, output],
             capture_output=True,
             text=True,
             check=False,
         )
-        if done.returncode != 0:
-            raise refuse(f"the arrivals cannot be replayed: {done.stderr.strip()}", "run it again")
+        if process.returncode != 0:
+            raise refuse(
+                f"the arrivals cannot be replayed: {process.stderr.strip()}", "run it again"
+            )
         return read_records(output)
 
 
-def differ(recorded: Records, due: Records) -> npt.NDArray[np.bool_]:
-    """Return which packets did not fare as the model says. Those still held have not fared yet."""
-    same = (recorded["fate"] == due["fate"]) & (recorded["left_ns"] == due["left_ns"])
-    found: npt.NDArray[np.bool_] = (fates(recorded) != HELD) & ~same
-    return found
+def find_differences(recorded: Records, due: Records) -> npt.NDArray[np.bool_]:
+    """Return which packets have another fate or departure in the replay.
+
+    Packets that the emulator still held do not count.
+    """
+    is_same = (recorded["fate"] == due["fate"]) & (recorded["left_ns"] == due["left_ns"])
+    differs: npt.NDArray[np.bool_] = (get_fates(recorded) != HELD) & ~is_same
+    return differs
 
 
-def in_order(records: Records) -> Records:
-    """Records ordered by direction and arrival, as replay() has them; copies follow packets."""
+def sort_records(records: Records) -> Records:
+    """Sort records by direction and arrival, as replay() does. Copies follow their packets."""
     keys = (are_copies(records), records["index"], records["arrived_ns"], records["direction"])
     return records[np.lexsort(keys)]

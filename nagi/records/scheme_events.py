@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What schemes of ours told while they ran: from nagi-tcp's lines to a table of the run."""
+"""Reads the events that nagi's schemes reported during a run, from nagi-tcp's lines to a table."""
 
 from __future__ import annotations
 
@@ -14,24 +14,37 @@ from nagi_contracts.plan import FlowPlan, RunPlan
 from nagi_contracts.records import SchemeEvent
 
 SCHEME_EVENTS = "scheme_events.parquet"  # in a run directory
-FILES = "events.*.jsonl"  # as agents leave them, one a scheme
+FILES = "events.*.jsonl"  # as agents leave them, one per scheme
 
 
 def read_events(plan: RunPlan, node: str, directory: Path, began_realtime_s: float) -> pd.DataFrame:
-    """The rows (contract SchemeEvent) of what `node` has left in `directory`, by time. Raises
-    InputError, without the directory's name, if a file is not whole."""
+    """Read the events that a node's schemes reported.
+
+    Args:
+        plan: The plan of the run.
+        node: The node whose agent left the files.
+        directory: The directory with its files.
+        began_realtime_s: When the run began, by the node's realtime clock.
+
+    Returns:
+        Rows of the contract SchemeEvent: by file, in the order of their lines.
+
+    Raises:
+        InputError: A file is damaged. The message does not name the directory.
+    """
     rows = [
         row
         for file in sorted(directory.glob(FILES))
-        for row in _rows(plan, node, file, began_realtime_s)
+        for row in _read_rows(plan, node, file, began_realtime_s)
     ]
     table = pd.DataFrame(rows, columns=list(SchemeEvent.model_fields))
     return table.astype({"ssthresh_before": "Int64", "ssthresh": "Int64"})
 
 
-def _rows(
+def _read_rows(
     plan: RunPlan, node: str, file: Path, began_realtime_s: float
 ) -> Iterator[dict[str, Any]]:
+    """Yield the rows of one file, and number the connections of each flow."""
     try:
         lines = [json.loads(line) for line in file.read_bytes().splitlines()]
         opened, *events, closed = lines
@@ -40,25 +53,25 @@ def _rows(
     except (ValueError, KeyError):
         raise refuse(f"{node}: {file.name}: it is damaged", "run it again") from None
     # Instants are by the host's monotonic clock; the first line has both clocks.
-    ahead_ns = opened["realtime_ns"] - opened["t_ns"]
+    realtime_offset_ns = opened["realtime_ns"] - opened["t_ns"]
     connections: dict[tuple[str, int, int], int] = {}
     for event in events:
         ends = event.get("local_port"), event.get("remote_port")
-        flow = _flow(plan, node, *ends)
-        if flow is None:  # `lost`, which the agent has complained of, or no flow's connection
+        flow = _find_flow(plan, node, *ends)
+        if flow is None:  # either `lost`, which the agent reported, or a connection of no flow
             continue
-        mine = [key for key in connections if key[0] == flow.name]
-        number = connections.setdefault((flow.name, *ends), len(mine))
+        flow_connections = [key for key in connections if key[0] == flow.name]
+        number = connections.setdefault((flow.name, *ends), len(flow_connections))
         row = {name: event[name] for name in _COPIED}
-        row["t_s"] = round((event["t_ns"] + ahead_ns) / 1e9 - began_realtime_s, 6)
+        row["t_s"] = round((event["t_ns"] + realtime_offset_ns) / 1e9 - began_realtime_s, 6)
         yield {**row, "flow": flow.name, "connection": number}
 
 
 _COPIED = [name for name in SchemeEvent.model_fields if name not in ("t_s", "flow", "connection")]
 
 
-def _flow(plan: RunPlan, node: str, local: int | None, remote: int | None) -> FlowPlan | None:
-    """The flow whose data a connection of `node` sends."""
+def _find_flow(plan: RunPlan, node: str, local: int | None, remote: int | None) -> FlowPlan | None:
+    """Return the flow whose data a connection of `node` sends, given its ports."""
     for flow in plan.flows:
         sends = node == flow.sender or (flow.command is not None and node == flow.receiver)
         if sends and flow.port == (local if flow.listener == node else remote):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what agents of switches recorded to switches.json and queue_samples.parquet."""
+"""Reads the records of switches' agents, for switches.json and queue_samples.parquet."""
 
 from __future__ import annotations
 
@@ -25,47 +25,57 @@ CONTROLLER = "controller.log"
 
 
 def read_account(plan: RunPlan, node: NodePlan, directory: Path) -> SwitchAccount:
-    """What a switch did, from what its agent left in `directory`. Raises InputError."""
+    """Read what a switch's agent recorded, and return the account of the switch.
+
+    Raises:
+        InputError: The record is missing, damaged, or not of this plan.
+    """
     file = directory / RECORD
     record = SwitchRecord.read(file)
     try:
-        return _account(plan, node, record)
+        return _make_account(plan, node, record)
     except (KeyError, ValueError, StopIteration) as error:
         raise refuse(
-            f"not what nagi-switch says of itself: {error!r}", "build it anew", file=str(file)
+            f"not a record of nagi-switch: {error!r}", "build nagi-switch again", file=str(file)
         ) from None
 
 
-def _account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> SwitchAccount:
+def _make_account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> SwitchAccount:
+    """Make the account of a switch: drops by cause, and its ports."""
     assert node.switch is not None
     account = record.account
     counters = record.counters
     drops: dict[str, int] = {}
-    told: dict[str, int] = {}
+    reported_drops: dict[str, int] = {}
     if counters is not None:
         drops = {cause: count for cause, count in counters.drops.items() if count}
-        told = {cause: count for cause, count in counters.told.items() if count}
+        reported_drops = {cause: count for cause, count in counters.told.items() if count}
     if account is not None:
         by_program = ("ingress", "malformed", "checksum")
         dropped = account["p4"]["dropped"]
-        others = {cause: n for cause, n in dropped.items() if cause not in by_program}
-        del others["recirculated"]  # edge.p4's samples of queues end there, on purpose
-        if counters is None:  # what a program of one's own drops, it is meant to
-            del others["egress"]
+        other_drops = {cause: n for cause, n in dropped.items() if cause not in by_program}
+        del other_drops["recirculated"]  # edge.p4 drops its samples of queues on purpose
+        if counters is None:  # the user's own program drops on purpose
+            del other_drops["egress"]
         else:
-            # Ingress drops what its counters name; everything else is counted here.
-            others["ingress"] = sum(dropped[cause] for cause in by_program) - sum(drops.values())
-            others["egress"] -= sum(port.lost for port in counters.ports)
-        for port in account["ports"]:
-            others["no such port"] = others.get("no such port", 0) + port["in"]["no_such_port"]
-            others["no such priority"] = (
-                others.get("no such priority", 0) + port["out"]["no_such_priority"]
+            # The counters of edge.p4 have the causes of drops at ingress. The rest has no cause.
+            other_drops["ingress"] = sum(dropped[cause] for cause in by_program) - sum(
+                drops.values()
             )
-        drops |= {cause: count for cause, count in others.items() if count}
-    if not any(flow.command for flow in plan.flows):  # nobody answers them: nobody needs it
-        for cause, count in told.items():
+            other_drops["egress"] -= sum(port.lost for port in counters.ports)
+        for port in account["ports"]:
+            other_drops["no such port"] = (
+                other_drops.get("no such port", 0) + port["in"]["no_such_port"]
+            )
+            other_drops["no such priority"] = (
+                other_drops.get("no such priority", 0) + port["out"]["no_such_priority"]
+            )
+        drops |= {cause: count for cause, count in other_drops.items() if count}
+    # Without the user's own programs, the controller answers no packet, and no flow needs answers.
+    if not any(flow.command for flow in plan.flows):
+        for cause, count in reported_drops.items():
             drops[cause] = drops.get(cause, 0) + count
-        told = {}
+        reported_drops = {}
     link_scope = drops.pop(LINK_SCOPE, 0)
     return SwitchAccount(
         node=node.name,
@@ -75,15 +85,18 @@ def _account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> SwitchAccou
         complete=account["complete"] if account else True,
         records_lost=account["records_lost"] + account["p4"]["digests_lost"] if account else 0,
         drops=drops,
-        told=told,
+        told=reported_drops,
         from_controller=0 if counters is None else counters.from_controller,
         link_scope=link_scope,
         notices=record.notices,
-        ports=[_port(plan, node, port.number, record) for port in node.switch.ports],
+        ports=[_make_port_account(plan, node, port.number, record) for port in node.switch.ports],
     )
 
 
-def _port(plan: RunPlan, node: NodePlan, number: int, record: SwitchRecord) -> SwitchPortAccount:
+def _make_port_account(
+    plan: RunPlan, node: NodePlan, number: int, record: SwitchRecord
+) -> SwitchPortAccount:
+    """Make the account of a port from its counters and its queue."""
     assert node.switch is not None
     planned = next(port for port in node.switch.ports if port.number == number)
     counters = None
@@ -101,7 +114,7 @@ def _port(plan: RunPlan, node: NodePlan, number: int, record: SwitchRecord) -> S
     return SwitchPortAccount(
         number=number,
         link=planned.link,
-        direction=_way(plan, node.name, planned.link),
+        direction=_outgoing_direction(plan, node.name, planned.link),
         counters=counters,
         dropped_by_program=account["out"]["dropped_by_program"]
         if account is not None and counters is None
@@ -117,15 +130,18 @@ def _port(plan: RunPlan, node: NodePlan, number: int, record: SwitchRecord) -> S
     )
 
 
-def _way(plan: RunPlan, node: str, link: str) -> DirectionName:
+def _outgoing_direction(plan: RunPlan, node: str, link: str) -> DirectionName:
     return "forward" if plan.link(link).ends[0].node == node else "backward"
 
 
 def read_samples(
     plan: RunPlan, node: NodePlan, directory: Path, began_realtime_s: float
 ) -> pd.DataFrame:
-    """The rows (contract QueueSample) of what edge.p4 told of a switch's queues, by time. Raises
-    InputError, without the directory's name, if the file is not whole."""
+    """Read the samples of queues that edge.p4 reported, ordered by time (contract QueueSample).
+
+    Raises:
+        InputError: The file is damaged. The message does not name the directory.
+    """
     assert node.switch is not None
     record = SwitchRecord.read(directory / RECORD)
     links = {port.number: port.link for port in node.switch.ports}
@@ -133,12 +149,12 @@ def read_samples(
     try:
         for line in (directory / DIGESTS).read_bytes().splitlines():
             sample = parse_sample(json.loads(line))
-            at_ns = record.epoch_realtime_ns + sample.left_us * 1000
+            realtime_ns = record.epoch_realtime_ns + sample.left_us * 1000
             rows.append(
                 {
-                    "t_s": round(at_ns / 1e9 - began_realtime_s, 6),
+                    "t_s": round(realtime_ns / 1e9 - began_realtime_s, 6),
                     "link": links[sample.port],
-                    "direction": _way(plan, node.name, links[sample.port]),
+                    "direction": _outgoing_direction(plan, node.name, links[sample.port]),
                     "depth_at_enqueue": sample.depth_at_enqueue,
                     "depth_at_dequeue": sample.depth_at_dequeue,
                     "in_queue_us": sample.in_queue_us,

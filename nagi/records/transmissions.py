@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of every transmission: the emulator's record of links that are radios or repeat what
-was lost (ARQ), and of frames on media, as tables; of radios as what the model has to be told to do
-the same again.
+"""The emulator's record of transmissions: reading, and conversion to and from tables.
 
-transmissions.bin, little-endian: "nagi-trn", u32 version (1), u32 bytes a record (32), then records
-as TRANSMISSION has them.
+It has the transmissions of links that are radios or have ARQ, and the frames on media. For radios
+it also becomes settings with which the model replays the same losses.
+
+transmissions.bin, little-endian: "nagi-trn", u32 version (1), u32 bytes per record (32), then
+records as TRANSMISSION describes them.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from nagi_contracts.plan import DIRECTIONS, DirectionName, RunPlan
 from nagi_contracts.records import FrameRow, Outcome, TransmissionRow
 
 from nagi.records.direction_numbers import (
-    are_receivers,
-    count_of_directions,
-    direction_names,
-    direction_number,
-    link_names,
-    receivers,
-    senders,
+    are_stations,
+    count_directions,
+    get_direction_names,
+    get_direction_number,
+    get_link_names,
+    get_receivers,
+    get_senders,
 )
 
 Transmissions = npt.NDArray[np.void]  # structured: TRANSMISSION
@@ -50,11 +51,11 @@ TRANSMISSION = np.dtype(
 HEADER = b"nagi-trn" + np.array([1, TRANSMISSION.itemsize], "<u4").tobytes()
 RECEIVED, NOT_DETECTED, HEADER_ERROR, PAYLOAD_ERROR, UNANSWERED, LOST = range(6)
 RECEIVER_BUSY, NOT_SENT, NOT_RECEIVED = 8, 11, 12
-# By the record's numbers, of links.
+# Outcomes of transmissions on links, by their numbers in records.
 OUTCOMES: dict[int, str] = dict(
     zip((*range(6), RECEIVER_BUSY, NOT_SENT, NOT_RECEIVED), get_args(Outcome), strict=True)
 )
-# By the record's numbers; the outcomes of links that media do not have have no name there.
+# Outcomes of frames on media, by their numbers in records. Media lack some outcomes of links.
 FRAME_OUTCOMES = {
     RECEIVED: "received",
     LOST: "channel error",
@@ -65,135 +66,147 @@ FRAME_OUTCOMES = {
     10: "not answered",
 }
 KINDS = {1: "RTS", 2: "CTS", 3: "DATA", 4: "ACK"}  # 0: a transmission on a link
-_NO_STATION = 254  # and 255: all that hear it
-SNR_UNKNOWN, SNR_STEPS = -32768, 100  # of a dB
+_NO_STATION = 254  # 255 stands for all stations in reach
+SNR_UNKNOWN, SNR_STEPS = -32768, 100  # steps per dB
 _ENDLESS = 1 << 32  # numbers are modulo 2^32
 
 
 def read_transmissions(path: Path, plan: RunPlan) -> Transmissions:
-    """Reads the record. Raises InputError if it is none, cut off, or of other links."""
+    """Read the emulator's record of transmissions.
+
+    Raises:
+        InputError: The file is no such record, is truncated, or is of other links.
+    """
     data = file_of_run(path)
     if not data.startswith(HEADER) or (len(data) - len(HEADER)) % TRANSMISSION.itemsize:
-        raise refuse("not a whole record of transmissions", "run it again", file=str(path))
-    found = np.frombuffer(data, TRANSMISSION, offset=len(HEADER))
-    on_media = found["kind"] != 0
-    known = np.where(
+        raise refuse("not a complete record of transmissions", "run it again", file=str(path))
+    transmissions = np.frombuffer(data, TRANSMISSION, offset=len(HEADER))
+    on_media = transmissions["kind"] != 0
+    is_known = np.where(
         on_media,
-        np.isin(found["outcome"], list(FRAME_OUTCOMES))
-        & np.isin(found["kind"], list(KINDS))
-        & (found["direction"] >= 2 * len(plan.links))
-        & (found["direction"] < count_of_directions(plan)),
-        np.isin(found["outcome"], list(OUTCOMES)) & (found["direction"] < 2 * len(plan.links)),
+        np.isin(transmissions["outcome"], list(FRAME_OUTCOMES))
+        & np.isin(transmissions["kind"], list(KINDS))
+        & (transmissions["direction"] >= 2 * len(plan.links))
+        & (transmissions["direction"] < count_directions(plan)),
+        np.isin(transmissions["outcome"], list(OUTCOMES))
+        & (transmissions["direction"] < 2 * len(plan.links)),
     )
-    if known.all():
-        stations = found["receiver"].astype(np.int64)
-        places = np.where(on_media & (stations < _NO_STATION), stations, -1)
-        known = are_receivers(found["direction"], places, plan)
-    if not known.all():
-        raise refuse("a transmission of no kind that there is", "run it again", file=str(path))
-    return found
+    if is_known.all():
+        stations = transmissions["receiver"].astype(np.int64)
+        positions = np.where(on_media & (stations < _NO_STATION), stations, -1)
+        is_known = are_stations(transmissions["direction"], positions, plan)
+    if not is_known.all():
+        raise refuse("a transmission of an unknown kind", "run it again", file=str(path))
+    return transmissions
 
 
 def write_transmissions(transmissions: Transmissions, path: Path) -> None:
     path.write_bytes(HEADER + transmissions.tobytes())
 
 
-def snr_db(transmissions: Transmissions) -> npt.NDArray[np.float64]:
-    """As the receiver measured it; nan where it did not."""
-    known = transmissions["snr"] != SNR_UNKNOWN
-    return np.where(known, transmissions["snr"] / SNR_STEPS, np.nan)
+def get_snr_db(transmissions: Transmissions) -> npt.NDArray[np.float64]:
+    """Return the SNR that receivers measured for each transmission, in dB, or NaN."""
+    is_known = transmissions["snr"] != SNR_UNKNOWN
+    return np.where(is_known, transmissions["snr"] / SNR_STEPS, np.nan)
 
 
-def frames_table(transmissions: Transmissions, plan: RunPlan) -> pd.DataFrame:
-    """What of the record is of media, as frames.parquet has it; see contracts.records.FrameRow."""
+def to_frames_table(transmissions: Transmissions, plan: RunPlan) -> pd.DataFrame:
+    """Convert the frames on media to the table of frames.parquet (contract FrameRow)."""
     frames = transmissions[transmissions["kind"] != 0]
     names = frames.dtype.names or ()
     stations = frames["receiver"].astype(np.int64)
     columns: dict[str, Any] = {name: frames[name] for name in names}
     columns |= {
-        "medium": link_names(frames["direction"], plan),
-        "sender": senders(frames["direction"], plan),
-        "receiver": receivers(
+        "medium": get_link_names(frames["direction"], plan),
+        "sender": get_senders(frames["direction"], plan),
+        "receiver": get_receivers(
             frames["direction"], np.where(stations < _NO_STATION, stations, -1), plan
         ),
-        "kind": _named(frames["kind"], KINDS),
-        "outcome": _named(frames["outcome"], FRAME_OUTCOMES),
+        "kind": _to_names(frames["kind"], KINDS),
+        "outcome": _to_names(frames["outcome"], FRAME_OUTCOMES),
     }
     return pd.DataFrame({name: columns[name] for name in FrameRow.model_fields})
 
 
-def _named(numbers: npt.NDArray[np.uint8], names: dict[int, str]) -> pd.Categorical[str]:
-    places = np.full(256, -1, np.int64)
-    places[list(names)] = range(len(names))
-    return pd.Categorical.from_codes(places[numbers], pd.Index(list(names.values())))
+def _to_names(numbers: npt.NDArray[np.uint8], names: dict[int, str]) -> pd.Categorical[str]:
+    codes = np.full(256, -1, np.int64)
+    codes[list(names)] = range(len(names))
+    return pd.Categorical.from_codes(codes[numbers], pd.Index(list(names.values())))
 
 
 def to_table(transmissions: Transmissions, plan: RunPlan) -> pd.DataFrame:
-    """What of the record is of links, as transmissions.parquet has it; see
-    contracts.records.TransmissionRow."""
+    """Convert the transmissions on links to the table of transmissions.parquet.
+
+    Its rows have the contract TransmissionRow.
+    """
     transmissions = transmissions[transmissions["kind"] == 0]
     names = TRANSMISSION.names or ()
     columns: dict[str, Any] = {name: transmissions[name] for name in names}
     columns |= {
-        "link": link_names(transmissions["direction"], plan),
-        "direction": direction_names(transmissions["direction"], plan),
-        "outcome": _named(transmissions["outcome"], OUTCOMES),
-        "snr_db": snr_db(transmissions),
+        "link": get_link_names(transmissions["direction"], plan),
+        "direction": get_direction_names(transmissions["direction"], plan),
+        "outcome": _to_names(transmissions["outcome"], OUTCOMES),
+        "snr_db": get_snr_db(transmissions),
     }
     return pd.DataFrame({name: columns[name] for name in TransmissionRow.model_fields})
 
 
 def from_table(table: pd.DataFrame, plan: RunPlan) -> Transmissions:
-    """Return the record that to_table() made a table of."""
-    found = np.zeros(len(table), TRANSMISSION)
+    """Convert a table of transmissions.parquet back to the record. See to_table()."""
+    transmissions = np.zeros(len(table), TRANSMISSION)
     for name in ("start_ns", "end_ns", "number", "index", "attempt", "mode"):
-        found[name] = table[name]
+        transmissions[name] = table[name]
     numbers: dict[tuple[str, str], int] = {
-        (link.name, direction): direction_number(plan, link.name, direction)
+        (link.name, direction): get_direction_number(plan, link.name, direction)
         for link in plan.links
         for direction in DIRECTIONS
     }
-    places = zip(table["link"].astype(str), table["direction"].astype(str), strict=True)
-    found["direction"] = [numbers[place] for place in places]
+    directions = zip(table["link"].astype(str), table["direction"].astype(str), strict=True)
+    transmissions["direction"] = [numbers[direction] for direction in directions]
     names = {name: number for number, name in OUTCOMES.items()}
-    found["outcome"] = table["outcome"].astype(str).map(names)
+    transmissions["outcome"] = table["outcome"].astype(str).map(names)
     measured = table["snr_db"].to_numpy(np.float64)
-    found["snr"] = np.where(
+    transmissions["snr"] = np.where(
         np.isnan(measured), SNR_UNKNOWN, np.rint(np.nan_to_num(measured) * SNR_STEPS)
     )
-    return found
+    return transmissions
 
 
-def of_direction(transmissions: Transmissions, number: int) -> Transmissions:
-    """Those of a direction, in their order."""
-    mine = transmissions[transmissions["direction"] == number]
-    ordered: Transmissions = mine[np.argsort(mine["number"], kind="stable")]
+def select_direction(transmissions: Transmissions, number: int) -> Transmissions:
+    """Return the transmissions of a direction, ordered by number."""
+    selected = transmissions[transmissions["direction"] == number]
+    ordered: Transmissions = selected[np.argsort(selected["number"], kind="stable")]
     return ordered
 
 
-def recorded_snr(transmissions: Transmissions) -> list[int]:
-    """In 0.01 dB, of each transmission of a direction by its number, for the model to adapt to."""
-    found = np.full(
+def list_recorded_snr(transmissions: Transmissions) -> list[int]:
+    """Return the SNR of a direction's transmissions by number, in 0.01 dB, for rate adaptation."""
+    snr = np.full(
         int(transmissions["number"].astype(np.int64).max(initial=-1)) + 1, SNR_UNKNOWN, np.int64
     )
-    found[transmissions["number"]] = transmissions["snr"]
-    values: list[int] = found.tolist()
+    snr[transmissions["number"]] = transmissions["snr"]
+    values: list[int] = snr.tolist()
     return values
 
 
-def of_radios(
+def make_radio_settings(
     plan: RunPlan, transmissions: Transmissions
 ) -> dict[tuple[str, DirectionName], dict[str, Any]]:
-    """(link, direction) of each direction of a radio -> its settings `loss`, which loses the
-    transmissions that the radio lost, and `rate_adaptation`, which is told the measured SNRs. As
-    the model counts transmissions, a packet that ARQ repeats is another."""
-    found: dict[tuple[str, DirectionName], dict[str, Any]] = {}
+    """Make the settings with which the model repeats what radios lost and measured.
+
+    `loss` loses the transmissions that the radio lost; `rate_adaptation` has the measured SNRs. The
+    model counts each repetition by ARQ as another transmission.
+
+    Returns:
+        (link, direction) -> settings, for each direction of a radio.
+    """
+    settings: dict[tuple[str, DirectionName], dict[str, Any]] = {}
     for link in plan.radios():
         for direction in DIRECTIONS:
-            mine = of_direction(transmissions, direction_number(plan, link.name, direction))
-            lost = np.unique(mine["number"][mine["outcome"] != RECEIVED])
+            sent = select_direction(transmissions, get_direction_number(plan, link.name, direction))
+            lost = np.unique(sent["number"][sent["outcome"] != RECEIVED])
             planned = link.direction(direction)
-            found[link.name, direction] = {
+            settings[link.name, direction] = {
                 "loss": {
                     "model": "trace",
                     "lost": lost.tolist(),
@@ -202,8 +215,8 @@ def of_radios(
                 }
             }
             if planned.rate_adaptation is not None:
-                found[link.name, direction]["rate_adaptation"] = {
+                settings[link.name, direction]["rate_adaptation"] = {
                     **planned.rate_adaptation.model_dump(mode="json", exclude_none=True),
-                    "recorded_snr": recorded_snr(mine),
+                    "recorded_snr": list_recorded_snr(sent),
                 }
-    return found
+    return settings

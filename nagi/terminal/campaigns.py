@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaigns as commands meet them: how one is opened, what becomes of its runs, its end in words.
+"""Opens campaigns for commands, and prints their conclusions.
 
-What writes reports is imported where one is written: figures and typesetting take long to import.
+Modules that write reports are imported only where a report is written, because figures and
+typesetting take long to import.
 """
 
 from __future__ import annotations
@@ -24,70 +25,88 @@ from nagi.terminal.console import error_console, out_console, write_json, write_
 
 
 def open_campaign(directory: Path, out: Path | None) -> tuple[CampaignDirectory, Campaign]:
-    """A campaign's directory; a bundle is unpacked to `out` first. Raises InputError."""
+    """Open a campaign's directory; unpack a bundle first.
+
+    Args:
+        directory: The directory of a campaign, or a bundle.
+        out: Where to unpack a bundle, or None for the default.
+
+    Raises:
+        InputError: There is no campaign, or `out` was given without a bundle.
+    """
     if directory.is_file():
         directory = bundle.read_bundle(directory, out)
         write_line(f"unpacked to {directory}", error_console)
     elif out is not None:
         raise refuse(
-            "--out is where a bundle is unpacked, and this is none",
+            "--out is the directory for unpacking a bundle, and this is not a bundle",
             "leave --out out",
             file=str(directory),
         )
-    held = CampaignDirectory(directory)
-    if not held.campaign_file.exists():
+    campaign_directory = CampaignDirectory(directory)
+    if not campaign_directory.campaign_file.exists():
         raise refuse("no campaign here", "give the --out of `nagi run`", file=str(directory))
-    return held, Campaign.read(held.campaign_file)
+    return campaign_directory, Campaign.read(campaign_directory.campaign_file)
 
 
-def existing_campaign(directory: Path) -> CampaignDirectory:
-    """A campaign's directory, only to be read. Raises InputError."""
+def find_campaign(directory: Path) -> CampaignDirectory:
+    """Return the directory of a campaign, which is only read.
+
+    Raises:
+        InputError: There is no campaign.
+    """
     if directory.is_file():
         raise refuse(
-            "a file, and no directory of a campaign",
+            "this is a file, not the directory of a campaign",
             f"if it is a bundle, unpack it: nagi report {directory}",
             file=str(directory),
         )
-    held = CampaignDirectory(directory)
-    if not held.campaign_file.exists():
+    campaign_directory = CampaignDirectory(directory)
+    if not campaign_directory.campaign_file.exists():
         raise refuse("no campaign here", "give the --out of `nagi run`", file=str(directory))
-    return held
+    return campaign_directory
 
 
-def conclude(directory: CampaignDirectory, campaign: Campaign, json_: bool) -> None:
-    """Table, text and report; as JSON what `nagi show --json` prints, and the report's path."""
+def print_conclusion(directory: CampaignDirectory, campaign: Campaign, json_: bool) -> None:
+    """Write the report of a campaign, and print its results.
+
+    With `json_`, print what `nagi show --json` prints, and the path of the report.
+    """
     from nagi_reports import report
 
     table = analysis.build_table(directory.out, campaign)
-    found = summary.summarise(campaign, table)
+    results = summary.summarise(campaign, table)
     path = None
-    if found.valid:
+    if results.valid:
         path = report.write_report(directory.out, campaign, table)
-        if (directory.out / "report.html").exists():  # it would be of other runs
+        if (directory.out / "report.html").exists():  # keep it up to date, too
             report.write_report(directory.out, campaign, table, "html")
     if json_:
         status = CampaignStatus.read(directory, campaign)
-        write_json({**status.to_dict(), **text.to_data(found), "report": path and str(path)})
+        write_json({**status.to_dict(), **text.to_data(results), "report": path and str(path)})
         return
-    for each in (*text.make_tables(found), *text.make_application_tables(campaign, table)):
+    for result_table in (
+        *text.make_tables(results),
+        *text.make_application_tables(campaign, table),
+    ):
         out_console.print()
-        out_console.print(each)
+        out_console.print(result_table)
     write_line(
-        f"\n{count_of(found.runs, 'run')}: {found.valid} valid, {found.invalid} invalid, "
-        f"{found.failed} failed"
+        f"\n{count_of(results.runs, 'run')}: {results.valid} valid, {results.invalid} invalid, "
+        f"{results.failed} failed"
     )
     verdicts = [read_verdict(directory.runs, run.run_id) for run in campaign.runs]
     for line in noise.summarise([verdict for verdict in verdicts if verdict is not None]):
         write_line(line)
     if stray := describe_stray(directory, campaign):
         write_line(stray)
-    write_line(f"runs, one by one: nagi show {shlex.quote(str(directory.out))} --all")
+    write_line(f"list of runs: nagi show {shlex.quote(str(directory.out))} --all")
     if path is not None:
         write_line(f"report: {path}")
 
 
 def give_to_user(out: Path) -> None:
-    """Under sudo, results belong to the user who asked for them."""
+    """Give results to the user who called sudo."""
     try:
         owner = int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
     except (KeyError, ValueError):

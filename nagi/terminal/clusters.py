@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The option --dask: the cluster that is meant, and what it cannot be given with."""
+"""The option --dask: opens a cluster, and refuses options that do not go with it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 
 def require_virtual(lab: str | None, inventory: Path | None, jobs: int | None) -> None:
-    """Raises InputError if a campaign on a cluster cannot be as other options say, or this machine
-    has no kernel for its guests."""
+    """Require that a campaign on a cluster is in the virtual lab, and that guests can run.
+
+    Raises:
+        InputError: Another option contradicts --dask, or this machine has no kernel for guests.
+    """
     if lab not in (None, virtual.NAME):
         raise refuse(
             f"--dask is for runs in the virtual lab, and --lab {lab} is another",
@@ -32,14 +35,23 @@ def require_virtual(lab: str | None, inventory: Path | None, jobs: int | None) -
         )
     if jobs is not None:
         raise refuse(
-            "--jobs is for runs on this machine; on a cluster there is one a worker thread",
+            "--jobs is for runs on this machine; a cluster executes one run per worker thread",
             "leave it out, and start as many workers as you want",
         )
     guest_kernel.require_installed()
 
 
 def open_cluster(address: str, interrupted: Callable[[], bool], cleanup: ExitStack) -> Cluster:
-    """The cluster at `address`; `cleanup` leaves it. Raises InputError."""
+    """Open the cluster at an address.
+
+    Args:
+        address: Address of the scheduler, or the file that has it.
+        interrupted: Return whether the user has interrupted the command.
+        cleanup: Closes the cluster.
+
+    Raises:
+        InputError: Dask is not installed, or the cluster cannot be reached.
+    """
     try:
         from nagi.cluster.pool import Cluster
     except ModuleNotFoundError as error:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command writes to: text for people on both streams, JSON on standard output.
+"""Output of commands: text for people on both streams, JSON on standard output.
 
-With `--json` a command writes one JSON object to standard output and nothing else; all other text
-goes to standard error. The object has `schema_version`, names in snake_case, and units at the end
-of names (`_s`, `_bps`, `_bytes`); what is not known is null. The exit status is that of the same
-command without it.
+With `--json`, a command writes one JSON object to standard output and nothing else. All other text
+goes to standard error. The object has `schema_version`, names in snake_case with their unit at the
+end (`_s`, `_bps`, `_bytes`), and null for values that are not known. The exit status is the same
+with and without `--json`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-_WIDTH = 80  # where none is known
+_WIDTH = 80  # of terminals whose width is not known
 
 
 class PlainConsole(Console):
-    """A console that takes no text for markup, and prints no character that would control the
-    terminal: texts may come from captures, results and traces of strangers."""
+    """A console without markup, which prints no control characters.
+
+    Texts may come from captures, results and traces of strangers.
+    """
 
     def __init__(self, **settings: Any) -> None:
-        if os.environ.get("COLUMNS") == "0":  # as some terminals say that are none
+        if os.environ.get("COLUMNS") == "0":  # some programs that are no terminals set this
             settings.setdefault("width", _WIDTH)
         super().__init__(highlight=False, emoji=False, markup=False, **settings)
 
@@ -35,15 +37,21 @@ class PlainConsole(Console):
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
-            yield segment if segment.control else segment._replace(text=harmless(segment.text))
+            yield (
+                segment
+                if segment.control
+                else segment._replace(text=replace_control_characters(segment.text))
+            )
 
 
-def harmless(text: str) -> str:
-    """Return `text` with U+FFFD in place of control characters, of those that turn the direction of
-    writing, and of all else that has no glyph and is no space."""
+def replace_control_characters(text: str) -> str:
+    """Replace control characters, and all other characters without a glyph, by U+FFFD.
+
+    This includes characters that turn the direction of writing. Spaces and line ends stay.
+    """
     if text.isprintable():
         return text
-    return "".join(each if _is_harmless(each) else "\ufffd" for each in text)
+    return "".join(character if _is_harmless(character) else "\ufffd" for character in text)
 
 
 def _is_harmless(character: str) -> bool:
@@ -65,21 +73,21 @@ Json = Annotated[
 ]
 
 
-def text_console(json_: bool) -> Console:
-    """Where text goes: with `--json` not to standard output."""
+def get_text_console(json_: bool) -> Console:
+    """Return the console for text: standard error with `--json`, else standard output."""
     return error_console if json_ else out_console
 
 
 def write_line(text: str, console: Console = out_console) -> None:
-    """A line as it is: without markup, and not wrapped."""
+    """Print a line without markup and without wrapping."""
     console.print(text, markup=False, soft_wrap=True)
 
 
 def complain(text: str) -> None:
-    """A line on standard error with the program's name."""
+    """Print a line on standard error, with the program's name."""
     write_line(f"nagi: {text}", error_console)
 
 
 def write_json(data: dict[str, Any]) -> None:
-    """The one object that a command prints with `--json`."""
+    """Print the object of a command with `--json`."""
     typer.echo(json.dumps({"schema_version": JSON_SCHEMA_VERSION, **data}, indent=1))

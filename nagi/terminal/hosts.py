@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hosts of an inventory."""
+"""Access to the hosts of an inventory."""
 
 from __future__ import annotations
 
@@ -12,14 +12,24 @@ from nagi.plan.schemes import Scheme
 from nagi.terminal.console import complain
 
 
-def host_pool(
+def open_host_pool(
     inventory: Path,
     directory: Path,
     token: str,
     interrupted: Callable[[], bool] = lambda: False,
-    wanted: dict[str, Scheme] | None = None,
+    schemes: dict[str, Scheme] | None = None,
 ) -> HostPool:
-    """The hosts of an inventory, for who shows `token`; with agents that have `wanted` schemes
-    beside ours. Raises InputError."""
-    cells, given = read_cells(inventory), (wanted or {}).values()
-    return HostPool(inventory, cells, directory, token, interrupted, complain, given)
+    """Open the hosts of an inventory.
+
+    Args:
+        inventory: The file.
+        directory: A directory for this command's files.
+        token: The token that reserves hosts.
+        interrupted: Return whether the user has interrupted the command.
+        schemes: Schemes of the user that agents need, in addition to nagi's.
+
+    Raises:
+        InputError: The inventory cannot be used.
+    """
+    cells, user_schemes = read_cells(inventory), (schemes or {}).values()
+    return HostPool(inventory, cells, directory, token, interrupted, complain, user_schemes)

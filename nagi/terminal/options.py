@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that several commands share, what they mean, and how shells complete them."""
+"""Options that several commands share, with their completion, and the parsing of their values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Out = Annotated[
     Path | None,
     typer.Option(
         metavar="DIRECTORY",
-        help="Directory for results; results/NAME-VARIANT if not given",
+        help="Directory for results; default: results/NAME-VARIANT",
         rich_help_panel=RESULTS,
     ),
 ]
@@ -43,7 +43,9 @@ Directory = Annotated[
 
 
 def _complete_lab(incomplete: str) -> list[tuple[str, str]]:
-    return [(name, what) for name, what in LABS.items() if name.startswith(incomplete)]
+    return [
+        (name, description) for name, description in LABS.items() if name.startswith(incomplete)
+    ]
 
 
 def _complete_switch(incomplete: str) -> list[str]:
@@ -55,35 +57,37 @@ def _complete_metric(incomplete: str) -> list[str]:
 
 
 def _complete_variant(ctx: typer.Context, incomplete: str) -> list[str]:
-    return [name for name in _of_spec(ctx, "variants") if str(name).startswith(incomplete)]
+    return [
+        variant for variant in _read_mapping(ctx, "variants") if str(variant).startswith(incomplete)
+    ]
 
 
 def _complete_only(ctx: typer.Context, incomplete: str) -> list[str]:
-    """AXIS= first, then the values of that axis."""
-    axes = _of_spec(ctx, "matrix")
-    axis, sign, _ = incomplete.partition("=")
-    if not sign:
+    """Complete AXIS= first, then the values of that axis."""
+    axes = _read_mapping(ctx, "matrix")
+    axis, separator, _ = incomplete.partition("=")
+    if not separator:
         return [f"{name}=" for name in axes if str(name).startswith(incomplete)]
     values = axes.get(axis)
-    found = [f"{axis}={value}" for value in values] if isinstance(values, list) else []
-    return [each for each in found if each.startswith(incomplete)]
+    completions = [f"{axis}={value}" for value in values] if isinstance(values, list) else []
+    return [completion for completion in completions if completion.startswith(incomplete)]
 
 
-def first_argument(ctx: typer.Context, name: str) -> Path | None:
-    """The file or directory `name` that is on a command line to be completed."""
-    words = [word for word in ctx.args if not word.startswith("-")]
-    found = ctx.params.get(name) or (words[0] if words else None)
-    return Path(found).expanduser() if found else None
+def get_first_argument(ctx: typer.Context, name: str) -> Path | None:
+    """Return the file or directory `name` on a command line that is being completed, or None."""
+    arguments = [word for word in ctx.args if not word.startswith("-")]
+    argument = ctx.params.get(name) or (arguments[0] if arguments else None)
+    return Path(argument).expanduser() if argument else None
 
 
-def _of_spec(ctx: typer.Context, key: str) -> dict[str, Any]:
-    """A mapping of the experiment file on the command line; empty if there is none."""
-    spec = first_argument(ctx, "spec")
+def _read_mapping(ctx: typer.Context, key: str) -> dict[str, Any]:
+    """Return a mapping of the experiment file on the command line; empty without one."""
+    spec = get_first_argument(ctx, "spec")
     try:
-        found = read_yaml(spec).data.get(key) if spec is not None else None
+        mapping = read_yaml(spec).data.get(key) if spec is not None else None
     except InputError:
         return {}
-    return dict(found) if isinstance(found, dict) else {}
+    return dict(mapping) if isinstance(mapping, dict) else {}
 
 
 Spec = Annotated[
@@ -104,9 +108,9 @@ Lab = Annotated[
     typer.Option(
         "--lab",
         metavar="LAB",
-        help="virtual (default): guests on this machine in virtual time; no root, and the same "
-        "result on an idle and on a busy machine. netns: the kernel, processors and clock of this "
-        "machine; needs root, takes real time, and on a busy machine runs become invalid. "
+        help="virtual (default): guests on this machine in virtual time; needs no root, and gives "
+        "the same result on an idle and a busy machine. netns: the kernel, processors and clock of "
+        "this machine; needs root, takes real time, and on a busy machine runs become invalid. "
         "physical: the hosts of -i INVENTORY.",
         autocompletion=_complete_lab,
         show_default=False,
@@ -152,8 +156,8 @@ Switch = Annotated[
     typer.Option(
         "--switch",
         metavar="TARGET",
-        help="What switches are: nagi (nagi-switch), bmv2 (simple_switch), or p4runtime (what an "
-        "inventory names; on one machine simple_switch_grpc, or nagi-switch)",
+        help="Target of switches: nagi (nagi-switch), bmv2 (simple_switch), or p4runtime (the "
+        "switch that the inventory names; on one machine simple_switch_grpc or nagi-switch)",
         autocompletion=_complete_switch,
         rich_help_panel=WHERE,
     ),
@@ -168,36 +172,52 @@ Metric = Annotated[
 ]
 
 
-def chosen_variant(quick: bool, variant: str | None) -> str | None:
-    """The variant that is meant. Raises InputError."""
+def choose_variant(quick: bool, variant: str | None) -> str | None:
+    """Return the variant that options name, or None.
+
+    Raises:
+        InputError: Options contradict each other.
+    """
     if quick and variant not in (None, "quick"):
         raise refuse("--quick and --variant contradict each other", "give one of them")
     return "quick" if quick else variant
 
 
-def chosen_switch(name: str, points: list[Point]) -> SwitchTarget | None:
-    """What switches are to run; None: there are none. Raises InputError."""
+def choose_switch(name: str, points: list[Point]) -> SwitchTarget | None:
+    """Return the target of switches, or None if no point has switches.
+
+    Raises:
+        InputError: There is no target `name`.
+    """
     if name not in get_args(SwitchTarget):
-        known = ", ".join(get_args(SwitchTarget))
-        raise refuse(f"--switch {name}: there is no such switch", f"one of: {known}")
+        targets = ", ".join(get_args(SwitchTarget))
+        raise refuse(f"--switch {name}: there is no such switch", f"one of: {targets}")
     if not has_switches(points):
         return None
     return cast(SwitchTarget, name)
 
 
-def chosen_values(only: list[str] | None) -> dict[str, list[str]]:
-    """Axis -> values. Raises InputError."""
-    chosen: dict[str, list[str]] = {}
+def parse_axis_values(only: list[str] | None) -> dict[str, list[str]]:
+    """Parse --only: return the chosen values of each axis.
+
+    Raises:
+        InputError: A text is not AXIS=VALUE.
+    """
+    values: dict[str, list[str]] = {}
     for text in only or []:
-        axis, sign, value = text.partition("=")
-        if not sign:
+        axis, separator, value = text.partition("=")
+        if not separator:
             raise refuse(f"--only {text}: not AXIS=VALUE", "write --only scheme=newreno")
-        chosen.setdefault(axis, []).append(value)
-    return chosen
+        values.setdefault(axis, []).append(value)
+    return values
 
 
-def chosen_lab(lab: str | None, inventory: Path | None) -> str:
-    """The lab that is meant: with an inventory physical, else virtual. Raises InputError."""
+def choose_lab_name(lab: str | None, inventory: Path | None) -> str:
+    """Return the lab that options name: by default physical with an inventory, else virtual.
+
+    Raises:
+        InputError: There is no such lab, or it does not go with the inventory.
+    """
     name = lab or (physical.NAME if inventory else virtual.NAME)
     if name not in LABS:
         raise refuse(f"--lab {name}: there is no such lab", f"one of: {', '.join(LABS)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `nagi run` and `nagi plan` have in common: the lab, the runs in it, and what it lacks."""
+"""What `nagi run` and `nagi plan` share: the choice of the lab and of the runs."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from nagi.campaign.selection import (
 from nagi.labs import netns, physical, virtual
 from nagi.labs.guest import require_guest_support
 from nagi.plan import fpga, radio
-from nagi.scratch import scratch
+from nagi.scratch import make_scratch
 from nagi.spec.points import Point, read_experiment
 from nagi.terminal.console import complain, error_console, write_line
-from nagi.terminal.options import chosen_lab, chosen_switch, chosen_values, chosen_variant
-from nagi.terminal.site import Site, netns_site, physical_site, virtual_site
+from nagi.terminal.options import choose_lab_name, choose_switch, choose_variant, parse_axis_values
+from nagi.terminal.site import Site, make_netns_site, make_physical_site, make_virtual_site
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """An experiment as options of the command choose it."""
+class RequestedExperiment:
+    """An experiment with the variant, values and switches that options of the command choose."""
 
     points: list[Point]
     variant: str | None
@@ -44,26 +44,34 @@ class Wanted:
     @classmethod
     def read(
         cls, spec: Path, quick: bool, variant: str | None, only: list[str] | None, switch: str
-    ) -> Wanted:
-        """Raises InputError."""
-        variant = chosen_variant(quick, variant)
-        return cls(read_experiment(spec, variant), variant, chosen_values(only), switch)
+    ) -> RequestedExperiment:
+        """Read the experiment file, and parse the options.
+
+        Raises:
+            InputError: The file or an option is wrong.
+        """
+        variant = choose_variant(quick, variant)
+        return cls(read_experiment(spec, variant), variant, parse_axis_values(only), switch)
 
     @property
     def name(self) -> str:
-        """Of experiment and variant, for people."""
+        """The name of experiment and variant, for people."""
         name = self.points[0].experiment.name
         return f"{name} ({self.variant})" if self.variant else name
 
     @property
     def default_out(self) -> Path:
-        """Where results go if nobody says."""
+        """The directory for results if no option names one."""
         name = self.points[0].experiment.name
         return Path("results") / (f"{name}-{self.variant}" if self.variant else name)
 
     def select(self, site: Site) -> Selection:
-        """The runs, as they would be at `site`. Raises InputError."""
-        target = chosen_switch(self.switch, self.points)
+        """Select the runs that the site can execute.
+
+        Raises:
+            InputError: The experiment cannot be planned for the site.
+        """
+        target = choose_switch(self.switch, self.points)
         selection = select_runs(
             self.points,
             self.variant,
@@ -85,7 +93,10 @@ class Wanted:
 
 @dataclass(frozen=True)
 class LabChoice:
-    """A lab. `why_not_virtual`: why it is not the one that is used by default; empty otherwise."""
+    """A lab, and the reason why it is not the virtual lab.
+
+    The virtual lab is the default. The reason is empty if the default or the user's choice is used.
+    """
 
     name: str
     why_not_virtual: str = ""
@@ -98,10 +109,21 @@ def choose_lab(
     has_root: bool,
     require_able: Callable[[], None] = require_guest_support,
 ) -> LabChoice:
-    """The lab that is meant. If none is given and the virtual lab cannot be used here, it is netns
-    for who has root (`has_root`). `require_able` raises InputError if it cannot. Raises
-    InputError."""
-    name = chosen_lab(lab, inventory)
+    """Return the lab to use.
+
+    Without options, this is the virtual lab; if that cannot be used here, it is the netns lab for
+    root.
+
+    Args:
+        lab: The option --lab.
+        inventory: The option -i.
+        has_root: Whether the netns lab may be used.
+        require_able: Raises InputError if the virtual lab cannot be used.
+
+    Raises:
+        InputError: Options contradict each other, or no lab can be used.
+    """
+    name = choose_lab_name(lab, inventory)
     if lab is not None or name != virtual.NAME:
         return LabChoice(name)
     try:
@@ -121,63 +143,72 @@ def is_root() -> bool:
     return os.geteuid() == 0
 
 
-def say_lab_choice(choice: LabChoice) -> None:
-    """Says so if the lab is not the one that is used by default."""
+def report_lab_choice(choice: LabChoice) -> None:
+    """Print the reason if the netns lab is used because the virtual lab cannot be used."""
     if choice.why_not_virtual:
         complain(
-            f"the netns lab is used, as the virtual lab cannot be: {choice.why_not_virtual} "
-            "(--lab netns does not ask for it)"
+            "the netns lab is used, because the virtual lab cannot be used: "
+            f"{choice.why_not_virtual} (use --lab netns to hide this message)"
         )
 
 
 def require_same_lab(directory: CampaignDirectory, choice: LabChoice) -> None:
-    """Raises InputError if there are runs of another lab: one campaign is of one lab."""
-    before = _campaign_json(directory).get("lab")
-    if before in (None, choice.name) or not any(directory.runs.glob("*/verdict.json")):
+    """Require that the directory has no runs of another lab, because a campaign has one lab.
+
+    Raises:
+        InputError: The directory has runs of another lab.
+    """
+    earlier_lab = _read_campaign_json(directory).get("lab")
+    if earlier_lab in (None, choice.name) or not any(directory.runs.glob("*/verdict.json")):
         return
-    again = "-i INVENTORY" if before == physical.NAME else f"--lab {before}"
+    option = "-i INVENTORY" if earlier_lab == physical.NAME else f"--lab {earlier_lab}"
     raise refuse(
-        f"the runs in this directory are of the {before} lab, and this would be the {choice.name} "
-        "lab",
-        f"continue with {again}, or give another directory with --out",
+        f"the runs in this directory are of the {earlier_lab} lab, and this would be the "
+        f"{choice.name} lab",
+        f"continue with {option}, or give another directory with --out",
         file=str(directory.out),
     )
 
 
-def require_same_experiment(directory: CampaignDirectory, wanted: Wanted) -> None:
-    """Raise InputError if the directory has the campaign of another experiment, or of another
-    variant, with runs: its campaign.json and its results would be replaced."""
-    before = _campaign_json(directory)
-    # Until 0.1 a variant was a form.
-    experiment, variant = before.get("experiment"), before.get("variant", before.get("form"))
-    wants = (wanted.points[0].experiment.name, wanted.variant)
-    if experiment is None or (experiment, variant) == wants:
+def require_same_experiment(directory: CampaignDirectory, request: RequestedExperiment) -> None:
+    """Require that the directory has no runs of another experiment or variant.
+
+    The new campaign would replace campaign.json and the results.
+
+    Raises:
+        InputError: The directory has such runs.
+    """
+    campaign = _read_campaign_json(directory)
+    # Version 0.1 called a variant a form.
+    experiment, variant = campaign.get("experiment"), campaign.get("variant", campaign.get("form"))
+    requested = (request.points[0].experiment.name, request.variant)
+    if experiment is None or (experiment, variant) == requested:
         return
     if not any(directory.runs.glob("*/verdict.json")):
         return
     raise refuse(
-        f"the runs in this directory are of {_describe(experiment, variant)}, and this would be "
-        f"{_describe(*wants)}",
-        "give another directory with --out, or remove this one if you need it no more",
+        f"the runs in this directory are of {_describe_experiment(experiment, variant)}, and this "
+        f"would be {_describe_experiment(*requested)}",
+        "give another directory with --out, or remove this one if you no longer need it",
         file=str(directory.out),
     )
 
 
-def _describe(experiment: object, variant: object) -> str:
-    of_variant = f", variant {excerpt(str(variant))}" if variant else ""
-    return f"experiment {excerpt(str(experiment))}{of_variant}"
+def _describe_experiment(experiment: object, variant: object) -> str:
+    suffix = f", variant {excerpt(str(variant))}" if variant else ""
+    return f"experiment {excerpt(str(experiment))}{suffix}"
 
 
-def _campaign_json(directory: CampaignDirectory) -> dict[str, Any]:
-    """Return what campaign.json says, which may be another version's; nothing if it is damaged."""
+def _read_campaign_json(directory: CampaignDirectory) -> dict[str, Any]:
+    """Return the contents of campaign.json, perhaps of another version; empty if it is damaged."""
     try:
-        found = json.loads(directory.campaign_file.read_text())
+        campaign = json.loads(directory.campaign_file.read_text())
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return campaign if isinstance(campaign, dict) else {}
 
 
-def site_of(
+def open_site(
     lab: str,
     inventory: Path | None,
     points: list[Point],
@@ -185,41 +216,60 @@ def site_of(
     interrupted: Callable[[], bool],
     cleanup: ExitStack,
 ) -> Site:
-    """Where runs of a lab take place; looks at the hosts of an inventory. Raises InputError."""
+    """Make the site of a lab, and inspect the hosts of an inventory.
+
+    Args:
+        lab: The name of the lab.
+        inventory: The option -i.
+        points: The points of the experiment.
+        out: The directory of the campaign.
+        interrupted: Return whether the user has interrupted the command.
+        cleanup: Releases hosts.
+
+    Raises:
+        InputError: The inventory or its hosts cannot be used.
+    """
     if lab == virtual.NAME:
-        return virtual_site(interrupted)
+        return make_virtual_site(interrupted)
     if lab == netns.NAME or inventory is None:
-        return netns_site(interrupted)
-    directory = cleanup.enter_context(scratch())
-    write_line(f"looking at the hosts of {inventory}", error_console)
-    return physical_site(
+        return make_netns_site(interrupted)
+    directory = cleanup.enter_context(make_scratch())
+    write_line(f"checking the hosts of {inventory}", error_console)
+    return make_physical_site(
         inventory, out, directory, complain, interrupted, cleanup, find_schemes(points).values()
     )
 
 
-def problems_with(selection: Selection) -> list[Problem]:
-    """What schemes, radios and FPGAs of the selection's runs lack where these are to take place, at
-    the line of the experiment that asks for it."""
+def list_problems(selection: Selection) -> list[Problem]:
+    """Return the schemes, radios and FPGAs that the lab lacks.
+
+    Each problem is at the line of the experiment file that asks for it.
+    """
     document = selection.points[0].document
-    found = [
-        document.problem(("matrix", "scheme"), f"{name} is not available: {why.reason}", why.cure)
-        for name, why in selection.unavailable.items()
+    problems = [
+        document.problem(
+            ("matrix", "scheme"),
+            f"{name} is not available: {availability.reason}",
+            availability.cure,
+        )
+        for name, availability in selection.unavailable.items()
     ]
-    return [*found, *(problem for _, problem in links_lacking(selection))]
+    return [*problems, *(problem for _, problem in list_lacking_links(selection))]
 
 
-def links_lacking(selection: Selection) -> list[tuple[list[str], Problem]]:
-    """What radios and FPGAs of the selection's runs lack where these are to take place, and which
-    links these are."""
+def list_lacking_links(selection: Selection) -> list[tuple[list[str], Problem]]:
+    """Return links whose radio or FPGA the lab lacks, and a problem for them."""
     problems = []
-    for links, found, words in (
+    for links, availability, describe_links in (
         (selection.list_missing_radios(), selection.no_radios, radio.describe_links),
         (selection.list_missing_fpgas(), selection.no_fpgas, fpga.describe_links),
     ):
-        if not links or found is None:
+        if not links or availability is None:
             continue
-        place = ("links", links[0], "emulator")
-        with_it = next(p for p in selection.points if links[0] in p.experiment.links)
-        what = f"{words(links)}: {found.reason}"
-        problems.append((links, with_it.document.problem(place, what, found.cure)))
+        key_path = ("links", links[0], "emulator")
+        point = next(
+            candidate for candidate in selection.points if links[0] in candidate.experiment.links
+        )
+        message = f"{describe_links(links)}: {availability.reason}"
+        problems.append((links, point.document.problem(key_path, message, availability.cure)))
     return problems

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a campaign is to take place: what can run there, and the labs that can be made there."""
+"""Sites: where a campaign runs, what is available there, and the labs that can be made there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nagi_contracts.units import count_of
 
 from nagi.campaign.directory import CampaignDirectory
 from nagi.campaign.selection import Selection, has_radios, has_simulated_fpgas
-from nagi.doctor import Wanted, failures, judge
+from nagi.doctor import ExperimentNeeds, collect_failures, list_findings
 from nagi.doctor.examination import to_observations
 from nagi.labs import guest_modules, virtual
 from nagi.labs.cells import read_cells
@@ -37,32 +37,42 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Site:
-    """A place for runs. `jobs`: how many side by side if nobody says."""
+    """A place for runs.
+
+    Attributes:
+        name: The name of the lab.
+        jobs: Return how many runs to execute side by side, unless the user names a number.
+        available: Return whether a scheme is available.
+        require_fit: Raise InputError if the site cannot execute the plans.
+        labs: Open the labs for a campaign.
+        radios: Return whether links can be radios.
+        fpgas: Return whether FPGA cores can be simulated.
+    """
 
     name: str
     jobs: Callable[[list[RunPlan]], int]
     available: Callable[[Scheme], Availability]
-    require_fit: Callable[[list[RunPlan]], None]  # raises InputError if hosts cannot run the plans
+    require_fit: Callable[[list[RunPlan]], None]
     labs: Callable[[CampaignDirectory, Selection], AbstractContextManager[Labs]]
-    radios: Callable[[], Availability]  # whether links can be radios
-    fpgas: Callable[[], Availability]  # whether FPGAs can be simulated
+    radios: Callable[[], Availability]
+    fpgas: Callable[[], Availability]
 
 
-def netns_site(interrupted: Callable[[], bool]) -> Site:
-    """This machine."""
+def make_netns_site(interrupted: Callable[[], bool]) -> Site:
+    """Make the site of this machine, in real time."""
     return Site(
         NetnsLabs.name,
-        jobs_for,
+        choose_jobs,
         schemes.check_availability,
-        lambda plans: None,  # its hosts are made for them
+        lambda plans: None,  # the lab makes hosts that fit the plans
         lambda directory, _: nullcontext(NetnsLabs(directory.lab, directory.records, interrupted)),
         radio.check_availability,
         fpga.check_availability,
     )
 
 
-def virtual_site(interrupted: Callable[[], bool]) -> Site:
-    """Guests on this machine, in virtual time."""
+def make_virtual_site(interrupted: Callable[[], bool]) -> Site:
+    """Make the site of guests on this machine, in virtual time."""
     return Site(
         VirtualLabs.name,
         virtual.count_jobs,
@@ -76,8 +86,8 @@ def virtual_site(interrupted: Callable[[], bool]) -> Site:
     )
 
 
-def cluster_site(cluster: Cluster, points: list[Point], switch: SwitchTarget | None) -> Site:
-    """The workers of a cluster, whose guests are this machine's."""
+def make_cluster_site(cluster: Cluster, points: list[Point], switch: SwitchTarget | None) -> Site:
+    """Make the site of a cluster's workers, with the guests that this machine has."""
     from nagi.cluster.installation import Requirements
     from nagi.cluster.lab import ClusterLabs, collect_guest_files
 
@@ -104,68 +114,86 @@ def cluster_site(cluster: Cluster, points: list[Point], switch: SwitchTarget | N
     )
 
 
-def physical_site(
+def make_physical_site(
     inventory: Path,
     out: Path,
     scratch: Path,
     say: Callable[[str], None],
     interrupted: Callable[[], bool],
     cleanup: ExitStack,
-    wanted: Iterable[Scheme] = (),
+    user_schemes: Iterable[Scheme] = (),
 ) -> Site:
-    """The hosts of an inventory, whose agents come with `wanted` schemes beside ours. `out` is the
-    campaign's directory, `scratch` one that is there as long as the site is used. `say` is told
-    what does not keep runs from being done; `cleanup` lets hosts go. Raises InputError."""
+    """Make the site of the hosts of an inventory, and inspect these hosts.
+
+    Args:
+        inventory: The file.
+        out: The directory of the campaign.
+        scratch: A directory that exists as long as the site is used.
+        say: Print a warning.
+        interrupted: Return whether the user has interrupted the command.
+        cleanup: Releases hosts.
+        user_schemes: Schemes of the user that agents need, in addition to nagi's.
+
+    Raises:
+        InputError: The inventory or its hosts cannot be used.
+    """
     cells = read_cells(inventory)
     pool = cleanup.enter_context(
-        HostPool(inventory, cells, scratch, make_token(out), interrupted, say, wanted)
+        HostPool(inventory, cells, scratch, make_token(out), interrupted, say, user_schemes)
     )
     survey = pool.survey()
 
     def require_fit(plans: list[RunPlan]) -> None:
         require_same_machine(plans)
-        found = require_ready(pool, survey, Wanted.of(plans))
-        if warnings := found.count("warning"):
+        findings = require_ready(pool, survey, ExperimentNeeds.from_plans(plans))
+        if warnings := findings.count("warning"):
             say(f"{count_of(warnings, 'warning')}: see `nagi doctor -i {inventory}`")
 
     return Site(
         PhysicalLabs.name,
         lambda plans: len(cells),
-        lambda scheme: available_on_hosts(scheme, survey),
+        lambda scheme: get_scheme_availability(scheme, survey),
         require_fit,
         lambda directory, selection: PhysicalLabs(
             pool, survey, directory.records, selection.experiment.name
         ),
-        lambda: radios_on_hosts(survey),
-        lambda: fpgas_on_hosts(survey),
+        lambda: get_radio_availability(survey),
+        lambda: get_fpga_availability(survey),
     )
 
 
-def require_ready(pool: HostPool, survey: Survey, wanted: Wanted | None = None) -> Doctor:
-    """What is found of hosts. Raises InputError if anything would keep runs from being done."""
-    found = judge(to_observations(survey, pool.inventory, pool.token, wanted))
-    if (problems := failures(found, str(pool.inventory))) is not None:
+def require_ready(pool: HostPool, survey: Survey, needs: ExperimentNeeds | None = None) -> Doctor:
+    """Return the findings about hosts.
+
+    Raises:
+        InputError: A finding is a failure.
+    """
+    findings = list_findings(to_observations(survey, pool.inventory, pool.token, needs))
+    if (problems := collect_failures(findings, str(pool.inventory))) is not None:
         raise problems
-    return found
+    return findings
 
 
-# What one processor carries of a run: rate times links, summed over the flows. A flow of 100 Mb/s
-# over two links keeps most of one busy.
+# Capacity of one processor: rate times links, summed over the flows of a run. A flow of 100 Mb/s
+# over two links keeps most of one processor busy.
 _PROCESSOR_BPS = 300e6
-# Both ends of a radio, and the channel: at 2 Mb/s each way.
+# For both ends of a radio and the channel, at 2 Mb/s in each direction.
 _PROCESSORS_OF_A_RADIO = 2
 _PROCESSORS_OF_A_SIMULATED_FPGA = 1  # at 10 Mb/s
 
 
-def jobs_for(plans: list[RunPlan], processors: int = os.cpu_count() or 1) -> int:
-    """How many of these runs to have side by side on this machine: one a processor, or fewer if a
-    run needs more than one; more than eight are started too slowly to be worth it."""
-    heaviest = max((_processors_of(plan) for plan in plans), default=0.0)
+def choose_jobs(plans: list[RunPlan], processors: int = os.cpu_count() or 1) -> int:
+    """Return how many of these runs to execute side by side on this machine.
+
+    This is one run per processor, fewer if a run needs several processors, and at most eight,
+    because more are started too slowly to be of use.
+    """
+    heaviest = max((_estimate_processors(plan) for plan in plans), default=0.0)
     return min(max(1, int(processors / max(1, heaviest))), 8)
 
 
-def _processors_of(plan: RunPlan) -> float:
-    """How many processors a run keeps busy."""
+def _estimate_processors(plan: RunPlan) -> float:
+    """Return how many processors a run keeps busy."""
     bps = sum(flow.bottleneck_bps * len(flow.path) for flow in plan.flows)
     return max(
         bps / _PROCESSOR_BPS,
@@ -174,28 +202,37 @@ def _processors_of(plan: RunPlan) -> float:
     )
 
 
-def available_on_hosts(scheme: Scheme, survey: Survey) -> Availability:
-    """Whether the kernels of all hosts can run `scheme`; what the first says that cannot."""
-    for host, found in survey.inspections.items():
-        here = schemes.check_availability_on_host(scheme, found)
-        if found.node != EMULATOR and not here.available:
-            return replace(here, reason=f"{host}: {here.reason}")
+def get_scheme_availability(scheme: Scheme, survey: Survey) -> Availability:
+    """Return whether the kernels of all hosts can run a scheme.
+
+    If not, the reason is that of the first host that cannot.
+    """
+    for host, inspection in survey.inspections.items():
+        availability = schemes.check_availability_on_host(scheme, inspection)
+        if inspection.node != EMULATOR and not availability.available:
+            return replace(availability, reason=f"{host}: {availability.reason}")
     return Availability(True)
 
 
-def radios_on_hosts(survey: Survey) -> Availability:
-    """Whether all emulators have nagi-sdr; what the first says that has not."""
-    for host, found in survey.inspections.items():
-        if found.node == EMULATOR and found.nagi_sdr is None:
-            said = " ".join((found.nagi_sdr_error or "there is no nagi-sdr").split())
-            return Availability(False, f"{host}: {said}", radio.INSTALL_THERE)
+def get_radio_availability(survey: Survey) -> Availability:
+    """Return whether all emulators have nagi-sdr.
+
+    If not, the reason is that of the first emulator without nagi-sdr.
+    """
+    for host, inspection in survey.inspections.items():
+        if inspection.node == EMULATOR and inspection.nagi_sdr is None:
+            reason = " ".join((inspection.nagi_sdr_error or "there is no nagi-sdr").split())
+            return Availability(False, f"{host}: {reason}", radio.INSTALL_THERE)
     return Availability(True)
 
 
-def fpgas_on_hosts(survey: Survey) -> Availability:
-    """Whether all emulators have nagi-fpga; what the first says that has not."""
-    for host, found in survey.inspections.items():
-        if found.node == EMULATOR and found.nagi_fpga is None:
-            said = " ".join((found.nagi_fpga_error or "there is no nagi-fpga").split())
-            return Availability(False, f"{host}: {said}", fpga.INSTALL_THERE)
+def get_fpga_availability(survey: Survey) -> Availability:
+    """Return whether all emulators have nagi-fpga.
+
+    If not, the reason is that of the first emulator without nagi-fpga.
+    """
+    for host, inspection in survey.inspections.items():
+        if inspection.node == EMULATOR and inspection.nagi_fpga is None:
+            reason = " ".join((inspection.nagi_fpga_error or "there is no nagi-fpga").split())
+            return Availability(False, f"{host}: {reason}", fpga.INSTALL_THERE)
     return Availability(True)

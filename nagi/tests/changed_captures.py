@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded captures as packets whose times can be changed."""
+"""Packets of recorded captures, whose times can be changed."""
 
 from __future__ import annotations
 
@@ -8,31 +8,33 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-HEADER, RECORD_HEADER = 24, 16  # of a pcap file, of a packet in it
-_IP = 14  # in an Ethernet frame
-_SOURCE = _IP + 12  # of an IPv4 packet
+HEADER, RECORD_HEADER = 24, 16  # bytes: header of a pcap file, header of a packet in it
+_IP = 14  # offset in an Ethernet frame
+_SOURCE = _IP + 12  # offset of an IPv4 packet's source
 _ACKNOWLEDGEMENT, _OPTIONS = 8, 20  # in a TCP header
 _NO_OPERATION, _TIMESTAMPS = 1, 8
 
 
 @dataclass
 class Captured:
+    """A packet of a capture: its time, its lengths in the file, and the Ethernet frame."""
+
     time_ns: int  # since the Unix epoch
     lengths: bytes
     frame: bytes
 
     @property
-    def source(self) -> str:
+    def source_address(self) -> str:
         return socket.inet_ntoa(self.frame[_SOURCE : _SOURCE + 4])
 
     @property
     def _tcp(self) -> int:
-        """Where its TCP header begins."""
+        """The offset of the TCP header in the frame."""
         return _IP + (self.frame[_IP] & 0xF) * 4
 
     @property
     def ports(self) -> tuple[int, int]:
-        """TCP's: its sender's, its receiver's."""
+        """The source and destination port of TCP."""
         source, destination = struct.unpack_from(">HH", self.frame, self._tcp)
         return source, destination
 
@@ -51,33 +53,33 @@ class Captured:
         self._replace(self._tcp + _ACKNOWLEDGEMENT, number)
 
     def echo(self, earlier: int) -> None:
-        """Has it echo a timestamp (TSecr) that is earlier by so much."""
-        at = self._tcp + _OPTIONS
-        while self.frame[at] != _TIMESTAMPS:
-            at += 1 if self.frame[at] == _NO_OPERATION else self.frame[at + 1]
-        (number,) = struct.unpack_from(">I", self.frame, at + 6)
-        self._replace(at + 6, (number - earlier) % 2**32)
+        """Echo a timestamp (TSecr) that is `earlier` ticks older."""
+        offset = self._tcp + _OPTIONS
+        while self.frame[offset] != _TIMESTAMPS:
+            offset += 1 if self.frame[offset] == _NO_OPERATION else self.frame[offset + 1]
+        (number,) = struct.unpack_from(">I", self.frame, offset + 6)
+        self._replace(offset + 6, (number - earlier) % 2**32)
 
-    def _replace(self, at: int, number: int) -> None:
-        self.frame = self.frame[:at] + struct.pack(">I", number) + self.frame[at + 4 :]
+    def _replace(self, offset: int, number: int) -> None:
+        self.frame = self.frame[:offset] + struct.pack(">I", number) + self.frame[offset + 4 :]
 
 
-def captured(path: Path) -> list[Captured]:
-    """The packets of a pcap file with nanoseconds, this machine's byte order."""
+def read_captured(path: Path) -> list[Captured]:
+    """Read the packets of a pcap file with nanoseconds, in this machine's byte order."""
     data = path.read_bytes()
     packets = []
-    at = HEADER
-    while at < len(data):
-        seconds, nanoseconds, length = struct.unpack_from("<III", data, at)
-        frame = data[at + RECORD_HEADER : at + RECORD_HEADER + length]
-        lengths = data[at + 8 : at + RECORD_HEADER]
+    offset = HEADER
+    while offset < len(data):
+        seconds, nanoseconds, length = struct.unpack_from("<III", data, offset)
+        frame = data[offset + RECORD_HEADER : offset + RECORD_HEADER + length]
+        lengths = data[offset + 8 : offset + RECORD_HEADER]
         packets.append(Captured(seconds * 10**9 + nanoseconds, lengths, frame))
-        at += RECORD_HEADER + length
+        offset += RECORD_HEADER + length
     return packets
 
 
 def write_captured(path: Path, packets: list[Captured]) -> None:
-    """Replaces the packets of a pcap file, in the order of their times."""
+    """Replace the packets of a pcap file, in the order of their times."""
     parts = [path.read_bytes()[:HEADER]]
     for packet in sorted(packets, key=lambda packet: packet.time_ns):
         parts += [struct.pack("<II", *divmod(packet.time_ns, 10**9)), packet.lengths, packet.frame]

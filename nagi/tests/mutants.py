@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Experiment files with something wrong in them: what typing errors, broken editors, other tools
-and ill will make of a file. Everything follows from the generator that is passed in."""
+"""Experiment files with errors, as typing, broken editors, other tools and attackers make them.
+
+Everything follows from the random generator that is passed in.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,8 @@ _DATA = (
 )  # fmt: skip
 
 
-def mutants(text: str, random: Random) -> Iterator[bytes]:
-    """Endlessly many versions of an experiment file, each with one to three mutations."""
+def make_mutants(text: str, random: Random) -> Iterator[bytes]:
+    """Yield versions of an experiment file without end, each with one to three mutations."""
     data = YAML(typ="safe", pure=True).load(text)
     while True:
         if random.random() < 0.3:
@@ -63,8 +65,8 @@ def mutants(text: str, random: Random) -> Iterator[bytes]:
 
 
 def _flip(content: bytes, random: Random) -> bytes:
-    at = random.randrange(len(content) or 1)
-    return content[:at] + bytes([random.randrange(256)]) + content[at + 1 :]
+    offset = random.randrange(len(content) or 1)
+    return content[:offset] + bytes([random.randrange(256)]) + content[offset + 1 :]
 
 
 def _cut(content: bytes, random: Random) -> bytes:
@@ -83,17 +85,17 @@ _BYTES: list[Callable[[bytes, Random], bytes]] = [
 
 
 def _insert(text: str, random: Random) -> str:
-    at = random.randrange(len(text) + 1)
-    return text[:at] + random.choice(SNIPPETS) + text[at:]
+    offset = random.randrange(len(text) + 1)
+    return text[:offset] + random.choice(SNIPPETS) + text[offset:]
 
 
 def _delete(text: str, random: Random) -> str:
-    at = random.randrange(len(text) + 1)
-    return text[:at] + text[at + random.choice((1, 1, 2, 10, 100)) :]
+    offset = random.randrange(len(text) + 1)
+    return text[:offset] + text[offset + random.choice((1, 1, 2, 10, 100)) :]
 
 
-def _lines(change: Callable[[list[str], int, Random], None]) -> Callable[[str, Random], str]:
-    """A mutation of the line with a number."""
+def _mutate_line(change: Callable[[list[str], int, Random], None]) -> Callable[[str, Random], str]:
+    """Return a mutation that changes a line at random."""
 
     def mutate(text: str, random: Random) -> str:
         lines = text.split("\n")
@@ -103,79 +105,95 @@ def _lines(change: Callable[[list[str], int, Random], None]) -> Callable[[str, R
     return mutate
 
 
-def _drop(lines: list[str], at: int, _: Random) -> None:
-    del lines[at]
+def _drop(lines: list[str], index: int, _: Random) -> None:
+    del lines[index]
 
 
-def _double(lines: list[str], at: int, _: Random) -> None:
-    lines.insert(at, lines[at])
+def _double(lines: list[str], index: int, _: Random) -> None:
+    lines.insert(index, lines[index])
 
 
-def _swap(lines: list[str], at: int, random: Random) -> None:
+def _swap(lines: list[str], index: int, random: Random) -> None:
     other = random.randrange(len(lines))
-    lines[at], lines[other] = lines[other], lines[at]
+    lines[index], lines[other] = lines[other], lines[index]
 
 
-def _indent(lines: list[str], at: int, random: Random) -> None:
-    lines[at] = random.choice((" ", "  ", "\t")) + lines[at]
+def _indent(lines: list[str], index: int, random: Random) -> None:
+    lines[index] = random.choice((" ", "  ", "\t")) + lines[index]
 
 
-def _dedent(lines: list[str], at: int, random: Random) -> None:
-    lines[at] = lines[at][random.choice((1, 2, 4)) :]
+def _dedent(lines: list[str], index: int, random: Random) -> None:
+    lines[index] = lines[index][random.choice((1, 2, 4)) :]
 
 
-def _value(lines: list[str], at: int, random: Random) -> None:
-    key, colon, _ = lines[at].partition(": ")
-    lines[at] = f"{key}{colon}{random.choice(VALUES)}"
+def _replace_value(lines: list[str], index: int, random: Random) -> None:
+    key, colon, _ = lines[index].partition(": ")
+    lines[index] = f"{key}{colon}{random.choice(VALUES)}"
 
 
-def _inner_value(lines: list[str], at: int, random: Random) -> None:
-    """One of several values in braces or brackets."""
-    parts = lines[at].split(", ")
+def _replace_inner_value(lines: list[str], index: int, random: Random) -> None:
+    """Replace one of several values in braces or brackets."""
+    parts = lines[index].split(", ")
     chosen = random.randrange(len(parts))
     key, colon, old = parts[chosen].rpartition(": ")
     closing = old[len(old.rstrip("]}")) :]
     parts[chosen] = f"{key}{colon}{random.choice(VALUES)}{closing}"
-    lines[at] = ", ".join(parts)
+    lines[index] = ", ".join(parts)
 
 
-def _swap_values(lines: list[str], at: int, random: Random) -> None:
+def _swap_values(lines: list[str], index: int, random: Random) -> None:
     other = random.randrange(len(lines))
     (key, colon, value), (key2, colon2, value2) = (
-        lines[each].partition(": ") for each in (at, other)
+        lines[number].partition(": ") for number in (index, other)
     )
-    lines[at], lines[other] = f"{key}{colon}{value2}", f"{key2}{colon2}{value}"
+    lines[index], lines[other] = f"{key}{colon}{value2}", f"{key2}{colon2}{value}"
 
 
-def _key(lines: list[str], at: int, random: Random) -> None:
-    before, colon, value = lines[at].partition(":")
-    space = before[: len(before) - len(before.lstrip())]
-    lines[at] = f"{space}{random.choice(KEYS)}{colon}{value}"
+def _replace_key(lines: list[str], index: int, random: Random) -> None:
+    key, colon, value = lines[index].partition(":")
+    space = key[: len(key) - len(key.lstrip())]
+    lines[index] = f"{space}{random.choice(KEYS)}{colon}{value}"
 
 
-def _misspell(lines: list[str], at: int, random: Random) -> None:
-    before, colon, value = lines[at].partition(":")
-    if before.strip() and colon:
-        at_letter = random.randrange(len(before.rstrip())) if before.rstrip() else 0
-        middle = random.choice(("", "x", before[at_letter] * 2))
-        lines[at] = f"{before[:at_letter]}{middle}{before[at_letter + 1 :]}{colon}{value}"
+def _misspell(lines: list[str], index: int, random: Random) -> None:
+    key, colon, value = lines[index].partition(":")
+    if key.strip() and colon:
+        letter = random.randrange(len(key.rstrip())) if key.rstrip() else 0
+        middle = random.choice(("", "x", key[letter] * 2))
+        lines[index] = f"{key[:letter]}{middle}{key[letter + 1 :]}{colon}{value}"
 
 
-def _no_space(lines: list[str], at: int, _: Random) -> None:
-    lines[at] = lines[at].replace(": ", ":", 1)
+def _remove_space(lines: list[str], index: int, _: Random) -> None:
+    lines[index] = lines[index].replace(": ", ":", 1)
 
 
 _CHANGES: list[Callable[[str, Random], str]] = [
     _insert,
     _insert,
     _delete,
-    *map(_lines, (_drop, _double, _swap, _indent, _dedent, _value, _value, _value, _inner_value)),
-    *map(_lines, (_inner_value, _swap_values, _key, _key, _misspell, _no_space)),
+    *map(
+        _mutate_line,
+        (
+            _drop,
+            _double,
+            _swap,
+            _indent,
+            _dedent,
+            _replace_value,
+            _replace_value,
+            _replace_value,
+            _replace_inner_value,
+        ),
+    ),
+    *map(
+        _mutate_line,
+        (_replace_inner_value, _swap_values, _replace_key, _replace_key, _misspell, _remove_space),
+    ),
 ]
 
 
 def _change_data(data: Any, random: Random) -> None:
-    """Changes one value or key somewhere in plain data."""
+    """Change one value or key somewhere in plain data."""
     node = data
     while True:
         steps = list(node) if isinstance(node, dict) else list(range(len(node)))
@@ -187,14 +205,14 @@ def _change_data(data: Any, random: Random) -> None:
             node = inner
             continue
         break
-    what = random.randrange(5)
-    if what == 0:
+    kind = random.randrange(5)
+    if kind == 0:
         del node[step]
-    elif what == 1 and isinstance(node, dict):
+    elif kind == 1 and isinstance(node, dict):
         node[random.choice((step + "x", step[1:], "", "a b", "\0", "\n", step.upper()))] = node.pop(
             step
         )
-    elif what == 2:
+    elif kind == 2:
         node[step] = random.choice(([inner], {"a": inner}, [inner, inner], {step: inner}))
     else:
         node[step] = random.choice((*_DATA, inner))

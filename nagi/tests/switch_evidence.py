@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What emulator and switch say of a run of SWITCHED's shape, made up."""
+"""Invented records of the emulator and accounts of a switch, for a run of SWITCHED's shape."""
 
 from __future__ import annotations
 
 import numpy as np
-from nagi.records.direction_numbers import direction_number
+from nagi.records.direction_numbers import get_direction_number
 from nagi.records.packets import DELIVERED, RECORD
 from nagi_contracts.plan import LinkDirection
 
@@ -14,7 +14,7 @@ FORWARD = LinkDirection(link="radio", direction="forward")
 BYTES, COUNT = 1250, 4000  # 0.5 ms each
 
 
-def record_of(plan, handed_ns, seen_ns, identity):
+def make_record(plan, handed_ns, seen_ns, identity):
     records = np.zeros(2 * len(handed_ns), RECORD)
     for half, (direction, arrived, left) in enumerate(
         (
@@ -22,29 +22,32 @@ def record_of(plan, handed_ns, seen_ns, identity):
             (FORWARD, seen_ns, seen_ns + 5_000_000),
         )
     ):
-        mine = records[half * len(handed_ns) : (half + 1) * len(handed_ns)]
-        mine["direction"] = direction_number(plan, direction.link, direction.direction)
-        mine["arrived_ns"], mine["left_ns"] = arrived, left
-        mine["identity"], mine["bytes"], mine["fate"] = identity, BYTES, DELIVERED
-        mine["index"] = np.arange(len(handed_ns))
+        rows = records[half * len(handed_ns) : (half + 1) * len(handed_ns)]
+        rows["direction"] = get_direction_number(plan, direction.link, direction.direction)
+        rows["arrived_ns"], rows["left_ns"] = arrived, left
+        rows["identity"], rows["bytes"], rows["fate"] = identity, BYTES, DELIVERED
+        rows["index"] = np.arange(len(handed_ns))
     return records
 
 
-def bursts():
-    """Handed to the switch 2,000 at once, every 2 s: it is busy for a second each time."""
+def make_bursts():
+    """Return arrivals at the switch: 2,000 at once every 2 s.
+
+    Each burst keeps the switch busy for a second.
+    """
     return np.repeat(np.arange(COUNT // 2000, dtype=np.int64) * 2_000_000_000 + 1_000_000, 2000)
 
 
-def served(handed, each_ns):
+def serve(handed, service_ns):
     left = np.zeros(len(handed), np.int64)
     free = 0
-    for place, at in enumerate(handed):
-        free = max(free, int(at)) + each_ns
-        left[place] = free
+    for index, arrival_ns in enumerate(handed):
+        free = max(free, int(arrival_ns)) + service_ns
+        left[index] = free
     return left
 
 
-def account(**changes):
+def make_account(**changes):
     lateness = {"count": 10, "median": 20_000, "p99": 90_000, "max": 100_000, "histogram": []}
     interface = {
         "interface": "radio", "io": "af_xdp", "received": 0, "sent": COUNT, "socket_drops": 0,

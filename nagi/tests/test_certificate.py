@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The certificate: each limit is one that a run can miss."""
+"""The certificate: a run can miss each limit."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from changed_captures import captured, write_captured
+from changed_captures import read_captured, write_captured
 from nagi.campaign.collection import list_separate_clocks
-from nagi.records.direction_numbers import direction_number
-from nagi.records.packets import Records, fates, from_table, in_order, replay, to_table
+from nagi.records.direction_numbers import get_direction_number
+from nagi.records.packets import Records, from_table, get_fates, replay, sort_records, to_table
 from nagi.records.scheme_events import SCHEME_EVENTS
 from nagi.verdict.certificate import LIMITS, RADIO_LIMITS, SWITCH_LIMITS, certify
-from nagi.verdict.evidence import gather
+from nagi.verdict.measure import measure_run
 from nagi_contracts.links import Links
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.plan import RunPlan
@@ -28,7 +28,7 @@ from nagi_contracts.records import Manifest, Verdict
 
 @dataclass
 class Case:
-    """What a verdict rests on, as plain data to tamper with."""
+    """The data from which a verdict follows, to tamper with."""
 
     plan: RunPlan
     links: dict[str, Any]
@@ -38,13 +38,13 @@ class Case:
 
     def judge(self) -> Verdict:
         manifest = Manifest.read(RUN / "manifest.json")
-        tampered = manifest.model_dump(mode="json") | {"nodes": self.nodes}
-        nodes = Manifest.model_validate(tampered).nodes
+        manifest_data = manifest.model_dump(mode="json") | {"nodes": self.nodes}
+        nodes = Manifest.model_validate(manifest_data).nodes
         return certify(
             self.plan,
             Links.model_validate(self.links),
             nodes.values(),
-            gather(
+            measure_run(
                 self.plan,
                 manifest.began_realtime_s,
                 self.records,
@@ -54,8 +54,8 @@ class Case:
         )
 
     def delay_captured(self, file: str, delay_ns: int, every: int = 1) -> None:
-        """Has every n-th packet of a capture, the middle one first, come later than it did."""
-        packets = captured(self.run / file)
+        """Delay every n-th packet of a capture, including the middle one."""
+        packets = read_captured(self.run / file)
         for packet in packets[len(packets) // 2 % every :: every]:
             packet.time_ns += delay_ns
         write_captured(self.run / file, packets)
@@ -68,7 +68,7 @@ def case(tmp_path):
     return Case(
         plan,
         Links.read(RUN / "links.json").model_dump(mode="json"),
-        # Which were not counted when the example was recorded.
+        # Memory pressures were not counted when the example was recorded.
         {
             name: node.model_dump(mode="json") | {"memory_pressures": 0}
             for name, node in nodes.items()
@@ -87,12 +87,12 @@ def test_a_good_run_is_valid(case):
 
 
 def test_a_verdict_says_how_likely_the_losses_were(case):
-    found = {(each.name, each.subject): each.value for each in case.judge().information}
-    forward = direction_number(case.plan, "radio", "forward")
-    mine = fates(case.records[case.records["direction"] == forward])
-    lost, kept = (mine == 2).sum(), (mine == 0).sum()
-    assert found["loss_rate", "radio forward"] == pytest.approx(lost / (lost + kept) * 100)
-    assert 0 < found["loss_p_value", "radio forward"] <= 1
+    values = {(item.name, item.subject): item.value for item in case.judge().information}
+    forward = get_direction_number(case.plan, "radio", "forward")
+    fates = get_fates(case.records[case.records["direction"] == forward])
+    lost, kept = (fates == 2).sum(), (fates == 0).sum()
+    assert values["loss_rate", "radio forward"] == pytest.approx(lost / (lost + kept) * 100)
+    assert 0 < values["loss_p_value", "radio forward"] <= 1
 
 
 def test_the_record_of_packets_survives_its_table(case):
@@ -100,35 +100,35 @@ def test_the_record_of_packets_survives_its_table(case):
 
 
 def test_the_model_does_the_same_again(case):
-    recorded, again = in_order(case.records), replay(case.plan, case.records)
-    over = fates(recorded) != 3
+    recorded, again = sort_records(case.records), replay(case.plan, case.records)
+    over = get_fates(recorded) != 3
     assert over.sum() > 900
     for column in ("direction", "index", "arrived_ns", "left_ns", "fate"):
         assert np.array_equal(recorded[column][over], again[column][over])
 
 
-def there(links):
+def get_forward_account(links):
     return links["links"][0]["forward"]
 
 
 def _late(case):
-    there(case.links)["transit_error_ns"]["median"] = 150_000
+    get_forward_account(case.links)["transit_error_ns"]["median"] = 150_000
 
 
 def _sometimes_late(case):
-    there(case.links)["transit_error_ns"]["p99"] = 1_500_000
+    get_forward_account(case.links)["transit_error_ns"]["p99"] = 1_500_000
 
 
 def _behind(case):
-    there(case.links)["arrival_lateness_ns"]["p99"] = 600_000
+    get_forward_account(case.links)["arrival_lateness_ns"]["p99"] = 600_000
 
 
 def _once_behind(case):
-    there(case.links)["arrival_lateness_ns"]["max"] = 26_000_000
+    get_forward_account(case.links)["arrival_lateness_ns"]["max"] = 26_000_000
 
 
 def _leak(case):
-    there(case.links)["packets"]["delivered"] -= 1
+    get_forward_account(case.links)["packets"]["delivered"] -= 1
 
 
 def _socket(case):
@@ -164,21 +164,21 @@ def _asleep(case):
 
 
 def _acks_one_behind(case):
-    """The server acknowledges each time what it should have acknowledged the time before."""
+    """Let the server acknowledge each time what it should have acknowledged the time before."""
     file, flow = case.run / "server.core.pcap", case.plan.flows[0]
-    packets = captured(file)
-    acks = [each for each in packets if each.ports[0] == flow.port and not each.payload]
-    numbers = [each.acknowledgement for each in acks]
+    packets = read_captured(file)
+    acks = [item for item in packets if item.ports[0] == flow.port and not item.payload]
+    numbers = [item.acknowledgement for item in acks]
     for packet, number in zip(acks[3:], numbers[2:-1], strict=True):
         packet.acknowledge(number)
     write_captured(file, packets)
 
 
 def _echo_earlier(case, by_ms, chosen):
-    """The client sends data as if it had not seen the ACKs of so much time."""
+    """Let the client send data as if it had not seen the ACKs of the last `by_ms`."""
     file, flow = case.run / "client.radio.pcap", case.plan.flows[0]
-    packets = captured(file)
-    data = [each for each in packets if each.ports[1] == flow.port and each.payload]
+    packets = read_captured(file)
+    data = [item for item in packets if item.ports[1] == flow.port and item.payload]
     for packet in data[chosen]:
         packet.echo(by_ms)
     write_captured(file, packets)
@@ -193,12 +193,12 @@ def _one_echo_behind(case):
 
 
 def _stalled(case):
-    there(case.links)["transit_error_ns"]["max"] = 26_000_000
+    get_forward_account(case.links)["transit_error_ns"]["max"] = 26_000_000
 
 
 def _changed(case):
-    config = there(case.links)["config"]
-    there(case.links)["changes"].append({"at_ns": 1_000_000_000, "config": config})
+    config = get_forward_account(case.links)["config"]
+    get_forward_account(case.links)["changes"].append({"at_ns": 1_000_000_000, "config": config})
 
 
 def _disk_full(case):
@@ -222,19 +222,19 @@ def _unknown_packets(case):
 
 
 def _biased_loss(case):
-    """One packet that the channel lost is one that it did not."""
-    delivered = (case.records["direction"] == 0) & (fates(case.records) == 0)
+    """Let the channel lose a packet that it delivered."""
+    delivered = (case.records["direction"] == 0) & (get_fates(case.records) == 0)
     case.records["fate"][np.flatnonzero(delivered)[100]] = 2
 
 
 def _slower_server(case):
-    """Packets were handed over at 0.2 % less than the rate asked for."""
-    mine = case.records["direction"] == 0
-    case.records["late_ns"][mine] = case.records["left_ns"][mine] // 500
+    """Hand packets over at a rate that is 0.2 % too low."""
+    is_forward = case.records["direction"] == 0
+    case.records["late_ns"][is_forward] = case.records["left_ns"][is_forward] // 500
 
 
 def _more_than_possible(case):
-    """Have the plan permit a payload of 1 byte a packet."""
+    """Let the plan permit a payload of 1 byte per packet."""
     up, down = case.plan.flows
     up = up.model_copy(update={"payload_bytes": 1})
     case.plan = case.plan.model_copy(update={"flows": [up, down]})
@@ -275,33 +275,33 @@ def test_a_run_that_misses_a_limit_is_invalid_and_says_where(case, sabotage, che
     sabotage(case)
     verdict = case.judge()
     assert verdict.status == "invalid"
-    missed = {each.name: each.subject for each in verdict.checks if not each.ok}
+    missed = {item.name: item.subject for item in verdict.checks if not item.ok}
     assert missed.pop(check) in (subject, "up, data", "up, ACKs", "down, data", "down, ACKs")
     # A packet that is late is also seen to be, and its host seems slow; nothing else is missed.
     late = ("capture_transit_p99", "capture_transit_max", "host_response_p99", "host_response_max")
     assert set(missed) <= set(late)
-    reason = next(each for each in verdict.reasons if each.startswith(check))
+    reason = next(item for item in verdict.reasons if item.startswith(check))
     assert subject in reason
 
 
 def test_limits_are_tighter_in_virtual_time(case):
-    there(case.links)["arrival_lateness_ns"]["max"] = 2_000
+    get_forward_account(case.links)["arrival_lateness_ns"]["max"] = 2_000
     assert "arrival_lateness_max" not in {e.name for e in case.judge().checks if not e.ok}
     case.links["virtual_time"] = True
-    checks = {each.name: each for each in case.judge().checks}
+    checks = {item.name: item for item in case.judge().checks}
     assert not checks["arrival_lateness_max"].ok and checks["arrival_lateness_max"].limit == 0.001
     assert checks["transit_error_max"].limit == 0.05 and checks["offloads"].limit == 0
 
 
 def test_a_run_whose_scheme_fell_back_is_invalid(case):
-    """A receiver that sends no TCP-Real option makes a sender of `real` Reno."""
+    """Without the receiver's TCP-Real option, a sender of `real` becomes Reno."""
     up, down = case.plan.flows
     both = up.model_copy(update={"receiver_control": up.congestion_control})
     case.plan = case.plan.model_copy(update={"flows": [both, down]})
     events = pd.DataFrame({"flow": ["up"] * 3, "connection": [0, 0, 1]})
     kinds = ["started", "sample", "sample"], ["started", "fallback", "fallback"]
-    for said, reasons in zip(kinds, (0, 1), strict=True):
-        events.assign(event=said).to_parquet(case.run / SCHEME_EVENTS)
+    for event_names, reasons in zip(kinds, (0, 1), strict=True):
+        events.assign(event=event_names).to_parquet(case.run / SCHEME_EVENTS)
         verdict = case.judge()
         assert len(verdict.reasons) == reasons, verdict.reasons
     assert verdict.reasons[0].startswith("scheme_fallbacks: 2 connections at up (limit 0)")

@@ -9,11 +9,11 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from changed_captures import captured, write_captured
+from changed_captures import read_captured, write_captured
 from nagi.campaign.collection import list_separate_clocks
 from nagi.records.packets import from_table
 from nagi.verdict.certificate import certify
-from nagi.verdict.evidence import gather
+from nagi.verdict.measure import measure_run
 from nagi_captures.clocks import Passages, clock_offset_ns, drift_ppm, estimate_clock, to_host_clock
 from nagi_contracts.links import Links
 from nagi_contracts.paths import SCHEMAS
@@ -145,9 +145,9 @@ class Case:
         """
         ends = [end for link in self.plan.links for end in link.ends]
         own = {end.address.split("/")[0] for end in ends if end.node == node}
-        packets = captured(self.run / CAPTURES[node])
+        packets = read_captured(self.run / CAPTURES[node])
         for packet in packets:
-            change(packet, packet.time_ns - self.epoch_ns, packet.source in own)
+            change(packet, packet.time_ns - self.epoch_ns, packet.source_address in own)
         write_captured(self.run / CAPTURES[node], [p for p in packets if p.time_ns])
 
     def give_clocks(self):
@@ -166,7 +166,7 @@ class Case:
 
     def certify(self):
         nodes = self.manifest.nodes
-        evidence = gather(
+        evidence = measure_run(
             self.plan,
             self.manifest.began_realtime_s,
             self.records,

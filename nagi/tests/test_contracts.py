@@ -13,7 +13,7 @@ import shutil
 import jsonschema
 import pandas as pd
 import pytest
-from nagi.json_schemas import CONTRACTS, TABLES, schemas, text_of
+from nagi.json_schemas import CONTRACTS, TABLES, format_schema, make_schemas
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.batch import Batch, ScheduledRun
@@ -32,13 +32,13 @@ CAMPAIGN = EXAMPLE / "campaign"
 (RUN,) = sorted((CAMPAIGN / "runs").iterdir())
 
 
-@pytest.mark.parametrize("name", sorted(schemas()))
+@pytest.mark.parametrize("name", sorted(make_schemas()))
 def test_published_schemas_are_the_ones_in_use(name):
     published = (SCHEMAS / name).read_text(encoding="utf-8")
-    assert published == text_of(schemas()[name]), "run: python -m nagi.json_schemas"
+    assert published == format_schema(make_schemas()[name]), "run: python -m nagi.json_schemas"
 
 
-@pytest.mark.parametrize("name", sorted(schemas()))
+@pytest.mark.parametrize("name", sorted(make_schemas()))
 def test_schemas_are_schemas_and_every_file_has_a_version(name):
     schema = json.loads((SCHEMAS / name).read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)

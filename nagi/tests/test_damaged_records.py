@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""packets.bin and transmissions.bin with any bytes: each is a record, which becomes a table, or is
-refused."""
+"""packets.bin and transmissions.bin with arbitrary bytes: they become a table, or are refused."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ PLAN = RunPlan.read(RUN / "plan.json")
 any_file = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
-def files(header: bytes, record_bytes: int) -> st.SearchStrategy[bytes]:
-    """Any bytes, and any records after a right header."""
+def make_files(header: bytes, record_bytes: int) -> st.SearchStrategy[bytes]:
+    """Return a strategy: arbitrary bytes, or arbitrary records after a valid header."""
     records = st.integers(0, 5).flatmap(
         lambda count: st.binary(min_size=count * record_bytes, max_size=count * record_bytes)
     )
@@ -26,7 +25,7 @@ def files(header: bytes, record_bytes: int) -> st.SearchStrategy[bytes]:
 
 
 @any_file
-@given(data=files(packets.HEADER, packets.RECORD.itemsize))
+@given(data=make_files(packets.HEADER, packets.RECORD.itemsize))
 def test_any_packets_are_a_table_or_refused(tmp_path, data):
     (tmp_path / "packets.bin").write_bytes(data)
     try:
@@ -37,17 +36,17 @@ def test_any_packets_are_a_table_or_refused(tmp_path, data):
 
 
 @any_file
-@given(data=files(transmissions.HEADER, transmissions.TRANSMISSION.itemsize))
+@given(data=make_files(transmissions.HEADER, transmissions.TRANSMISSION.itemsize))
 def test_any_transmissions_are_a_table_or_refused(tmp_path, data):
     (tmp_path / "transmissions.bin").write_bytes(data)
     try:
-        found = transmissions.read_transmissions(tmp_path / "transmissions.bin", PLAN)
-        count = len(transmissions.to_table(found, PLAN)) + len(
-            transmissions.frames_table(found, PLAN)
+        records_read = transmissions.read_transmissions(tmp_path / "transmissions.bin", PLAN)
+        count = len(transmissions.to_table(records_read, PLAN)) + len(
+            transmissions.to_frames_table(records_read, PLAN)
         )
     except InputError:
         return
-    assert count == len(found)
+    assert count == len(records_read)
 
 
 def test_a_packet_of_a_direction_that_there_is_not_is_refused(tmp_path):

@@ -14,7 +14,7 @@ from nagi.plan.fpga_links import SIMULATED
 from nagi.plan.planner import plan_runs
 from nagi.plan.schemes import Availability
 from nagi.spec.points import read_experiment
-from nagi.terminal.site import jobs_for
+from nagi.terminal.site import choose_jobs
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import EXPERIMENTS
 from prefixes import make_prefix
@@ -187,8 +187,8 @@ def test_the_build_of_a_run_has_nagi_fpga(tmp_path, monkeypatch):
 
 def test_a_simulated_fpga_keeps_a_processor_busy(tmp_path):
     (plan,) = plan_points(tmp_path)
-    assert jobs_for([plan], processors=4) == 4
+    assert choose_jobs([plan], processors=4) == 4
     (both,) = plan_points(
         tmp_path, change_lines(("delay: 30 ms, ", "delay: 30 ms, emulator: fpga, "))
     )
-    assert jobs_for([both], processors=4) == 2
+    assert choose_jobs([both], processors=4) == 2

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from marks import in_virtual_time
 from nagi.labs.guest import Guest, list_processors
-from nagi.records.packets import AQM_DROP, DELIVERED, fates
+from nagi.records.packets import AQM_DROP, DELIVERED, get_fates
 from reference_queues import Discipline, FqCoDel, LinuxCoDel, Packet, simulate
 from replaying import replay_packets
 
@@ -96,7 +96,7 @@ def linux_codel(ecn: bool) -> LinuxCoDel:
 
 def chosen(model: np.ndarray, ecn: int) -> set[int]:
     """The packets that were marked, if they could be, or dropped."""
-    return set(np.flatnonzero(model["flags"] & 1 if ecn else fates(model) == AQM_DROP).tolist())
+    return set(np.flatnonzero(model["flags"] & 1 if ecn else get_fates(model) == AQM_DROP).tolist())
 
 
 def chosen_by_kernel(arrivals: Arrivals, kernel: Kernel, ecn: int) -> set[int]:
@@ -142,7 +142,7 @@ def test_pie_controls_the_delay_as_the_kernel_s_does(tmp_path: Path) -> None:
     model = run_model(arrivals, queue, tmp_path, start_ns=kernel.start_ns)
     at = np.array([packet[0] for packet in arrivals])
     dropped = [sorted(chosen_by_kernel(arrivals, kernel, 0)), sorted(chosen(model, 0))]
-    delivered = fates(model) == DELIVERED
+    delivered = get_fates(model) == DELIVERED
     late = delivered & (at > 20 * 10**9)
     delay_of_model = (model["left_ns"] - model["arrived_ns"])[late]
     delay_of_kernel = [
@@ -160,7 +160,7 @@ def test_dualpi2_keeps_both_delays_as_the_kernel_s_does(tmp_path: Path) -> None:
     arrivals = beside_each_other(40, 0.8, 0.3)
     kernel, model = by_dualpi2(arrivals, tmp_path)
     at, ecn = (np.array([packet[i] for packet in arrivals]) for i in (0, 3))
-    late, kept = at > 20 * 10**9, fates(model) == DELIVERED
+    late, kept = at > 20 * 10**9, get_fates(model) == DELIVERED
     for field in (0, 1):
         ours = (model["left_ns"] - model["arrived_ns"])[late & kept & (ecn == field)]
         theirs = [
@@ -194,7 +194,7 @@ def test_dualpi2_in_overload_drops_of_both_queues_what_the_kernel_s_does(tmp_pat
     arrivals = beside_each_other(40, 1.1, 1.1)
     kernel, model = by_dualpi2(arrivals, tmp_path)
     at, ecn = (np.array([packet[i] for packet in arrivals]) for i in (0, 3))
-    late, ours = at > 20 * 10**9, fates(model) == DELIVERED
+    late, ours = at > 20 * 10**9, get_fates(model) == DELIVERED
     theirs = np.isin(np.arange(len(arrivals)), list(kernel.arrived))
     for field in (0, 1):
         chosen_ = late & (ecn == field)
@@ -206,6 +206,6 @@ def test_dualpi2_fills_a_slow_link_as_the_kernel_s_does(tmp_path: Path, rate: in
     """The model dropped the only packet there was, and used 67 % of 64 kb/s at a load of 1.5."""
     arrivals = beside_each_other(120, 0.75, 0.75, rate)
     kernel, model = by_dualpi2(arrivals, tmp_path, rate)
-    carried = (fates(model) == DELIVERED).sum()
+    carried = (get_fates(model) == DELIVERED).sum()
     assert carried == pytest.approx(len(kernel.arrived), rel=0.05)
     assert carried * FULL * 8 > 0.9 * 120 * rate

@@ -54,7 +54,7 @@ def last_lines(output: str) -> str:
             ["provision", "-i", str(EXAMPLE), "--tags", "clocks"],
             "--tags clocks: there is no such role; did you mean `clock`? ",
         ),
-        (["deprovision", "-i", str(EXAMPLE)], "this is no terminal; give --yes"),
+        (["deprovision", "-i", str(EXAMPLE)], "standard input is not a terminal; give --yes"),
     ],
     ids=["inventory", "cells", "limit", "tags", "terminal"],
 )
@@ -209,12 +209,12 @@ def test_hosts_are_checked_provisioned_and_put_back(ssh_hosts):
     before = states()
     checked = last_lines(lab(ssh_hosts, "check", "--limit", "alice", "--limit", "heron"))
     assert re.search(r"^alice +ok +\d+ changes to make$", checked, re.M), checked
-    assert "bob" not in checked and "\ndo it: nagi lab provision -i " in checked
+    assert "bob" not in checked and "\nnext: nagi lab provision -i " in checked
     assert states() == before
 
     provisioned = last_lines(lab(ssh_hosts, "provision"))
     assert re.search(r"^heron +ok +\d+ changes$", provisioned, re.M), provisioned
-    assert "\n4 hosts provisioned\nlook at them: nagi doctor -i " in provisioned
+    assert "\n4 hosts provisioned\nnext: nagi doctor -i " in provisioned
     again = last_lines(lab(ssh_hosts, "provision"))
     assert len(re.findall(r"^\w+ +ok +nothing to change$", again, re.M)) == 4, again
 

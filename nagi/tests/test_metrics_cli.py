@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nagi metrics`: captures of any origin."""
+"""The command `nagi metrics`, with captures of any origin."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from typer.testing import CliRunner
 SENDER, RECEIVER = RUN / "client.radio.pcap", RUN / "server.core.pcap"
 
 
-def metrics(*arguments, status=0, **given):
-    """What it says."""
-    words = ["metrics", *map(str, arguments)]
-    done = CliRunner().invoke(make_app(["metrics"]), words, env={"COLUMNS": "120"}, **given)
-    if isinstance(done.exception, InputError):
+def run_metrics(*arguments, status=0, **options):
+    """Return the output of the command, or its error."""
+    argv = ["metrics", *map(str, arguments)]
+    result = CliRunner().invoke(make_app(["metrics"]), argv, env={"COLUMNS": "120"}, **options)
+    if isinstance(result.exception, InputError):
         assert status == 2
-        return str(done.exception)
-    assert done.exit_code == status, done.output
-    return done.output
+        return str(result.exception)
+    assert result.exit_code == status, result.output
+    return result.output
 
 
-def as_json(*arguments, **given):
-    return json.loads(metrics(*arguments, "--json", **given))
+def run_metrics_as_json(*arguments, **options):
+    return json.loads(run_metrics(*arguments, "--json", **options))
 
 
 def test_both_directions_of_a_capture():
-    said = metrics(RECEIVER, "--bottleneck", "1Mbps")
-    assert {"0>", "0<", "1>", "1<"} <= {line.split(" ")[0] for line in said.splitlines()}
-    assert "/ ceiling" in said and "captured at" in said
-    assert "* captured at the sender: AG is what was sent" in said
-    (found,) = as_json(RECEIVER, "--bottleneck", "1 Mb/s")["files"]
+    output = run_metrics(RECEIVER, "--bottleneck", "1Mbps")
+    assert {"0>", "0<", "1>", "1<"} <= {line.split(" ")[0] for line in output.splitlines()}
+    assert "/ ceiling" in output and "captured at" in output
+    assert "* captured at the sender: AG is what was sent" in output
+    (file_result,) = run_metrics_as_json(RECEIVER, "--bottleneck", "1 Mb/s")["files"]
     recorded = json.loads((RUN / "metrics.json").read_text())["rows"]
-    up = next(row for row in found["tcp"] if row["destination_port"] == 5001)
+    up = next(row for row in file_result["tcp"] if row["destination_port"] == 5001)
     assert up["captured_at"] == "destination" and up["mss"] == 1012
     assert up["agi"] == pytest.approx(up["goodput_bps"] / 1e6)
     assert {"in_flight_max_bytes", "rtt_p95_s", "window_mean_bytes"} <= up.keys()
@@ -56,36 +56,43 @@ def test_both_directions_of_a_capture():
 
 
 def test_with_the_capture_at_the_sender_there_are_losses_and_delays():
-    said = metrics(RECEIVER, "--sender", SENDER, "--bottleneck", "1Mbit")
-    assert "bottleneck 1 Mb/s" in said and "clocks: " in said
-    found = as_json(RECEIVER, "--sender", SENDER, "--from", "500ms", "--to", "1.5 s")
-    assert all(row["at_receiver"]["interval_s"] == 1 for row in found["connections"])
+    output = run_metrics(RECEIVER, "--sender", SENDER, "--bottleneck", "1Mbit")
+    assert "bottleneck 1 Mb/s" in output and "clocks: " in output
+    file_result = run_metrics_as_json(
+        RECEIVER, "--sender", SENDER, "--from", "500ms", "--to", "1.5 s"
+    )
+    assert all(row["at_receiver"]["interval_s"] == 1 for row in file_result["connections"])
 
 
 def test_an_interval_is_measured_alone():
-    (found,) = as_json(RECEIVER, "--from", "500ms", "--to", "1.5 s")["files"]
-    assert {row["interval_s"] for row in found["tcp"]} == {1.0}
-    (whole,) = as_json(RECEIVER)["files"]
-    assert sum(row["first_time_bytes_inside"] for row in found["tcp"]) < sum(
+    (file_result,) = run_metrics_as_json(RECEIVER, "--from", "500ms", "--to", "1.5 s")["files"]
+    assert {row["interval_s"] for row in file_result["tcp"]} == {1.0}
+    (whole,) = run_metrics_as_json(RECEIVER)["files"]
+    assert sum(row["first_time_bytes_inside"] for row in file_result["tcp"]) < sum(
         row["first_time_bytes"] for row in whole["tcp"]
     )
 
 
-def conversation(port, size, acknowledged=None):
-    """A connection to `port` with one segment; acknowledged is what it has, if nothing else is."""
-    until = 1 + size if acknowledged is None else acknowledged
-    packets = [*handshake(dport=port), data(1, size, dport=port), ack(until, sport=port)]
+def make_conversation(port, size, acknowledged=None):
+    """Make a connection to `port` with one segment.
+
+    The segment is acknowledged, unless `acknowledged` is given.
+    """
+    acknowledgement = 1 + size if acknowledged is None else acknowledged
+    packets = [*handshake(dport=port), data(1, size, dport=port), ack(acknowledgement, sport=port)]
     packets[1]["TCP"].sport, packets[1]["TCP"].dport = port, 40000
     packets[2]["TCP"].dport = port
     return packets
 
 
 def test_connections_are_chosen_and_sorted(tmp_path):
-    made = pcap(tmp_path / "a.pcap", [*conversation(5001, 100), *conversation(5002, 300)])
+    capture = pcap(
+        tmp_path / "a.pcap", [*make_conversation(5001, 100), *make_conversation(5002, 300)]
+    )
 
     def ports(*arguments):
-        (found,) = as_json(made, *arguments)["files"]
-        return [row["destination_port"] for row in found["tcp"] if not row["direction"]]
+        (file_result,) = run_metrics_as_json(capture, *arguments)["files"]
+        return [row["destination_port"] for row in file_result["tcp"] if not row["direction"]]
 
     assert ports() == [5002, 5001]
     assert ports("--sort", "start") == [5001, 5002]
@@ -93,18 +100,18 @@ def test_connections_are_chosen_and_sorted(tmp_path):
     assert ports("--host", "10.0.0.0/24") == [5002, 5001] == ports("--host", "10.0.0.2")
     assert ports("--host", "192.0.2.1") == []
     assert ports("--from", "4.5 ms") == [5002]
-    assert "none of its connections was asked for" in metrics(made, "--port", 9)
+    assert "none of its connections was asked for" in run_metrics(capture, "--port", 9)
 
 
 def test_few_are_shown_and_all_on_request(tmp_path):
     packets = [data(1, 10, sport=40000 + number) for number in range(25)]
-    made = pcap(tmp_path / "many.pcap", packets)
-    assert "5 more connections: --all shows them" in metrics(made)
-    assert "more connections" not in metrics(made, "--all")
+    capture = pcap(tmp_path / "many.pcap", packets)
+    assert "5 more connections: --all shows them" in run_metrics(capture)
+    assert "more connections" not in run_metrics(capture, "--all")
 
 
 def test_rows_as_csv():
-    rows = list(csv.DictReader(io.StringIO(metrics(SENDER, RECEIVER, "--csv"))))
+    rows = list(csv.DictReader(io.StringIO(run_metrics(SENDER, RECEIVER, "--csv"))))
     assert {row["file"] for row in rows} == {str(SENDER), str(RECEIVER)}
     assert len(rows) == 8
     assert float(rows[0]["goodput_bps"]) > 0 and rows[0]["window_scale"] == "11"
@@ -113,14 +120,14 @@ def test_rows_as_csv():
 def test_standard_input_and_compressed_files(tmp_path):
     packed = tmp_path / "a.pcap.gz"
     packed.write_bytes(gzip.compress(RECEIVER.read_bytes()))
-    (there,), (here,) = as_json(RECEIVER)["files"], as_json(packed)["files"]
+    (there,), (here,) = run_metrics_as_json(RECEIVER)["files"], run_metrics_as_json(packed)["files"]
     assert here["tcp"] == there["tcp"]
     with RECEIVER.open("rb") as file:
-        done = subprocess.run(
+        process = subprocess.run(
             [executable("nagi"), "metrics", "-", "--json"],
             stdin=file, capture_output=True, text=True, check=True,
         )  # fmt: skip
-    (piped,) = json.loads(done.stdout)["files"]
+    (piped,) = json.loads(process.stdout)["files"]
     assert piped["file"] == "standard input" and piped["tcp"] == there["tcp"]
 
 
@@ -144,21 +151,21 @@ def test_udp_has_rows_of_its_own(tmp_path):
         MAC / IP(src="10.0.0.1", dst="10.0.0.2", id=number) / UDP(sport=1, dport=2) / bytes(1000)
         for number in range(11)
     ]
-    made = pcap(tmp_path / "udp.pcap", packets)
-    said = metrics(made)
-    assert "UDP" in said and "10.0.0.1:1" in said and "TCP" not in said
-    (found,) = as_json(made)["files"]
-    assert found["udp"][0]["goodput_bps"] == pytest.approx(11 * 1000 * 8 / 0.01)
+    capture = pcap(tmp_path / "udp.pcap", packets)
+    output = run_metrics(capture)
+    assert "UDP" in output and "10.0.0.1:1" in output and "TCP" not in output
+    (file_result,) = run_metrics_as_json(capture)["files"]
+    assert file_result["udp"][0]["goodput_bps"] == pytest.approx(11 * 1000 * 8 / 0.01)
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf", "html"])
 def test_a_connection_is_drawn(tmp_path, kind):
     path = tmp_path / f"plot.{kind}"
-    metrics(SENDER, "--plot", path, "--connection", 1)
+    run_metrics(SENDER, "--plot", path, "--connection", 1)
     start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "html": b"<!doctype"}[kind]
     assert path.read_bytes().startswith(start)
     again = tmp_path / f"again.{kind}"
-    metrics(SENDER, "--plot", again, "--connection", 1)
+    run_metrics(SENDER, "--plot", again, "--connection", 1)
     if kind in ("svg", "html", "png"):
         assert again.read_bytes() == path.read_bytes()
 
@@ -181,19 +188,19 @@ def test_a_connection_is_drawn(tmp_path, kind):
 )
 def test_wrong_input_is_refused(tmp_path, monkeypatch, arguments, complaint):
     monkeypatch.chdir(tmp_path)
-    assert complaint in metrics(RECEIVER, *arguments, status=2)
+    assert complaint in run_metrics(RECEIVER, *arguments, status=2)
     assert not list(tmp_path.iterdir())
 
 
 def test_what_cannot_be_read_is_said_and_the_rest_is_shown(tmp_path):
     (tmp_path / "text.pcap").write_text("hello, this is no capture at all")
     arp = pcap(tmp_path / "arp.pcap", [Ether() / ARP()])
-    said = metrics(RECEIVER, tmp_path / "text.pcap", arp, tmp_path / "gone.pcap", status=1)
-    assert f"{RECEIVER}:" in said and "0>" in said
-    assert "text.pcap: " in said and "gone.pcap: " in said
-    assert "arp.pcap: there is no TCP or UDP packet in it; its packets: 1 ARP" in said
-    said = metrics(tmp_path / "gone.pcap", status=2)
-    assert "gone.pcap: " in said
+    output = run_metrics(RECEIVER, tmp_path / "text.pcap", arp, tmp_path / "gone.pcap", status=1)
+    assert f"{RECEIVER}:" in output and "0>" in output
+    assert "text.pcap: " in output and "gone.pcap: " in output
+    assert "arp.pcap: there is no TCP or UDP packet in it; its packets: 1 ARP" in output
+    output = run_metrics(tmp_path / "gone.pcap", status=2)
+    assert "gone.pcap: " in output
 
 
 # What tcpdump says of the same files, in its own words.
@@ -209,7 +216,7 @@ def test_damage_before_any_connection_is_said(tmp_path, kind):
     rest, complaint = DAMAGED[kind]
     path = pcap(tmp_path / "damaged.pcap", [] if rest else [Ether() / ARP()])
     path.write_bytes(path.read_bytes() + (rest or b"\xff" * 100))
-    assert complaint in metrics(path, status=2)
+    assert complaint in run_metrics(path, status=2)
 
 
 def test_a_damaged_pcapng_without_any_connection_is_said(tmp_path):
@@ -217,7 +224,7 @@ def test_a_damaged_pcapng_without_any_connection_is_said(tmp_path):
     content = path.read_bytes()
     interface = content[28:52]
     path.write_bytes(content.replace(interface, b""))
-    assert "packet 1 is of interface 0, which is not described" in metrics(path, status=2)
+    assert "packet 1 is of interface 0, which is not described" in run_metrics(path, status=2)
 
 
 def test_the_command_does_without_pandas():
@@ -226,36 +233,41 @@ def test_the_command_does_without_pandas():
         "print([name for name in ('numpy', 'pandas', 'ansible_runner', 'pydantic') "
         "if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout.strip() == "[]"
 
 
-def many_connections(path, *, until: int):
-    """500 connections of 100 bytes each; what those after the first 20 acknowledge beyond `until`
-    was not captured."""
+def write_many_connections(path, *, until: int):
+    """Write 500 connections of 100 bytes each.
+
+    In those after the first 20, bytes are acknowledged that were not captured, beyond `until`.
+    """
     connections = [
-        conversation(1000 + number, 100, until if number >= 20 else 101) for number in range(500)
+        make_conversation(1000 + number, 100, until if number >= 20 else 101)
+        for number in range(500)
     ]
     return pcap(path, [packet for packets in connections for packet in packets])
 
 
 def test_all_rows_of_many_connections_are_printed(tmp_path):
-    """More than are laid out at once; 20,000 took a minute and 490 MB."""
-    capture = many_connections(tmp_path / "many.pcap", until=101)
-    said = metrics(capture, "--all").splitlines()
+    """Print more rows than are laid out at once; 20,000 once took a minute and 490 MB."""
+    capture = write_many_connections(tmp_path / "many.pcap", until=101)
+    output = run_metrics(capture, "--all").splitlines()
     for direction in "<>":
         for number in (0, 199, 200, 399, 400, 499):
-            labels = [line.split()[0] for line in said if line.strip()]
+            labels = [line.split()[0] for line in output if line.strip()]
             # In the tables of goodput, packets and RTT.
             assert labels.count(f"{number}{direction}") == 3
-    assert {line.split()[2] for line in said if line.strip().startswith("499>")} >= {
+    assert {line.split()[2] for line in output if line.strip().startswith("499>")} >= {
         "10.0.0.2:1499"
     }
 
 
 def test_warnings_about_many_connections_are_bounded(tmp_path):
-    capture = many_connections(tmp_path / "many.pcap", until=100_001)
-    done = CliRunner().invoke(make_app(["metrics"]), ["metrics", str(capture), "--csv"])
-    assert done.exit_code == 0
-    assert done.stderr.count("were acknowledged that the capture does not have") == 10
-    assert "so it is of 470 more directions; their goodput is not known" in done.stderr
+    capture = write_many_connections(tmp_path / "many.pcap", until=100_001)
+    process = CliRunner().invoke(make_app(["metrics"]), ["metrics", str(capture), "--csv"])
+    assert process.exit_code == 0
+    assert process.stderr.count("were acknowledged that the capture does not have") == 10
+    assert "so it is of 470 more directions; their goodput is not known" in process.stderr

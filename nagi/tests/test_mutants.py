@@ -13,7 +13,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
-from mutants import mutants
+from mutants import make_mutants
 from nagi.campaign.estimate import estimate_disk, estimate_virtual_seconds
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
@@ -67,7 +67,7 @@ def mutants_of(experiment: Path, directory: Path, seed: object, count: int):
     path = directory / "mutant.yaml"
     text = experiment.read_text()
     variants = [name for name in ("quick", "short") if f"\n  {name}:" in text]
-    for content in islice(mutants(text, random), count):
+    for content in islice(make_mutants(text, random), count):
         path.write_bytes(content)
         yield path, random.choice([None, None, *variants])
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from nagi.verdict.certificate import failed, is_late
+from nagi.verdict.certificate import is_late, make_failed_verdict
 from nagi_contracts.noise import explain, in_words, summarise
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.records import Manifest, NodeRecord, Noise, Verdict
@@ -94,7 +94,7 @@ def test_one_machine_is_told_once_and_several_by_name():
 
 def late_verdict(**values) -> Verdict:
     loud = QUIET.model_copy(update=values)
-    return failed("", ["late"], too_late=True, nodes=[node("S", loud)])
+    return make_failed_verdict("", ["late"], too_late=True, nodes=[node("S", loud)])
 
 
 def test_runs_are_counted_by_cause():

@@ -13,14 +13,15 @@ from nagi.plan.planner import plan_runs
 from nagi.records.switch_records import read_account
 from nagi.spec.points import read_experiment
 from nagi.verdict.certificate import certify
-from nagi.verdict.evidence import Evidence, _unaccounted, _unknown_of_switches
+from nagi.verdict.switches import count_unaccounted, explain_unmeasurable_checks
+from nagi.verdict.values import Evidence
 from nagi_contracts.errors import InputError
 from nagi_contracts.links import Links
 from nagi_contracts.paths import P4, SCHEMAS
 from nagi_contracts.records import Manifest
 from nagi_contracts.switches import CONTROLLER_FILES, Switches
 from specs import GOOD
-from switch_evidence import FORWARD, account, bursts, record_of, served
+from switch_evidence import FORWARD, make_account, make_bursts, make_record, serve
 from switched_runs import needs_nagi_switch
 
 SHAPED = GOOD.replace(
@@ -233,7 +234,7 @@ def test_p4info_beside_p4_is_refused(place):
 
 def own_account():
     """What is known of a switch that runs no edge.p4."""
-    found = account()
+    found = make_account()
     for port in found["ports"]:
         counters = port["counters"]
         port["interface"] = port["interface"] | {
@@ -245,17 +246,17 @@ def own_account():
 
 
 def test_frames_stay_checked_and_what_cannot_be_is_said(place):
-    plan, handed = plan_of(place), bursts()
-    records = record_of(plan, handed, served(handed, 500_000), range(1, len(handed) + 1))
+    plan, handed = plan_of(place), make_bursts()
+    records = make_record(plan, handed, serve(handed, 500_000), range(1, len(handed) + 1))
     whole = Switches.model_validate({"switches": [own_account()]})
-    found = {subject: value for value, subject in _unaccounted(plan, records, whole)}
+    found = {subject: value for value, subject in count_unaccounted(plan, records, whole)}
     assert set(found.values()) == {0} and "switch N" not in found and len(found) == 4
     leaky = own_account()
     leaky["ports"][0]["interface"]["received"] -= 3
     leaking = Switches.model_validate({"switches": [leaky]})
-    found = {subject: value for value, subject in _unaccounted(plan, records, leaking)}
+    found = {subject: value for value, subject in count_unaccounted(plan, records, leaking)}
     assert found["switch N, wired forward"] == 3
-    unknown = _unknown_of_switches(whole)
+    unknown = explain_unmeasurable_checks(whole)
     assert set(unknown) == {"unaccounted", "switch_drops"}
     run = next((SCHEMAS / "example" / "campaign" / "runs").iterdir())
     nodes = Manifest.read(run / "manifest.json").nodes
@@ -267,8 +268,8 @@ def test_frames_stay_checked_and_what_cannot_be_is_said(place):
     assert "n/a: switch N: its program is your own" in checks["unaccounted"].subject
     # Of another target there are no frames to count.
     blind = Switches.model_validate({"switches": [unseen(own_account(), "bmv2")]})
-    assert _unaccounted(plan, records, blind) == []
-    assert "nothing counts its frames" in _unknown_of_switches(blind)["unaccounted"]
+    assert count_unaccounted(plan, records, blind) == []
+    assert "nothing counts its frames" in explain_unmeasurable_checks(blind)["unaccounted"]
 
 
 def unseen(switch, target):
@@ -282,13 +283,15 @@ def unseen(switch, target):
 
 
 def test_of_nagi_switch_and_edge_p4_everything_is_known():
-    assert _unknown_of_switches(Switches.model_validate({"switches": [account()]})) == {}
+    assert (
+        explain_unmeasurable_checks(Switches.model_validate({"switches": [make_account()]})) == {}
+    )
 
 
 def test_what_p4runtime_does_not_tell_is_said_with_the_reason(place):
     plan = plan_of(place, GOOD.replace("N: router", "N: switch"), switch="p4runtime")
-    switches = Switches.model_validate({"switches": [unseen(account(), "p4runtime")]})
-    unknown = _unknown_of_switches(switches)
+    switches = Switches.model_validate({"switches": [unseen(make_account(), "p4runtime")]})
+    unknown = explain_unmeasurable_checks(switches)
     run = next((SCHEMAS / "example" / "campaign" / "runs").iterdir())
     nodes = Manifest.read(run / "manifest.json").nodes
     links = Links.read(run / "links.json")
@@ -299,9 +302,9 @@ def test_what_p4runtime_does_not_tell_is_said_with_the_reason(place):
     assert "n/a: switch N: P4Runtime does not tell how its ports are set" in said["changes"]
     assert "n/a: switch N: P4Runtime does not tell what its queues drop" in said["unaccounted"]
     # What edge.p4 counts, the client reads.
-    handed = bursts()
-    records = record_of(plan, handed, served(handed, 500_000), range(1, len(handed) + 1))
-    found = {subject: value for value, subject in _unaccounted(plan, records, switches)}
+    handed = make_bursts()
+    records = make_record(plan, handed, serve(handed, 500_000), range(1, len(handed) + 1))
+    found = {subject: value for value, subject in count_unaccounted(plan, records, switches)}
     assert set(found.values()) == {0} and len(found) == 4
 
 
@@ -324,7 +327,7 @@ def test_p4runtime_sets_no_rates_and_needs_p4info(place):
 def test_what_the_switch_itself_drops_stays_checked(place, tmp_path):
     plan = plan_of(place)
     lateness = {"count": 0, "median": 0, "p99": 0, "max": 0, "histogram": []}
-    interface = account()["ports"][0]["interface"]
+    interface = make_account()["ports"][0]["interface"]
     ports = [
         {
             "number": number,

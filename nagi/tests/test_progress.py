@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a campaign says of itself where there is no terminal."""
+"""The lines of a campaign's progress where there is no terminal."""
 
 from __future__ import annotations
 
@@ -14,51 +14,51 @@ PLAN = RunPlan.read(RECORDED / "plan.json")
 RUN = "1 Mb/s, cubic"
 
 
-def runs(*names: str) -> list[RunPlan]:
+def make_runs(*names: str) -> list[RunPlan]:
     return [PLAN.model_copy(update={"run_id": name}) for name in names]
 
 
-def verdict(status: str) -> Verdict:
+def make_verdict(status: str) -> Verdict:
     return Verdict(run_id="", status=status, reasons=[], checks=[])
 
 
-class Told:
-    """A progress whose clock stands still until it is put on. Every run lasts 10 s."""
+class Display:
+    """A display of progress whose clock only moves when a test moves it. Every run lasts 10 s."""
 
     def __init__(self, total: int, **options) -> None:
         self.now = 0.0
         self._console = Console(width=100, record=True, force_terminal=False)
         self.progress = Progress(
-            self._console, total, lasts=lambda plan: 10.0, clock=lambda: self.now, **options
+            self._console, total, estimate=lambda plan: 10.0, clock=lambda: self.now, **options
         )
 
-    def after(self, seconds: float) -> list[str]:
-        """What is said `seconds` later, and what was before."""
+    def wait(self, seconds: float) -> list[str]:
+        """Return the lines that are printed `seconds` later, and those printed before."""
         self.now += seconds
         self.progress.tick()
-        return self.lines()
+        return self.read_lines()
 
-    def lines(self) -> list[str]:
-        """What has been said since they were last asked for."""
+    def read_lines(self) -> list[str]:
+        """Return the lines printed since the last call."""
         return self._console.export_text().splitlines()
 
 
-def said_by(at_least: bool) -> list[str]:
-    first, second, third, added = runs("a", "b", "c", "d")
-    told = Told(3, at_least=at_least, tries=3)
-    with told.progress as progress:
+def print_campaign(at_least: bool) -> list[str]:
+    first, second, third, added = make_runs("a", "b", "c", "d")
+    display = Display(3, at_least=at_least, tries=3)
+    with display.progress as progress:
         progress.done_before([first])
-        progress.run_over(second, verdict("invalid"))
-        progress.run_over(second, verdict("valid"))  # another try is not another run
-        progress.run_over(third, verdict("valid"))
+        progress.run_over(second, make_verdict("invalid"))
+        progress.run_over(second, make_verdict("valid"))  # another try is not another run
+        progress.run_over(third, make_verdict("valid"))
         if at_least:
             progress.runs_added([added])
-            progress.run_over(added, verdict("valid"))
-    return told.lines()
+            progress.run_over(added, make_verdict("valid"))
+    return display.read_lines()
 
 
 def test_every_run_is_counted_once():
-    assert said_by(at_least=False) == [
+    assert print_campaign(at_least=False) == [
         f"[2/3] {RUN}: invalid",
         f"[2/3] {RUN}, attempt 2 of 3: valid",
         f"[3/3] {RUN}: valid",
@@ -66,97 +66,97 @@ def test_every_run_is_counted_once():
 
 
 def test_a_total_that_may_grow_is_said_to_be_the_least():
-    assert said_by(at_least=True)[2:] == [
+    assert print_campaign(at_least=True)[2:] == [
         f"[3/at least 3] {RUN}: valid",
-        "1 more run, as intervals are wider than asked for",
+        "1 more run, because intervals are wider than requested",
         f"[4/at least 4] {RUN}: valid",
     ]
 
 
 def test_retries_are_shown_as_retries():
-    first, second, third = plans = runs("a", "b", "c")
-    told = Told(3, tries=3, jobs=2)
-    with told.progress as progress:
+    first, second, third = plans = make_runs("a", "b", "c")
+    display = Display(3, tries=3, jobs=2)
+    with display.progress as progress:
         progress.round_starting(plans)
         progress.batch_starting({"cell0": [first, third], "cell1": [second]}, lead_s=3.0)
         # 3 s until the first run begins, 2 s of shipping.
-        assert told.after(16) == ["running: about 2 of 3 runs done, 9 s left"]
+        assert display.wait(16) == ["running: about 2 of 3 runs done, 9 s left"]
         for plan, status in zip(plans, ("invalid", "valid", "invalid"), strict=True):
-            progress.run_over(plan, verdict(status))
-        told.lines()
-        told.now = 25.0
+            progress.run_over(plan, make_verdict(status))
+        display.read_lines()
+        display.now = 25.0
         progress.round_starting([first, third])
-        (said,) = told.lines()
+        (line,) = display.read_lines()
         # A batch that should last 20 s took 25.
-        assert said == ("3 of 3 runs tried; trying 2 runs again (attempt 2 of 3), 25 s left")
+        assert line == ("3 of 3 runs tried; trying 2 runs again (attempt 2 of 3), 25 s left")
         progress.batch_starting({"cell0": [first, third]}, lead_s=3.0)
-        assert told.after(16) == [
+        assert display.wait(16) == [
             "trying 2 runs again (attempt 2 of 3): about 1 of 2 runs done, 9 s left"
         ]
-        progress.run_over(first, verdict("valid"))
-        progress.run_over(third, verdict("invalid"))
-        assert told.lines() == [
+        progress.run_over(first, make_verdict("valid"))
+        progress.run_over(third, make_verdict("invalid"))
+        assert display.read_lines() == [
             f"[3/3] {RUN}, attempt 2 of 3: valid",
             f"[3/3] {RUN}, attempt 2 of 3: invalid",
         ]
         progress.round_starting([third])
-        (said,) = told.lines()
-        assert said.startswith("3 of 3 runs tried; trying 1 run again (attempt 3 of 3), ")
+        (line,) = display.read_lines()
+        assert line.startswith("3 of 3 runs tried; trying 1 run again (attempt 3 of 3), ")
 
 
 def test_what_an_earlier_nagi_tried_is_tried_again():
-    first, second, third = runs("a", "b", "c")
-    told = Told(3, tries=3, tried={"b": 1})
-    with told.progress as progress:
+    first, second, third = make_runs("a", "b", "c")
+    display = Display(3, tries=3, tried={"b": 1})
+    with display.progress as progress:
         progress.done_before([first])
         progress.round_starting([second, third])
-        assert told.lines() == [
+        assert display.read_lines() == [
             "2 of 3 runs tried, 1 not yet; trying 1 run again (attempt 2 of 3), 20 s left"
         ]
-        progress.run_over(third, verdict("valid"))
-        progress.run_over(second, verdict("valid"))
-    assert told.lines() == [f"[3/3] {RUN}: valid", f"[3/3] {RUN}, attempt 2 of 3: valid"]
+        progress.run_over(third, make_verdict("valid"))
+        progress.run_over(second, make_verdict("valid"))
+    assert display.read_lines() == [f"[3/3] {RUN}: valid", f"[3/3] {RUN}, attempt 2 of 3: valid"]
 
 
 def test_in_virtual_time_the_time_left_is_estimated_and_learns():
-    plans = runs(*"abcdef")
-    told = Told(6, jobs=2)
-    with told.progress as progress:
+    plans = make_runs(*"abcdef")
+    display = Display(6, jobs=2)
+    with display.progress as progress:
         progress.round_starting(plans)
         progress.batch_starting({"cell0": plans[::2], "cell1": plans[1::2]}, lead_s=None)
         # Runs are to take 10 s each. The first is late, so what follows will be, too; the estimate
         # weighs as much as one run.
-        assert told.after(15) == ["running: 0 of 6 runs done, 22 s left"]
-        assert told.after(15) == ["running: 0 of 6 runs done, 30 s left"]
+        assert display.wait(15) == ["running: 0 of 6 runs done, 22 s left"]
+        assert display.wait(15) == ["running: 0 of 6 runs done, 30 s left"]
         for plan in plans[:2]:
-            progress.run_over(plan, verdict("valid"))
-        told.lines()
+            progress.run_over(plan, make_verdict("valid"))
+        display.read_lines()
         # They took 60 s in place of 20: with a run as estimated, 70 / 30 of what they should.
-        assert told.after(15) == ["running: 2 of 6 runs done, 32 s left"]
-        told.now += 10
-        progress.run_over(plans[2], verdict("valid"))
-        told.lines()
+        assert display.wait(15) == ["running: 2 of 6 runs done, 32 s left"]
+        display.now += 10
+        progress.run_over(plans[2], make_verdict("valid"))
+        display.read_lines()
         # 135 s in place of 50, with the one that has had 40 s by now; another has had 15 s.
-        assert told.after(15) == ["running: 3 of 6 runs done, 13 s left"]
+        assert display.wait(15) == ["running: 3 of 6 runs done, 13 s left"]
         for plan in plans[3:]:
-            progress.run_over(plan, verdict("valid"))
-        told.lines()
-    assert told.after(100) == ["running: 6 of 6 runs done"]
+            progress.run_over(plan, make_verdict("valid"))
+        display.read_lines()
+    assert display.wait(100) == ["running: 6 of 6 runs done"]
 
 
 def test_that_it_takes_longer_than_estimated_is_said_once():
-    (plan,) = runs("a")
-    told = Told(1)
-    with told.progress as progress:
+    (plan,) = make_runs("a")
+    display = Display(1)
+    with display.progress as progress:
         progress.round_starting([plan])
         progress.batch_starting({"cell0": [plan]}, lead_s=0.0)
-        assert told.after(100) == ["running: about 1 of 1 run done, longer than estimated"]
-        assert told.after(100) == ["running: about 1 of 1 run done"]
+        assert display.wait(100) == ["running: about 1 of 1 run done, longer than estimated"]
+        assert display.wait(100) == ["running: about 1 of 1 run done"]
 
 
 def test_metrics_that_are_computed_again_are_counted():
-    told = Told(3)
-    with told.progress as progress:
+    display = Display(3)
+    with display.progress as progress:
         progress.step("analysing")
-        assert told.after(14) == []
-        assert told.after(1) == ["analysing: 1 of 3 runs done"]
+        assert display.wait(14) == []
+        assert display.wait(1) == ["analysing: 1 of 3 runs done"]

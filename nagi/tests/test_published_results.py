@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What experiments/results has of the papers: a run of each, done again, is the same; by another
-guest kernel or agent than made it, one more repeat of its point."""
+"""Published results in experiments/results: repeated runs must be equal.
+
+One run of each publication is repeated. If another guest kernel or agent than the published one
+executes it, it must be a plausible further repeat of its point.
+"""
 
 from __future__ import annotations
 
@@ -37,17 +40,17 @@ FIRST = list(
 )
 
 
-def spec_of(made: Publication) -> Path:
-    return ROOT / "experiments" / f"{made.experiment}.yaml"
+def get_spec(publication: Publication) -> Path:
+    return ROOT / "experiments" / f"{publication.experiment}.yaml"
 
 
 @each_publication
 def test_the_experiment_is_still_the_one_that_was_run(published):
-    made = Publication.read(published / "publication.json")
+    publication = Publication.read(published / "publication.json")
     campaign = Campaign.read(published / "campaign.json")
     assert published.name == name_bundle(campaign)
-    points = read_experiment(spec_of(made), made.variant)
-    plans = select_runs(points, made.variant, campaign.only, campaign.build).plans
+    points = read_experiment(get_spec(publication), publication.variant)
+    plans = select_runs(points, publication.variant, campaign.only, campaign.build).plans
     assert sorted((json.dumps(plan.point), plan.repeat) for plan in plans) == sorted(
         (json.dumps(run.point), run.repeat) for run in campaign.runs
     )
@@ -61,8 +64,8 @@ def test_the_experiment_is_still_the_one_that_was_run(published):
     ],
 )
 def test_a_run_done_again_is_the_same(published, tmp_path):
-    """One of few packets, so that it is soon done."""
-    made = Publication.read(published / "publication.json")
+    """Repeat a run of few packets, which does not take long."""
+    publication = Publication.read(published / "publication.json")
     table = pd.read_parquet(published / "results.parquet")
     packets = table.groupby("run_id")["segments_sent"].sum()
     run_id = packets[packets > 0].idxmin()
@@ -72,23 +75,23 @@ def test_a_run_done_again_is_the_same(published, tmp_path):
     chosen = [f"{axis}={value}" for axis, value in run.point.items()] + [f"repeat={run.repeat + 1}"]
     nagi(
         tmp_path,
-        *("run", str(spec_of(made)), "--out", "again", "--lab", "virtual"),
-        *(word for each in chosen for word in ("--only", each)),
-        *(("--variant", made.variant) if made.variant else ()),
+        *("run", str(get_spec(publication)), "--out", "again", "--lab", "virtual"),
+        *(word for option in chosen for word in ("--only", option)),
+        *(("--variant", publication.variant) if publication.variant else ()),
     )
     verify = [NAGI, "verify", "again", str(published), "--json"]
-    done = subprocess.run(verify, cwd=tmp_path, capture_output=True, text=True, check=False)
-    found = json.loads(done.stdout)
-    if done.returncode and found["programs"] != found["published_programs"]:
-        pytest.skip(f"made by {found['published_programs']}; here are {found['programs']}")
-    if found["other_parts"]:
+    process = subprocess.run(verify, cwd=tmp_path, capture_output=True, text=True, check=False)
+    outcome = json.loads(process.stdout)
+    if process.returncode and outcome["programs"] != outcome["published_programs"]:
+        pytest.skip(f"made by {outcome['published_programs']}; here are {outcome['programs']}")
+    if outcome["other_parts"]:
         again = pd.read_parquet(tmp_path / "again" / "results.parquet")
         assert (again["status"] == "valid").all()
         repeats = table[table["point_id"] == run.point_id].groupby("flow")["goodput_bps"]
         for flow, goodput in again.set_index("flow")["goodput_bps"].items():
             assert is_one_more(goodput, repeats.get_group(flow).to_numpy()), flow
     else:
-        assert (found["runs"], found["differing"], done.returncode) == (1, [], 0)
+        assert (outcome["runs"], outcome["differing"], process.returncode) == (1, [], 0)
 
 
 def test_statements_of_parts_are_held_against_all_of_their_runs(monkeypatch):
@@ -104,11 +107,11 @@ def test_statements_of_parts_are_held_against_all_of_their_runs(monkeypatch):
 
 
 def is_one_more(value, others):
-    """H0: `value` is of the normal distribution that `others` are of (prediction interval).
+    """Return whether `value` is from the normal distribution of `others` (prediction interval).
 
-    Without losses all repeats are the same to the last digit, and another agent's readings of the
-    clock, 256 ns each, move the instants between which goodput is measured: by some microseconds of
-    a second at least, or 1e-5.
+    Without losses, all repeats are equal to the last digit. Another agent reads the clock at other
+    times, 256 ns per reading, and this moves the instants between which goodput is measured by some
+    microseconds per second, or 1e-5.
     """
     spread = others.std(ddof=1) * np.sqrt(1 + 1 / len(others))
     limit = float(t.ppf(1 - SIGNIFICANCE / 2, len(others) - 1))

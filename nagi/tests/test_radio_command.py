@@ -18,7 +18,7 @@ from nagi.json_schemas import CONTRACTS
 from nagi.labs.host_pool import Survey
 from nagi.plan import radio
 from nagi.plan.schemes import Availability
-from nagi.terminal.site import jobs_for, radios_on_hosts
+from nagi.terminal.site import choose_jobs, get_radio_availability
 from nagi_contracts.doctor import STAGES_OF_RADIO, Doctor
 from nagi_contracts.errors import InputError
 from nagi_contracts.inspection import Inspection
@@ -163,7 +163,11 @@ def test_without_gnu_radio_nothing_else_is_looked_at(machine):
     assert status == "failure" and what.endswith("No module named 'gnuradio'")
     assert cure == "install GNU Radio and nagi-sdr with `make sdr`"
     for stage in STAGES_OF_RADIO[1:]:
-        assert found(doctor)[stage] == ("skipped", "it builds on what failed", "see GNU Radio")
+        assert found(doctor)[stage] == (
+            "skipped",
+            "it depends on a stage that failed",
+            "see GNU Radio",
+        )
     assert doctor.exit_status == 2
     assert radio.check_availability().reason == what
 
@@ -214,16 +218,16 @@ def test_the_command_says_it_in_words_and_in_json(machine):
 def test_doctor_knows_nothing_else(tmp_path):
     done = CliRunner().invoke(make_app(), ["doctor", "moon"])
     assert isinstance(done.exception, InputError)
-    assert "there is no such thing to look at; write `nagi doctor radio`" in str(done.exception)
+    assert "there is no such subject; write `nagi doctor radio`" in str(done.exception)
     done = CliRunner().invoke(make_app(), ["doctor", "radio", "-i", str(tmp_path / "hosts.yml")])
-    assert "looks at this machine alone" in str(done.exception)
+    assert "checks this machine only" in str(done.exception)
 
 
 def test_runs_over_radios_have_two_processors_each(tmp_path):
     plans = plan_points(tmp_path)
     for processors, jobs in ((1, 1), (2, 1), (3, 1), (4, 2), (64, 8)):
-        assert jobs_for(plans, processors) == jobs
-    assert jobs_for(plan_points(tmp_path, PLAIN), 2) == 2
+        assert choose_jobs(plans, processors) == jobs
+    assert choose_jobs(plan_points(tmp_path, PLAIN), 2) == 2
 
 
 def test_transmissions_take_disk(tmp_path):
@@ -242,8 +246,8 @@ def test_real_hosts_need_nagi_sdr_at_their_emulator():
 
         return Survey([], {"alice": host("S"), "heron": host("emulator")}, {}, [])
 
-    assert radios_on_hosts(survey(nagi_sdr="nagi-sdr 0.1.0")).available
-    lacking = radios_on_hosts(survey())
+    assert get_radio_availability(survey(nagi_sdr="nagi-sdr 0.1.0")).available
+    lacking = get_radio_availability(survey())
     assert lacking.reason == "heron: there is no nagi-sdr"
     assert "`make sdr` there, or set its path as `nagi_sdr`" in lacking.cure
-    assert "No module" in radios_on_hosts(survey(nagi_sdr_error="No module named x")).reason
+    assert "No module" in get_radio_availability(survey(nagi_sdr_error="No module named x")).reason

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is recorded of transmissions, and what the certificate makes of it: the model does again
-what a radio did, or the run is invalid."""
+"""Records of transmissions: the model must repeat what a radio did, or the run is invalid."""
 
 from __future__ import annotations
 
@@ -12,17 +11,17 @@ import pandas as pd
 import pytest
 from nagi.campaign.collection import collect
 from nagi.campaign.retention import retain
-from nagi.records.direction_numbers import direction_number
+from nagi.records.direction_numbers import get_direction_number
 from nagi.records.packets import (
     CHANNEL_LOSS,
     DELIVERED,
     QUEUE_OVERFLOW,
     RECORD,
-    configuration,
-    fates,
     from_table,
-    in_order,
+    get_fates,
+    make_configuration,
     replay,
+    sort_records,
     write_records,
 )
 from nagi.records.transmissions import (
@@ -35,13 +34,14 @@ from nagi.records.transmissions import (
     SNR_UNKNOWN,
     TRANSMISSION,
     UNANSWERED,
-    of_radios,
+    make_radio_settings,
     read_transmissions,
     to_table,
     write_transmissions,
 )
 from nagi.verdict.certificate import LIMITS, RADIO_LIMITS
-from nagi.verdict.evidence import _repeating_loss_information, _repeating_rate_error
+from nagi.verdict.losses import describe_arq_losses
+from nagi.verdict.rates import measure_arq_rate_error
 from nagi_contracts.errors import InputError
 from nagi_contracts.impairments.losses.bernoulli import BernoulliLossPlan
 from nagi_contracts.impairments.losses.radio import RadioLossPlan
@@ -64,19 +64,21 @@ RADIO = RadioPlan(
 )
 
 
-def transmissions(*columns):
-    """(number, index, direction, outcome, snr in 0.01 dB, attempt) each; a ms one after the
-    other."""
-    made = np.zeros(len(columns), TRANSMISSION)
-    for place, (number, index, lane_, outcome, snr, attempt) in enumerate(columns):
-        made[place] = (
-            place * 10**6, (place + 1) * 10**6, number, index, lane_, outcome, snr, attempt,
-            0, 0, 0,
+def make_transmissions(*columns):
+    """Make transmissions, one per ms.
+
+    Each column is (number, index, direction, outcome, SNR in 0.01 dB, attempt).
+    """
+    sent = np.zeros(len(columns), TRANSMISSION)
+    for position, (number, index, direction, outcome, snr, attempt) in enumerate(columns):
+        sent[position] = (
+            position * 10**6, (position + 1) * 10**6, number, index, direction, outcome,
+            snr, attempt, 0, 0, 0,
         )  # fmt: skip
-    return made
+    return sent
 
 
-SOME = transmissions(
+SOME = make_transmissions(
     (0, 0, 2, RECEIVED, 1234, 1),
     (0, 0, 3, RECEIVED, 3001, 1),
     (1, 1, 2, NOT_DETECTED, SNR_UNKNOWN, 1),
@@ -90,9 +92,9 @@ SOME = transmissions(
 def test_the_record_becomes_a_table(tmp_path):
     plan = plan_points(tmp_path)[0]
     write_transmissions(SOME, tmp_path / "transmissions.bin")
-    found = read_transmissions(tmp_path / "transmissions.bin", plan)
-    assert np.array_equal(found, SOME)
-    table = to_table(found, plan)
+    result = read_transmissions(tmp_path / "transmissions.bin", plan)
+    assert np.array_equal(result, SOME)
+    table = to_table(result, plan)
     assert list(table.columns) == list(TransmissionRow.model_fields)
     assert list(table["link"]) == ["wireless"] * 6 + ["wired"]
     assert list(table["direction"]) == ["forward", "backward", *["forward"] * 5]
@@ -114,8 +116,8 @@ def test_the_record_becomes_a_table(tmp_path):
         HEADER[:-1],
         HEADER + SOME.tobytes()[:-1],
         b"nagi-pkt" + HEADER[8:] + SOME.tobytes(),
-        HEADER + transmissions((0, 0, 0, 6, 0, 1)).tobytes(),  # no such outcome
-        HEADER + transmissions((0, 0, 4, 0, 0, 1)).tobytes(),  # no such link
+        HEADER + make_transmissions((0, 0, 0, 6, 0, 1)).tobytes(),  # no such outcome
+        HEADER + make_transmissions((0, 0, 4, 0, 0, 1)).tobytes(),  # no such link
     ],
 )
 def test_what_is_no_record_is_refused(tmp_path, content):
@@ -126,13 +128,13 @@ def test_what_is_no_record_is_refused(tmp_path, content):
 
 def test_the_model_is_told_what_radios_lost_by_the_numbers_of_transmissions(tmp_path):
     plan = plan_points(tmp_path)[0]
-    found = of_radios(plan, SOME)
-    assert set(found) == {("wireless", "forward"), ("wireless", "backward")}
-    assert found["wireless", "forward"]["loss"]["lost"] == [1, 2, 3, 4]
-    assert found["wireless", "backward"]["loss"]["lost"] == []
-    assert found["wireless", "forward"]["loss"]["length"] > max(SOME["number"])
-    links = configuration(plan, SOME)["links"]
-    assert links[1]["forward"]["loss"] == found["wireless", "forward"]["loss"]
+    result = make_radio_settings(plan, SOME)
+    assert set(result) == {("wireless", "forward"), ("wireless", "backward")}
+    assert result["wireless", "forward"]["loss"]["lost"] == [1, 2, 3, 4]
+    assert result["wireless", "backward"]["loss"]["lost"] == []
+    assert result["wireless", "forward"]["loss"]["length"] > max(SOME["number"])
+    links = make_configuration(plan, SOME)["links"]
+    assert links[1]["forward"]["loss"] == result["wireless", "forward"]["loss"]
     assert "radio" not in links[1]
     assert links[0]["forward"]["loss"] == {"model": "none", "at": "egress"}
     assert links[1]["forward"]["rate_bps"] == plan.link("wireless").forward.rate_bps
@@ -145,38 +147,44 @@ def test_the_model_is_told_the_snrs_that_rate_adaptation_saw(tmp_path):
         ("queue: 20 packets", ARQ),
     )
     plan = plan_points(tmp_path, change_lines(*pairs))[0]
-    number = direction_number(plan, "wireless", "forward")
-    found = of_radios(plan, SOME[SOME["direction"] == number])
+    number = get_direction_number(plan, "wireless", "forward")
+    result = make_radio_settings(plan, SOME[SOME["direction"] == number])
     forward, backward = (
-        found["wireless", name]["rate_adaptation"]["recorded_snr"] for name in DIRECTIONS
+        result["wireless", name]["rate_adaptation"]["recorded_snr"] for name in DIRECTIONS
     )
     assert forward == [1234, SNR_UNKNOWN, -150, 1166, SNR_UNKNOWN]
     assert backward == []  # nothing was sent back
 
 
-def bursts(plan, sizes=(1052, 40, 600), count=400):
-    """Packets that come to the radio in bursts which its queue cannot hold, and what has to become
-    of them if every seventh transmission is lost: Lindley's recursion, by hand."""
+def make_bursts(plan, sizes=(1052, 40, 600), count=400):
+    """Make packets that arrive in bursts at a radio, whose queue cannot hold them.
+
+    Every seventh transmission is lost. The fates follow from Lindley's recursion, computed by hand.
+    """
     direction = plan.link("wireless").forward
-    number = direction_number(plan, "wireless", "forward")
+    number = get_direction_number(plan, "wireless", "forward")
     records = np.zeros(count, RECORD)
     sent = []
     waiting: list[tuple[int, int]] = []  # when each of those in the system begins, and ends
-    rest = 0  # of a nanosecond, times the rate: what rounding left over
+    remainder = 0  # of a nanosecond, times the rate: what rounding left over
     free = 0
     for index in range(count):
         arrived = 10**9 * (index // 40) + 300_000 * (index % 40)
         size = sizes[index % len(sizes)]
         records[index] = (arrived, 0, index, index + 1, 0, 0, size, number, 0, 0, 0, 0)
-        waiting = [each for each in waiting if each[0] > arrived]
+        waiting = [service for service in waiting if service[0] > arrived]
         if len(waiting) >= direction.queue.packets and free > arrived:
             records["fate"][index], records["left_ns"][index] = QUEUE_OVERFLOW, arrived
             continue
         begin = max(arrived, free)
         if begin > free:
-            rest = 0
-        whole = (size + direction.overhead_bytes) * 8 * 10**9 + rest
-        begin, free, rest = begin, begin + whole // direction.rate_bps, whole % direction.rate_bps
+            remainder = 0
+        scaled_ns = (size + direction.overhead_bytes) * 8 * 10**9 + remainder
+        begin, free, remainder = (
+            begin,
+            begin + scaled_ns // direction.rate_bps,
+            scaled_ns % direction.rate_bps,
+        )
         waiting.append((begin, free))
         lost = len(sent) % 7 == 3
         sent.append((begin, free, len(sent), index, number, PAYLOAD_ERROR if lost else RECEIVED,
@@ -188,59 +196,64 @@ def bursts(plan, sizes=(1052, 40, 600), count=400):
 
 def test_the_model_does_what_the_radio_did(tmp_path):
     plan = plan_points(tmp_path)[0]
-    records, sent = bursts(plan)
-    assert {DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS} == set(fates(records))
+    records, sent = make_bursts(plan)
+    assert {DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS} == set(get_fates(records))
     again = replay(plan, records, sent)
     for column in ("index", "left_ns", "fate"):
-        assert np.array_equal(again[column], in_order(records)[column]), column
+        assert np.array_equal(again[column], sort_records(records)[column]), column
     # Another outcome is another fate.
     assert sent["outcome"][10] == PAYLOAD_ERROR
     sent["outcome"][10] = RECEIVED
-    assert (replay(plan, records, sent)["fate"] != in_order(records)["fate"]).sum() == 1
+    assert (replay(plan, records, sent)["fate"] != sort_records(records)["fate"]).sum() == 1
 
 
-def repeating(plan, slower=1.0):
-    """A thousand packets that wait for a radio with ARQ, of which every tenth transmission is lost
-    and repeated at once; when each was seen, if time went by `slower` there."""
+def make_repeated(plan, slower=1.0):
+    """Make a thousand packets that wait for a radio with ARQ.
+
+    Every tenth transmission is lost and repeated at once. Packets are seen when they are due by a
+    clock that runs at `slower` times the rate.
+    """
     direction = plan.link("wireless").forward
     size = 1052
-    each_ns = (size + direction.overhead_bytes) * 8 * 10**9 // direction.rate_bps
+    transmission_ns = (size + direction.overhead_bytes) * 8 * 10**9 // direction.rate_bps
     due = np.zeros(1000, RECORD)
     due["index"], due["bytes"], due["fate"] = np.arange(1000), size, DELIVERED
-    sent, at = [], 0
+    sent, now_ns = [], 0
     for index in range(1000):
         for attempt in (1, 2):
             lost = len(sent) % 10 == 5
-            sent.append((at, at + each_ns, len(sent), index, 2,
+            sent.append((now_ns, now_ns + transmission_ns, len(sent), index, 2,
                          NOT_DETECTED if lost else RECEIVED, 900, attempt, 0, 0, 0))  # fmt: skip
-            at += each_ns
+            now_ns += transmission_ns
             if not lost:
                 break
-        due["left_ns"][index] = at + direction.delay_ns
+        due["left_ns"][index] = now_ns + direction.delay_ns
     # Some were kept waiting afterwards, and say nothing of the rate.
     due["left_ns"][50::100] += 5_000_000
-    seen = np.rint(due["left_ns"] * slower).astype(np.int64)
-    return due, seen, np.array(sent, TRANSMISSION)
+    seen_ns = np.rint(due["left_ns"] * slower).astype(np.int64)
+    return due, seen_ns, np.array(sent, TRANSMISSION)
 
 
 def test_transmissions_that_are_repeated_count_for_the_rate(tmp_path):
     plan = plan_points(tmp_path, change_lines(("queue: 20 packets", ARQ)))[0]
     direction = plan.link("wireless").forward
-    due, seen, sent = repeating(plan)
+    due, seen_ns, sent = make_repeated(plan)
     assert len(sent) > 1100 and set(sent["attempt"]) == {1, 2}
     # What is left is rounding to nanoseconds.
-    assert _repeating_rate_error(due, seen, direction, sent) < 1e-6
-    due, seen, sent = repeating(plan, slower=1.002)
-    assert _repeating_rate_error(due, seen, direction, sent) == pytest.approx(0.002, rel=0.01)
+    assert measure_arq_rate_error(due, seen_ns, direction, sent) < 1e-6
+    due, seen_ns, sent = make_repeated(plan, slower=1.002)
+    assert measure_arq_rate_error(due, seen_ns, direction, sent) == pytest.approx(0.002, rel=0.01)
     # Without the repeated ones the rate would seem a tenth too small.
-    assert _repeating_rate_error(due, seen, direction, sent[:0]) is None
+    assert measure_arq_rate_error(due, seen_ns, direction, sent[:0]) is None
     with pytest.raises(InputError, match="transmissions of packets that were not recorded"):
-        _repeating_rate_error(due[:500], seen[:500], direction, sent)
+        measure_arq_rate_error(due[:500], seen_ns[:500], direction, sent)
 
 
 def test_with_arq_each_transmission_may_be_lost(tmp_path):
-    """About 3,000 transmissions, each lost with 20 %. Seeded: one seed in a thousand would give a
-    p-value below 0.001, this one does not."""
+    """Lose 20 % of about 3,000 transmissions.
+
+    The draws are seeded: one seed in a thousand gives a p-value below 0.001, this one does not.
+    """
     plan = plan_points(tmp_path, change_lines(("queue: 20 packets", ARQ), text=PLAIN))[0]
     loss = BernoulliLossPlan(probability=0.2)
     direction = plan.link("wireless").forward.model_copy(update={"loss": loss})
@@ -255,24 +268,24 @@ def test_with_arq_each_transmission_may_be_lost(tmp_path):
                 break
     packets = np.zeros(2400, RECORD)
     packets["index"], packets["bytes"] = np.arange(2400), 1052
-    made = np.array(sent, TRANSMISSION)
-    told = {
-        each.name: each for each in _repeating_loss_information(packets, direction, made, "there")
+    transmissions = np.array(sent, TRANSMISSION)
+    information = {
+        item.name: item for item in describe_arq_losses(packets, direction, transmissions, "there")
     }
-    assert told["loss_rate"].value == pytest.approx(100 * draws[: len(sent)].mean())
-    assert told["loss_rate"].description == (
+    assert information["loss_rate"].value == pytest.approx(100 * draws[: len(sent)].mean())
+    assert information["loss_rate"].description == (
         "transmissions lost on the channel; 20.0000% was asked for"
     )
-    assert told["loss_p_value"].value > 0.001
+    assert information["loss_p_value"].value > 0.001
     # Packets are lost far more rarely, as ARQ is for.
-    made["outcome"][made["outcome"] == LOST] = RECEIVED
-    told = list(_repeating_loss_information(packets, direction, made, "there"))
-    assert told[1].value < 1e-9
-    assert list(_repeating_loss_information(packets[:0], direction, made[:0], "there")) == []
+    transmissions["outcome"][transmissions["outcome"] == LOST] = RECEIVED
+    information = list(describe_arq_losses(packets, direction, transmissions, "there"))
+    assert information[1].value < 1e-9
+    assert list(describe_arq_losses(packets[:0], direction, transmissions[:0], "there")) == []
 
 
-def as_radio(plan: RunPlan, **forward) -> RunPlan:
-    """The example's plan with its link radio by a radio."""
+def put_radio(plan: RunPlan, **forward) -> RunPlan:
+    """Return the example's plan with a radio that carries the link `radio`."""
     links = [
         link.model_copy(
             update={
@@ -288,16 +301,16 @@ def as_radio(plan: RunPlan, **forward) -> RunPlan:
     return plan.model_copy(update={"links": links})
 
 
-PLAN = as_radio(RunPlan.read(RUN / "plan.json"))
+PLAN = put_radio(RunPlan.read(RUN / "plan.json"))
 FORWARD, BACKWARD = (
-    direction_number(PLAN, "radio", "forward"),
-    direction_number(PLAN, "radio", "backward"),
+    get_direction_number(PLAN, "radio", "forward"),
+    get_direction_number(PLAN, "radio", "backward"),
 )
 
 
 @pytest.fixture
 def records(tmp_path):
-    """What agents would have left of the example, had its losses forward been a radio's."""
+    """Return the records of the example as if a radio had caused its forward losses."""
     manifest = Manifest.read(RUN / "manifest.json")
     spool = tmp_path / ".records"
     for node, record in manifest.nodes.items():
@@ -310,119 +323,122 @@ def records(tmp_path):
     samples = pd.read_parquet(RUN / "tcp_info.parquet")
     for flow in PLAN.flows:
         source = spool / f"cell0_{flow.sender}" / PLAN.run_id
-        mine = samples[samples["flow"] == flow.name]
-        mine.to_json(source / "tcp_info.jsonl", orient="records", lines=True)
+        flow_samples = samples[samples["flow"] == flow.name]
+        flow_samples.to_json(source / "tcp_info.jsonl", orient="records", lines=True)
     emulator = spool / "cell0_emulator" / PLAN.run_id
     shutil.copy(RUN / "links.json", emulator)
-    packets = in_order(from_table(pd.read_parquet(RUN / "packets.parquet"), PLAN))
+    packets = sort_records(from_table(pd.read_parquet(RUN / "packets.parquet"), PLAN))
     # Backward it lost packets before the queue: they never came to the radio.
-    lost_before = (packets["direction"] == BACKWARD) & (fates(packets) == CHANNEL_LOSS)
+    lost_before = (packets["direction"] == BACKWARD) & (get_fates(packets) == CHANNEL_LOSS)
     packets = packets[~lost_before]
     write_records(packets, emulator / "packets.bin")
-    write_transmissions(_transmissions_of(packets), emulator / "transmissions.bin")
+    write_transmissions(_make_transmissions_of(packets), emulator / "transmissions.bin")
     return spool
 
 
-def _transmissions_of(packets):
-    """Of links that do not reorder: a transmission each packet that was not dropped before."""
-    made = []
+def _make_transmissions_of(packets):
+    """Make one transmission per packet that the queue did not drop.
+
+    Links must not reorder packets.
+    """
+    parts = []
     for number in (FORWARD, BACKWARD):
-        mine = packets[(packets["direction"] == number) & (fates(packets) != QUEUE_OVERFLOW)]
+        carried = packets[(packets["direction"] == number) & (get_fates(packets) != QUEUE_OVERFLOW)]
         direction = PLAN.link("radio").forward
-        sent = np.zeros(len(mine), TRANSMISSION)
-        delay = np.where(fates(mine) == CHANNEL_LOSS, 0, direction.delay_ns)
-        sent["end_ns"] = mine["left_ns"] - delay
-        bits = mine["bytes"].astype(np.int64) * 8
+        sent = np.zeros(len(carried), TRANSMISSION)
+        delay = np.where(get_fates(carried) == CHANNEL_LOSS, 0, direction.delay_ns)
+        sent["end_ns"] = carried["left_ns"] - delay
+        bits = carried["bytes"].astype(np.int64) * 8
         sent["start_ns"] = sent["end_ns"] - bits * 10**9 // direction.rate_bps
-        sent["number"], sent["index"] = np.arange(len(mine)), mine["index"]
+        sent["number"], sent["index"] = np.arange(len(carried)), carried["index"]
         sent["direction"], sent["attempt"] = number, 1
-        sent["outcome"] = np.where(fates(mine) == CHANNEL_LOSS, HEADER_ERROR, RECEIVED)
-        sent["snr"] = np.where(fates(mine) == CHANNEL_LOSS, SNR_UNKNOWN, 1210)
-        made.append(sent)
-    return np.concatenate(made)
+        sent["outcome"] = np.where(get_fates(carried) == CHANNEL_LOSS, HEADER_ERROR, RECEIVED)
+        sent["snr"] = np.where(get_fates(carried) == CHANNEL_LOSS, SNR_UNKNOWN, 1210)
+        parts.append(sent)
+    return np.concatenate(parts)
 
 
-def collected(records, runs, plan=PLAN):
+def collect_run(records, runs, plan=PLAN):
     build = Manifest.read(RUN / "manifest.json").build
     return collect(records, runs, plan, "cell0", "netns", build)
 
 
-def spoil(records, change):
+def spoil_transmissions(records, change):
     path = records / "cell0_emulator" / PLAN.run_id / "transmissions.bin"
-    found = read_transmissions(path, PLAN).copy()
-    change(found)
-    write_transmissions(found, path)
+    transmissions = read_transmissions(path, PLAN).copy()
+    change(transmissions)
+    write_transmissions(transmissions, path)
 
 
 def test_a_run_over_a_radio_is_judged(records, tmp_path):
     path = records / "cell0_emulator" / PLAN.run_id / "transmissions.bin"
     sent = read_transmissions(path, PLAN)
-    verdict = collected(records, tmp_path / "runs")
+    verdict = collect_run(records, tmp_path / "runs")
     assert verdict.status == "valid", verdict.reasons
     assert [check.name for check in verdict.checks] == [*LIMITS, *RADIO_LIMITS]
     values = {check.name: check.value for check in verdict.checks}
     assert values["radio_unanswered"] == values["replay_differences"] == 0
     table = pd.read_parquet(tmp_path / "runs" / PLAN.run_id / "transmissions.parquet")
     pd.testing.assert_frame_equal(table, to_table(sent, PLAN))
-    told = {(each.name, each.subject): each for each in verdict.information}
-    mine = sent[sent["direction"] == FORWARD]
-    assert told["radio_transmissions", "radio forward"].value == len(mine) > 200
-    lost = int((mine["outcome"] == HEADER_ERROR).sum())
-    assert told["radio_header_errors", "radio forward"].value == lost > 0
-    assert told["radio_payload_errors", "radio forward"].value == 0
-    snr = told["radio_snr", "radio backward"]
+    information = {(item.name, item.subject): item for item in verdict.information}
+    forward_sent = sent[sent["direction"] == FORWARD]
+    assert information["radio_transmissions", "radio forward"].value == len(forward_sent) > 200
+    lost = int((forward_sent["outcome"] == HEADER_ERROR).sum())
+    assert information["radio_header_errors", "radio forward"].value == lost > 0
+    assert information["radio_payload_errors", "radio forward"].value == 0
+    snr = information["radio_snr", "radio backward"]
     assert snr.value == pytest.approx(12.1)
     assert "12 dB was asked for" in snr.description
     # What a radio loses was not drawn, so there is no chance of it.
-    assert ("loss_p_value", "radio forward") not in told
+    assert ("loss_p_value", "radio forward") not in information
 
 
 def test_the_mean_snr_is_that_of_powers(records, tmp_path):
-    def two_levels(found):
-        mine = np.flatnonzero(found["direction"] == BACKWARD)
-        found["snr"][mine[::2]], found["snr"][mine[1::2]] = 1000, 2000
-        if len(mine) % 2:
-            found["snr"][mine[-1]] = SNR_UNKNOWN
+    def two_levels(sent):
+        positions = np.flatnonzero(sent["direction"] == BACKWARD)
+        sent["snr"][positions[::2]], sent["snr"][positions[1::2]] = 1000, 2000
+        if len(positions) % 2:
+            sent["snr"][positions[-1]] = SNR_UNKNOWN
 
-    spoil(records, two_levels)
-    verdict = collected(records, tmp_path / "runs")
-    told = {(each.name, each.subject): each.value for each in verdict.information}
+    spoil_transmissions(records, two_levels)
+    verdict = collect_run(records, tmp_path / "runs")
+    values = {(item.name, item.subject): item.value for item in verdict.information}
     expected = 10 * math.log10((10 + 100) / 2)
-    assert told["radio_snr", "radio backward"] == pytest.approx(expected, abs=1e-4)
+    assert values["radio_snr", "radio backward"] == pytest.approx(expected, abs=1e-4)
 
 
 def test_a_transmission_without_an_answer_makes_a_run_invalid(records, tmp_path):
-    def unanswered(found):
-        first = np.flatnonzero(
-            (found["direction"] == FORWARD) & (found["outcome"] == HEADER_ERROR)
-        )[0]
-        found["outcome"][first] = UNANSWERED
+    def unanswered(sent):
+        first = np.flatnonzero((sent["direction"] == FORWARD) & (sent["outcome"] == HEADER_ERROR))[
+            0
+        ]
+        sent["outcome"][first] = UNANSWERED
 
-    spoil(records, unanswered)
-    verdict = collected(records, tmp_path / "runs")
+    spoil_transmissions(records, unanswered)
+    verdict = collect_run(records, tmp_path / "runs")
     assert verdict.status == "invalid"
     assert verdict.reasons == ["radio_unanswered: 1 transmissions at radio forward (limit 0)"]
 
 
 def test_what_is_on_the_air_when_the_emulator_stops_has_no_answer_yet(records, tmp_path):
     path = records / "cell0_emulator" / PLAN.run_id / "transmissions.bin"
-    found = read_transmissions(path, PLAN)
-    number = found["number"][found["direction"] == FORWARD].max() + 1
+    sent = read_transmissions(path, PLAN)
+    number = sent["number"][sent["direction"] == FORWARD].max() + 1
     ended_ns = round(PLAN.timeline.capture_end_s * 1e9)
     late = np.zeros(1, TRANSMISSION)
     late[0] = (ended_ns - 10**6, ended_ns, number, 0, FORWARD, UNANSWERED, SNR_UNKNOWN, 1, 0, 0, 0)
-    write_transmissions(np.concatenate([found, late]), path)
-    verdict = collected(records, tmp_path / "runs")
+    write_transmissions(np.concatenate([sent, late]), path)
+    verdict = collect_run(records, tmp_path / "runs")
     assert verdict.status == "valid", verdict.reasons
 
 
 def test_a_loss_that_the_radio_did_not_have_is_found(records, tmp_path):
-    def lose(found):
-        first = np.flatnonzero((found["direction"] == FORWARD) & (found["outcome"] == RECEIVED))[20]
-        found["outcome"][first] = NOT_DETECTED
+    def lose(sent):
+        first = np.flatnonzero((sent["direction"] == FORWARD) & (sent["outcome"] == RECEIVED))[20]
+        sent["outcome"][first] = NOT_DETECTED
 
-    spoil(records, lose)
-    verdict = collected(records, tmp_path / "runs")
+    spoil_transmissions(records, lose)
+    verdict = collect_run(records, tmp_path / "runs")
     assert verdict.status == "invalid"
     assert any(reason.startswith("replay_differences: 1 packets") for reason in verdict.reasons)
 
@@ -434,13 +450,13 @@ def test_a_damaged_record_makes_a_failed_run(records, tmp_path, damage):
         path.write_bytes(path.read_bytes()[:-3])
     else:
         path.unlink()
-    verdict = collected(records, tmp_path / "runs")
+    verdict = collect_run(records, tmp_path / "runs")
     assert verdict.status == "failed"
     assert "emulator: transmissions.bin: " in verdict.reasons[0]
 
 
 def test_a_run_keeps_transmissions_where_it_keeps_packets(records, tmp_path):
-    collected(records, tmp_path / "runs")
+    collect_run(records, tmp_path / "runs")
     run = tmp_path / "runs" / PLAN.run_id
     shutil.copy(RUN / "metrics.json", run)
     retain(run, Keep(packets="drop"))
@@ -451,8 +467,8 @@ def test_a_run_keeps_transmissions_where_it_keeps_packets(records, tmp_path):
 
 
 def test_links_that_repeat_are_replayed_with_their_arq(tmp_path):
-    plan = as_radio(RunPlan.read(RUN / "plan.json"), arq=ArqPlan(retries=2, feedback_ns=10**6))
-    (radio, core) = configuration(plan, SOME[:0])["links"]
+    plan = put_radio(RunPlan.read(RUN / "plan.json"), arq=ArqPlan(retries=2, feedback_ns=10**6))
+    (radio, core) = make_configuration(plan, SOME[:0])["links"]
     assert radio["forward"]["arq"] == {"retries": 2, "feedback_ns": 1_000_000}
     assert "arq" not in radio["backward"] and "arq" not in core["forward"]
 
@@ -465,5 +481,5 @@ def test_the_emulator_s_account_may_tell_of_transmissions():
         sent=5, received=1, not_detected=1, header_errors=1, payload_errors=1, lost=0,
         undetected_errors=0,
     )  # fmt: skip
-    told = direction.model_copy(update={"transmissions": counts})
-    assert told.model_dump(mode="json")["transmissions"]["sent"] == 5
+    with_counts = direction.model_copy(update={"transmissions": counts})
+    assert with_counts.model_dump(mode="json")["transmissions"]["sent"] == 5

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A record of transmissions as a link's losses: by instant and by number, what is refused, and that
-a run which is recorded replays."""
+"""A record of transmissions as the losses of a link: by instant, by number, and replay."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ MS = 10**6
 LOST = {2, 3, 7}
 
 
-def record(path: Path, **changes) -> pd.DataFrame:
+def write_record(path: Path, **changes) -> pd.DataFrame:
     rows = pd.DataFrame(
         {
             "link": "air",
@@ -45,7 +44,7 @@ def record(path: Path, **changes) -> pd.DataFrame:
     return rows
 
 
-def spec(loss: str) -> str:
+def make_spec(loss: str) -> str:
     return two_links(
         "replay",
         "rate: 10 Mb/s, delay: 10 ms",
@@ -55,21 +54,21 @@ def spec(loss: str) -> str:
     )
 
 
-def planned_run(tmp_path: Path, loss: str) -> RunPlan:
+def plan_run(tmp_path: Path, loss: str) -> RunPlan:
     path = tmp_path / "spec.yaml"
-    path.write_text(spec(f"forward: {{loss: {{model: trace, {loss}}}}}"))
+    path.write_text(make_spec(f"forward: {{loss: {{model: trace, {loss}}}}}"))
     (point,) = read_experiment(path, None)
     (plan,) = plan_runs(point, None)
     return plan
 
 
-def planned(tmp_path: Path, loss: str) -> LossPlan:
-    return planned_run(tmp_path, loss).link("radio").forward.loss
+def plan_loss(tmp_path: Path, loss: str) -> LossPlan:
+    return plan_run(tmp_path, loss).link("radio").forward.loss
 
 
 def test_a_transmission_meets_the_outcome_of_its_instant(tmp_path):
-    record(tmp_path / "run.parquet")
-    loss = planned(tmp_path, "file: run.parquet")
+    write_record(tmp_path / "run.parquet")
+    loss = plan_loss(tmp_path, "file: run.parquet")
     assert loss.model == "bernoulli_trace"
     assert loss.steps == [(0, 0), (8 * MS, 1), (12 * MS, 0), (18 * MS, 1), (20 * MS, 0)]
     assert loss.period_ns == 24 * MS
@@ -77,39 +76,39 @@ def test_a_transmission_meets_the_outcome_of_its_instant(tmp_path):
 
 @pytest.mark.parametrize("later_ms", [9, -9])
 def test_instants_count_from_the_beginning_of_the_traffic(tmp_path, later_ms):
-    record(tmp_path / "run.parquet")
-    here_s = planned_run(tmp_path, "file: run.parquet").timeline.traffic_s
+    write_record(tmp_path / "run.parquet")
+    here_s = plan_run(tmp_path, "file: run.parquet").timeline.traffic_s
     timeline = {"traffic_s": here_s - later_ms / 1000}
     (tmp_path / "plan.json").write_text(json.dumps({"timeline": timeline}))
-    loss = planned(tmp_path, "file: run.parquet")
+    loss = plan_loss(tmp_path, "file: run.parquet")
     if later_ms > 0:
         assert loss.steps == [(0, 0), (17 * MS, 1), (21 * MS, 0), (27 * MS, 1), (29 * MS, 0)]
     else:  # at the beginning the packet from 8 to 12 ms is on the air
         assert loss.steps == [(0, 1), (3 * MS, 0), (9 * MS, 1), (11 * MS, 0)]
     assert loss.period_ns == (24 + later_ms) * MS
     (tmp_path / "plan.json").write_text("{}")
-    with pytest.raises(InputError, match="no valid plan of the recorded run"):
-        planned(tmp_path, "file: run.parquet")
+    with pytest.raises(InputError, match="no plan of the run beside its record"):
+        plan_loss(tmp_path, "file: run.parquet")
 
 
 def test_or_of_its_number(tmp_path):
-    record(tmp_path / "run.parquet")
-    loss = planned(tmp_path, "file: run.parquet, by: number")
+    write_record(tmp_path / "run.parquet")
+    loss = plan_loss(tmp_path, "file: run.parquet, by: number")
     assert (loss.model, loss.lost, loss.length) == ("trace", sorted(LOST), 10)
 
 
 def test_link_and_direction_are_named_where_there_are_several(tmp_path):
-    one = record(tmp_path / "one.parquet")
+    one = write_record(tmp_path / "one.parquet")
     other = one.assign(direction="backward", outcome="received")
     path = tmp_path / "run.parquet"
     pd.concat([one, other]).to_parquet(path, index=False)
-    assert planned(tmp_path, "file: run.parquet, by: number, direction: backward").lost == []
+    assert plan_loss(tmp_path, "file: run.parquet, by: number, direction: backward").lost == []
     with pytest.raises(InputError, match="more than one direction: backward, forward"):
-        planned(tmp_path, "file: run.parquet")
+        plan_loss(tmp_path, "file: run.parquet")
     pd.concat([one, one.assign(link="cable")]).to_parquet(path, index=False)
-    assert planned(tmp_path, "file: run.parquet, link: air, by: number").length == 10
+    assert plan_loss(tmp_path, "file: run.parquet, link: air, by: number").length == 10
     with pytest.raises(InputError, match="more than one link: air, cable"):
-        planned(tmp_path, "file: run.parquet")
+        plan_loss(tmp_path, "file: run.parquet")
 
 
 @pytest.mark.parametrize(
@@ -130,63 +129,68 @@ def test_link_and_direction_are_named_where_there_are_several(tmp_path):
 )
 def test_what_is_refused(tmp_path, loss, complaint):
     (tmp_path / "x.loss").write_text("01100\n")
-    rows = record(tmp_path / "run.parquet")
+    rows = write_record(tmp_path / "run.parquet")
     rows.drop(index=4).to_parquet(tmp_path / "gap.parquet", index=False)
     rows[3:].to_parquet(tmp_path / "late.parquet", index=False)
     rows[:0].to_parquet(tmp_path / "none.parquet", index=False)
     rows[["link"]].to_parquet(tmp_path / "other.parquet", index=False)
-    record(tmp_path / "long.parquet", end_ns=4000 * 10**9)
+    write_record(tmp_path / "long.parquet", end_ns=4000 * 10**9)
     whole = (tmp_path / "run.parquet").read_bytes()
     (tmp_path / "short.parquet").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match=re.escape(complaint)):
-        planned(tmp_path, loss)
+        plan_loss(tmp_path, loss)
 
 
-def run(path: Path, text: str, out: Path) -> Path:
+def execute(path: Path, text: str, out: Path) -> Path:
     path.write_text(text)
-    done = subprocess.run(
+    process = subprocess.run(
         [executable("nagi"), "run", str(path), "--lab", "virtual", "--out", str(out)],
         capture_output=True, text=True, timeout=800, check=False,
     )  # fmt: skip
-    assert "1 valid" in done.stdout, done.stdout + done.stderr
+    assert "1 valid" in process.stdout, process.stdout + process.stderr
     (directory,) = (out / "runs").iterdir()
     return directory
 
 
-def transmissions(run: Path, link: str) -> pd.DataFrame:
-    """Return a run's transmissions over a link: direction, number, start in ns from the beginning
-    of traffic, and whether it was lost."""
+def read_sent(run: Path, link: str) -> pd.DataFrame:
+    """Return the transmissions of a run over a link.
+
+    Columns are the direction, the number, the start in ns since traffic began, and whether it was
+    lost.
+    """
     plan = RunPlan.read(run / "plan.json")
     if (run / "transmissions.parquet").exists():
-        found = pd.read_parquet(run / "transmissions.parquet").query("link == @link")
-        found = found.assign(lost=found["outcome"] != "received")
+        sent_rows = pd.read_parquet(run / "transmissions.parquet").query("link == @link")
+        sent_rows = sent_rows.assign(lost=sent_rows["outcome"] != "received")
     else:  # every packet once: what was delivered left the link after its delay
         table = pd.read_parquet(run / "packets.parquet").query("link == @link")
         sent = table[table["fate"].isin(["delivered", "channel loss"])]
         parts = []
         for direction in ("forward", "backward"):
             channel = plan.link(link).direction(direction)
-            mine = sent[sent["direction"] == direction].sort_values("left_ns")
-            lost = mine["fate"] == "channel loss"
-            took_ns = (
-                (mine["bytes"].astype(float) + channel.overhead_bytes)
+            rows = sent[sent["direction"] == direction].sort_values("left_ns")
+            lost = rows["fate"] == "channel loss"
+            duration_ns = (
+                (rows["bytes"].astype(float) + channel.overhead_bytes)
                 * 8
                 * 10**9
                 / channel.rate_bps
             )
-            start_ns = mine["left_ns"] - channel.delay_ns * ~lost - took_ns
-            parts.append(mine.assign(lost=lost, start_ns=start_ns).sort_values("start_ns"))
-            parts[-1]["number"] = range(len(mine))
-        found = pd.concat(parts)
-    found["start_ns"] = (found["start_ns"] - plan.timeline.traffic_s * 1e9).astype("int64")
-    return found[["direction", "number", "start_ns", "lost"]].astype({"direction": str})
+            start_ns = rows["left_ns"] - channel.delay_ns * ~lost - duration_ns
+            parts.append(rows.assign(lost=lost, start_ns=start_ns).sort_values("start_ns"))
+            parts[-1]["number"] = range(len(rows))
+        sent_rows = pd.concat(parts)
+    sent_rows["start_ns"] = (sent_rows["start_ns"] - plan.timeline.traffic_s * 1e9).astype("int64")
+    return sent_rows[["direction", "number", "start_ns", "lost"]].astype({"direction": str})
 
 
-def meets_recorded_outcomes(first: Path, second: Path, link: str, by: str = "instant") -> None:
-    """Check each transmission of the second run against the record of the first. TCP may send
-    another one, for it sees its own clock."""
-    record = transmissions(first, link).sort_values("start_ns")
-    replayed = transmissions(second, link).sort_values("start_ns")
+def check_outcomes(first: Path, second: Path, link: str, by: str = "instant") -> None:
+    """Check each transmission of the second run against the record of the first.
+
+    TCP may send other transmissions, because it sees the clock of its own run.
+    """
+    record = read_sent(first, link).sort_values("start_ns")
+    replayed = read_sent(second, link).sort_values("start_ns")
     if by == "number":
         pairs = replayed.merge(record, on=["direction", "number"], suffixes=("", "_recorded"))
     else:
@@ -209,18 +213,18 @@ ARQ = "arq: {retries: 1, feedback: 8 ms}"
 @in_virtual_time[1]
 @in_virtual_time[2]
 def test_a_recorded_run_replays(tmp_path, by):
-    first = run(
+    first = execute(
         tmp_path / "first.yaml",
-        spec(f"loss: {{model: bernoulli, rate: 5 %}}, {ARQ}"),
+        make_spec(f"loss: {{model: bernoulli, rate: 5 %}}, {ARQ}"),
         tmp_path / "a",
     )
     file = first / "transmissions.parquet"
     traces = ", ".join(
-        f"{each}: {{loss: {{model: trace, file: {file}, direction: {each}, by: {by}}}}}"
-        for each in ("forward", "backward")
+        f"{name}: {{loss: {{model: trace, file: {file}, direction: {name}, by: {by}}}}}"
+        for name in ("forward", "backward")
     )
-    second = run(tmp_path / "second.yaml", spec(f"{traces}, {ARQ}"), tmp_path / "b")
-    meets_recorded_outcomes(first, second, "radio", by)
+    second = execute(tmp_path / "second.yaml", make_spec(f"{traces}, {ARQ}"), tmp_path / "b")
+    check_outcomes(first, second, "radio", by)
 
 
 @needs_nagi_sdr[0]
@@ -230,12 +234,12 @@ def test_a_recorded_run_replays(tmp_path, by):
 @in_virtual_time[2]
 def test_so_does_a_run_over_a_radio(tmp_path):
     over_radio = over_schemes(RADIO.replace("$snr", "12 dB"))
-    first = run(tmp_path / "first.yaml", over_radio, tmp_path / "a")
+    first = execute(tmp_path / "first.yaml", over_radio, tmp_path / "a")
     radio = RunPlan.read(first / "plan.json").link("wireless").forward
     file = first / "transmissions.parquet"
     traces = ", ".join(
-        f"{each}: {{loss: {{model: trace, file: {file}, link: wireless, direction: {each}}}}}"
-        for each in ("forward", "backward")
+        f"{name}: {{loss: {{model: trace, file: {file}, link: wireless, direction: {name}}}}}"
+        for name in ("forward", "backward")
     )
     start = over_radio.index("emulator: sdr")
     end = over_radio.index("}}", over_radio.index("radio: {modem"))
@@ -244,5 +248,5 @@ def test_so_does_a_run_over_a_radio(tmp_path):
         f"queue: 20 packets, {traces}"
     )
     text = over_radio[:start] + emulated + over_radio[end + 1 :]
-    second = run(tmp_path / "second.yaml", text, tmp_path / "b")
-    meets_recorded_outcomes(first, second, "wireless")
+    second = execute(tmp_path / "second.yaml", text, tmp_path / "b")
+    check_outcomes(first, second, "wireless")

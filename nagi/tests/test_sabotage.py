@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that are spoiled on purpose while they go on: the certificate must catch each."""
+"""Runs that are spoiled while they execute: the certificate must detect each kind."""
 
 from __future__ import annotations
 
@@ -59,11 +59,13 @@ if sys.argv[1] == "run":
 Sabotage = Callable[[Path], None]  # given the campaign's directory
 
 
-def a_run(
+def execute(
     out: Path, spec: Path, command: list[str], sabotage: Sabotage | None, options: list[str]
 ) -> Verdict | None:
-    """None: the machine was held up. The host was too busy to begin, or the traffic was over before
-    the sabotage was."""
+    """Execute a run and spoil it; return None if the machine was too busy.
+
+    Either the host began too late, or traffic had ended before the run was spoiled.
+    """
     run = subprocess.Popen(
         [*command, "run", str(spec), "--out", str(out), "--jobs", "1", *options],
         stdout=subprocess.PIPE,
@@ -78,46 +80,46 @@ def a_run(
         time.sleep(1.5)
         sabotage(out)
         in_time = has_traffic(out)
-    said, _ = run.communicate(timeout=540)
+    output, _ = run.communicate(timeout=540)
     (directory,) = (path for path in (out / "runs").iterdir() if ".invalid-" not in path.name)
     verdict = Verdict.read(directory / "verdict.json")
     if verdict.status == "invalid":
         # Kept, marked, in no mean.
         assert run.returncode == 1
-        assert "1 invalid" in said
+        assert "1 invalid" in output
         assert (directory / "D.radio.pcap.zst").exists()
         assert list(pd.read_parquet(out / "results.parquet")["status"]) == ["invalid"]
         assert not (out / "report.pdf").exists()
     return verdict if in_time and not verdict.too_late else None
 
 
-def verdict_of_a_run(
+def spoil_run(
     tmp_path: Path,
     command: list[str],
     sabotage: Sabotage | None = None,
     *,
     lab: str = "netns",
 ) -> Verdict:
-    """Of the first run that was spoiled while its traffic went on."""
+    """Return the verdict on the first run that was spoiled during its traffic."""
     spec = tmp_path / "spoiled.yaml"
     spec.write_text(SPEC)
     options = ["--lab", lab, "--tries", "1"]
     for number in range(CAMPAIGNS):
-        verdict = a_run(tmp_path / f"out{number}", spec, command, sabotage, options)
+        verdict = execute(tmp_path / f"out{number}", spec, command, sabotage, options)
         if verdict is not None:
             return verdict
     raise AssertionError(f"the machine was too busy for each of {CAMPAIGNS} runs")
 
 
-def missed(verdict: Verdict) -> set[str]:
+def get_missed_checks(verdict: Verdict) -> set[str]:
     return {check.name for check in verdict.checks if not check.ok}
 
 
 NAGI = [str(executable("nagi"))]
 
 
-def with_another_link(tmp_path: Path, change: str) -> list[str]:
-    """Runs nagi with another program in the place of nagi-link."""
+def replace_link(tmp_path: Path, change: str) -> list[str]:
+    """Return the command that runs nagi with another program in place of nagi-link."""
     prefix = make_prefix(tmp_path / "prefix", without=["nagi-link"])
     real = executable("nagi-link").resolve()
     write_python_double(prefix / "bin" / "nagi-link", CHANGED.format(change=change), real)
@@ -127,7 +129,7 @@ def with_another_link(tmp_path: Path, change: str) -> list[str]:
 @pytest.mark.slow
 def test_a_processor_hog_is_caught(tmp_path):
     def hog(out: Path) -> None:
-        """Takes all processors for a third of a second, from real-time programs as well."""
+        """Take all processors for a third of a second, from real-time programs as well."""
         spin = "import time; end = time.monotonic() + 0.35\nwhile time.monotonic() < end: pass"
         hogs = [
             subprocess.Popen(
@@ -135,11 +137,11 @@ def test_a_processor_hog_is_caught(tmp_path):
             )
             for cpu in os.sched_getaffinity(0)
         ]
-        for each in hogs:
-            each.wait()
+        for process in hogs:
+            process.wait()
 
-    verdict = verdict_of_a_run(tmp_path, NAGI, hog)
-    assert {"transit_error_max", "capture_transit_max"} <= missed(verdict)
+    verdict = spoil_run(tmp_path, NAGI, hog)
+    assert {"transit_error_max", "capture_transit_max"} <= get_missed_checks(verdict)
 
 
 def test_a_stalled_emulator_is_caught(tmp_path):
@@ -150,13 +152,13 @@ def test_a_stalled_emulator_is_caught(tmp_path):
                 time.sleep(0.2)
                 os.kill(process, signal.SIGCONT)
 
-    verdict = verdict_of_a_run(tmp_path, NAGI, stall)
-    assert {"transit_error_max", "capture_transit_max"} <= missed(verdict)
+    verdict = spoil_run(tmp_path, NAGI, stall)
+    assert {"transit_error_max", "capture_transit_max"} <= get_missed_checks(verdict)
 
 
 @pytest.mark.slow
 def test_a_program_that_is_held_up_is_caught(tmp_path):
-    """The sender's program: what is in its socket is soon sent, then nothing is outstanding."""
+    """Stop the sender's program, so that after its socket's data nothing is outstanding."""
 
     def hold_up(out: Path) -> None:
         clients = find_bulk_ends(out, "client")
@@ -168,9 +170,9 @@ def test_a_program_that_is_held_up_is_caught(tmp_path):
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGCONT)
 
-    verdict = verdict_of_a_run(tmp_path, NAGI, hold_up)
-    assert "host_response_max" in missed(verdict)
-    (check,) = (each for each in verdict.checks if each.name == "host_response_max")
+    verdict = spoil_run(tmp_path, NAGI, hold_up)
+    assert "host_response_max" in get_missed_checks(verdict)
+    (check,) = (check for check in verdict.checks if check.name == "host_response_max")
     assert check.subject == "S, bulk" and check.value > 100
 
 
@@ -186,8 +188,8 @@ def test_an_offload_switched_on_is_caught(tmp_path):
                     check=False,
                 )
 
-    verdict = verdict_of_a_run(tmp_path, NAGI, switch_on)
-    assert "missing_checksums" in missed(verdict)
+    verdict = spoil_run(tmp_path, NAGI, switch_on)
+    assert "missing_checksums" in get_missed_checks(verdict)
 
 
 @pytest.mark.slow
@@ -197,14 +199,14 @@ def test_a_link_changed_on_the_way_is_caught(tmp_path):
             control = f"/proc/{process}/cwd/nagi-link.sock"
             changes = '{"delay_ns": 2100000}'
             arguments = ["set", control, "radio", "forward", changes]
-            done = subprocess.run(
+            process_set = subprocess.run(
                 [executable("nagi-link"), *arguments],
                 capture_output=True,
                 text=True,
                 check=False,
             )
             # Its socket goes a moment before it does, when the run is over.
-            assert done.returncode == 0 or not has_traffic(out), done.stderr
+            assert process_set.returncode == 0 or not has_traffic(out), process_set.stderr
 
-    verdict = verdict_of_a_run(tmp_path, NAGI, change)
-    assert {"changes", "replay_differences"} <= missed(verdict)
+    verdict = spoil_run(tmp_path, NAGI, change)
+    assert {"changes", "replay_differences"} <= get_missed_checks(verdict)

@@ -7,11 +7,11 @@ import os
 import subprocess
 import sys
 
-from nagi.scratch import scratch
+from nagi.scratch import make_scratch
 
 HOLD = """
-from nagi.scratch import scratch
-with scratch() as directory:
+from nagi.scratch import make_scratch
+with make_scratch() as directory:
     (directory / "file").write_text("something")
     print(directory, flush=True)
     input()
@@ -32,7 +32,7 @@ def test_the_next_removes_what_a_killed_process_left_and_nothing_in_use(tmp_path
     processes[0].kill()
     processes[0].communicate()
     assert (abandoned / "file").exists()
-    with scratch(tmp_path) as directory:
+    with make_scratch(tmp_path) as directory:
         assert sorted(tmp_path.iterdir()) == sorted([directory, directory_in_use])
     assert list(tmp_path.iterdir()) == [directory_in_use]
     processes[1].communicate("")

@@ -44,7 +44,7 @@ def test_the_virtual_lab_is_used_unless_another_is_asked_for(has_root):
 def test_where_it_cannot_be_used_root_gets_netns_and_is_told(capsys):
     choice = choose_lab(None, None, has_root=True, require_able=not_able)
     assert choice == LabChoice("netns", "no guests here; build them")
-    selecting.say_lab_choice(choice)
+    selecting.report_lab_choice(choice)
     output = capsys.readouterr().err
     assert (
         "the netns lab is used, as the virtual lab cannot be: no guests here; build them" in output

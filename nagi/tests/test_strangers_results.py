@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A results directory from a stranger is data: whatever is in it, nothing elsewhere is written,
-removed or shown as a command to the terminal."""
+"""Results of strangers are data.
+
+Whatever a results directory contains, nothing outside of it is written, removed, or sent to the
+terminal as a command.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from forked import nagi
-from nagi.terminal.console import PlainConsole, harmless
+from nagi.terminal.console import PlainConsole, replace_control_characters
 from nagi_contracts.base import write_whole
 from nagi_contracts.paths import SCHEMAS
 from recorded import record_again
@@ -36,17 +39,17 @@ def change(file: Path, **values: object) -> None:
 @pytest.mark.parametrize("command", [["view", "--no-open"], ["report"], ["analyze"], ["show"]])
 @pytest.mark.parametrize("run_id", ["/{victim}", "../../victim", "..", ".", "", "a/b"])
 def test_a_run_s_id_leads_nowhere(results, tmp_path, command, run_id):
-    """The explorer removed the directory that an absolute run_id named."""
+    """Remove no directory that an absolute run_id names, as the explorer once did."""
     victim = tmp_path / "victim"
     shutil.copytree(next((EXAMPLE / "runs").iterdir()), victim)
-    before = sorted(victim.iterdir())
+    content_before = sorted(victim.iterdir())
     campaign = json.loads((results / "campaign.json").read_text())
     campaign["runs"][0]["run_id"] = run_id.format(victim=str(victim)[1:])
     change(results / "campaign.json", runs=campaign["runs"])
-    done = nagi(command[0], str(results), *command[1:], cwd=tmp_path)
-    assert done.returncode == 2
-    assert "campaign.json: runs.0.run_id: String should match pattern" in done.stderr
-    assert sorted(victim.iterdir()) == before
+    process = nagi(command[0], str(results), *command[1:], cwd=tmp_path)
+    assert process.returncode == 2
+    assert "campaign.json: runs.0.run_id: String should match pattern" in process.stderr
+    assert sorted(victim.iterdir()) == content_before
 
 
 @pytest.mark.parametrize("command", [["publish", "there"], ["bundle"]])
@@ -59,16 +62,18 @@ def test_a_campaign_s_name_leads_nowhere(results, tmp_path, command, key, name):
     (tmp_path / "cwd").mkdir()
     others = {"experiment": "example", "variant": None}
     change(results / "campaign.json", **others | {key: name.format(where=tmp_path)})
-    done = nagi(command[0], str(results), *command[1:], cwd=tmp_path / "cwd")
-    assert done.returncode == 2 and f"campaign.json: {key}: String should match" in done.stderr
+    process = nagi(command[0], str(results), *command[1:], cwd=tmp_path / "cwd")
+    assert (
+        process.returncode == 2 and f"campaign.json: {key}: String should match" in process.stderr
+    )
     assert victim.read_text() == "precious"
     assert sorted(tmp_path.iterdir()) == [tmp_path / "cwd", results, victim]
 
 
 def test_repeats_are_numbers(results, tmp_path):
     change(results / "campaign.json", only={"repeat": ["x"]})
-    done = nagi("bundle", str(results), cwd=tmp_path)
-    assert done.returncode == 2 and "only: values of `repeat`" in done.stderr
+    process = nagi("bundle", str(results), cwd=tmp_path)
+    assert process.returncode == 2 and "only: values of `repeat`" in process.stderr
 
 
 @pytest.mark.parametrize("command", [["view", "--no-open"], ["report"], ["show", "6"]])
@@ -76,9 +81,9 @@ def test_a_pipe_is_not_waited_for(results, tmp_path, command):
     (run,) = (results / "runs").iterdir()
     (run / "plan.json").unlink()
     os.mkfifo(run / "plan.json")
-    done = nagi(command[0], str(results), *command[1:], cwd=tmp_path)
-    assert done.returncode == 2
-    assert f"{run / 'plan.json'}: it is " in done.stderr
+    process = nagi(command[0], str(results), *command[1:], cwd=tmp_path)
+    assert process.returncode == 2
+    assert f"{run / 'plan.json'}: it is " in process.stderr
 
 
 def test_directories_in_each_other_are_bounded(results, tmp_path):
@@ -87,8 +92,8 @@ def test_directories_in_each_other_are_bounded(results, tmp_path):
     for _ in range(20):
         deep /= "d"
     deep.mkdir(parents=True)
-    done = nagi("report", str(results), cwd=tmp_path)
-    assert done.returncode == 2 and "results have no directories so deep" in done.stderr
+    process = nagi("report", str(results), cwd=tmp_path)
+    assert process.returncode == 2 and "results have no directories so deep" in process.stderr
 
 
 @pytest.mark.parametrize(
@@ -102,14 +107,14 @@ def test_links_are_not_followed_for_writing(results, tmp_path, name):
         (victim / "precious.svg").write_text("precious")
     else:
         victim.write_text("precious")
-    (place,) = results.glob(name) if "*" in name else [results / name]
-    if place.exists():
-        shutil.rmtree(place) if place.is_dir() else place.unlink()
-    place.symlink_to(victim)
+    (target,) = results.glob(name) if "*" in name else [results / name]
+    if target.exists():
+        shutil.rmtree(target) if target.is_dir() else target.unlink()
+    target.symlink_to(victim)
     for command in (["report"], ["analyze"], ["view", "--no-open"]):
-        done = nagi(command[0], str(results), *command[1:], cwd=tmp_path)
-        assert done.returncode == 2
-        assert f"{place}: it is a symbolic link, which results do not have" in done.stderr
+        process = nagi(command[0], str(results), *command[1:], cwd=tmp_path)
+        assert process.returncode == 2
+        assert f"{target}: it is a symbolic link, which results do not have" in process.stderr
     kept = victim / "precious.svg" if is_directory else victim
     assert kept.read_text() == "precious"
     assert not is_directory or list(victim.iterdir()) == [kept]
@@ -143,9 +148,11 @@ def test_a_damaged_file_is_named_with_the_cure_that_helps(results, tmp_path, fil
     path = results / file if file == "campaign.json" else run / file
     path.write_bytes(content.encode("latin-1"))
     command = "analyze" if file == "manifest.json" else "view"
-    done = nagi(command, str(results), *(["--no-open"] if command == "view" else []), cwd=tmp_path)
-    assert done.returncode == 2 and "Traceback" not in done.stderr
-    assert done.stderr.startswith(f"nagi: {path}: ") and cure in done.stderr
+    process = nagi(
+        command, str(results), *(["--no-open"] if command == "view" else []), cwd=tmp_path
+    )
+    assert process.returncode == 2 and "Traceback" not in process.stderr
+    assert process.stderr.startswith(f"nagi: {path}: ") and cure in process.stderr
 
 
 @pytest.mark.parametrize(
@@ -166,9 +173,9 @@ def test_damage_of_what_was_published_is_named(results, tmp_path, file, content)
     (published / file).unlink()
     if content is not None:
         (published / file).write_bytes(content)
-    done = nagi("verify", str(results), str(published), cwd=tmp_path)
-    assert done.returncode == 2 and done.stderr.startswith(f"nagi: {published / file}:")
-    assert "get what was published again" in done.stderr
+    process = nagi("verify", str(results), str(published), cwd=tmp_path)
+    assert process.returncode == 2 and process.stderr.startswith(f"nagi: {published / file}:")
+    assert "get what was published again" in process.stderr
 
 
 def test_a_table_is_as_long_as_its_file_can_be(results, tmp_path):
@@ -178,15 +185,15 @@ def test_a_table_is_as_long_as_its_file_can_be(results, tmp_path):
     column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), ["valid"])
     pq.write_table(pa.table({"status": column}), path)
     assert path.stat().st_size < 100_000
-    done = nagi("compare", str(results), str(results), cwd=tmp_path)
-    assert done.returncode == 2
-    assert f"{path}: cannot read the table: 20,000,000 rows" in done.stderr
+    process = nagi("compare", str(results), str(results), cwd=tmp_path)
+    assert process.returncode == 2
+    assert f"{path}: cannot read the table: 20,000,000 rows" in process.stderr
 
 
 def test_a_table_without_the_columns_of_results_is_named(results, tmp_path):
     pq.write_table(pa.table({"agi": [1.0]}), results / "results.parquet")
-    done = nagi("compare", str(results), str(results), cwd=tmp_path)
-    assert done.returncode == 2 and "results.parquet: it has no column run_id" in done.stderr
+    process = nagi("compare", str(results), str(results), cwd=tmp_path)
+    assert process.returncode == 2 and "results.parquet: it has no column run_id" in process.stderr
 
 
 @pytest.mark.parametrize("command", [["view", "--no-open"], ["report"], ["analyze"]])
@@ -195,9 +202,9 @@ def test_a_capture_that_was_cut_is_not_shown(results, tmp_path, command):
     (run,) = (results / "runs").iterdir()
     capture = run / "server.core.pcap"
     capture.write_bytes(capture.read_bytes()[: capture.stat().st_size // 2])
-    done = nagi(command[0], str(results), *command[1:], cwd=tmp_path)
-    assert done.returncode == 2
-    assert f"{capture}: it is not what manifest.json says; restore it, or" in done.stderr
+    process = nagi(command[0], str(results), *command[1:], cwd=tmp_path)
+    assert process.returncode == 2
+    assert f"{capture}: it is not what manifest.json says; restore it, or" in process.stderr
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[" * 10_000])
@@ -205,9 +212,9 @@ def test_a_damaged_verdict_is_named(results, tmp_path, content):
     """`nagi show` said that the run was missing, and showed its metrics."""
     (run,) = (results / "runs").iterdir()
     (run / "verdict.json").write_text(content)
-    done = nagi("show", str(results), cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"nagi: {run / 'verdict.json'}: ")
+    process = nagi("show", str(results), cwd=tmp_path)
+    assert process.returncode == 2
+    assert process.stderr.startswith(f"nagi: {run / 'verdict.json'}: ")
 
 
 def test_scripts_that_came_with_results_are_not_run(results, tmp_path):
@@ -220,10 +227,10 @@ def test_scripts_that_came_with_results_are_not_run(results, tmp_path):
         heading, line, _ = whole[path].partition(b"\n")
         path.write_bytes((heading + line if heading.startswith(b"//") else b"") + b"evil();\n")
         assert nagi("view", str(results), "--no-open", cwd=tmp_path).returncode == 0
-        assert {each: each.read_bytes() for each in scripts} == whole
-    before = scripts[-1].stat().st_mtime_ns
+        assert {item: item.read_bytes() for item in scripts} == whole
+    content_before = scripts[-1].stat().st_mtime_ns
     assert nagi("view", str(results), "--no-open", cwd=tmp_path).returncode == 0
-    assert scripts[-1].stat().st_mtime_ns == before
+    assert scripts[-1].stat().st_mtime_ns == content_before
 
 
 def test_links_of_a_page_elsewhere_are_not_followed(results, tmp_path):
@@ -233,8 +240,8 @@ def test_links_of_a_page_elsewhere_are_not_followed(results, tmp_path):
     assert nagi("view", str(results), "--no-open", "--out", str(page)).returncode == 0
     shutil.rmtree(page / "runs")
     (page / "runs").symlink_to(victim)
-    done = nagi("view", str(results), "--no-open", "--out", str(page))
-    assert done.returncode == 2 and "it is a symbolic link" in done.stderr
+    process = nagi("view", str(results), "--no-open", "--out", str(page))
+    assert process.returncode == 2 and "it is a symbolic link" in process.stderr
     assert (victim / "precious").read_text() == "precious"
 
 
@@ -261,8 +268,8 @@ def test_numbers_are_bounded(results, tmp_path, command, file, old, new):
     (run / file).write_text(number.sub(new, text, count=1))
     if file != "manifest.json":
         record_again(run)
-    done = nagi(command[0], str(results), *command[1:], cwd=tmp_path)
-    assert done.returncode == 2 and done.stderr.startswith(f"nagi: {run / file}: ")
+    process = nagi(command[0], str(results), *command[1:], cwd=tmp_path)
+    assert process.returncode == 2 and process.stderr.startswith(f"nagi: {run / file}: ")
 
 
 ATTACK = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\r[red]x[/red][/]"
@@ -270,11 +277,11 @@ ATTACK = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\r[red]x[/red][/]"
 
 def test_the_terminal_gets_no_command_from_a_file(results, tmp_path):
     change(results / "campaign.json", title=ATTACK, reference=ATTACK)
-    done = nagi("show", str(results), cwd=tmp_path)
-    assert done.returncode == 0
-    assert not any(each in done.stdout for each in "\x1b\x07\x9b\u202e\r")
-    assert "[red]x[/red][/]" in done.stdout
-    assert harmless(ATTACK).endswith("\ufffdevil\ufffd[red]x[/red][/]")
+    process = nagi("show", str(results), cwd=tmp_path)
+    assert process.returncode == 0
+    assert not any(item in process.stdout for item in "\x1b\x07\x9b\u202e\r")
+    assert "[red]x[/red][/]" in process.stdout
+    assert replace_control_characters(ATTACK).endswith("\ufffdevil\ufffd[red]x[/red][/]")
 
 
 def test_a_table_takes_nothing_for_markup():
@@ -286,7 +293,7 @@ def test_a_table_takes_nothing_for_markup():
     with console.capture() as written:
         console.print(table)
     assert "[fd00:1::1]:40000" in written.get()
-    assert not any(each in written.get() for each in "\x1b\x07\x9b\u202e\r")
+    assert not any(item in written.get() for item in "\x1b\x07\x9b\u202e\r")
 
 
 @pytest.mark.parametrize("name", ["$$", r"$\frac{$ $x^{2$"])
@@ -294,15 +301,15 @@ def test_a_name_is_no_formula(results, tmp_path, name):
     """Two $ in a name made a formula, which matplotlib could not read."""
     (run,) = (results / "runs").iterdir()
     campaign = json.loads((results / "campaign.json").read_text())
-    for each in campaign["runs"]:
-        each["point"] = dict.fromkeys(each["point"], name)
+    for item in campaign["runs"]:
+        item["point"] = dict.fromkeys(item["point"], name)
     change(results / "campaign.json", title=name, runs=campaign["runs"])
     rows = json.loads((run / "metrics.json").read_text())["rows"]
     for row in rows:
         row |= {"scheme": name, "flow": name, "point": dict.fromkeys(row["point"], name)}
     change(run / "metrics.json", rows=rows)
-    done = nagi("report", str(results), "--format", "html", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    process = nagi("report", str(results), "--format", "html", cwd=tmp_path)
+    assert process.returncode == 0, process.stderr
     assert name in (results / "report.html").read_text()
 
 

@@ -14,10 +14,11 @@ from nagi.labs.shape import Shape
 from nagi.plan.planner import plan_runs
 from nagi.plan.shaping import EDGE
 from nagi.spec.points import read_experiment
-from nagi.terminal.options import chosen_switch
+from nagi.terminal.options import choose_switch
 from nagi.verdict.certificate import LIMITS, SWITCH_LIMITS, certify
-from nagi.verdict.evidence import Evidence, _passage_rate_error, _unaccounted
-from nagi.verdict.passages import passages
+from nagi.verdict.passages import find_passages
+from nagi.verdict.switches import count_unaccounted, measure_passage_rate_error
+from nagi.verdict.values import Evidence
 from nagi_contracts.errors import InputError
 from nagi_contracts.links import Links
 from nagi_contracts.paths import SCHEMAS
@@ -25,7 +26,7 @@ from nagi_contracts.plan import LinkDirection
 from nagi_contracts.records import Manifest
 from nagi_contracts.switches import Switches
 from specs import GOOD
-from switch_evidence import COUNT, FORWARD, account, bursts, record_of, served
+from switch_evidence import COUNT, FORWARD, make_account, make_bursts, make_record, serve
 
 SHAPED = "shaped_by: switch\n      loss: {model: bernoulli"
 SWITCHED = GOOD.replace("N: router", "N: switch").replace("loss: {model: poisson", SHAPED)
@@ -150,10 +151,10 @@ def test_bmv2_is_refused_what_only_nagi_switch_can(tmp_path):
 
 def test_what_is_to_run_is_checked_before_anything_does(tmp_path, monkeypatch):
     points = points_of(tmp_path, SWITCHED)
-    assert chosen_switch("nagi", points) == "nagi"
-    assert chosen_switch("bmv2", points_of(tmp_path, GOOD)) is None
+    assert choose_switch("nagi", points) == "nagi"
+    assert choose_switch("bmv2", points_of(tmp_path, GOOD)) is None
     with pytest.raises(InputError, match="there is no such switch; one of: nagi, bmv2"):
-        chosen_switch("tofino", points)
+        choose_switch("tofino", points)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError, match=r"--switch bmv2: there is no simple_switch; install"):
         identify_build(switch="bmv2")
@@ -172,25 +173,25 @@ def passage_of(plan, handed, seen, identity=None):
     identity = np.arange(1, len(handed) + 1) if identity is None else identity
     found = {
         each.direction.link: each
-        for each in passages(plan, record_of(plan, handed, seen, identity))
+        for each in find_passages(plan, make_record(plan, handed, seen, identity))
     }
     assert set(found) == {"wired", "radio"}
     return found["radio"]
 
 
 def test_the_emulator_sees_when_packets_should_have_left_a_switch(tmp_path):
-    plan, handed = plan_of(tmp_path), bursts()
-    seen = served(handed, 500_000)
+    plan, handed = plan_of(tmp_path), make_bursts()
+    seen = serve(handed, 500_000)
     passage = passage_of(plan, handed, seen)
     assert np.array_equal(passage.due_ns, seen)
-    identity, took = passage.took_ns
+    identity, took = passage.time_in_switch_ns
     assert len(identity) == COUNT
     assert took.max() == 2000 * 500_000
-    assert _passage_rate_error(passage, 20_000_000) == pytest.approx(0, abs=1e-9)
+    assert measure_passage_rate_error(passage, 20_000_000) == pytest.approx(0, abs=1e-9)
 
 
 def test_bmv2_is_held_against_packets_per_second(tmp_path):
-    plan, handed = plan_of(tmp_path, switch="bmv2"), bursts()
+    plan, handed = plan_of(tmp_path, switch="bmv2"), make_bursts()
     each_ns = 1e9 / 2376  # 20 Mb/s of 1,052 bytes
     left = handed + np.rint(np.arange(COUNT) % 2000 * each_ns).astype(np.int64)
     passage = passage_of(plan, handed, left)
@@ -198,29 +199,29 @@ def test_bmv2_is_held_against_packets_per_second(tmp_path):
 
 
 def test_a_switch_that_is_late_or_slow_is_found_out(tmp_path):
-    plan, handed = plan_of(tmp_path), bursts()
-    late = passage_of(plan, handed, served(handed, 500_000) + 300_000)
+    plan, handed = plan_of(tmp_path), make_bursts()
+    late = passage_of(plan, handed, serve(handed, 500_000) + 300_000)
     assert np.array_equal(late.seen_ns - late.due_ns, np.full(COUNT, 300_000))
-    slow = passage_of(plan, handed, served(handed, 505_000))
-    assert _passage_rate_error(slow, 20_000_000) == pytest.approx(5 / 505, rel=1e-6)
+    slow = passage_of(plan, handed, serve(handed, 505_000))
+    assert measure_passage_rate_error(slow, 20_000_000) == pytest.approx(5 / 505, rel=1e-6)
 
 
 def test_what_the_switch_dropped_takes_no_time(tmp_path):
     plan = plan_of(tmp_path)
-    handed = bursts()
+    handed = make_bursts()
     through = np.arange(COUNT) % 10 != 3
-    seen = served(handed[through], 500_000)
+    seen = serve(handed[through], 500_000)
     passage = passage_of(plan, handed[through], seen, np.flatnonzero(through) + 1)
     assert np.array_equal(passage.due_ns, seen)
 
 
 def test_identities_that_occur_twice_are_not_believed(tmp_path):
-    plan, handed = plan_of(tmp_path), bursts()
+    plan, handed = plan_of(tmp_path), make_bursts()
     identity = np.arange(1, COUNT + 1)
     identity[100] = identity[200]
-    passage = passage_of(plan, handed, served(handed, 500_000), identity)
+    passage = passage_of(plan, handed, serve(handed, 500_000), identity)
     assert (passage.entered_ns == 0).sum() == 2
-    assert len(passage.took_ns[0]) == COUNT - 2
+    assert len(passage.time_in_switch_ns[0]) == COUNT - 2
     assert np.array_equal(passage.due_ns, passage.seen_ns)
 
 
@@ -233,15 +234,15 @@ def verdict_on(plan, switch):
 
 
 def changed(port, **values):
-    switch = account()
+    switch = make_account()
     switch["ports"][port] |= values
     return switch
 
 
 LATE = {"count": 10, "median": 150_000, "p99": 1_500_000, "max": 30_000_000, "histogram": []}
 SPOILT = [
-    (account(drops={"no route": 3}), ["switch_drops"], "N: 3 no route"),
-    (account(records_lost=1), ["records_lost"], "switch N"),
+    (make_account(drops={"no route": 3}), ["switch_drops"], "N: 3 no route"),
+    (make_account(records_lost=1), ["records_lost"], "switch N"),
     (
         changed(1, added_delay_ns=LATE),
         ["transit_error_median", "transit_error_p99", "transit_error_max"],
@@ -254,7 +255,7 @@ SPOILT = [
     ),
     (changed(0, changes=1), ["changes"], "switch N, wired backward"),
     (
-        changed(0, interface=account()["ports"][0]["interface"] | {"socket_drops": 2}),
+        changed(0, interface=make_account()["ports"][0]["interface"] | {"socket_drops": 2}),
         ["emulator_drops"],
         "switch N, wired backward",
     ),
@@ -266,7 +267,7 @@ def test_a_switch_that_did_not_do_what_was_asked_makes_a_run_invalid(
     tmp_path, switch, names, subject
 ):
     plan = plan_of(tmp_path)
-    good = verdict_on(plan, account())
+    good = verdict_on(plan, make_account())
     assert good.status == "valid"
     assert [check.name for check in good.checks] == [*LIMITS, *SWITCH_LIMITS]
     verdict = verdict_on(plan, switch)
@@ -277,21 +278,21 @@ def test_a_switch_that_did_not_do_what_was_asked_makes_a_run_invalid(
 
 
 def test_a_switch_that_did_not_end_in_order_makes_a_run_invalid(tmp_path):
-    verdict = verdict_on(plan_of(tmp_path), account(complete=False))
+    verdict = verdict_on(plan_of(tmp_path), make_account(complete=False))
     assert verdict.reasons == ["switch N did not end in order"]
 
 
 def test_packets_that_only_one_of_them_knows_are_found(tmp_path):
-    plan, handed = plan_of(tmp_path), bursts()
-    records = record_of(plan, handed, served(handed, 500_000), np.arange(1, COUNT + 1))
-    whole = Switches.model_validate({"switches": [account()]})
-    assert {value for value, _ in _unaccounted(plan, records, whole)} == {0}
+    plan, handed = plan_of(tmp_path), make_bursts()
+    records = make_record(plan, handed, serve(handed, 500_000), np.arange(1, COUNT + 1))
+    whole = Switches.model_validate({"switches": [make_account()]})
+    assert {value for value, _ in count_unaccounted(plan, records, whole)} == {0}
     # One that the emulator handed over did not come, and one vanished inside.
-    leaky = account()
+    leaky = make_account()
     leaky["ports"][0]["counters"]["received"] -= 1
     leaky["ports"][1]["counters"]["sent"] -= 2
     leaking = Switches.model_validate({"switches": [leaky]})
-    found = {subject: value for value, subject in _unaccounted(plan, records, leaking)}
+    found = {subject: value for value, subject in count_unaccounted(plan, records, leaking)}
     assert found["switch N, wired forward"] == 1
     assert found["switch N, radio forward"] == 2
     assert found["switch N"] == 1

@@ -25,8 +25,8 @@ from nagi.labs import guest
 from nagi.labs.guest import Guest
 from nagi.labs.virtual import GuestTimeLimit, VirtualLabs, unpack_agent
 from nagi.plan.schemes import read_schemes
-from nagi.terminal.selecting import Wanted
-from nagi.terminal.site import virtual_site
+from nagi.terminal.selecting import RequestedExperiment
+from nagi.terminal.site import make_virtual_site
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import ROOT, executable
 from nagi_contracts.records import Campaign, Manifest, Verdict
@@ -300,7 +300,9 @@ def test_a_run_whose_guest_hangs_has_failed(tmp_path):
     )
     spec.write_text(hanging)
     directory = CampaignDirectory(tmp_path / "out")
-    selection = Wanted.read(spec, False, None, None, "nagi").select(virtual_site(lambda: False))
+    selection = RequestedExperiment.read(spec, False, None, None, "nagi").select(
+        make_virtual_site(lambda: False)
+    )
     limit = GuestTimeLimit(minimum_s=12, per_virtual_second_s=0)
     with directory.lock():
         verdicts = Runner(

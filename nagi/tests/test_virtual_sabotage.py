@@ -5,12 +5,12 @@ catch it."""
 from __future__ import annotations
 
 import pytest
-from test_sabotage import missed, verdict_of_a_run, with_another_link
+from test_sabotage import get_missed_checks, replace_link, spoil_run
 from test_virtual_lab import no_guest_left, pytestmark  # noqa: F401 - a fixture, and marks
 
 
 def test_the_same_run_is_valid_if_nobody_spoils_it(tmp_path):
-    verdict = verdict_of_a_run(tmp_path, with_another_link(tmp_path, "pass"), lab="virtual")
+    verdict = spoil_run(tmp_path, replace_link(tmp_path, "pass"), lab="virtual")
     assert verdict.status == "valid", verdict.reasons
 
 
@@ -26,5 +26,5 @@ def test_the_same_run_is_valid_if_nobody_spoils_it(tmp_path):
 )
 def test_an_emulator_that_does_something_else_is_caught(tmp_path, change, caught):
     """In virtual time, where nothing else could be what is caught."""
-    verdict = verdict_of_a_run(tmp_path, with_another_link(tmp_path, change), lab="virtual")
-    assert caught <= missed(verdict)
+    verdict = spoil_run(tmp_path, replace_link(tmp_path, change), lab="virtual")
+    assert caught <= get_missed_checks(verdict)

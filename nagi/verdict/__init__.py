@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the links and hosts of a run did what its plan says."""
+"""The certificate of a run."""

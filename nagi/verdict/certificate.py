@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The certificate: whether a run's links did what was asked, measured, not assumed.
+"""The certificate: checks by measurement that a run's links did what the plan asked for.
 
-Every check compares one measured value with the limit in `LIMITS`; the verdict shows both. A run
-that misses one is invalid: kept, shown as such, and in no mean.
+Each check compares a measured value with its limit, and the verdict has both. A run that misses a
+limit is invalid: nagi keeps it and shows the reasons, and leaves it out of all means.
 """
 
 from __future__ import annotations
@@ -16,26 +16,31 @@ from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Check, NodeRecord, Verdict
 from nagi_contracts.switches import SwitchAccount, Switches
 
-from nagi.verdict.evidence import Evidence, Value
+from nagi.verdict.values import Evidence, Value
 
 
 @dataclass(frozen=True)
 class Limit:
-    """The most that a measured value may be; another where time is virtual, if that is given."""
+    """The largest value that a check permits.
+
+    `virtual`, if given, applies to runs in virtual time. Runs may miss limits with `timing` because
+    the machine was too busy.
+    """
 
     maximum: float
     unit: str
     description: str
-    timing: bool = False  # whether a machine that is too busy makes runs miss it
+    timing: bool = False
     virtual: float | None = None
 
-    def of(self, virtual_time: bool) -> float:
+    def maximum_for(self, virtual_time: bool) -> float:
+        """Return the limit for virtual or real time."""
         return self.maximum if self.virtual is None or not virtual_time else self.virtual
 
 
-# The one table of thresholds. Timing limits are for paths of tens of milliseconds: 1 ms is 1 % of
-# the papers' 100 ms round trip. In virtual time nothing is late; what is left are readings of the
-# clock, 256 ns each, of programs that handle a packet.
+# All thresholds are here. Timing limits suit paths of tens of milliseconds: 1 ms is 1 % of the
+# papers' 100 ms round trip. In virtual time nothing is late. There, reading the clock takes 256 ns,
+# and a program reads it several times per packet.
 LIMITS: dict[str, Limit] = {
     "transit_error_median": Limit(
         0.1, "ms", "packets sent later than due, median", timing=True, virtual=0.01
@@ -90,8 +95,8 @@ LIMITS: dict[str, Limit] = {
     "merged_segments": Limit(
         0, "packets", "frames longer than the MTU: an offload merges segments"
     ),
-    # nagi-link completes them, so these packets got through. But they say that an offload was on at
-    # a host, and that its captures do not show the packets as the emulator has recorded them.
+    # nagi-link completes the checksums, so these packets arrived. But an offload was on at a host,
+    # and that host's captures differ from the emulator's record.
     "missing_checksums": Limit(
         0, "packets", "packets whose host left the checksum to hardware: an offload was on there"
     ),
@@ -108,7 +113,7 @@ LIMITS: dict[str, Limit] = {
         timing=True,
         virtual=0.001,
     ),
-    # What a host adds to the round trip: as much as an emulator may. See host_response.py.
+    # A host may add as much to the round trip as an emulator may. See host_response.py.
     "host_response_median": Limit(
         0.2,
         "ms",
@@ -133,7 +138,7 @@ LIMITS: dict[str, Limit] = {
 }
 
 
-# What there is beside that where nodes are switches.
+# Additional checks of runs in which nodes are switches.
 SWITCH_LIMITS: dict[str, Limit] = {
     "switch_drops": Limit(
         0, "packets", "packets a switch dropped that neither its queue nor its loss asked for"
@@ -141,7 +146,7 @@ SWITCH_LIMITS: dict[str, Limit] = {
 }
 
 
-# And where links are radios.
+# Additional checks of runs with radio links.
 RADIO_LIMITS: dict[str, Limit] = {
     "radio_unanswered": Limit(
         0, "transmissions", "transmissions of which the radio did not tell what became of them"
@@ -149,7 +154,7 @@ RADIO_LIMITS: dict[str, Limit] = {
 }
 
 
-# And where radios are devices.
+# Additional checks of runs whose radios are devices.
 DEVICE_LIMITS: dict[str, Limit] = {
     "radio_not_sent": Limit(
         0,
@@ -163,7 +168,7 @@ DEVICE_LIMITS: dict[str, Limit] = {
 }
 
 
-# And where an FPGA's core carries links.
+# Additional checks of runs in which FPGA cores carry links.
 FPGA_LIMITS: dict[str, Limit] = {
     "core_late_releases": Limit(
         0, "packets", "packets that a core released after the first tick that was due"
@@ -174,7 +179,7 @@ FPGA_LIMITS: dict[str, Limit] = {
 }
 
 
-# And where both ends of a connection have to run the scheme.
+# Additional checks of runs with a scheme that both ends of a connection have to run.
 BOTH_ENDS_LIMITS: dict[str, Limit] = {
     "scheme_fallbacks": Limit(
         0, "connections", "connections that ran as reno, as the other end did not run their scheme"
@@ -182,7 +187,7 @@ BOTH_ENDS_LIMITS: dict[str, Limit] = {
 }
 
 
-# All of them, by the runs that have them.
+# All limits, by the runs that have these checks.
 LIMITS_BY_RUNS: dict[str, dict[str, Limit]] = {
     "Every run": LIMITS,
     "Runs with switches": SWITCH_LIMITS,
@@ -193,8 +198,8 @@ LIMITS_BY_RUNS: dict[str, dict[str, Limit]] = {
 }
 
 
-def limits_of(plan: RunPlan) -> dict[str, Limit]:
-    """The limits for runs of `plan`."""
+def get_limits(plan: RunPlan) -> dict[str, Limit]:
+    """Return the limits of the checks that runs of `plan` have, in their order."""
     limits = LIMITS
     if plan.switches():
         limits = limits | SWITCH_LIMITS
@@ -207,24 +212,27 @@ def limits_of(plan: RunPlan) -> dict[str, Limit]:
     return limits | RADIO_LIMITS if plan.radios() else limits
 
 
-def most_late_ns(virtual_time: bool) -> int:
-    """Return by how much captures of valid runs may have packets later than links were to deliver
-    them: late at the emulator, and between it and the capture."""
+def get_max_lateness_ns(virtual_time: bool) -> int:
+    """Return how much later than due a capture of a valid run may have a packet.
+
+    This is the sum of the delays permitted in the emulator, and between the emulator and the
+    capture.
+    """
     limits = (LIMITS["transit_error_max"], LIMITS["capture_transit_max"])
-    return round(sum(limit.of(virtual_time) for limit in limits) * 1e6)
+    return round(sum(limit.maximum_for(virtual_time) for limit in limits) * 1e6)
 
 
-def measure(
+def measure_checks(
     plan: RunPlan,
     links: Links,
     nodes: Iterable[NodeRecord],
     evidence: Evidence,
     switches: Switches | None = None,
 ) -> dict[str, list[Value]]:
-    """Return what each check of a run has measured, by place."""
-    measured: dict[str, list[Value]] = {name: [] for name in limits_of(plan)} | evidence.values
+    """Return the values of each check of a run, with the places where they were measured."""
+    measured: dict[str, list[Value]] = {name: [] for name in get_limits(plan)} | evidence.values
     measured["records_lost"].append((links.records_lost, links.executable))
-    for name, direction in _directions(links):
+    for name, direction in _list_directions(links):
         _add_packets(measured, direction, name)
         measured["changes"].append((len(direction.changes), name))
         if direction.core is not None:
@@ -233,7 +241,7 @@ def measure(
     for medium in links.media:
         for station in medium.stations:
             _add_packets(measured, station, f"{medium.name} {station.name}")
-    for port in _ports(links):
+    for port in _list_ports(links):
         _add_interface(measured, port, port.interface)
     for switch in switches.switches if switches else ():
         _add_switch(measured, switch)
@@ -256,12 +264,12 @@ def certify(
     evidence: Evidence,
     switches: Switches | None = None,
 ) -> Verdict:
-    """Return the verdict on a run that came to its end."""
+    """Return the verdict on a run that was completed."""
     nodes = list(nodes)
-    limits = limits_of(plan)
-    measured = measure(plan, links, nodes, evidence, switches)
+    limits = get_limits(plan)
+    measured = measure_checks(plan, links, nodes, evidence, switches)
     checks = [
-        _check(name, limit, links.virtual_time, measured[name], evidence.unknown.get(name))
+        _make_check(name, limit, links.virtual_time, measured[name], evidence.unknown.get(name))
         for name, limit in limits.items()
     ]
     reasons = [
@@ -286,10 +294,17 @@ def certify(
     )
 
 
-def failed(
+def make_failed_verdict(
     run_id: str, reasons: list[str], *, too_late: bool = False, nodes: Iterable[NodeRecord] = ()
 ) -> Verdict:
-    """The verdict on a run that did not come to its end. `nodes`: what agents recorded of it."""
+    """Return the verdict on a run that was not completed.
+
+    Args:
+        run_id: The run.
+        reasons: Why it failed.
+        too_late: Whether an agent was late, so that the run may succeed on a less busy machine.
+        nodes: What agents recorded, to explain why they were late.
+    """
     return Verdict(
         run_id=run_id,
         status="failed",
@@ -301,22 +316,24 @@ def failed(
 
 
 def is_late(verdict: Verdict) -> bool:
-    """Whether a run has failed or is invalid for its timing alone, so that a machine that is less
-    busy, or virtual time, would help."""
+    """Return whether a run failed or is invalid for its timing alone.
+
+    Such a run may be valid on a machine that is less busy, or in virtual time.
+    """
     if verdict.status != "invalid":
         return verdict.too_late
     missed = [check.name for check in verdict.checks if not check.ok]
-    limits = {name: limit for of in LIMITS_BY_RUNS.values() for name, limit in of.items()}
+    limits = {name: limit for group in LIMITS_BY_RUNS.values() for name, limit in group.items()}
     return bool(missed) and all(limits[name].timing for name in missed)
 
 
-def _directions(links: Links) -> Iterator[tuple[str, DirectionAccount]]:
+def _list_directions(links: Links) -> Iterator[tuple[str, DirectionAccount]]:
     for link in links.links:
         yield f"{link.name} forward", link.forward
         yield f"{link.name} backward", link.backward
 
 
-def _ports(links: Links) -> Iterator[PortAccount]:
+def _list_ports(links: Links) -> Iterator[PortAccount]:
     for link in links.links:
         yield from (link.a, link.b)
     for medium in links.media:
@@ -326,7 +343,7 @@ def _ports(links: Links) -> Iterator[PortAccount]:
 def _add_packets(
     measured: dict[str, list[Value]], account: DirectionAccount | StationAccount, name: str
 ) -> None:
-    """How late packets were, and whether all are accounted for."""
+    """Add how late the packets of a direction or station were, and how many are unaccounted for."""
     error, packets = account.transit_error_ns, account.packets
     if error.count:
         measured["transit_error_median"].append((error.median / 1e6, name))
@@ -347,7 +364,7 @@ def _add_interface(measured: dict[str, list[Value]], port: PortAccount, subject:
 
 
 def _add_switch(measured: dict[str, list[Value]], switch: SwitchAccount) -> None:
-    """What a switch says of itself. Of bmv2 that is little."""
+    """Add the values that a switch reported. bmv2 reports few."""
     measured["records_lost"].append((switch.records_lost, f"switch {switch.node}"))
     drops = ", ".join(f"{count} {cause}" for cause, count in switch.drops.items())
     measured["switch_drops"].append(
@@ -369,16 +386,18 @@ def _add_switch(measured: dict[str, list[Value]], switch: SwitchAccount) -> None
             _add_interface(measured, port.interface, subject)
 
 
-def _check(
+def _make_check(
     name: str, limit: Limit, virtual_time: bool, values: list[Value], unknown: str | None
 ) -> Check:
-    """The check for the worst of `values`; with none, it does not apply. `unknown`: why there are
-    none, or not all."""
+    """Make a check from its largest value.
+
+    Without values, the check does not apply. `unknown` is the reason why values are missing.
+    """
     worst = max(values, default=None)
-    maximum = limit.of(virtual_time)
-    said = [] if worst is None else [worst[1]]
+    maximum = limit.maximum_for(virtual_time)
+    subjects = [] if worst is None else [worst[1]]
     if unknown is not None:
-        said.append(f"n/a: {unknown}")
+        subjects.append(f"n/a: {unknown}")
     return Check(
         name=name,
         description=limit.description,
@@ -386,5 +405,5 @@ def _check(
         limit=maximum,
         unit=limit.unit,
         ok=worst is None or worst[0] <= maximum,
-        subject="; ".join(said),
+        subject="; ".join(subjects),
     )

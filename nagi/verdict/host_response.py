@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long hosts take to respond to what arrives at their interfaces, from their own captures.
+"""How long hosts take to respond to packets, measured from their own captures.
 
-A capture stamps a packet that arrives before the host's TCP sees it, and a packet that leaves when
-it does. What lies between the two is time that the host took, beyond what its TCP permits:
+A capture stamps an arriving packet before the host's TCP sees it, and a departing packet after TCP
+has sent it. The time between the two is the host's, if its TCP did not have to wait:
 
 receiver  From the arrival of a segment that must be acknowledged at once to the first packet that
-          acknowledges it. That is every second full-sized segment (RFC 5681 section 4.2; Linux
-          `__tcp_ack_snd_check`: more than one segment beyond the last ACK), with `quickack` routes
-          every segment. Only data in order count: ACKs of others may be compressed (Linux
-          `tcp_comp_sack_delay_ns`). What a delayed-ACK timer may hold up is not measured.
-          Segments that TCP discards for an old timestamp do not count.
+          acknowledges it. TCP must acknowledge every second full-sized segment at once (RFC 5681
+          section 4.2; Linux `__tcp_ack_snd_check`: more than one segment beyond the last ACK), and
+          every segment on routes with `quickack`. Only data in order count, because ACKs of other
+          data may be compressed (Linux `tcp_comp_sack_delay_ns`). ACKs that the delayed-ACK timer
+          may hold are not measured. Segments that TCP discards for an old timestamp do not count.
 sender    From the arrival of an ACK that the host had not processed when it sent a segment to that
-          segment: the segment echoes the timestamp of an older ACK (RFC 7323 section 4.3). 0 where
-          the segment echoes the newest. This holds for paced schemes, too.
-          From the arrival of the ACK that left nothing outstanding to the next segment: the
-          program had not written any. Not of paced schemes, which may wait.
+          segment: the segment echoes the timestamp of an older ACK (RFC 7323 section 4.3). The time
+          is 0 if the segment echoes the newest ACK. This is valid for paced schemes, too.
+          From the arrival of the ACK that left no data outstanding to the next segment: the program
+          had not written data yet. Not for paced schemes, which may wait.
 
-So neither a window that shrinks, nor pacing, nor a timer of TCP's makes a host look slow. One
-sample of a sender is a timestamp (1 ms of Linux's clock). Until the first FIN or RST.
+So a window that shrinks, pacing and TCP's timers do not make a host look slow. A sender is sampled
+once per timestamp, which is 1 ms of Linux's clock. Measurements end with the first FIN or RST.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from nagi.plan.schemes import is_user_scheme
 
 CHECKS = ("host_response_median", "host_response_p99", "host_response_max")
 _FIN, _SYN, _RST, _ACK = 1, 2, 4, 16
-_TIMESTAMPS = 1 << 32  # they wrap
+_TIMESTAMPS = 1 << 32  # number of distinct timestamps; they wrap
 _COLUMNS = [
     "time_ns",
     "connection",
@@ -55,31 +55,40 @@ _COLUMNS = [
 
 @dataclass(frozen=True)
 class Waits:
-    """Responses that a host owed: since when, and for how long."""
+    """The responses that a host owed: since when, and for how long."""
 
     since_ns: Nanoseconds
     waited_ns: Nanoseconds
 
-    def since(self, since_ns: Nanoseconds) -> Waits:
-        """Return the same responses with the times of another clock."""
+    def with_start(self, since_ns: Nanoseconds) -> Waits:
+        """Return the same responses with start times of another clock."""
         return replace(self, since_ns=since_ns)
 
     @classmethod
-    def none(cls) -> Waits:
+    def empty(cls) -> Waits:
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-def measure(
+def measure_host_response(
     plan: RunPlan, captures: Mapping[tuple[str, str], tuple[Path, pd.DataFrame]]
 ) -> Iterator[tuple[str, str, Waits]]:
-    """Yield each end of each bulk flow, the flow's name, and what waited there, by the clock of its
-    capture. Programs of the user's own decide themselves when they write and read. `captures`: node
-    and link -> file and its flows (capture.FLOW_COLUMNS). Memory grows with the largest capture.
+    """Yield the response times of each end of each bulk flow.
 
-    Raises InputError if a capture cannot be read.
+    The user's own programs decide themselves when they read and write, so their flows are left out.
+    Memory grows with the largest capture.
+
+    Args:
+        plan: The plan of the run.
+        captures: (node, link) -> file and its flows (capture.FLOW_COLUMNS).
+
+    Yields:
+        Node, name of the flow, and responses, with times of the capture's clock.
+
+    Raises:
+        InputError: A capture cannot be read.
     """
     for (node, link), (file, flows) in captures.items():
-        mine = [
+        measured_flows = [
             flow
             for flow in plan.flows
             if flow.traffic == "bulk"
@@ -87,55 +96,60 @@ def measure(
             and (node, link)
             in ((flow.sender, flow.path[0].link), (flow.receiver, flow.path[-1].link))
         ]
-        packets = _read(file) if mine else None
-        for flow in mine:
+        packets = _read_packets(file) if measured_flows else None
+        for flow in measured_flows:
             assert packets is not None
-            seen = _conversation(flow, flows, packets)
-            if seen is None:
+            conversation = _find_conversation(flow, flows, packets)
+            if conversation is None:
                 continue
             if node == flow.sender:
-                waits = of_sender(seen, is_paced=_is_paced(flow))
+                waits = measure_sender(conversation, is_paced=_is_paced(flow))
             elif flow.receiver_control not in (None, flow.congestion_control):
-                continue  # which keeps ACKs back
+                continue  # the receiver's scheme may hold ACKs back
             else:
-                every = _acknowledges_every_segment(plan, flow)
-                waits = of_receiver(seen, every_segment=every)
+                every_segment = _acknowledges_every_segment(plan, flow)
+                waits = measure_receiver(conversation, every_segment=every_segment)
             if len(waits.waited_ns):
                 yield node, flow.name, waits
 
 
 def is_corrupted(plan: RunPlan, flow: FlowPlan) -> bool:
-    """Whether packets arrive with wrong checksums, which hosts ignore and captures do not show."""
-    links = [plan.link(each.link) for each in flow.path if not each.is_hop]
+    """Return whether packets of a flow arrive with wrong checksums.
+
+    Hosts ignore these packets, and captures do not show them.
+    """
+    links = [plan.link(hop.link) for hop in flow.path if not hop.is_hop]
     return any(link.direction(name).corruption is not None for link in links for name in DIRECTIONS)
 
 
-def _read(file: Path) -> pd.DataFrame:
-    """The packets of a capture, of the columns that are needed."""
+def _read_packets(file: Path) -> pd.DataFrame:
+    """Read the columns of a capture that are needed here."""
     tables = [table[_COLUMNS] for table in capture.read_packets(file)]
     return pd.concat(tables) if tables else pd.DataFrame(columns=_COLUMNS, dtype=np.int64)
 
 
-def _conversation(
+def _find_conversation(
     flow: FlowPlan, flows: pd.DataFrame, packets: pd.DataFrame
 ) -> Conversation | None:
-    """A flow's packets; None if there are none. Of several connections that with the most data."""
-    mine = flows[matches_flow(flows, flow)].sort_values("first_time_bytes", kind="stable")
-    if not len(mine):
+    """Return the packets of the flow's connection with the most data, or None if it has none."""
+    rows = flows[matches_flow(flows, flow)].sort_values("first_time_bytes", kind="stable")
+    if not len(rows):
         return None
-    connection, direction = divmod(int(mine.index[-1]), 2)
-    is_its = packets["connection"] == connection
+    connection, direction = divmod(int(rows.index[-1]), 2)
+    is_of_connection = packets["connection"] == connection
     is_forward = packets["direction"] == direction
-    return Conversation.of(packets[is_its & is_forward], packets[is_its & ~is_forward])
+    return Conversation.from_packets(
+        packets[is_of_connection & is_forward], packets[is_of_connection & ~is_forward]
+    )
 
 
 def _is_paced(flow: FlowPlan) -> bool:
-    """Whether its scheme paces what it sends. Of a scheme of the user's own that is not known."""
+    """Return whether the flow's scheme paces, or may do so because it is the user's own."""
     return flow.congestion_control.startswith("bbr") or is_user_scheme(flow.scheme)
 
 
 def _acknowledges_every_segment(plan: RunPlan, flow: FlowPlan) -> bool:
-    """Whether the receiver's route to the sender has `quickack`."""
+    """Return whether the receiver's route to the sender has `quickack`."""
     routes = plan.node(flow.receiver).routes
     return any(
         route.quickack
@@ -146,132 +160,158 @@ def _acknowledges_every_segment(plan: RunPlan, flow: FlowPlan) -> bool:
 
 @dataclass(frozen=True)
 class Conversation:
-    """The packets of one connection at a host, each table in the order of time: data from the
-    flow's sender, and what its receiver sends back."""
+    """The packets of one connection at a host, each table ordered by time.
+
+    `data` are the packets of the flow's sender, `acks` those of its receiver.
+    """
 
     data: pd.DataFrame
     acks: pd.DataFrame
 
     @classmethod
-    def of(cls, data: pd.DataFrame, acks: pd.DataFrame) -> Conversation:
-        """Of both directions' packets (capture.PACKET_COLUMNS), until the first FIN or RST."""
+    def from_packets(cls, data: pd.DataFrame, acks: pd.DataFrame) -> Conversation:
+        """Make a conversation of both directions' packets (capture.PACKET_COLUMNS).
+
+        Packets after the first FIN or RST are left out.
+        """
         tables = [
             table
             if table["time_ns"].is_monotonic_increasing
             else table.sort_values("time_ns", kind="stable")
             for table in (data, acks)
         ]
-        ends = [
+        end_times_ns = [
             table["time_ns"].to_numpy()[table["flags"].to_numpy() & (_FIN | _RST) != 0]
             for table in tables
         ]
-        until = min((end[0] for end in ends if len(end)), default=np.iinfo(np.int64).max)
-        return cls(*(table[: table["time_ns"].searchsorted(until, "right")] for table in tables))
+        end_ns = min(
+            (times_ns[0] for times_ns in end_times_ns if len(times_ns)),
+            default=np.iinfo(np.int64).max,
+        )
+        return cls(*(table[: table["time_ns"].searchsorted(end_ns, "right")] for table in tables))
 
 
-def of_receiver(seen: Conversation, *, every_segment: bool) -> Waits:
-    """Return the time from each segment that must be acknowledged at once to its acknowledgement.
-    `every_segment`: all must. Of one that is not acknowledged, the time to the last packet."""
-    has_ack = seen.acks["acknowledgement"] >= 0
-    answer_ns = seen.acks["time_ns"][has_ack].to_numpy()
-    answer = np.maximum.accumulate(seen.acks["acknowledgement"][has_ack].to_numpy())
-    arrived = seen.data[seen.data["payload"] > 0]
-    start, payload, came_ns, new_bytes, stamped = (
+def measure_receiver(conversation: Conversation, *, every_segment: bool) -> Waits:
+    """Return the time from each segment that TCP must acknowledge at once to its acknowledgement.
+
+    For a segment that is never acknowledged, return the time to the last packet.
+
+    Args:
+        conversation: The conversation in the receiver's capture.
+        every_segment: Whether TCP must acknowledge every segment at once.
+    """
+    has_ack = conversation.acks["acknowledgement"] >= 0
+    answer_ns = conversation.acks["time_ns"][has_ack].to_numpy()
+    acknowledged_bytes = np.maximum.accumulate(
+        conversation.acks["acknowledgement"][has_ack].to_numpy()
+    )
+    arrived = conversation.data[conversation.data["payload"] > 0]
+    start, payload, arrived_ns, new_bytes, stamped = (
         arrived[name].to_numpy()
         for name in ("sequence", "payload", "time_ns", "new_bytes", "tsval")
     )
     end = start + payload
-    acknowledged = np.append(1, answer)[np.searchsorted(answer_ns, came_ns, side="left")]
-    is_discarded = _discarded(start, end, stamped, acknowledged)
+    acknowledged = np.append(1, acknowledged_bytes)[
+        np.searchsorted(answer_ns, arrived_ns, side="left")
+    ]
+    is_discarded = _find_discarded(start, end, stamped, acknowledged)
     is_new = ~is_discarded & ((new_bytes > 0) | np.isin(end, end[is_discarded]))
     end, first = np.unique(end[is_new], return_index=True)
-    start, came_ns = start[is_new][first], came_ns[is_new][first]
-    # In order are the bytes up to the first that never came.
+    start, arrived_ns = start[is_new][first], arrived_ns[is_new][first]
+    # Bytes are in order up to the first that never arrived.
     holes = np.flatnonzero(start > np.append(1, end)[:-1])
-    whole = holes[0] if len(holes) else len(end)
-    end, in_order_ns = end[:whole], np.maximum.accumulate(came_ns[:whole])
-    if not len(end) or not len(answer):
-        return Waits.none()
-    first = np.searchsorted(answer, end, side="left")  # acknowledges it
-    before = np.where(first > 0, answer[first - 1], 1)
-    at_once = end - before > (0 if every_segment else int(payload.max()))
-    last_ns = max(int(seen.data["time_ns"].max()), int(answer_ns[-1]))
-    answered_ns = np.append(answer_ns, last_ns)[first]
-    waited_ns = np.maximum(answered_ns - in_order_ns, 0)
+    in_order = holes[0] if len(holes) else len(end)
+    end, in_order_ns = end[:in_order], np.maximum.accumulate(arrived_ns[:in_order])
+    if not len(end) or not len(acknowledged_bytes):
+        return Waits.empty()
+    first = np.searchsorted(acknowledged_bytes, end, side="left")  # acknowledges it
+    earlier = np.where(first > 0, acknowledged_bytes[first - 1], 1)
+    at_once = end - earlier > (0 if every_segment else int(payload.max()))
+    last_ns = max(int(conversation.data["time_ns"].max()), int(answer_ns[-1]))
+    acknowledged_ns = np.append(answer_ns, last_ns)[first]
+    waited_ns = np.maximum(acknowledged_ns - in_order_ns, 0)
     return Waits(in_order_ns[at_once], waited_ns[at_once])
 
 
-def _discarded(
+def _find_discarded(
     start: npt.NDArray[np.int64],
     end: npt.NDArray[np.int64],
     stamped: npt.NDArray[np.int64],
     acknowledged: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.bool_]:
-    """Which segments TCP discards for an old timestamp (PAWS, RFC 7323 section 5), as those are
-    that a retransmission has overtaken. `acknowledged`: by the ACK before each arrives. A segment
-    is old if the newest timestamp of those that held that byte is newer by more than a tick (Linux
-    `TCP_PAWS_WINDOW`)."""
+    """Return which segments TCP discards for an old timestamp (PAWS, RFC 7323 section 5).
+
+    A retransmission may overtake such segments. A segment is old if its timestamp is more than one
+    tick (Linux `TCP_PAWS_WINDOW`) older than TS.Recent: the newest timestamp of earlier segments
+    that contained the next byte that the receiver expected. `acknowledged` has the acknowledgement
+    that was sent before each segment arrived.
+    """
     if not len(stamped) or (stamped < 0).any():
         return np.zeros(len(stamped), np.bool_)
     since_first = (stamped - stamped[0] + _TIMESTAMPS // 2) % _TIMESTAMPS
-    held = np.where((start <= acknowledged) & (acknowledged <= end), since_first, 0)
-    recent = np.maximum.accumulate(np.append(0, held[:-1]))
-    old: npt.NDArray[np.bool_] = recent - since_first > 1
-    return old
+    recent_candidates = np.where((start <= acknowledged) & (acknowledged <= end), since_first, 0)
+    recent = np.maximum.accumulate(np.append(0, recent_candidates[:-1]))
+    is_old: npt.NDArray[np.bool_] = recent - since_first > 1
+    return is_old
 
 
-def of_sender(seen: Conversation, *, is_paced: bool) -> Waits:
-    """Return the time from ACKs that were not processed, and, unless `is_paced`, from those that
-    left nothing outstanding, to the segments that tell so."""
-    has_data = (seen.data["payload"] > 0).to_numpy()
-    is_ack = (seen.acks["flags"].to_numpy() & (_ACK | _SYN)) == _ACK
+def measure_sender(conversation: Conversation, *, is_paced: bool) -> Waits:
+    """Return the time from ACKs to the segments that show that the host processed them.
+
+    These are ACKs that were not yet processed when the host sent a segment and, unless `is_paced`,
+    ACKs that left no data outstanding.
+    """
+    has_data = (conversation.data["payload"] > 0).to_numpy()
+    is_ack = (conversation.acks["flags"].to_numpy() & (_ACK | _SYN)) == _ACK
     sent_ns, sequence, payload, echoed = (
-        seen.data[name].to_numpy()[has_data] for name in ("time_ns", "sequence", "payload", "tsecr")
+        conversation.data[name].to_numpy()[has_data]
+        for name in ("time_ns", "sequence", "payload", "tsecr")
     )
-    came_ns, acknowledged, stamped = (
-        seen.acks[name].to_numpy()[is_ack] for name in ("time_ns", "acknowledgement", "tsval")
+    arrived_ns, acknowledged, stamped = (
+        conversation.acks[name].to_numpy()[is_ack]
+        for name in ("time_ns", "acknowledgement", "tsval")
     )
-    if not len(sent_ns) or not len(came_ns):
-        return Waits.none()
-    found = [_unprocessed(sent_ns, echoed, came_ns, stamped)]
+    if not len(sent_ns) or not len(arrived_ns):
+        return Waits.empty()
+    parts = [_measure_processing(sent_ns, echoed, arrived_ns, stamped)]
     if not is_paced:
-        found.append(_idle(sent_ns, sequence + payload, came_ns, acknowledged))
+        parts.append(_measure_idle(sent_ns, sequence + payload, arrived_ns, acknowledged))
     return Waits(
-        np.concatenate([each.since_ns for each in found]),
-        np.concatenate([each.waited_ns for each in found]),
+        np.concatenate([waits.since_ns for waits in parts]),
+        np.concatenate([waits.waited_ns for waits in parts]),
     )
 
 
-def _unprocessed(
+def _measure_processing(
     sent_ns: Nanoseconds,
     echoed: npt.NDArray[np.int64],
-    came_ns: Nanoseconds,
+    arrived_ns: Nanoseconds,
     stamped: npt.NDArray[np.int64],
 ) -> Waits:
-    """By timestamps: of each that is echoed, the first segment that does. None without them."""
+    """Return the wait of the first segment that echoes each timestamp; empty without timestamps."""
     if (echoed < 0).any() or (stamped < 0).any():
-        return Waits.none()
+        return Waits.empty()
     origin = stamped[0] - _TIMESTAMPS // 2
     echoed, stamped = (echoed - origin) % _TIMESTAMPS, (stamped - origin) % _TIMESTAMPS
     echoed, first = np.unique(echoed, return_index=True)
     sent_ns = sent_ns[first]
     newer = np.searchsorted(np.maximum.accumulate(stamped), echoed, side="right")
-    newer_ns = np.append(came_ns, np.iinfo(np.int64).max)[newer]
+    newer_ns = np.append(arrived_ns, np.iinfo(np.int64).max)[newer]
     since_ns = np.minimum(newer_ns, sent_ns)
     return Waits(since_ns, sent_ns - since_ns)
 
 
-def _idle(
+def _measure_idle(
     sent_ns: Nanoseconds,
     end: npt.NDArray[np.int64],
-    came_ns: Nanoseconds,
+    arrived_ns: Nanoseconds,
     acknowledged: npt.NDArray[np.int64],
 ) -> Waits:
-    """While nothing was outstanding: from the ACK of all that was sent to the next segment."""
+    """Return the time from each ACK of all data that were sent to the next segment."""
     outstanding = np.maximum.accumulate(end)[:-1]  # before the second segment, and so on
     acknowledged = np.maximum.accumulate(acknowledged)
-    all_of_it = np.searchsorted(acknowledged, outstanding, side="left")
-    done_ns = np.append(came_ns, np.iinfo(np.int64).max)[all_of_it]
+    first_ack = np.searchsorted(acknowledged, outstanding, side="left")
+    done_ns = np.append(arrived_ns, np.iinfo(np.int64).max)[first_ack]
     since_ns = np.minimum(done_ns, sent_ns[1:])
     waited_ns = sent_ns[1:] - since_ns
     return Waits(since_ns[waited_ns > 0], waited_ns[waited_ns > 0])

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What packets' way through a switch was like, and what it should have been, from the record of the
-emulator, which is on both sides of it.
+"""Packets on their way through switches, and when they should have left.
 
-A port is one server of a constant rate in front of which packets wait in the order in which they
-came. Of those that got through, in their order, with a_i the instant at which packet i was handed
-to the switch and s_i the time that its bits take:
+All times come from the emulator's record, because the emulator is on both sides of a switch.
+
+A port is a server of constant rate. Packets wait for it in the order of their arrival. Let a_i be
+the instant at which packet i was handed to the switch, and s_i the transmission time of its bits.
+Packet i is then due to leave at
     due_i = max(a_i, due_(i-1)) + s_i
-which is Lindley's recursion. What the switch dropped took no time of the server: packets that found
-the queue full, and those that its loss model took as they left the queue.
+which is Lindley's recursion. It includes only packets that the switch forwarded: packets that found
+the queue full took no time of the server, nor did those that the loss model dropped at the end of
+the queue.
 
-bmv2 knows packets/s alone, and sends a packet at the beginning of its time: s_i is the same for
-all, and due_i = max(a_i, due_(i-1) + s_(i-1)). Its runs are held against that, and say so. What its
-loss model takes has had its time all the same, and each packet is some microseconds late, which
-adds up: the rate comes out too small, and the certificate says by how much.
+bmv2 has rates in packets/s only, and sends a packet at the beginning of its time: s_i is the same
+for all packets, and due_i = max(a_i, due_(i-1) + s_(i-1)). In bmv2, packets that the loss model
+drops do take time of the server, and each packet is some microseconds late. Both reduce the rate,
+and the certificate reports by how much.
 """
 
 from __future__ import annotations
@@ -25,50 +27,56 @@ from nagi_captures.identities import Nanoseconds, look_up, select_unique_keys
 from nagi_contracts.plan import DIRECTIONS, LinkDirection, RunPlan
 from nagi_p4.simple_switch import compute_packet_rate
 
-from nagi.records.direction_numbers import direction_number
-from nagi.records.packets import DELIVERED, Records, fates
+from nagi.records.direction_numbers import get_direction_number
+from nagi.records.packets import DELIVERED, Records, get_fates
 
 
 @dataclass(frozen=True)
 class Passage:
-    """The packets that left a switch by one port, in their order. Instants since the run began, by
-    the emulator's clock."""
+    """The packets that left a switch by one port, in their order.
 
-    direction: LinkDirection  # by which they left
+    Instants are times of the emulator's clock, in ns since the run began.
+    """
+
+    direction: LinkDirection  # in which the packets left
     node: str
     identity: Nanoseconds
-    entered_ns: Nanoseconds  # 0: not known, for want of an identity of its own
-    started_ns: Nanoseconds  # when each should have begun to take the server's time,
-    ended_ns: Nanoseconds  # and ended
-    due_ns: Nanoseconds  # when it should have left
-    seen_ns: Nanoseconds  # when the emulator had it
+    entered_ns: Nanoseconds  # 0 if not known, because another packet has the same identity
+    started_ns: Nanoseconds  # when the server should have started with the packet
+    ended_ns: Nanoseconds  # when the server should have finished
+    due_ns: Nanoseconds  # when the packet should have left
+    seen_ns: Nanoseconds  # when the packet arrived at the emulator
     bits: npt.NDArray[np.int64]  # overhead included
 
     @property
-    def took_ns(self) -> tuple[Nanoseconds, Nanoseconds]:
-        """The identities that are known on both sides, sorted, and how long each packet should have
-        been in the switch."""
-        known = self.entered_ns > 0
-        return select_unique_keys(self.identity[known], (self.due_ns - self.entered_ns)[known])
+    def time_in_switch_ns(self) -> tuple[Nanoseconds, Nanoseconds]:
+        """The time that each packet should have spent in the switch, as (identities, times).
+
+        Packets that were not recognised on both sides of the switch are left out.
+        """
+        is_known = self.entered_ns > 0
+        return select_unique_keys(
+            self.identity[is_known], (self.due_ns - self.entered_ns)[is_known]
+        )
 
 
-def passages(plan: RunPlan, recorded: Records) -> list[Passage]:
-    """All ports of all switches."""
+def find_passages(plan: RunPlan, recorded: Records) -> list[Passage]:
+    """Find the packets that left the switches of a plan, by port."""
     directions = [
         LinkDirection(link=link.name, direction=name) for link in plan.links for name in DIRECTIONS
     ]
-    found = []
+    passages = []
     for direction in directions:
         if plan.port(direction) is None:
             continue
         node = plan.leaves(direction)
         inward = [
-            direction_number(plan, each.link, each.direction)
-            for each in directions
-            if _leads_to(plan, each, node)
+            get_direction_number(plan, hop.link, hop.direction)
+            for hop in directions
+            if _leads_to(plan, hop, node)
         ]
-        found.append(_passage(plan, direction, node, recorded, inward))
-    return found
+        passages.append(_find_passage(plan, direction, node, recorded, inward))
+    return passages
 
 
 def _leads_to(plan: RunPlan, direction: LinkDirection, node: str) -> bool:
@@ -76,16 +84,27 @@ def _leads_to(plan: RunPlan, direction: LinkDirection, node: str) -> bool:
     return ends[1 if direction.direction == "forward" else 0].node == node
 
 
-def _passage(
+def _find_passage(
     plan: RunPlan, direction: LinkDirection, node: str, recorded: Records, inward: list[int]
 ) -> Passage:
-    came = recorded[np.isin(recorded["direction"], inward) & (fates(recorded) == DELIVERED)]
+    """Find the packets that left a switch by one port, and compute when they were due.
+
+    Args:
+        plan: The plan of the run.
+        direction: The direction in which the packets left.
+        node: The switch.
+        recorded: The emulator's record of packets.
+        inward: Numbers of the directions that lead to the switch.
+    """
+    handed_over = recorded[
+        np.isin(recorded["direction"], inward) & (get_fates(recorded) == DELIVERED)
+    ]
     left = recorded[
-        recorded["direction"] == direction_number(plan, direction.link, direction.direction)
+        recorded["direction"] == get_direction_number(plan, direction.link, direction.direction)
     ]
     left = left[np.argsort(left["arrived_ns"], kind="stable")]
     key, handed_ns = select_unique_keys(
-        came["identity"].astype(np.int64), came["left_ns"] + came["late_ns"]
+        handed_over["identity"].astype(np.int64), handed_over["left_ns"] + handed_over["late_ns"]
     )
     identity = left["identity"].astype(np.int64)
     entered = look_up(key, handed_ns, identity)
@@ -94,19 +113,21 @@ def _passage(
     overhead = imposed.overhead_bytes if imposed else 0
     bits = (left["bytes"].astype(np.int64) + overhead) * 8
     seen = left["arrived_ns"].astype(np.int64)
-    at_once = plan.switch_target == "bmv2"
+    sends_at_begin = plan.switch_target == "bmv2"
     if imposed is None or imposed.rate_bps is None:
-        takes = np.zeros(len(left), np.float64)
-    elif at_once and port.packet_bytes:
-        each = 1e9 / compute_packet_rate(imposed.rate_bps, port.packet_bytes, overhead)
-        takes = np.full(len(left), each)
+        service_ns = np.zeros(len(left), np.float64)
+    elif sends_at_begin and port.packet_bytes:
+        packet_time_ns = 1e9 / compute_packet_rate(imposed.rate_bps, port.packet_bytes, overhead)
+        service_ns = np.full(len(left), packet_time_ns)
     else:
-        takes = bits * 1e9 / imposed.rate_bps
-    # One that is not known is taken to have gone through without waiting.
-    arrival = np.where(entered > 0, entered, seen if at_once else seen - takes)
-    before = np.concatenate(([0.0], np.cumsum(takes)[:-1])) if len(left) else takes
-    started = np.maximum.accumulate(arrival - before) + before
-    started_ns, ended_ns = (np.rint(each).astype(np.int64) for each in (started, started + takes))
+        service_ns = bits * 1e9 / imposed.rate_bps
+    # Assume that a packet whose entry is not known did not wait.
+    arrival = np.where(entered > 0, entered, seen if sends_at_begin else seen - service_ns)
+    earlier_ns = np.concatenate(([0.0], np.cumsum(service_ns)[:-1])) if len(left) else service_ns
+    started = np.maximum.accumulate(arrival - earlier_ns) + earlier_ns
+    started_ns, ended_ns = (
+        np.rint(instants).astype(np.int64) for instants in (started, started + service_ns)
+    )
     return Passage(
         direction=direction,
         node=node,
@@ -114,7 +135,7 @@ def _passage(
         entered_ns=entered,
         started_ns=started_ns,
         ended_ns=ended_ns,
-        due_ns=started_ns if at_once else ended_ns,
+        due_ns=started_ns if sends_at_begin else ended_ns,
         seen_ns=seen,
         bits=bits,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a certificate has of times that packets took: median, 99th percentile and maximum."""
+"""Quantiles of times that packets took, for checks of the certificate."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 
-def median_p99_max(values: npt.NDArray[np.float64]) -> tuple[float, float, float]:
-    """Return median, 99th percentile and maximum of one value or more.
+def summarise_times(values: npt.NDArray[np.float64]) -> tuple[float, float, float]:
+    """Return median, 99th percentile and maximum of at least one value.
 
-    The 99th percentile leaves out the largest 1 %, rounded down, but at least one value of three or
-    more: one packet of few may be late.
+    The 99th percentile leaves out the largest 1 %, rounded down, but at least one of three or more
+    values: one packet of a few may be late.
     """
     ordered = np.sort(values)
     count = len(ordered)

@@ -23,8 +23,8 @@ from nagi.campaign.directory import CampaignDirectory
 from nagi.campaign.runner import Observer, Runner
 from nagi.labs.virtual import VirtualLabs
 from nagi.plan.schemes import read_schemes
-from nagi.terminal.selecting import Wanted
-from nagi.terminal.site import virtual_site
+from nagi.terminal.selecting import RequestedExperiment
+from nagi.terminal.site import make_virtual_site
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Manifest
 
@@ -267,8 +267,8 @@ def run_scenario(scenario: Scenario, directory: Path) -> dict[str, Observed]:
             schemes=", ".join(scenario.schemes),
         )
     )
-    site = virtual_site(lambda: False)
-    selection = Wanted.read(spec, False, None, None, "nagi").select(site)
+    site = make_virtual_site(lambda: False)
+    selection = RequestedExperiment.read(spec, False, None, None, "nagi").select(site)
     assert not selection.unavailable
     selection = replace(selection, plans=[_equalise(plan) for plan in selection.plans])
     campaign = CampaignDirectory(directory / "out")

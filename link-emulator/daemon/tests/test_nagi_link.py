@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from emulated import NAGI_LINK, Emulator, configuration, lay_wire
-from nagi.records.packets import fates, in_order, read_records
+from nagi.records.packets import get_fates, read_records, sort_records
 from nagi_contracts.links import Links
 from numbered import Numbered
 
@@ -329,7 +329,7 @@ def test_records_what_became_of_every_packet(wire, tmp_path):
     for fate, count in enumerate(
         (counts.delivered, counts.queue_overflows, counts.channel_losses, counts.held)
     ):
-        assert (fates(there) == fate).sum() == count
+        assert (get_fates(there) == fate).sum() == count
     assert set(there["bytes"]) >= {1000}
 
     # tcpdump reads the drops, and they are the packets that did not arrive.
@@ -344,7 +344,7 @@ def test_records_what_became_of_every_packet(wire, tmp_path):
     again = tmp_path / "again.bin"
     config = str(tmp_path / "nagi-link.json")
     wire.run("middle", NAGI_LINK, "replay", config, files["packets"], str(again))
-    recorded, replayed = in_order(records), read_records(again)
+    recorded, replayed = sort_records(records), read_records(again)
     for column in ("direction", "index", "arrived_ns", "left_ns", "fate"):
         assert list(recorded[column]) == list(replayed[column])
 

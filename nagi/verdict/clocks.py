@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The clocks of hosts that do not share the emulator's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+from nagi_captures.clocks import Passages, clock_offset_ns, drift_ppm, estimate_clock
+from nagi_captures.identities import look_up, select_unique_keys
+from nagi_contracts.plan import LinkDirection, RunPlan
+from nagi_contracts.records import HostClock, Information
+
+from nagi.records.direction_numbers import get_hop_number
+from nagi.records.packets import DELIVERED, Records, get_fates
+from nagi.verdict.captured import CapturedPackets
+
+
+def estimate_host_clock(
+    plan: RunPlan,
+    node: str,
+    captures: dict[tuple[str, str], CapturedPackets],
+    recorded: Records,
+) -> HostClock | None:
+    """Estimate the clock of a host from the packets of flows on the host's own links.
+
+    Args:
+        plan: The plan of the run.
+        node: The host.
+        captures: (node, link) -> the capture taken there, with times of the host's clock.
+        recorded: The emulator's record of packets.
+
+    Returns:
+        The clock, or None if no second has packets of both directions.
+    """
+    sent: list[Passages] = []
+    received: list[Passages] = []
+    for flow in plan.flows:
+        for end, data_direction, sends_data in (
+            (flow.sender, flow.path[0], True),
+            (flow.receiver, flow.path[-1], False),
+        ):
+            if end != node:
+                continue
+            capture = captures[node, data_direction.link]
+            for is_sent, passages in ((True, sent), (False, received)):
+                is_data = is_sent == sends_data
+                passages.append(
+                    _match_packets(
+                        capture,
+                        capture.select_flow(flow, data=is_data),
+                        _select_direction(
+                            plan,
+                            recorded,
+                            data_direction if is_data else data_direction.reversed(),
+                        ),
+                        is_sent=is_sent,
+                    )
+                )
+    return estimate_clock(_join(sent), _join(received), round(plan.timeline.end_s * 1e9))
+
+
+def _select_direction(plan: RunPlan, recorded: Records, direction: LinkDirection) -> Records:
+    selected: Records = recorded[recorded["direction"] == get_hop_number(plan, direction)]
+    return selected
+
+
+def _match_packets(
+    capture: CapturedPackets,
+    selected: npt.NDArray[np.bool_],
+    recorded: Records,
+    *,
+    is_sent: bool,
+) -> Passages:
+    """Return the times of packets that are both among the `selected` ones and in the record.
+
+    The emulator's time is the arrival of a packet that the host sent (`is_sent`), and the delivery
+    of a packet that the host received.
+    """
+    key, host_ns = select_unique_keys(capture.identity[selected], capture.time_ns[selected])
+    instant = recorded["arrived_ns"]
+    if not is_sent:
+        recorded = recorded[get_fates(recorded) == DELIVERED]
+        instant = recorded["left_ns"] + recorded["late_ns"]
+    recorded_key, recorded_ns = select_unique_keys(recorded["identity"].astype(np.int64), instant)
+    emulator_ns = look_up(recorded_key, recorded_ns, key)
+    is_known = emulator_ns > 0
+    return Passages(host_ns[is_known], emulator_ns[is_known])
+
+
+def _join(passages: list[Passages]) -> Passages:
+    return Passages(
+        np.concatenate([part.host_ns for part in passages]),
+        np.concatenate([part.emulator_ns for part in passages]),
+    )
+
+
+def describe_clock(node: str, clock: HostClock) -> Iterator[Information]:
+    """Yield the offset, drift and error bound of a clock whose times were converted."""
+    middle = np.array([clock.knots[-1][0] // 2])
+    for name, description, value, unit in (
+        (
+            "clock_offset",
+            "clock ahead of the emulator's in the middle of the run, corrected",
+            float(clock_offset_ns(clock, middle)[0]) / 1e6,
+            "ms",
+        ),
+        ("clock_drift", "clock faster than the emulator's, corrected", drift_ppm(clock), "ppm"),
+        (
+            "clock_bound",
+            "half of the smallest delays of both ways together: the most by which the correction "
+            "may be off",
+            clock.bound_ns / 1e6,
+            "ms",
+        ),
+    ):
+        yield Information(
+            name=name, description=description, value=round(value, 6), unit=unit, subject=node
+        )

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packets of flows from the sender's capture to the receiver's.
+
+A packet is found again on each link by its identity (runtime/io/ip_header.hpp). Some identities
+occur twice, by chance about one in some thousands. These packets are not used for times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from nagi_captures.identities import Nanoseconds, look_up, select_unique_keys
+from nagi_contracts.errors import refuse
+from nagi_contracts.plan import DirectionName, FlowPlan, LinkDirection, RunPlan
+
+from nagi.records.direction_numbers import get_hop_number
+from nagi.records.packets import DELIVERED, Records, get_fates
+from nagi.verdict.captured import CapturedPackets
+from nagi.verdict.passages import Passage
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The packets of one flow in one direction, from the sender's capture to the receiver's.
+
+    `error_ns` is the time between the two captures, less the time that the links should take. It
+    has one element for each packet of `timed_packets`.
+    """
+
+    subject: str
+    directions: list[LinkDirection]
+    error_ns: Nanoseconds
+    timed_packets: tuple[Nanoseconds, Nanoseconds]  # identities, and when they were sent
+    unrecorded_packets: tuple[Nanoseconds, Nanoseconds]  # identities, and when they were received
+    unmatched: float  # share of received packets that the emulator has no record of
+    received_identity: Nanoseconds  # sorted; identities that occur twice are left out
+    received_ns: Nanoseconds
+
+    def get_arrivals_ns(self, identity: npt.NDArray[np.uint32]) -> Nanoseconds:
+        """Return when packets were received; 0 for those received never or more than once."""
+        return look_up(self.received_identity, self.received_ns, identity.astype(np.int64))
+
+
+def measure_crossings(
+    plan: RunPlan,
+    flow: FlowPlan,
+    captures: dict[tuple[str, str], CapturedPackets],
+    due: Records,
+    passages: dict[tuple[str, DirectionName], Passage],
+    nodes_without_clock: Sequence[str],
+) -> Iterator[Crossing]:
+    """Yield the crossings of a flow's data and of its ACKs.
+
+    Args:
+        plan: The plan of the run.
+        flow: The flow of the plan.
+        captures: (node, link) -> the capture taken there, with times of the emulator's clock.
+        due: The records of packets as the model replays them.
+        passages: (link, direction) -> packets that a switch sent into that direction.
+        nodes_without_clock: Hosts whose clock is not known. Crossings at these have no times.
+    """
+    is_timed = flow.sender not in nodes_without_clock and flow.receiver not in nodes_without_clock
+    sender = captures[flow.sender, flow.path[0].link]
+    receiver = captures[flow.receiver, flow.path[-1].link]
+    for kind, directions, first, last, is_data in (
+        ("data", flow.path, sender, receiver, True),
+        ("ACKs", flow.path_back(), receiver, sender, False),
+    ):
+        sent = first.select_flow(flow, data=is_data)
+        received = last.select_flow(flow, data=is_data)
+        identity, sent_ns = select_unique_keys(first.identity[sent], first.time_ns[sent])
+        received_identity, received_ns = select_unique_keys(
+            last.identity[received], last.time_ns[received]
+        )
+        due_time_ns = np.zeros(len(identity), np.int64)  # that links and switches should take
+        is_known = np.ones(len(identity), bool)
+        arrivals = pd.Series(received_identity)
+        is_recorded = arrivals.isin(first.identity[sent]).to_numpy()
+        for direction in directions:
+            on_link = due[
+                (due["direction"] == get_hop_number(plan, direction))
+                & (get_fates(due) == DELIVERED)
+            ]
+            on_link_identity = on_link["identity"].astype(np.int64)
+            times = [
+                select_unique_keys(on_link_identity, on_link["left_ns"] - on_link["arrived_ns"])
+            ]
+            is_recorded = is_recorded & arrivals.isin(on_link_identity).to_numpy()
+            if not direction.is_hop and (direction.link, direction.direction) in passages:
+                times.append(passages[direction.link, direction.direction].time_in_switch_ns)
+            for key, time_ns in times:
+                times_found = look_up(key, time_ns + 1, identity)  # 0 stands for unknown packets
+                due_time_ns += times_found - 1
+                is_known &= times_found > 0
+        arrived_ns = look_up(received_identity, received_ns, identity)
+        is_measured = is_known & (arrived_ns > 0) & is_timed
+        yield Crossing(
+            subject=f"{flow.name}, {kind}",
+            directions=directions,
+            error_ns=(arrived_ns - sent_ns - due_time_ns)[is_measured],
+            timed_packets=(identity[is_measured], sent_ns[is_measured]),
+            unrecorded_packets=(received_identity[~is_recorded], received_ns[~is_recorded]),
+            unmatched=float((~is_recorded).mean()) if len(received_identity) else 0.0,
+            received_identity=received_identity,
+            received_ns=received_ns,
+        )
+
+
+def require_command_packets(
+    plan: RunPlan, captures: dict[tuple[str, str], CapturedPackets]
+) -> None:
+    """Require that the user's own programs sent what the captures of their flows can show.
+
+    Raises:
+        InputError: A flow has no packet, or programs sent datagrams that the hosts fragmented.
+    """
+    for flow in plan.flows:
+        if flow.traffic != "command":
+            continue
+        ends = ((flow.sender, flow.path[0].link), (flow.receiver, flow.path[-1].link))
+        if not any(captures[end].has_flow(flow) for end in ends):
+            raise refuse(
+                f"flow {flow.name}: no packet to or from port {flow.port} of {flow.listener}",
+                "have its programs use that port: they are told it as {port}",
+            )
+        fragments = max(captures[end].fragments for end in ends)
+        if fragments:
+            raise refuse(
+                f"{fragments} fragments of IP packets between {flow.sender} and {flow.receiver}, "
+                "which are in no flow",
+                f"have programs there send datagrams of at most {flow.max_datagram_bytes} "
+                "bytes, or give the flow a larger `payload:`",
+            )

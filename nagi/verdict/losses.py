@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Losses on channels, compared with the probabilities of the plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+from nagi_contracts.plan import DirectionPlan
+from nagi_contracts.records import Information
+
+from nagi.records.packets import CHANNEL_LOSS, DELIVERED, QUEUE_OVERFLOW, Records, get_fates
+from nagi.records.transmissions import LOST, Transmissions
+from nagi.verdict.rates import find_packets
+
+
+def describe_losses(
+    recorded: Records, direction: DirectionPlan, subject: str
+) -> Iterator[Information]:
+    """Yield the loss rate of a direction's channel, and the p-value of that rate.
+
+    Yields nothing if losses depend on each other, or the plan has none.
+    """
+    fate = get_fates(recorded)
+    is_offered = (fate == DELIVERED) | (fate == CHANNEL_LOSS)
+    if direction.loss.at == "ingress":
+        is_offered |= fate == QUEUE_OVERFLOW
+    probabilities = _list_loss_probabilities(recorded["bytes"][is_offered], direction)
+    if probabilities is not None:
+        yield from describe_loss_rate(probabilities, int((fate == CHANNEL_LOSS).sum()), subject)
+
+
+def describe_arq_losses(
+    recorded: Records, direction: DirectionPlan, transmissions: Transmissions, subject: str
+) -> Iterator[Information]:
+    """Yield the loss rate of the transmissions of a direction with ARQ, and its p-value.
+
+    Raises:
+        InputError: A transmission is of a packet that was not recorded.
+    """
+    sizes = recorded["bytes"][find_packets(transmissions, recorded)]
+    probabilities = _list_loss_probabilities(sizes, direction)
+    if probabilities is not None:
+        lost = int((transmissions["outcome"] == LOST).sum())
+        yield from describe_loss_rate(probabilities, lost, subject, "transmissions")
+
+
+def describe_loss_rate(
+    probabilities: npt.NDArray[np.float64], lost: int, subject: str, unit: str = "packets"
+) -> Iterator[Information]:
+    """Yield a loss rate and its two-sided p-value, by the normal approximation.
+
+    Args:
+        probabilities: The probability of loss of each packet; losses are independent.
+        lost: How many packets were lost.
+        subject: Where the packets were lost.
+        unit: What was lost, for the description.
+    """
+    if not probabilities.any():
+        return
+    expected = float(probabilities.sum())
+    deviation = math.sqrt(float((probabilities * (1 - probabilities)).sum()))
+    if deviation == 0:
+        p_value = 1.0 if lost == expected else 0.0
+    else:
+        # Half a packet is the continuity correction.
+        distance = max(0.0, abs(lost - expected) - 0.5) / deviation
+        p_value = 2 * (1 - NormalDist().cdf(distance))
+    count = len(probabilities)
+    yield Information(
+        name="loss_rate",
+        description=f"{unit} lost on the channel; {expected / count:.4%} was asked for",
+        value=lost / count * 100,
+        unit="%",
+        subject=subject,
+    )
+    yield Information(
+        name="loss_p_value",
+        description="chance of a loss rate as far off as this, not corrected for other runs",
+        value=p_value,
+        unit="",
+        subject=subject,
+    )
+
+
+def _list_loss_probabilities(
+    sizes: npt.NDArray[np.uint16], direction: DirectionPlan
+) -> npt.NDArray[np.float64] | None:
+    """Return each packet's probability of loss, given the packets' sizes in bytes.
+
+    Returns None if losses depend on each other, or if none are sampled.
+    """
+    distinct_sizes, index = np.unique(sizes, return_inverse=True)
+    probabilities = [
+        direction.loss.loss_probability(int(size), direction.overhead_bytes)
+        for size in distinct_sizes
+    ]
+    if not probabilities or None in probabilities:
+        return None
+    return np.array(probabilities, np.float64)[index]

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures a run for the certificate, from the record of packets and the captures.
+
+Times of captures are those of the emulator's clock: times of hosts with a clock of their own are
+converted (captured.py) before they are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from nagi_contracts.plan import DIRECTIONS, DirectionName, DirectionPlan, LinkDirection, RunPlan
+from nagi_contracts.radios import Radios
+from nagi_contracts.records import HostClock, Information
+from nagi_contracts.switches import Switches
+from nagi_reports.analysis import require_capture
+
+from nagi.records.direction_numbers import get_direction_number, get_station_number
+from nagi.records.packets import Records, are_copies, find_differences, replay, sort_records
+from nagi.records.scheme_events import SCHEME_EVENTS
+from nagi.records.transmissions import (
+    NOT_RECEIVED,
+    NOT_SENT,
+    UNANSWERED,
+    Transmissions,
+    select_direction,
+)
+from nagi.verdict import host_response, witnesses
+from nagi.verdict.captured import CapturedPackets, convert_times, read_captured_packets
+from nagi.verdict.clocks import describe_clock, estimate_host_clock
+from nagi.verdict.crossings import Crossing, measure_crossings, require_command_packets
+from nagi.verdict.devices import RADIOS, count_by_outcome, describe_devices
+from nagi.verdict.goodput import measure_goodput_surplus
+from nagi.verdict.losses import describe_arq_losses, describe_losses
+from nagi.verdict.passages import Passage, find_passages
+from nagi.verdict.quantiles import summarise_times
+from nagi.verdict.radios import count_unanswered, describe_transmissions
+from nagi.verdict.rates import measure_arq_rate_error, measure_rate_error
+from nagi.verdict.schemes import count_scheme_fallbacks
+from nagi.verdict.switches import (
+    count_unaccounted,
+    describe_switches,
+    explain_unmeasurable_checks,
+    measure_passage_rate_error,
+)
+from nagi.verdict.values import Evidence, Value
+from nagi.verdict.witnesses import Witnesses
+
+_TRANSIT = ("capture_transit_median", "capture_transit_p99", "capture_transit_max")
+_TRANSIT_ERROR = ("transit_error_median", "transit_error_p99", "transit_error_max")
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The records of one run, read once, and what was found by comparing them.
+
+    Attributes:
+        due: The records of packets as the model replays them.
+        captures: (node, link) -> packets, with times of the emulator's clock.
+        clocks: Node -> clock, of hosts with a clock of their own; None if it is not known.
+        passages: (link, direction) -> packets that a switch sent into that direction.
+        waits: Where a host responded, and its responses.
+        late_ns: How much later than due a capture may have a packet.
+    """
+
+    plan: RunPlan
+    recorded: Records
+    due: Records
+    transmissions: Transmissions | None
+    captures: dict[tuple[str, str], CapturedPackets]
+    clocks: dict[str, HostClock | None]
+    passages: dict[tuple[str, DirectionName], Passage]
+    crossings: list[Crossing]
+    waits: list[tuple[str, host_response.Waits]]
+    late_ns: int
+
+    @property
+    def nodes_without_clock(self) -> list[str]:
+        return [node for node, clock in self.clocks.items() if clock is None]
+
+
+def measure_run(
+    plan: RunPlan,
+    began_realtime_s: float,
+    records: Records,
+    run: Path,
+    own_clocks: Collection[str] = (),
+    switches: Switches | None = None,
+    transmissions: Transmissions | None = None,
+    *,
+    late_ns: int = 0,
+) -> Evidence:
+    """Compare a run's record of packets with its plan and its captures.
+
+    Args:
+        plan: The plan of the run.
+        began_realtime_s: When the run began, by the emulator's clock.
+        records: The emulator's record of packets.
+        run: The directory of the run, with captures and events of schemes.
+        own_clocks: Nodes that do not share the emulator's clock.
+        switches: The accounts of the switches, if the run has switches.
+        transmissions: The record of transmissions, if links are radios or have ARQ.
+        late_ns: How much later than due a capture may have a packet.
+
+    Raises:
+        InputError: Records or captures are damaged, or of another run.
+    """
+    data = _read_run(plan, began_realtime_s, records, run, own_clocks, transmissions, late_ns)
+    values: dict[str, list[Value]] = {
+        "replay_differences": _count_replay_differences(data),
+        "capture_unmatched": [
+            (crossing.unmatched * 100, crossing.subject) for crossing in data.crossings
+        ],
+        **_measure_transit(data),
+        "rate_error": [],
+        "goodput_surplus": _measure_goodput_surpluses(data),
+        **_measure_host_response(data),
+    }
+    information = [
+        described
+        for node, clock in data.clocks.items()
+        if clock
+        for described in describe_clock(node, clock)
+    ]
+    for subject, number, direction, crossing in _list_link_directions(plan, data.crossings):
+        rate_error, losses = _measure_direction(data, subject, number, direction, crossing)
+        values["rate_error"] += rate_error
+        information += losses
+    values["rate_error"] += _measure_switch_rates(data)
+    unknown: dict[str, str] = {}
+    fallbacks = count_scheme_fallbacks(plan, run / SCHEME_EVENTS)
+    if fallbacks is not None:
+        values["scheme_fallbacks"] = fallbacks
+    if switches is not None:
+        values["unaccounted"] = count_unaccounted(plan, data.recorded, switches)
+        information += describe_switches(plan, switches)
+        unknown |= explain_unmeasurable_checks(switches)
+    if plan.radios() and transmissions is not None:
+        values["radio_unanswered"] = list(count_unanswered(plan, transmissions))
+        if plan.radio_devices():
+            values["radio_not_sent"] = list(count_by_outcome(plan, transmissions, NOT_SENT))
+            values["radio_not_received"] = list(count_by_outcome(plan, transmissions, NOT_RECEIVED))
+            information += describe_devices(plan, Radios.read(run / RADIOS))
+        information += describe_transmissions(plan, transmissions)
+    unknown |= _explain_missing_values(data, values)
+    return Evidence(values, information, unknown, data.clocks, _list_witnesses(data))
+
+
+def _read_run(
+    plan: RunPlan,
+    began_realtime_s: float,
+    records: Records,
+    run: Path,
+    own_clocks: Collection[str],
+    transmissions: Transmissions | None,
+    late_ns: int,
+) -> _Run:
+    """Read captures, replay the record, and match packets. See measure_run()."""
+    recorded = sort_records(records)
+    due = replay(plan, recorded, transmissions)
+    epoch_ns = int(began_realtime_s * 1e9)
+    files = {
+        (capture.node, capture.link): require_capture(
+            run, capture.file, "nobody can check the run again"
+        )
+        for capture in plan.captures
+    }
+    captures = {end: read_captured_packets(file, epoch_ns) for end, file in files.items()}
+    require_command_packets(plan, captures)
+    nodes_with_clock = sorted({node for node, _ in captures} & set(own_clocks))
+    clocks = {
+        node: estimate_host_clock(plan, node, captures, recorded) for node in nodes_with_clock
+    }
+    captures = {end: packets.convert_times(clocks.get(end[0])) for end, packets in captures.items()}
+    nodes_without_clock = [node for node, clock in clocks.items() if clock is None]
+    passages_by_direction = {
+        (passage.direction.link, passage.direction.direction): passage
+        for passage in find_passages(plan, recorded)
+    }
+    crossings = [
+        crossing
+        for flow in plan.flows
+        for crossing in measure_crossings(
+            plan, flow, captures, due, passages_by_direction, nodes_without_clock
+        )
+    ]
+    waits = [
+        (
+            f"{node}, {flow}",
+            waits.with_start(convert_times(waits.since_ns - epoch_ns, clocks.get(node))),
+        )
+        for node, flow, waits in host_response.measure_host_response(
+            plan, {end: (file, captures[end].flows) for end, file in files.items()}
+        )
+    ]
+    return _Run(
+        plan=plan,
+        recorded=recorded,
+        due=due,
+        transmissions=transmissions,
+        captures=captures,
+        clocks=clocks,
+        passages=passages_by_direction,
+        crossings=crossings,
+        waits=waits,
+        late_ns=late_ns,
+    )
+
+
+def _list_numbers(plan: RunPlan) -> Iterator[tuple[str, int]]:
+    """Yield each direction of each link, then each station of each medium, with its number."""
+    for link in plan.links:
+        for direction in DIRECTIONS:
+            yield f"{link.name} {direction}", get_direction_number(plan, link.name, direction)
+    for medium in plan.media:
+        for station in medium.stations:
+            number = get_station_number(plan, medium.name, station.node)
+            yield f"{medium.name} {station.node}", number
+
+
+def _count_replay_differences(data: _Run) -> list[Value]:
+    """Count, per direction and station, the packets whose replay differs from the record."""
+    values = []
+    for subject, number in _list_numbers(data.plan):
+        is_selected = data.recorded["direction"] == number
+        count = find_differences(data.recorded[is_selected], data.due[is_selected]).sum()
+        values.append((float(count), subject))
+    return values
+
+
+def _measure_transit(data: _Run) -> dict[str, list[Value]]:
+    """Return quantiles of the error of the time between captures, per crossing, in ms."""
+    values: dict[str, list[Value]] = {name: [] for name in _TRANSIT}
+    for crossing in data.crossings:
+        if len(crossing.error_ns):
+            quantiles = summarise_times(np.abs(crossing.error_ns) / 1e6)
+            for name, value in zip(_TRANSIT, quantiles, strict=True):
+                values[name].append((value, crossing.subject))
+    return values
+
+
+def _measure_goodput_surpluses(data: _Run) -> list[Value]:
+    values = []
+    for flow in data.plan.flows:
+        if flow.receiver in data.nodes_without_clock:
+            continue
+        surplus = measure_goodput_surplus(data.plan, flow, data.captures, data.late_ns)
+        if surplus is not None:
+            values.append((surplus, flow.name))
+    return values
+
+
+def _measure_host_response(data: _Run) -> dict[str, list[Value]]:
+    """Return quantiles of the time that hosts took to respond, in ms."""
+    values: dict[str, list[Value]] = {name: [] for name in host_response.CHECKS}
+    for subject, waits in data.waits:
+        quantiles = summarise_times(waits.waited_ns / 1e6)
+        for name, value in zip(host_response.CHECKS, quantiles, strict=True):
+            values[name].append((value, subject))
+    return values
+
+
+def _list_link_directions(
+    plan: RunPlan, crossings: list[Crossing]
+) -> Iterator[tuple[str, int, DirectionPlan, Crossing | None]]:
+    """Yield each direction of each link: its name, number and plan, and the crossing it ends.
+
+    The crossing is None if the direction is the last hop of no flow, or of several.
+    """
+    for link in plan.links:
+        for direction in DIRECTIONS:
+            hop = LinkDirection(link=link.name, direction=direction)
+            ending = [
+                crossing
+                for crossing in crossings
+                if crossing.directions[-1] == hop and len(crossing.received_identity)
+            ]
+            yield (
+                f"{link.name} {direction}",
+                get_direction_number(plan, link.name, direction),
+                link.direction(direction),
+                ending[0] if len(ending) == 1 else None,
+            )
+
+
+def _measure_direction(
+    data: _Run, subject: str, number: int, direction: DirectionPlan, crossing: Crossing | None
+) -> tuple[list[Value], list[Information]]:
+    """Return the error of a direction's rate, in percent, and its loss rate, where known."""
+    is_packet = (data.recorded["direction"] == number) & ~are_copies(data.recorded)
+    recorded, due = data.recorded[is_packet], data.due[is_packet]
+    if crossing is None:
+        seen_ns, observer = recorded["left_ns"] + recorded["late_ns"], "handed to the kernel"
+    else:
+        seen_ns, observer = crossing.get_arrivals_ns(due["identity"]), "captured"
+    if direction.arq is not None and data.transmissions is not None:
+        sent = select_direction(data.transmissions, number)
+        rate_error = measure_arq_rate_error(due, seen_ns, direction, sent)
+        losses = describe_arq_losses(recorded, direction, sent, subject)
+    else:
+        rate_error = measure_rate_error(due, seen_ns, direction)
+        losses = describe_losses(recorded, direction, subject)
+    values = [] if rate_error is None else [(rate_error * 100, f"{subject}, as {observer}")]
+    return values, list(losses)
+
+
+def _measure_switch_rates(data: _Run) -> Iterator[Value]:
+    """Yield the error of the rate of each port that shapes a link, in percent."""
+    for passage in data.passages.values():
+        if data.plan.imposed(passage.direction) is None:
+            continue
+        rate = data.plan.channel(passage.direction).rate_bps
+        rate_error = None if rate is None else measure_passage_rate_error(passage, rate)
+        if rate_error is not None:
+            subject = (
+                f"switch {passage.node}, {passage.direction.link} {passage.direction.direction}"
+            )
+            yield rate_error * 100, f"{subject}, as seen by the emulator"
+
+
+def _explain_missing_values(data: _Run, values: dict[str, list[Value]]) -> dict[str, str]:
+    """Return the reasons for checks of captures that have no value, or not all values."""
+    plan, nodes_without_clock = data.plan, data.nodes_without_clock
+    if nodes_without_clock:
+        no_times = (
+            f"no clock of {', '.join(nodes_without_clock)}: no second with packets of both ways"
+        )
+    else:
+        no_times = "no packet of both captures can be told from others, as of UDP without an IP ID"
+    unknown: dict[str, str] = {}
+    if not values["goodput_surplus"]:
+        unknown["goodput_surplus"] = (
+            no_times
+            if nodes_without_clock
+            and all(flow.receiver in nodes_without_clock for flow in plan.flows)
+            else "jitter, reordering, ARQ or media release several packets at once, or a queue "
+            "behind the bottleneck has no limit"
+        )
+    unknown |= {name: no_times for name in _TRANSIT if nodes_without_clock or not values[name]}
+    if not any(flow.traffic == "bulk" for flow in plan.flows):
+        unknown |= dict.fromkeys(host_response.CHECKS, "programs say when data are sent and read")
+    elif all(host_response.is_corrupted(plan, flow) for flow in plan.flows):
+        unknown |= dict.fromkeys(
+            host_response.CHECKS, "hosts do not respond to packets that were corrupted"
+        )
+    return unknown
+
+
+def _list_witnesses(data: _Run) -> dict[str, Witnesses]:
+    """Return the witnesses of checks that were measured from packets or transmissions."""
+    plan, recorded = data.plan, data.recorded
+    late = partial(witnesses.list_late_packets, plan, recorded)
+    astray = partial(
+        witnesses.list_transit_errors,
+        [
+            (crossing.subject, *crossing.timed_packets, crossing.error_ns)
+            for crossing in data.crossings
+        ],
+    )
+    tables: dict[str, Witnesses] = {
+        **dict.fromkeys(_TRANSIT_ERROR, late),
+        **dict.fromkeys(_TRANSIT, astray),
+        "capture_unmatched": partial(
+            witnesses.list_unrecorded_packets,
+            [(crossing.subject, *crossing.unrecorded_packets) for crossing in data.crossings],
+        ),
+        "replay_differences": partial(witnesses.list_replay_differences, plan, recorded, data.due),
+        **dict.fromkeys(host_response.CHECKS, partial(witnesses.list_host_responses, data.waits)),
+    }
+    if data.transmissions is not None and plan.radios():
+        for name, outcome in (
+            ("radio_unanswered", UNANSWERED),
+            ("radio_not_sent", NOT_SENT),
+            ("radio_not_received", NOT_RECEIVED),
+        ):
+            tables[name] = partial(witnesses.list_transmissions, plan, data.transmissions, outcome)
+    return tables

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rates of links while packets wait, compared with the rates of the plan."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from nagi_captures.identities import Nanoseconds
+from nagi_contracts.errors import refuse
+from nagi_contracts.plan import DirectionPlan
+
+from nagi.records.packets import CHANNEL_LOSS, DELIVERED, HELD, Records, get_fates
+from nagi.records.transmissions import RECEIVED, Transmissions
+
+MIN_PERIOD_NS = 100_000_000  # shorter busy periods say too little about a rate
+MIN_BACKLOG_NS = 500_000_000  # sum of all busy periods that are long enough
+
+
+def measure_rate_error(
+    due: Records, seen_ns: Nanoseconds, direction: DirectionPlan
+) -> float | None:
+    """Return the relative error of the rate while packets wait.
+
+    The rate is measured between the first and the last packet seen in each busy period. The bits of
+    packets lost on the channel count, because these packets were transmitted.
+
+    Args:
+        due: The records of the direction's packets as the model replays them.
+        seen_ns: When each packet was seen after the link; 0 if it was not.
+        direction: The plan of the direction.
+
+    Returns:
+        The error, or None if the rate or the delay changes or busy periods are too short.
+    """
+    rate = direction.rate_bps
+    if rate is None or not _has_steady_times(direction):
+        return None
+    fate = get_fates(due)
+    is_lost_after_queue = direction.loss.at == "egress"
+    is_served = (
+        (fate == DELIVERED) | (fate == HELD) | (is_lost_after_queue & (fate == CHANNEL_LOSS))
+    )
+    served, seen_ns = due[is_served], seen_ns[is_served]
+    if not len(served):
+        return None
+    bits = (served["bytes"].astype(np.int64) + direction.overhead_bytes) * 8
+    ends = served["left_ns"] - np.where(get_fates(served) == DELIVERED, direction.delay_ns, 0)
+    starts = ends - bits * 10**9 // rate
+    usable = (get_fates(served) == DELIVERED) & (seen_ns > 0)
+    return compare_rate(starts, ends, bits, usable, seen_ns, rate)
+
+
+def measure_arq_rate_error(
+    due: Records, seen_ns: Nanoseconds, direction: DirectionPlan, transmissions: Transmissions
+) -> float | None:
+    """Return the relative error of the rate of a direction with ARQ. See measure_rate_error().
+
+    The bits of all transmissions count. Times come from packets that ARQ did not hold back to keep
+    the order, because only these leave when their transmission ends.
+
+    Raises:
+        InputError: A transmission is of a packet that was not recorded.
+    """
+    rate = direction.rate_bps
+    if rate is None or not _has_steady_times(direction):
+        return None
+    if not len(transmissions):
+        return None
+    index = find_packets(transmissions, due)
+    packet, seen_ns = due[index], seen_ns[index]
+    bits = (packet["bytes"].astype(np.int64) + direction.overhead_bytes) * 8
+    at_once = packet["left_ns"] == transmissions["end_ns"] + direction.delay_ns
+    usable = (transmissions["outcome"] == RECEIVED) & at_once & (get_fates(packet) == DELIVERED)
+    return compare_rate(
+        transmissions["start_ns"],
+        transmissions["end_ns"],
+        bits,
+        usable & (seen_ns > 0),
+        seen_ns,
+        rate,
+    )
+
+
+def find_packets(transmissions: Transmissions, records: Records) -> npt.NDArray[np.int64]:
+    """Return the index in `records` of each transmission's packet, within one direction.
+
+    Raises:
+        InputError: A transmission is of a packet that was not recorded.
+    """
+    order = np.argsort(records["index"], kind="stable")
+    position = np.searchsorted(records["index"], transmissions["index"], sorter=order)
+    is_inside = position < len(order)
+    index = (
+        order[np.where(is_inside, position, 0)] if len(order) else np.zeros(len(position), np.int64)
+    )
+    if not is_inside.all() or (records["index"][index] != transmissions["index"]).any():
+        raise refuse("transmissions of packets that were not recorded", "run it again")
+    return index.astype(np.int64)
+
+
+def _has_steady_times(direction: DirectionPlan) -> bool:
+    """Return whether the times of a transmission follow from a packet's delivery and size."""
+    return (
+        direction.has_steady_delay
+        and direction.burst_bytes is None
+        and direction.rate_adaptation is None
+    )
+
+
+def compare_rate(
+    starts: Nanoseconds,
+    ends: Nanoseconds,
+    bits: npt.NDArray[np.int64],
+    usable: npt.NDArray[np.bool_],
+    seen_ns: Nanoseconds,
+    rate: int,
+) -> float | None:
+    """Return the relative error of the rate at which packets were seen.
+
+    All arrays have one element per transmission, in order. A busy period is a sequence of
+    transmissions each of which starts when the one before it ends.
+
+    Args:
+        starts: When each transmission should start, in ns.
+        ends: When each transmission should end, in ns.
+        bits: Length of each transmission.
+        usable: Whether the end of the transmission was seen.
+        seen_ns: When the end of the transmission was seen.
+        rate: The planned rate, in bits/s.
+
+    Returns:
+        The error, or None if busy periods are too short.
+    """
+    is_idle = starts[1:] - ends[:-1] > 1000  # more than rounding
+    first = np.append(0, np.flatnonzero(is_idle) + 1)
+    last = np.append(first[1:], len(bits)) - 1
+    total_bits = np.cumsum(bits)
+    measured_bits = measured_ns = 0
+    for begin, end in zip(first, last, strict=True):
+        if ends[end] - starts[begin] < MIN_PERIOD_NS:
+            continue
+        inside = begin + np.flatnonzero(usable[begin : end + 1])
+        if len(inside) > 1:
+            measured_bits += total_bits[inside[-1]] - total_bits[inside[0]]
+            measured_ns += seen_ns[inside[-1]] - seen_ns[inside[0]]
+    if measured_ns < MIN_BACKLOG_NS:
+        return None
+    return float(abs(measured_bits * 1e9 / measured_ns / rate - 1))

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Congestion control schemes that both ends of a connection have to run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+from nagi_contracts.plan import RunPlan
+
+from nagi.verdict.values import Value
+
+
+def count_scheme_fallbacks(plan: RunPlan, events_file: Path) -> list[Value] | None:
+    """Count the connections whose scheme fell back because the other end does not run it.
+
+    Returns one value per flow whose scheme both ends have to run, or None if there is no such flow
+    or no record of events (`events_file`, contract SchemeEvent).
+    """
+    flows = [flow.name for flow in plan.flows if flow.receiver_control == flow.congestion_control]
+    if not flows or not events_file.exists():
+        return None
+    events = pd.read_parquet(events_file, columns=["flow", "connection", "event"])
+    counts = events[events["event"] == "fallback"].groupby("flow")["connection"].nunique()
+    return [(float(counts.get(flow, 0)), flow) for flow in flows]
