@@ -47,9 +47,10 @@ def describe_stray(directory: CampaignDirectory, campaign: Campaign) -> str:
     stray = list_stray_runs(directory, campaign)
     if not stray:
         return ""
+    size = in_bytes(count_bytes_of_runs(stray))
     return (
         f"{count_of(len(stray), 'run')} that this campaign no longer lists, "
-        f"{in_bytes(count_bytes_of_runs(stray))}: `nagi prune {shlex.quote(str(directory.out))}` removes "
+        f"{size}: `nagi prune {shlex.quote(str(directory.out))}` removes "
         f"{'it' if len(stray) == 1 else 'them'}"
     )
 

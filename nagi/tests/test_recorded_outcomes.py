@@ -87,7 +87,7 @@ def test_instants_count_from_the_beginning_of_the_traffic(tmp_path, later_ms):
         assert loss.steps == [(0, 1), (3 * MS, 0), (9 * MS, 1), (11 * MS, 0)]
     assert loss.period_ns == (24 + later_ms) * MS
     (tmp_path / "plan.json").write_text("{}")
-    with pytest.raises(InputError, match="no plan of the run beside its record"):
+    with pytest.raises(InputError, match="no valid plan of the recorded run"):
         plan_loss(tmp_path, "file: run.parquet")
 
 

@@ -47,7 +47,8 @@ def test_where_it_cannot_be_used_root_gets_netns_and_is_told(capsys):
     selecting.report_lab_choice(choice)
     output = capsys.readouterr().err
     assert (
-        "the netns lab is used, as the virtual lab cannot be: no guests here; build them" in output
+        "the netns lab is used, because the virtual lab cannot be used: no guests here; build them"
+        in output
     )
     # Whoever asks for a lab gets that one.
     asked = choose_lab("virtual", None, has_root=True, require_able=not_able)
