@@ -95,7 +95,7 @@ def experiment() -> str:
         table(
             ("quantity", "example", "units"),
             [
-                (kind.what, f"`{kind.example}`", ", ".join(f"`{unit}`" for unit in kind.units))
+                (kind.noun, f"`{kind.example}`", ", ".join(f"`{unit}`" for unit in kind.units))
                 for kind in _QUANTITIES
             ]
             + [
@@ -182,7 +182,7 @@ _QUANTITIES: tuple[Any, ...] = (
     units.Level,
     units.FrequencyOffset,
 )
-_WHAT = {f"^{kind.pattern}$": kind.what for kind in reversed(_QUANTITIES)} | {
+_WHAT = {f"^{kind.pattern}$": kind.noun for kind in reversed(_QUANTITIES)} | {
     f"^{units.Share.pattern}$": "share",
     f"^{units.QueueSize.pattern}$": "queue size",
 }

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from nagi_contracts.base import file_of_run
+from nagi_contracts.base import read_run_file
 from nagi_contracts.errors import InputError, refuse
 
 CAUSES = ("channel loss", "queue overflow", "AQM drop", "given up")
@@ -57,7 +57,7 @@ _MIN_FRAME = _ETHERNET + 20 + 20
 def read_drops(path: Path, *, of_switch: bool = False) -> pd.DataFrame:
     """The TCP segments in a drop log (DROP_COLUMNS), of the emulator's or of a switch's. Raises
     InputError if it is missing or damaged, naming the byte."""
-    data = file_of_run(path)
+    data = read_run_file(path)
     return _segments(np.frombuffer(data, np.uint8), _packets(data, path, of_switch))
 
 

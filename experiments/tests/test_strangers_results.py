@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from forked import nagi
 from nagi.terminal.console import PlainConsole, harmless
-from nagi_contracts.base import write_whole
+from nagi_contracts.base import write_atomically
 from nagi_contracts.paths import SCHEMAS
 from recorded import record_again
 from rich.table import Table
@@ -88,7 +88,7 @@ def test_directories_in_each_other_are_bounded(results, tmp_path):
         deep /= "d"
     deep.mkdir(parents=True)
     done = nagi("report", str(results), cwd=tmp_path)
-    assert done.returncode == 2 and "results have no directories so deep" in done.stderr
+    assert done.returncode == 2 and "directories of results are not nested this deep" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_planted_link_beside_a_file_that_is_written_is_not_followed(tmp_path):
     victim.write_text("precious")
     for name in ("metrics.json", "metrics.json.partial"):
         (tmp_path / name).symlink_to(victim)
-    write_whole(tmp_path / "metrics.json", "{}")
+    write_atomically(tmp_path / "metrics.json", "{}")
     assert victim.read_text() == "precious"
     assert (tmp_path / "metrics.json").read_text() == "{}"
     assert not (tmp_path / "metrics.json").is_symlink()

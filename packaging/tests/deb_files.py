@@ -6,11 +6,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from nagi_contracts.paths import module_at
+from nagi_contracts.paths import load_module
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGING = ROOT / "packaging"
-build = module_at(PACKAGING / "build_deb.py")
+build = load_module(PACKAGING / "build_deb.py")
 
 
 def built(codename: str) -> dict[str, Path]:

@@ -18,7 +18,7 @@ from nagi_captures.drops import read_drops
 from nagi_captures.flow_rows import is_of, matched, scanned
 from nagi_contracts.applications import ApplicationEnds, Applications
 from nagi_contracts.applications.transfer import TransferClient
-from nagi_contracts.capacity import bottleneck_bps
+from nagi_contracts.capacity import compute_bottleneck_bps
 from nagi_contracts.errors import refuse
 from nagi_contracts.links import Links
 from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
@@ -299,7 +299,7 @@ def _of_flow(recorded: Recorded, flow: FlowPlan) -> dict[str, Any]:
     overflows, losses, transmitted = _drops(flow, recorded)
     goodput, seconds = recorded.goodput_bps(flow), recorded.seconds(flow)
     throughput = throughput_bps(received.ip_bytes_inside if received else 0, seconds)
-    bottleneck = bottleneck_bps(
+    bottleneck = compute_bottleneck_bps(
         recorded.plan, flow, recorded.plan.measure.start_s, recorded.end_s(flow)
     )
     values = {
@@ -593,7 +593,7 @@ def all_drops(run: Path, plan: RunPlan) -> pd.DataFrame:
 
 def _tells_all(flow: FlowPlan, recorded: Recorded) -> bool:
     """Whether every drop on the flow's path is in a log: bmv2 keeps none."""
-    imposed = any(recorded.plan.imposed(direction) is not None for direction in flow.path)
+    imposed = any(recorded.plan.switch_share(direction) is not None for direction in flow.path)
     return not (imposed and recorded.plan.switch_target == "bmv2")
 
 
@@ -614,7 +614,7 @@ def _drops(flow: FlowPlan, recorded: Recorded) -> tuple[int | None, int, int]:
         account = link.forward if direction.direction == "forward" else link.backward
         losses += account.packets.channel_losses
         port = None
-        if recorded.plan.imposed(direction) is not None and recorded.switches is not None:
+        if recorded.plan.switch_share(direction) is not None and recorded.switches is not None:
             port = recorded.switches.port(direction.link, direction.direction)
         if port is None:
             transmitted += account.server.packets

@@ -114,7 +114,7 @@ class _Evaluation:
                     named |= {
                         f"against {axis}": other[axis]
                         for axis, condition in statement.against.items()
-                        if len(condition.wanted) > 1
+                        if len(condition.required_values) > 1
                     }
                 findings.append(Finding(named, value, _holds(statement, value)))
         result = result_of(statement, findings)
@@ -127,7 +127,7 @@ class _Evaluation:
         present = [value for value in self._axes[axis] if condition.holds(value)]
         absent = [
             value
-            for value in condition.wanted
+            for value in condition.required_values
             if not any(Condition(value).holds(each) for each in present)
         ]
         return present + absent
@@ -138,7 +138,7 @@ class _Evaluation:
             yield None
             return
         wanted = (
-            [self._spelled(axis, value) for value in condition.wanted]
+            [self._spelled(axis, value) for value in condition.required_values]
             for axis, condition in statement.against.items()
         )
         for values in itertools.product(*wanted):

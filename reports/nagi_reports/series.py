@@ -129,7 +129,7 @@ def read_queue(
 ) -> tuple[RecordedQueue | None, str]:
     """What waited for a direction of a link, or at a hop's sender; or why that is not known. Raises
     InputError if a file is damaged."""
-    if plan.imposed(direction) is None:
+    if plan.switch_share(direction) is None:
         return _queue(run / "packets.parquet", plan, direction)
     return _queue_of_switch(run, plan, direction)
 
@@ -263,7 +263,7 @@ def _queue_of_switch(
 def _dropped_at(run: Path, plan: RunPlan, direction: LinkDirection) -> tuple[Floats, Floats]:
     """When TCP segments found a switch's queue full, and when its loss model took some; none where
     the switch keeps no log."""
-    node = plan.node(plan.leaves(direction))
+    node = plan.node(plan.sender_of(direction))
     assert node.switch is not None
     log, manifest = run / drops_file(node.name), run / "manifest.json"
     if not log.exists() or not manifest.exists():

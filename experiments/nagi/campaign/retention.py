@@ -80,7 +80,7 @@ def _compress(run: Path, manifest: Manifest, name: str) -> Manifest:
         with (run / name).open("rb") as raw, pa.CompressedOutputStream(str(partial), "zstd") as out:
             shutil.copyfileobj(raw, out, 1 << 20)
         partial.replace(target)
-        manifest = _moved(manifest, name, {target.name: FileSum.of(target)})
+        manifest = _moved(manifest, name, {target.name: FileSum.from_file(target)})
         manifest.write(run / "manifest.json")
     if target.name in manifest.files:
         (run / name).unlink(missing_ok=True)

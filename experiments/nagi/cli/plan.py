@@ -259,7 +259,7 @@ def _path(plan: RunPlan, flow: FlowPlan) -> str:
     before = None
     for direction in flow.path:
         goes_on = direction.is_hop and direction.link == before
-        words += ["-" if goes_on else f"-({direction.link})-", plan.reaches(direction)]
+        words += ["-" if goes_on else f"-({direction.link})-", plan.receiver_of(direction)]
         before = direction.link
     return " ".join(words)
 
@@ -340,7 +340,7 @@ def _as_data(
                         "scheme": flow.scheme,
                         "background": flow.background,
                         "path": [direction.link for direction in flow.path],
-                        "nodes": [flow.sender, *map(each.reaches, flow.path)],
+                        "nodes": [flow.sender, *map(each.receiver_of, flow.path)],
                         "base_rtt_s": flow.base_rtt_s,
                         "bottleneck_bps": flow.bottleneck_bps,
                         "queue_packets": queue.packets if queue else None,

@@ -188,7 +188,7 @@ def _show_run(status: CampaignStatus, wanted: str, json_: bool) -> None:
         facts["tries"] = str(run.attempts)
     reasons = f": {'; '.join(run.reasons)}" if run.reasons else ""
     facts["verdict"] = f"{run.state}{reasons}"
-    if verdict is not None and (why := noise.in_words(verdict)):
+    if verdict is not None and (why := noise.describe_explanations(verdict)):
         facts["why late"] = "; ".join(why)
     _show_facts(facts)
     if verdict is not None and verdict.checks:

@@ -42,7 +42,7 @@ _STAGES: dict[HostStage, Callable[[Observations], Iterator[StageFinding]]] = {
 
 def judge(seen: Observations) -> Doctor:
     """All findings, in the order of the stages."""
-    return Doctor.of(
+    return Doctor.from_findings(
         Finding(
             stage=stage,
             cell=_cell({seen.cells[host] for host in said.hosts}),

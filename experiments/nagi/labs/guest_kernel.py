@@ -59,7 +59,7 @@ class _Builder(Protocol):
 
 @cache
 def _builder() -> _Builder:
-    return cast(_Builder, paths.module_at(paths.GUEST / "kernel.py"))
+    return cast(_Builder, paths.load_module(paths.GUEST / "kernel.py"))
 
 
 def directory() -> Path:

@@ -62,7 +62,7 @@ class Channels:
         jitter = None
         if settings.jitter is not None:
             place = self._request.place(link, direction, "jitter")
-            jitter = settings.jitter.plan(partial(self._quantiles, place))
+            jitter = settings.jitter.to_plan(partial(self._quantiles, place))
         steady = jitter is None and settings.delay_trace is None
         channel = DirectionPlan(
             rate_bps=settings.rate.value if settings.rate else None,

@@ -73,7 +73,7 @@ class Directions:
                 "mark": self._mark(link, direction, settings),
                 "loss": self._loss(link, direction, settings),
                 "arq": self._arq(link, direction, settings),
-                **settings.plans(),
+                **settings.to_plans(),
             }
         )
 
@@ -113,7 +113,7 @@ class Directions:
     ) -> QueuePlan | None:
         if settings.queue is None:
             return None
-        planned = settings.queue.plan(self._planning(link, direction, "queue"))
+        planned = settings.queue.to_plan(self._planning(link, direction, "queue"))
         return cast(QueuePlan, planned)  # each discipline's is one of the union
 
     def _mark(
@@ -127,14 +127,14 @@ class Directions:
                 f"marking beside the queue discipline {settings.queue.discipline}",
                 "remove it; give the queue `ecn: true`, if its discipline has that",
             )
-        return settings.mark.plan(planning)
+        return settings.mark.to_plan(planning)
 
     def _loss(self, link: str, direction: DirectionName, settings: DirectionSettings) -> LossPlan:
         if link in self._radios.plans:
             return RadioLossPlan()
         if settings.loss is None:
             return NoLossPlan()
-        return settings.loss.plan(self._planning(link, direction, "loss"))
+        return settings.loss.to_plan(self._planning(link, direction, "loss"))
 
     def longest_queueing_s(self) -> float:
         """Return how long the last packet of any full queue waits, transmissions again included.

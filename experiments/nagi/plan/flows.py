@@ -416,7 +416,7 @@ class Flows:
         if not isinstance(flow.traffic, ApplicationSettings):
             return None
         try:
-            return flow.traffic.plan(flow.payload.value, self._request.ip.header_bytes)
+            return flow.traffic.to_plan(flow.payload.value, self._request.ip.header_bytes)
         except BadValue as error:
             what, cure = in_two(error)
             place = ("flows", name, "traffic", *filter(None, [error.key]))

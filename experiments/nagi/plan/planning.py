@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from nagi_contracts.bounds import whole
+from nagi_contracts.bounds import get_integer_range
 from nagi_contracts.calibration import CalibratedMode
 from nagi_contracts.impairments.losses.trace import TraceLossPlan
 from nagi_contracts.impairments.planning import RecordedOutcomes
@@ -60,20 +60,20 @@ class ImpairmentPlanning:
     def refuse(self, what: str, cure: str) -> NoReturn:
         raise self._request.error(self._place, what, cure)
 
-    def losses(self, file: str) -> tuple[list[int], int]:
+    def read_losses(self, file: str) -> tuple[list[int], int]:
         trace = trace_file(self._request, self._place, file, "loss")
         assert isinstance(trace, TraceLossPlan)
         return trace.lost, trace.length
 
-    def outcomes(
+    def read_outcomes(
         self, file: str, link: str | None, direction: str | None
     ) -> RecordedOutcomes | None:
         path = named_file(self._request, self._place, file)
         if not is_parquet(path):
             return None
-        return read_outcomes(path, link, direction).begun_at(self._traffic_ns)
+        return read_outcomes(path, link, direction).shift_to(self._traffic_ns)
 
-    def calibrated(
+    def read_calibrated_mode(
         self, table: str, modem: str | None, modulation: str | None, code_rate: str | None
     ) -> CalibratedMode:
         if self._place[0] == "media":
@@ -90,15 +90,15 @@ class ImpairmentPlanning:
             code_rate=code_rate,
         )
 
-    def snr_trace(self, trace: SnrTraceFile | SnrSteps) -> SnrTracePlan:
+    def plan_snr_trace(self, trace: SnrTraceFile | SnrSteps) -> SnrTracePlan:
         if isinstance(trace, SnrTraceFile):
             place = (*self._place, "snr_trace")
             found = trace_file(self._request, place, trace.file, trace.format, "snr")
             assert isinstance(found, SnrTracePlan)
             return found
-        return trace.plan()
+        return trace.to_plan()
 
-    def limit(self, size: QueueSize) -> tuple[int | None, int | None]:
+    def resolve_size(self, size: QueueSize) -> tuple[int | None, int | None]:
         rate = self._request.rate_bps(self._channel)
         if rate is None:
             self.refuse(f"`{self._key}` on a link without a rate", "give the link a rate")
@@ -117,7 +117,9 @@ class ImpairmentPlanning:
             self.refuse(what, "give it in packets, like '20 packets'")
         rtt, packet = Duration(self._base_rtt_ns), ByteCount(self._packet)
         packets = limit.packets(Bitrate(rate), rtt, packet)
-        _, maximum = whole("queue_packets" if self._key == "queue" else "mark_threshold_packets")
+        _, maximum = get_integer_range(
+            "queue_packets" if self._key == "queue" else "mark_threshold_packets"
+        )
         if packets > maximum:
             what = f"{limit} at {Bitrate(rate)} and {rtt} is {packets} packets of {packet}"
             self.refuse(what, f"give less: at most {maximum} packets")

@@ -65,7 +65,7 @@ def air_time() -> AirTime:
     source = paths.AIR_TIME
     if not source.is_file():
         raise refuse(f"there is no {source}", "restore it: it belongs to nagi")
-    return cast(AirTime, paths.module_at(source))
+    return cast(AirTime, paths.load_module(source))
 
 
 def sample_rate_for(modem: str, modulation: str, code_rate: str, rate_bps: int) -> int:

@@ -336,7 +336,7 @@ class RadioLinks:
             k_factor_db=fading.k_factor.value if isinstance(fading, RicianFading) else None,
             taps=_taps(channel.multipath),
             frequency_offset_hz=offset.value if offset else 0.0,
-            shadowing=shadowing.plan() if shadowing else None,
+            shadowing=shadowing.to_plan() if shadowing else None,
             phase_noise_hz=phase_noise.value if phase_noise else 0.0,
             sample_clock=_sample_clock(channel.sample_clock),
             interference=_interference(channel.interference),
@@ -353,7 +353,7 @@ class RadioLinks:
             found = trace_file(self._request, place, trace.file, trace.format, "snr")
             assert isinstance(found, SnrTracePlan)
             return found
-        return None if trace is None else trace.plan()
+        return None if trace is None else trace.to_plan()
 
 
 def _sample_clock(clock: SampleClock | None) -> SampleClockPlan | None:

@@ -73,7 +73,7 @@ def plan_of(path: Path, parameters: dict[str, int]) -> SchemeObjectPlan:
         events=described.events,
         parameters=values,
     )
-    return plan.of_file(path)
+    return plan.set_source(path)
 
 
 def check_name(path: Path, source: Path) -> None:

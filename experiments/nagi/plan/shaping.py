@@ -14,7 +14,7 @@ from nagi_contracts import paths
 from nagi_contracts.errors import refuse
 from nagi_contracts.impairments.losses import LOSS_PLANS
 from nagi_contracts.impairments.markings import MarkingPlan
-from nagi_contracts.plan import IMPOSED, DirectionPlan, SwitchTarget
+from nagi_contracts.plan import SHAPED_FIELDS, DirectionPlan, SwitchTarget
 from nagi_contracts.records import sha256_of
 from nagi_p4.edge import MAX_WEIGHT_SHIFT
 
@@ -84,14 +84,14 @@ def of_switch(whole: DirectionPlan, target: SwitchTarget, *, is_own: bool = Fals
             "bmv2's queues are limited in packets",
             "give it in packets, or use --switch nagi",
         )
-    part = {name: getattr(whole, name) for name in IMPOSED}
+    part = {name: getattr(whole, name) for name in SHAPED_FIELDS}
     return DirectionPlan(**part).model_copy(update={"mark": _mark(whole)})
 
 
 def of_emulator(whole: DirectionPlan) -> DirectionPlan:
     """What is left to the emulator."""
     bare = DirectionPlan()
-    return whole.model_copy(update={name: getattr(bare, name) for name in IMPOSED})
+    return whole.model_copy(update={name: getattr(bare, name) for name in SHAPED_FIELDS})
 
 
 def sample_every(rate_bps: int, packet_bytes: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nagi_contracts.errors import choices
-from nagi_contracts.media import StationPlan, mac_address
+from nagi_contracts.media import StationPlan, make_mac_address
 from nagi_contracts.plan import ETHERNET_MTU, DirectionName, LinkDirection
 
 from nagi.plan.ip import OF_VERSION
@@ -74,7 +74,7 @@ class Topology:
                 StationPlan(
                     node=node,
                     address=f"{end.address}/{end.prefix}",
-                    mac=mac_address(number, index),
+                    mac=make_mac_address(number, index),
                     position_m=(station.at[0].value, station.at[1].value) if station.at else None,
                     trace=[(at.value, x.value, y.value) for at, (x, y) in station.trace.items()],
                 )

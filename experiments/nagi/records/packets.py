@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from nagi_contracts.base import file_of_run
+from nagi_contracts.base import read_run_file
 from nagi_contracts.errors import refuse
 from nagi_contracts.media import MediumPlan
 from nagi_contracts.paths import executable
@@ -61,7 +61,7 @@ _MARKED, _CORRUPTED, _COPY = 1, 2, 4
 
 def read_records(path: Path) -> Records:
     """Reads nagi-link's record of packets. Raises InputError if it is none, or cut off."""
-    data = file_of_run(path)
+    data = read_run_file(path)
     if not data.startswith(HEADER) or (len(data) - len(HEADER)) % RECORD.itemsize:
         raise refuse("not a whole record of packets", "run it again", file=str(path))
     return np.frombuffer(data, RECORD, offset=len(HEADER))

@@ -15,7 +15,7 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from nagi_contracts.base import file_of_run
+from nagi_contracts.base import read_run_file
 from nagi_contracts.errors import refuse
 from nagi_contracts.plan import DIRECTIONS, DirectionName, RunPlan
 from nagi_contracts.records import FrameRow, Outcome, TransmissionRow
@@ -72,7 +72,7 @@ _ENDLESS = 1 << 32  # numbers are modulo 2^32
 
 def read_transmissions(path: Path, plan: RunPlan) -> Transmissions:
     """Reads the record. Raises InputError if it is none, cut off, or of other links."""
-    data = file_of_run(path)
+    data = read_run_file(path)
     if not data.startswith(HEADER) or (len(data) - len(HEADER)) % TRANSMISSION.itemsize:
         raise refuse("not a whole record of transmissions", "run it again", file=str(path))
     found = np.frombuffer(data, TRANSMISSION, offset=len(HEADER))

@@ -7,7 +7,7 @@ from ipaddress import AddressValueError, IPv4Address
 from typing import Annotated, Literal, Self, get_args
 
 from nagi_contracts.base import Flag, Strict, Whole
-from nagi_contracts.bounds import whole
+from nagi_contracts.bounds import get_integer_range
 from nagi_contracts.errors import BadValue, shown
 from nagi_contracts.impairments.effects import Effects
 from nagi_contracts.impairments.fading import Fading, Shadowing
@@ -16,7 +16,7 @@ from nagi_contracts.impairments.losses import Loss
 from nagi_contracts.impairments.markings import Marking
 from nagi_contracts.impairments.queues import Queue
 from nagi_contracts.impairments.snr import SnrTrace
-from nagi_contracts.impairments.steps import Steps, steps_field
+from nagi_contracts.impairments.steps import Steps, make_steps_field
 from nagi_contracts.plan import ETHERNET_MTU, CodeRate, DirectionName, Modulation
 from nagi_contracts.units import (
     Bitrate,
@@ -41,7 +41,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator
 from nagi.spec.base import Name
 from nagi.spec.multipath import ProfileName
 
-MIN_RETRIES, MAX_RETRIES = whole("arq_retries")
+MIN_RETRIES, MAX_RETRIES = get_integer_range("arq_retries")
 
 
 class RateTraceFile(Strict):
@@ -61,7 +61,7 @@ class DelayTraceFile(Strict):
 class RateSteps(Steps):
     """A piecewise-constant rate, from the start of the run."""
 
-    steps: dict[Duration, StepRate] = steps_field("rate from then on; 0 b/s is an outage")
+    steps: dict[Duration, StepRate] = make_steps_field("rate from then on; 0 b/s is an outage")
 
     @model_validator(mode="after")
     def _possible(self) -> RateSteps:
@@ -73,7 +73,7 @@ class RateSteps(Steps):
 class DelaySteps(Steps):
     """A piecewise-constant delay, from the start of the run."""
 
-    steps: dict[Duration, Delay] = steps_field("delay from then on")
+    steps: dict[Duration, Delay] = make_steps_field("delay from then on")
 
 
 def _trace_kind(value: object) -> str:

@@ -52,7 +52,7 @@ def read_experiment(path: Path, variant: str | None) -> list[Point]:
 
     Raises InputError naming file, line and key of everything that is wrong.
     """
-    document = _with_variant(read_yaml(paths.experiment(path)), variant)
+    document = _with_variant(read_yaml(paths.find_experiment(path)), variant)
     matrix = _matrix_of(document)
     _check_size(document, math.prod(map(len, matrix.values())), "")
     points = _Expansion(document, matrix).points()

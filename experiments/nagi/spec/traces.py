@@ -33,11 +33,11 @@ from pathlib import Path
 from typing import Literal
 
 from nagi_contracts.base import Contract
-from nagi_contracts.bounds import whole
+from nagi_contracts.bounds import get_integer_range
 from nagi_contracts.errors import BadValue, InputError, excerpt, in_two, refuse, shown
 from nagi_contracts.impairments.losses.trace import TraceLossPlan
 from nagi_contracts.impairments.snr import SnrTracePlan
-from nagi_contracts.impairments.steps import LATEST, problem_with_instant
+from nagi_contracts.impairments.steps import LATEST, find_instant_problem
 from nagi_contracts.traces import OpportunityTrace, StepTrace
 from nagi_contracts.units import Bitrate, Delay, Duration, Level, StepRate, in_bytes
 from pydantic import Field
@@ -105,7 +105,7 @@ def problem_with_mean(trace: OpportunityTrace | StepTrace, quantity: Quantity) -
     """Why a link cannot have the mean rate of `trace`. None: it can, or these are delays."""
     if quantity != "rate":
         return None
-    minimum, maximum = whole("rate_bps")
+    minimum, maximum = get_integer_range("rate_bps")
     mean = floor(trace.exact_mean)
     if mean < minimum:
         return BadValue(
@@ -167,7 +167,7 @@ def _read_steps(path: Path, quantity: Quantity) -> StepTrace | SnrTracePlan:
             is_end = value_text == "end"
             if is_end and before is None:
                 raise BadValue("no step before the end", "give the value at 0 s first")
-            problem = problem_with_instant(at, before)
+            problem = find_instant_problem(at, before)
             if problem is not None:
                 raise problem
             if is_end:

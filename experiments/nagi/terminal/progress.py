@@ -228,7 +228,7 @@ class Progress:
                 f"[{self._done}/{self._at_least}{self._total}] {point}{repeat}{again}: "
                 f"{verdict.status}{reasons}"
             )
-            for sentence in noise.in_words(verdict):
+            for sentence in noise.describe_explanations(verdict):
                 self._print(f"  {sentence}")
 
     def tick(self) -> None:

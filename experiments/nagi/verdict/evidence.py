@@ -25,7 +25,7 @@ from nagi_captures.capture import FRAGMENT, packets, scan
 from nagi_captures.clocks import Passages, ahead_ns, drift_ppm, estimate
 from nagi_captures.flow_rows import is_of
 from nagi_captures.identities import Nanoseconds, look_up, unique_keys
-from nagi_contracts.capacity import most_payload
+from nagi_contracts.capacity import max_payload
 from nagi_contracts.errors import refuse
 from nagi_contracts.impairments.losses.bernoulli import BernoulliLossPlan
 from nagi_contracts.plan import (
@@ -195,7 +195,11 @@ def gather(
             values["rate_error"].append((rate_error * 100, f"{subject}, as {by}"))
         information += found
     for passage in through.values():
-        rate = plan.channel(passage.direction).rate_bps if plan.imposed(passage.direction) else None
+        rate = (
+            plan.channel(passage.direction).rate_bps
+            if plan.switch_share(passage.direction)
+            else None
+        )
         if rate is not None:
             rate_error = _passage_rate_error(passage, rate)
             if rate_error is not None:
@@ -487,7 +491,7 @@ def _goodput_surplus(
     if not mine.any():
         return 0.0
     last_ns = int(capture.time_ns[mine].max()) + 1
-    carried = most_payload(plan, flow, start_ns - late_ns, last_ns + late_ns)
+    carried = max_payload(plan, flow, start_ns - late_ns, last_ns + late_ns)
     if carried is None:
         return None
     return max(0.0, float(capture.new_bytes[mine].sum() - carried))
@@ -834,7 +838,7 @@ def _of_switches(plan: RunPlan, switches: Switches) -> Iterator[Information]:
     for switch in switches.switches:
         for port in switch.ports:
             direction = LinkDirection(link=port.link, direction=port.direction)
-            imposed = plan.imposed(direction)
+            imposed = plan.switch_share(direction)
             if imposed is None:
                 continue
             subject = f"switch {switch.node}, {port.link} {port.direction}"

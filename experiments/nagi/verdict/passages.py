@@ -61,7 +61,7 @@ def passages(plan: RunPlan, recorded: Records) -> list[Passage]:
     for direction in directions:
         if plan.port(direction) is None:
             continue
-        node = plan.leaves(direction)
+        node = plan.sender_of(direction)
         inward = [
             direction_number(plan, each.link, each.direction)
             for each in directions
@@ -89,7 +89,7 @@ def _passage(
     )
     identity = left["identity"].astype(np.int64)
     entered = look_up(key, handed_ns, identity)
-    imposed, port = plan.imposed(direction), plan.port(direction)
+    imposed, port = plan.switch_share(direction), plan.port(direction)
     assert port is not None
     overhead = imposed.overhead_bytes if imposed else 0
     bits = (left["bytes"].astype(np.int64) + overhead) * 8

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What of this host disturbs a run while it goes on: processors that others had, programs that had
-to wait, limits. The contract is nagi_contracts/records.py's Noise.
+to wait, limits. The contract is nagi_contracts/records/node.py's Noise.
 
 What a host does not tell is None, not 0. In virtual time none of it means anything.
 """

@@ -91,7 +91,7 @@ def blocks(material: Material) -> list[Block]:
 
 def _reasons(verdict: Verdict) -> str:
     """A line a reason, then a line for what probably caused them."""
-    return "\n".join([*verdict.reasons, *noise.in_words(verdict)]) or "no reason given"
+    return "\n".join([*verdict.reasons, *noise.describe_explanations(verdict)]) or "no reason given"
 
 
 def losses_in_words(verdicts: Iterable[Verdict]) -> str:

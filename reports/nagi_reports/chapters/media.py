@@ -169,7 +169,7 @@ def _paths(plan: RunPlan, medium: MediumPlan) -> list[tuple[str, list[str]]]:
     for flow in plan.flows:
         hops = [hop for hop in flow.path if hop.link == medium.name]
         if hops:
-            found.append((flow.name, [plan.leaves(hops[0]), *map(plan.reaches, hops)]))
+            found.append((flow.name, [plan.sender_of(hops[0]), *map(plan.receiver_of, hops)]))
     return found
 
 

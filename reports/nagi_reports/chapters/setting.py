@@ -83,13 +83,13 @@ def _links(material: Material) -> list[Block]:
         forward, backward = directions.values()
         both = all(
             p.channel(forward) == p.channel(backward)
-            and p.imposed(forward) is None
-            and p.imposed(backward) is None
+            and p.switch_share(forward) is None
+            and p.switch_share(backward) is None
             for p in plans
         )
         for name in ("both ways",) if both else DIRECTIONS:
             direction = directions.get(name, forward)
-            by_switch = "; shaped by the switch" if plan.imposed(direction) is not None else ""
+            by_switch = "; shaped by the switch" if plan.switch_share(direction) is not None else ""
             rate, *others = _in_words([p.channel(direction) for p in plans])
             rows.append(
                 [

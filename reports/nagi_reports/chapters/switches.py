@@ -29,7 +29,10 @@ def blocks(material: Material) -> list[Block]:
         others.update(account.drops)
         told.update(account.told)
         for port in account.ports:
-            if plan.imposed(LinkDirection(link=port.link, direction=port.direction)) is not None:
+            if (
+                plan.switch_share(LinkDirection(link=port.link, direction=port.direction))
+                is not None
+            ):
                 ports.setdefault((account.node, port.link, port.direction), []).append(port)
     said = "Packets of all runs that ended, for each direction that a switch shapes."
     if others:

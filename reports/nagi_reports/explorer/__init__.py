@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
-from nagi_contracts.base import write_whole
+from nagi_contracts.base import write_atomically
 from nagi_contracts.errors import refuse
 from nagi_contracts.records import Campaign, sha256_of
 
@@ -71,7 +71,7 @@ def write_explorer(
         if left.name.removesuffix(".js") not in with_data:
             _remove(left)
     page = target / PAGE
-    write_whole(page, html(campaign_data(out, campaign, with_data)))
+    write_atomically(page, html(campaign_data(out, campaign, with_data)))
     return page
 
 
@@ -96,7 +96,7 @@ def write_run(directory: Path, run_id: str, target: Path, key: bytes) -> None:
             continue
         folder.mkdir(exist_ok=True)
         for index, part in enumerate(parts(flow.packets, flow.edges(end_s))):
-            write_whole(
+            write_atomically(
                 folder / f"{number}-{index}.js",
                 f"nagi.part({script_json([run_id, number, index])}, {script_json(part)});\n",
             )
@@ -115,7 +115,7 @@ def write_run(directory: Path, run_id: str, target: Path, key: bytes) -> None:
     # The last one: with it the others are there.
     body = f"nagi.run({script_json(data)});\n"
     heading = _heading(stamp, body.encode(), folder, key).decode()
-    write_whole(file, f"{heading}\n{body}")
+    write_atomically(file, f"{heading}\n{body}")
 
 
 def _remove(path: Path) -> None:
