@@ -158,7 +158,7 @@ def test_what_an_operator_has_edited_is_not_lost(owned, place):
     assert (place / "chrony/chrony.conf").read_text() == "mine\n"
     assert (place / "chrony/chrony.conf.before-nagi").read_text() == "pool example.org\n"
     assert (place / "systemd/system/nagi.conf.d/own").read_text() == "mine, too\n"
-    assert any("edited since nagi wrote it; as it was before" in each for each in back["kept"])
+    assert any("edited since nagi wrote it; the original is" in each for each in back["kept"])
 
 
 def test_an_edited_manifest_is_refused_with_the_cure(owned, place):
@@ -227,7 +227,7 @@ def test_two_at_once_do_not_mix(owned, place, tmp_path):
     first = owned.start(**slow)
     (tmp_path / "begun").read_text()
     refused = owned(fails=True, **wanted(place))
-    assert "being provisioned by another" in refused["msg"]
+    assert "another process is provisioning this host" in refused["msg"]
     (tmp_path / "end").write_text("\n")
     assert first.wait() == 0
     assert not owned(**wanted(place))["changed"]

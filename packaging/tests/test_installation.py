@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages as `make deb` builds them: installed, upgraded, removed and purged on a throw-away host;
-for other releases installed in an overlay of the tree that they were built in."""
+"""Installation, upgrade, removal and purge of the packages of `make deb` on a throw-away host.
+
+Packages for other releases are installed in an overlay of the tree in which they were built.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from deb_files import ROOT, build, built, control_field
+from deb_files import ROOT, build, find_packages, read_control_field
 from throw_away import Host, boot_host
 
 __all__ = ["boot_host"]
@@ -51,12 +53,12 @@ test ! -e /usr/lib/nagi'
 
 @pytest.fixture(scope="module")
 def files() -> dict[str, Path]:
-    """Package -> file, built for the release that this machine runs."""
+    """The files of the packages for this machine's release, by package."""
     if shutil.which("dpkg-buildpackage") is None:
         pytest.skip("needs dpkg-buildpackage: install debhelper")
     done = subprocess.run(["make", "deb", f"DEB={' '.join(NAMES)}"], cwd=ROOT)
     assert done.returncode == 0
-    return built(build.running_release())
+    return find_packages(build.read_codename())
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +76,7 @@ def install(host: Host, *packages: Path) -> None:
 
 
 def later(file: Path, directory: Path) -> Path:
-    """The package with a later version, and nothing else that differs."""
+    """Return a copy of a package that only differs in its later version."""
     tree, made = directory / "tree", directory / "later.deb"
     subprocess.run(["dpkg-deb", "--raw-extract", file, tree], check=True)
     control = tree / "DEBIAN/control"
@@ -93,7 +95,7 @@ def test_the_whole_life_of_packages(host: Host, files: dict[str, Path], tmp_path
     install(host, *(files[name] for name in NAMES))
     for name in NAMES:
         program = f"/usr/bin/{name}"
-        assert host.run(program, "--version") == f"{name} {build.version()}\n"
+        assert host.run(program, "--version") == f"{name} {build.read_version()}\n"
         assert host.run("dpkg", "--verify", name) == ""
     assert "vegas" in host.run("/usr/bin/nagi-tcp", "describe", "/usr/lib/nagi/tcp/vegas.bpf.o")
     for unit in ("nagi-link@.service", "nagi-switch@.service"):
@@ -133,7 +135,7 @@ def test_the_whole_life_of_packages(host: Host, files: dict[str, Path], tmp_path
     # A later version replaces this one, and the link does not notice.
     install(host, later(files["nagi-link"], tmp_path))
     version = ["dpkg-query", "-W", "-f", "${Version}", "nagi-link"]
-    assert host.run(*version) == f"1000.{build.version()}"
+    assert host.run(*version) == f"1000.{build.read_version()}"
     assert host.run("systemctl", "show", "--value", "--property=MainPID", UNIT).strip() == pid
 
     host.run("dpkg", "--remove", "nagi-link")
@@ -201,20 +203,20 @@ def test_lintian_finds_no_errors(files: dict[str, Path]) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="trees are made by root")
-@pytest.mark.parametrize("codename", sorted({*build.RELEASES} - {build.running_release()}))
+@pytest.mark.parametrize("codename", sorted({*build.RELEASES} - {build.read_codename()}))
 def test_packages_for_another_release_run_there(codename: str) -> None:
-    """With the smallest of them."""
+    """The smallest package of a release can be installed in an overlay of its tree."""
     release = build.RELEASES[codename]
-    tree = build.tree_of(codename)
+    tree = build.tree_path(codename)
     if not tree.exists() and build.archive_of(release.distribution) is None:
         pytest.skip(
             f"apt has no archive of {release.distribution}: `make deb RELEASE={codename} ...`"
         )
     done = subprocess.run(["make", "deb", f"RELEASE={codename}", "DEB=nagi-tcp"], cwd=ROOT)
     assert done.returncode == 0
-    file = built(codename)["nagi-tcp"]
+    file = find_packages(codename)["nagi-tcp"]
     inside = ["unshare", "--mount", "sh", "-c", IN_OVERLAY, "inside", tree, file]
     done = subprocess.run(inside, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"nagi-tcp {build.version()}\n") and "vegas" in done.stdout
-    assert "libelf1t64" in control_field(file, "Depends")
+    assert done.stdout.startswith(f"nagi-tcp {build.read_version()}\n") and "vegas" in done.stdout
+    assert "libelf1t64" in read_control_field(file, "Depends")

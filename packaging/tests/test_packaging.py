@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What packages are made of, what `make deb` refuses, and what is in packages that it has built."""
+"""The sources and contents of Debian packages, and the refusals of `make deb`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from deb_files import PACKAGING, ROOT, build, built, contents, control_field
+from deb_files import PACKAGING, ROOT, build, find_packages, list_contents, read_control_field
 from nagi_contracts import paths
 
 PROGRAMS = ("nagi-link", "nagi-switch", "nagi-tcp", "nagi-traffic")
@@ -32,7 +32,7 @@ parser.parse_args()
 
 
 def refusal(*options: str, **variables: str) -> str:
-    """What build_deb.py says when it refuses."""
+    """Return the message with which build_deb.py refuses options."""
     done = subprocess.run(
         [sys.executable, PACKAGING / "build_deb.py", *options],
         env={**os.environ, **variables},
@@ -47,7 +47,7 @@ def refusal(*options: str, **variables: str) -> str:
 
 @pytest.fixture
 def bookworm(tmp_path: Path) -> str:
-    """An os-release; what is not of this release needs a tree."""
+    """The path of an os-release of bookworm, so that other releases need a tree."""
     file = tmp_path / "os-release"
     file.write_text('ID=debian\nVERSION_CODENAME="bookworm"\n')
     return str(file)
@@ -74,12 +74,14 @@ def test_a_tree_that_cannot_be_made_is_refused_with_the_cure(tmp_path: Path, boo
     }
     asked = ("--release", "noble")
     assert refusal(*asked, **variables) == (
-        "nagi: apt knows no archive of Ubuntu, which noble comes from; "
+        "nagi: apt has no archive of Ubuntu, the distribution of noble; "
         "name one: `make deb RELEASE=noble MIRROR=URL`"
     )
     asked += ("--mirror", "http://127.0.0.1:9/ubuntu", "--keyring")
     none = str(tmp_path / "none.gpg")
-    assert refusal(*asked, none, **variables).startswith(f"nagi: there is no {none}, by whose keys")
+    assert refusal(*asked, none, **variables).startswith(
+        f"nagi: there is no {none}, with the keys of"
+    )
     keyring = tmp_path / "some.gpg"
     keyring.touch()
     said = refusal(*asked, str(keyring), **variables)
@@ -111,7 +113,7 @@ def test_a_tree_needs_root() -> None:
             text=True,
         )
     assert done.returncode == 2, done.stderr
-    assert "nagi: a tree of trixie is made and entered by root; run it as root" in done.stderr
+    assert "nagi: only root can make and enter a tree of trixie; run it as root" in done.stderr
 
 
 def test_make_installs_what_the_build_needs() -> None:
@@ -153,7 +155,7 @@ def page_of(program: Path, text: Path) -> str:
 
 
 def warnings_of(page: str) -> str:
-    """What groff warns of."""
+    """Return groff's warnings about a manual page."""
     if shutil.which("man") is None:
         pytest.skip("needs man: install man-db")
     done = subprocess.run(
@@ -178,7 +180,7 @@ def ends_of(program: Path, command: str) -> list[str]:
 def test_a_manual_page_has_every_command_and_option(name: str) -> None:
     program = paths.executable(name)
     page = page_of(program, PACKAGING / f"man/{name}.1")
-    version = build.version()
+    version = build.read_version()
     assert f'.TH {name.upper()} 1 1970-01-02 "nagi {version}" nagi'.replace("-", "\\-", 1) in page
     assert "@" not in re.sub(r"nagi\\-\w+@", "", page)
     plain = page.replace("\\-", "-")
@@ -220,22 +222,22 @@ def test_a_manual_page_without_a_mark_is_refused(tmp_path: Path) -> None:
     assert done.returncode != 0 and "the page has no @COMMANDS@" in done.stderr
 
 
-@pytest.mark.parametrize("codename", sorted({build.running_release(), *build.RELEASES}))
+@pytest.mark.parametrize("codename", sorted({build.read_codename(), *build.RELEASES}))
 def test_packages_that_are_built_have_what_they_should(codename: str) -> None:
-    files = built(codename)
+    files = find_packages(codename)
     if not files:
         pytest.skip(f"no packages for {codename}: `make deb RELEASE={codename}` builds them")
     objects = {f"/usr/lib/nagi/tcp/{name}.bpf.o" for name in ("reno", "vegas", "real", "ackthin")}
     for package, file in files.items():
-        there = contents(file)
-        assert control_field(file, "Version") == build.version()
+        there = list_contents(file)
+        assert read_control_field(file, "Version") == build.read_version()
         doc = f"/usr/share/doc/{package}"
         assert {f"{doc}/copyright", f"{doc}/changelog.gz", f"{doc}/CHANGELOG.md.gz"} <= set(there)
         program = "nagi-sdr" if package == build.RADIO else package
         assert there[f"/usr/bin/{program}"] == "-rwxr-xr-x"
         assert f"/usr/share/man/man1/{program}.1.gz" in there
         assert all(path.startswith("/usr/") for path in there), there
-        depends = control_field(file, "Depends")
+        depends = read_control_field(file, "Depends")
         assert "libc6 (>= " in depends, depends
         assert ("libspdlog" in depends) == (package != "nagi-traffic"), depends
         if package in UNITS:
