@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Role fpga against a throw-away host: what a board needs comes, and goes."""
+"""The role fpga on a throw-away host installs what a board needs, and removes it."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ def wanted(tmp_path: Path) -> dict[str, object]:
 def test_what_a_board_needs_comes_and_goes(host, provision, wanted):
     before = host.run("sh", "-c", STATE)
     first = provision(*ONLY, heron=wanted)
-    assert first.status == 0, first.said
+    assert first.status == 0, first.output
     assert host.run("cat", f"/usr/local/lib/nagi/fpga/{BOARD}/nagi.bit") == "bits"
     assert 'GROUP="plugdev"' in host.run("cat", "/etc/udev/rules.d/61-nagi-board.rules")
     assert host.run("systemd-analyze", "verify", f"/etc/systemd/system/{UNIT}") == ""
     assert "192.168.251.1/24" in address_of(host)
     assert provision(*ONLY, heron=wanted).changed["heron"] == 0
 
-    back = provision.back()
-    assert back.status == 0, back.said
+    back = provision.deprovision()
+    assert back.status == 0, back.output
     assert host.run("sh", "-c", STATE) == before
 
 
@@ -83,7 +83,7 @@ def test_the_address_waits_for_its_interface(host, provision, wanted):
     plug_in(host)
     while "192.168.251.1/24" not in address_of(host):
         time.sleep(0.1)
-    assert provision.back().status == 0
+    assert provision.deprovision().status == 0
 
 
 @pytest.mark.parametrize(
@@ -104,5 +104,5 @@ def test_the_address_waits_for_its_interface(host, provision, wanted):
 def test_what_is_wrong_is_refused(host, provision, wanted, wrong, said):
     before = host.run("sh", "-c", STATE)
     refused = provision(*ONLY, heron=wanted | wrong)
-    assert refused.status != 0 and said in refused.said, refused.said
+    assert refused.status != 0 and said in refused.output, refused.output
     assert host.run("sh", "-c", STATE) == before

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nagi has made on a host is written down there, and can be put back to the byte.
+"""The module nagi.testbed.owned records its changes of a host, and restores files to the byte.
 
-By the module on this machine, in directories of the tests' own.
+The tests run the module on this machine, in temporary directories.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ ANSIBLE = f"{sys.prefix}/bin/ansible"
 
 
 class Module:
-    """nagi.testbed.owned, with a manifest in `directory`."""
+    """The module nagi.testbed.owned, with a manifest in `directory`."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory / "state"
         self._home = directory / "home"
 
     def start(self, *options: str, **arguments: Any) -> subprocess.Popen[str]:
-        """Begins a call of the module."""
+        """Start the module."""
         given = {"directory": str(self.directory), "start": False, **arguments}
         return subprocess.Popen(
             [
@@ -49,7 +49,7 @@ class Module:
         )
 
     def __call__(self, *options: str, fails: bool = False, **arguments: Any) -> dict[str, Any]:
-        """What the module says."""
+        """Run the module, and return its result."""
         called = self.start(*options, **arguments)
         out = called.communicate()[0]
         assert (called.returncode != 0) == fails, out
@@ -62,7 +62,7 @@ class Module:
 
 
 def listing(place: Path) -> dict[str, object]:
-    """Everything below a directory: content, or target of a link, mode and time."""
+    """Return the content (or the target of a link), mode and time of all files in a directory."""
     return {
         str(path.relative_to(place)): (
             str(path.readlink()) if path.is_symlink() else path.is_file() and path.read_bytes(),
@@ -80,7 +80,7 @@ def owned(tmp_path):
 
 @pytest.fixture
 def place(tmp_path):
-    """A host's /etc, with what an operator has there."""
+    """Make a host's /etc with an operator's files."""
     etc = tmp_path / "etc"
     (etc / "chrony").mkdir(parents=True)
     (etc / "chrony" / "chrony.conf").write_text("pool example.org\n")
@@ -201,7 +201,7 @@ def test_a_file_that_is_refused_is_not_put_in_its_place(owned, place, tmp_path):
 
 
 def test_killed_in_the_middle_a_second_call_completes_it_and_all_can_be_put_back(owned, place):
-    """A program that looks at a file ends the module, at each file in turn."""
+    """The program that validates a file kills the module, at each file in turn."""
     before = listing(place)
     for number in range(3):
         arguments = wanted(place)

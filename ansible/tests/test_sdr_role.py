@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Role sdr against a throw-away host: what radios need comes, and goes.
+"""The role sdr on a throw-away host installs what radios need, and removes it.
 
-Packages are dummies in the place of GNU Radio and nagi-sdr: what the role does with packages is
-tested, not what is in them.
+The packages of GNU Radio and nagi-sdr are dummies, because only the role is tested.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ Description: dummy
 
 
 def package(directory: Path, name: str, version: str = "1", depends: str = "") -> Path:
-    """A package that has only nagi-sdr, or nothing."""
+    """Build a package that has only nagi-sdr, or no files."""
     tree = directory / f"{name}-{version}"
     (tree / "DEBIAN").mkdir(parents=True)
     text = CONTROL.format(name=name, version=version, depends=depends)
@@ -87,7 +86,7 @@ def wanted(tmp_path) -> dict[str, object]:
 def test_packages_of_the_controller_come_are_renewed_and_go(host, provision, wanted, tmp_path):
     before = host.run("sh", "-c", STATE)
     first = provision(*ONLY, radio=wanted)
-    assert first.status == 0, first.said
+    assert first.status == 0, first.output
     assert host.run("nagi-sdr", "--version") == "nagi-sdr 1\n"
     assert "root - rtprio 99" in host.run("cat", "/etc/security/limits.d/61-nagi-radio.conf")
     assert provision(*ONLY, radio=wanted).changed["radio"] == 0
@@ -96,14 +95,14 @@ def test_packages_of_the_controller_come_are_renewed_and_go(host, provision, wan
     older.unlink()
     package(older.parent, "gr-nagi", "2", "nagi-link")
     second = provision(*ONLY, radio=wanted)
-    assert second.status == 0, second.said
+    assert second.status == 0, second.output
     assert host.run("nagi-sdr", "--version") == "nagi-sdr 2\n"
 
     none = provision(*ONLY, radio=wanted | {"nagi_radio": "none"})
-    assert none.status == 0, none.said
+    assert none.status == 0, none.output
     host.fail("ls", "/usr/bin/nagi-sdr")
-    back = provision.back()
-    assert back.status == 0, back.said
+    back = provision.deprovision()
+    assert back.status == 0, back.output
     assert host.run("sh", "-c", STATE) == before
 
 
@@ -129,11 +128,11 @@ def test_uhd_gets_buffers_mtu_and_images_and_leaves_them_as_they_were(host, prov
         "nagi_radio_interfaces": {"radio0": 9000},
     }
     checked = provision(*ONLY, "--check", radio=wanted)
-    assert checked.status == 0 and checked.changed["radio"] > 0, checked.said
+    assert checked.status == 0 and checked.changed["radio"] > 0, checked.output
     assert host.run("sh", "-c", STATE) == before
 
     first = provision(*ONLY, radio=wanted)
-    assert first.status == 0, first.said
+    assert first.status == 0, first.output
     assert host.run("cat", "/sys/class/net/radio0/mtu") == "9000\n"
     assert host.run("cat", "/usr/local/share/uhd/images/usrp_b200_fpga.bin") == "\0\1"
     rules = host.run("cat", "/etc/udev/rules.d/61-nagi-radio.rules")
@@ -143,8 +142,8 @@ def test_uhd_gets_buffers_mtu_and_images_and_leaves_them_as_they_were(host, prov
     assert verified == ""
     assert provision(*ONLY, radio=wanted).changed["radio"] == 0
 
-    back = provision.back()
-    assert back.status == 0, back.said
+    back = provision.deprovision()
+    assert back.status == 0, back.output
     assert host.run("sh", "-c", STATE) == before
 
 
@@ -166,5 +165,5 @@ def test_uhd_gets_buffers_mtu_and_images_and_leaves_them_as_they_were(host, prov
 def test_what_is_wrong_is_refused(host, provision, wrong, said):
     before = host.run("sh", "-c", STATE)
     refused = provision(*ONLY, radio=HOST | wrong)
-    assert refused.status != 0 and said in refused.said, refused.said
+    assert refused.status != 0 and said in refused.output, refused.output
     assert host.run("sh", "-c", STATE) == before
