@@ -40,7 +40,9 @@ def plan_files(request: PlanRequest, place: Place, names: list[str]) -> list[Com
         if last in found or not last:
             what = f"a second {shown(last)}" if last else f"{shown(name)} has no name"
             raise request.error(here, what, "give each file a last name of its own")
-        found[last] = CommandFile(name=last, sha256=_content_of(request, here, path)).set_source(path)
+        found[last] = CommandFile(name=last, sha256=_content_of(request, here, path)).set_source(
+            path
+        )
     return list(found.values())
 
 

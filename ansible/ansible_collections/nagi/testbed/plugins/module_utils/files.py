@@ -14,7 +14,7 @@ import stat
 from typing import TypedDict
 
 from ansible_collections.nagi.testbed.plugins.module_utils.manifest import (
-    checksum_of,
+    compute_checksum,
     write_atomically,
 )
 from ansible_collections.nagi.testbed.plugins.module_utils.system import (
@@ -83,7 +83,7 @@ class File(ManagedResource):
         if not stat.S_ISREG(status.st_mode):
             raise Failed(f"{self.name}: it is no file")
         return {
-            "sha256": checksum_of(read_file(self.name)),
+            "sha256": compute_checksum(read_file(self.name)),
             "mode": f"{stat.S_IMODE(status.st_mode):04o}",
             "uid": status.st_uid,
             "gid": status.st_gid,
@@ -108,7 +108,7 @@ class File(ManagedResource):
         return self.settings.get("mode") or "0644"
 
     def describe_change(self) -> FileState:
-        checksum = self.settings.get("sha256") or checksum_of(self._content())
+        checksum = self.settings.get("sha256") or compute_checksum(self._content())
         return {"sha256": checksum, "mode": self._mode()}
 
     def needs_change(self, state: FileState | None) -> bool:
@@ -188,7 +188,7 @@ def _decode(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        return f"({len(data)} bytes, sha256 {checksum_of(data)})\n"
+        return f"({len(data)} bytes, sha256 {compute_checksum(data)})\n"
 
 
 class OverrideState(TypedDict):

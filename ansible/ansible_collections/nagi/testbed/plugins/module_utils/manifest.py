@@ -29,7 +29,7 @@ class ManifestError(Exception):
     """A manifest that cannot be used; the message has the reason and the cure."""
 
 
-def checksum_of(data: bytes) -> str:
+def compute_checksum(data: bytes) -> str:
     """Compute the SHA-256 of data, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
@@ -110,7 +110,7 @@ class Manifest:
 
     @staticmethod
     def _checksum(entries: list) -> str:
-        return checksum_of(json.dumps(entries, sort_keys=True).encode())
+        return compute_checksum(json.dumps(entries, sort_keys=True).encode())
 
     def save(self) -> None:
         """Write the manifest and its copy to disk."""
@@ -132,7 +132,7 @@ class Manifest:
 
     def save_content(self, data: bytes) -> str:
         """Save the content of a file, and return its name for `read_content`."""
-        name = checksum_of(data)
+        name = compute_checksum(data)
         path = os.path.join(self.directory, "saved", name)
         if not os.path.exists(path):
             write_atomically(path, data, 0o600)

@@ -8,7 +8,7 @@ import re
 import time
 
 from ansible_collections.nagi.testbed.plugins.module_utils.manifest import (
-    checksum_of,
+    compute_checksum,
     write_atomically,
 )
 from ansible_collections.nagi.testbed.plugins.module_utils.system import ManagedResource, read_file
@@ -110,7 +110,7 @@ class Deb(Package):
 
     def _has_this_build(self) -> bool:
         path = self._path()
-        return os.path.exists(path) and checksum_of(read_file(path)) == self.settings["sha256"]
+        return os.path.exists(path) and compute_checksum(read_file(path)) == self.settings["sha256"]
 
     def describe_change(self) -> dict:
         return self._simulate_install(self.settings.get("source") or self._path())
