@@ -153,17 +153,17 @@ class Calibration(Contract):
             BadValue: No mode matches, or several do.
         """
         settings = {"modem": modem, "modulation": modulation, "code_rate": code_rate}
-        given = {key: value for key, value in settings.items() if value is not None}
+        chosen = {key: value for key, value in settings.items() if value is not None}
         matches = [
             mode
             for mode in self.modes
-            if all(value == getattr(mode, key) for key, value in given.items())
+            if all(value == getattr(mode, key) for key, value in chosen.items())
         ]
         if len(matches) == 1:
             return matches[0]
         names = "; ".join(mode.name for mode in self.modes) or "none"
         if not matches:
-            request = ", ".join(f"{key} {value}" for key, value in given.items())
+            request = ", ".join(f"{key} {value}" for key, value in chosen.items())
             raise BadValue(
                 f"a table of another modem: it has {names}",
                 f"calibrate {request}" if request else "run `nagi-sdr calibrate` to its end",

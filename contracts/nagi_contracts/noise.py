@@ -118,7 +118,9 @@ def _explain_silence(noises: list[Noise]) -> Explanation:
 
 def describe_explanations(verdict: Verdict) -> list[str]:
     """Return one sentence per explanation of a verdict, with its cure."""
-    return [f"{each.description}; {each.cure}" for each in verdict.explanations]
+    return [
+        f"{explanation.description}; {explanation.cure}" for explanation in verdict.explanations
+    ]
 
 
 def summarise(verdicts: Iterable[Verdict]) -> list[str]:

@@ -156,32 +156,36 @@ class Condition(Text):
                     )
             return cls(values)
         condition = cls(_scalar(text))
-        for part in condition._comparisons():
-            if part.sign not in ("", "!=") and parse_measure(part.value) is None:
-                message = f"{shown(part.value)} has no order"
+        for comparison in condition._comparisons():
+            if comparison.sign not in ("", "!=") and parse_measure(comparison.value) is None:
+                message = f"{shown(comparison.value)} has no order"
                 raise BadValue(message, f"compare with a number, as in '{cls.example}'")
         return condition
 
     def _comparisons(self) -> Iterator[_Comparison]:
         if isinstance(self.given, tuple):
             return
-        for part in re.split(r"\s+and\s+", self.given):
-            match = _COMPARISON.fullmatch(part.strip())
-            yield _Comparison(match[1], match[2].strip()) if match else _Comparison("", part)
+        for comparison in re.split(r"\s+and\s+", self.given):
+            match = _COMPARISON.fullmatch(comparison.strip())
+            yield _Comparison(match[1], match[2].strip()) if match else _Comparison("", comparison)
 
     @property
     def named_values(self) -> tuple[str, ...]:
         """The values that the condition names, to include or to exclude them."""
         if isinstance(self.given, tuple):
             return self.given
-        return tuple(part.value for part in self._comparisons() if part.sign in ("", "!="))
+        return tuple(
+            comparison.value for comparison in self._comparisons() if comparison.sign in ("", "!=")
+        )
 
     @property
     def required_values(self) -> tuple[str, ...]:
         """The values that the condition includes by name."""
         if isinstance(self.given, tuple):
             return self.given
-        return tuple(part.value for part in self._comparisons() if part.sign == "")
+        return tuple(
+            comparison.value for comparison in self._comparisons() if comparison.sign == ""
+        )
 
     def holds(self, text: str) -> bool:
         """Return whether the condition includes a value.
@@ -191,7 +195,7 @@ class Condition(Text):
         """
         if isinstance(self.given, tuple):
             return any(_are_equal(text, value) for value in self.given)
-        return all(part.holds(text) for part in self._comparisons())
+        return all(comparison.holds(text) for comparison in self._comparisons())
 
     def __str__(self) -> str:
         return ", ".join(self.given) if isinstance(self.given, tuple) else self.given

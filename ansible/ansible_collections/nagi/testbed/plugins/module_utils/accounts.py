@@ -33,8 +33,8 @@ class Group(ManagedResource):
     def apply(self, state: GroupState | None) -> None:
         self.system.run("groupadd", "--system", self.name)
 
-    def restore(self, before: GroupState | None, changes: list, others: list) -> str:
-        if before is not None or self.read_state() is None:
+    def restore(self, original: GroupState | None, changes: list, other_entries: list) -> str:
+        if original is not None or self.read_state() is None:
             return ""
         self.system.run("groupdel", self.name)
         return ""
@@ -71,12 +71,12 @@ class User(ManagedResource):
         else:
             self.system.run("usermod", "--gid", self.settings["group"], self.name)
 
-    def restore(self, before: UserState | None, changes: list, others: list) -> str:
+    def restore(self, original: UserState | None, changes: list, other_entries: list) -> str:
         state = self.read_state()
         if state is None:
             return ""
-        if before is None:
+        if original is None:
             self.system.run("userdel", self.name)
-        elif state["group"] != before["group"]:
-            self.system.run("usermod", "--gid", before["group"], self.name)
+        elif state["group"] != original["group"]:
+            self.system.run("usermod", "--gid", original["group"], self.name)
         return ""

@@ -60,7 +60,9 @@ class Changes:
         # A group can only be removed after its users have another group.
         groups = [entry for entry in obsolete if entry["kind"] == Group.kind]
         self._restore_all([entry for entry in obsolete if entry not in groups], role)
-        self._apply_all([each for each in required if not isinstance(each, (Package, Unit))])
+        self._apply_all(
+            [resource for resource in required if not isinstance(resource, (Package, Unit))]
+        )
         self._restore_all(groups, role)
         self._reload_units()
         self._restart_readers()
@@ -155,19 +157,19 @@ class Changes:
         """
         failures = []
         for entry in reversed(entries):
-            others = [other for other in entry["roles"] if other != role] if role else []
-            if others:
+            other_roles = [name for name in entry["roles"] if name != role] if role else []
+            if other_roles:
                 if not self._checking:
-                    entry["roles"] = others
+                    entry["roles"] = other_roles
                     self._manifest.save()
                 continue
             self.changes.append(f"put back: {entry['kind']} {entry['name']}")
             if self._checking:
                 continue
-            rest = [other for other in self._manifest.entries if other is not entry]
+            other_entries = [item for item in self._manifest.entries if item is not entry]
             resource = KINDS[entry["kind"]](self._system, entry["name"])
             try:
-                message = resource.restore(entry["before"], entry["ours"], rest)
+                message = resource.restore(entry["before"], entry["ours"], other_entries)
             except (Failed, OSError) as error:
                 failures.append(f"{entry['kind']} {entry['name']}: {error}")
                 continue

@@ -44,8 +44,8 @@ class Directory(ManagedResource):
         os.mkdir(self.name)
         os.chmod(self.name, int(self.settings.get("mode", "0755"), 8))
 
-    def restore(self, before: dict | None, changes: list, others: list) -> str:
-        if before is not None or not os.path.isdir(self.name):
+    def restore(self, original: dict | None, changes: list, other_entries: list) -> str:
+        if original is not None or not os.path.isdir(self.name):
             return ""
         if any(change["contents"] for change in changes):
             shutil.rmtree(self.name)
@@ -115,11 +115,13 @@ class File(ManagedResource):
         change = self.describe_change()
         return state is None or any(state.get(key) != change[key] for key in change)
 
-    def was_edited(self, state: FileState | None, before: FileState | None, changes: list) -> bool:
+    def was_edited(
+        self, state: FileState | None, original: FileState | None, changes: list
+    ) -> bool:
         """Return whether somebody else has changed the file since nagi wrote it."""
         checksums = [change["sha256"] for change in changes]
-        if before is not None:
-            checksums.append(before.get("sha256"))
+        if original is not None:
+            checksums.append(original.get("sha256"))
         return state is not None and state.get("sha256") not in checksums
 
     def _validate(self) -> None:
@@ -141,32 +143,34 @@ class File(ManagedResource):
 
     def make_diff(self, state: FileState | None) -> tuple[str, str]:
         exists = state is not None and "sha256" in state
-        before = _decode(read_file(self.name)) if exists else ""
-        return before, _decode(self._content())
+        current = _decode(read_file(self.name)) if exists else ""
+        return current, _decode(self._content())
 
-    def restore(self, before: FileState | None, changes: list, others: list) -> str:
+    def restore(self, original: FileState | None, changes: list, other_entries: list) -> str:
         state = self.read_state()
         message = ""
-        if self.was_edited(state, before, changes):
+        if self.was_edited(state, original, changes):
             message = f"{self.name}: it was edited since nagi wrote it"
-            if before is None or "sha256" not in before:
+            if original is None or "sha256" not in original:
                 return message
             path = f"{self.name}.before-nagi"
             message += f"; the original is {path}"
         else:
             path = self.name
-        if before is None:
+        if original is None:
             if state is not None:
                 self._stop_instances()
                 os.unlink(self.name)
-        elif "link" in before:
-            if state != before:
+        elif "link" in original:
+            if state != original:
                 os.unlink(self.name)
-                os.symlink(before["link"], self.name)
+                os.symlink(original["link"], self.name)
         else:
-            content = self.system.manifest.read_content(before["sha256"])
-            write_atomically(path, content, int(before["mode"], 8), before["uid"], before["gid"])
-            os.utime(path, ns=(before["mtime_ns"], before["mtime_ns"]))
+            content = self.system.manifest.read_content(original["sha256"])
+            write_atomically(
+                path, content, int(original["mode"], 8), original["uid"], original["gid"]
+            )
+            os.utime(path, ns=(original["mtime_ns"], original["mtime_ns"]))
         return message
 
     def _stop_instances(self) -> None:
@@ -244,19 +248,19 @@ class Override(ManagedResource):
             )
         self.system.run("setcap", self.settings["capabilities"], self.name)
 
-    def restore(self, before: OverrideState | None, changes: list, others: list) -> str:
+    def restore(self, original: OverrideState | None, changes: list, other_entries: list) -> str:
         state = self.read_state()
-        if state is None or before is None:
+        if state is None or original is None:
             return ""
         if state["override"]:
             self.system.run("dpkg-statoverride", "--remove", self.name)
-        if before["override"]:
-            words = before["override"].split()[:3]
+        if original["override"]:
+            words = original["override"].split()[:3]
             self.system.run("dpkg-statoverride", "--add", *words, self.name)
-        shutil.chown(self.name, "root", before["group"])
-        os.chmod(self.name, int(before["mode"], 8))
-        if before["capabilities"]:
-            self.system.run("setcap", before["capabilities"], self.name)
+        shutil.chown(self.name, "root", original["group"])
+        os.chmod(self.name, int(original["mode"], 8))
+        if original["capabilities"]:
+            self.system.run("setcap", original["capabilities"], self.name)
         elif self.read_state()["capabilities"]:
             self.system.run("setcap", "-r", self.name)
         return ""

@@ -50,13 +50,13 @@ class Sysctl(ManagedResource):
                     f"{self.name}: the kernel has {now}, and does not accept {self.settings}"
                 )
 
-    def restore(self, before: SysctlState | None, changes: list, others: list) -> str:
+    def restore(self, original: SysctlState | None, changes: list, other_entries: list) -> str:
         state = self.read_state()
-        if before is None or state is None or not self.system.started:
+        if original is None or state is None or not self.system.started:
             return ""
         if state not in changes:
             return f"{self.name}: it is {state['value']}, which nagi did not set"
-        self.system.run("sysctl", "-q", "-w", f"{self.name}={before['value']}")
+        self.system.run("sysctl", "-q", "-w", f"{self.name}={original['value']}")
         return ""
 
 
@@ -80,7 +80,7 @@ class KernelModule(ManagedResource):
     def apply(self, state: dict | None) -> None:
         self.system.run("modprobe", self.name)
 
-    def restore(self, before: dict | None, changes: list, others: list) -> str:
+    def restore(self, original: dict | None, changes: list, other_entries: list) -> str:
         # A module in use stays: the kernel needs it until the last connection with it has ended.
         self.system.try_run("modprobe", "--remove", "--quiet", self.name)
         return ""
@@ -100,7 +100,7 @@ class Journal(ManagedResource):
     def apply(self, state: None) -> None:
         """Do nothing: the module interfaces writes the file."""
 
-    def restore(self, before: None, changes: list, others: list) -> str:
+    def restore(self, original: None, changes: list, other_entries: list) -> str:
         try:
             undo = json.loads(read_file(self.name))["undo"]
         except FileNotFoundError:

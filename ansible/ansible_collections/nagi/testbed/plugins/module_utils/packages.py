@@ -60,12 +60,12 @@ class Package(ManagedResource):
     def apply(self, state: dict | None) -> None:
         self.system.run("apt-get", *_APT, "install", self.name)
 
-    def restore(self, before: dict | None, changes: list, others: list) -> str:
+    def restore(self, original: dict | None, changes: list, other_entries: list) -> str:
         used_by_others = {
             name
-            for other in others
-            if other["kind"] in (Package.kind, Deb.kind)
-            for change in other["ours"]
+            for entry in other_entries
+            if entry["kind"] in (Package.kind, Deb.kind)
+            for change in entry["ours"]
             for name in change["installed"]
         }
         installed = {name for change in changes for name in change["installed"]} - used_by_others
@@ -128,8 +128,8 @@ class Deb(Package):
         # Two builds can have the same version, hence --reinstall.
         self.system.run("apt-get", *_APT, "--reinstall", "--allow-downgrades", "install", path)
 
-    def restore(self, before: dict | None, changes: list, others: list) -> str:
-        message = super().restore(before, changes, others)
+    def restore(self, original: dict | None, changes: list, other_entries: list) -> str:
+        message = super().restore(original, changes, other_entries)
         if os.path.exists(self._path()):
             os.unlink(self._path())
         return message

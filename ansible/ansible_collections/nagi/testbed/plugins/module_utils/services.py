@@ -52,12 +52,12 @@ class StoppedService(ManagedResource):
         if self.system.started:
             self.system.systemctl("stop", self.name)
 
-    def restore(self, before: UnitState, changes: list, others: list) -> str:
+    def restore(self, original: UnitState, changes: list, other_entries: list) -> str:
         if self.read_state() is None:
             return ""
-        if before["enabled"]:
+        if original["enabled"]:
             self.system.systemctl("enable", "--quiet", self.name)
-        if before["active"] and self.system.started:
+        if original["active"] and self.system.started:
             self.system.systemctl("start", self.name)
         return ""
 
@@ -93,11 +93,11 @@ class Unit(ManagedResource):
             )
             raise Failed(f"{self.name} does not run: {join_last_lines(log or error)}")
 
-    def restore(self, before: UnitState | None, changes: list, others: list) -> str:
+    def restore(self, original: UnitState | None, changes: list, other_entries: list) -> str:
         if self.read_state() is None:
             return ""
-        if not (before and before["enabled"]):
+        if not (original and original["enabled"]):
             self.system.systemctl("disable", "--quiet", self.name)
-        if not (before and before["active"]) and self.system.started:
+        if not (original and original["active"]) and self.system.started:
             self.system.systemctl("stop", self.name)
         return ""

@@ -103,13 +103,13 @@ class ManagedResource(ABC):
         """Change the resource from its current state to the settings. Raises Failed."""
 
     @abstractmethod
-    def restore(self, before: dict | None, changes: list, others: list) -> str:
+    def restore(self, original: dict | None, changes: list, other_entries: list) -> str:
         """Restore the state before nagi's changes.
 
         Args:
-            before: The state before the first change; None if the resource did not exist.
+            original: The state before the first change; None if the resource did not exist.
             changes: The records of all changes that nagi made.
-            others: The entries of all other resources in the manifest.
+            other_entries: The entries of all other resources in the manifest.
 
         Returns:
             What was not restored and why, or the empty string.
