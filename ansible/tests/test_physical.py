@@ -404,10 +404,10 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_changed(hosts, prov
         hosts["heron"].run("sh", "-c", "printf 'ID=fedora\nNAME=Fedora\n' >/etc/os-release")
         hosts["heron"].run("sh", "-c", "echo Fedora release 42 >/etc/redhat-release")
         hosts["heron"].run("rm", "-f", "/etc/debian_version")
-    wanted = {name: HOST | given for name, (given, _) in wrong.items()}
+    variables = {name: HOST | given for name, (given, _) in wrong.items()}
     if wrong is MISSING:
-        del wanted["node"]["nagi_node"]
-    outcome = provision(machines=machines, **wanted)
+        del variables["node"]["nagi_node"]
+    outcome = provision(machines=machines, **variables)
     assert outcome.status != 0
     assert set(outcome.changed.values()) == {0}
     for name, (_, complaint) in wrong.items():

@@ -172,8 +172,8 @@ def test_a_repository_of_another_s_key_is_not_believed(host, provision, reposito
     exported = subprocess.run([*gpg, "--armor", "--export"], check=True, capture_output=True)
     other.write_bytes(exported.stdout)
     subprocess.run(["gpgconf", "--homedir", tmp_path, "--kill", "all"], check=True)
-    wanted = BMV2 | give(host, files) | {"nagi_bmv2_repository_key": str(other)}
-    refused = provision(*ONLY, relay=wanted)
+    variables = BMV2 | give(host, files) | {"nagi_bmv2_repository_key": str(other)}
+    refused = provision(*ONLY, relay=variables)
     assert refused.status != 0, refused.output
     assert "apt has no package p4lang-bmv2" in refused.output and "NO_PUBKEY" in refused.output
     assert "nagi" not in host.run("ls", "/etc/apt/sources.list.d", "/etc/apt/keyrings")

@@ -51,7 +51,7 @@ class GuestJob(Contract):
     veths: list[Veth]
     modules: list[GuestModule]
     nodes: dict[str, GuestNode] = Field(
-        description="nodes, in the order in which they start; one of them is the emulator"
+        description="the nodes in their order; one of them is the emulator"
     )
     start_at: float = Field(description="start of the batch by the guest's clock")
     answer: str = Field(description="file for the answer, which the guest writes last")

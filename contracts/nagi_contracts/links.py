@@ -117,7 +117,7 @@ class DirectionAccount(Contract):
     server: ServerCounts
     max_waiting_packets: int
     arrival_lateness_ns: Lateness = Field(
-        description="time from a packet's arrival until the model processed it"
+        description="time by which the model was past a packet's arrival when it saw the packet"
     )
     transit_error_ns: Lateness = Field(
         description="time from a packet's due instant until it was handed to the kernel"
@@ -248,7 +248,7 @@ class Links(Contract):
     )
     spin_ns: int = Field(description="longest busy wait for a packet's instant")
     complete: bool = Field(
-        description="false: written at the start; the emulator did not end properly"
+        description="false: a preliminary account; the emulator did not end properly"
     )
     seed: int
     epoch_realtime_ns: int

@@ -171,7 +171,7 @@ class SwitchPortAccount(Contract):
         description="time from a packet's due instant until it was handed to the kernel"
     )
     arrival_lateness_ns: Lateness | None = Field(
-        description="time from a packet's arrival until the switch processed it"
+        description="time by which the switch was past a packet's arrival when it saw the packet"
     )
     changes: int | None = Field(description="number of changes of rates or limits")
     interface: PortAccount | None

@@ -53,7 +53,7 @@ test ! -e /usr/lib/nagi'
 
 @pytest.fixture(scope="module")
 def files() -> dict[str, Path]:
-    """The files of the packages for this machine's release, by package."""
+    """Build the packages for this machine's release, and return their files by package."""
     if shutil.which("dpkg-buildpackage") is None:
         pytest.skip("needs dpkg-buildpackage: install debhelper")
     done = subprocess.run(["make", "deb", f"DEB={' '.join(NAMES)}"], cwd=ROOT)
@@ -75,7 +75,7 @@ def install(host: Host, *packages: Path) -> None:
     host.run("dpkg", "--install", *(f"/root/{file.name}" for file in packages))
 
 
-def later(file: Path, directory: Path) -> Path:
+def make_later_version(file: Path, directory: Path) -> Path:
     """Return a copy of a package that only differs in its later version."""
     tree, made = directory / "tree", directory / "later.deb"
     subprocess.run(["dpkg-deb", "--raw-extract", file, tree], check=True)
@@ -86,7 +86,7 @@ def later(file: Path, directory: Path) -> Path:
     return made
 
 
-def without(listed: str, *paths: str) -> list[str]:
+def drop_lines(listed: str, *paths: str) -> list[str]:
     return [line for line in listed.splitlines() if not any(path in line for path in paths)]
 
 
@@ -100,12 +100,12 @@ def test_the_whole_life_of_packages(host: Host, files: dict[str, Path], tmp_path
     assert "vegas" in host.run("/usr/bin/nagi-tcp", "describe", "/usr/lib/nagi/tcp/vegas.bpf.o")
     for unit in ("nagi-link@.service", "nagi-switch@.service"):
         assert host.run("sh", "-c", f"systemctl is-enabled {unit}; true") == "disabled\n"
-        said = subprocess.run(
+        output = subprocess.run(
             host.command("systemd-analyze", "verify", f"/usr/lib/systemd/system/{unit}"),
             capture_output=True,
             text=True,
         )
-        assert said.returncode == 0 and "nagi" not in said.stderr, said.stderr
+        assert output.returncode == 0 and "nagi" not in output.stderr, output.stderr
     assert "nagi-" not in host.run("systemctl", "list-units", "--all", "--plain", "nagi-link@*")
     assert host.run("id", "-gn", "nagi") == "nagi\n"
 
@@ -133,7 +133,7 @@ def test_the_whole_life_of_packages(host: Host, files: dict[str, Path], tmp_path
     )
 
     # A later version replaces this one, and the link does not notice.
-    install(host, later(files["nagi-link"], tmp_path))
+    install(host, make_later_version(files["nagi-link"], tmp_path))
     version = ["dpkg-query", "-W", "-f", "${Version}", "nagi-link"]
     assert host.run(*version) == f"1000.{build.read_version()}"
     assert host.run("systemctl", "show", "--value", "--property=MainPID", UNIT).strip() == pid
@@ -147,7 +147,7 @@ def test_the_whole_life_of_packages(host: Host, files: dict[str, Path], tmp_path
     # What is left is the operator's, and the user that it belongs to.
     own = ("/etc/nagi", "/var/lib/nagi-link")
     users = ("/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow")
-    assert without(after, *own, *users) == without(before, *own, *users)
+    assert drop_lines(after, *own, *users) == drop_lines(before, *own, *users)
     kept = [line.split()[0] for line in after.splitlines() if any(path in line for path in own)]
     assert kept == [
         *("/etc/nagi", "/etc/nagi/lab.json"),
@@ -182,8 +182,8 @@ def test_a_refused_configuration_is_in_the_journal(host: Host, files: dict[str, 
             "until systemctl is-failed nagi-switch@bad; do sleep 0.1; done",
         ]
     )
-    said = host.run("journalctl", "--no-pager", "--output=cat", "--unit=nagi-switch@bad")
-    assert "nagi-switch: /etc/nagi/bad.json" in said, said
+    output = host.run("journalctl", "--no-pager", "--output=cat", "--unit=nagi-switch@bad")
+    assert "nagi-switch: /etc/nagi/bad.json" in output, output
     status = ["systemctl", "show", "--value", "--property=ExecMainStatus", "nagi-switch@bad"]
     assert host.run(*status) == "2\n"
     host.run("systemctl", "reset-failed", "nagi-switch@bad")

@@ -96,7 +96,7 @@ class FlowPlan(Contract):
     receiver_control: str | None = Field(
         None,
         exclude_if=is_none,
-        description="congestion control of the receiver's end, if the scheme needs one there",
+        description="congestion control of the receiver's end, if it matters to the scheme",
     )
     receiver_object: SchemeObjectPlan | None = Field(
         None, exclude_if=is_none, description="scheme object of receiver_control"

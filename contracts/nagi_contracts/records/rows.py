@@ -94,7 +94,7 @@ class PacketRow(Contract):
         None, description="on a medium: the station; the column exists only if there are media"
     )
     receiver: str | None = Field(
-        None, description="the station addressed; null: all that hear it, or no medium"
+        None, description="the station addressed; null: all that hear it, or no station"
     )
     index: int = Field(description="number of the packet on this link and direction, modulo 2^32")
     arrived_ns: int
