@@ -159,6 +159,7 @@ class TreeBuilder:
         return [*self._enter(directory, network=False), *_as_owner()]
 
     def _create(self) -> None:
+        """Make the tree with mmdebstrap, under a temporary name until it is complete."""
         for program, package in (("mmdebstrap", "mmdebstrap"), ("bwrap", "bubblewrap")):
             if shutil.which(program) is None:
                 raise Refused(f"there is no {program}", f"install it: `apt-get install {package}`")

@@ -144,6 +144,7 @@ class Condition(Text):
 
     @classmethod
     def parse(cls, text: object) -> Condition:
+        """Parse a value, a list of values, or comparisons. Raises BadValue."""
         if isinstance(text, list | tuple):
             if not text:
                 raise BadValue("an empty list chooses no values", "name values")
@@ -244,6 +245,7 @@ class Claim(Text):
 
     @classmethod
     def parse(cls, text: object) -> Claim:
+        """Parse a limit or a range. Raises BadValue."""
         cure = "write it like '> 0.95', '<= 80 Mb/s' or '0.05 to 0.15'"
         if not isinstance(text, str) or len(text) > _MAX_TEXT:
             raise BadValue(f"not a claim: {shown(text)}", cure)

@@ -112,6 +112,7 @@ class Cbr(ApplicationSettings):
         return True
 
     def to_plan(self, payload_bytes: int, ip_header_bytes: int) -> CbrPlan:
+        """Return the plan; a voice call gets the payload and the rate of its codec."""
         payload = self.payload.value if self.payload is not None else payload_bytes
         if self.codec is not None:
             payload = VOICE_PAYLOAD

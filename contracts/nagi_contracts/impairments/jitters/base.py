@@ -16,6 +16,8 @@ DISTRIBUTION = "distribution of the time added to each packet's delay"
 
 
 class JitterPlanBase(Contract):
+    """A distribution of jitter in a plan."""
+
     correlation: float = Field(
         0.0, exclude_if=is_zero, description="autocorrelation from one packet to the next"
     )
@@ -30,6 +32,8 @@ Planned = TypeVar("Planned", bound=JitterPlanBase)
 
 
 class JitterSettings(Strict, ABC):
+    """A distribution of jitter in an experiment file."""
+
     correlation: Correlation = Field(
         Correlation(0),
         description="the probability that a packet has the jitter of the packet before it",

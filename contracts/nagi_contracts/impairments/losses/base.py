@@ -16,6 +16,8 @@ MODEL = "loss model of the channel"
 
 
 class LossSettings(Strict, ABC):
+    """A loss model in an experiment file."""
+
     at: LossPoint = Field(
         "egress",
         description="point at which packets are lost: before the queue (ingress), or after "
@@ -32,6 +34,8 @@ class LossSettings(Strict, ABC):
 
 
 class LossPlanBase(Contract, ABC):
+    """A loss model in a plan."""
+
     at: LossPoint = "egress"
     is_for_switches: ClassVar[bool] = False  # whether switches support the model
 

@@ -51,6 +51,7 @@ class PoissonLoss(LossSettings):
         return self
 
     def to_plan(self, planning: Planning) -> PoissonLossPlan:
+        """Return the plan; refuse links without a constant rate or without a packet size."""
         if planning.changes_rate:
             planning.refuse(
                 f"Poisson loss on a link with a {planning.changes_rate}",

@@ -78,6 +78,7 @@ class SdrLossPlan(LossPlanBase):
     curves: list[SdrCurvePlan] = Field(description="one curve per packet length, increasing")
 
     def loss_probability(self, size: int, overhead: int) -> float | None:
+        """Interpolate the loss probability between the curves; None if the SNR varies."""
         if self.snr_db is None or self.fading is not None or self.shadowing is not None:
             return None
         exponents: list[float] = []
@@ -135,6 +136,7 @@ class SdrLoss(LossSettings):
         return self
 
     def to_plan(self, planning: Planning) -> SdrLossPlan:
+        """Return the plan with the table's curves; refuse packets longer than the table's."""
         mode = planning.read_calibrated_mode(
             self.table, self.modem, self.modulation, self.code_rate
         )

@@ -47,6 +47,7 @@ class TraceLoss(LossSettings):
     )
 
     def to_plan(self, planning: Planning) -> TraceLossPlan | BernoulliTraceLossPlan:
+        """Return the plan of a loss trace, or of the recorded outcomes of transmissions."""
         outcomes = planning.read_outcomes(self.file, self.link, self.direction)
         if outcomes is None:
             for key in ("link", "direction", "by"):

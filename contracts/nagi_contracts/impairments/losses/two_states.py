@@ -10,6 +10,8 @@ from nagi_contracts.units import Share
 
 
 class TwoStatesPlan(LossPlanBase):
+    """A loss model with a good and a bad state in a plan."""
+
     loss_in_good: float = Field(description="probability of losing a packet in the good state")
     loss_in_bad: float = Field(description="probability of losing a packet in the bad state")
 
@@ -20,6 +22,8 @@ class TwoStatesPlan(LossPlanBase):
 
 
 class TwoStatesSettings(LossSettings):
+    """A loss model with a good and a bad state in an experiment file."""
+
     loss_in_good: Share = Field(
         Share(0), description="the probability of losing a packet in the good state"
     )

@@ -16,6 +16,8 @@ DISCIPLINE = "queue discipline: decides which packet is sent next and which are 
 
 
 class QueueSettings(Strict, ABC):
+    """A queue discipline in an experiment file."""
+
     limit: QueueSize
     plan_type: ClassVar[type[QueuePlanBase]]
 

@@ -11,6 +11,8 @@ from ansible.plugins.action import ActionBase
 
 
 class ActionModule(ActionBase):
+    """The action of nagi.testbed.owned on the controller."""
+
     TRANSFERS_FILES = True
 
     def run(self, tmp=None, task_vars=None):

@@ -147,6 +147,7 @@ class File(ManagedResource):
         return current, _decode(self._content())
 
     def restore(self, original: FileState | None, changes: list, other_entries: list) -> str:
+        """Restore the original file; if nagi's was edited, write the original next to it."""
         state = self.read_state()
         message = ""
         if self.was_edited(state, original, changes):
@@ -249,6 +250,7 @@ class Override(ManagedResource):
         self.system.run("setcap", self.settings["capabilities"], self.name)
 
     def restore(self, original: OverrideState | None, changes: list, other_entries: list) -> str:
+        """Restore the entry of dpkg-statoverride, group, mode and capabilities."""
         state = self.read_state()
         if state is None or original is None:
             return ""

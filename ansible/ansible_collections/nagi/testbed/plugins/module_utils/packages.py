@@ -61,6 +61,7 @@ class Package(ManagedResource):
         self.system.run("apt-get", *_APT, "install", self.name)
 
     def restore(self, original: dict | None, changes: list, other_entries: list) -> str:
+        """Remove the packages that nagi installed, and install those that it removed."""
         used_by_others = {
             name
             for entry in other_entries

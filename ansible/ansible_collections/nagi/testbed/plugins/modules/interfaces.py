@@ -135,6 +135,7 @@ class Interface:
         ]
 
     def _plan_ipv6(self) -> list[Change]:
+        """Return the changes that switch IPv6 off, or on without packets of the kernel's own."""
         if ":" in (self._settings.get("address") or ""):
             return [
                 change
@@ -220,6 +221,7 @@ class Interface:
         return changes
 
     def _plan_address(self) -> list[Change]:
+        """Return the changes of addresses; undoing them also restores the routes."""
         address = self._settings.get("address")
         # If IPv6 is switched off, its addresses disappear with it.
         families = ("inet", "inet6") if ":" in (address or "") else ("inet",)
