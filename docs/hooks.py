@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mkdocs asks of the manuals' site beyond their text: the pages of the reference, generated
-from the program and its schemas, and files of the repository that manuals link to.
+"""Hooks of mkdocs that add pages to the site of the manuals.
 
-A link that leaves docs/, such as ../experiments/application.yaml, works where the repository is
-browsed. In the site it leads to a copy of the file, below files/. A link of such a copy into docs/
-leads to the manual.
+They add the reference, generated from the program and its schemas, and copies of the files that
+manuals link to outside docs/.
+
+A link that leaves docs/, such as ../experiments/application.yaml, works for readers of the
+repository. On the site it leads to a copy of the file, below files/. A link in such a copy into
+docs/ leads to the manual.
 """
 
 from __future__ import annotations
@@ -23,38 +25,38 @@ import reference
 
 ROOT = Path(__file__).resolve().parents[1]
 _COPIES = "files"
-_LEAVING = re.compile(r"\]\(\.\./([^)#\s]+)")
-_COMING = re.compile(r"\]\((?:\.\./)*docs/")  # from a copy
+_LINK_OUT = re.compile(r"\]\(\.\./([^)#\s]+)")
+_LINK_IN = re.compile(r"\]\((?:\.\./)*docs/")  # in a copy
 
 
 def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
-    """Adds generated pages, and copies of what manuals link to outside docs/."""
-    for name, text in reference.pages().items():
+    """Add the generated pages, and copies of the files that manuals link to outside docs/."""
+    for name, text in reference.make_pages().items():
         files.append(File.generated(config, name, content=text))
-    wanted = {
+    targets = {
         target
         for page in files.documentation_pages()
-        for target in _LEAVING.findall(page.content_string)
+        for target in _LINK_OUT.findall(page.content_string)
         if (ROOT / target).is_file()
     }
-    for target in sorted(wanted):
-        files.append(File.generated(config, _copy_of(target), abs_src_path=str(ROOT / target)))
+    for target in sorted(targets):
+        files.append(File.generated(config, _copy_path(target), abs_src_path=str(ROOT / target)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Lets links that leave docs/ lead to the copies. A page of the reference has none."""
+    """Replace links that leave docs/ by links to the copies; the reference has no such links."""
     up = "../" * page.file.src_uri.count("/")
     if page.file.src_uri.startswith(f"{_COPIES}/"):
-        return _COMING.sub(f"]({up}", markdown)
+        return _LINK_IN.sub(f"]({up}", markdown)
 
-    def copied(match: re.Match[str]) -> str:
-        is_there = (ROOT / match[1]).is_file()
-        return f"]({up}{_copy_of(match[1])}" if is_there else match[0]
+    def replace(match: re.Match[str]) -> str:
+        exists = (ROOT / match[1]).is_file()
+        return f"]({up}{_copy_path(match[1])}" if exists else match[0]
 
-    return _LEAVING.sub(copied, markdown)
+    return _LINK_OUT.sub(replace, markdown)
 
 
-def _copy_of(target: str) -> str:
-    """A page stays a page; any other file is shown as text, which browsers do by its name."""
+def _copy_path(target: str) -> str:
+    """Return the path of a file's copy; the suffix .txt makes browsers show any file as text."""
     return f"{_COPIES}/{target}" if target.endswith((".md", ".svg")) else f"{_COPIES}/{target}.txt"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of the reference, as Markdown: commands, experiment file, certificate, formats,
-inventory. Everything comes from where the program has it; nothing here is written by hand twice."""
+"""The pages of the reference in Markdown, from commands to variables of inventories.
+
+The pages are generated from the program and its schemas, so that nothing is written twice.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ import roles
 from nagi.cli.main import make_app
 from nagi.verdict import certificate
 from nagi_contracts import paths, units
-from tables import table, value_of
+from tables import format_value, make_table
 from typer.main import get_command
 
 NATIVE = ("nagi-link", "nagi-switch", "nagi-tcp", "nagi-traffic")
@@ -22,66 +24,67 @@ _SUBCOMMAND = re.compile(r"^  ([a-z]+[a-z-]*) ", re.M)  # in CLI11's help
 _GENERATED = "Generated from {source} when the manuals are built.\n"
 
 
-def pages() -> dict[str, str]:
-    """Path in the site -> Markdown."""
+def make_pages() -> dict[str, str]:
+    """Return all pages: path in the site -> Markdown."""
     return {
-        "reference/commands.md": commands(),
-        "reference/experiment.md": experiment(),
-        "reference/certificate.md": checks(),
-        "reference/formats.md": formats(),
-        "reference/inventory.md": inventory(),
+        "reference/commands.md": describe_commands(),
+        "reference/experiment.md": describe_experiment(),
+        "reference/certificate.md": describe_checks(),
+        "reference/formats.md": describe_formats(),
+        "reference/inventory.md": describe_inventory(),
     }
 
 
-def commands() -> str:
-    """Every command of nagi with every argument and option; what the native programs say of
-    themselves."""
+def describe_commands() -> str:
+    """Describe every command of nagi with its arguments and options, and the native programs."""
     out = [
         "# Commands\n",
         _GENERATED.format(source="the programs themselves"),
         "Exit status of `nagi`: 0 done; 1 some runs failed or are invalid; 2 the input was "
         "refused; 130 interrupted.\n",
-        *_command(get_command(make_app()), "nagi"),
+        *_describe_command(get_command(make_app()), "nagi"),
     ]
     for name in NATIVE:
-        out += [f"## {name}\n", f"```text\n{_help_of(name)}\n```\n"]
-        for words in _commands_of(name):
-            out += [f"### {name} {' '.join(words)}\n", f"```text\n{_help_of(name, *words)}\n```\n"]
+        out += [f"## {name}\n", f"```text\n{_read_help(name)}\n```\n"]
+        for words in _list_commands(name):
+            text = _read_help(name, *words)
+            out += [f"### {name} {' '.join(words)}\n", f"```text\n{text}\n```\n"]
     return "\n".join(out)
 
 
-def _command(command: Any, name: str) -> Iterator[str]:
-    """A command, then the commands that it has."""
+def _describe_command(command: Any, name: str) -> Iterator[str]:
+    """Describe a command, then its subcommands."""
     context = type(command).context_class(command, info_name=name)
     yield f"## {name}\n"
     if command.help:
         yield command.help + "\n"
     yield f"```text\n{command.get_usage(context)}\n```\n"
-    given = (each.get_help_record(context) for each in command.get_params(context))
-    records = [record for record in given if record]
-    yield table(("argument or option", "meaning"), [(f"`{it}`", help_) for it, help_ in records])
-    for part, inner in sorted(getattr(command, "commands", {}).items()):
-        yield from _command(inner, f"{name} {part}")
+    records = (parameter.get_help_record(context) for parameter in command.get_params(context))
+    rows = [(f"`{record[0]}`", record[1]) for record in records if record]
+    yield make_table(("argument or option", "meaning"), rows)
+    for word, subcommand in sorted(getattr(command, "commands", {}).items()):
+        yield from _describe_command(subcommand, f"{name} {word}")
 
 
-def _commands_of(program: str, *command: str) -> Iterator[list[str]]:
-    """The commands of a native program, each before those that it has."""
-    for name in _SUBCOMMAND.findall(_help_of(program, *command).partition("Subcommands:")[2]):
+def _list_commands(program: str, *command: str) -> Iterator[list[str]]:
+    """Yield the commands of a native program, each before its subcommands."""
+    for name in _SUBCOMMAND.findall(_read_help(program, *command).partition("Subcommands:")[2]):
         yield [*command, name]
-        yield from _commands_of(program, *command, name)
+        yield from _list_commands(program, *command, name)
 
 
-def _help_of(program: str, *command: str) -> str:
+def _read_help(program: str, *command: str) -> str:
+    """Return the output of `PROGRAM COMMAND --help`."""
     path = paths.executable(program)
     if not path.exists():
         raise FileNotFoundError(f"{path}: the reference has its options; run `make setup` first")
-    asked = [program, *command, "--help"]
-    done = subprocess.run(asked, executable=path, capture_output=True, text=True, check=True)
+    words = [program, *command, "--help"]
+    done = subprocess.run(words, executable=path, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
-def experiment() -> str:
-    """Every key of the experiment file."""
+def describe_experiment() -> str:
+    """Describe every key of the experiment file."""
     schema = json.loads((paths.SCHEMAS / "experiment.schema.json").read_text())
     out = [
         "# Experiment file\n",
@@ -92,11 +95,15 @@ def experiment() -> str:
         "of `matrix`, one run after the other.\n",
         "## Quantities {#quantities}\n",
         "A quantity is a number and a unit. Prefixes are decimal: 1 Mb/s is 10^6 bit/s.\n",
-        table(
+        make_table(
             ("quantity", "example", "units"),
             [
-                (kind.what, f"`{kind.example}`", ", ".join(f"`{unit}`" for unit in kind.units))
-                for kind in _QUANTITIES
+                (
+                    quantity.noun,
+                    f"`{quantity.example}`",
+                    ", ".join(f"`{unit}`" for unit in quantity.units),
+                )
+                for quantity in _QUANTITIES
             ]
             + [
                 ("share", f"`{units.Share.example}`", "`%`, or a plain number from 0 to 1"),
@@ -104,22 +111,22 @@ def experiment() -> str:
             ],
         ),
         "## Top level {#experiment}\n",
-        *_object(schema, schema["$defs"], axes=True),
+        *_describe_object(schema, schema["$defs"], axes=True),
     ]
     for name, definition in sorted(schema["$defs"].items()):
         out += [
             f"## {name} {{#{name.lower()}}}\n",
-            *_object(definition, schema["$defs"], axes=True),
+            *_describe_object(definition, schema["$defs"], axes=True),
         ]
     return "\n".join(out)
 
 
-def formats() -> str:
-    """Every published format but the experiment's."""
+def describe_formats() -> str:
+    """Describe every published format except that of experiments."""
     out = [
         "# Formats\n",
         _GENERATED.format(source="`experiments/schemas/*.schema.json`"),
-        "[Run directory](../run-directory.md) says which file has which format. A schema of a row "
+        "[Run directory](../run-directory.md) lists the format of each file. A schema of a row "
         "describes the columns of a Parquet file.\n",
     ]
     for path in sorted(paths.SCHEMAS.glob("*.schema.json")):
@@ -127,16 +134,16 @@ def formats() -> str:
         if name == "experiment":
             continue
         schema = json.loads(path.read_text())
-        parts = schema.get("$defs", {})
-        out += [f"## {name}\n", *_object(schema, parts, prefix=f"{name}-")]
-        for part, definition in sorted(parts.items()):
+        definitions = schema.get("$defs", {})
+        out += [f"## {name}\n", *_describe_object(schema, definitions, prefix=f"{name}-")]
+        for part, definition in sorted(definitions.items()):
             out += [f"### {name}: {part} {{#{name}-{part.lower()}}}\n"]
-            out += _object(definition, parts, prefix=f"{name}-")
+            out += _describe_object(definition, definitions, prefix=f"{name}-")
     return "\n".join(out)
 
 
-def checks() -> str:
-    """The limits of the certificate."""
+def describe_checks() -> str:
+    """Describe the checks and limits of the certificate."""
     out = [
         "# Checks of the certificate\n",
         _GENERATED.format(source="`nagi/verdict/certificate.py`"),
@@ -155,21 +162,21 @@ def checks() -> str:
         ]
         out += [
             f"## {head}\n",
-            table(("check", "limit", "in virtual time", "what is measured"), rows),
+            make_table(("check", "limit", "in virtual time", "what is measured"), rows),
         ]
     return "\n".join(out)
 
 
-def inventory() -> str:
-    """Every variable that provisioning reads, by role."""
+def describe_inventory() -> str:
+    """Describe every variable that provisioning reads, by role."""
     out = [
         "# Variables of an inventory\n",
         _GENERATED.format(source="the `meta/argument_specs.yml` of each role"),
         "[Real hosts](../real-hosts.md) shows an inventory.\n",
     ]
-    for name in roles.names():
-        role = roles.read(name)
-        out += [f"## {name}\n", f"{role.summary}\n", *roles.variables(role)]
+    for name in roles.list_names():
+        role = roles.read_role(name)
+        out += [f"## {name}\n", f"{role.summary}\n", *roles.tabulate_variables(role)]
     return "\n".join(out)
 
 
@@ -182,71 +189,84 @@ _QUANTITIES: tuple[Any, ...] = (
     units.Level,
     units.FrequencyOffset,
 )
-_WHAT = {f"^{kind.pattern}$": kind.what for kind in reversed(_QUANTITIES)} | {
+_NOUNS = {f"^{quantity.pattern}$": quantity.noun for quantity in reversed(_QUANTITIES)} | {
     f"^{units.Share.pattern}$": "share",
     f"^{units.QueueSize.pattern}$": "queue size",
 }
 _AXIS = {"type": "string", "pattern": r"^\$"}
 
 
-def _object(
-    schema: dict[str, Any], parts: dict[str, Any], *, axes: bool = False, prefix: str = ""
+def _describe_object(
+    schema: dict[str, Any], definitions: dict[str, Any], *, axes: bool = False, prefix: str = ""
 ) -> Iterator[str]:
-    """An object of a schema: what it is, and a table of its keys. Raises ValueError if a key of
-    the experiment file has no description."""
+    """Describe an object of a schema by its description and a table of its keys.
+
+    Args:
+        schema: The schema of the object.
+        definitions: The `$defs` of the schema's file.
+        axes: Whether the object is in an experiment file, which may have `$axis` as values.
+        prefix: The prefix of links to the tables of `definitions`.
+
+    Raises:
+        ValueError: A key of the experiment file has no description.
+    """
     if schema.get("description"):
         yield schema["description"] + "\n"
     rows = []
     required = schema.get("required", ())
     for key, value in schema.get("properties", {}).items():
-        said = value.get("description", "")
-        if axes and not said:
+        meaning = value.get("description", "")
+        if axes and not meaning:
             raise ValueError(f"{schema['title']}.{key} has no description")
-        row = [f"`{key}`", _type(value, parts, prefix), _default(key, value, required), said]
+        type_text = _describe_type(value, definitions, prefix)
+        row = [f"`{key}`", type_text, _describe_default(key, value, required), meaning]
         if axes:
             row.insert(3, "yes" if _AXIS in value.get("anyOf", ()) else "")
         rows.append(row)
     heads = ["key", "type", "default", *(["`$axis`"] if axes else []), "meaning"]
     if rows:
-        yield table(heads, rows)
+        yield make_table(heads, rows)
 
 
-def _default(key: str, value: dict[str, Any], required: list[str]) -> str:
-    return "required" if key in required else value_of(value.get("default"))
+def _describe_default(key: str, value: dict[str, Any], required: list[str]) -> str:
+    return "required" if key in required else format_value(value.get("default"))
 
 
-def _type(schema: dict[str, Any], parts: dict[str, Any], prefix: str) -> str:
-    """A schema's type in words; parts of the file are links to their tables."""
+def _describe_type(schema: dict[str, Any], definitions: dict[str, Any], prefix: str) -> str:
+    """Describe a schema's type in words; definitions become links to their tables."""
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[1]
-        if parts[name].get("properties") is None:
-            return _type(parts[name], parts, prefix)
+        if definitions[name].get("properties") is None:
+            return _describe_type(definitions[name], definitions, prefix)
         return f"[{name}](#{prefix}{name.lower()})"
-    for several in ("anyOf", "oneOf"):
-        if several in schema:
-            kinds = [_type(one, parts, prefix) for one in schema[several] if one != _AXIS]
-            return " or ".join(dict.fromkeys(kinds))
+    for union in ("anyOf", "oneOf"):
+        if union in schema:
+            members = [member for member in schema[union] if member != _AXIS]
+            texts = [_describe_type(member, definitions, prefix) for member in members]
+            return " or ".join(dict.fromkeys(texts))
     if "const" in schema:
-        return value_of(schema["const"])
+        return format_value(schema["const"])
     if "enum" in schema:
-        return ", ".join(value_of(value) for value in schema["enum"])
-    if schema.get("pattern") in _WHAT:
-        return f"[{_WHAT[schema['pattern']]}](#quantities)"
-    kind = str(schema.get("type", "any"))
-    if kind == "array":
+        return ", ".join(format_value(value) for value in schema["enum"])
+    if schema.get("pattern") in _NOUNS:
+        return f"[{_NOUNS[schema['pattern']]}](#quantities)"
+    name = str(schema.get("type", "any"))
+    if name == "array":
         if "prefixItems" in schema:
-            items = [_type(item, parts, prefix) for item in schema["prefixItems"]]
+            items = [_describe_type(item, definitions, prefix) for item in schema["prefixItems"]]
             return f"list of {len(items)}: {', '.join(dict.fromkeys(items))}"
-        return f"list of {_type(schema.get('items', {}), parts, prefix)}"
-    if kind == "object":
-        inside = [*schema.get("patternProperties", {}).values()]
-        inside += [schema["additionalProperties"]] if schema.get("additionalProperties") else []
-        values = dict.fromkeys(_type(one, parts, prefix) for one in inside if one is not True)
+        return f"list of {_describe_type(schema.get('items', {}), definitions, prefix)}"
+    if name == "object":
+        schemas = [*schema.get("patternProperties", {}).values()]
+        schemas += [schema["additionalProperties"]] if schema.get("additionalProperties") else []
+        values = dict.fromkeys(
+            _describe_type(value, definitions, prefix) for value in schemas if value is not True
+        )
         return f"mapping to {' or '.join(values)}" if values else "mapping"
-    return {"string": "text", "integer": "whole number"}.get(kind, kind) + _range(schema)
+    return {"string": "text", "integer": "whole number"}.get(name, name) + _describe_range(schema)
 
 
-def _range(schema: dict[str, Any]) -> str:
+def _describe_range(schema: dict[str, Any]) -> str:
     bounds = [
         f"{words} {schema[key]:,}"
         for key, words in (

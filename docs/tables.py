@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables and values in Markdown, for pages that are generated."""
+"""Tables and values in Markdown, for generated pages."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table, with a line end after it."""
+def make_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Make a table in Markdown, with a newline at its end."""
     lines = [" | ".join(heads), " | ".join("---" for _ in heads)]
-    lines += [" | ".join(_cell(each) for each in row) for row in rows]
+    lines += [" | ".join(_format_cell(cell) for cell in row) for row in rows]
     return "\n".join(f"| {line} |" for line in lines) + "\n"
 
 
-def value_of(value: Any) -> str:
-    """A value as code; nothing for none."""
+def format_value(value: Any) -> str:
+    """Format a value as code in Markdown; return "" for None."""
     if value is None:
         return ""
     if isinstance(value, str) and value:
@@ -24,7 +24,7 @@ def value_of(value: Any) -> str:
     return f"`{json.dumps(value, ensure_ascii=False)}`"
 
 
-def _cell(text: str) -> str:
-    """A text on one line; what is not code could pass for HTML."""
+def _format_cell(text: str) -> str:
+    """Format a text on one line; outside of code, `<` is escaped so that no HTML results."""
     parts = " ".join(text.split()).replace("|", "\\|").split("`")
     return "`".join([p if n % 2 else p.replace("<", "&lt;") for n, p in enumerate(parts)])

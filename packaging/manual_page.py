@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the manual page of a program: what is written by hand, and what `PROGRAM --help` says.
+"""Make the manual page of a program from a template and the output of `PROGRAM --help`.
 
-`manual_page.py PAGE PROGRAM` prints PAGE, a page in man(7), with what its marks stand for:
-@VERSION@ and @DATE@, @SYNOPSIS@ (a line for each command), and @COMMANDS@ (their arguments and
-options). Reads the help of CLI11 and of argparse. Needs nothing but Python 3.11.
+`manual_page.py PAGE PROGRAM` prints PAGE, a page in man(7), and replaces its marks: @VERSION@ and
+@DATE@, @SYNOPSIS@ (one line per command), and @COMMANDS@ (their arguments and options). It reads
+the help of CLI11 and of argparse. It needs only Python 3.11.
 """
 
 from __future__ import annotations
@@ -24,52 +24,53 @@ _CONTINUED = re.compile(r"^ {8,}(\S.*)$")
 
 @dataclass
 class Entry:
-    """An argument, option or command, and what help says of it."""
+    """An argument, option or command with its description."""
 
     name: str
-    what: str
+    description: str
 
 
 @dataclass
 class Help:
-    """What a program, or a command of it, says of itself."""
+    """The help of a program or of one of its commands."""
 
     commands: list[Entry] = field(default_factory=list)
     arguments: list[Entry] = field(default_factory=list)
     options: list[Entry] = field(default_factory=list)
 
 
-def read(program: Path, *command: str) -> Help:
-    """Asks a program for its help."""
-    said = _said(program, *command, "--help")
-    found = Help()
+def read_help(program: Path, *command: str) -> Help:
+    """Run `PROGRAM COMMAND --help`, and parse its output."""
+    output = _run(program, *command, "--help")
+    parsed = Help()
     sections = {
-        **dict.fromkeys(("subcommands", "commands"), found.commands),
-        **dict.fromkeys(("positionals", "positional arguments"), found.arguments),
-        "options": found.options,
+        **dict.fromkeys(("subcommands", "commands"), parsed.commands),
+        **dict.fromkeys(("positionals", "positional arguments"), parsed.arguments),
+        "options": parsed.options,
     }
-    entries: list[Entry] = []  # of the section that the line is in
-    for line in said.splitlines():
+    entries: list[Entry] = []  # the entries of the current section
+    for line in output.splitlines():
         if line and not line.startswith(" "):
             head = line.rstrip(":").lower()
             entries = sections.get(head, [])
-        elif (more := _CONTINUED.match(line)) and entries:
-            entries[-1].what = f"{entries[-1].what} {more[1]}".strip()
-        elif one := _ENTRY.match(line):
-            entries.append(Entry(one[1], one[2] or ""))
-    _find_commands_of_argparse(found)
-    return found
+        elif (continuation := _CONTINUED.match(line)) and entries:
+            entries[-1].description = f"{entries[-1].description} {continuation[1]}".strip()
+        elif match := _ENTRY.match(line):
+            entries.append(Entry(match[1], match[2] or ""))
+    _separate_commands(parsed)
+    return parsed
 
 
-def _find_commands_of_argparse(found: Help) -> None:
-    """argparse has commands among the arguments, after all their names in braces."""
-    at = next((n for n, one in enumerate(found.arguments) if one.name.startswith("{")), None)
-    if at is not None:
-        found.commands = found.arguments[at + 1 :]
-        del found.arguments[at:]
+def _separate_commands(parsed: Help) -> None:
+    """Move the commands of argparse, which follow all their names in braces, out of arguments."""
+    names = [entry.name for entry in parsed.arguments]
+    index = next((n for n, name in enumerate(names) if name.startswith("{")), None)
+    if index is not None:
+        parsed.commands = parsed.arguments[index + 1 :]
+        del parsed.arguments[index:]
 
 
-def _said(program: Path, *arguments: str) -> str:
+def _run(program: Path, *arguments: str) -> str:
     done = subprocess.run(
         [program, *arguments],
         env={**os.environ, "COLUMNS": "200"},
@@ -82,71 +83,75 @@ def _said(program: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def page(text: str, program: Path) -> str:
-    """The whole page. `text`: what is written by hand."""
-    name, version = _said(program, "--version").split()
+def make_page(template: str, program: Path) -> str:
+    """Return the page: the template with all marks replaced."""
+    name, version = _run(program, "--version").split()
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or datetime.datetime.now().timestamp())
     date = datetime.datetime.fromtimestamp(epoch, datetime.UTC).date()
-    of_program = read(program)
-    helps = dict(_commands(program, of_program))
-    made = {
+    program_help = read_help(program)
+    commands = dict(_read_commands(program, program_help))
+    replacements = {
         "@VERSION@": version,
         "@DATE@": str(date),
-        "@SYNOPSIS@": "\n".join(_synopsis(name, helps)),
-        "@COMMANDS@": "\n".join(_described(helps, of_program)),
+        "@SYNOPSIS@": "\n".join(_format_synopsis(name, commands)),
+        "@COMMANDS@": "\n".join(_format_commands(commands, program_help)),
     }
-    for mark, value in made.items():
+    text = template
+    for mark, value in replacements.items():
         if mark not in text:
             sys.exit(f"manual_page.py: {name}: the page has no {mark}")
         text = text.replace(mark, value)
     return text
 
 
-def _commands(program: Path, found: Help, *above: str) -> Iterator[tuple[str, tuple[str, Help]]]:
-    """Commands, each with what it is for and its help; of those that have commands, these."""
-    for one in found.commands:
-        of_command = read(program, *above, one.name)
-        if of_command.commands:
-            yield from _commands(program, of_command, *above, one.name)
+def _read_commands(
+    program: Path, parent: Help, *words: str
+) -> Iterator[tuple[str, tuple[str, Help]]]:
+    """Yield (command, (description, help)) of all commands that have no subcommands."""
+    for command in parent.commands:
+        command_help = read_help(program, *words, command.name)
+        if command_help.commands:
+            yield from _read_commands(program, command_help, *words, command.name)
         else:
-            yield " ".join((*above, one.name)), (one.what, of_command)
+            yield " ".join((*words, command.name)), (command.description, command_help)
 
 
-def _synopsis(name: str, helps: dict[str, tuple[str, Help]]) -> Iterator[str]:
-    for command, (_, of_command) in helps.items():
-        arguments = " ".join(_argument(one) for one in of_command.arguments)
-        options = " [options]" if len(of_command.options) > 1 else ""  # beside --help
-        yield f".B {name} {_escaped(command)}"
-        yield f".I {_escaped(options + ' ' + arguments).strip()}"
+def _format_synopsis(name: str, commands: dict[str, tuple[str, Help]]) -> Iterator[str]:
+    for command, (_, command_help) in commands.items():
+        arguments = " ".join(_argument_name(argument) for argument in command_help.arguments)
+        options = " [options]" if len(command_help.options) > 1 else ""  # one is --help
+        yield f".B {name} {_escape(command)}"
+        yield f".I {_escape(options + ' ' + arguments).strip()}"
         yield ".br"
     yield f".B {name} \\-\\-version"
 
 
-def _described(helps: dict[str, tuple[str, Help]], of_program: Help) -> Iterator[str]:
-    for command, (what, of_command) in helps.items():
-        yield f".SS {_escaped(command)}"
-        yield _escaped(what[:1].upper() + what[1:]) + "."
-        for one in of_command.arguments:
-            if one.what:
-                yield from (".TP", f".I {_escaped(_argument(one))}", _escaped(one.what))
-        yield from _options(of_command)
+def _format_commands(commands: dict[str, tuple[str, Help]], program_help: Help) -> Iterator[str]:
+    for command, (description, command_help) in commands.items():
+        yield f".SS {_escape(command)}"
+        yield _escape(description[:1].upper() + description[1:]) + "."
+        for argument in command_help.arguments:
+            if argument.description:
+                name = _argument_name(argument)
+                yield from (".TP", f".I {_escape(name)}", _escape(argument.description))
+        yield from _format_options(command_help)
     yield ".SH OPTIONS"
-    yield from _options(of_program, every=True)
+    yield from _format_options(program_help, with_help=True)
 
 
-def _options(said: Help, every: bool = False) -> Iterator[str]:
-    for one in said.options:
-        if every or not one.name.startswith("-h"):
-            name = re.sub(r",(?=-)", ", ", one.name)
-            yield from (".TP", f".B {_escaped(name)}", _escaped(one.what))
+def _format_options(parsed: Help, with_help: bool = False) -> Iterator[str]:
+    for option in parsed.options:
+        if with_help or not option.name.startswith("-h"):
+            name = re.sub(r",(?=-)", ", ", option.name)
+            yield from (".TP", f".B {_escape(name)}", _escape(option.description))
 
 
-def _argument(one: Entry) -> str:
-    """Without its type, which CLI11 has beside it."""
-    return one.name.split()[0]
+def _argument_name(argument: Entry) -> str:
+    """Return the name of an argument without its type, which CLI11 prints after it."""
+    return argument.name.split()[0]
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return re.sub(r"^([.'])", r"\\&\1", text)
 
@@ -154,4 +159,4 @@ def _escaped(text: str) -> str:
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit("usage: manual_page.py PAGE PROGRAM")
-    sys.stdout.write(page(Path(sys.argv[1]).read_text(encoding="utf-8"), Path(sys.argv[2])))
+    sys.stdout.write(make_page(Path(sys.argv[1]).read_text(encoding="utf-8"), Path(sys.argv[2])))

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write requirements/*.txt: every package that pip installs, with the hashes of its files.
 
-`make lock` calls it once pyproject.toml, or a requirements/*.in, asks for other packages. Each file
-of an extra has what the extra adds to the files before it. Versions that are locked stay, unless
-others are asked for.
+Run `make lock` after pyproject.toml or a requirements/*.in requires other packages. The file of an
+extra has the packages that the extra adds to the files before it. Locked versions stay, unless
+other versions are required.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "requirements"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-# A file -> its extra, and the files that are installed before it. The Makefile installs them.
+# File -> (its extra, the files that the Makefile installs before it).
 LAYERS = {
     "run": ("native", []),
     "fpga-simulation": ("fpga-simulation", ["run"]),
@@ -32,20 +32,29 @@ LAYERS = {
 HEAD = "# SPDX-License-Identifier: Apache-2.0\n#\n# Written by `make lock`.\n"
 
 
-def name_of(requirement: str) -> str:
-    """Return the name of a package as PyPI compares names."""
+def normalise_name(requirement: str) -> str:
+    """Return the name of a required package in PyPI's normalised form."""
     return re.sub("[-_.]+", "-", requirement.split("==")[0]).lower()
 
 
-def pins_in(paths: list[Path], asked: list[str]) -> list[str]:
-    """Return the versions that are locked, but those of packages that are asked for by name."""
-    names = {name_of(each) for each in asked}
+def read_pins(paths: list[Path], requirements: list[str]) -> list[str]:
+    """Return the locked versions in files, except those of packages in `requirements`."""
+    names = {normalise_name(requirement) for requirement in requirements}
     lines = [line for path in paths if path.exists() for line in path.read_text().splitlines()]
-    return [line.split(" ")[0] for line in lines if "==" in line and name_of(line) not in names]
+    pins = [line for line in lines if "==" in line and normalise_name(line) not in names]
+    return [line.split(" ")[0] for line in pins]
 
 
 def resolve(source: list[str], pins: list[str]) -> dict[str, str]:
-    """Return the packages that a file asks for: the first line of each -> all, with its hashes."""
+    """Resolve the packages that a file requires.
+
+    Args:
+        source: The file, and options for its extra.
+        pins: The versions to keep.
+
+    Returns:
+        The first line of each package -> all its lines, with the hashes.
+    """
     words = ["uv", "pip", "compile", *source, "--universal", "--generate-hashes", "--quiet"]
     words += ["--python-version", PROJECT["requires-python"].removeprefix(">=")]
     words += ["--no-header", "--no-annotate", "--constraint", "-"]
@@ -53,28 +62,29 @@ def resolve(source: list[str], pins: list[str]) -> dict[str, str]:
         words, cwd=ROOT, input="\n".join(pins), text=True, stdout=subprocess.PIPE, check=False
     )
     if done.returncode != 0:
-        sys.exit(f"lock_packages: what {source[0]} asks for does not fit together, see above")
-    found: dict[str, str] = {}
+        sys.exit(f"lock_packages: the packages in {source[0]} conflict, see above")
+    packages: dict[str, str] = {}
     for line in done.stdout.splitlines(keepends=True):
         if not line[0].isspace():
             name = line
-        found[name] = found.get(name, "") + line
-    return found
+        packages[name] = packages.get(name, "") + line
+    return packages
 
 
 def main() -> None:
-    asked = [
+    """Write all files of requirements."""
+    requirements = [
         *PROJECT["dependencies"],
         *chain.from_iterable(PROJECT["optional-dependencies"].values()),
     ]
-    pins = pins_in([LOCKS / f"{layer}.txt" for layer in LAYERS], asked)
+    pins = read_pins([LOCKS / f"{layer}.txt" for layer in LAYERS], requirements)
     locked: dict[str, dict[str, str]] = {}
-    for layer, (extra, before) in LAYERS.items():
-        found = resolve(["pyproject.toml", "--extra", extra], pins)
-        known = {name for each in before for name in locked[each]}
-        locked[layer] = {name: text for name, text in found.items() if name not in known}
+    for layer, (extra, bases) in LAYERS.items():
+        packages = resolve(["pyproject.toml", "--extra", extra], pins)
+        installed = {name for base in bases for name in locked[base]}
+        locked[layer] = {name: text for name, text in packages.items() if name not in installed}
     for path in LOCKS.glob("*.in"):
-        pins = pins_in([path.with_suffix(".txt")], path.read_text().splitlines())
+        pins = read_pins([path.with_suffix(".txt")], path.read_text().splitlines())
         locked[path.stem] = resolve([str(path.relative_to(ROOT))], pins)
     for name, packages in locked.items():
         (LOCKS / f"{name}.txt").write_text(HEAD + "".join(packages.values()))

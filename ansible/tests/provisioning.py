@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The playbook for real hosts, as engineers run it, against throw-away hosts."""
+"""Runs of the collection's playbooks, as engineers run them, with throw-away hosts."""
 
 from __future__ import annotations
 
@@ -20,56 +20,63 @@ PLAYBOOK = f"{sys.prefix}/bin/ansible-playbook"
 
 @dataclass
 class Outcome:
-    """How a run of the playbook ended."""
+    """The exit status and the output of a playbook."""
 
     status: int
-    said: str
+    output: str
 
     @property
     def changed(self) -> dict[str, int]:
-        """Host -> how many tasks changed it."""
+        """The number of tasks that changed each host."""
         return {
             host: int(count)
-            for host, count in re.findall(r"^(\w+) +: ok=\d+ +changed=(\d+)", self.said, re.M)
+            for host, count in re.findall(r"^(\w+) +: ok=\d+ +changed=(\d+)", self.output, re.M)
         }
 
 
 class Provision:
-    """Runs the playbook against hosts, each with its variables. `machines`: host -> machine."""
+    """A function that provisions hosts, given as keywords with their variables.
+
+    Args:
+        machines: Host -> throw-away host.
+        directory: The directory for the inventory and Ansible's files.
+    """
 
     def __init__(self, machines, directory: Path) -> None:
         self._machines = machines
         self._directory = directory
 
-    def __call__(self, *options: str, machines=None, **wanted: dict[str, object]) -> Outcome:
-        write_inventory(self._directory / "inventory.yml", machines or self._machines, wanted)
-        return playbook(self._directory, "provision", *options)
+    def __call__(self, *options: str, machines=None, **hosts: dict[str, object]) -> Outcome:
+        write_inventory(self._directory / "inventory.yml", machines or self._machines, hosts)
+        return run_playbook(self._directory, "provision", *options)
 
-    def start(self, **wanted: dict[str, object]) -> subprocess.Popen[str]:
-        """Begins a call, in a session of its own."""
-        write_inventory(self._directory / "inventory.yml", self._machines, wanted)
+    def start(self, **hosts: dict[str, object]) -> subprocess.Popen[str]:
+        """Start to provision hosts, in a new session."""
+        write_inventory(self._directory / "inventory.yml", self._machines, hosts)
         return start_playbook(self._directory, "provision", start_new_session=True)
 
-    def back(self, *options: str) -> Outcome:
-        """Has the hosts of the last call put back."""
-        return playbook(self._directory, "deprovision", *options)
+    def deprovision(self, *options: str) -> Outcome:
+        """Deprovision the hosts of the last call."""
+        return run_playbook(self._directory, "deprovision", *options)
 
 
-def write_inventory(path: Path, machines, wanted: dict[str, dict[str, object]]) -> None:
-    """An inventory of the machines that `wanted` names, each with the variables it has there."""
+def write_inventory(path: Path, machines, hosts: dict[str, dict[str, object]]) -> None:
+    """Write an inventory of hosts, each with its variables and those to reach its machine."""
     variables = {
         "ansible_python_interpreter": "/usr/bin/python3",
         "nagi_link_source": str(executable("nagi-link")),
         "nagi_switch_source": str(executable("nagi-switch")),
         "nagi_clock": "none",
     }
-    cells = {name: {**machines[name].variables, **wanted[name]} for name in wanted}
+    cells = {name: {**machines[name].variables, **hosts[name]} for name in hosts}
     inventory = {"all": {"vars": variables, "children": {"cells": {"hosts": cells}}}}
     path.write_text(yaml.safe_dump(inventory))
 
 
-def start_playbook(directory: Path, name: str, *options: str, **how: Any) -> subprocess.Popen[str]:
-    """Begins a playbook of the collection with the inventory in `directory`."""
+def start_playbook(
+    directory: Path, name: str, *options: str, **popen_options: Any
+) -> subprocess.Popen[str]:
+    """Start a playbook of the collection with the inventory in `directory`."""
     return subprocess.Popen(
         [PLAYBOOK, "-i", directory / "inventory.yml", f"nagi.testbed.{name}", *options],
         cwd=directory,
@@ -85,24 +92,24 @@ def start_playbook(directory: Path, name: str, *options: str, **how: Any) -> sub
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        **how,
+        **popen_options,
     )
 
 
-def playbook(directory: Path, name: str, *options: str) -> Outcome:
-    """A playbook of the collection with the inventory in `directory`, to its end."""
-    with start_playbook(directory, name, *options) as running:
-        said = running.communicate()[0]
-    return Outcome(running.returncode, said)
+def run_playbook(directory: Path, name: str, *options: str) -> Outcome:
+    """Run a playbook of the collection with the inventory in `directory`."""
+    with start_playbook(directory, name, *options) as process:
+        output = process.communicate()[0]
+    return Outcome(process.returncode, output)
 
 
 def list_inventory(inventory: Path) -> dict[str, Any]:
-    """An inventory as Ansible reads it."""
-    shown = subprocess.run(
+    """Return an inventory as Ansible reads it."""
+    done = subprocess.run(
         [f"{sys.prefix}/bin/ansible-inventory", "--list", "-i", inventory],
         capture_output=True,
         text=True,
         check=True,
     )
-    listed: dict[str, Any] = json.loads(shown.stdout)
-    return listed
+    groups: dict[str, Any] = json.loads(done.stdout)
+    return groups

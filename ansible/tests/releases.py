@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Systems of other releases, fresh from an installer: a tree of each, and an archive of packages.
+"""Fresh systems of other releases: for each a tree, and an archive of packages.
 
-Both are made once by mmdebstrap and apt, and kept in the user's cache
-($XDG_CACHE_HOME/nagi/releases), a directory for each release and list of packages:
+mmdebstrap and apt make both once. They are kept in the user's cache
+($XDG_CACHE_HOME/nagi/releases), with one directory per release and list of packages:
 
-    tree      what a host boots, read-only
-    archive   the distribution's own signed lists, and the packages that provisioning may install
+    tree      the root directory that a host boots, read-only
+    archive   the distribution's signed lists, and the packages that provisioning may install
 
-apt of such a host has the archive at ARCHIVE, by a file: address, so it needs no network: it
+On such a host, apt finds the archive at ARCHIVE by a file: address, and needs no network. It
 resolves names among all packages of the release, and verifies the distribution's signature.
 """
 
@@ -25,23 +25,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from nagi.scratch import get_user_cache, make_scratch
+from nagi.scratch import get_user_cache
 
 ARCHIVE = "/srv/archive"
-# What a host is given by the installer, besides what dpkg and apt need.
+# The packages that the installer puts on a host, besides those that dpkg and apt need.
 INSTALLED = (
     *("systemd-sysv", "dbus", "udev", "systemd-timesyncd", "iproute2", "python3"),
     *("openssh-server", "sudo"),
 )
-# What the roles may install, by names and patterns of apt-get. A package that is missing here is
-# not found by apt of the hosts: add it.
+# The packages that the roles may install, by names and patterns of apt-get. Add every new package
+# here, or else apt on the hosts does not find it.
 PROVISIONED = (
     *("ethtool", "tcpdump", "iperf", "kmod", "procps", "util-linux", "libcap2-bin", "python3-apt"),
     *("libspdlog1.*", "libxdp1", "libbpf1", "libelf1*", "libcap-ng0", "libstdc++6"),
     *("chrony", "linuxptp", "python3-thrift"),
 )
-# Whoever is killed takes all that it started, and its mounts, with it.
-_ALONE = (
+# If the command is killed, all its processes and mounts end with it.
+_ISOLATED = (
     *("setpriv", "--pdeathsig", "KILL", "unshare", "--kill-child", "--fork"),
     *("--mount", "--pid", "--mount-proc"),
 )
@@ -55,18 +55,18 @@ exec chroot "$1" apt-get -o APT::Update::Error-Mode=any update
 
 
 class Unavailable(Exception):
-    """A release cannot be had here: why, and how to get it."""
+    """The error of a release that is not available here, with the reason and the cure."""
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """Where the releases of one are from."""
+    """A distribution, and the archive of its releases."""
 
-    name: str  # as its archive says
+    name: str  # as in its archive
     components: tuple[str, ...]
     own_keyring: str
     keyring_package: str
-    # Of the environment, and of make: the address of an archive, and the keys that sign it.
+    # Variables of the environment and of make: an archive's address, and the keys that sign it.
     variable: str
     keyring_variable: str
 
@@ -74,22 +74,22 @@ class Distribution:
     def keyring(self) -> str:
         return os.environ.get(self.keyring_variable) or self.own_keyring
 
-    def archive(self) -> str:
-        """The address of an archive: the variable's, or the one that this machine's apt has."""
-        if given := os.environ.get(self.variable):
-            return given.rstrip("/")
-        listed = subprocess.run(
+    def find_archive(self) -> str:
+        """Return the address of an archive, from the variable or else from this machine's apt."""
+        if address := os.environ.get(self.variable):
+            return address.rstrip("/")
+        done = subprocess.run(
             ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(RELEASE)|$(REPO_URI)"],
             capture_output=True,
             text=True,
             check=False,
         )
-        for line in listed.stdout.splitlines():
+        for line in done.stdout.splitlines():
             origin, label, suite, address = line.split("|", 3)
             if origin == label == self.name and "-" not in suite:
                 return address.rstrip("/")
         raise Unavailable(
-            f"apt of this machine knows no archive of {self.name}; give one: {self.variable}=URL"
+            f"apt of this machine has no archive of {self.name}; give one: {self.variable}=URL"
         )
 
 
@@ -119,22 +119,26 @@ class Release:
     title: str
     distribution: Distribution
 
-    def directory(self) -> Path:
-        """Where its tree and its archive are, made if they are not yet. Raises Unavailable."""
+    def make_directory(self) -> Path:
+        """Return the directory of the release's tree and archive, and make both if needed.
+
+        Raises:
+            Unavailable: They could not be made.
+        """
         cache = get_user_cache("releases")
-        what = [self.suite, *self.distribution.components, *INSTALLED, "", *PROVISIONED]
-        key = hashlib.sha256("\n".join(what).encode()).hexdigest()[:16]
-        made = cache / f"{self.suite}-{key}"
-        if not made.exists():
+        parts = [self.suite, *self.distribution.components, *INSTALLED, "", *PROVISIONED]
+        key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+        directory = cache / f"{self.suite}-{key}"
+        if not directory.exists():
             cache.mkdir(parents=True, exist_ok=True)
             cache.chmod(0o700)  # the trees have programs that are set-user-ID
-            with _locked(cache / f"{self.suite}.lock"):
-                if not made.exists():
-                    self._make(made)
-        return made
+            with _lock(cache / f"{self.suite}.lock"):
+                if not directory.exists():
+                    self._make(directory)
+        return directory
 
     def _make(self, target: Path) -> None:
-        address = self.distribution.archive()
+        address = self.distribution.find_archive()
         if shutil.which("mmdebstrap") is None:
             raise Unavailable("needs mmdebstrap: `apt-get install mmdebstrap`")
         if not Path(self.distribution.keyring).exists():
@@ -143,39 +147,39 @@ class Release:
                 f"or name a file: {self.distribution.keyring_variable}=FILE"
             )
         with make_scratch(target.parent) as directory:
-            made = directory / "made"
-            tree, archive = made / "tree", made / "archive"
-            made.mkdir(mode=0o755)
-            self._bootstrap(address, tree)
-            self._fill(archive, address, tree)
-            self._settle(tree, archive)
-            made.rename(target)
+            partial = directory / "made"
+            tree, archive = partial / "tree", partial / "archive"
+            partial.mkdir(mode=0o755)
+            self._make_tree(address, tree)
+            self._make_archive(archive, address, tree)
+            self._configure(tree, archive)
+            partial.rename(target)
 
-    def _bootstrap(self, address: str, tree: Path) -> None:
+    def _make_tree(self, address: str, tree: Path) -> None:
         self._run(
-            *(*_ALONE, "mmdebstrap", "--quiet", "--mode=root", "--variant=minbase"),
+            *(*_ISOLATED, "mmdebstrap", "--quiet", "--mode=root", "--variant=minbase"),
             *(f"--include=apt,{','.join(INSTALLED)}", "--skip=cleanup/apt/lists"),
-            *(self.suite, str(tree), self._source(address)),
+            *(self.suite, str(tree), self._source_line(address)),
         )
 
-    def _source(self, address: str) -> str:
+    def _source_line(self, address: str) -> str:
         components = " ".join(self.distribution.components)
         return f"deb [signed-by={self.distribution.keyring}] {address} {self.suite} {components}"
 
-    def _fill(self, archive: Path, address: str, tree: Path) -> None:
-        """The archive: lists as they were signed, and packages, all in their places."""
+    def _make_archive(self, archive: Path, address: str, tree: Path) -> None:
+        """Download the signed lists and the packages to their paths in an archive."""
         architecture = self._run("dpkg", "--print-architecture").strip()
         (release,) = (tree / "var/lib/apt/lists").glob("*_InRelease")
-        place = archive / "dists" / self.suite
-        place.mkdir(parents=True)
-        shutil.copy(release, place / "InRelease")
+        lists = archive / "dists" / self.suite
+        lists.mkdir(parents=True)
+        shutil.copy(release, lists / "InRelease")
         for component in self.distribution.components:
             name = f"{component}/binary-{architecture}/Packages.xz"
             (checksum,) = re.findall(rf"^ ([0-9a-f]{{64}}) +\d+ {name}$", release.read_text(), re.M)
-            (place / name).parent.mkdir(parents=True)
+            (lists / name).parent.mkdir(parents=True)
             self._run(
                 *("/usr/lib/apt/apt-helper", "-o", "APT::Sandbox::User=", "download-file"),
-                *(f"{address}/dists/{self.suite}/{name}", str(place / name), f"SHA256:{checksum}"),
+                *(f"{address}/dists/{self.suite}/{name}", str(lists / name), f"SHA256:{checksum}"),
             )
         cache = archive.with_name("cache")
         apt = [
@@ -184,40 +188,41 @@ class Release:
             *("-o", f"Dir::Cache={cache}", "-o", "Dir::Bin::methods=/usr/lib/apt/methods"),
             *("-o", f"APT::Architecture={architecture}", "-o", "APT::Sandbox::User="),
         ]
-        # Those of the installer, too: what provisioning drives out, deprovisioning brings back.
+        # The installer's packages are included: deprovisioning installs those again that
+        # provisioning has removed.
         for packages in (PROVISIONED, ("--reinstall", *INSTALLED)):
-            wanted = [*apt, "install", *packages]
+            install = [*apt, "install", *packages]
             (cache / "archives/partial").mkdir(parents=True, exist_ok=True)
-            listed = self._run(*wanted, "--print-uris")
-            self._run(*wanted, "--download-only")
-            for url, file in re.findall(r"^'(\S+)' (\S+) \d+", listed, re.M):
-                place = archive / unquote(url.removeprefix(f"{address}/"))
-                place.parent.mkdir(parents=True, exist_ok=True)
-                (cache / "archives" / file).rename(place)
+            output = self._run(*install, "--print-uris")
+            self._run(*install, "--download-only")
+            for url, file in re.findall(r"^'(\S+)' (\S+) \d+", output, re.M):
+                path = archive / unquote(url.removeprefix(f"{address}/"))
+                path.parent.mkdir(parents=True, exist_ok=True)
+                (cache / "archives" / file).rename(path)
             shutil.rmtree(cache)
 
-    def _settle(self, tree: Path, archive: Path) -> None:
-        """The tree is no part of this machine: it has a name of its own, and its own archive."""
+    def _configure(self, tree: Path, archive: Path) -> None:
+        """Replace this machine's settings in the tree: the host name, and apt's archive."""
         (tree / "etc/hostname").write_text(f"{self.suite}\n")
         (tree / "etc/hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {self.suite}\n")
         (tree / "etc/resolv.conf").unlink(missing_ok=True)
-        # Lists that are kept are older than they may be; descriptions are in none of them.
-        # The distribution's keys are where its apt looks for them.
+        # The lists in the cache may be older than apt permits, and have no descriptions. The
+        # distribution's keys are at apt's default path.
         components = " ".join(self.distribution.components)
         options = "check-valid-until=no lang=none"
         source = f"deb [{options}] file:{ARCHIVE} {self.suite} {components}"
         (tree / "etc/apt/sources.list").write_text(f"{source}\n")
         shutil.rmtree(tree / "var/lib/apt/lists")
         (tree / ARCHIVE.lstrip("/")).mkdir()
-        self._run(*_ALONE, "sh", "-c", _UPDATE, "update", str(tree), str(archive))
+        self._run(*_ISOLATED, "sh", "-c", _UPDATE, "update", str(tree), str(archive))
 
     def _run(self, *command: str) -> str:
         environment = {**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         if done.returncode != 0:
-            said = " / ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-5:])
+            reason = " / ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-5:])
             raise Unavailable(
-                f"{self.distribution.archive()}: {said}; "
+                f"{self.distribution.find_archive()}: {reason}; "
                 f"give another archive: {self.distribution.variable}=URL"
             )
         return done.stdout
@@ -234,8 +239,8 @@ RELEASES = {
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Holds a lock from entry to exit; it goes with the process."""
+def _lock(path: Path) -> Iterator[None]:
+    """Hold a lock from entry to exit, or until the process ends."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Ansible parts, run by Ansible: netns connections, and interfaces brought into shape once."""
+"""The Ansible plugins, run by Ansible: netns connections, and configured interfaces."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SYSTEMD_OFFLOADS = {
 
 
 def test_all_parts_name_the_same_offloads():
-    """The agent sees them, the module switches them off, and nagi-link, where it is without it."""
+    """The agent detects them, and the module and nagi-link switch them off."""
     ask = "import json, interfaces; print(json.dumps(interfaces.OFFLOADS))"
     done = subprocess.run(
         [sys.executable, "-c", ask],
@@ -74,7 +74,7 @@ def playbooks(namespaces, tmp_path):
 
 
 def play(tmp_path, tasks: str) -> str:
-    """A playbook of our own; playbooks are named from playbooks/runs."""
+    """Write a playbook with the given tasks, and return its path."""
     path = tmp_path / "play.yml"
     path.write_text(f"- name: Test\n  hosts: there\n  tasks:\n{tasks}")
     return str(path)
@@ -120,7 +120,7 @@ NEIGHBOURS = """
 
 
 def test_stale_neighbours_go_and_come_back(playbooks, namespaces, tmp_path):
-    """Only permanent ones, which the module is about; of both families, as IPv6 is switched off."""
+    """The module manages permanent neighbours; as IPv6 is switched off, both families change."""
     namespaces.run("host", "ip", "link", "set", "eth0", "up")
     stale = {"10.9.9.1": "02:00:00:00:00:01", "fd00::1": "02:00:00:00:00:02"}
     # The third is wanted already, and is lost when the interface's address is replaced.
@@ -146,8 +146,10 @@ def test_stale_neighbours_go_and_come_back(playbooks, namespaces, tmp_path):
 
 
 def test_the_interface_below_is_set_up_too(playbooks, namespaces, tmp_path):
-    """It merges segments before a VLAN has them. A macvlan is upon another as a VLAN is, and is
-    there in kernels without VLANs; the name is a VLAN's."""
+    """The interface below merges segments before its VLAN gets them.
+
+    The test uses a macvlan with a VLAN's name, because some kernels have no VLANs.
+    """
     up = ("type", "macvlan", "mode", "private")
     namespaces.run("host", "ip", "link", "add", "link", "eth0", "name", "eth0.101", *up)
     namespaces.run("host", "ip", "link", "set", "eth0", "down")
@@ -189,7 +191,7 @@ IPV6 = """
 
 
 def test_an_interface_speaks_ipv6_and_is_put_back(playbooks, namespaces, tmp_path):
-    """With the address asked for and none that the kernel makes; then all is as it was."""
+    """It has only the given address, and undoing the changes restores its state."""
 
     def state() -> dict[str, object]:
         (shown,) = json.loads(
@@ -271,7 +273,7 @@ def test_a_keeper_that_is_gone_is_said(namespaces, tmp_path):
 
 
 def test_a_text_is_a_template_only_if_it_is_said_to_be(tmp_path):
-    """`--out "{{ lookup('pipe', 'touch pwned') }}"` ran a program: its text was a template."""
+    """`--out "{{ lookup('pipe', 'touch pwned') }}"` is text, not a template that runs a program."""
     planted = tmp_path / "pwned"
     attack = f"{{{{ lookup('ansible.builtin.pipe', 'touch {planted}') }}}}"
     inventory = {

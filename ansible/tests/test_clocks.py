@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clocks of throw-away hosts: chrony and PTP, as provisioned, compare them over a cable.
+"""Clocks of throw-away hosts, compared over a cable by chrony and PTP as provisioned.
 
-None of these hosts may set a clock, so both programs are told only to compare. All have this
-machine's clock: what is measured is how well they measure.
+These hosts may not set a clock, so both programs only compare clocks. All hosts have this machine's
+clock, so the tests measure the error of the comparison.
 """
 
 from __future__ import annotations
@@ -52,8 +52,7 @@ def release(request):
 
 @pytest.fixture
 def hosts(release, boot_host):
-    """A node and an emulator, joined by a cable besides the test interfaces. A second try has hosts
-    of its own: those of the first may be half provisioned."""
+    """Boot a node and an emulator, with a cable in addition to the test interfaces."""
     machines = {"alice": boot_host(release), "heron": boot_host(release)}
     alice, heron = machines.values()
     alice.join("mgmt0", heron, "mgmt0")
@@ -85,9 +84,9 @@ def test_clocks_are_compared_and_left_as_they_were(release, hosts, provision):
     before = {name: machine.run("sh", "-c", KEEPERS) for name, machine in hosts.items()}
 
     first = provision(*ONLY, **CHRONY)
-    assert first.status == 0, first.said
+    assert first.status == 0, first.output
     again = provision(*ONLY, **CHRONY)
-    assert again.status == 0 and set(again.changed.values()) == {0}, again.said
+    assert again.status == 0 and set(again.changed.values()) == {0}, again.output
 
     def selected() -> list[str]:
         lines = alice.run("chronyc", "-n", "-c", "sources").splitlines()
@@ -104,9 +103,9 @@ def test_clocks_are_compared_and_left_as_they_were(release, hosts, provision):
     chosen = PTP | {"nagi_ptp_free_running": free_running}
     ptp = {"alice": NODE | chosen, "heron": EMULATOR | chosen}
     changed = provision(*ONLY, **ptp)
-    assert changed.status == 0, changed.said
+    assert changed.status == 0, changed.output
     again = provision(*ONLY, **ptp)
-    assert again.status == 0 and set(again.changed.values()) == {0}, again.said
+    assert again.status == 0 and set(again.changed.values()) == {0}, again.output
     for machine in hosts.values():
         assert machine.fail("systemctl", "is-active", "chrony", "systemd-timesyncd") == ""
         assert "nagi-phc" not in machine.run("ls", "/etc/systemd/system")
@@ -127,6 +126,6 @@ def test_clocks_are_compared_and_left_as_they_were(release, hosts, provision):
 
     none = {"alice": NODE, "heron": EMULATOR}
     left = provision(*ONLY, **none)
-    assert left.status == 0, left.said
+    assert left.status == 0, left.output
     after = {name: machine.run("sh", "-c", KEEPERS) for name, machine in hosts.items()}
     assert after == before

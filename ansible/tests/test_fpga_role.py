@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Role fpga against a throw-away host: what a board needs comes, and goes."""
+"""The role fpga on a throw-away host installs what a board needs, and removes it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def provision(host, tmp_path_factory):
 
 
 @pytest.fixture
-def wanted(tmp_path: Path) -> dict[str, object]:
+def variables(tmp_path: Path) -> dict[str, object]:
     (tmp_path / BOARD).mkdir()
     (tmp_path / BOARD / "nagi.bit").write_bytes(b"bits")
     (tmp_path / BOARD / "image.json").write_text("{}")
@@ -59,23 +59,23 @@ def wanted(tmp_path: Path) -> dict[str, object]:
     }
 
 
-def test_what_a_board_needs_comes_and_goes(host, provision, wanted):
+def test_what_a_board_needs_comes_and_goes(host, provision, variables):
     before = host.run("sh", "-c", STATE)
-    first = provision(*ONLY, heron=wanted)
-    assert first.status == 0, first.said
+    first = provision(*ONLY, heron=variables)
+    assert first.status == 0, first.output
     assert host.run("cat", f"/usr/local/lib/nagi/fpga/{BOARD}/nagi.bit") == "bits"
     assert 'GROUP="plugdev"' in host.run("cat", "/etc/udev/rules.d/61-nagi-board.rules")
     assert host.run("systemd-analyze", "verify", f"/etc/systemd/system/{UNIT}") == ""
     assert "192.168.251.1/24" in address_of(host)
-    assert provision(*ONLY, heron=wanted).changed["heron"] == 0
+    assert provision(*ONLY, heron=variables).changed["heron"] == 0
 
-    back = provision.back()
-    assert back.status == 0, back.said
+    back = provision.deprovision()
+    assert back.status == 0, back.output
     assert host.run("sh", "-c", STATE) == before
 
 
-def test_the_address_waits_for_its_interface(host, provision, wanted):
-    assert provision(*ONLY, heron=wanted).status == 0
+def test_the_address_waits_for_its_interface(host, provision, variables):
+    assert provision(*ONLY, heron=variables).status == 0
     host.run("ip", "link", "delete", "board0")
     host.run("systemctl", "restart", "--no-block", UNIT)
     while host.run("systemctl", "show", "--value", "--property=NRestarts", UNIT) in ("", "0"):
@@ -83,7 +83,7 @@ def test_the_address_waits_for_its_interface(host, provision, wanted):
     plug_in(host)
     while "192.168.251.1/24" not in address_of(host):
         time.sleep(0.1)
-    assert provision.back().status == 0
+    assert provision.deprovision().status == 0
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def test_the_address_waits_for_its_interface(host, provision, wanted):
     ],
     ids=["choice", "images", "directory", "interface", "none", "node"],
 )
-def test_what_is_wrong_is_refused(host, provision, wanted, wrong, said):
+def test_what_is_wrong_is_refused(host, provision, variables, wrong, said):
     before = host.run("sh", "-c", STATE)
-    refused = provision(*ONLY, heron=wanted | wrong)
-    assert refused.status != 0 and said in refused.said, refused.said
+    refused = provision(*ONLY, heron=variables | wrong)
+    assert refused.status != 0 and said in refused.output, refused.output
     assert host.run("sh", "-c", STATE) == before

@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 from nagi_contracts.paths import COLLECTION
-from provisioning import list_inventory, playbook
+from provisioning import list_inventory, run_playbook
 
 EXAMPLE = COLLECTION / "inventories" / "physical.example.yml"
 
 
 def test_an_inventory_without_cells_is_refused(tmp_path):
     (tmp_path / "inventory.yml").write_text("all: {hosts: {alice: {}}}\n")
-    outcome = playbook(tmp_path, "provision")
+    outcome = run_playbook(tmp_path, "provision")
     assert outcome.status != 0
-    assert "no hosts in a group `cells`; see inventories/physical.example.yml" in outcome.said
+    assert "no hosts in a group `cells`; see inventories/physical.example.yml" in outcome.output
 
 
 def test_the_example_inventory_is_a_whole_testbed():

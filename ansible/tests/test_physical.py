@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Provisioning real hosts: the playbook as engineers run it, against throw-away hosts."""
+"""Provisioning of real hosts by the playbook, as engineers run it, with throw-away hosts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ done 2>&1
 getcap /usr/bin/tcpdump
 cat /proc/irq/default_smp_affinity
 """
-# What deprovisioning is to leave as it was. Accounts' tools keep copies of their files (`passwd-`).
+# What deprovisioning must restore, except the copies that tools for accounts keep (`passwd-`).
 CONTENT = r"""
 for place in /etc /usr/local /var/lib/nagi* /run/nagi /usr/bin/tcpdump; do
     find $place ! -name '*-' -printf '%p %m %u %g %l\n'
@@ -59,7 +59,7 @@ cat /proc/irq/default_smp_affinity
 
 @pytest.fixture(scope="module")
 def hosts(boot_host):
-    """A host and an emulator, whose interfaces are as they come: queues, offloads and IPv6."""
+    """Boot a host and an emulator, with the default queues, offloads and IPv6 of interfaces."""
     machines = {"alice": boot_host(), "heron": boot_host()}
     for name, interface in (("alice", "enp2s0"), ("heron", "enp2s0"), ("heron", "enp3s0")):
         queues = "numtxqueues 2 numrxqueues 2"
@@ -77,14 +77,14 @@ def provision(hosts, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def provisioned(provision):
-    """The first run against the emulator and a switch."""
+    """Provision the emulator and a switch for the first time."""
     return provision(heron=PROVISIONED, alice=SWITCH)
 
 
 @pytest.fixture
 def emulator(hosts, provisioned):
-    """The emulator after it."""
-    assert provisioned.status == 0, provisioned.said
+    """Return the provisioned emulator."""
+    assert provisioned.status == 0, provisioned.output
     return hosts["heron"]
 
 
@@ -93,7 +93,7 @@ def test_check_mode_on_fresh_hosts_says_everything_and_changes_nothing(hosts, pr
     # With what is missing here, as on a fresh host: it would need a package server.
     chrony = {"nagi_clock": "chrony"}
     outcome = provision("--check", "--diff", alice=SWITCH | chrony, heron=EMULATOR | chrony)
-    assert outcome.status == 0, outcome.said
+    assert outcome.status == 0, outcome.output
     assert outcome.changed["alice"] > 5 and outcome.changed["heron"] > 5
     for expected in (
         r"^package chrony$",
@@ -101,7 +101,7 @@ def test_check_mode_on_fresh_hosts_says_everything_and_changes_nothing(hosts, pr
         r"\+AmbientCapabilities=CAP_NET_RAW CAP_NET_ADMIN CAP_BPF CAP_SYS_NICE CAP_IPC_LOCK",
         r"\+-net/ipv6/conf/enp2s0/disable_ipv6 = 1",
     ):
-        assert re.search(expected, outcome.said, re.M), f"{expected}: {outcome.said}"
+        assert re.search(expected, outcome.output, re.M), f"{expected}: {outcome.output}"
     assert {name: machine.run("sh", "-c", STATE) for name, machine in hosts.items()} == before
 
 
@@ -118,8 +118,8 @@ def test_the_first_run_provisions_and_the_second_changes_nothing(provisioned, pr
     assert re.search(r"^MACAddress=[0-9a-f:]{17}$", link, re.M) and "RxChannels=1\nTxCh" in link
 
     second = provision(heron=PROVISIONED, alice=SWITCH)
-    assert second.status == 0, second.said
-    assert second.changed == {"heron": 0, "alice": 0, "localhost": 0}, second.said
+    assert second.status == 0, second.output
+    assert second.changed == {"heron": 0, "alice": 0, "localhost": 0}, second.output
     assert emulator.run("sh", "-c", STATE) == state
 
 
@@ -216,7 +216,7 @@ def test_a_permanent_switch_has_what_it_needs_and_nobody_else_reaches_it(emulato
 
 
 def test_agents_are_units_of_their_own(emulator, tmp_path):
-    """What a campaign starts over SSH stays when the connection, and the user's session, go."""
+    """An agent that a campaign starts over SSH survives the end of connection and session."""
     agent, state = "/root/nagi-agent.pyz", "/run/nagi"
     made = tmp_path / "nagi-agent.pyz"
     subprocess.run([sys.executable, AGENT / "bundle.py", made], check=True)
@@ -250,7 +250,7 @@ def test_agents_are_units_of_their_own(emulator, tmp_path):
 def test_an_emulator_that_becomes_a_node_loses_what_it_had_and_deprovision_the_rest(
     boot_host, tmp_path
 ):
-    """To the byte: files, accounts, units, interfaces and interrupts."""
+    """Files (to the byte), accounts, units, interfaces and interrupts are restored."""
     machine = boot_host()
     for interface in ("enp2s0", "enp3s0"):
         queues = "numtxqueues 2 numrxqueues 2"
@@ -265,7 +265,7 @@ def test_an_emulator_that_becomes_a_node_loses_what_it_had_and_deprovision_the_r
     assert provision(robin=PROVISIONED).status == 0
     machine.run("sh", "-c", "echo '{}' >/etc/nagi/bench.json; systemctl enable nagi-link@bench")
     changed = provision(robin=SWITCH)
-    assert changed.status == 0, changed.said
+    assert changed.status == 0, changed.output
     own = machine.run("sh", "-c", "ls /etc/systemd/system /usr/local/bin /usr/local/sbin /etc/nagi")
     assert "nagi-switch@" in own and "mine.json" in own
     for gone in ("nagi-interrupts", "irqbalance", "nagi-link"):
@@ -273,14 +273,14 @@ def test_an_emulator_that_becomes_a_node_loses_what_it_had_and_deprovision_the_r
     assert machine.run("systemctl", "is-active", "nagi-switch@switch") == "active\n"
     assert provision(robin=SWITCH).changed["robin"] == 0
 
-    checked = provision.back("--check", "--diff")
-    assert checked.changed["robin"] == 1 and "put back: unit nagi-switch@switch" in checked.said
+    checked = provision.deprovision("--check", "--diff")
+    assert checked.changed["robin"] == 1 and "put back: unit nagi-switch@switch" in checked.output
     assert machine.run("systemctl", "is-active", "nagi-switch@switch") == "active\n"
-    back = provision.back()
-    assert back.status == 0, back.said
+    back = provision.deprovision()
+    assert back.status == 0, back.output
     machine.run("rm", "/etc/nagi/bench.json")
     assert machine.run("sh", "-c", CONTENT) == before
-    assert provision.back().changed["robin"] == 0
+    assert provision.deprovision().changed["robin"] == 0
 
 
 @pytest.mark.parametrize("role", ["service_user", "processors", "switch"])
@@ -299,9 +299,9 @@ def test_killed_in_the_middle_a_second_run_completes_it(boot_host, tmp_path, rol
     os.killpg(running.pid, signal.SIGKILL)
     running.wait()
     completed = provision(robin=SWITCH)
-    assert completed.status == 0, completed.said
+    assert completed.status == 0, completed.output
     assert provision(robin=SWITCH).changed["robin"] == 0
-    assert provision.back().status == 0
+    assert provision.deprovision().status == 0
     assert machine.run("sh", "-c", CONTENT) == before
 
 
@@ -316,14 +316,15 @@ def test_a_host_that_a_campaign_holds_is_left_alone(boot_host, tmp_path):
     provision = Provision({"robin": machine}, tmp_path)
     with subprocess.Popen(holding, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as guard:
         assert guard.stdin and guard.stdout and guard.stdout.readline() == b"held\n"
-        for outcome in (provision(robin=HOST), provision.back()):
+        for outcome in (provision(robin=HOST), provision.deprovision()):
             assert outcome.status != 0 and outcome.changed["robin"] == 0
             assert (
-                "it is reserved by ada@desk (fairness), until 2033-05-18 03:33 UTC" in outcome.said
+                "it is reserved by ada@desk (fairness), until 2033-05-18 03:33 UTC"
+                in outcome.output
             )
-            assert "nagi down -i INVENTORY --force" in outcome.said
+            assert "nagi down -i INVENTORY --force" in outcome.output
         guard.stdin.close()
-    assert provision.back().status == 0
+    assert provision.deprovision().status == 0
 
 
 MISSING = {
@@ -403,15 +404,15 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_changed(hosts, prov
         hosts["heron"].run("sh", "-c", "printf 'ID=fedora\nNAME=Fedora\n' >/etc/os-release")
         hosts["heron"].run("sh", "-c", "echo Fedora release 42 >/etc/redhat-release")
         hosts["heron"].run("rm", "-f", "/etc/debian_version")
-    wanted = {name: HOST | given for name, (given, _) in wrong.items()}
+    variables = {name: HOST | given for name, (given, _) in wrong.items()}
     if wrong is MISSING:
-        del wanted["node"]["nagi_node"]
-    outcome = provision(machines=machines, **wanted)
+        del variables["node"]["nagi_node"]
+    outcome = provision(machines=machines, **variables)
     assert outcome.status != 0
     assert set(outcome.changed.values()) == {0}
     for name, (_, complaint) in wrong.items():
-        refusals = re.findall(rf"^(?:fatal|failed): \[{name}\].*", outcome.said, re.M)
-        assert any(re.search(complaint, each) for each in refusals), f"{name}: {outcome.said}"
+        refusals = re.findall(rf"^(?:fatal|failed): \[{name}\].*", outcome.output, re.M)
+        assert any(re.search(complaint, each) for each in refusals), f"{name}: {outcome.output}"
 
 
 def test_hosts_have_programs_from_packages_of_their_release(boot_host, tmp_path):
@@ -427,7 +428,7 @@ def test_hosts_have_programs_from_packages_of_their_release(boot_host, tmp_path)
     packaged = {"nagi_packages": "deb"}  # from where the playbook is run
     provision = Provision(machines, tmp_path)
     first = provision(alice=HOST | packaged, heron=EMULATOR | packaged)
-    assert first.status == 0, first.said
+    assert first.status == 0, first.output
     version = machines["heron"].run("/usr/bin/nagi-link", "--version").split()[-1]
     for host, programs in {"heron": ["nagi-link"], "alice": ["nagi-tcp", "nagi-traffic"]}.items():
         for program in programs:
@@ -435,11 +436,11 @@ def test_hosts_have_programs_from_packages_of_their_release(boot_host, tmp_path)
             machines[host].fail("ls", f"/usr/local/bin/{program}")
     assert "/usr/bin/nagi-link run" in machines["heron"].run("systemctl", "cat", "nagi-link@x")
     again = provision(alice=HOST | packaged, heron=EMULATOR | packaged)
-    assert again.changed == {"alice": 0, "heron": 0, "localhost": 0}, again.said
+    assert again.changed == {"alice": 0, "heron": 0, "localhost": 0}, again.output
     lacking = provision(alice=HOST | {"nagi_packages": str(tmp_path)})
-    assert f"make deb RELEASE={release}" in lacking.said and lacking.changed["alice"] == 0
+    assert f"make deb RELEASE={release}" in lacking.output and lacking.changed["alice"] == 0
     provision(alice=HOST | packaged, heron=EMULATOR | packaged)
-    back = provision.back()
-    assert back.status == 0, back.said
+    back = provision.deprovision()
+    assert back.status == 0, back.output
     for host in machines:
         machines[host].fail("sh", "-c", "ls /usr/bin/nagi-*")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Provisioning hosts of each release, fresh from an installer, and putting them back."""
+"""Provisioning and deprovisioning of freshly installed hosts of each release."""
 
 from __future__ import annotations
 
@@ -59,8 +59,10 @@ cat /proc/irq/default_smp_affinity
 
 @dataclass
 class Fresh:
-    """Two hosts of a release, and how they are provisioned: both, or the node only where there is
-    no nagi-link for the release. `chosen`: host -> its variables."""
+    """Two hosts of a release, and the variables of those that are provisioned (`chosen`).
+
+    Without nagi-link for the release, only the node is provisioned.
+    """
 
     machines: dict[str, Host]
     provision: Provision
@@ -76,7 +78,7 @@ class Fresh:
 
 @pytest.fixture(scope="module", params=RELEASES)
 def fresh(request, boot_host, tmp_path_factory):
-    """Hosts as they come, a node and an emulator."""
+    """Boot a fresh node and a fresh emulator."""
     release = request.param
     machines = {"alice": boot_host(release), "heron": boot_host(release)}
     for name, interface in (("alice", "enp2s0"), ("heron", "enp2s0"), ("heron", "enp3s0")):
@@ -96,7 +98,7 @@ def fresh(request, boot_host, tmp_path_factory):
 
 
 def runs_here(release: str) -> bool:
-    """Whether programs that were built for this machine run there."""
+    """Return whether programs that were built for this machine run on the release."""
     said = Path("/etc/os-release").read_text()
     return re.search(rf"^VERSION_CODENAME={release}$", said, re.M) is not None
 
@@ -113,12 +115,12 @@ def difference(before: dict[str, list[str]], after: dict[str, list[str]]) -> lis
 def test_a_fresh_host_is_provisioned_once_and_put_back_to_the_byte(fresh):
     before = fresh.state()
     checked = fresh.provision("--check", "--diff", **fresh.chosen)
-    assert checked.status == 0, checked.said
-    assert all(checked.changed[name] > 3 for name in fresh.chosen), checked.said
+    assert checked.status == 0, checked.output
+    assert all(checked.changed[name] > 3 for name in fresh.chosen), checked.output
     assert difference(before, fresh.state()) == []
 
     first = fresh.provision(**fresh.chosen)
-    assert first.status == 0, first.said
+    assert first.status == 0, first.output
     installed = "dpkg-query --show --showformat '${db:Status-Abbrev} ${Package}\n'"
     packages = fresh.machines["alice"].run("sh", "-c", installed)
     for package in ("chrony", "iperf", r"libelf1(t64)?", r"libspdlog1\..*"):
@@ -129,12 +131,12 @@ def test_a_fresh_host_is_provisioned_once_and_put_back_to_the_byte(fresh):
 
     provisioned = fresh.state()
     second = fresh.provision(**fresh.chosen)
-    assert second.status == 0, second.said
-    assert second.changed == {**dict.fromkeys(fresh.chosen, 0), "localhost": 0}, second.said
+    assert second.status == 0, second.output
+    assert second.changed == {**dict.fromkeys(fresh.chosen, 0), "localhost": 0}, second.output
     assert difference(provisioned, fresh.state()) == []
 
-    back = fresh.provision.back()
-    assert back.status == 0, back.said
+    back = fresh.provision.deprovision()
+    assert back.status == 0, back.output
     assert difference(before, fresh.state()) == []
     if fresh.lacking:
         pytest.skip(f"all but the emulator: {fresh.lacking}")
@@ -142,16 +144,16 @@ def test_a_fresh_host_is_provisioned_once_and_put_back_to_the_byte(fresh):
 
 @pytest.fixture
 def tree(boot_host):
-    """That of this machine's release, or of any that can be had."""
+    """Return the tree of this machine's release, or of another one that is available."""
     del boot_host  # which skips where there are no throw-away hosts
     for release in sorted(RELEASES, key=runs_here, reverse=True):
         with suppress(Unavailable):
-            return release, RELEASES[release].directory() / "tree"
+            return release, RELEASES[release].make_directory() / "tree"
     pytest.skip("no release can be had here: give an archive, MIRROR=URL")
 
 
 def test_nothing_of_a_host_stays(tree, tmp_path):
-    """Neither processes nor mounts, and what it wrote is not in its tree."""
+    """No processes, mounts or files of the host remain."""
     release, directory = tree
     mounts = Path("/proc/self/mountinfo").read_text()
     with Host(tmp_path, release) as machine:
@@ -172,7 +174,7 @@ def _namespace(process: Path) -> int:
     return 0
 
 
-MAKE = "from releases import *; RELEASES['trixie'].directory()"
+MAKE = "from releases import *; RELEASES['trixie'].make_directory()"
 
 
 def test_a_release_that_cannot_be_had_is_named_and_a_killed_one_leaves_nothing(
@@ -193,6 +195,6 @@ def test_a_release_that_cannot_be_had_is_named_and_a_killed_one_leaves_nothing(
             maker.wait()
     assert list(cache.glob("trixie-*")) == [] and len(list(cache.glob("nagi-scratch-*"))) == 1
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1.*give another archive: MIRROR=URL"):
-        RELEASES["trixie"].directory()  # nobody answers any more
+        RELEASES["trixie"].make_directory()  # nobody answers any more
     assert [left.name for left in cache.iterdir()] == ["trixie.lock"]
     assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Role sdr against a throw-away host: what radios need comes, and goes.
+"""The role sdr on a throw-away host installs what radios need, and removes it.
 
-Packages are dummies in the place of GNU Radio and nagi-sdr: what the role does with packages is
-tested, not what is in them.
+The packages of GNU Radio and nagi-sdr are dummies, because only the role is tested.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ Description: dummy
 
 
 def package(directory: Path, name: str, version: str = "1", depends: str = "") -> Path:
-    """A package that has only nagi-sdr, or nothing."""
+    """Build a package that has only nagi-sdr, or no files."""
     tree = directory / f"{name}-{version}"
     (tree / "DEBIAN").mkdir(parents=True)
     text = CONTROL.format(name=name, version=version, depends=depends)
@@ -70,7 +69,7 @@ def provision(host, tmp_path_factory):
 
 
 @pytest.fixture
-def wanted(tmp_path) -> dict[str, object]:
+def variables(tmp_path) -> dict[str, object]:
     release = platform.freedesktop_os_release()["VERSION_CODENAME"]
     made = tmp_path / "deb" / release
     made.mkdir(parents=True)
@@ -84,26 +83,26 @@ def wanted(tmp_path) -> dict[str, object]:
     }
 
 
-def test_packages_of_the_controller_come_are_renewed_and_go(host, provision, wanted, tmp_path):
+def test_packages_of_the_controller_come_are_renewed_and_go(host, provision, variables, tmp_path):
     before = host.run("sh", "-c", STATE)
-    first = provision(*ONLY, radio=wanted)
-    assert first.status == 0, first.said
+    first = provision(*ONLY, radio=variables)
+    assert first.status == 0, first.output
     assert host.run("nagi-sdr", "--version") == "nagi-sdr 1\n"
     assert "root - rtprio 99" in host.run("cat", "/etc/security/limits.d/61-nagi-radio.conf")
-    assert provision(*ONLY, radio=wanted).changed["radio"] == 0
+    assert provision(*ONLY, radio=variables).changed["radio"] == 0
 
     (older,) = tmp_path.glob("deb/*/gr-nagi_1_all.deb")
     older.unlink()
     package(older.parent, "gr-nagi", "2", "nagi-link")
-    second = provision(*ONLY, radio=wanted)
-    assert second.status == 0, second.said
+    second = provision(*ONLY, radio=variables)
+    assert second.status == 0, second.output
     assert host.run("nagi-sdr", "--version") == "nagi-sdr 2\n"
 
-    none = provision(*ONLY, radio=wanted | {"nagi_radio": "none"})
-    assert none.status == 0, none.said
+    none = provision(*ONLY, radio=variables | {"nagi_radio": "none"})
+    assert none.status == 0, none.output
     host.fail("ls", "/usr/bin/nagi-sdr")
-    back = provision.back()
-    assert back.status == 0, back.said
+    back = provision.deprovision()
+    assert back.status == 0, back.output
     assert host.run("sh", "-c", STATE) == before
 
 
@@ -118,7 +117,7 @@ def test_uhd_gets_buffers_mtu_and_images_and_leaves_them_as_they_were(host, prov
     # A network namespace has what the machine has, and cannot set it.
     buffer = int(host.run("cat", "/proc/sys/net/core/wmem_max"))
     host.run("sh", "-c", f"test $(cat /proc/sys/net/core/rmem_max) = {buffer}")
-    wanted = HOST | {
+    variables = HOST | {
         "nagi_uhd_buffer_bytes": buffer,
         "nagi_radio": "uhd",
         "nagi_sdr": "/bin/true",
@@ -128,12 +127,12 @@ def test_uhd_gets_buffers_mtu_and_images_and_leaves_them_as_they_were(host, prov
         "nagi_uhd_images": str(images),
         "nagi_radio_interfaces": {"radio0": 9000},
     }
-    checked = provision(*ONLY, "--check", radio=wanted)
-    assert checked.status == 0 and checked.changed["radio"] > 0, checked.said
+    checked = provision(*ONLY, "--check", radio=variables)
+    assert checked.status == 0 and checked.changed["radio"] > 0, checked.output
     assert host.run("sh", "-c", STATE) == before
 
-    first = provision(*ONLY, radio=wanted)
-    assert first.status == 0, first.said
+    first = provision(*ONLY, radio=variables)
+    assert first.status == 0, first.output
     assert host.run("cat", "/sys/class/net/radio0/mtu") == "9000\n"
     assert host.run("cat", "/usr/local/share/uhd/images/usrp_b200_fpga.bin") == "\0\1"
     rules = host.run("cat", "/etc/udev/rules.d/61-nagi-radio.rules")
@@ -141,10 +140,10 @@ def test_uhd_gets_buffers_mtu_and_images_and_leaves_them_as_they_were(host, prov
     assert f"net.core.wmem_max = {buffer}\n" in host.run("cat", "/etc/sysctl.d/61-nagi-radio.conf")
     verified = host.run("systemd-analyze", "verify", "/etc/systemd/system/nagi-radio-mtu.service")
     assert verified == ""
-    assert provision(*ONLY, radio=wanted).changed["radio"] == 0
+    assert provision(*ONLY, radio=variables).changed["radio"] == 0
 
-    back = provision.back()
-    assert back.status == 0, back.said
+    back = provision.deprovision()
+    assert back.status == 0, back.output
     assert host.run("sh", "-c", STATE) == before
 
 
@@ -166,5 +165,5 @@ def test_uhd_gets_buffers_mtu_and_images_and_leaves_them_as_they_were(host, prov
 def test_what_is_wrong_is_refused(host, provision, wrong, said):
     before = host.run("sh", "-c", STATE)
     refused = provision(*ONLY, radio=HOST | wrong)
-    assert refused.status != 0 and said in refused.said, refused.said
+    assert refused.status != 0 and said in refused.output, refused.output
     assert host.run("sh", "-c", STATE) == before

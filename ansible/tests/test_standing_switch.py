@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host becomes a permanent switch and is none again. test_switch_role.py has the slow rest."""
+"""A host becomes a permanent switch, and then an ordinary host again.
+
+test_switch_role.py has the slow tests.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +33,13 @@ def test_a_host_becomes_a_switch_and_is_none_again(host, tmp_path):
     provision = Provision({"relay": host}, tmp_path)
     before = host.run("sh", "-c", OWN)
     first = provision("--tags", "switch", relay=SWITCH)
-    assert first.status == 0, first.said
+    assert first.status == 0, first.output
     assert host.run("systemctl", "is-active", UNIT) == "active\n"
     account = json.loads(host.run("nagi-switch", "show", "/run/nagi-switch/switch/socket"))
     assert [port["interface"]["interface"] for port in account["ports"]] == ["enp2s0"]
     removed = provision("--tags", "switch", relay=HOST)
-    assert removed.status == 0, removed.said
+    assert removed.status == 0, removed.output
     assert "active" not in host.run("systemctl", "list-units", "--plain", "--no-legend", UNIT)
-    back = provision.back()
-    assert back.status == 0, back.said
+    back = provision.deprovision()
+    assert back.status == 0, back.output
     assert host.run("sh", "-c", OWN) == before

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Provisioning switches of either target, and taking them away again.
+"""Provisioning and removal of switches of both targets.
 
-bmv2 comes from a signed repository that is made on the spot: tests fetch nothing from upstream's.
-The package there is a dummy: its program says a version and nothing else. The real simple_switch is
-run as a service where it is installed.
+bmv2 comes from a signed repository that the tests make; they download nothing. The package in it is
+a dummy, whose program only prints a version. If the real simple_switch is installed, a test runs it
+as a service.
 """
 
 from __future__ import annotations
@@ -46,8 +46,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 @pytest.fixture(scope="module")
 def host(boot_host):
-    """As fresh as this machine is, with a peer at the other end of its interface. apt knows no
-    repository, so it never looks for one outside."""
+    """Boot a host with a peer at its interface.
+
+    apt has no repository, so that it uses no network.
+    """
     machine = boot_host()
     machine.run(*["ip", "link", "add", "enp2s0", "type", "veth", "peer", "name", "far"])
     machine.run(
@@ -62,7 +64,7 @@ def provision(host, tmp_path_factory):
 
 
 def package(name: str, directory: Path, program: str | None = None) -> Path:
-    """A package, with a shell script as a program."""
+    """Build a package with a shell script as its program."""
     tree = directory / name
     (tree / "DEBIAN").mkdir(parents=True)
     (tree / "DEBIAN/control").write_text(CONTROL.format(name=name).lstrip())
@@ -78,7 +80,7 @@ def package(name: str, directory: Path, program: str | None = None) -> Path:
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
-    """A flat repository with a dummy of bmv2's package, and the key that signs it."""
+    """Make a flat repository with a dummy of bmv2's package, and the key that signs it."""
     for program in ("dpkg-scanpackages", "gpg"):
         if shutil.which(program) is None:
             pytest.skip(f"needs {program}: install dpkg-dev and gnupg")
@@ -110,7 +112,7 @@ def repository(tmp_path_factory):
 
 
 def give(host, repository: Path) -> dict[str, str]:
-    """Puts the repository there; what apt is to be told."""
+    """Copy the repository to the host, and return its line for apt's sources."""
     host.run("mkdir", "-p", "/srv/bmv2")
     for file in repository.iterdir():
         host.copy(file, f"/srv/bmv2/{file.name}")
@@ -122,7 +124,7 @@ def test_either_target_is_installed_started_exchanged_and_removed(
 ):
     before = host.run("sh", "-c", OWN)
     first = provision(*ONLY, relay=NAGI)
-    assert first.status == 0, first.said
+    assert first.status == 0, first.output
     account = json.loads(host.run("nagi-switch", "show", "/run/nagi-switch/switch/socket"))
     assert account["ports"][0]["interface"]["interface"] == "enp2s0"
     own = host.run("sh", "-c", OWN)
@@ -133,28 +135,28 @@ def test_either_target_is_installed_started_exchanged_and_removed(
         host.copy(package("python3-thrift", tmp_path), "/root/thrift.deb")
         host.run("dpkg", "--install", "/root/thrift.deb")
     refused = provision(*ONLY, relay=BMV2)
-    assert refused.status != 0, refused.said
-    assert "relay: apt has no package p4lang-bmv2 for" in refused.said, refused.said
-    assert "nagi_bmv2_repository" in refused.said and "--switch nagi" in refused.said
+    assert refused.status != 0, refused.output
+    assert "relay: apt has no package p4lang-bmv2 for" in refused.output, refused.output
+    assert "nagi_bmv2_repository" in refused.output and "--switch nagi" in refused.output
     host.run("systemctl", "is-active", "nagi-switch@switch")
     assert host.run("sh", "-c", OWN) == own
 
     files, key = repository
     bmv2 = BMV2 | give(host, files) | {"nagi_bmv2_repository_key": str(key)}
     exchanged = provision(*ONLY, relay=bmv2)
-    assert exchanged.status == 0, exchanged.said
+    assert exchanged.status == 0, exchanged.output
     assert host.run("simple_switch", "--version") == "1.0-dummy\n"
     own = host.run("sh", "-c", OWN)
     assert "nagi-bmv2@.service" in own and "nagi-switch" not in own and "switch.json" not in own
     assert host.run("sh", "-c", "systemctl is-active nagi-switch@switch; true") == "inactive\n"
     again = provision(*ONLY, relay=bmv2)
-    assert again.status == 0 and again.changed["relay"] == 0, again.said
+    assert again.status == 0 and again.changed["relay"] == 0, again.output
 
     checked = provision(*ONLY, "--check", relay=HOST)
-    assert checked.status == 0 and checked.changed["relay"] > 0, checked.said
+    assert checked.status == 0 and checked.changed["relay"] > 0, checked.output
     assert host.run("sh", "-c", OWN) == own
     removed = provision(*ONLY, relay=HOST)
-    assert removed.status == 0, removed.said
+    assert removed.status == 0, removed.output
     assert host.run("sh", "-c", OWN) == before
     said = host.fail("dpkg", "--status", "p4lang-bmv2")
     assert "package 'p4lang-bmv2' is not installed" in said
@@ -170,10 +172,10 @@ def test_a_repository_of_another_s_key_is_not_believed(host, provision, reposito
     exported = subprocess.run([*gpg, "--armor", "--export"], check=True, capture_output=True)
     other.write_bytes(exported.stdout)
     subprocess.run(["gpgconf", "--homedir", tmp_path, "--kill", "all"], check=True)
-    wanted = BMV2 | give(host, files) | {"nagi_bmv2_repository_key": str(other)}
-    refused = provision(*ONLY, relay=wanted)
-    assert refused.status != 0, refused.said
-    assert "apt has no package p4lang-bmv2" in refused.said and "NO_PUBKEY" in refused.said
+    variables = BMV2 | give(host, files) | {"nagi_bmv2_repository_key": str(other)}
+    refused = provision(*ONLY, relay=variables)
+    assert refused.status != 0, refused.output
+    assert "apt has no package p4lang-bmv2" in refused.output and "NO_PUBKEY" in refused.output
     assert "nagi" not in host.run("ls", "/etc/apt/sources.list.d", "/etc/apt/keyrings")
 
 
@@ -181,15 +183,15 @@ def test_what_a_switch_says_against_its_program_is_the_error(host, provision, tm
     broken = tmp_path / "broken.json"
     broken.write_text("{}")
     refused = provision(*ONLY, relay=NAGI | {"nagi_switch_pipeline": str(broken)})
-    assert refused.status != 0 and 'has no \\"header_types\\"' in refused.said, refused.said
+    assert refused.status != 0 and 'has no \\"header_types\\"' in refused.output, refused.output
     entries = tmp_path / "entries.jsonl"
     entries.write_text('{"op": "table_clear", "table": "roads"}\n')
     refused = provision(*ONLY, relay=NAGI | {"nagi_switch_entries": str(entries)})
-    assert refused.status != 0, refused.said
-    assert "nagi-switch@switch.service does not run: " in refused.said, refused.said
-    assert "switch.entries.jsonl:1" in refused.said and "roads" in refused.said
+    assert refused.status != 0, refused.output
+    assert "nagi-switch@switch.service does not run: " in refused.output, refused.output
+    assert "switch.entries.jsonl:1" in refused.output and "roads" in refused.output
     removed = provision(*ONLY, relay=HOST)
-    assert removed.status == 0, removed.said
+    assert removed.status == 0, removed.output
 
 
 def test_nobody_outside_reaches_the_control_of_a_permanent_bmv2(host, provision):
@@ -206,7 +208,7 @@ def test_nobody_outside_reaches_the_control_of_a_permanent_bmv2(host, provision)
 
     host.run("sh", "-c", "ip netns add peer; ip link set far netns peer")
     started = provision(*ONLY, relay=STANDING | BMV2)
-    assert started.status == 0, started.said
+    assert started.status == 0, started.output
     assert host.run("ss", "-Hltn").split()[3] == "127.0.0.1:9090"
     reach = "import socket, sys; socket.create_connection((sys.argv[1], 9090), 2)"
     host.run("/usr/bin/python3", "-c", reach, "127.0.0.1")
@@ -222,4 +224,4 @@ def test_nobody_outside_reaches_the_control_of_a_permanent_bmv2(host, provision)
     assert "CapEff:\t0000000000002000\n" in status  # CAP_NET_RAW
     assert provision(*ONLY, relay=STANDING | BMV2).changed["relay"] == 0
     removed = provision(*ONLY, relay=HOST)
-    assert removed.status == 0 and host.run("ss", "-Hltn") == "", removed.said
+    assert removed.status == 0 and host.run("ss", "-Hltn") == "", removed.output

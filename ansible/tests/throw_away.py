@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Throw-away hosts: a system booted by a systemd of their own; nothing of it stays.
+"""Throw-away hosts: systems booted by their own systemd, of which nothing remains.
 
-Each is a set of namespaces with an overlay (in memory) as its root: of this machine's / or of a
-release's tree, see releases.py. It can neither set the clock nor load modules, and has a /proc/irq
-of its own, so nothing of the machine is changed. Ansible comes in by nagi's netns connection.
+Each host is a set of namespaces with an overlay in memory as its root, over this machine's / or the
+tree of a release (see releases.py). It can neither set the clock nor load modules, and has its own
+/proc/irq, so it changes nothing on this machine. Ansible enters by nagi's netns connection.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from releases import ARCHIVE, RELEASES, Unavailable
 
 SYSTEMD = Path("/lib/systemd/systemd")
 _NETNS = "self"
-_TIMEOUT_S = 120.0  # seconds; a busy machine takes its time
+_TIMEOUT_S = 120.0  # for a busy machine
 _NEW_NAMESPACES = [
     *["setpriv", "--pdeathsig", "KILL", "unshare", "--kill-child", "--fork"],
     *["--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup"],
 ]
 
-# Arguments: the directory that host and controller share, the tree to boot, what systemd is to
-# reach, and where the archive of the release is.
+# Arguments: the directory that host and controller share, the tree to boot, the target of systemd,
+# and the archive of the release.
 _BOOT = f"""
 set -e
 shared=$1 tree=$2 target=$3 archive=$4
@@ -82,14 +82,19 @@ exec env -i container=nagi PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
 
 
 class Host:
-    """A throw-away host. Exists from entry to exit. `release`: its name; None: this machine's."""
+    """A throw-away host, as a context manager.
+
+    Args:
+        shared: A directory that the host shares with this machine.
+        release: The release of the host; None for this machine's system.
+    """
 
     def __init__(self, shared: Path, release: str | None = None) -> None:
         self._shared = shared
-        # Of this machine's services none is started; a release's start, as on a fresh host.
+        # This machine's services are not started; a release's services are, as on a fresh host.
         self._boots = ["/", "basic.target", ""]
         if release is not None:
-            directory = RELEASES[release].directory()
+            directory = RELEASES[release].make_directory()
             self._boots = [str(directory / "tree"), "multi-user.target", str(directory / "archive")]
 
     def __enter__(self) -> Host:
@@ -107,14 +112,14 @@ class Host:
                 self._process.kill()
                 pytest.fail(f"systemd did not start: {state} {self._process.communicate()[0]}")
             time.sleep(0.05)
-            state = self._state()
+            state = self._read_state()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.communicate()
 
-    def _state(self) -> str:
+    def _read_state(self) -> str:
         children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text()
         if not children:
             return ""
@@ -125,36 +130,36 @@ class Host:
         return done.stdout.strip()
 
     def command(self, *command: str) -> list[str]:
-        """The command line that runs `command` there."""
+        """Return the command line that runs a command on the host."""
         return ["nsenter", "--target", str(self.pid), "--all", "--wdns=/", "--", *command]
 
     def fail(self, *command: str) -> str:
-        """Runs a command that is to fail by itself and returns its complaint."""
+        """Run a command that must fail, and return its stderr."""
         done = subprocess.run(self.command(*command), capture_output=True, text=True, check=False)
         assert done.returncode > 0, f"{command}: status {done.returncode}: {done.stdout}"
         return done.stderr
 
     def run(self, *command: str) -> str:
-        """Runs a command there to its end and returns what it prints."""
+        """Run a command on the host, and return its output."""
         done = subprocess.run(self.command(*command), capture_output=True, text=True)
         assert done.returncode == 0, f"{command}: {done.stderr or done.stdout}"
         return done.stdout
 
     def copy(self, source: Path, target: str) -> None:
-        """Puts a file of this machine there; directories such as /tmp are the host's own."""
+        """Copy a file of this machine to the host, which has its own /tmp and other directories."""
         with source.open("rb") as file:
             subprocess.run(self.command("cp", "/dev/stdin", target), stdin=file, check=True)
 
     def join(self, interface: str, other: Host, peer: str) -> None:
-        """Gives this host and another one an interface each; a cable joins them."""
+        """Add an interface to this host and to another one, and connect both by a cable."""
         link = ["ip", "link", "add", interface, "type", "veth", "peer", "name", peer]
-        # Where the other is has a number in this machine's processes only.
-        inside = ["nsenter", f"--target={self.pid}", "--net", "--"]
-        subprocess.run([*inside, *link, "netns", str(other.pid)], check=True)
+        # Only the network namespace is entered: the other host's process id is this machine's.
+        prefix = ["nsenter", f"--target={self.pid}", "--net", "--"]
+        subprocess.run([*prefix, *link, "netns", str(other.pid)], check=True)
 
     @property
     def variables(self) -> dict[str, object]:
-        """What Ansible must know to get there."""
+        """The variables with which Ansible reaches the host."""
         return {
             "ansible_connection": "nagi.testbed.netns",
             "ansible_remote_tmp": str(self._shared / "ansible"),
@@ -165,8 +170,10 @@ class Host:
 
 @pytest.fixture(scope="module")
 def boot_host() -> Iterator[Callable[..., Host]]:
-    """Boots throw-away hosts for the tests of a module: `boot_host()` has this machine's system,
-    `boot_host("trixie")` a release's."""
+    """Boot throw-away hosts for the tests of a module.
+
+    `boot_host()` has this machine's system, `boot_host("trixie")` that of a release.
+    """
     if os.geteuid() != 0:
         pytest.skip("needs root for throw-away hosts: run `sudo make test`")
     if not SYSTEMD.exists():
@@ -178,7 +185,7 @@ def boot_host() -> Iterator[Callable[..., Host]]:
         def boot(release: str | None = None) -> Host:
             try:
                 return hosts.enter_context(Host(shared, release))
-            except Unavailable as why:
-                pytest.skip(f"{RELEASES[str(release)].title} cannot be had here: {why}")
+            except Unavailable as error:
+                pytest.skip(f"{RELEASES[str(release)].title} is not available here: {error}")
 
         yield boot

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from nagi_contracts.base import file_of_run
+from nagi_contracts.base import read_run_file
 from nagi_contracts.errors import InputError, refuse
 
 CAUSES = ("channel loss", "queue overflow", "AQM drop", "given up")
@@ -62,7 +62,7 @@ def read_drops(path: Path, *, of_switch: bool = False) -> pd.DataFrame:
     Raises:
         InputError: The file is missing or damaged; the message names the byte.
     """
-    data = file_of_run(path)
+    data = read_run_file(path)
     return _parse_segments(np.frombuffer(data, np.uint8), _read_packets(data, path, of_switch))
 
 

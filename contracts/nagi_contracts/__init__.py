@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The formats that nagi's components hand to one another, with their units and errors. Every file
-says its `schema_version`."""
+"""The formats in which nagi's components exchange data, with units and errors.
+
+Every file has a `schema_version`.
+"""
 
 from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """`__version__`, read where it is asked for: that takes as long as all else that is here."""
+    """Read `__version__` at its first use, because that takes as long as the whole import."""
     if name == "__version__":
         from importlib.metadata import version
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all contracts share."""
+"""The base classes of all contracts, and reading and writing of files."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from pydantic_core import from_json
 from nagi_contracts.errors import InputError, refuse
 
 
-def file_of_run(path: Path) -> bytes:
-    """Return the bytes of a file that a run leaves. Raises InputError if it cannot be read, or is
-    a pipe or a device, which may never come to an end."""
+def read_run_file(path: Path) -> bytes:
+    """Read a file of a run directory.
+
+    Raises:
+        InputError: The file cannot be read, or is a pipe or a device, which may never end.
+    """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise refuse(
@@ -32,7 +35,7 @@ def file_of_run(path: Path) -> bytes:
         ) from None
 
 
-# Keys and columns that had another name until 0.1.
+# Keys and columns that had another name before version 0.1: old -> new.
 RENAMED = {
     "form": "variant",
     "forms": "variants",
@@ -52,15 +55,15 @@ RENAMED = {
 }
 
 
-def _old_name(key: tuple[int | str, ...]) -> str | None:
-    """That of RENAMED which a key in a file has; None: it has none."""
-    parts = [part for part in key if isinstance(part, str)]
-    names = (".".join(parts[-count:]) for count in (2, 1))
-    return next((name for name in names if name in RENAMED), None)
+def _find_old_name(key: tuple[int | str, ...]) -> str | None:
+    """Return the old name in RENAMED that a key of a file has, or None."""
+    names = [name for name in key if isinstance(name, str)]
+    candidates = (".".join(names[-count:]) for count in (2, 1))
+    return next((name for name in candidates if name in RENAMED), None)
 
 
 def refuse_old_name(name: str, key: tuple[int | str, ...], path: Path) -> InputError:
-    """The error of a file of a run that has a name of RENAMED, where `key` is."""
+    """Return the error for a file of a run that has an old name of RENAMED at `key`."""
     return refuse(
         f"an older nagi wrote it: `{name}` is `{RENAMED[name]}` now",
         "read it with that version, or run the campaign again",
@@ -69,7 +72,7 @@ def refuse_old_name(name: str, key: tuple[int | str, ...], path: Path) -> InputE
     )
 
 
-# For a field's `exclude_if`: what came later is written only where it is in use.
+# Conditions for a field's `exclude_if`: fields added later are written only if they are in use.
 
 
 def is_none(value: Any) -> bool:
@@ -93,26 +96,30 @@ def is_zero(value: Any) -> bool:
 
 
 def is_default(default: str) -> Callable[[Any], bool]:
+    """Return a condition that holds for values equal to `default`."""
     return lambda value: bool(value == default)
 
 
-# A name that becomes a part of paths and of identifiers in pages: it leads nowhere else.
+# A name that becomes part of paths and of identifiers in pages, and cannot contain a separator.
 PLAIN_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$"
 PlainName = Annotated[str, Field(pattern=PLAIN_NAME, max_length=200)]
 PlainNameOrEmpty = Annotated[str, Field(pattern=f"{PLAIN_NAME}|^$", max_length=200)]
-# What helps if a file that a run left is damaged.
+# The cure for a damaged file of a run.
 RUN_CURE = "restore it, or remove its run's directory and run the campaign again"
-_MAX_DEPTH = 16  # of directories in results
-# An instant of a run: runs take a day at most.
+_MAX_DEPTH = 16  # nesting of directories in results
+# An instant of a run in seconds; runs take a day at most.
 Instant = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
-# Seconds since the epoch, in years that calendars have.
+# Seconds since the epoch, up to the year 9999, the last one that datetime supports.
 Date = Annotated[float, Field(ge=0, lt=253_402_300_800, allow_inf_nan=False)]
-Whole = Annotated[int, Field(strict=True)]  # true is no number here
+Whole = Annotated[int, Field(strict=True)]  # strict: `true` is not the number 1
 Flag = Annotated[bool, Field(strict=True)]
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all. A link in its place is replaced, never followed."""
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file completely or not at all.
+
+    A symbolic link at `path` is replaced, never followed.
+    """
     partial = path.with_name(path.name + ".partial")
     partial.unlink(missing_ok=True)
     with partial.open("x", encoding="utf-8") as file:
@@ -121,36 +128,41 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def refuse_links(directory: Path) -> None:
-    """Raise InputError if a directory of results, which may be a stranger's, has a symbolic link in
-    it: what is written there would land where the link leads. The directory's own path may be one.
-    Raise InputError also for pipes and devices, and for directories nested deeper than results are.
+    """Check that a directory of results has no symbolic links, pipes and devices in it.
+
+    Results may come from strangers, and a write through a link would change a file elsewhere. The
+    path of the directory itself may be a link.
+
+    Raises:
+        InputError: There is such an entry, or directories are nested deeper than results are.
     """
-    left = [(str(directory), 0)]
-    while left:
-        path, depth = left.pop()
+    pending = [(str(directory), 0)]
+    while pending:
+        path, depth = pending.pop()
         if depth > _MAX_DEPTH:
-            raise refuse("results have no directories so deep", "remove it", file=path)
-        with suppress(FileNotFoundError), os.scandir(path) as entries:  # its owner may be at work
+            raise refuse("directories of results are not nested this deep", "remove it", file=path)
+        # Other processes may remove directories meanwhile.
+        with suppress(FileNotFoundError), os.scandir(path) as entries:
             for entry in entries:
                 if entry.is_symlink():
                     raise refuse(
                         "it is a symbolic link, which results do not have",
-                        "put there what it leads to, or remove it",
+                        "replace it with the file that it refers to, or remove it",
                         file=entry.path,
                     )
                 if entry.is_dir(follow_symlinks=False):
-                    left.append((entry.path, depth + 1))
+                    pending.append((entry.path, depth + 1))
                 elif _is_pipe_or_device(entry):
                     raise refuse("it is a pipe or a device", "remove it", file=entry.path)
 
 
-# A quick search for numbers that may be too large; texts can match as well.
+# A quick search for numbers that may be too large; strings can match, too.
 _MAYBE_HUGE = re.compile(rb"[:\[,]\s*-?(?:NaN|Infinity|[0-9]{21,}|[0-9.]+[eE]\+?[0-9]{2,})")
-_HUGE = 1e30  # far from what any quantity comes to, and from what floats hold
+_HUGE = 1e30  # far above every quantity, and far below the largest float
 
 
 def _has_huge_number(value: Any) -> bool:
-    """Return whether there is a number in JSON that is not finite, or far out of bounds."""
+    """Return whether a JSON value contains a number that is not finite or above _HUGE."""
     if isinstance(value, dict):
         return any(map(_has_huge_number, value.values()))
     if isinstance(value, list):
@@ -159,7 +171,7 @@ def _has_huge_number(value: Any) -> bool:
 
 
 def _is_pipe_or_device(entry: os.DirEntry[str]) -> bool:
-    """Return whether it is a pipe or a device, of which a reader may wait forever."""
+    """Return whether an entry is a pipe or a device, for which a reader may wait forever."""
     try:
         mode = entry.stat(follow_symlinks=False).st_mode
     except FileNotFoundError:
@@ -168,29 +180,32 @@ def _is_pipe_or_device(entry: os.DirEntry[str]) -> bool:
 
 
 class Strict(BaseModel):
-    """A part of a file that people write: unknown keys are errors."""
+    """A part of a file that people write; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Contract(BaseModel):
-    """A part of a contract: unknown keys are errors, so that writers and readers stay together.
-    `damage_cure`: what helps if its file is damaged."""
+    """A part of a contract; unknown keys are errors, so that writers and readers agree."""
 
-    damage_cure: ClassVar[str] = "restore it, or make it again"
+    damage_cure: ClassVar[str] = "restore it, or make it again"  # for messages about damaged files
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Reads a file. Raises InputError if it is missing or does not keep to the contract."""
-        content = file_of_run(path)
+        """Read a file.
+
+        Raises:
+            InputError: The file is missing, or does not conform to the contract.
+        """
+        content = read_run_file(path)
         try:
-            read = cls.model_validate_json(content, strict=True)  # a text is no number
+            read = cls.model_validate_json(content, strict=True)  # strict: "1" is not the number 1
         except ValidationError as error:
             errors = error.errors()
-            keys = [each["loc"] for each in errors if each["type"] == "extra_forbidden"]
-            old = [(name, key) for key in keys if (name := _old_name(key)) is not None]
+            keys = [detail["loc"] for detail in errors if detail["type"] == "extra_forbidden"]
+            old = [(name, key) for key in keys if (name := _find_old_name(key)) is not None]
             if old:
                 raise refuse_old_name(*old[0], path) from None
             raise refuse(
@@ -208,5 +223,5 @@ class Contract(BaseModel):
         return read
 
     def write(self, path: Path) -> None:
-        """Writes a file whole or not at all."""
-        write_whole(path, self.model_dump_json(indent=1, by_alias=True) + "\n")
+        """Write a file completely or not at all."""
+        write_atomically(path, self.model_dump_json(indent=1, by_alias=True) + "\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lab ships to one agent: its place in the lab, and the runs to take part in."""
+"""The batch that a lab sends to one agent: the agent's role in the lab, and its runs."""
 
 from __future__ import annotations
 
@@ -12,102 +12,110 @@ from nagi_contracts.plan import RunPlan
 
 
 class ScheduledRun(Contract):
-    offset_s: float = Field(description="begins so long after the batch does")
+    offset_s: float = Field(description="time from the start of the batch to that of the run")
     plan: RunPlan
 
 
 class P4RuntimeAccess(Contract):
-    """How a host reaches a switch by P4Runtime."""
+    """The P4Runtime server of a switch, and the settings to use it."""
 
     address: str = Field(description="HOST:PORT of the P4Runtime server, or unix:PATH")
     device_id: int = 1
     ports: dict[str, int] = Field(
-        {}, description="link -> number of the switch's port; none: as plans number them"
+        {}, description="link -> number of the switch's port; empty: as in the plans"
     )
     pipeline: Literal["set", "running"] = Field(
-        "set", description="whether the switch is given its pipeline, or runs it already"
+        "set",
+        description="set: nagi sets the switch's pipeline; running: the switch already has it",
     )
     modules: str | None = Field(
-        None, description="directory of Python modules, finsy among them; null: where Python looks"
+        None,
+        description="directory of Python modules, with finsy; null: Python's own search path",
     )
 
 
 class P4RuntimePrograms(Contract):
-    """What a host that reaches no switch starts in the place of one, by path."""
+    """The paths of programs that a host without a P4Runtime switch starts as one."""
 
-    simple_switch_grpc: str | None = Field(None, description="bmv2's; it is preferred")
-    nagi_p4runtime: str | None = Field(None, description="P4Runtime's server over nagi-switch")
-    modules: str | None = Field(None, description="as P4RuntimeAccess has it")
+    simple_switch_grpc: str | None = Field(None, description="bmv2's switch; it is preferred")
+    nagi_p4runtime: str | None = Field(None, description="P4Runtime server in front of nagi-switch")
+    modules: str | None = Field(None, description="as in P4RuntimeAccess")
 
 
 class Batch(Contract):
-    """batch.json"""
+    """batch.json: the runs in which an agent takes part, and its role in the lab."""
 
     schema_version: Literal[1] = 1
     node: str
     is_emulator: bool
     interfaces: dict[str, str] | dict[str, tuple[str, ...]] = Field(
-        description="link or medium -> interface; on the emulator, the interfaces that face the "
-        "link's two ends, or all of the medium's stations"
+        description="link or medium -> interface; on the emulator, the interfaces towards the two "
+        "ends of the link, or towards all stations of the medium"
     )
     macs: dict[str, tuple[str, ...]] = Field(
         {},
         exclude_if=is_empty,
-        description="on the emulator, medium -> MAC addresses of its stations, where they are not "
+        description="on the emulator, medium -> MAC addresses of its stations, if they differ from "
         "the plan's",
     )
     spool: str = Field(description="directory on the agent's host for its records")
-    state: str = Field(description="directory on that host for locks and journals")
+    state: str = Field(description="directory on the agent's host for locks and journals")
     user: str | None = Field(
         None,
-        description="traffic programs and tcpdump run as this user; null: as `nagi` where there is "
-        "such a service user, else as nobody",
+        description="user that runs traffic programs and tcpdump; null: the service user `nagi` if "
+        "it exists, else nobody",
     )
     token: str | None = Field(
-        None, description="for whom the host must be held; null: hosts need not be held"
+        None,
+        description="token of the campaign for which the host must be reserved; null: the host "
+        "need not be reserved",
     )
-    nagi_link: str = Field(description="path of the program nagi-link")
+    nagi_link: str = Field(description="path of nagi-link")
     nagi_sdr: str | None = Field(
         None,
         exclude_if=is_none,
-        description="path of the program nagi-sdr, which is the emulator of plans with radios",
+        description="path of nagi-sdr, the emulator of plans with radios",
     )
     nagi_fpga: str | None = Field(
         None,
         exclude_if=is_none,
-        description="path of the program nagi-fpga, which simulates an FPGA's core",
+        description="path of nagi-fpga, which simulates an FPGA's core",
     )
     fpga_images: str | None = Field(
         None,
         exclude_if=is_none,
-        description="directory of boards' bitstreams, of plans whose links are on boards",
+        description="for plans with links on FPGA boards: directory of the bitstreams",
     )
-    nagi_switch: str | None = Field(None, description="path of nagi-switch; null: not a switch")
+    nagi_switch: str | None = Field(
+        None, description="path of nagi-switch; null: the node is not a switch"
+    )
     simple_switch: str | None = Field(
-        None, description="path of bmv2's program; null: where the host's programs are"
+        None, description="path of bmv2's program; null: search the host's PATH"
     )
     simple_switch_client: str | None = Field(
-        None, description="directory of bmv2's Python modules; null: where Python looks for such"
+        None, description="directory of bmv2's Python modules; null: Python's own search path"
     )
     p4runtime: P4RuntimeAccess | None = Field(
-        None, exclude_if=is_none, description="the switch that this node is; null: none is given"
+        None,
+        exclude_if=is_none,
+        description="the P4Runtime switch of this node; null: the inventory names none",
     )
     p4runtime_here: P4RuntimePrograms | None = Field(
         None,
         exclude_if=is_none,
-        description="what is started instead, in labs on one machine; null: nothing",
+        description="in labs on one machine: programs to start as P4Runtime switch; null: none",
     )
     virtual: bool = Field(
         False,
-        description="in a guest of the virtual lab: time stands still while programs run, and the "
-        "kernel has schemes of ours as modules, by the plans' names",
+        description="whether the host is a guest of the virtual lab: time stands still while "
+        "programs run, and the kernel has nagi's schemes as modules, by the plans' names",
     )
     files: dict[str, str] = Field(
         {},
         exclude_if=is_empty,
-        description="where the agent's host has the files of commands: SHA-256/NAME -> path",
+        description="files of commands on the agent's host: SHA-256/NAME -> path",
     )
     runs: list[ScheduledRun]
     collected: list[str] = Field(
-        [], description="earlier runs whose records are no longer needed on that host"
+        [], description="earlier runs whose records are no longer needed on the agent's host"
     )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What values of a link may be: link-emulator/model/bounds.json, of which nagi-link is made, too.
+"""The ranges of a link's values, from link-emulator/model/bounds.json.
 
-So a value that an experiment may have is one that nagi-link takes.
+nagi-link is compiled from the same file, so it accepts every value that an experiment may have.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nagi_contracts import paths
 
 
 class Bound(BaseModel):
-    """The range of one key, both ends included, in `unit`."""
+    """The range of one key in `unit`; both ends are included."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -26,7 +26,7 @@ class Bound(BaseModel):
     why: str
 
     @model_validator(mode="after")
-    def _possible(self) -> Self:
+    def _check_range(self) -> Self:
         if self.type == "integer" and not (
             isinstance(self.minimum, int) and isinstance(self.maximum, int)
         ):
@@ -37,20 +37,22 @@ class Bound(BaseModel):
 
 
 @cache
-def bounds() -> dict[str, Bound]:
-    """Every bound, by nagi-link's name of the value. The file is nagi's own: it is taken to be
-    right."""
+def load_bounds() -> dict[str, Bound]:
+    """Read every bound, by nagi-link's name of the value.
+
+    The file is part of nagi, and therefore assumed to be correct.
+    """
     return TypeAdapter(dict[str, Bound]).validate_json(paths.BOUNDS.read_bytes())
 
 
-def whole(key: str) -> tuple[int, int]:
-    """Minimum and maximum of an integer."""
-    bound = bounds()[key]
+def get_integer_range(key: str) -> tuple[int, int]:
+    """Return the minimum and the maximum of an integer."""
+    bound = load_bounds()[key]
     assert bound.type == "integer"
     return int(bound.minimum), int(bound.maximum)
 
 
-def real(key: str) -> tuple[float, float]:
-    """Minimum and maximum of a number."""
-    bound = bounds()[key]
+def get_number_range(key: str) -> tuple[float, float]:
+    """Return the minimum and the maximum of a number."""
+    bound = load_bounds()[key]
     return float(bound.minimum), float(bound.maximum)

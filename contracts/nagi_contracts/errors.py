@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors meant for the person who ran the command: what is wrong, where, what would be right."""
+"""Errors for the person who ran a command: what is wrong, where, and what would be right."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-MAX_SHOWN = 60  # characters of a value that a message shows
-_MAX_LISTED = 30  # names that a message lists
+MAX_SHOWN = 60  # characters of a value in a message
+_MAX_LISTED = 30  # names in a message
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong with the input."""
+    """One error in the input."""
 
     what: str
     cure: str
@@ -22,16 +22,16 @@ class Problem:
     key: str = ""
 
     def __str__(self) -> str:
-        """One line, whatever the input had in it."""
-        place = ""
+        """Write the problem in one line; line ends and control characters are escaped."""
+        position = ""
         if self.file:
-            place = f"{self.file}:{self.line}: " if self.line else f"{self.file}: "
+            position = f"{self.file}:{self.line}: " if self.line else f"{self.file}: "
         key = f"{self.key}: " if self.key else ""
-        return printable(f"{place}{key}{self.what}; {self.cure}")
+        return escape_unprintable(f"{position}{key}{self.what}; {self.cure}")
 
 
 class InputError(Exception):
-    """The input was refused. Exit status 2; nothing was changed."""
+    """The refusal of an input, before anything was changed. The exit status is 2."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
@@ -39,8 +39,13 @@ class InputError(Exception):
 
 
 class BadValue(ValueError):
-    """A value of the input that cannot be taken, for whoever knows its place. `key`: of a mapping,
-    the key below it that is to be changed, `a.b` if that is in a further mapping."""
+    """The refusal of a value, to be completed by the caller that knows its file and line.
+
+    Args:
+        what: What is wrong.
+        cure: What would be right.
+        key: For a mapping, the key in it that needs a change; `a.b` for a key of a nested mapping.
+    """
 
     def __init__(self, what: str, cure: str, key: str = "") -> None:
         super().__init__(f"{what}; {cure}")
@@ -49,8 +54,8 @@ class BadValue(ValueError):
         self.key = key
 
 
-def in_two(error: ValueError) -> tuple[str, str]:
-    """What is wrong and what would be right, of a ValueError that says `WHAT; CURE`."""
+def split_message(error: ValueError) -> tuple[str, str]:
+    """Split the message of a ValueError, `WHAT; CURE`, into what is wrong and the cure."""
     if isinstance(error, BadValue):
         return error.what, error.cure
     what, _, cure = str(error).partition("; ")
@@ -58,13 +63,13 @@ def in_two(error: ValueError) -> tuple[str, str]:
 
 
 def refuse(what: str, cure: str, *, file: str = "", line: int = 0, key: str = "") -> InputError:
-    """An InputError with a single problem."""
+    """Return an InputError with a single problem, to be raised by the caller."""
     return InputError(Problem(what, cure, file, line, key))
 
 
-def printable(text: str) -> str:
-    """`text` with escapes in place of line ends, control characters and what else has no glyph."""
-    return "".join(each if each.isprintable() else _escape(each) for each in text)
+def escape_unprintable(text: str) -> str:
+    """Escape line ends, control characters and other characters without a glyph in a text."""
+    return "".join(c if c.isprintable() else _escape(c) for c in text)
 
 
 def _escape(character: str) -> str:
@@ -72,14 +77,14 @@ def _escape(character: str) -> str:
 
 
 def excerpt(text: str) -> str:
-    """The beginning of `text`, printable."""
-    start = printable(text[:MAX_SHOWN])
+    """Shorten a text to MAX_SHOWN characters, and make it printable."""
+    start = escape_unprintable(text[:MAX_SHOWN])
     is_whole = len(text) <= MAX_SHOWN and len(start) <= MAX_SHOWN
     return start if is_whole else f"{start[:MAX_SHOWN]}..."
 
 
-def shown(value: object) -> str:
-    """A value of the input as a message shows it: as the file has it, but short and printable."""
+def format_value(value: object) -> str:
+    """Format a value of the input for a message: as written in the file, short and printable."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -93,27 +98,28 @@ def shown(value: object) -> str:
     return excerpt(str(value))
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` was probably meant to be; None: it is like none of them."""
-    folded = {each.casefold(): each for each in known}
-    wanted = name[:MAX_SHOWN].casefold()
-    found = difflib.get_close_matches(wanted, folded, n=3, cutoff=0.7)
-    found.sort(key=lambda each: sorted(each) != sorted(wanted))  # letters change places most often
-    if not found and len(wanted) > 2:
-        found = [each for each in folded if each.startswith(wanted)]
-    return folded[found[0]] if found else None
+def find_nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that a misspelled name probably means, or None if none is similar."""
+    by_folded = {candidate.casefold(): candidate for candidate in known}
+    folded = name[:MAX_SHOWN].casefold()
+    matches = difflib.get_close_matches(folded, by_folded, n=3, cutoff=0.7)
+    # Swapped letters are the most frequent mistake, so names with equal letters come first.
+    matches.sort(key=lambda match: sorted(match) != sorted(folded))
+    if not matches and len(folded) > 2:
+        matches = [candidate for candidate in by_folded if candidate.startswith(folded)]
+    return by_folded[matches[0]] if matches else None
 
 
-def listed(names: Iterable[str]) -> str:
-    """Names in one line; of many the first."""
-    found = [excerpt(name) for name in names]
-    rest = len(found) - _MAX_LISTED
-    return ", ".join(found[:_MAX_LISTED]) + (f" and {rest:,} more" if rest > 0 else "")
+def join_names(names: Iterable[str]) -> str:
+    """Join names in one line; if there are more than 30, count the rest."""
+    excerpts = [excerpt(name) for name in names]
+    rest = len(excerpts) - _MAX_LISTED
+    return ", ".join(excerpts[:_MAX_LISTED]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
-def choices(name: str, known: Iterable[str], label: str = "one of") -> str:
-    """A cure for `name`, which is none of `known`: the nearest of them, and all."""
-    found = list(known)
-    near = nearest(name, found)
-    every = f"{label}: {listed(found) or 'none'}"
-    return f"did you mean `{excerpt(near)}`? {every}" if near is not None else every
+def suggest(name: str, known: Iterable[str], label: str = "one of") -> str:
+    """Return the cure for an unknown name: the nearest known name, and all known names."""
+    names = list(known)
+    near = find_nearest(name, names)
+    all_names = f"{label}: {join_names(names) or 'none'}"
+    return f"did you mean `{excerpt(near)}`? {all_names}" if near is not None else all_names

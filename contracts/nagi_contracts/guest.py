@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the virtual lab asks of a guest, and what it answers."""
+"""The requests of the virtual lab to a guest, and the guest's answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Action = Literal["check", "run"]
 
 
 class Veth(Contract):
-    """A pair of interfaces: one a node's, the other, its `peer`, the emulator's."""
+    """A pair of virtual interfaces: one belongs to a node, its `peer` to the emulator."""
 
     node: str
     name: str
@@ -24,13 +24,15 @@ class Veth(Contract):
 
 class GuestInterface(Contract):
     name: str
-    address: str | None = Field(None, description="with prefix length; none on the emulator")
-    neighbours: dict[str, str] = Field({}, description="IP address -> MAC address, permanent")
-    mtu: int | None = Field(None, description="null: as it is")
+    address: str | None = Field(None, description="with prefix length; null on the emulator")
+    neighbours: dict[str, str] = Field(
+        {}, description="permanent neighbour entries: IP address -> MAC address"
+    )
+    mtu: int | None = Field(None, description="null: unchanged")
 
 
 class GuestModule(Contract):
-    """A congestion control of ours, as a kernel module."""
+    """One of nagi's congestion controls as a kernel module."""
 
     file: str
     parameters: dict[str, int]
@@ -42,21 +44,23 @@ class GuestNode(Contract):
 
 
 class GuestJob(Contract):
-    """guest.json: what the first process of a guest is told."""
+    """guest.json: the job of the first process of a guest."""
 
     schema_version: Literal[1] = 1
     action: Action
     veths: list[Veth]
     modules: list[GuestModule]
-    nodes: dict[str, GuestNode] = Field(description="in this order; the emulator is one of them")
-    start_at: float = Field(description="when the batch begins, by the guest's clock")
-    answer: str = Field(description="file for the answer, which is written last")
+    nodes: dict[str, GuestNode] = Field(
+        description="the nodes in their order; one of them is the emulator"
+    )
+    start_at: float = Field(description="start of the batch by the guest's clock")
+    answer: str = Field(description="file for the answer, which the guest writes last")
 
 
 class GuestAnswer(Contract):
-    """answer.json"""
+    """answer.json: the problems that a guest reports."""
 
     schema_version: Literal[1] = 1
     problems: dict[str, list[str]] = Field(
-        description="by node: what would keep the batch from running, or kept the agent from it"
+        description="node -> problems that would prevent the batch, or that stopped the agent"
     )

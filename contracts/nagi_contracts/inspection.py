@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an agent says of its host before a run: `nagi-agent inspect`, for `nagi doctor`."""
+"""An agent's inspection of its host before runs: `nagi-agent inspect`, for `nagi doctor`."""
 
 from __future__ import annotations
 
@@ -13,92 +13,116 @@ from nagi_contracts.records import HostFacts
 
 
 class InterfaceFacts(Contract):
-    """One test interface as it is."""
+    """The current state of one test interface."""
 
     mac: str
     mtu: int
     up: bool
     carrier: bool | None = Field(description="null while the interface is down")
-    speed_mbps: int | None = Field(description="null where the driver does not say")
+    speed_mbps: int | None = Field(description="null if the driver does not report it")
     driver: str | None
-    queues: int = Field(description="receive queues")
-    addresses: list[str] = Field(description="IPv4 and IPv6, with prefix lengths")
+    queues: int = Field(description="number of receive queues")
+    addresses: list[str] = Field(description="IPv4 and IPv6 addresses with prefix lengths")
     offloads: list[str] = Field(description="harmful offloads that are on")
-    fixed_offloads: list[str] = Field(description="those of them that cannot be switched off")
-    is_management: bool = Field(description="this host is reached through it")
+    fixed_offloads: list[str] = Field(description="harmful offloads that cannot be switched off")
+    is_management: bool = Field(description="whether nagi reaches the host through it")
 
 
 class ClockFacts(Contract):
-    """What the kernel says of its clock: adjtimex(2)."""
+    """The state of the kernel's clock: adjtimex(2)."""
 
     synchronised: bool
     max_error_s: float
-    keeper: str | None = Field(description="the program that keeps it: chronyd, ptp4l, ...")
+    keeper: str | None = Field(
+        description="the program that synchronises the clock: chronyd, ptp4l, ..."
+    )
 
 
 class Holder(Contract):
-    """Who has a host: /run/nagi/holder.json on it."""
+    """The reservation of a host: /run/nagi/holder.json on the host."""
 
     schema_version: Literal[1] = 1
-    owner: str = Field(description="user@machine")
-    campaign: str = Field(description="the experiment's name, or what else it is held for")
-    token: str = Field(description="of the campaign's directory: who shows it, goes on")
-    since_s: float = Field(description="seconds since the epoch")
-    expires_s: float = Field(
-        description="if it is not renewed by then, the host is put back as it was and let go"
+    owner: str = Field(description="holder of the host: user@machine")
+    campaign: str = Field(description="the experiment's name, or another purpose")
+    token: str = Field(
+        description="token in the campaign's directory; who presents it may use the host"
     )
-    guard: int = Field(description="the process on the host that sees to that")
+    since_s: float = Field(description="start of the reservation: seconds since the epoch")
+    expires_s: float = Field(
+        description="end of the reservation unless it is renewed: seconds since the epoch. The "
+        "host is then restored and released"
+    )
+    guard: int = Field(
+        description="id of the process on the host that restores and releases it at the end"
+    )
 
 
 class SwitchFacts(Contract):
-    """A program that a host could be a switch by."""
+    """A program on a host that can make the host a switch."""
 
-    version: str = Field(description="what it says of it")
-    problem: str | None = Field(description="why it cannot be used, with the cure; null: it can")
+    version: str = Field(description="version that the program reports")
+    problem: str | None = Field(
+        description="the reason why it cannot be used, with the cure; null: it is usable"
+    )
 
 
 class Inspection(Contract):
-    """One host, as its agent finds it."""
+    """The state of one host, as its agent found it."""
 
     schema_version: Literal[1] = 1
     node: str
     hostname: str
     is_root: bool
     facts: HostFacts
-    congestion_controls: list[str] = Field(description="ready, or loadable as modules")
+    congestion_controls: list[str] = Field(
+        description="congestion controls in the kernel, or loadable as modules"
+    )
     refused_objects: dict[str, str] = Field(
         {},
-        description="of the eBPF objects that came with the agent: name -> why the kernel "
-        "does not take it",
+        description="eBPF objects of the agent that the kernel refuses: name -> reason",
     )
     clock: ClockFacts
     interfaces: dict[str, InterfaceFacts]
     missing_interfaces: list[str] = Field(
-        description="the inventory names them, the host lacks them"
+        description="interfaces in the inventory that the host does not have"
     )
-    nagi_link: str | None = Field(description="its version; null: not an emulator, or it fails")
+    nagi_link: str | None = Field(
+        description="version of nagi-link; null: the host is not an emulator, or nagi-link fails"
+    )
     nagi_link_error: str | None
     nagi_sdr: str | None = Field(
-        None, description="the version of nagi-sdr; null: not an emulator, none there, or it fails"
+        None,
+        description="version of nagi-sdr; null: the host is not an emulator, or nagi-sdr is "
+        "missing or fails",
     )
-    nagi_sdr_error: str | None = Field(None, description="why one that is there does not run")
+    nagi_sdr_error: str | None = Field(
+        None, description="the reason why an installed nagi-sdr fails"
+    )
     nagi_fpga: str | None = Field(
-        None, description="the version of nagi-fpga; null: not an emulator, none there, or it fails"
+        None,
+        description="version of nagi-fpga; null: the host is not an emulator, or nagi-fpga is "
+        "missing or fails",
     )
-    nagi_fpga_error: str | None = Field(None, description="why one that is there does not run")
+    nagi_fpga_error: str | None = Field(
+        None, description="the reason why an installed nagi-fpga fails"
+    )
     switches: dict[SwitchTarget, SwitchFacts] = Field(
-        {}, description="what is installed to be one, on hosts that are nodes"
+        {}, description="on hosts that are nodes: installed programs for switches"
     )
-    io: str | None = Field(description="of the emulator: af_xdp, or af_packet and why")
-    capture_error: str | None = Field(description="why tcpdump cannot capture; null: it can")
+    io: str | None = Field(
+        description="on the emulator: af_xdp, or af_packet with the reason why not af_xdp"
+    )
+    capture_error: str | None = Field(
+        description="the reason why tcpdump cannot capture; null: it can"
+    )
     missing_programs: list[str]
     processors_busy: float = Field(
-        description="share in use by others, or stolen, over half a second; without programs at "
-        "nice 1 to 19, which give way to a run"
+        description="share of processor time that others used or a hypervisor took, over half a "
+        "second; without programs at nice 1 to 19, which give way to a run"
     )
-    free_bytes: int = Field(description="where records go")
+    free_bytes: int = Field(description="free space for records")
     cgroup2: bool
     btf: bool
     holder: Holder | None
-    to_restore: bool = Field(description="an earlier agent that died left settings behind")
-    problems: list[str] = Field(description="what would keep the batch from running")
+    to_restore: bool = Field(description="whether an agent that died earlier left changed settings")
+    problems: list[str] = Field(description="problems that would prevent the batch")

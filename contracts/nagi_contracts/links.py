@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""links.json: the emulator's own account of what it did. Written by nagi-link."""
+"""links.json: the counts and settings of links and media, written by nagi-link."""
 
 from __future__ import annotations
 
@@ -12,27 +12,34 @@ from nagi_contracts.plan import DirectionName, DirectionPlan
 
 
 class PacketCounts(Contract):
-    """offered = delivered + queue_overflows + aqm_drops + channel_losses + held"""
+    """Packets by fate.
+
+    offered = delivered + queue_overflows + aqm_drops + channel_losses + held
+    """
 
     offered: int
-    delivered: int = Field(description="without copies")
+    delivered: int = Field(description="packets delivered, without copies")
     queue_overflows: int
-    aqm_drops: int = Field(description="by active queue management, before the queue was full")
+    aqm_drops: int = Field(
+        description="packets that active queue management dropped before the queue was full"
+    )
     channel_losses: int
-    held: int = Field(description="still waiting or under way")
-    marked: int = Field(description="given ECN's CE by the queue")
-    corrupted: int = Field(description="delivered with a wrong checksum")
-    duplicated: int = Field(description="copies delivered, beside the packets")
-    reordered: int = Field(description="delivered after having been held back for others")
+    held: int = Field(description="packets that still waited or propagated")
+    marked: int = Field(description="packets that the queue marked CE (ECN)")
+    corrupted: int = Field(description="packets delivered with a wrong checksum")
+    duplicated: int = Field(description="copies delivered in addition to the packets")
+    reordered: int = Field(
+        description="packets delivered after being held back, so that others overtook them"
+    )
 
     @property
     def dropped_by_queue(self) -> int:
-        """Because it was full, or by active queue management."""
+        """Packets dropped by a full queue or by active queue management."""
         return self.queue_overflows + self.aqm_drops
 
     @property
     def accounted(self) -> int:
-        """As many as were offered, unless some were lost by mistake."""
+        """The sum of packets by fate; equal to `offered` unless the emulator lost some."""
         return self.delivered + self.dropped_by_queue + self.channel_losses + self.held
 
 
@@ -42,7 +49,7 @@ class ByteCounts(Contract):
 
 
 class ServerCounts(Contract):
-    """The rate server: what it sent (overhead included), and how long it was busy doing so."""
+    """The packets and bytes (with overhead) that the rate server sent, and its busy time."""
 
     packets: int
     bytes: int
@@ -50,65 +57,78 @@ class ServerCounts(Contract):
 
 
 class Lateness(Contract):
-    """How a time in nanoseconds was distributed over packets, by the emulator's own clock."""
+    """The distribution of a time in nanoseconds over packets, by the emulator's own clock."""
 
     count: int
     median: int
     p99: int
     max: int
-    histogram: list[tuple[int, int]] = Field(description="(largest value, how many) a bucket")
+    histogram: list[tuple[int, int]] = Field(
+        description="(largest value, number of packets) of each bucket"
+    )
 
 
 class Change(Contract):
-    """A direction was changed while it ran."""
+    """A change of a direction while it ran."""
 
-    at_ns: int = Field(description="since the epoch")
+    at_ns: int = Field(description="instant in ns since the epoch")
     config: DirectionPlan
 
 
 class TransmissionCounts(Contract):
-    """sent is the sum of the outcomes, and of those of which the radio has not told what became of
-    them"""
+    """Transmissions by outcome.
+
+    `sent` is the sum of all outcomes plus the transmissions whose outcome the radio has not
+    reported.
+    """
 
     sent: int
     received: int
-    not_detected: int = Field(description="no burst was found")
+    not_detected: int = Field(description="the receiver found no burst")
     header_errors: int
     payload_errors: int
-    receiver_busy: int = Field(0, description="half duplex: the receiver transmitted itself")
-    not_sent: int = Field(0, description="a device had it too late, or ran out of samples")
-    not_received: int = Field(0, description="a device lost samples of it")
-    lost: int = Field(description="drawn by a loss model, of a link that is no radio")
-    undetected_errors: int = Field(description="received with other bytes than were sent")
+    receiver_busy: int = Field(0, description="half duplex: the receiver itself was transmitting")
+    not_sent: int = Field(
+        0, description="the device got the burst too late, or ran out of its samples"
+    )
+    not_received: int = Field(0, description="the device lost samples of the burst")
+    lost: int = Field(description="lost by a loss model, on a link that is no radio")
+    undetected_errors: int = Field(description="received with other bytes than sent")
 
 
 class CoreCounts(Contract):
-    """What the core of an FPGA counts beside that."""
+    """Counts that only the core of an FPGA has."""
 
-    tick_ns: int = Field(description="packets arrive and are released at ticks")
-    memory_overflows: int = Field(description="dropped for want of memory: in queue_overflows, too")
+    tick_ns: int = Field(
+        description="length of a tick; packets arrive and are released at ticks only"
+    )
+    memory_overflows: int = Field(
+        description="packets dropped because memory was full; queue_overflows includes them"
+    )
     late_releases: int = Field(description="packets released after the first tick that was due")
-    max_late_ns: int = Field(description="by which a packet was released after it was due, at most")
+    max_late_ns: int = Field(description="longest time from a packet's due instant to its release")
 
 
 class DirectionAccount(Contract):
-    config: DirectionPlan = Field(description="at the end")
+    config: DirectionPlan = Field(description="the direction's settings at the end")
     changes: list[Change]
     packets: PacketCounts
     bytes: ByteCounts
     server: ServerCounts
     max_waiting_packets: int
     arrival_lateness_ns: Lateness = Field(
-        description="by how much the model had moved past an arrival when it was seen"
+        description="time by which the model was past a packet's arrival when it saw the packet"
     )
     transit_error_ns: Lateness = Field(
-        description="between a packet being due and being handed to the kernel"
+        description="time from a packet's due instant until it was handed to the kernel"
     )
     transmissions: TransmissionCounts | None = Field(
-        None, exclude_if=is_none, description="of a radio, or with ARQ"
+        None, exclude_if=is_none, description="for a radio, or with ARQ"
     )
-    core: CoreCounts | None = Field(None, exclude_if=is_none, description="of an FPGA")
-    late_events: int = Field(description="packets handed over more than 1 ms late")
+    core: CoreCounts | None = Field(None, exclude_if=is_none, description="for an FPGA")
+    late_events: int = Field(
+        description="packets handed to the kernel more than 1 ms after their due instant"
+    )
 
 
 class PortAccount(Contract):
@@ -116,12 +136,13 @@ class PortAccount(Contract):
     io: str = Field(description="af_xdp with its mode, or af_packet")
     received: int
     sent: int
-    socket_drops: int = Field(description="lost before the emulator saw them")
+    socket_drops: int = Field(description="packets lost before the emulator saw them")
     oversized: int = Field(
-        description="discarded: longer than the MTU, so somebody merges segments"
+        description="packets discarded because they exceed the MTU; an offload merges segments"
     )
     checksum_missing: int = Field(
-        description="packets whose sender left the checksum of TCP or UDP to hardware; completed"
+        description="packets whose sender left the checksum of TCP or UDP to hardware; the "
+        "emulator completed it"
     )
     send_failures: int
     offloads_switched_off: list[str]
@@ -140,29 +161,32 @@ class LinkAccount(Contract):
 
 
 class StationPackets(Contract):
-    """offered = delivered + queue_overflows + aqm_drops + given_up + held"""
+    """Packets by fate.
+
+    offered = delivered + queue_overflows + aqm_drops + given_up + held
+    """
 
     offered: int
-    delivered: int = Field(description="to whom they were for; of broadcasts: sent")
+    delivered: int = Field(description="packets delivered to their receiver; broadcasts sent")
     queue_overflows: int
     aqm_drops: int
-    given_up: int = Field(description="after the retry limit")
+    given_up: int = Field(description="packets given up at the retry limit")
     held: int
     marked: int
 
     @property
     def dropped_by_queue(self) -> int:
-        """Because it was full, or by active queue management."""
+        """Packets dropped by a full queue or by active queue management."""
         return self.queue_overflows + self.aqm_drops
 
     @property
     def accounted(self) -> int:
-        """As many as were offered, unless some were lost by mistake."""
+        """The sum of packets by fate; equal to `offered` unless the emulator lost some."""
         return self.delivered + self.dropped_by_queue + self.given_up + self.held
 
 
 class FrameCounts(Contract):
-    """Frames of one kind by what became of them; sent is the sum of all others. See FrameRow."""
+    """Frames of one kind by outcome; `sent` is the sum of all outcomes. See FrameRow."""
 
     sent: int
     received: int
@@ -182,7 +206,7 @@ class StationAccount(Contract):
     packets: StationPackets
     bytes: ByteCounts
     max_waiting_packets: int
-    on_air_ns: int = Field(description="how long it was sending")
+    on_air_ns: int = Field(description="time for which it was sending")
     frames: dict[Literal["rts", "cts", "data", "ack"], FrameCounts]
     arrival_lateness_ns: Lateness
     transit_error_ns: Lateness
@@ -192,7 +216,7 @@ class StationAccount(Contract):
 class MediumAccount(Contract):
     name: str
     id: int
-    config: dict[str, Any] = Field(description="as nagi-link understood it")
+    config: dict[str, Any] = Field(description="the medium's settings as nagi-link read them")
     stations: list[StationAccount]
 
     def station(self, node: str) -> StationAccount:
@@ -206,28 +230,34 @@ class Cpu(Contract):
 
 
 class Links(Contract):
-    """links.json"""
+    """links.json: all links and media of a run."""
 
     schema_version: Literal[1] = 1
     executable: str
     version: str
-    scheduling: str = Field(description="SCHED_FIFO, or SCHED_OTHER where that was refused")
+    scheduling: str = Field(description="SCHED_FIFO, or SCHED_OTHER if SCHED_FIFO was refused")
     memory_locked: bool
-    cpu_pinned: int | None = Field(description="the processor it stayed on, if it did")
+    cpu_pinned: int | None = Field(
+        description="the processor that the emulator was pinned to; null: none"
+    )
     virtual_time: bool = Field(
         False,
         exclude_if=is_false,
-        description="time stood still while it ran, and frames were given to the kernel ahead of "
-        "time: transit errors then only count those given too late",
+        description="whether time stood still while the emulator ran. Frames are then handed to "
+        "the kernel early, and transit errors only count those handed over too late",
     )
-    spin_ns: int = Field(description="how long at most it waited awake for a packet's instant")
-    complete: bool = Field(description="false: a first account; the emulator did not end in order")
+    spin_ns: int = Field(description="longest busy wait for a packet's instant")
+    complete: bool = Field(
+        description="false: a preliminary account; the emulator did not end properly"
+    )
     seed: int
     epoch_realtime_ns: int
     started_realtime_ns: int
     ended_realtime_ns: int
     cpu: Cpu
-    records_lost: int = Field(description="of packets and drops, for want of disk")
+    records_lost: int = Field(
+        description="records of packets and drops lost because the disk was full or too slow"
+    )
     notices: list[str]
     links: list[LinkAccount]
     media: list[MediumAccount] = Field([], exclude_if=is_empty)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""live.json: a topology that `nagi up` keeps, for `nagi shell` and `nagi down`."""
+"""live.json: a topology that `nagi up` keeps running, for `nagi shell` and `nagi down`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from nagi_contracts.base import Contract
 
 
 class LiveNode(Contract):
-    """A node that is up."""
+    """A node of a live topology."""
 
     node: str
-    host: str = Field(description="Ansible's name for it")
-    addresses: dict[str, str] = Field(description="link -> its address there, with prefix length")
-    spool: str = Field(description="on the emulator: where nagi-link's control socket is")
-    nagi_link: str = Field(description="on the emulator: the program")
+    host: str = Field(description="the host's name in Ansible")
+    addresses: dict[str, str] = Field(
+        description="link -> the node's address on it, with prefix length"
+    )
+    spool: str = Field(description="on the emulator: directory of nagi-link's control socket")
+    nagi_link: str = Field(description="on the emulator: path of nagi-link")
 
 
 class Live(Contract):
@@ -27,14 +29,18 @@ class Live(Contract):
     lab: Literal["netns", "physical"]
     experiment: str
     point: dict[str, str]
-    directory: str = Field(description="the controller's files for it")
+    directory: str = Field(description="directory of the controller's files for the topology")
     nodes: list[LiveNode]
-    keeper: int | None = Field(None, description="netns: the process in whose namespaces it is")
+    keeper: int | None = Field(
+        None, description="lab netns: id of the process that owns the namespaces"
+    )
     keeper_started: int | None = Field(
-        None, description="when that process began (proc(5), field 22), as numbers are used again"
+        None,
+        description="start of that process (proc(5), field 22), because process ids are reused",
     )
     cell: str
-    inventory: str | None = Field(None, description="physical: the inventory")
+    inventory: str | None = Field(None, description="lab physical: path of the inventory")
     expires_s: float | None = Field(
-        None, description="physical: when hosts put themselves back; seconds since the epoch"
+        None,
+        description="lab physical: when the hosts restore themselves; seconds since the epoch",
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What many points of a matrix have in common, made once."""
+"""A cache for values that many points of a matrix share."""
 
 from __future__ import annotations
 
@@ -10,17 +10,25 @@ _Made = TypeVar("_Made")
 
 
 class Memo:
-    """Values that follow from objects. Objects count by identity: they must not change."""
+    """A cache of values that are computed from objects.
+
+    Objects are compared by identity, so they must not change.
+    """
 
     def __init__(self) -> None:
-        # The objects are held, so that no other object has their ids.
-        self._made: dict[tuple[Hashable, ...], tuple[Any, tuple[object, ...]]] = {}
+        # The cache keeps the objects alive, so that no other object gets their ids.
+        self._cache: dict[tuple[Hashable, ...], tuple[Any, tuple[object, ...]]] = {}
 
-    def of(self, make: Callable[[], _Made], name: Hashable, *objects: object) -> _Made:
-        """What `make` makes of `objects`, called once; `name` tells apart what is made of them.
-        What `make` raises is not remembered."""
+    def get_or_make(self, make: Callable[[], _Made], name: Hashable, *objects: object) -> _Made:
+        """Return the result of `make()`, which is called only once per name and objects.
+
+        Args:
+            make: Computes the value from `objects`; its exceptions are not cached.
+            name: Distinguishes the values that are computed from the same objects.
+            objects: The objects that decide the value.
+        """
         key = (name, *map(id, objects))
-        if key not in self._made:
-            self._made[key] = make(), objects
-        made: _Made = self._made[key][0]
-        return made
+        if key not in self._cache:
+            self._cache[key] = make(), objects
+        value: _Made = self._cache[key][0]
+        return value

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a run was late: from what agents recorded of their hosts to sentences for people.
+"""Explanations of late runs, as sentences for people.
 
-Pure functions. What is recorded is nagi_contracts/records.py's Noise.
+Pure functions that read Noise, which agents record of their hosts (nagi_contracts/records/node.py).
 """
 
 from __future__ import annotations
@@ -10,39 +10,44 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from nagi_contracts.records import Explanation, NodeRecord, Noise, NoiseCause, Verdict
-from nagi_contracts.units import count_of
+from nagi_contracts.units import format_count
 
-# From where on a source counts as noise. Below, a run on an idle machine comes to as much.
+# Thresholds above which an activity counts as noise. A run on an idle machine stays below them.
 MIN_STOLEN = 0.02
-MIN_BUSY = 0.75  # of what a hypervisor left
+MIN_BUSY = 0.75  # share of the time that a hypervisor left
 MIN_WAITING_CPU = 0.1
 MIN_WAITING_MEMORY = 0.02
 MIN_WAITING_IO = 0.2
-MAX_NICE = 0.1  # with more, PSI says little: programs at nice 1 to 19 wait, as they should
+MAX_NICE = 0.1  # above this share, PSI has little meaning: programs at nice 1 to 19 wait by design
 _VIRTUAL = "run it in virtual time (--lab virtual)"
 
 
 def explain(nodes: Iterable[NodeRecord]) -> list[Explanation]:
-    """What the hosts of a run that was late recorded of noise. Where there was none, that is said;
-    where none could be recorded (in virtual time), nothing is."""
+    """Explain a late run by the noise that its hosts recorded.
+
+    If there was no noise, the only explanation says so. If noise could not be recorded (in virtual
+    time), there is no explanation.
+    """
     hosts: dict[str, tuple[str, Noise]] = {}
     for node in nodes:
         if node.noise is not None:
             hosts.setdefault(node.facts.boot_id or node.node, (node.node, node.noise))
-    found = []
+    explanations = []
     for name, noise in hosts.values():
-        where = f"{name}: " if len(hosts) > 1 else ""
-        for cause, description, cure in _causes(noise):
-            if not where:  # all of it is on one machine, which may as well be simulated
+        prefix = f"{name}: " if len(hosts) > 1 else ""
+        for cause, description, cure in _find_causes(noise):
+            if not prefix:  # the whole run is on one machine, so the virtual lab is an alternative
                 cure += f", or {_VIRTUAL}"
-            found.append(Explanation(cause=cause, description=where + description, cure=cure))
-    if hosts and not found:
-        found.append(_no_noise([noise for _, noise in hosts.values()]))
-    return found
+            explanations.append(
+                Explanation(cause=cause, description=prefix + description, cure=cure)
+            )
+    if hosts and not explanations:
+        explanations.append(_explain_silence([noise for _, noise in hosts.values()]))
+    return explanations
 
 
-def _causes(noise: Noise) -> Iterator[tuple[NoiseCause, str, str]]:
-    """Of one host: cause, sentence, cure."""
+def _find_causes(noise: Noise) -> Iterator[tuple[NoiseCause, str, str]]:
+    """Yield (cause, sentence, cure) for each noise of one host above its threshold."""
     end_others = "end other programs"
     stolen, busy, nice = noise.stolen or 0.0, noise.busy or 0.0, noise.nice or 0.0
     if stolen >= MIN_STOLEN:
@@ -55,14 +60,14 @@ def _causes(noise: Noise) -> Iterator[tuple[NoiseCause, str, str]]:
         yield (
             "cgroup limit",
             f"a limit of the cgroup stopped programs for {noise.throttled_s:.2g} s, "
-            f"{count_of(noise.throttled, 'time')}",
+            f"{format_count(noise.throttled, 'time')}",
             "raise the limit (cpu.max of the cgroup, or of the container)",
         )
     if noise.frequency_throttled:
         yield (
             "hot processors",
-            "processors were slowed down as they were hot, "
-            f"{count_of(noise.frequency_throttled, 'time')}",
+            "processors were slowed down because they were hot, "
+            f"{format_count(noise.frequency_throttled, 'time')}",
             "cool the machine",
         )
     if busy >= MIN_BUSY * (1 - stolen):
@@ -97,7 +102,8 @@ def _percent(share: float | None) -> str:
     return f"{100 * (share or 0.0):.0f} %"
 
 
-def _no_noise(noises: list[Noise]) -> Explanation:
+def _explain_silence(noises: list[Noise]) -> Explanation:
+    """Explain a late run whose hosts recorded no noise."""
     nice = max((noise.nice or 0.0 for noise in noises), default=0.0)
     description, cure = "no noise was recorded during the traffic", ""
     if nice >= MAX_NICE:
@@ -110,26 +116,35 @@ def _no_noise(noises: list[Noise]) -> Explanation:
     return Explanation(cause="no noise recorded", description=description, cure=cure)
 
 
-def in_words(verdict: Verdict) -> list[str]:
-    """A sentence an explanation, with its cure."""
-    return [f"{each.description}; {each.cure}" for each in verdict.explanations]
+def describe_explanations(verdict: Verdict) -> list[str]:
+    """Return one sentence per explanation of a verdict, with its cure."""
+    return [
+        f"{explanation.description}; {explanation.cure}" for explanation in verdict.explanations
+    ]
 
 
 def summarise(verdicts: Iterable[Verdict]) -> list[str]:
-    """How many runs were late, how many of them each cause explains, and what would help most; no
-    line if none was. A run may have several causes."""
-    late = [each for each in verdicts if each.explanations]
+    """Summarise late runs in lines: their number, the runs per cause, and the most useful cure.
+
+    A run may have several causes. If no run was late, there are no lines.
+    """
+    late = [verdict for verdict in verdicts if verdict.explanations]
     if not late:
         return []
     counts = Counter(
-        cause for each in late for cause in {found.cause for found in each.explanations}
+        cause
+        for verdict in late
+        for cause in {explanation.cause for explanation in verdict.explanations}
     )
-    ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     causes = ", ".join(f"{cause} ({count})" for cause, count in ordered)
     first = next(
-        found for each in late for found in each.explanations if found.cause == ordered[0][0]
+        explanation
+        for verdict in late
+        for explanation in verdict.explanations
+        if explanation.cause == ordered[0][0]
     )
     return [
-        f"{count_of(len(late), 'run')} missed the timing limits: {causes}",
+        f"{format_count(len(late), 'run')} missed the timing limits: {causes}",
         f"for example, {first.description}; {first.cure}",
     ]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the parts of nagi are: in its checkout, installed in place (`make`), or in a wheel.
+"""The paths of nagi's parts: in its checkout, installed in place (`make`), or in a wheel.
 
-A wheel has the files that nagi reads below nagi/data, in the places where the checkout has them
-(pyproject.toml). Native programs are below one prefix with the command nagi, or below the one that
-NAGI_PREFIX of the environment names.
+A wheel has the files that nagi reads below nagi/data, at the same relative paths as the checkout
+(pyproject.toml). Native programs have the same prefix as the command nagi, or the prefix that the
+environment variable NAGI_PREFIX names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _CHECKOUT = Path(__file__).resolve().parents[2]
 IN_CHECKOUT = not _PACKAGED.is_dir()
 
 ROOT = _CHECKOUT if IN_CHECKOUT else _PACKAGED
-# The Ansible collection nagi.testbed, where Ansible looks for collections beside Python's packages.
+# The Ansible collection nagi.testbed. In a wheel it is next to the Python packages, where Ansible
+# searches for collections.
 COLLECTION = (
     ROOT / "ansible" if IN_CHECKOUT else _PACKAGED.parents[1]
 ) / "ansible_collections/nagi/testbed"
@@ -41,8 +42,10 @@ SCHEMAS = EXPERIMENTS / "schemas"
 
 
 def prefix() -> Path:
-    """Below which bin/ and lib/nagi/ are: NAGI_PREFIX, where pip installed a wheel's programs, or
-    where `make` did."""
+    """Return the directory of bin/ and lib/nagi/.
+
+    It is NAGI_PREFIX, or the directory into which pip or `make` installed the programs.
+    """
     chosen = os.environ.get("NAGI_PREFIX")
     return Path(chosen) if chosen else _installed()
 
@@ -56,34 +59,37 @@ def _installed() -> Path:
 
 
 def executable(name: str) -> Path:
-    """A native program of nagi's."""
+    """Return the path of one of nagi's native programs."""
     return prefix() / "bin" / name
 
 
 def scheme_object(program: str) -> Path:
-    """The eBPF object of a scheme of ours (`program` in hosts/schemes.yaml)."""
+    """Return the path of the eBPF object of a scheme (`program` in hosts/schemes.yaml)."""
     return prefix() / "lib" / "nagi" / "tcp" / f"{program}.bpf.o"
 
 
 def fpga_images() -> Path:
-    """The bitstreams of this machine: a directory a board, as `make fpga` leaves them."""
+    """Return the directory of bitstreams that `make fpga` built, with a subdirectory per board."""
     return prefix() / "lib" / "nagi" / "fpga"
 
 
-def module_at(source: Path) -> ModuleType:
-    """A Python file of nagi's that is in none of its packages, loaded."""
+def load_module(source: Path) -> ModuleType:
+    """Load a Python file of nagi that is in none of its packages."""
     spec = importlib.util.spec_from_file_location(f"nagi_{source.stem}", source)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
+    sys.modules[spec.name] = module  # dataclasses need their module there
     spec.loader.exec_module(module)
     return module
 
 
-def experiment(named: Path) -> Path:
-    """The experiment file that is meant: `named`, or if there is no such file and it is only a
-    name, with or without .yaml, the one that comes with nagi."""
-    if named.exists() or named.parent != Path():
-        return named
-    own = EXPERIMENTS / named.with_suffix(".yaml")
-    return own if own.is_file() else named
+def find_experiment(path: Path) -> Path:
+    """Return the path of an experiment file.
+
+    If `path` does not exist and is only a name, with or without .yaml, return the experiment of
+    that name that comes with nagi.
+    """
+    if path.exists() or path.parent != Path():
+        return path
+    included = EXPERIMENTS / path.with_suffix(".yaml")
+    return included if included.is_file() else path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""results.parquet: a row a flow a run. A field here is a column there, with the same name."""
+"""results.parquet: one row per flow and run. Each field here is a column of the same name."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from nagi_contracts.records import FileFate, Status
 
 
 class ResultRow(Contract):
-    """One flow of one run."""
+    """The results of one flow of one run."""
 
     run_id: PlainNameOrEmpty
-    point_id: str = Field(description="the same point in other labs and builds has the same id")
+    point_id: str = Field(description="id of the point, equal in all labs and builds")
     lab: str
-    build: str = Field(description="id of the build that ran it")
-    status: Status = Field(description="only valid rows enter a mean")
+    build: str = Field(description="id of the build that executed the run")
+    status: Status = Field(description="status of the run; only valid runs enter a mean")
     repeat: int
     seed: int
     point: dict[str, str] = Field(
-        description="axis -> value; in the table a column `point.AXIS` for every axis"
+        description="axis -> value; the table has one column `point.AXIS` per axis"
     )
     flow: str
-    background: bool = Field(False, description="cross traffic: in no mean")
+    background: bool = Field(False, description="cross traffic, which means leave out")
     scheme: str
     congestion_control: str
     bottleneck_bps: int = Field(
-        description="smallest configured rate on the path; of a trace of rates the mean over what "
-        "could reach the receiver in the measurement interval, bit/s"
+        description="smallest configured rate on the path; a trace of rates counts with its mean "
+        "over what could reach the receiver in the measurement interval, bit/s"
     )
-    base_rtt_s: float = Field(description="propagation there and back, s")
+    base_rtt_s: float = Field(description="propagation delay of both directions, s")
     measured_s: float = Field(
-        description="length of the measurement interval, of a transfer that was completed before "
-        "its end until the last of its data arrived, s"
+        description="length of the measurement interval; for a transfer completed earlier, until "
+        "its last data arrived, s"
     )
     goodput_bps: float | None = Field(
         description="payload bytes delivered for the first time x 8 / interval, bit/s"
     )
-    agi: float | None = Field(description="achieved goodput index: goodput / bottleneck")
-    agi_ceiling: float = Field(description="the largest AGI that headers permit")
+    agi: float | None = Field(description="achieved goodput index (AGI): goodput / bottleneck")
+    agi_ceiling: float = Field(description="largest AGI possible with the size of headers")
     segments_sent: int | None = Field(description="data segments in the sender's capture")
     segments_retransmitted: int | None = Field(
-        description="of these, segments with bytes that had been sent before"
+        description="data segments with bytes that had been sent before"
     )
     queue_overflows: int | None = Field(description="packets dropped by queues on the path")
     channel_losses: int | None = Field(description="packets lost on channels of the path")
@@ -52,41 +52,46 @@ class ResultRow(Contract):
         description="packets transmitted on channels of the path, lost or not"
     )
     throughput_bps: float | None = Field(
-        None, description="IP bytes that reach the receiver x 8 / interval, bit/s (RFC 5166)"
+        None, description="IP bytes that reached the receiver x 8 / interval, bit/s (RFC 5166)"
     )
     tcp_efficiency: float | None = Field(
-        None, description="share of the payload bytes sent that were no retransmission (RFC 6349)"
+        None, description="share of payload bytes sent for the first time (RFC 6349)"
     )
     rtt_min_s: float | None = Field(
-        None, description="smallest RTT by timestamps, else by sequence numbers, at the sender, s"
+        None, description="smallest RTT at the sender, by timestamps or else sequence numbers, s"
     )
-    rtt_mean_s: float | None = Field(None, description="mean of the same, s")
-    rtt_median_s: float | None = Field(None, description="median of the same, s")
-    rtt_p95_s: float | None = Field(None, description="95th percentile of the same, s")
-    rtt_p99_s: float | None = Field(None, description="99th percentile of the same, s")
+    rtt_mean_s: float | None = Field(None, description="mean RTT, s")
+    rtt_median_s: float | None = Field(None, description="median RTT, s")
+    rtt_p95_s: float | None = Field(None, description="95th percentile of the RTT, s")
+    rtt_p99_s: float | None = Field(None, description="99th percentile of the RTT, s")
     buffer_delay: float | None = Field(
         None,
-        description="(mean RTT - base RTT) / base RTT (RFC 6349); null where a trace changes the "
+        description="(mean RTT - base RTT) / base RTT (RFC 6349); null if a trace changes the "
         "path's delay",
     )
     one_way_delay_mean_s: float | None = Field(
-        None, description="from the sender's capture to the receiver's, mean, s (RFC 7679)"
+        None,
+        description="mean one-way delay from the sender's capture to the receiver's, s (RFC 7679)",
     )
-    one_way_delay_p99_s: float | None = Field(None, description="99th percentile of the same, s")
+    one_way_delay_p99_s: float | None = Field(
+        None, description="99th percentile of the one-way delay, s"
+    )
     queueing_delay_mean_s: float | None = Field(
         None,
-        description="one-way delay less the flow's smallest, mean, s; null where a trace changes "
-        "the path's delay",
+        description="mean of the one-way delay minus the flow's smallest one-way delay, s; null if "
+        "a trace changes the path's delay",
     )
-    queueing_delay_p99_s: float | None = Field(None, description="99th percentile of the same, s")
+    queueing_delay_p99_s: float | None = Field(
+        None, description="99th percentile of the queueing delay, s"
+    )
     loss_rate: float | None = Field(
-        None, description="share of the data packets sent that never arrive (RFC 7680)"
+        None, description="share of data packets sent that never arrived (RFC 7680)"
     )
     loss_bursts: int | None = Field(
-        None, description="bursts of losses, Gmin 16 (RFC 3611 section 4.7.2)"
+        None, description="number of bursts of losses, Gmin 16 (RFC 3611, section 4.7.2)"
     )
     loss_burst_packets: float | None = Field(
-        None, description="mean length of such a burst, lost or not, packets"
+        None, description="mean length of such a burst, in packets lost or not"
     )
     loss_burst_density: float | None = Field(
         None, description="share of packets lost within bursts"
@@ -94,64 +99,76 @@ class ResultRow(Contract):
     loss_gap_density: float | None = Field(None, description="share of packets lost outside bursts")
     completed_share: float | None = Field(
         None,
-        description="share of the transfers begun that were completed; like all that applications "
-        "tell over the whole run",
+        description="share of transfers that were completed, of those begun; like all metrics of "
+        "applications, over the whole run",
     )
     completion_time_s: float | None = Field(
         None,
-        description="of a transfer of a given size: from connect() until its last byte was "
+        description="for a transfer of a given size: time from connect() until its last byte was "
         "acknowledged, s",
     )
     transfer_goodput_bps: float | None = Field(
         None,
-        description="of the same: its size over its completion time; of one that was given up what "
-        "had come over the time until then, bit/s",
+        description="for a transfer of a given size: size / completion time, bit/s; if it was "
+        "given up, bytes received / time until then",
     )
     fct_median_s: float | None = Field(
-        None, description="flow completion time of transfers or requests completed, median, s"
+        None, description="median flow completion time of completed transfers or requests, s"
     )
-    fct_p95_s: float | None = Field(None, description="95th percentile of the same, s")
-    fct_p99_s: float | None = Field(None, description="99th percentile of the same, s")
+    fct_p95_s: float | None = Field(
+        None, description="95th percentile of the flow completion time, s"
+    )
+    fct_p99_s: float | None = Field(
+        None, description="99th percentile of the flow completion time, s"
+    )
     tokens_per_rtt: float | None = Field(
-        None, description="tokens that a sender limited by a token bucket uses in an RTT, mean"
+        None, description="mean number of tokens that a sender with a token bucket uses per RTT"
     )
     tokens_permitted_per_rtt: float | None = Field(
-        None, description="tokens that come in an RTT, mean"
+        None, description="mean number of tokens that arrive per RTT"
     )
     playback_success: float | None = Field(
-        None, description="share of a player's attempts that found the bytes to play"
+        None, description="share of a player's attempts that found the data to play"
     )
     datagram_loss_rate: float | None = Field(
         None, description="share of an application's datagrams that did not arrive"
     )
     datagram_delay_mean_s: float | None = Field(
-        None, description="their one-way delay, mean, s; null where hosts' clocks differ"
+        None, description="mean one-way delay of datagrams, s; null if the hosts' clocks differ"
     )
-    datagram_delay_p99_s: float | None = Field(None, description="99th percentile of the same, s")
+    datagram_delay_p99_s: float | None = Field(
+        None, description="99th percentile of the one-way delay of datagrams, s"
+    )
     datagram_jitter_s: float | None = Field(
-        None, description="their interarrival jitter after the last one, s (RFC 3550)"
+        None, description="interarrival jitter after the last datagram, s (RFC 3550)"
     )
     r_factor: float | None = Field(
-        None, description="of a voice call (ITU-T G.107); null where hosts' clocks differ"
+        None, description="R factor of a voice call (ITU-T G.107); null if the hosts' clocks differ"
     )
-    mos: float | None = Field(None, description="mean opinion score of the same, 1 to 4.5")
+    mos: float | None = Field(None, description="mean opinion score of a voice call, 1 to 4.5")
     in_flight_mean_bytes: float | None = Field(
-        None, description="sent and not acknowledged, at the sender, mean over data packets, bytes"
+        None,
+        description="mean of the bytes sent but not acknowledged, over the sender's data packets",
     )
-    in_flight_max_bytes: float | None = Field(None, description="the most of the same, bytes")
+    in_flight_max_bytes: float | None = Field(
+        None, description="maximum of the bytes sent but not acknowledged"
+    )
     cwnd_mean_packets: float | None = Field(
-        None, description="the sender's congestion window, mean over the interval, packets"
+        None, description="mean congestion window of the sender over the interval, packets"
     )
     receive_window_mean_bytes: float | None = Field(
-        None, description="the window the receiver advertises, mean over its packets, bytes"
+        None, description="mean window that the receiver advertised, over its packets, bytes"
     )
     jain_index: float | None = Field(
         None,
         description="fairness of the goodputs of flows that share a bottleneck: "
-        "(sum x)^2 / (n sum x^2); like all measures of fairness the same in every row of these "
-        "flows, without cross traffic, null for a flow that shares its bottleneck with none",
+        "(sum x)^2 / (n sum x^2). As for all measures of fairness, all rows of these flows have "
+        "the same value, cross traffic is left out, and it is null if only one flow uses the "
+        "bottleneck",
     )
-    max_min_ratio: float | None = Field(None, description="smallest goodput / largest")
+    max_min_ratio: float | None = Field(
+        None, description="smallest goodput / largest goodput of these flows"
+    )
     product_measure: float | None = Field(
         None, description="product of the flows' goodputs, each in Mb/s (RFC 5166)"
     )
@@ -160,109 +177,119 @@ class ResultRow(Contract):
     )
     potential_delay_s: float | None = Field(
         None,
-        description="sum of 1 / goodput, the goodputs in Mb/s: s for 1 Mb each; null if one is 0",
+        description="sum of 1 / goodput, the goodputs in Mb/s: time to send 1 Mb each, in s; null "
+        "if one is 0",
     )
     convergence_time_s: float | None = Field(
         None,
-        description="from the last flow's start until every flow's share of goodput, in windows "
-        "of 1 s or 10 RTTs, stays within 20 % of equal for 5 s, s (RFC 5166); null without",
+        description="time from the last flow's start until the share of goodput of every flow, in "
+        "windows of 1 s or 10 RTTs, stays within 20 % of the equal share for 5 s, in s (RFC 5166); "
+        "null if it never does",
     )
     reactions: Literal["told", "inferred"] | None = Field(
         None,
-        description="how it is known what the sender took its losses for: told by the scheme, or "
-        "inferred from TCP_INFO; null: not known. What follows is over the whole run and counts "
-        "data segments of the flow, retransmissions included",
+        description="source of the loss differentiation. told: events that the scheme reported; "
+        "inferred: TCP_INFO; null: unknown. The following counts cover the whole run, and include "
+        "retransmitted data segments of the flow",
     )
     channel_taken_for_congestion: int | None = Field(
-        None, description="segments lost on channels that the sender took for congestion"
+        None, description="segments lost on channels that the sender classified as congestion"
     )
     channel_taken_for_channel: int | None = Field(
-        None, description="segments lost on channels that it took for lost on channels"
+        None, description="segments lost on channels that the sender classified as channel losses"
     )
     channel_undecided: int | None = Field(
-        None, description="segments lost on channels for whose cause it did not decide"
+        None, description="segments lost on channels that the sender did not classify"
     )
     channel_not_noticed: int | None = Field(
-        None, description="segments lost on channels that it did not notice"
+        None, description="segments lost on channels that the sender did not notice"
     )
     channel_mistaken: float | None = Field(
-        None, description="share of the segments lost on channels that it took for congestion"
+        None,
+        description="share of the segments lost on channels that the sender classified as "
+        "congestion",
     )
     queue_taken_for_congestion: int | None = Field(
-        None, description="segments dropped by queues that the sender took for congestion"
+        None, description="segments dropped by queues that the sender classified as congestion"
     )
     queue_taken_for_channel: int | None = Field(
-        None, description="segments dropped by queues that it took for lost on channels"
+        None, description="segments dropped by queues that the sender classified as channel losses"
     )
     queue_undecided: int | None = Field(
-        None, description="segments dropped by queues for whose cause it did not decide"
+        None, description="segments dropped by queues that the sender did not classify"
     )
     queue_not_noticed: int | None = Field(
-        None, description="segments dropped by queues that it did not notice"
+        None, description="segments dropped by queues that the sender did not notice"
     )
     queue_mistaken: float | None = Field(
-        None, description="share of the segments dropped by queues that it took for channel loss"
+        None,
+        description="share of the segments dropped by queues that the sender classified as channel "
+        "losses",
     )
     mark_reactions: int | None = Field(
-        None, description="times it reduced for a congestion mark (ECN), as far as it told"
+        None,
+        description="number of window reductions after a congestion mark (ECN) that the scheme "
+        "reported",
     )
     sharing_flows: int | None = Field(
         None,
         exclude_if=is_none,
-        description="number of the flows that share this flow's bottleneck, itself included",
+        description="number of flows that share this flow's bottleneck, this flow included",
     )
     share: float | None = Field(
-        None, exclude_if=is_none, description="goodput / the sum of the goodputs of these flows"
+        None,
+        exclude_if=is_none,
+        description="goodput / sum of the goodputs of the flows that share the bottleneck",
     )
     jain_index_windows: float | None = Field(
         None,
         exclude_if=is_none,
-        description="mean of Jain's index in windows of 1 s or 10 RTTs: fairness over short times",
+        description="mean of Jain's index in windows of 1 s or 10 RTTs: short-term fairness",
     )
     convergence: Literal["converged", "never", "too short"] | None = Field(
         None,
         exclude_if=is_none,
-        description="whether there is a convergence time; too short: less than 5 s of traffic "
-        "after the last flow's start",
+        description="whether the flows converged; too short: less than 5 s of traffic after the "
+        "last flow's start",
     )
     harm_goodput: float | None = Field(
         None,
         exclude_if=is_none,
-        description="harm that competitors do to the goodput: (alone - beside) / alone, of all "
-        "flows together that are in the run without competitors, too (Ware et al., HotNets 2019); "
-        "in the table only, null without `report: competitor` and for other flows",
+        description="harm that competitors do to the goodput: (alone - competing) / alone, where "
+        "alone is the run without competitors, summed over the flows in both runs (Ware et al., "
+        "HotNets 2019); in the table only, null without `report: competitor` and for other flows",
     )
     harm_rtt: float | None = Field(
         None,
         exclude_if=is_none,
-        description="the same of the mean RTT: (beside - alone) / beside",
+        description="harm that competitors do to the mean RTT: (competing - alone) / competing",
     )
 
     link_drop_probability: float | None = Field(
         None,
         exclude_if=is_none,
-        description="of media: share of the flow's packets, ACKs included, that stations tried to "
-        "send during the interval and gave up at the retry limit; a packet counts at each station "
-        "that tried to send it. Null, as what follows, for flows that cross no medium",
+        description="for media: share of the flow's packets, ACKs included, that stations tried to "
+        "send during the interval and gave up at the retry limit; a packet counts once at each "
+        "station that tried to send it. Null, like the next two, for flows that cross no medium",
     )
     retries_per_hop: float | None = Field(
         None,
         exclude_if=is_none,
-        description="attempts beside the first of such a packet at a station, mean",
+        description="mean number of retries of such a packet at a station",
     )
     airtime_share: float | None = Field(
         None,
         exclude_if=is_none,
         description="share of the interval in which RTS, CTS, DATA or ACK frames of the flow's "
-        "packets were on the air; frames at the same time count once",
+        "packets were on the air; simultaneous frames count once",
     )
 
 
-OF_TWO_RUNS = ("harm_goodput", "harm_rtt")  # columns that need another run, too
+OF_TWO_RUNS = ("harm_goodput", "harm_rtt")  # columns that compare two runs
 
 
-def metrics_of_results() -> dict[str, str]:
-    """The columns that are measured numbers, of which there are means, and what they are."""
+def list_metrics() -> dict[str, str]:
+    """Return the columns that are measured numbers and can have means: name -> description."""
     kinds: tuple[Any, ...] = (int, float, int | None, float | None)
     return {
         name: field.description or ""
@@ -272,10 +299,13 @@ def metrics_of_results() -> dict[str, str]:
 
 
 class GoodputWindow(Contract):
-    """A row of goodput.parquet: the goodput of a flow that shares its bottleneck with others, in a
-    window of 1 s or of 10 times the longest base RTT of the run."""
+    """A row of goodput.parquet: the goodput of a flow in a window of time.
 
-    end_s: float = Field(description="the window's end, seconds since the traffic began")
+    The flow shares its bottleneck with others. The window is 1 s long, or 10 times the longest base
+    RTT of the run.
+    """
+
+    end_s: float = Field(description="end of the window, seconds since the traffic began")
     flow: str
     goodput_bps: float = Field(
         description="payload bytes delivered for the first time x 8 / width of the window, bit/s"
@@ -290,6 +320,7 @@ class Metrics(Contract):
     schema_version: Literal[1] = 1
     rows: list[ResultRow]
     files: dict[str, FileFate] = Field(
-        {}, description="what became of captures and packets.parquet: the experiment's `keep`"
+        {},
+        description="fate of captures and packets.parquet, which the experiment's `keep` decides",
     )
     notices: list[str] = Field(description="damage found in captures")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements about results, in words and in a form that can be checked.
+"""Statements about results, in words and in a form that nagi can check.
 
     - text: For the wireless link capacity smaller than 80 Mb/s, the AGI has more than 0.95
       source: section 3.2
@@ -7,13 +7,16 @@
       metric: agi_of_ceiling
       is: "> 0.95"
 
-`where` chooses points of the matrix; an axis that it does not name is free. The metric is taken at
-each of these points and held against `is`. With `against`, what is held is a ratio: the metric at a
-point over the metric at the same point with these other values. `for` says at how many points it
-must hold.
+| key | meaning |
+| --- | --- |
+| `where` | chooses points of the matrix; all values of an axis that is not named are chosen |
+| `metric` | is compared with `is` at each chosen point |
+| `against` | compares a ratio instead: the metric at a point, divided by the metric at the same |
+|           | point with these other values |
+| `for` | at how many of the points the claim must hold |
+| `topologies` | NAGI counts only if at least this number of x values were run |
 
-`nagi` and `nagi_of_ceiling` are means along the report's x axis, over the values that `where`
-chooses of it. With `topologies: n` they count only if n values of x or more were run.
+The metrics `nagi` and `nagi_of_ceiling` are means over the chosen values of the report's x axis.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ from pydantic import (
 )
 from pydantic_core import core_schema
 
-from nagi_contracts.errors import BadValue, choices, in_two, shown
+from nagi_contracts.errors import BadValue, format_value, split_message, suggest
 from nagi_contracts.units import Bitrate, ByteCount, Duration, Level, PacketCount, Share, Text
 
 Metric = Literal[
@@ -83,13 +86,13 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
 }
 _COMPARISON = re.compile(r"(<=|>=|!=|<|>)\s*(.+)")
-_MAX_TEXT = 200  # characters of a condition or claim
+_MAX_TEXT = 200  # characters in a condition or claim
 _KINDS = (Bitrate, Duration, ByteCount, PacketCount, Share, Level)
 
 
 @lru_cache(maxsize=2**16)
-def measure_of(text: str) -> tuple[str, float] | None:
-    """A value of an axis as (kind, number), for comparison; None if it is no quantity."""
+def parse_measure(text: str) -> tuple[str, float] | None:
+    """Parse a value of an axis into (kind, number), for comparison; None if it is no quantity."""
     for kind in _KINDS:
         try:
             return kind.__name__, float(kind.parse(text).value)
@@ -102,33 +105,37 @@ def measure_of(text: str) -> tuple[str, float] | None:
     return ("number", number) if math.isfinite(number) else None
 
 
-def _same(one: str, other: str) -> bool:
-    """Whether two texts are the same value: `0.1 %` and `0.001` are."""
-    first = measure_of(one)
-    return one == other or (first is not None and first == measure_of(other))
+def _are_equal(one: str, other: str) -> bool:
+    """Return whether two texts are equal values, as `0.1 %` and `0.001`."""
+    first = parse_measure(one)
+    return one == other or (first is not None and first == parse_measure(other))
 
 
 @dataclass(frozen=True)
 class _Comparison:
-    """`< 80 Mb/s`, or a value that must be met."""
+    """A comparison such as `< 80 Mb/s`, or equality with a value."""
 
-    sign: str  # "" for a value
+    sign: str  # "" for equality
     value: str
 
     def holds(self, text: str) -> bool:
-        """Raises BadValue if `text` cannot be compared with the value."""
+        """Return whether a value meets the comparison.
+
+        Raises:
+            BadValue: The values have different units.
+        """
         if self.sign in ("", "!="):
-            return _same(text, self.value) == (self.sign == "")
-        mine, other = measure_of(self.value), measure_of(text)
-        if mine is None or other is None or mine[0] != other[0]:
-            what = f"{shown(text)} and {shown(self.value)} cannot be compared"
-            raise BadValue(what, "give the same unit")
-        return _ORDERS[self.sign](other[1], mine[1])
+            return _are_equal(text, self.value) == (self.sign == "")
+        limit, measure = parse_measure(self.value), parse_measure(text)
+        if limit is None or measure is None or limit[0] != measure[0]:
+            message = f"{format_value(text)} and {format_value(self.value)} cannot be compared"
+            raise BadValue(message, "give the same unit")
+        return _ORDERS[self.sign](measure[1], limit[1])
 
 
 @dataclass(frozen=True)
 class Condition(Text):
-    """Which values of an axis: one, a list, or comparisons joined by `and`."""
+    """A choice of values of an axis: one value, a list, or comparisons joined by `and`."""
 
     given: str | tuple[str, ...]
 
@@ -137,50 +144,59 @@ class Condition(Text):
 
     @classmethod
     def parse(cls, text: object) -> Condition:
+        """Parse a value, a list of values, or comparisons. Raises BadValue."""
         if isinstance(text, list | tuple):
             if not text:
-                raise BadValue("an empty list chooses nothing", "name values")
+                raise BadValue("an empty list chooses no values", "name values")
             values = tuple(_scalar(value) for value in text)
             for value in values:
                 if _COMPARISON.match(value):
                     raise BadValue(
-                        f"comparison {shown(value)} in a list of values",
+                        f"comparison {format_value(value)} in a list of values",
                         "join comparisons by `and`: '> 1 ms and < 5 ms'",
                     )
             return cls(values)
         condition = cls(_scalar(text))
-        for part in condition._comparisons():
-            if part.sign not in ("", "!=") and measure_of(part.value) is None:
-                what = f"{shown(part.value)} has no order"
-                raise BadValue(what, f"compare with a number, as in '{cls.example}'")
+        for comparison in condition._comparisons():
+            if comparison.sign not in ("", "!=") and parse_measure(comparison.value) is None:
+                message = f"{format_value(comparison.value)} has no order"
+                raise BadValue(message, f"compare with a number, as in '{cls.example}'")
         return condition
 
     def _comparisons(self) -> Iterator[_Comparison]:
         if isinstance(self.given, tuple):
             return
-        for part in re.split(r"\s+and\s+", self.given):
-            match = _COMPARISON.fullmatch(part.strip())
-            yield _Comparison(match[1], match[2].strip()) if match else _Comparison("", part)
+        for comparison in re.split(r"\s+and\s+", self.given):
+            match = _COMPARISON.fullmatch(comparison.strip())
+            yield _Comparison(match[1], match[2].strip()) if match else _Comparison("", comparison)
 
     @property
-    def named(self) -> tuple[str, ...]:
-        """The values that it names, not only compares with."""
+    def named_values(self) -> tuple[str, ...]:
+        """The values that the condition names, to include or to exclude them."""
         if isinstance(self.given, tuple):
             return self.given
-        return tuple(part.value for part in self._comparisons() if part.sign in ("", "!="))
+        return tuple(
+            comparison.value for comparison in self._comparisons() if comparison.sign in ("", "!=")
+        )
 
     @property
-    def wanted(self) -> tuple[str, ...]:
-        """The values that must be there to have all it speaks of."""
+    def required_values(self) -> tuple[str, ...]:
+        """The values that the condition includes by name."""
         if isinstance(self.given, tuple):
             return self.given
-        return tuple(part.value for part in self._comparisons() if part.sign == "")
+        return tuple(
+            comparison.value for comparison in self._comparisons() if comparison.sign == ""
+        )
 
     def holds(self, text: str) -> bool:
-        """Whether it chooses a value. Raises BadValue if they cannot be compared."""
+        """Return whether the condition includes a value.
+
+        Raises:
+            BadValue: The value cannot be compared with the condition's.
+        """
         if isinstance(self.given, tuple):
-            return any(_same(text, value) for value in self.given)
-        return all(part.holds(text) for part in self._comparisons())
+            return any(_are_equal(text, value) for value in self.given)
+        return all(comparison.holds(text) for comparison in self._comparisons())
 
     def __str__(self) -> str:
         return ", ".join(self.given) if isinstance(self.given, tuple) else self.given
@@ -210,17 +226,17 @@ def _scalar(value: object) -> str:
         return str(value).lower()
     text = str(value).strip() if isinstance(value, str | int | float) else ""
     if not 0 < len(text) <= _MAX_TEXT:
-        raise BadValue(f"not a value: {shown(value)}", "write it like 'reno' or '< 80 Mb/s'")
+        raise BadValue(f"not a value: {format_value(value)}", "write it like 'reno' or '< 80 Mb/s'")
     return text
 
 
 @dataclass(frozen=True)
 class Claim(Text):
-    """What a value is said to be: `> 0.95`, `< 80 Mb/s`, `0.05 to 0.15` (both ends included)."""
+    """A claim about a value: `> 0.95`, `< 80 Mb/s`, `0.05 to 0.15` (both ends included)."""
 
     minimum: float | None
     maximum: float | None
-    strict: bool  # the ends themselves do not hold
+    strict: bool  # whether the ends are excluded
     unit: str  # "", "b/s" or "s"
     written: str
 
@@ -229,34 +245,41 @@ class Claim(Text):
 
     @classmethod
     def parse(cls, text: object) -> Claim:
+        """Parse a limit or a range. Raises BadValue."""
         cure = "write it like '> 0.95', '<= 80 Mb/s' or '0.05 to 0.15'"
         if not isinstance(text, str) or len(text) > _MAX_TEXT:
-            raise BadValue(f"not a claim: {shown(text)}", cure)
+            raise BadValue(f"not a claim: {format_value(text)}", cure)
         written = text.strip()
         match = _COMPARISON.fullmatch(written)
         if match and match[1] != "!=":
-            number, unit = _number(match[2], cure)
-            below = match[1].startswith("<")
+            number, unit = _parse_number(match[2], cure)
+            is_maximum = match[1].startswith("<")
             return cls(
-                None if below else number,
-                number if below else None,
+                None if is_maximum else number,
+                number if is_maximum else None,
                 len(match[1]) == 1,
                 unit,
                 written,
             )
         ends = re.split(r"\s+to\s+", written)
         if len(ends) != 2:
-            raise BadValue(f"not a claim: {shown(text)}", cure)
-        (minimum, unit), (maximum, other) = (_number(end, cure) for end in ends)
-        if unit != other:
-            raise BadValue(f"two units in {shown(text)}", "give both ends of a range in the same")
+            raise BadValue(f"not a claim: {format_value(text)}", cure)
+        (minimum, unit), (maximum, other_unit) = (_parse_number(end, cure) for end in ends)
+        if unit != other_unit:
+            raise BadValue(
+                f"two units in {format_value(text)}", "give both ends of a range in the same unit"
+            )
         if minimum >= maximum:
-            what = f"{shown(text)} is an empty range: its end is not above its beginning"
-            raise BadValue(what, "write the smaller number first, as in '0.05 to 0.15'")
+            message = f"{format_value(text)} is an empty range: its end is not above its beginning"
+            raise BadValue(message, "write the smaller number first, as in '0.05 to 0.15'")
         return cls(minimum, maximum, False, unit, written)
 
     def holds(self, low: float, high: float) -> bool | None:
-        """Whether it holds of a value that lies between `low` and `high`; None: of some of them."""
+        """Return whether the claim holds for all values from `low` to `high`.
+
+        Returns:
+            True if it holds for all, False if it holds for none, None if only for some.
+        """
         inside, outside = True, False
         for end, sign in ((self.minimum, 1), (self.maximum, -1)):
             if end is None:
@@ -268,7 +291,7 @@ class Claim(Text):
         return True if inside else False if outside else None
 
     def distance(self, value: float) -> float:
-        """By how much a value misses it; negative if it does not."""
+        """Return the distance by which a value fails the claim; negative if the claim holds."""
         ends = [end - value for end in (self.minimum,) if end is not None]
         ends += [value - end for end in (self.maximum,) if end is not None]
         return max(ends)
@@ -277,7 +300,8 @@ class Claim(Text):
         return self.written
 
 
-def _number(text: str, cure: str) -> tuple[float, str]:
+def _parse_number(text: str, cure: str) -> tuple[float, str]:
+    """Parse a number, a rate or a duration into (value, unit); the units are "", b/s and s."""
     try:
         number = float(text)
         if math.isfinite(number):
@@ -291,10 +315,12 @@ def _number(text: str, cure: str) -> tuple[float, str]:
     try:
         return Duration.parse(text).seconds, "s"
     except ValueError:
-        raise BadValue(f"{shown(text)} is no number, no rate and no duration", cure) from None
+        raise BadValue(
+            f"{format_value(text)} is no number, no rate and no duration", cure
+        ) from None
 
 
-# Unit of a metric's claims -> what that is, and an example.
+# Unit of a metric's claims -> noun for messages, and an example.
 _UNITS = {
     "b/s": ("a rate", "< 80 Mb/s"),
     "s": ("a duration", "< 30 s"),
@@ -302,7 +328,7 @@ _UNITS = {
 }
 
 
-def _unit_of(metric: str) -> str:
+def _find_unit(metric: str) -> str:
     if metric == "goodput" or metric.endswith("_bps"):
         return "b/s"
     return "s" if metric.endswith("_s") else ""
@@ -313,79 +339,104 @@ class Statement(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
-    text: Annotated[str, Field(min_length=1, description="in words, as its source has it")]
-    source: str = Field("", description="where its source says it")
-    where: dict[str, Condition] = Field({}, description="axis -> values it is about")
-    metric: Metric = Field(description="what is compared; goodput has a rate as its limit")
-    against: dict[str, Condition] = Field(
-        {}, description="axis -> other value; what is held is then the ratio to the metric there"
+    text: Annotated[
+        str, Field(min_length=1, description="the statement in the words of its source")
+    ]
+    source: str = Field("", description="section or page of the statement in its source")
+    where: dict[str, Condition] = Field(
+        {}, description="axis -> values that the statement is about"
     )
-    is_: Claim = Field(alias="is", description="what the metric, or the ratio, is said to be")
-    for_: Quantifier = Field("all", alias="for", description="at how many of the points")
+    metric: Metric = Field(description="the metric to compare; limits of goodput are rates")
+    against: dict[str, Condition] = Field(
+        {},
+        description="axis -> other value; compare the ratio of the metric to the metric at that "
+        "value",
+    )
+    is_: Claim = Field(alias="is", description="the claim about the metric or the ratio")
+    for_: Quantifier = Field(
+        "all", alias="for", description="at how many of the points the claim must hold"
+    )
     topologies: int | None = Field(
-        None, strict=True, ge=1, description="NAGI counts only over so many values of x or more"
+        None,
+        strict=True,
+        ge=1,
+        description="smallest number of x values over which NAGI counts",
     )
 
     @field_validator("is_")
     @classmethod
-    def _in_the_metrics_unit(cls, claim: Claim, info: ValidationInfo) -> Claim:
-        wanted = "" if info.data.get("against") else _unit_of(info.data.get("metric", ""))
-        if claim.unit == wanted or "metric" not in info.data:
+    def _check_unit(cls, claim: Claim, info: ValidationInfo) -> Claim:
+        unit = "" if info.data.get("against") else _find_unit(info.data.get("metric", ""))
+        if claim.unit == unit or "metric" not in info.data:
             return claim
-        kind, example = _UNITS[wanted]
+        noun, example = _UNITS[unit]
         if not claim.unit:
             raise BadValue(
-                f"{shown(claim.written)} without a unit, but {info.data['metric']} is {kind}",
+                f"{format_value(claim.written)} without a unit, but {info.data['metric']} is "
+                f"{noun}",
                 f"write it like '{example}'",
             )
-        what = f"{_UNITS[claim.unit][0]}, {shown(claim.written)}, in place of {kind}"
-        raise BadValue(what, f"write it like '{example}'")
+        message = f"{_UNITS[claim.unit][0]}, {format_value(claim.written)}, in place of {noun}"
+        raise BadValue(message, f"write it like '{example}'")
 
     @field_validator("against")
     @classmethod
-    def _values(cls, against: dict[str, Condition]) -> dict[str, Condition]:
+    def _check_values(cls, against: dict[str, Condition]) -> dict[str, Condition]:
         for axis, condition in against.items():
-            if condition.wanted != condition.named or not condition.wanted:
-                what = f"comparison {shown(str(condition))} in place of a value"
-                raise BadValue(what, "name values whose metric is compared", axis)
+            required = condition.required_values
+            if required != condition.named_values or not required:
+                message = f"comparison {format_value(str(condition))} in place of a value"
+                raise BadValue(message, "name values whose metric is compared", axis)
         return against
 
     @model_validator(mode="after")
-    def _possible(self) -> Statement:
+    def _check_topologies(self) -> Statement:
         if self.topologies is not None and not self.metric.startswith("nagi"):
-            what = f"`topologies` does not go with `metric: {self.metric}`"
+            message = f"`topologies` does not go with `metric: {self.metric}`"
             cure = "remove it, or use metric nagi or nagi_of_ceiling"
-            raise BadValue(what, cure, "topologies")
+            raise BadValue(message, cure, "topologies")
         return self
 
 
-Place = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 
 
 def check_axes(
     statements: list[Statement], x: str, values: Mapping[str, list[str]]
-) -> Iterator[tuple[Place, str, str]]:
-    """What is wrong with `statements` about a matrix with these `values` by axis, of any variant of
-    the file: (place in the list of statements, what, cure)."""
+) -> Iterator[tuple[KeyPath, str, str]]:
+    """Check the axes and values of statements against a matrix.
+
+    Args:
+        statements: The statements of an experiment.
+        x: The axis that is the report's x.
+        values: Axis -> its values in any variant of the experiment file.
+
+    Yields:
+        (path in the list of statements, what is wrong, cure) of each error.
+    """
     for index, statement in enumerate(statements):
         for key in ("where", "against"):
             for axis, condition in getattr(statement, key).items():
-                place = (index, key, axis)
+                path = (index, key, axis)
                 if axis not in values:
-                    yield place, f"there is no axis {shown(axis)}", choices(axis, values, "axes")
+                    yield (
+                        path,
+                        f"there is no axis {format_value(axis)}",
+                        suggest(axis, values, "axes"),
+                    )
                     continue
                 if key == "against" and axis == x and statement.metric.startswith("nagi"):
                     yield (
-                        place,
+                        path,
                         f"{statement.metric} is a mean over {x}, so its values cannot be compared",
                         "compare along another axis",
                     )
-                for name in condition.named:
-                    if not any(_same(name, value) for value in values[axis]):
-                        what = f"axis {axis} has no value {shown(name)}"
-                        yield place, what, choices(name, values[axis])
+                for name in condition.named_values:
+                    if not any(_are_equal(name, value) for value in values[axis]):
+                        message = f"axis {axis} has no value {format_value(name)}"
+                        yield path, message, suggest(name, values[axis])
                 try:
                     for value in values[axis]:
                         condition.holds(value)
                 except ValueError as error:
-                    yield place, *in_two(error)
+                    yield path, *split_message(error)

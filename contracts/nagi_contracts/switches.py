@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What switches say of a run: switches.json, and the samples of their queues."""
+"""The counts of switches in a run: switches.json, and the samples of their queues."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nagi_contracts.base import Contract, is_none
 from nagi_contracts.links import Lateness, PortAccount
 from nagi_contracts.plan import DirectionName, SwitchTarget
 
-# What a switch's own controller finds in its directory, beside files of its own.
+# The files that nagi adds to the directory of a user's controller.
 CONTROLLER_FACTS, CONTROLLER_PROGRAM, CONTROLLER_P4INFO = (
     "controller.json",
     "pipeline.json",
@@ -29,27 +29,27 @@ CONTROLLER_FILES = (
 
 
 def drops_file(node: str) -> str:
-    """What the drop log of a switch is called in a run directory."""
+    """Return the name of a switch's drop log in a run directory."""
     return f"{node}.drops.pcapng"
 
 
 def program_file(node: str) -> str:
-    """What the JSON of a switch's own program is called there."""
+    """Return the name of the JSON of a user's program on a switch."""
     return f"{node}.pipeline.json"
 
 
 def digests_file(node: str) -> str:
-    """What the digests of a program of one's own are called there."""
+    """Return the name of the file with the digests of a user's program."""
     return f"{node}.digests.jsonl"
 
 
 def controller_log(node: str) -> str:
-    """What the output of a switch's own controller is called there."""
+    """Return the name of the file with the output of a user's controller."""
     return f"{node}.controller.log"
 
 
 class ControllerNeighbour(Contract):
-    """What a port's link leads to."""
+    """The node at the other end of a port's link."""
 
     node: str
     address: str
@@ -57,133 +57,142 @@ class ControllerNeighbour(Contract):
 
 
 class ControllerPort(Contract):
-    """A port of the switch, as its controller is told."""
+    """A port of the switch, for its controller."""
 
-    number: int = Field(description="as the P4 program knows it")
+    number: int = Field(description="number of the port in the P4 program")
     link: str
-    interface: str = Field(description="of the switch's host")
+    interface: str = Field(description="interface on the switch's host")
     mac: str
-    address: str = Field(description="of the switch on this link, with prefix length")
+    address: str = Field(description="the switch's IP address on this link, with prefix length")
     neighbour: ControllerNeighbour
 
 
 class ControllerRoute(Contract):
-    """Where packets go that are for an address, as its controller is told."""
+    """A route of the switch, for its controller."""
 
-    destination: str = Field(description="with prefix length")
+    destination: str = Field(description="address with prefix length")
     port: int
     next_hop: str = Field(description="address of the port's neighbour")
 
 
 class ControllerP4Runtime(Contract):
-    """Where a switch is reached by P4Runtime; nobody is primary there."""
+    """The P4Runtime server of a switch, which has no primary controller yet."""
 
     address: str
     device_id: int
 
 
 class ControllerFacts(Contract):
-    """controller.json: what a switch's own controller is told. Paths are relative to its
-    directory."""
+    """controller.json: the switch's settings for a user's controller.
+
+    Paths are relative to the controller's directory.
+    """
 
     schema_version: Literal[1] = 1
     node: str
     target: SwitchTarget
     control_socket: str | None = Field(
-        description="of nagi-switch: p4/switch/daemon/controller.hpp; null: another target"
+        description="control socket of nagi-switch (p4/switch/daemon/controller.hpp); null for "
+        "other targets"
     )
-    thrift_port: int | None = Field(description="of bmv2, at 127.0.0.1; null: another target")
-    p4runtime: ControllerP4Runtime | None = Field(description="null: another target")
-    program: str = Field(description="what p4c made")
-    p4info: str | None = Field(description="P4Info, protobuf's text format; null: not given")
+    thrift_port: int | None = Field(
+        description="Thrift port of bmv2 at 127.0.0.1; null for other targets"
+    )
+    p4runtime: ControllerP4Runtime | None = Field(description="null for other targets")
+    program: str = Field(description="path of p4c's output")
+    p4info: str | None = Field(
+        description="path of P4Info in protobuf's text format; null: not given"
+    )
     cpu_port: int | None
     ports: list[ControllerPort]
     routes: list[ControllerRoute]
 
 
 class PortCounters(Contract):
-    """What edge.p4 has counted at a port, in packets."""
+    """The packet counts of edge.p4 at a port."""
 
     number: int
     received: int
-    sent: int = Field(description="not lost in egress")
-    lost: int = Field(description="by the loss model")
-    marked: int = Field(description="given ECN's CE")
+    sent: int = Field(description="packets not lost in egress")
+    lost: int = Field(description="packets lost by the loss model")
+    marked: int = Field(description="packets marked CE (ECN)")
 
 
 class Counters(Contract):
     ports: list[PortCounters]
-    drops: dict[str, int] = Field(description="in ingress, by cause")
+    drops: dict[str, int] = Field(description="cause -> packets dropped in ingress")
     told: dict[str, int] = Field(
-        {}, description="packets that went to the controller, which answers by ICMP, by cause"
+        {}, description="cause -> packets sent to the controller, which answers by ICMP"
     )
-    from_controller: int = Field(0, description="packets that came from the controller")
+    from_controller: int = Field(0, description="packets received from the controller")
 
 
 class SwitchRecord(Contract):
-    """switch.json, as an agent leaves it."""
+    """switch.json: an agent's record of a switch."""
 
     schema_version: Literal[1] = 1
     node: str
     target: SwitchTarget
     version: str
     epoch_realtime_ns: int = Field(description="instant 0 of the switch's clock")
-    counters: Counters | None = Field(description="null: the program is the user's own")
-    account: dict[str, Any] | None = Field(description="nagi-switch's own; null: another target")
+    counters: Counters | None = Field(description="null for a user's program")
+    account: dict[str, Any] | None = Field(
+        description="counts that nagi-switch wrote; null for other targets"
+    )
     notices: list[str]
 
 
 class Backlogged(Contract):
-    """Over the intervals in which packets waited all the time, as the switch handed them over."""
+    """The packets that a port sent in the intervals in which its queue was never empty."""
 
     packets: int
-    bytes: int = Field(description="IP bytes, overhead included")
+    bytes: int = Field(description="IP bytes and overhead")
     length_ns: int
 
 
 class SwitchPortAccount(Contract):
-    """One port. What the target does not tell is null."""
+    """The counts of one port. Values that the target does not provide are null."""
 
     number: int
     link: str
-    direction: DirectionName = Field(description="of what leaves by it")
-    counters: PortCounters | None = Field(description="null: the program is the user's own")
+    direction: DirectionName = Field(description="direction of packets that leave by this port")
+    counters: PortCounters | None = Field(description="null for a user's program")
     dropped_by_program: int | None = Field(
         None,
         exclude_if=is_none,
-        description="packets that a program of one's own dropped in egress; null: edge.p4, or "
-        "another target than nagi-switch",
+        description="packets that a user's program dropped in egress; null for edge.p4, and for "
+        "targets other than nagi-switch",
     )
     queue_overflows: int | None
-    waiting: int | None = Field(description="packets, at the end")
+    waiting: int | None = Field(description="packets in the queue at the end")
     max_waiting_packets: int | None
     backlogged: Backlogged | None
     added_delay_ns: Lateness | None = Field(
-        description="between a packet being due and being handed to the kernel"
+        description="time from a packet's due instant until it was handed to the kernel"
     )
     arrival_lateness_ns: Lateness | None = Field(
-        description="by how much the switch had moved past an arrival when it was seen"
+        description="time by which the switch was past a packet's arrival when it saw the packet"
     )
-    changes: int | None = Field(description="how often rates or limits were changed")
+    changes: int | None = Field(description="number of changes of rates or limits")
     interface: PortAccount | None
 
     @property
     def received(self) -> int | None:
-        """Packets that came by it: by edge.p4's count, else by its interface's."""
+        """Packets received, by edge.p4's count or else by the interface's."""
         if self.counters is not None:
             return self.counters.received
         return None if self.interface is None else self.interface.received
 
     @property
     def sent(self) -> int | None:
-        """Packets that left by it, counted alike."""
+        """Packets sent, by edge.p4's count or else by the interface's."""
         if self.counters is not None:
             return self.counters.sent
         return None if self.interface is None else self.interface.sent
 
     @property
     def lost(self) -> int | None:
-        """Packets that the program took as they left the queue."""
+        """Packets that the program dropped after they left the queue."""
         return self.dropped_by_program if self.counters is None else self.counters.lost
 
 
@@ -192,31 +201,33 @@ class SwitchAccount(Contract):
     target: SwitchTarget
     version: str
     scheduling: str | None = Field(
-        description="SCHED_FIFO, or SCHED_OTHER where that was refused; null: not known"
+        description="SCHED_FIFO, or SCHED_OTHER if SCHED_FIFO was refused; null: unknown"
     )
     complete: bool
-    records_lost: int = Field(description="of digests and drops, for want of disk or a reader")
+    records_lost: int = Field(
+        description="records of digests and drops lost because the disk or the reader was too slow"
+    )
     drops: dict[str, int] = Field(
-        description="packets dropped that no link asked to be, by cause; of nagi-switch all, of "
-        "other targets those that edge.p4 counts"
+        description="cause -> packets dropped other than by a link's settings; for nagi-switch all "
+        "causes, for other targets those that edge.p4 counts"
     )
     told: dict[str, int] = Field(
-        {}, description="packets that could not go on and were answered by ICMP, by cause"
+        {}, description="cause -> packets that were not forwarded but answered by ICMP"
     )
-    from_controller: int = Field(0, description="ICMP errors")
-    link_scope: int = Field(0, description="packets that no router forwards: of IGMP and MLD")
+    from_controller: int = Field(0, description="number of ICMP errors sent")
+    link_scope: int = Field(0, description="packets of IGMP and MLD, which no router forwards")
     notices: list[str]
     ports: list[SwitchPortAccount]
 
 
 class Switches(Contract):
-    """switches.json"""
+    """switches.json: all switches of a run."""
 
     schema_version: Literal[1] = 1
     switches: list[SwitchAccount]
 
     def port(self, link: str, direction: DirectionName) -> SwitchPortAccount | None:
-        """The port by which packets enter a direction of a link."""
+        """Return the port by which packets enter a direction, or None if no switch has it."""
         ports = [port for switch in self.switches for port in switch.ports]
         return next(
             (port for port in ports if (port.link, port.direction) == (link, direction)), None
@@ -224,12 +235,11 @@ class Switches(Contract):
 
 
 class QueueSample(Contract):
-    """A row of queue_samples.parquet: what the queue of a switch's port was like for a packet, as
-    it left."""
+    """A row of queue_samples.parquet: the queue of a switch's port when a packet left it."""
 
     t_s: float = Field(description="seconds since the run began, by the switch's clock")
     link: str
     direction: DirectionName
-    depth_at_enqueue: int = Field(description="packets")
+    depth_at_enqueue: int = Field(description="packets in the queue when this packet arrived")
     depth_at_dequeue: int
     in_queue_us: int

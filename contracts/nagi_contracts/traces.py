@@ -18,9 +18,9 @@ Number = TypeVar("Number", int, float)
 
 
 def spans(steps: Sequence[tuple[int, Number]], period_ns: int) -> list[tuple[int, int, Number]]:
-    """Return (start, end, value) of each step within a period, in ns."""
-    ends = [at for at, _ in steps[1:]] + [period_ns]
-    return [(at, end, value) for (at, value), end in zip(steps, ends, strict=True)]
+    """Return (start, end, value) of each step in one period, in ns."""
+    ends = [start for start, _ in steps[1:]] + [period_ns]
+    return [(start, end, value) for (start, value), end in zip(steps, ends, strict=True)]
 
 
 class StepTrace(Contract):
@@ -29,52 +29,56 @@ class StepTrace(Contract):
     steps: list[tuple[int, int]] = Field(
         description="(instant in ns, value from then on); the first at 0, strictly increasing"
     )
-    period_ns: int = Field(description="after which the trace repeats; later than every instant")
+    period_ns: int = Field(
+        description="time after which the trace repeats; later than every instant"
+    )
 
     @property
     def exact_mean(self) -> Fraction:
         """The value's mean over time."""
-        return Fraction(self._until_step[-1], self.period_ns)
+        return Fraction(self._integrals[-1], self.period_ns)
 
     @property
     def mean(self) -> int:
-        """The same, rounded."""
+        """The mean over time, rounded."""
         return round(self.exact_mean)
 
     def bits(self, start_ns: int, end_ns: int) -> Fraction:
-        """Return how many bits a rate of this trace carries from one instant to another."""
-        return Fraction(self._integral(end_ns) - self._integral(start_ns), 10**9)
+        """Return the bits that a rate with this trace carries from one instant to another."""
+        return Fraction(self._integrate(end_ns) - self._integrate(start_ns), 10**9)
 
-    def pieces(self, end_ns: int) -> Iterator[tuple[int, int, int]]:
+    def iterate_pieces(self, end_ns: int) -> Iterator[tuple[int, int, int]]:
         """Yield (start, end, value) of each piece, in ns, from the run's start until `end_ns`."""
-        within = spans(self.steps, self.period_ns)
-        for begin in range(0, end_ns, self.period_ns):
-            for at, end, value in within:
-                if begin + at >= end_ns:
+        steps = spans(self.steps, self.period_ns)
+        for period_start in range(0, end_ns, self.period_ns):
+            for start, end, value in steps:
+                if period_start + start >= end_ns:
                     return
-                yield begin + at, min(begin + end, end_ns), value
+                yield period_start + start, min(period_start + end, end_ns), value
 
-    def _integral(self, at_ns: int) -> int:
-        """Return value x time since the start of the run."""
-        periods, within = divmod(at_ns, self.period_ns)
-        step = bisect_right(self.steps, within, key=lambda step: step[0]) - 1
-        begin, value = self.steps[step]
-        until = self._until_step
-        return periods * until[-1] + until[step] + value * (within - begin)
+    def _integrate(self, until_ns: int) -> int:
+        """Return the integral of the value over time from the start of the run, in value x ns."""
+        periods, within_ns = divmod(until_ns, self.period_ns)
+        step = bisect_right(self.steps, within_ns, key=lambda step: step[0]) - 1
+        start, value = self.steps[step]
+        integrals = self._integrals
+        return periods * integrals[-1] + integrals[step] + value * (within_ns - start)
 
     @cached_property
-    def _until_step(self) -> list[int]:
-        """Value x time from the period's start until each step, and until the period's end."""
-        each = (value * (end - at) for at, end, value in spans(self.steps, self.period_ns))
-        return list(accumulate(each, initial=0))
+    def _integrals(self) -> list[int]:
+        """The integrals from the period's start until each step, and until the period's end."""
+        parts = (value * (end - start) for start, end, value in spans(self.steps, self.period_ns))
+        return list(accumulate(parts, initial=0))
 
 
 class OpportunityTrace(Contract):
-    """mahimahi's trace of a rate: at each instant that many bytes may leave."""
+    """A trace of a rate in mahimahi's format: a number of bytes may leave at each instant."""
 
-    opportunities_ns: list[int] = Field(description="nondecreasing, from 0 to the period")
-    bytes: int = Field(description="that may leave at each instant")
-    period_ns: int = Field(description="after which the trace repeats")
+    opportunities_ns: list[int] = Field(
+        description="instants in ns, nondecreasing, from 0 to the period"
+    )
+    bytes: int = Field(description="bytes that may leave at each instant")
+    period_ns: int = Field(description="time after which the trace repeats")
 
     @property
     def exact_mean(self) -> Fraction:
@@ -84,19 +88,22 @@ class OpportunityTrace(Contract):
 
     @property
     def mean(self) -> int:
-        """The same, rounded."""
+        """The mean over time, rounded."""
         return round(self.exact_mean)
 
     def bits(self, start_ns: int, end_ns: int) -> Fraction:
-        """Return how many bits may leave from one instant on and before another."""
-        return Fraction(8 * self.bytes * (self._before(end_ns) - self._before(start_ns)))
+        """Return the bits that may leave in [start, end)."""
+        opportunities = self._count_until(end_ns) - self._count_until(start_ns)
+        return Fraction(8 * self.bytes * opportunities)
 
-    def _before(self, at_ns: int) -> int:
-        """Return how many opportunities there are before an instant. Those at the period's end
-        and at 0 of the next one are two."""
-        periods, within = divmod(at_ns, self.period_ns)
-        each = len(self.opportunities_ns)
-        at_end = 0  # of the period before, which are at this period's 0
-        if periods and within == 0:
-            at_end = each - bisect_left(self.opportunities_ns, self.period_ns)
-        return periods * each - at_end + bisect_left(self.opportunities_ns, within)
+    def _count_until(self, until_ns: int) -> int:
+        """Return the number of opportunities before an instant.
+
+        An opportunity at the end of a period and one at 0 of the next period are two.
+        """
+        periods, within_ns = divmod(until_ns, self.period_ns)
+        per_period = len(self.opportunities_ns)
+        at_end = 0  # opportunities at the end of the previous period, which is this period's 0
+        if periods and within_ns == 0:
+            at_end = per_period - bisect_left(self.opportunities_ns, self.period_ns)
+        return periods * per_period - at_end + bisect_left(self.opportunities_ns, within_ns)

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command that README.md and the manuals print, run as it is printed.
+"""Commands in README.md and the manuals run as printed.
 
-The shell blocks of a page run in their order, from the root of a clone of the checkout's HEAD with
-its .venv, each in a shell that ends at the first failure, with .venv/bin on PATH. A YAML block with
-a title is first written to the file that the title names. A comment right before a block says what
-it needs:
+The shell blocks of a page run in order, from the root of a clone of the checkout's HEAD with its
+.venv. Each runs in a shell that ends at the first failure, with .venv/bin on PATH. A YAML block
+with a title is first written to the file that the title names. A comment right before a block
+specifies its needs:
 
     <!-- runs: needs root -->    network namespaces of this machine
     <!-- runs: slow -->          minutes: only in `make test-slow`
-    <!-- runs: real time -->     an idle machine: if runs are late, no block that needs this is run
-                                 any more, and the test says so; slow
+    <!-- runs: real time -->     an idle machine: after late runs, all further blocks with this
+                                 comment are skipped, and the test reports it; slow
     <!-- runs: radio -->         GNU Radio and nagi-sdr; slow
     <!-- runs: hosts -->         lab.yml with hosts that are reached over SSH; slow
-    <!-- runs: new hosts -->     lab.yml with hosts that nobody has provisioned; slow
+    <!-- runs: new hosts -->     lab.yml with hosts that are not provisioned; slow
     <!-- not run: REASON -->     it cannot be run here
-    <!-- printed above -->       (a block of text) the last shell block prints these lines, whatever
-                                 the numbers in them
+    <!-- printed above -->       (a block of text) the last shell block prints these lines; numbers
+                                 may differ
 
 A block without such a comment needs the virtual lab at most.
 """
@@ -49,12 +49,12 @@ __all__ = ["boot_host"]
 
 NEEDS = ("needs root", "slow", "real time", "radio", "hosts", "new hosts")
 SHELL, OTHER = ("sh",), ("yaml", "json", "text", "mermaid")
-LINKS = {"wired": ("S", "N"), "wireless": ("N", "D")}  # of the experiment that real-hosts.md runs
+LINKS = {"wired": ("S", "N"), "wireless": ("N", "D")}  # links of the experiment in real-hosts.md
 NEW_HOSTS: dict[str, dict[str, object]] = {
     "alice": {"nagi_node": "S", "nagi_links": {"wired": "enp2s0"}},
     "heron": {"nagi_node": "emulator", "nagi_links": {"wired": {"S": "enp2s0", "N": "enp3s0"}}},
 }
-# What `nagi run` says where the machine was too busy for real time.
+# The output of `nagi run` if the machine was too busy for real time.
 _LATE = re.compile(r"[1-9][0-9]* invalid, 0 failed|were late")
 _PRINTED = "<!-- printed above -->"
 _COMMENT = re.compile(r"<!-- (runs|not run): (.+?) -->")
@@ -69,23 +69,26 @@ class Block:
     line: int
     language: str
     text: str
-    title: str | None  # the file that it is
+    title: str | None  # the file to which the block is written
     needs: frozenset[str]
-    not_run: str | None  # why
-    printed: bool = False  # by the shell block before
+    not_run: str | None  # the reason
+    printed: bool = False  # whether the previous shell block prints these lines
 
     @property
-    def place(self) -> str:
+    def position(self) -> str:
         return f"{self.page}:{self.line}"
 
 
 def read_blocks(page: Path) -> list[Block]:
-    """All blocks of a page. Raises ValueError for one that says not what it is, or needs what
-    there is not."""
+    """Return all blocks of a page.
+
+    Raises:
+        ValueError: A block has no known language, or an unknown need.
+    """
     name = str(page.relative_to(paths.ROOT))
     tokens = MarkdownIt("commonmark").parse(page.read_text(encoding="utf-8"))
-    found = []
-    for before, token in zip([None, *tokens], tokens, strict=False):
+    blocks = []
+    for previous, token in zip([None, *tokens], tokens, strict=False):
         if token.type not in ("fence", "code_block"):
             continue
         assert token.map is not None
@@ -94,13 +97,13 @@ def read_blocks(page: Path) -> list[Block]:
         if language not in SHELL + OTHER:
             known = ", ".join(SHELL + OTHER)
             raise ValueError(f"{name}:{line}: a block of {language or 'nothing'}; one of: {known}")
-        comment = before.content.strip() if before is not None else ""
-        said = _COMMENT.fullmatch(comment)
-        needs = said[2].split(", ") if said is not None and said[1] == "runs" else []
+        comment = previous.content.strip() if previous is not None else ""
+        match = _COMMENT.fullmatch(comment)
+        needs = match[2].split(", ") if match is not None and match[1] == "runs" else []
         if not set(needs) <= set(NEEDS):
             raise ValueError(f"{name}:{line}: needs {', '.join(needs)}; known: {', '.join(NEEDS)}")
         title = _TITLE.search(rest)
-        found.append(
+        blocks.append(
             Block(
                 page=name,
                 line=line,
@@ -108,11 +111,11 @@ def read_blocks(page: Path) -> list[Block]:
                 text=token.content,
                 title=title[1] if title else None,
                 needs=frozenset(needs),
-                not_run=said[2] if said is not None and said[1] == "not run" else None,
+                not_run=match[2] if match is not None and match[1] == "not run" else None,
                 printed=comment == _PRINTED,
             )
         )
-    return found
+    return blocks
 
 
 PAGES = [
@@ -125,8 +128,8 @@ ALL = [block for blocks in BLOCKS.values() for block in blocks if block.language
 HOSTS = frozenset({"hosts", "new hosts"})
 
 
-def pages_with(wanted: Callable[[Block], bool]) -> list[str]:
-    return list(dict.fromkeys(block.page for block in ALL if wanted(block)))
+def find_pages(condition: Callable[[Block], bool]) -> list[str]:
+    return list(dict.fromkeys(block.page for block in ALL if condition(block)))
 
 
 def is_quick(block: Block) -> bool:
@@ -139,17 +142,17 @@ def is_slow(block: Block) -> bool:
 
 
 class TooBusy(Exception):
-    """A block that needs real time ended with runs that were late."""
+    """The error of a block that needs real time, and whose runs were late."""
 
 
-def slow_pages() -> list[Any]:
-    """Those with radios need what `make sdr` installs."""
-    there = paths.executable("nagi-sdr").exists()
-    without = pytest.mark.skipif(not there, reason="no nagi-sdr: `make sdr` builds it")
-    radio = pages_with(lambda block: "radio" in block.needs)
+def list_slow_pages() -> list[Any]:
+    """Return the slow pages as parameters; those with radios need what `make sdr` installs."""
+    has_radio = paths.executable("nagi-sdr").exists()
+    skip = pytest.mark.skipif(not has_radio, reason="no nagi-sdr: `make sdr` builds it")
+    radio_pages = find_pages(lambda block: "radio" in block.needs)
     return [
-        pytest.param(page, marks=[pytest.mark.radio, without] if page in radio else [])
-        for page in pages_with(is_slow)
+        pytest.param(page, marks=[pytest.mark.radio, skip] if page in radio_pages else [])
+        for page in find_pages(is_slow)
     ]
 
 
@@ -159,16 +162,18 @@ needs_lab = pytest.mark.skipif(
 
 
 def make_clone(target: Path) -> Path:
-    """A clone of the checkout's HEAD, with its .venv."""
+    """Clone the checkout's HEAD, and link its .venv."""
     git = ["git", "-c", "safe.directory=*", "-c", "advice.detachedHead=false"]
     subprocess.run([*git, "clone", "-q", "--shared", paths.ROOT, target], check=True)
     (target / ".venv").symlink_to(sys.prefix)
     return target
 
 
-def environment(home: Path) -> dict[str, str]:
-    """What a reader's shell has, in a home of its own. Root has sudo, whether or not it is
-    installed."""
+def make_environment(home: Path) -> dict[str, str]:
+    """Make the environment of a reader's shell with its own home directory.
+
+    For root there is always a program sudo, even if sudo is not installed.
+    """
     programs = home / "bin"
     programs.mkdir(parents=True, exist_ok=True)
     if os.geteuid() == 0 and shutil.which("sudo") is None:
@@ -184,139 +189,149 @@ def run_blocks(
     blocks: Iterable[Block],
     clone: Path,
     variables: Mapping[str, str],
-    inside: Callable[[Block], Sequence[object]] = lambda _: (),
+    get_prefix: Callable[[Block], Sequence[object]] = lambda _: (),
 ) -> None:
-    """Writes, runs and compares blocks in their order; `inside` is a command line that runs
-    another. Skips the test at the end if the machine was too busy for some."""
-    said: str | None = ""  # None: the machine was too busy for the last shell block
+    """Write, run and compare blocks in order.
+
+    At the end, the test is skipped if the machine was too busy for some blocks.
+
+    Args:
+        blocks: The blocks of a page.
+        clone: The directory in which they run.
+        variables: Their environment.
+        get_prefix: Returns the command line that runs a block's shell.
+    """
+    output: str | None = ""  # None: the machine was too busy for the last shell block
     busy: TooBusy | None = None
     for block in blocks:
         if block.title is not None:
-            assert not Path(block.title).is_absolute(), block.place
+            assert not Path(block.title).is_absolute(), block.position
             (clone / block.title).write_text(block.text, encoding="utf-8")
-        if block.printed and said is not None:
+        if block.printed and output is not None:
             lines = block.text.strip().splitlines()
-            missing = [line for line in lines if _shape(line) not in _shapes(said)]
-            assert not missing, f"{block.place}: not printed: {missing}:\n{said}"
+            shapes = {_normalise(line) for line in output.splitlines()}
+            missing = [line for line in lines if _normalise(line) not in shapes]
+            assert not missing, f"{block.position}: not printed: {missing}:\n{output}"
         if block.language in SHELL:
-            said = None
+            output = None
             if not (busy and "real time" in block.needs):
                 try:
-                    said = _run(block, clone, variables, inside(block))
+                    output = _run(block, clone, variables, get_prefix(block))
                 except TooBusy as error:
                     busy = error
     if busy is not None:
         pytest.skip(f"too busy for real time: {busy}")
 
 
-def _run(block: Block, clone: Path, variables: Mapping[str, str], inside: Sequence[object]) -> str:
-    """What a block prints."""
+def _run(block: Block, clone: Path, variables: Mapping[str, str], prefix: Sequence[object]) -> str:
+    """Run a block, and return its output."""
     shell = ["env", "-C", clone, "bash", "-euo", "pipefail", "-c", block.text]
     done = subprocess.run(
-        [*map(str, inside), *map(str, shell)],
+        [*map(str, prefix), *map(str, shell)],
         env=dict(variables),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        start_new_session=True,  # whoever signals a process group spares the tests
+        start_new_session=True,  # signals to the block's process group do not reach the tests
     )
-    ended = f"{block.place} ended with {done.returncode}"
+    ended = f"{block.position} ended with {done.returncode}"
     if "real time" in block.needs and done.returncode == 1 and _LATE.search(done.stdout):
         raise TooBusy(ended)
     assert done.returncode == 0, f"{ended}:\n{block.text}\n{done.stdout}"
     return done.stdout
 
 
-def _shapes(text: str) -> set[str]:
-    return {_shape(line) for line in text.splitlines()}
-
-
-def _shape(line: str) -> str:
-    """A line without its numbers, and without how wide its columns are."""
+def _normalise(line: str) -> str:
+    """Replace the numbers of a line by 0, and the widths of its columns by one space."""
     return " ".join(re.sub(r"[0-9]+", "0", line).replace("━", "").split())
 
 
-def of_page(page: str, wanted: Callable[[Block], bool]) -> list[Block]:
-    """The shell blocks of a page that are wanted, without those that need root where there is none;
-    and what is no shell block."""
-    may = os.geteuid() == 0
-    found: list[Block] = []
-    ran = False
+def select_blocks(page: str, condition: Callable[[Block], bool]) -> list[Block]:
+    """Return the shell blocks of a page that meet a condition, and all blocks that are no shell's.
+
+    Blocks that need root are left out if the tests do not run as root.
+    """
+    is_root = os.geteuid() == 0
+    blocks: list[Block] = []
+    is_selected = False  # the last shell block
     for block in BLOCKS[page]:
         if block.language in SHELL:
-            ran = wanted(block) and (may or "needs root" not in block.needs)
-        if ran or (block.language not in SHELL and not block.printed):
-            found.append(block)
-    return found
+            is_selected = condition(block) and (is_root or "needs root" not in block.needs)
+        if is_selected or (block.language not in SHELL and not block.printed):
+            blocks.append(block)
+    return blocks
 
 
 def run_here(blocks: list[Block], directory: Path) -> None:
-    """Runs blocks on this machine; what needs root in namespaces of their own, so that nothing
-    meets what others do or outlives the test."""
-    clone, variables = make_clone(directory / "nagi"), environment(directory / "home")
+    """Run blocks on this machine.
+
+    Blocks that need root run in namespaces of their own, so that they neither disturb others nor
+    outlive the test.
+    """
+    clone, variables = make_clone(directory / "nagi"), make_environment(directory / "home")
     with ExitStack() as stack:
-        inside: list[str] = []
+        root: list[str] = []
         if any("needs root" in block.needs for block in blocks):
-            inside = stack.enter_context(Controller(root=True)).command()
+            root = stack.enter_context(Controller(root=True)).command()
         run_blocks(
-            blocks, clone, variables, lambda block: inside if "needs root" in block.needs else ()
+            blocks, clone, variables, lambda block: root if "needs root" in block.needs else ()
         )
 
 
 @pytest.mark.virtual
 @needs_lab
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("page", pages_with(is_quick))
+@pytest.mark.parametrize("page", find_pages(is_quick))
 def test_commands_run_as_printed(page: str, tmp_path: Path) -> None:
-    run_here(of_page(page, is_quick), tmp_path)
+    run_here(select_blocks(page, is_quick), tmp_path)
 
 
 @pytest.mark.slow
 @needs_lab
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("page", slow_pages())
+@pytest.mark.parametrize("page", list_slow_pages())
 def test_slow_commands_run_as_printed(page: str, tmp_path: Path) -> None:
-    """All of the page, as they may build on what went before."""
-    run_here(of_page(page, lambda block: is_quick(block) or is_slow(block)), tmp_path)
+    """Run all blocks of the page, because they may depend on previous ones."""
+    run_here(select_blocks(page, lambda block: is_quick(block) or is_slow(block)), tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("page", pages_with(lambda block: "hosts" in block.needs))
+@pytest.mark.parametrize("page", find_pages(lambda block: "hosts" in block.needs))
 def test_commands_for_hosts_run_as_printed(page: str) -> None:
-    """By an ordinary user, against hosts that are only SSH addresses."""
+    """Run the blocks as an ordinary user, with hosts that are only SSH addresses."""
     require_ssh_hosts()
     with SshHosts(links=LINKS) as hosts:
         clone = make_clone(hosts.home / "nagi")
-        # Namespaces have no systemd of their own: they are provisioned as disk images are.
+        # Namespaces have no systemd of their own, so they are provisioned like disk images.
         image = {"nagi_start_services": False, "nagi_clock": "none"}
         inventory = {"all": {"vars": image, **hosts.make_inventory()["all"]}}
         (clone / "lab.yml").write_text(yaml.safe_dump(inventory))
-        variables = environment(hosts.home) | {"TMPDIR": str(hosts.temporary)}
+        variables = make_environment(hosts.home) | {"TMPDIR": str(hosts.temporary)}
         for path in (clone, *clone.rglob("*"), hosts.home / "bin"):
             os.chown(path, USER_ID, USER_ID, follow_symlinks=False)
-        blocks = of_page(page, lambda block: "hosts" in block.needs)
+        blocks = select_blocks(page, lambda block: "hosts" in block.needs)
         run_blocks(blocks, clone, variables, lambda _: hosts.command())
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("page", pages_with(lambda block: "new hosts" in block.needs))
+@pytest.mark.parametrize("page", find_pages(lambda block: "new hosts" in block.needs))
 def test_commands_for_new_hosts_run_as_printed(
     page: str, boot_host: Callable[[], Host], tmp_path: Path
 ) -> None:
-    clone, variables = make_clone(tmp_path / "nagi"), environment(tmp_path / "home")
+    clone, variables = make_clone(tmp_path / "nagi"), make_environment(tmp_path / "home")
     machines = {name: boot_host() for name in NEW_HOSTS}
     for name, interface in (("alice", "enp2s0"), ("heron", "enp2s0"), ("heron", "enp3s0")):
         veth = f"ip link add {interface} type veth peer name far-{interface}"
         machines[name].run(*veth.split())
     write_inventory(clone / "lab.yml", machines, NEW_HOSTS)
-    run_blocks(of_page(page, lambda block: "new hosts" in block.needs), clone, variables)
+    run_blocks(select_blocks(page, lambda block: "new hosts" in block.needs), clone, variables)
 
 
 @pytest.mark.parametrize(
-    "block", [b for b in ALL if b.not_run is not None], ids=lambda block: block.place
+    "block", [b for b in ALL if b.not_run is not None], ids=lambda block: block.position
 )
 def test_what_is_not_run_says_why(block: Block) -> None:
     assert block.not_run is not None
@@ -330,24 +345,24 @@ def test_a_busy_machine_spoils_only_what_needs_real_time(tmp_path: Path) -> None
     printed = Block("x.md", 2, "text", "never printed", None, frozenset(), None, printed=True)
     other = Block("x.md", 3, "sh", "touch ran", None, frozenset(), None)
     with pytest.raises(pytest.skip.Exception, match=r"x\.md:1 ended with 1"):
-        run_blocks([late, printed, follows, printed, other], tmp_path, environment(tmp_path))
+        run_blocks([late, printed, follows, printed, other], tmp_path, make_environment(tmp_path))
     assert (tmp_path / "ran").exists()
     failed = Block("x.md", 4, "sh", "echo 0 valid, 1 invalid, 1 failed; exit 1", None,
                    frozenset({"real time"}), None)  # fmt: skip
     with pytest.raises(AssertionError, match=r"x\.md:4 ended with 1"):
-        run_blocks([failed], tmp_path, environment(tmp_path))
+        run_blocks([failed], tmp_path, make_environment(tmp_path))
 
 
 def test_a_command_that_fails_is_found(tmp_path: Path) -> None:
-    """A block ends at its first failure, and the error names its place."""
+    """A block ends at its first failure, and the error names its line."""
     page = paths.ROOT / "docs" / "sample.md"
     failing = Block(str(page), 7, "sh", "false\ntrue\n", None, frozenset(), None)
     with pytest.raises(AssertionError, match=r"sample\.md:7 ended with 1"):
-        run_blocks([failing], tmp_path, environment(tmp_path))
+        run_blocks([failing], tmp_path, make_environment(tmp_path))
 
 
 def test_links_of_the_readme_lead_somewhere() -> None:
-    """Those of the manuals are checked by `mkdocs build --strict`."""
+    """`mkdocs build --strict` checks the links of the manuals."""
     pages = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "ARCHITECTURE.md")
     for name in (*pages, "p4/README.md"):
         page = paths.ROOT / name
@@ -357,17 +372,17 @@ def test_links_of_the_readme_lead_somewhere() -> None:
 
 
 def test_snippets_of_experiments_keep_to_the_schema() -> None:
-    """Keys and values of YAML blocks, be they an experiment's, a flow's or a link's."""
+    """The keys and values of YAML blocks are those of an experiment, a flow or a link."""
     schema = json.loads((paths.SCHEMAS / "experiment.schema.json").read_text())
-    parts = (schema["$defs"]["Flow"], schema["$defs"]["Link"], schema)
-    known = {key: value for part in parts for key, value in part["properties"].items()}
+    objects = (schema["$defs"]["Flow"], schema["$defs"]["Link"], schema)
+    known = {key: value for part in objects for key, value in part["properties"].items()}
     snippets = [b for blocks in BLOCKS.values() for b in blocks if b.language == "yaml"]
     assert len(snippets) > 10
     for block in snippets:
         for key, value in (yaml.safe_load(block.text) or {}).items():
             if key == "all":  # an inventory
                 continue
-            assert key in known, f"{block.place}: {key}"
+            assert key in known, f"{block.position}: {key}"
             part = {**known[key], "$defs": schema["$defs"]}
             errors = [error.message for error in Draft202012Validator(part).iter_errors(value)]
-            assert not errors, f"{block.place}: {key}: {errors}"
+            assert not errors, f"{block.position}: {key}: {errors}"

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manuals as a site: it builds without a warning, asks nothing of the network, and its
-reference has everything."""
+"""The site of the manuals builds without warnings, needs no network, and has a full reference."""
 
 from __future__ import annotations
 
@@ -19,12 +18,12 @@ from typer.main import get_command
 
 pytest.importorskip("mkdocs", reason="`make docs` installs what builds the site")
 
-# Tags whose address a browser loads by itself.
+# Tags whose address a browser loads with the page.
 LOADS = {"script": "src", "img": "src", "iframe": "src", "link": "href", "source": "src"}
 
 
 class _Loaded(HTMLParser):
-    """The addresses that a page loads by itself, and all its text."""
+    """The addresses that a browser loads for a page, and the page's text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -50,7 +49,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def text_of(site: Path, page: str) -> str:
+def read_text(site: Path, page: str) -> str:
     return _Loaded((site / page).read_text(encoding="utf-8")).text
 
 
@@ -66,7 +65,7 @@ def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
 
 
 def test_the_reference_has_every_command_and_option(site: Path) -> None:
-    text = text_of(site, "reference/commands.html")
+    text = read_text(site, "reference/commands.html")
     commands = [("nagi", get_command(make_app()))]
     for name, command in commands:  # grows by the commands of each
         section = text.split(f"\n{name}\N{PILCROW SIGN}", 1)[1].split("\N{PILCROW SIGN}", 1)[0]
@@ -80,7 +79,7 @@ def test_the_reference_has_every_command_and_option(site: Path) -> None:
 
 
 def test_the_reference_has_every_key(site: Path) -> None:
-    text = text_of(site, "reference/experiment.html")
+    text = read_text(site, "reference/experiment.html")
     schema = json.loads((paths.SCHEMAS / "experiment.schema.json").read_text())
     for part in (schema, *schema["$defs"].values()):
         for key, value in part.get("properties", {}).items():
@@ -90,7 +89,7 @@ def test_the_reference_has_every_key(site: Path) -> None:
 
 
 def test_the_reference_has_every_check(site: Path) -> None:
-    text = text_of(site, "reference/certificate.html")
+    text = read_text(site, "reference/certificate.html")
     for limits in certificate.LIMITS_BY_RUNS.values():
         for name in limits:
             assert name in text

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from nagi_contracts.base import write_whole
+from nagi_contracts.base import write_atomically
 from nagi_contracts.errors import refuse
 
 VERSION = "3.44"
@@ -52,5 +52,5 @@ def answered(program: Path, settings: dict[str, Any], kept: Path) -> dict[str, A
     if done.returncode != 0:
         raise refuse(f"ns-3 ended with {done.returncode}: {done.stderr.strip()}", "see above")
     found = {"settings": settings, **json.loads(done.stdout)}
-    write_whole(kept, json.dumps(found))
+    write_atomically(kept, json.dumps(found))
     return found

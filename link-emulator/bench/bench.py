@@ -116,7 +116,7 @@ def measure_throughput(bench: Bench) -> None:
 def measure_calibrated(bench: Bench) -> None:
     io = bench.link.kinds_of_io()[0]
     measured = Calibration.read(CALIBRATION).mode(None, None, None).curves
-    curves = [SdrCurvePlan.of(curve).model_dump() for curve in measured]
+    curves = [SdrCurvePlan.from_calibration(curve).model_dump() for curve in measured]
     fading = {"kind": "rayleigh", "doppler_hz": 5}
     loss = {"model": "sdr", "curves": curves, "snr_db": 100, "fading": fading}
 

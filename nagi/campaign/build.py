@@ -14,7 +14,7 @@ from pathlib import Path
 from nagi_contracts import __version__, paths
 from nagi_contracts.errors import refuse
 from nagi_contracts.plan import SwitchTarget, digest
-from nagi_contracts.records import Build, sha256_of
+from nagi_contracts.records import Build, compute_sha256
 from nagi_p4.simple_switch_client import find_client_directory
 from nagi_p4.simple_switch_client import find_problem as find_simple_switch_problem
 
@@ -51,7 +51,7 @@ def identify_build(
     if lab == virtual.NAME:
         kernel = guest_kernel.require_installed()
         guest = digest(
-            [kernel.linux, kernel.modules, sha256_of(guest_kernel.find_preloaded_library())]
+            [kernel.linux, kernel.modules, compute_sha256(guest_kernel.find_preloaded_library())]
         )
     optional = {"guest": guest, **optional}
     checksums = [checksum for checksum in optional.values() if checksum is not None]
@@ -86,17 +86,17 @@ def _hash_programs(
     sources += sorted((paths.P4_CONTROL / "nagi_p4").glob("*.py"))
     sources += sorted((paths.FPGA / "nagi_fpga").glob("*.py"))
     common = {
-        "nagi_link": sha256_of(program),
+        "nagi_link": compute_sha256(program),
         "nagi_agent": hashlib.sha256(
             b"".join(source.read_bytes() for source in sources)
         ).hexdigest(),
-        "nagi_tcp": sha256_of(scheme_objects.find_nagi_tcp()),
-        "nagi_traffic": sha256_of(find_nagi_traffic()),
+        "nagi_tcp": compute_sha256(scheme_objects.find_nagi_tcp()),
+        "nagi_traffic": compute_sha256(find_nagi_traffic()),
     }
     is_local = lab != physical.NAME  # real hosts have their own bmv2
     optional = {
-        "nagi_switch": sha256_of(_find_nagi_switch()) if switch == "nagi" else None,
-        "simple_switch": sha256_of(_find_simple_switch())
+        "nagi_switch": compute_sha256(_find_nagi_switch()) if switch == "nagi" else None,
+        "simple_switch": compute_sha256(_find_simple_switch())
         if is_local and switch == "bmv2"
         else None,
         **(_hash_p4runtime_programs(is_local) if switch == "p4runtime" else {}),
@@ -117,7 +117,7 @@ def _hash_p4runtime_programs(is_local: bool) -> dict[str, str | None]:
     if is_local:
         grpc = shutil.which("simple_switch_grpc")
         is_nagi = grpc is None
-        checksums["nagi_switch" if is_nagi else "simple_switch"] = sha256_of(
+        checksums["nagi_switch" if is_nagi else "simple_switch"] = compute_sha256(
             _find_nagi_switch() if grpc is None else Path(grpc)
         )
     return checksums

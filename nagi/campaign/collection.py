@@ -210,7 +210,9 @@ def collect(
             shutil.copyfile(log, partial / log.name)
     if verdict.status == "failed":
         collect_logs(sources, partial / "logs")
-    files = {path.name: FileSum.of(path) for path in sorted(partial.iterdir()) if path.is_file()}
+    files = {
+        path.name: FileSum.from_file(path) for path in sorted(partial.iterdir()) if path.is_file()
+    }
     Manifest(
         run_id=plan.run_id,
         point_id=plan.point_id,

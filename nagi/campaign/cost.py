@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from nagi_contracts.plan import RunPlan
-from nagi_contracts.units import count_of
+from nagi_contracts.units import format_count
 
 from nagi.labs.lab import BETWEEN_RUNS_S
 
@@ -82,6 +82,6 @@ class Cost:
                 f"beyond that {results:.2f} s per run for certificates and metrics"
             )
         return (
-            f"beyond the timelines of {count_of(self.runs, 'run')}: {labs:.2f} s per run for "
+            f"beyond the timelines of {format_count(self.runs, 'run')}: {labs:.2f} s per run for "
             f"orchestration, {results:.2f} s per run for certificates and metrics"
         )

@@ -50,7 +50,7 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.media import FRAMING_BYTES, MediumPlan
 from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.records import Keep
-from nagi_contracts.units import count_of, in_bytes
+from nagi_contracts.units import format_bytes, format_count
 
 from nagi.campaign import pace
 from nagi.campaign.runner import BATCH_S
@@ -151,7 +151,7 @@ class Disk:
 
     def describe(self) -> str:
         """Return a phrase that follows "disk: about" in messages."""
-        return f"{in_bytes(self.kept)}, at most {in_bytes(self.peak)} meanwhile"
+        return f"{format_bytes(self.kept)}, at most {format_bytes(self.peak)} meanwhile"
 
 
 def estimate_disk(
@@ -242,8 +242,8 @@ def require_disk(runs: int, needed: Disk, out: Path, free: int) -> None:
     """Raise InputError if `runs` runs need more bytes than are free at `out`."""
     if needed.peak > free:
         raise refuse(
-            f"{count_of(runs, 'run')} need about {in_bytes(needed.peak)} of disk, and "
-            f"{in_bytes(free)} are free there",
+            f"{format_count(runs, 'run')} need about {format_bytes(needed.peak)} of disk, and "
+            f"{format_bytes(free)} are free there",
             MORE_DISK,
             file=str(out),
         )

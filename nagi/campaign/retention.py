@@ -87,7 +87,7 @@ def _compress(run: Path, manifest: Manifest, name: str) -> Manifest:
         ):
             shutil.copyfileobj(raw, compressed, 1 << 20)
         partial.replace(target)
-        manifest = _replace_in_manifest(manifest, name, {target.name: FileSum.of(target)})
+        manifest = _replace_in_manifest(manifest, name, {target.name: FileSum.from_file(target)})
         manifest.write(run / "manifest.json")
     if target.name in manifest.files:
         (run / name).unlink(missing_ok=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from nagi_contracts.errors import choices, excerpt, refuse
+from nagi_contracts.errors import excerpt, refuse, suggest
 from nagi_contracts.memo import Memo
 from nagi_contracts.plan import RunPlan, SwitchTarget
 from nagi_contracts.records import Build
@@ -99,7 +99,7 @@ def select_runs(
         values_of_axis = sorted({point.values[axis] for point in points if axis in point.values})
         if not values_of_axis:
             problem = f"--only {excerpt(axis)}=...: there is no such axis"
-            raise refuse(problem, choices(axis, [*points[0].values, REPEAT], "axes"))
+            raise refuse(problem, suggest(axis, [*points[0].values, REPEAT], "axes"))
         _require_known(axis, values, values_of_axis)
     selected = [
         point
@@ -146,7 +146,7 @@ def _require_known(axis: str, values: list[str], valid: list[str]) -> None:
     for value in values:
         if value not in valid:
             problem = f"--only {axis}={excerpt(value)}: there is no such value"
-            raise refuse(problem, choices(value, valid, "values"))
+            raise refuse(problem, suggest(value, valid, "values"))
 
 
 def _format_repeat(plan: RunPlan) -> str:

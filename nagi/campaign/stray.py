@@ -14,7 +14,7 @@ from pathlib import Path
 from nagi_contracts.errors import InputError, refuse
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign
-from nagi_contracts.units import count_of, in_bytes
+from nagi_contracts.units import format_bytes, format_count
 
 from nagi.campaign.directory import CampaignDirectory
 from nagi.campaign.run_directory import PLAN
@@ -47,9 +47,9 @@ def describe_stray(directory: CampaignDirectory, campaign: Campaign) -> str:
     stray = list_stray_runs(directory, campaign)
     if not stray:
         return ""
-    size = in_bytes(count_bytes_of_runs(stray))
+    size = format_bytes(count_bytes_of_runs(stray))
     return (
-        f"{count_of(len(stray), 'run')} that this campaign no longer lists, "
+        f"{format_count(len(stray), 'run')} that this campaign no longer lists, "
         f"{size}: `nagi prune {shlex.quote(str(directory.out))}` removes "
         f"{'it' if len(stray) == 1 else 'them'}"
     )

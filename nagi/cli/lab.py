@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn, TypeVar
 
 import typer
 from nagi_contracts.doctor import Doctor
-from nagi_contracts.errors import BadValue, choices, refuse
+from nagi_contracts.errors import BadValue, refuse, suggest
 from nagi_contracts.live import Live
 from nagi_contracts.paths import fpga_images
 from nagi_contracts.plan import RunPlan
@@ -145,7 +145,7 @@ def examine(
     if subject == "fpga":
         place = Place(board, address if serial is None else None, serial, cable)
         if board not in KINDS:
-            raise refuse(f"--board {board}: there is no such board", choices(board, [*KINDS]))
+            raise refuse(f"--board {board}: there is no such board", suggest(board, [*KINDS]))
         if serial is None and not KINDS[board].has_network:
             raise refuse(
                 f"--board {board}: it is controlled by its UART alone",

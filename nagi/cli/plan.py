@@ -14,7 +14,7 @@ from nagi_contracts.impairments.queues import QueuePlan, name_disciplines
 from nagi_contracts.media import MediumPlan
 from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.records import Campaign
-from nagi_contracts.units import Bitrate, Duration, in_bytes, in_time
+from nagi_contracts.units import Bitrate, Duration, format_bytes, format_time
 from rich.table import Table
 
 from nagi.campaign.directory import CampaignDirectory
@@ -149,10 +149,10 @@ class Estimate:
         )
         lines = [
             f"{runs} {'run' if runs == '1' else 'runs'}, {possible} of them possible in the {lab} "
-            f"lab; about {_format_range(*map(in_time, self.seconds))} with {self.jobs} side by "
+            f"lab; about {_format_range(*map(format_time, self.seconds))} with {self.jobs} side by "
             "side",
             f"disk: about {_format_range(*(disk.describe() for disk in self.disk))}; "
-            f"{in_bytes(self.free_bytes)} are free at {self.out}",
+            f"{format_bytes(self.free_bytes)} are free at {self.out}",
         ]
         minimum, maximum = self._get_max_disk()
         if minimum > self.free_bytes:
@@ -274,7 +274,7 @@ def _describe_path(plan: RunPlan, flow: FlowPlan) -> str:
     earlier_link = None
     for direction in flow.path:
         is_same_medium = direction.is_hop and direction.link == earlier_link
-        words += ["-" if is_same_medium else f"-({direction.link})-", plan.reaches(direction)]
+        words += ["-" if is_same_medium else f"-({direction.link})-", plan.receiver_of(direction)]
         earlier_link = direction.link
     return " ".join(words)
 
@@ -296,7 +296,7 @@ def _describe_queues(queues: list[QueuePlan | None]) -> str:
     if packets:
         texts.append(f"{_format_range(str(min(packets)), str(max(packets)))} packets")
     if sizes:
-        texts.append(_format_range(in_bytes(min(sizes)), in_bytes(max(sizes))))
+        texts.append(_format_range(format_bytes(min(sizes)), format_bytes(max(sizes))))
     if None in queues:
         texts.append("no limit")
     return " or ".join(texts) + name_disciplines(queues)
@@ -358,7 +358,7 @@ def _to_data(
                         "scheme": flow.scheme,
                         "background": flow.background,
                         "path": [direction.link for direction in flow.path],
-                        "nodes": [flow.sender, *map(run_plan.reaches, flow.path)],
+                        "nodes": [flow.sender, *map(run_plan.receiver_of, flow.path)],
                         "base_rtt_s": flow.base_rtt_s,
                         "bottleneck_bps": flow.bottleneck_bps,
                         "queue_packets": queue.packets if queue else None,
@@ -386,7 +386,7 @@ def _describe_done(selection: Selection, site: Site, out: Path) -> list[str]:
     lines = [f"done there: {states}; to run: {len(left)}"]
     if left:
         seconds = estimate_time(left, site.jobs(left), site.name)
-        lines[0] += f", about {in_time(seconds)}"
+        lines[0] += f", about {format_time(seconds)}"
     if directory.campaign_file.exists():
         lines.append(describe_stray(directory, Campaign.read(directory.campaign_file)))
     return [line for line in lines if line]

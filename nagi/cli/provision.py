@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
-from nagi_contracts.errors import choices, refuse
-from nagi_contracts.units import count_of
+from nagi_contracts.errors import refuse, suggest
+from nagi_contracts.units import format_count
 from rich.table import Table
 from rich.text import Text
 
@@ -219,7 +219,7 @@ def _make_options(
     """
     for tag in tags or ():
         if tag not in list_roles():
-            raise refuse(f"--tags {tag}: there is no such role", choices(tag, list_roles()))
+            raise refuse(f"--tags {tag}: there is no such role", suggest(tag, list_roles()))
     return [
         *(["--limit", ",".join(hosts)] if limit else []),
         *(["--tags", ",".join(tags)] if tags else []),
@@ -271,9 +271,9 @@ def _print_and_exit(
         console.print()
         failed = [host for host in outcome.hosts.values() if host.status != "ok"]
         if failed:
-            summary = f"not done on {len(failed)} of {count_of(len(outcome.hosts), 'host')}"
+            summary = f"not done on {len(failed)} of {format_count(len(outcome.hosts), 'host')}"
         else:
-            summary = f"{count_of(len(outcome.hosts), 'host')} {done}"
+            summary = f"{format_count(len(outcome.hosts), 'host')} {done}"
         console.print(Text(summary, _STYLES["ok" if outcome.ok else "failed"]))
         if outcome.ok and next_step:
             write_line(next_step)
@@ -295,7 +295,7 @@ def _make_table(outcome: Outcome, is_check: bool) -> Table:
 
 
 def _describe_outcome(host: HostOutcome, is_check: bool) -> Text:
-    changes = count_of(len(host.changed), "change")
+    changes = format_count(len(host.changed), "change")
     if is_check:
         changes = f"{changes} to make"
     if not host.changed:

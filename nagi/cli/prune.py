@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from nagi_contracts.errors import refuse
 from nagi_contracts.records import Campaign
-from nagi_contracts.units import count_of, in_bytes
+from nagi_contracts.units import format_bytes, format_count
 
 from nagi.campaign.stray import count_bytes_of_runs, describe_point, list_stray_runs, remove_runs
 from nagi.terminal.campaigns import find_campaign
@@ -37,11 +37,11 @@ def prune(
         size = count_bytes_of_runs(runs)
         for run in runs:
             write_line(
-                f"{run.name}  {in_bytes(count_bytes_of_runs([run]))}  {describe_point(run)}",
+                f"{run.name}  {format_bytes(count_bytes_of_runs([run]))}  {describe_point(run)}",
                 console,
             )
         nothing_text = "nothing to remove"
-        runs_text = f"{count_of(len(runs), 'run')}, {in_bytes(size)}"
+        runs_text = f"{format_count(len(runs), 'run')}, {format_bytes(size)}"
         if runs and not yes:
             if not sys.stdin.isatty():
                 raise refuse(f"remove {runs_text}? Standard input is no terminal", "give --yes")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from nagi_contracts.errors import refuse
-from nagi_contracts.units import count_of, in_bytes
+from nagi_contracts.units import format_bytes, format_count
 from nagi_reports import analysis, bundle, comparison
 
 from nagi.campaign.run_directory import LINKS, MANIFEST
@@ -83,7 +83,8 @@ def analyze(
         give_to_user(campaign_directory.out)
     if count_without:
         write_line(
-            f"{count_of(count_without, 'run')} without captures (the experiment's `keep`): their "
+            f"{format_count(count_without, 'run')} without captures (the experiment's `keep`): "
+            "their "
             "metrics stay as they are",
             console,
         )
@@ -201,7 +202,7 @@ def make_bundle(
     target = out or Path(bundle.name_bundle(campaign) + bundle.SUFFIX)
     with campaign_directory.lock():
         bundle.write_bundle(campaign_directory.out, target)
-    write_line(f"{target}: {in_bytes(target.stat().st_size)}")
+    write_line(f"{target}: {format_bytes(target.stat().st_size)}")
 
 
 def publish(
@@ -223,8 +224,8 @@ def publish(
         made_files = publication.publish(campaign_directory.out, campaign, target)
         give_to_user(campaign_directory.out)
     write_line(
-        f"{target}: {count_of(made_files.runs, 'run')}; its bundle is "
-        f"{campaign_directory.out / made_files.bundle}, {in_bytes(made_files.bundle_bytes)}"
+        f"{target}: {format_count(made_files.runs, 'run')}; its bundle is "
+        f"{campaign_directory.out / made_files.bundle}, {format_bytes(made_files.bundle_bytes)}"
     )
 
 
@@ -286,7 +287,8 @@ def verify(
             )
         files = sum(run.files for run in outcome.runs)
         write_line(
-            f"{count_of(len(outcome.runs), 'run')}, {count_of(files, 'file')}, compared with "
+            f"{format_count(len(outcome.runs), 'run')}, {format_count(files, 'file')}, compared "
+            "with "
             f"{published}: "
             + (f"{len(outcome.differing)} not equal" if outcome.differing else "all equal")
         )

@@ -16,7 +16,7 @@ from nagi_contracts import noise
 from nagi_contracts.errors import InputError, Problem, refuse
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign, Verdict
-from nagi_contracts.units import count_of, in_bytes, in_time
+from nagi_contracts.units import format_bytes, format_count, format_time
 from rich.console import Console
 
 from nagi.campaign import pace, repeats
@@ -323,12 +323,13 @@ class _Launch:
         needed = estimate_disk(pending, keep, concurrent_runs, lab, self._paces)
         at_least = "at least " if selection.experiment.until else ""
         time_s = estimate_time(pending, self.jobs, lab, self._paces)
-        time = f"{at_least}about {in_time(time_s)}"
+        time = f"{at_least}about {format_time(time_s)}"
         place = f"{self.jobs} side by side"
         if self.cluster is not None:
             place = f"on {self.cluster.describe_workers()} of {self.cluster.address}"
         lines = [
-            f"{self.name}: {at_least}{count_of(len(plans), 'run')} in the {self.labs.name} lab, "
+            f"{self.name}: {at_least}{format_count(len(plans), 'run')} in the {self.labs.name} "
+            "lab, "
             f"{place}",
             f"results: {directory.out}",
         ]
@@ -339,7 +340,7 @@ class _Launch:
         if pending:
             lines.append(
                 f"to run: {len(pending)}; {time}; disk: about {needed.describe()}, "
-                f"{in_bytes(read_free_disk(directory.out))} free"
+                f"{format_bytes(read_free_disk(directory.out))} free"
             )
         for line in lines:
             write_line(line, self._console)

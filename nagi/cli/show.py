@@ -14,7 +14,7 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign, Check, Manifest, Verdict
 from nagi_contracts.results import Metrics, ResultRow
-from nagi_contracts.units import count_of, in_bytes
+from nagi_contracts.units import format_bytes, format_count
 from nagi_reports import analysis, summary, text
 from nagi_reports.applications import APPLICATION_METRICS
 from rich.table import Table
@@ -192,7 +192,7 @@ def _print_run(status: CampaignStatus, run_name: str, json_: bool) -> None:
         facts["tries"] = str(run.attempts)
     reasons = f": {'; '.join(run.reasons)}" if run.reasons else ""
     facts["verdict"] = f"{run.state}{reasons}"
-    if verdict is not None and (noise_sentences := noise.in_words(verdict)):
+    if verdict is not None and (noise_sentences := noise.describe_explanations(verdict)):
         facts["why late"] = "; ".join(noise_sentences)
     _print_facts(facts)
     if verdict is not None and verdict.checks:
@@ -214,7 +214,7 @@ def _print_run(status: CampaignStatus, run_name: str, json_: bool) -> None:
     if files:
         write_line(f"\nfiles in {directory}:")
         for file, size in files.items():
-            write_line(f"  {file}  {in_bytes(size)}")
+            write_line(f"  {file}  {format_bytes(size)}")
 
 
 def _print_check(status: CampaignStatus, run_name: str | None, name: str, json_: bool) -> None:
@@ -302,7 +302,7 @@ def _find_run(status: CampaignStatus, run_name: str) -> tuple[str, RunStatus]:
         ids = ", ".join(run.run.run_id for run in matching[:4])
         more = ", ..." if len(matching) > 4 else ""
         raise refuse(
-            f"{count_of(len(matching), 'run')} begin with {run_name!r}",
+            f"{format_count(len(matching), 'run')} begin with {run_name!r}",
             f"give more of the id: {ids}{more}",
             file=directory_text,
         )

@@ -16,7 +16,7 @@ from distributed import Client, Security
 from distributed.comm.addressing import get_address_host_port, parse_address
 from distributed.comm.core import connect
 from distributed.comm.registry import backends
-from nagi_contracts.errors import choices, excerpt, refuse
+from nagi_contracts.errors import excerpt, refuse, suggest
 
 _TIMEOUT_S = 10
 _CURE = "give the address that `dask scheduler` prints, such as tcp://127.0.0.1:8786"
@@ -74,7 +74,7 @@ def _make_security(address: str) -> Security:
     if scheme not in backends or scheme == "inproc":
         supported = [name for name in ("tcp", "tls", "ws", "wss") if name in backends]
         problem = f"--dask {excerpt(address)}: {excerpt(scheme)} is no protocol of schedulers"
-        raise refuse(problem, choices(scheme, supported))
+        raise refuse(problem, suggest(scheme, supported))
     try:
         security = Security()
         if scheme in ("tls", "wss") and _get_connection_arguments(security)["ssl_context"] is None:

@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 import pyarrow as pa
 from nagi_contracts.errors import refuse
 from nagi_contracts.plan import digest
-from nagi_contracts.records import sha256_of
+from nagi_contracts.records import compute_sha256
 
 from nagi.scratch import get_user_cache, make_scratch
 
@@ -29,7 +29,7 @@ Sums = dict[str, str]  # file -> SHA-256, of one directory
 
 def hash_files(files: list[Path]) -> Sums:
     """Return the checksums of a set of files, whose names must differ."""
-    return {file.name: sha256_of(file) for file in sorted(files)}
+    return {file.name: compute_sha256(file) for file in sorted(files)}
 
 
 def hash_sums(sums: Sums) -> str:

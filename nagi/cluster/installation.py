@@ -17,7 +17,7 @@ from pathlib import Path
 from nagi_contracts import __version__, paths
 from nagi_contracts.errors import refuse
 from nagi_contracts.plan import SwitchTarget
-from nagi_contracts.records import sha256_of
+from nagi_contracts.records import compute_sha256
 
 from nagi.campaign.build import hash_programs
 from nagi.labs.virtual import NAME
@@ -61,7 +61,7 @@ class Installation:
             "nagi": __version__,
             "Python": ".".join(platform.python_version_tuple()[:2]),
             "Python files of nagi": _hash_sources(),
-            "capture reader": sha256_of(_find_capture_reader()),
+            "capture reader": compute_sha256(_find_capture_reader()),
             **{name: version(name) for name in _FOREIGN_PACKAGES},
         }
         if not requirements.guests:
@@ -75,7 +75,9 @@ class Installation:
         parts |= {name.replace("_", "-"): sha256 for name, sha256 in checksums.items()}
         executables = {name: shutil.which(name) for name in _GUEST_PROGRAMS}
         machine = {
-            name: sha256_of(Path(file)) for name, file in executables.items() if file is not None
+            name: compute_sha256(Path(file))
+            for name, file in executables.items()
+            if file is not None
         }
         return cls(parts, machine)
 
@@ -104,8 +106,8 @@ def _hash_sources() -> str:
             for file in sorted(root.rglob("*.py")):
                 name = file.relative_to(root)
                 if name.parts[0] not in ("data", "tests", "bench"):
-                    checksum.update(f"{package}/{name} {sha256_of(file)}\n".encode())
-    checksum.update(sha256_of(paths.P4 / "edge.json").encode())
+                    checksum.update(f"{package}/{name} {compute_sha256(file)}\n".encode())
+    checksum.update(compute_sha256(paths.P4 / "edge.json").encode())
     return checksum.hexdigest()
 
 

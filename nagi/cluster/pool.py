@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 import dask
 from dask.utils import parse_timedelta
 from nagi_contracts.errors import excerpt, refuse
-from nagi_contracts.units import count_of
+from nagi_contracts.units import format_count
 
 from nagi.cluster.installation import Installation, Requirements
 from nagi.cluster.scheduler_client import SchedulerClient
@@ -84,7 +84,7 @@ class Cluster:
         """Return how many workers and threads are ready, for messages."""
         workers = self._registry.list_ready()
         threads = f" with {self.threads} threads" if self.threads > len(workers) else ""
-        return f"{count_of(len(workers), 'worker')}{threads}"
+        return f"{format_count(len(workers), 'worker')}{threads}"
 
     def require_workers(
         self, requirements: Requirements | None = None, guests: GuestFiles | None = None
@@ -111,13 +111,13 @@ class Cluster:
             if self._registry.list_all() and not new:
                 break
             if waited_s > _ANSWERED_TIMEOUT_S and self._registry.list_ready():
-                self.notify(f"{count_of(len(new), 'worker')} not used yet: no answer")
+                self.notify(f"{format_count(len(new), 'worker')} not used yet: no answer")
                 break
             limit_s = max(self._timeout_s, _BUSY_TIMEOUT_S) if new else self._timeout_s
             longer = "to wait longer, set DASK_NAGI__WAIT_FOR_WORKERS, such as 10min"
             if waited_s > limit_s and new:
                 raise refuse(
-                    f"{count_of(len(new), 'worker')} of {self.address}, and no answer in "
+                    f"{format_count(len(new), 'worker')} of {self.address}, and no answer in "
                     f"{limit_s:.0f} s: busy with something else",
                     f"give the same command when the workers are idle; {longer}",
                 )

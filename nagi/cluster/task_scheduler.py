@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from distributed import KilledWorker
-from nagi_contracts.units import count_of
+from nagi_contracts.units import format_count
 
 from nagi.cluster.result_fetcher import Fetch, ResultFetcher
 from nagi.cluster.scheduler_client import SchedulerClient
@@ -63,7 +63,7 @@ class TaskScheduler:
         worker.fetching.clear()
         self._client.cancel([*lost, *([worker.inquiry] if worker.inquiry else [])])
         if worker.is_ready:
-            repeated = f"; {count_of(len(lost), 'run')} of it done by others" if lost else ""
+            repeated = f"; {format_count(len(lost), 'run')} of it done by others" if lost else ""
             self._notify(f"worker {worker} is gone{repeated}")
         for task in lost.values():
             self._retry(task)

@@ -41,7 +41,7 @@ _STAGES: dict[HostStage, Callable[[Observations], Iterator[StageFinding]]] = {
 
 def list_findings(observations: Observations) -> Doctor:
     """Return all findings about hosts, in the order of the stages."""
-    return Doctor.of(
+    return Doctor.from_findings(
         Finding(
             stage=stage,
             cell=_get_common_cell({observations.cells[host] for host in finding.hosts}),

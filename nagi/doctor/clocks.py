@@ -11,7 +11,7 @@ from itertools import combinations
 
 from nagi_contracts.doctor import ClockReading
 from nagi_contracts.inspection import Inspection
-from nagi_contracts.units import in_time
+from nagi_contracts.units import format_time
 
 from nagi.doctor.observations import Observations, StageFinding
 
@@ -105,5 +105,5 @@ def _is_too_far(offset_s: float, halfwidth_s: float) -> bool:
 
 def _describe_offset(reading: ClockReading) -> str:
     offset_s = abs(reading.offset_s)
-    text = f"{offset_s:.2f} s" if offset_s < 100 else in_time(offset_s)
+    text = f"{offset_s:.2f} s" if offset_s < 100 else format_time(offset_s)
     return f"{text} (± {reading.halfwidth_s:.2g} s)"

@@ -30,8 +30,8 @@ from nagi_contracts.media import (
     MediumPlan,
     PhyName,
     StationPlan,
-    mac_address,
-    phys,
+    load_phys,
+    make_mac_address,
 )
 from nagi_contracts.paths import executable
 from nagi_contracts.plan import (
@@ -272,7 +272,7 @@ def _make_stage_findings(
             )
             for stage in all_stages[len(checked) :]
         ]
-    return Doctor.of(findings)
+    return Doctor.from_findings(findings)
 
 
 def _plan_idle_run(shape: Shape, delay_ns: int) -> RunPlan:
@@ -318,7 +318,7 @@ def _plan_idle_medium(
 ) -> MediumPlan:
     """Plan a medium on which all stations receive each other."""
     phy: PhyName = "802.11g"
-    slowest, fastest = phys()[phy].rates_bps[0], phys()[phy].rates_bps[-1]
+    slowest, fastest = load_phys()[phy].rates_bps[0], load_phys()[phy].rates_bps[-1]
     others = [[node != other for other in nodes] for node in nodes]
     return MediumPlan(
         name=name,
@@ -330,15 +330,15 @@ def _plan_idle_medium(
         rts_threshold_bytes=None,
         short_retry_limit=7,
         long_retry_limit=4,
-        cw_min=phys()[phy].cw_min,
-        cw_max=phys()[phy].cw_max,
+        cw_min=load_phys()[phy].cw_min,
+        cw_max=load_phys()[phy].cw_max,
         queue=DropTailPlan(packets=1000),
         resets_nav=True,
         eifs_after="frames",
         monitor=None,
         reach=MatrixReach(decodes=others, senses=others, interferes=others),
         stations=[
-            StationPlan(node=node, address=address, mac=mac_address(number, index))
+            StationPlan(node=node, address=address, mac=make_mac_address(number, index))
             for index, (node, address) in enumerate(zip(nodes, addresses, strict=True))
         ],
     )

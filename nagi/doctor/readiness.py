@@ -12,7 +12,7 @@ from nagi_contracts import __version__
 from nagi_contracts.doctor import Status
 from nagi_contracts.inspection import Holder, Inspection, SwitchFacts
 from nagi_contracts.plan import SwitchTarget
-from nagi_contracts.units import in_bytes, in_time
+from nagi_contracts.units import format_bytes, format_time
 
 from nagi.doctor.observations import Observations, StageFinding
 from nagi.plan import fpga, radio
@@ -200,9 +200,9 @@ def check_disks(observations: Observations) -> Iterator[StageFinding]:
     needed = observations.needs.free_bytes if observations.needs else None
     cure = "make room" if observations.is_local else "make room there, or name another `nagi_spool`"
     for host, inspection in observations.list_inspected():
-        free = in_bytes(inspection.free_bytes)
+        free = format_bytes(inspection.free_bytes)
         if needed is not None and inspection.free_bytes < needed:
-            message = f"{free} are free where records go, {in_bytes(needed)} are needed"
+            message = f"{free} are free where records go, {format_bytes(needed)} are needed"
             yield StageFinding([host], "failure", message, cure)
         elif needed is None and inspection.free_bytes < MIN_FREE_BYTES:
             message = f"only {free} are free where records go"
@@ -235,14 +235,14 @@ def _describe_holder(observations: Observations, host: str, holder: Holder) -> t
     now_s = observations.now_s + (
         observations.clocks[host].offset_s if host in observations.clocks else 0.0
     )
-    since = in_time(max(0.0, now_s - holder.since_s))
+    since = format_time(max(0.0, now_s - holder.since_s))
     holder_text = f"{holder.owner} has had it for {since}, for {holder.campaign}"
     command = f"`{_down_command(observations)} --force`"
     left_s = holder.expires_s - now_s
     if left_s > 0:
-        lease = f"the lease runs for {in_time(left_s)} more, if it is not renewed"
+        lease = f"the lease runs for {format_time(left_s)} more, if it is not renewed"
         return f"{holder_text}; {lease}", f"wait, or release the host with {command}"
-    lease = f"the lease expired {in_time(-left_s)} ago, but the host was not released"
+    lease = f"the lease expired {format_time(-left_s)} ago, but the host was not released"
     return (
         f"{holder_text}; {lease}",
         f"check again in a minute; if it is stale, release the host with {command}",

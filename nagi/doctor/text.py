@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from nagi_contracts.doctor import Doctor, Finding, Stage, Status
-from nagi_contracts.units import count_of
+from nagi_contracts.units import format_count
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -76,8 +76,8 @@ def describe_readiness(doctor: Doctor) -> str:
     """Return the last line: whether hosts are ready, and the number of failures or warnings."""
     failures, warnings = doctor.count("failure"), doctor.count("warning")
     if failures:
-        return f"not ready: {count_of(failures, 'failure')}"
-    return f"ready with {count_of(warnings, 'warning')}" if warnings else "ready"
+        return f"not ready: {format_count(failures, 'failure')}"
+    return f"ready with {format_count(warnings, 'warning')}" if warnings else "ready"
 
 
 def _format_stage(findings: list[Finding]) -> Iterator[tuple[Status, Text]]:
@@ -88,7 +88,7 @@ def _format_stage(findings: list[Finding]) -> Iterator[tuple[Status, Text]]:
         hosts = {host for finding in good for host in finding.hosts}
         texts = list(dict.fromkeys(finding.what for finding in good))
         joined_texts = ", ".join(texts)
-        count = count_of(len(hosts), "host")
+        count = format_count(len(hosts), "host")
         yield (
             "ok",
             Text(

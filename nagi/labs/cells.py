@@ -27,7 +27,7 @@ from typing import Any
 
 from nagi_contracts import paths
 from nagi_contracts.batch import P4RuntimeAccess
-from nagi_contracts.errors import InputError, Problem, excerpt, listed, refuse
+from nagi_contracts.errors import InputError, Problem, excerpt, join_names, refuse
 from pydantic import TypeAdapter, ValidationError
 
 from nagi.labs.ansible_runs import CONFIGURATION
@@ -109,7 +109,7 @@ class Cell:
             if link not in ports:
                 missing.append(f"the emulator has no link {link}")
             elif set(ends) != set(ports[link]):
-                missing.append(f"link {link} joins {listed(ports[link])}")
+                missing.append(f"link {link} joins {join_names(ports[link])}")
         return missing
 
 

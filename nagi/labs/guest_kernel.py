@@ -60,7 +60,7 @@ class _Builder(Protocol):
 @cache
 def _load_builder() -> _Builder:
     """Return hosts/guest/kernel.py as a module."""
-    return cast(_Builder, paths.module_at(paths.GUEST / "kernel.py"))
+    return cast(_Builder, paths.load_module(paths.GUEST / "kernel.py"))
 
 
 def find_kernel_directory() -> Path:

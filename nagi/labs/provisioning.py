@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from nagi_contracts import paths
-from nagi_contracts.errors import choices, refuse
+from nagi_contracts.errors import refuse, suggest
 
 from nagi.labs.ansible_runs import kill_workers_on_exit
 from nagi.labs.cells import Cell
@@ -85,7 +85,7 @@ def select_hosts(cells: list[Cell], limit: Iterable[str], inventory: Path) -> li
     for name in limit:
         if name not in by_name:
             problem = f"--limit {name}: it has neither such a host nor such a cell"
-            raise refuse(problem, choices(name, by_name), file=str(inventory))
+            raise refuse(problem, suggest(name, by_name), file=str(inventory))
         selected += by_name[name]
     return list(dict.fromkeys(selected)) or all_hosts
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nagi_contracts.media import StationPlan, mac_address
+from nagi_contracts.media import StationPlan, make_mac_address
 from nagi_contracts.plan import LinkEnd, RunPlan
 
 EMULATOR = "emulator"
@@ -70,7 +70,7 @@ class Shape:
         mtus = dict(self.mtus)
         for name, number, nodes, addresses in self.links:
             ends = [
-                Neighbour(neighbour, address, mac_address(number, index))
+                Neighbour(neighbour, address, make_mac_address(number, index))
                 for index, (neighbour, address) in enumerate(zip(nodes, addresses, strict=True))
             ]
             for end in ends:

@@ -41,7 +41,7 @@ class Channels:
         self._radios = radios
         self.media = MediaTimes(request)
         self._plans = {
-            (name, direction): request.memo.of(
+            (name, direction): request.memo.get_or_make(
                 partial(self._plan_channel, name, direction), ("channel", name, direction), link
             )
             for name, link in request.experiment.links.items()
@@ -69,7 +69,7 @@ class Channels:
         jitter = None
         if settings.jitter is not None:
             key_path = self._request.locate_setting(link, direction, "jitter")
-            jitter = settings.jitter.plan(partial(self._read_quantiles, key_path))
+            jitter = settings.jitter.to_plan(partial(self._read_quantiles, key_path))
         steady = jitter is None and settings.delay_trace is None
         channel = DirectionPlan(
             rate_bps=settings.rate.value if settings.rate else None,

@@ -8,9 +8,9 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from nagi_contracts.errors import refuse, shown
+from nagi_contracts.errors import format_value, refuse
 from nagi_contracts.plan import CommandFile, RunPlan, digest
-from nagi_contracts.records import sha256_of
+from nagi_contracts.records import compute_sha256
 
 from nagi.plan.request import PlanRequest
 from nagi.spec.commands import OWN
@@ -50,11 +50,15 @@ def plan_files(request: PlanRequest, key_path: KeyPath, names: list[str]) -> lis
         if not is_there:
             raise request.missing_file(item_path, name)
         if last_name in files_by_name or not last_name:
-            message = f"a second {shown(last_name)}" if last_name else f"{shown(name)} has no name"
+            message = (
+                f"a second {format_value(last_name)}"
+                if last_name
+                else f"{format_value(name)} has no name"
+            )
             raise request.error(item_path, message, "give each file a last name of its own")
         files_by_name[last_name] = CommandFile(
             name=last_name, sha256=_hash_content(request, item_path, path)
-        ).of_file(path)
+        ).set_source(path)
     return list(files_by_name.values())
 
 
@@ -69,15 +73,15 @@ def require_own_program(
     if own_source is None or ".." in Path(relative_path).parts:
         raise request.error(
             (*key_path, 0),
-            f"{shown(command[0])} is outside of `files`",
+            f"{format_value(command[0])} is outside of `files`",
             "list its file or directory in `files`, and begin with that name",
         )
     program = own_source / relative_path
     if not program.is_file() or not program.stat().st_mode & stat.S_IXOTH:
         raise request.error(
             (*key_path, 0),
-            f"{shown(str(program))} cannot be executed by everybody",
-            f"permit it: `chmod a+rx {shown(str(program))}`",
+            f"{format_value(str(program))} cannot be executed by everybody",
+            f"permit it: `chmod a+rx {format_value(str(program))}`",
         )
 
 
@@ -105,8 +109,9 @@ def _hash_content(request: PlanRequest, key_path: KeyPath, path: Path) -> str:
         if mode & needed_mode != needed_mode:
             raise request.error(
                 key_path,
-                f"{shown(str(file))} cannot be read by everybody",
-                f"permit it: `chmod -R a+rX {shown(str(path))}`; applications run as another user",
+                f"{format_value(str(file))} cannot be read by everybody",
+                f"permit it: `chmod -R a+rX {format_value(str(path))}`; applications run as "
+                "another user",
             )
         if len(entries) == _MAX_FILES:
             raise request.error(
@@ -114,10 +119,10 @@ def _hash_content(request: PlanRequest, key_path: KeyPath, path: Path) -> str:
             )
         if stat.S_ISREG(mode):
             is_program = bool(mode & stat.S_IXOTH)
-            entries.append([str(file.relative_to(path)), is_program, sha256_of(file)])
+            entries.append([str(file.relative_to(path)), is_program, compute_sha256(file)])
         elif not stat.S_ISDIR(mode):
             raise request.error(
-                key_path, f"{shown(str(file))} is no file and no directory", "remove it"
+                key_path, f"{format_value(str(file))} is no file and no directory", "remove it"
             )
     return digest(sorted(entries))
 

@@ -42,7 +42,7 @@ class Directions:
         self._loads = loads
         self._traffic_s = traffic_s
         self.plans = {
-            (name, direction): request.memo.of(
+            (name, direction): request.memo.get_or_make(
                 partial(self._plan_direction, name, direction),
                 ("direction", name, direction, loads[name], traffic_s),
                 link,
@@ -86,7 +86,7 @@ class Directions:
                 "mark": self._plan_mark(link, direction, settings),
                 "loss": self._plan_loss(link, direction, settings),
                 "arq": self._plan_arq(link, direction, settings),
-                **settings.plans(),
+                **settings.to_plans(),
             }
         )
 
@@ -127,7 +127,7 @@ class Directions:
     ) -> QueuePlan | None:
         if settings.queue is None:
             return None
-        planned = settings.queue.plan(self._make_planning(link, direction, "queue"))
+        planned = settings.queue.to_plan(self._make_planning(link, direction, "queue"))
         return cast(QueuePlan, planned)  # QueuePlan is the union of all disciplines' plans
 
     def _plan_mark(
@@ -141,7 +141,7 @@ class Directions:
                 f"marking together with the queue discipline {settings.queue.discipline}",
                 "remove it; give the queue `ecn: true`, if its discipline supports it",
             )
-        return settings.mark.plan(planning)
+        return settings.mark.to_plan(planning)
 
     def _plan_loss(
         self, link: str, direction: DirectionName, settings: DirectionSettings
@@ -150,7 +150,7 @@ class Directions:
             return RadioLossPlan()
         if settings.loss is None:
             return NoLossPlan()
-        return settings.loss.plan(self._make_planning(link, direction, "loss"))
+        return settings.loss.to_plan(self._make_planning(link, direction, "loss"))
 
     def find_max_queueing_s(self) -> float:
         """Return how long, in seconds, the last packet of any full queue waits.

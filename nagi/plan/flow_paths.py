@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 
-from nagi_contracts.errors import choices
+from nagi_contracts.errors import suggest
 from nagi_contracts.impairments.planning import DEFAULT_PACKET
 from nagi_contracts.media import MediumPlan
 from nagi_contracts.plan import ETHERNET_MTU, NUMBER_MARK, LinkDirection
@@ -164,7 +164,7 @@ class FlowPaths:
                 message = f"there is no node {node}"
                 if node in experiment.nodes:
                     message = f"{node} is a {experiment.get_kind(node)}"
-                cure = choices(node, hosts, "hosts")
+                cure = suggest(node, hosts, "hosts")
                 raise self._request.error(("flows", name, key), message, cure)
         if flow.from_ == flow.to:
             message = f"{flow.to} is sender and receiver of the flow"
@@ -182,7 +182,7 @@ class FlowPaths:
     ) -> tuple[list[LinkDirection], list[LinkDirection]]:
         """Return the directions from a flow's sender to its receiver, and those back."""
         forward, backward = (
-            self._request.memo.of(
+            self._request.memo.get_or_make(
                 partial(self._request.topology.find_route, *ends),
                 ("route", *ends),
                 self._request.topology,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from nagi_contracts.errors import choices, excerpt, shown
+from nagi_contracts.errors import excerpt, format_value, suggest
 from nagi_contracts.plan import SchemeObjectPlan
 
 from nagi.plan import scheme_sources
@@ -37,7 +37,9 @@ class FlowSchemes:
     def __init__(self, request: PlanRequest) -> None:
         self._request = request
         self.schemes = {name: self._plan_scheme(name, flow) for name, flow in request.list_flows()}
-        request.memo.of(self._check_parameters, "parameters", request.experiment.parameters)
+        request.memo.get_or_make(
+            self._check_parameters, "parameters", request.experiment.parameters
+        )
         if not self.schemes:
             raise request.error(
                 ("flows",),
@@ -65,7 +67,7 @@ class FlowSchemes:
         if scheme.object_file is None:
             return None
         parameters = self._request.experiment.parameters
-        return self._request.memo.of(
+        return self._request.memo.get_or_make(
             partial(plan_object, scheme.object_file, parameters.get(scheme.name, {})),
             ("scheme object", scheme.name),
             parameters,
@@ -112,7 +114,9 @@ class FlowSchemes:
         return scheme
 
     def _require_scheme(self, key_path: KeyPath, name: str) -> Scheme:
-        return self._request.memo.of(partial(self._find_scheme, key_path, name), ("scheme", name))
+        return self._request.memo.get_or_make(
+            partial(self._find_scheme, key_path, name), ("scheme", name)
+        )
 
     def _find_scheme(self, key_path: KeyPath, name: str) -> Scheme:
         """Return the scheme that `key_path` of the experiment file names.
@@ -123,7 +127,7 @@ class FlowSchemes:
         scheme = find_scheme(name, self._request.document.resolve_path)
         if scheme is None:
             schemes, receivers = read_schemes(), read_receivers()
-            cure = f"{choices(name, schemes)}; or the path of a C file or an eBPF object"
+            cure = f"{suggest(name, schemes)}; or the path of a C file or an eBPF object"
             sender, _, receiver = name.rpartition("-")
             if receiver in receivers and sender in schemes:
                 is_udp = schemes[sender].is_datagrams
@@ -131,7 +135,7 @@ class FlowSchemes:
                 message = f"{sender} has {reason}, and cannot be combined with {receiver}"
                 cure = f"use {sender}, or another with {receiver}"
                 raise self._request.error(key_path, message, cure)
-            raise self._request.error(key_path, f"unknown scheme {shown(name)}", cure)
+            raise self._request.error(key_path, f"unknown scheme {format_value(name)}", cure)
         file = scheme.own_file
         if file is not None and not is_file(scheme_sources.find_source(file)):
             raise self._request.missing_file(key_path, name)
@@ -165,12 +169,12 @@ class FlowSchemes:
         """Check that a scheme has the parameter at `key_path`, and that the value is in range."""
         key = str(key_path[-1])
         if key not in parameters:
-            message = f"scheme {excerpt(scheme)} has no parameter {shown(key)}"
+            message = f"scheme {excerpt(scheme)} has no parameter {format_value(key)}"
             new_names = [name for name in RENAMED_PARAMETERS.get(key, ()) if name in parameters]
             cure = (
                 f"it is called `{new_names[0]}` now"
                 if new_names
-                else choices(key, parameters, "it has")
+                else suggest(key, parameters, "it has")
             )
             raise self._request.error(key_path, message, cure)
         parameter = parameters[key]
@@ -179,7 +183,7 @@ class FlowSchemes:
             limits = str(minimum) if minimum == maximum else f"{minimum} to {maximum}"
             raise self._request.error(
                 key_path,
-                f"{shown(value)} is out of range",
+                f"{format_value(value)} is out of range",
                 f"give {limits} {parameter.unit} ({parameter.meaning})",
             )
 

@@ -8,7 +8,7 @@ import math
 from nagi_contracts.applications import AnyPlan, ApplicationSettings
 from nagi_contracts.applications.cbr import SEARCH_TRAINS, CbrPlan
 from nagi_contracts.applications.onoff import OnOffPlan
-from nagi_contracts.errors import BadValue, excerpt, in_two
+from nagi_contracts.errors import BadValue, excerpt, split_message
 from nagi_contracts.plan import CommandPlan
 from nagi_contracts.units import Duration
 
@@ -41,9 +41,9 @@ class FlowTraffic:
         if not isinstance(flow.traffic, ApplicationSettings):
             return None
         try:
-            return flow.traffic.plan(flow.payload.value, self._request.ip.header_bytes)
+            return flow.traffic.to_plan(flow.payload.value, self._request.ip.header_bytes)
         except BadValue as error:
-            message, cure = in_two(error)
+            message, cure = split_message(error)
             key_path = ("flows", name, "traffic", *filter(None, [error.key]))
             raise self._request.error(key_path, message, cure) from None
 
@@ -65,7 +65,7 @@ class FlowTraffic:
             "flow": name,
         }
         key_path = ("flows", name)
-        files = self._request.memo.of(
+        files = self._request.memo.get_or_make(
             lambda: plan_files(self._request, (*key_path, "files"), flow.files),
             ("files", name, tuple(flow.files)),
         )

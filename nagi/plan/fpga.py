@@ -9,7 +9,7 @@ from pathlib import Path
 from nagi_contracts import paths
 from nagi_contracts.errors import refuse
 from nagi_contracts.plan import RunPlan
-from nagi_contracts.records import sha256_of
+from nagi_contracts.records import compute_sha256
 
 from nagi.plan.schemes import Availability
 
@@ -45,7 +45,7 @@ def locate_nagi_fpga() -> Path:
 
 def compute_checksum() -> str | None:
     """Return the checksum of this machine's simulated core, or None without nagi-fpga."""
-    return sha256_of(locate_nagi_fpga()) if locate_nagi_fpga().is_file() else None
+    return compute_sha256(locate_nagi_fpga()) if locate_nagi_fpga().is_file() else None
 
 
 def check_availability() -> Availability:

@@ -13,7 +13,7 @@ from nagi_contracts.impairments.losses.poisson import PoissonLossPlan
 from nagi_contracts.impairments.markings.threshold import ThresholdMarkingPlan
 from nagi_contracts.impairments.queues.drop_tail import DropTailPlan
 from nagi_contracts.plan import DIRECTIONS, DirectionName, DirectionPlan, FpgaPlan
-from nagi_contracts.units import in_bytes
+from nagi_contracts.units import format_bytes
 from nagi_fpga.kinds import DEFAULT, KINDS, MAX_PACKETS, WORD_BYTES
 
 from nagi.plan.directions import Directions
@@ -236,8 +236,9 @@ class FpgaLinks:
         )
         raise self._request.error(
             key_path,
-            f"queued packets and packets in flight {direction} take up to {in_bytes(needed_bytes)} "
-            f"in {packets:,} packets; the core's memory holds {in_bytes(memory.bytes)} in "
+            f"queued packets and packets in flight {direction} take up to "
+            f"{format_bytes(needed_bytes)} "
+            f"in {packets:,} packets; the core's memory holds {format_bytes(memory.bytes)} in "
             f"{memory.packets:,}",
             f"give a smaller queue, delay or rate, {_ON_NAGI_LINK}",
         )

@@ -25,11 +25,11 @@ class MediaTimes:
 
     def __init__(self, request: PlanRequest) -> None:
         self._times = {
-            name: request.memo.of(partial(_get_times, medium), "medium's times", medium)
+            name: request.memo.get_or_make(partial(_get_times, medium), "medium's times", medium)
             for name, medium in request.experiment.media.items()
         }
         self._channels = {
-            name: request.memo.of(partial(_get_channel, times), "medium's channel", times)
+            name: request.memo.get_or_make(partial(_get_channel, times), "medium's channel", times)
             for name, times in self._times.items()
         }
 
@@ -62,7 +62,7 @@ def plan_media(
         InputError: If a medium has settings that only links support.
     """
     return [
-        request.memo.of(
+        request.memo.get_or_make(
             partial(_plan_medium, request, times, traffic_s, packets[name], name, medium),
             ("medium", name, packets[name], traffic_s),
             request.topology,
@@ -111,8 +111,8 @@ def _plan_medium(
         long_retry_limit=medium.long_retry_limit,
         cw_min=cw_min,
         cw_max=cw_max,
-        queue=cast(QueuePlan, medium.queue.plan(make_planning("queue"))),
-        loss=medium.loss.plan(make_planning("loss")) if medium.loss else NoLossPlan(),
+        queue=cast(QueuePlan, medium.queue.to_plan(make_planning("queue"))),
+        loss=medium.loss.to_plan(make_planning("loss")) if medium.loss else NoLossPlan(),
         resets_nav=medium.resets_nav,
         eifs_after=medium.eifs_after,
         monitor=f"monitor.{name}.pcapng" if medium.monitor else None,

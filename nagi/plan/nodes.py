@@ -46,15 +46,21 @@ class Nodes:
             ),
         )
         memo, topology = request.memo, request.topology
-        self._sysctls = memo.of(self._merge_host_sysctls, ("sysctls", self.settings), topology)
-        self._controls = memo.of(self._plan_route_controls, ("controls", self.settings), topology)
+        self._sysctls = memo.get_or_make(
+            self._merge_host_sysctls, ("sysctls", self.settings), topology
+        )
+        self._controls = memo.get_or_make(
+            self._plan_route_controls, ("controls", self.settings), topology
+        )
 
     def plan_nodes(self, directions: Directions) -> list[NodePlan]:
         """Return the plans of all nodes; `directions` matter to the ports of switches only."""
         if self._request.has_switches:  # their ports depend on directions
             return self._make_nodes(directions)
         memo, topology = self._request.memo, self._request.topology
-        return memo.of(lambda: self._make_nodes(directions), ("nodes", self.settings), topology)
+        return memo.get_or_make(
+            lambda: self._make_nodes(directions), ("nodes", self.settings), topology
+        )
 
     def _make_nodes(self, directions: Directions) -> list[NodePlan]:
         nodes = []
@@ -129,7 +135,7 @@ class Nodes:
         if settings is None:
             return None
         key_path = ("nodes", node, "switch")
-        return self._request.memo.of(
+        return self._request.memo.get_or_make(
             partial(plan_own_pipeline, self._request, key_path, settings, ports),
             ("own", node, ports),
             settings,

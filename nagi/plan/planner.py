@@ -79,13 +79,18 @@ def plan_runs(
         has_radios=bool(radios.plans),
     )
     node_plans = nodes.plan_nodes(directions)
-    captures = request.memo.of(flows.plan_captures, ("captures", nodes.settings), request.topology)
+    captures = request.memo.get_or_make(
+        flows.plan_captures, ("captures", nodes.settings), request.topology
+    )
     switch_shares = _list_switch_shares(node_plans)
     channel_texts = [
-        request.memo.of(partial(_write_link_for_seed, link), "json", link) for link in links
+        request.memo.get_or_make(partial(_write_link_for_seed, link), "json", link)
+        for link in links
     ]
     channel_texts += [
-        request.memo.of(partial(_write_medium_for_seed, index, medium), ("json", index), medium)
+        request.memo.get_or_make(
+            partial(_write_medium_for_seed, index, medium), ("json", index), medium
+        )
         for index, medium in enumerate(media)
     ]
     experiment = request.experiment
@@ -121,7 +126,7 @@ def _plan_links(
 ) -> list[LinkPlan]:
     """Return the plans of all links; `radios` and `fpgas` carry some of them."""
     return [
-        request.memo.of(
+        request.memo.get_or_make(
             partial(
                 _plan_link, request, directions, (radios.get(name), fpgas.get(name)), index, name
             ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from nagi_contracts.bounds import whole
+from nagi_contracts.bounds import get_integer_range
 from nagi_contracts.calibration import CalibratedMode
 from nagi_contracts.impairments.losses.trace import TraceLossPlan
 from nagi_contracts.impairments.planning import RecordedOutcomes
@@ -74,22 +74,22 @@ class ImpairmentPlanning:
         """Raise InputError at the impairment's place in the file."""
         raise self._request.error(self._place, message, cure)
 
-    def losses(self, file: str) -> tuple[list[int], int]:
+    def read_losses(self, file: str) -> tuple[list[int], int]:
         """Read a loss trace: the indices of lost packets, and the number of packets."""
         trace = load_trace(self._request, self._place, file, "loss")
         assert isinstance(trace, TraceLossPlan)
         return trace.lost, trace.length
 
-    def outcomes(
+    def read_outcomes(
         self, file: str, link: str | None, direction: str | None
     ) -> RecordedOutcomes | None:
         """Read a record of transmissions; return None if `file` is not such a record."""
         path = find_file(self._request, self._place, file)
         if not is_parquet(path):
             return None
-        return read_outcomes(path, link, direction).begun_at(self._traffic_ns)
+        return read_outcomes(path, link, direction).shift_to(self._traffic_ns)
 
-    def calibrated(
+    def read_calibrated_mode(
         self, table: str, modem: str | None, modulation: str | None, code_rate: str | None
     ) -> CalibratedMode:
         """Return a mode of a calibration table."""
@@ -107,16 +107,16 @@ class ImpairmentPlanning:
             code_rate=code_rate,
         )
 
-    def snr_trace(self, trace: SnrTraceFile | SnrSteps) -> SnrTracePlan:
+    def plan_snr_trace(self, trace: SnrTraceFile | SnrSteps) -> SnrTracePlan:
         """Return the plan of an SNR trace, from a file or from steps."""
         if isinstance(trace, SnrTraceFile):
             key_path = (*self._place, "snr_trace")
             snr_plan = load_trace(self._request, key_path, trace.file, trace.format, "snr")
             assert isinstance(snr_plan, SnrTracePlan)
             return snr_plan
-        return trace.plan()
+        return trace.to_plan()
 
-    def limit(self, size: QueueSize) -> tuple[int | None, int | None]:
+    def resolve_size(self, size: QueueSize) -> tuple[int | None, int | None]:
         """Return the size of a queue as (packets, None) or (None, bytes)."""
         rate = self._request.get_mean_rate_bps(self._channel)
         if rate is None:
@@ -138,7 +138,9 @@ class ImpairmentPlanning:
             self.refuse(message, "give it in packets, like '20 packets'")
         rtt, packet = Duration(self._base_rtt_ns), ByteCount(self._packet)
         packets = limit.packets(Bitrate(rate), rtt, packet)
-        _, maximum = whole("queue_packets" if self._key == "queue" else "mark_threshold_packets")
+        _, maximum = get_integer_range(
+            "queue_packets" if self._key == "queue" else "mark_threshold_packets"
+        )
         if packets > maximum:
             message = f"{limit} at {Bitrate(rate)} and {rtt} is {packets} packets of {packet}"
             self.refuse(message, f"give less: at most {maximum} packets")

@@ -24,7 +24,7 @@ from nagi_contracts.doctor import (
 )
 from nagi_contracts.errors import refuse
 from nagi_contracts.plan import RunPlan
-from nagi_contracts.records import sha256_of
+from nagi_contracts.records import compute_sha256
 from pydantic import ValidationError
 
 from nagi.plan.schemes import Availability
@@ -72,7 +72,7 @@ def load_air_time() -> AirTime:
     source = paths.AIR_TIME
     if not source.is_file():
         raise refuse(f"there is no {source}", "restore it: it belongs to nagi")
-    return cast(AirTime, paths.module_at(source))
+    return cast(AirTime, paths.load_module(source))
 
 
 def find_sample_rate(modem: str, modulation: str, code_rate: str, rate_bps: int) -> int:
@@ -134,7 +134,7 @@ def compute_checksum() -> str | None:
         if file.is_file()
     }
     checked = [program, *sorted(path for path in installed if path.suffix != ".pyc")]
-    sums = [[str(path.relative_to(prefix)), sha256_of(path)] for path in checked]
+    sums = [[str(path.relative_to(prefix)), compute_sha256(path)] for path in checked]
     return hashlib.sha256(json.dumps(sums).encode()).hexdigest()
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from nagi_contracts.errors import choices, shown
+from nagi_contracts.errors import format_value, suggest
 from nagi_contracts.impairments.fading import NoFading, RicianFading
 from nagi_contracts.impairments.snr import SnrTraceFile, SnrTracePlan
 from nagi_contracts.plan import (
@@ -85,7 +85,9 @@ class RadioLinks:
     def __init__(self, request: PlanRequest) -> None:
         self._request = request
         self.plans = {
-            name: request.memo.of(partial(self._plan_radio, name, link), ("radio", name), link)
+            name: request.memo.get_or_make(
+                partial(self._plan_radio, name, link), ("radio", name), link
+            )
             for name, link in request.experiment.links.items()
             if self._is_radio(name, link)
         }
@@ -154,8 +156,8 @@ class RadioLinks:
             other_radio = self.plans.get(interferer.link)
             subject = f"{interferer.link} {interferer.direction}"
             if other_radio is None:
-                message = f"no radio {shown(interferer.link)}"
-                cure = choices(interferer.link, self.plans)
+                message = f"no radio {format_value(interferer.link)}"
+                cure = suggest(interferer.link, self.plans)
             elif (interferer.link, interferer.direction) == (name, direction):
                 message = f"{subject} interferes with itself"
                 cure = "name another link or direction"
@@ -355,7 +357,7 @@ class RadioLinks:
             k_factor_db=fading.k_factor.value if isinstance(fading, RicianFading) else None,
             taps=_plan_taps(channel.multipath),
             frequency_offset_hz=offset.value if offset else 0.0,
-            shadowing=shadowing.plan() if shadowing else None,
+            shadowing=shadowing.to_plan() if shadowing else None,
             phase_noise_hz=phase_noise.value if phase_noise else 0.0,
             sample_clock=_plan_sample_clock(channel.sample_clock),
             interference=_plan_interference(channel.interference),
@@ -372,7 +374,7 @@ class RadioLinks:
             snr_plan = load_trace(self._request, key_path, trace.file, trace.format, "snr")
             assert isinstance(snr_plan, SnrTracePlan)
             return snr_plan
-        return None if trace is None else trace.plan()
+        return None if trace is None else trace.to_plan()
 
 
 def _plan_sample_clock(clock: SampleClock | None) -> SampleClockPlan | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from nagi_contracts.errors import InputError, choices, shown
+from nagi_contracts.errors import InputError, format_value, suggest
 from nagi_contracts.memo import Memo
 from nagi_contracts.plan import (
     DIRECTIONS,
@@ -38,7 +38,7 @@ class PlanRequest:
         self.document = point.document
         self.has_switches = bool(self.experiment.list_nodes("switch"))
         links = self.experiment.links
-        self.topology = memo.of(
+        self.topology = memo.get_or_make(
             lambda: Topology(point.experiment, point.document),
             (
                 "topology",
@@ -54,8 +54,8 @@ class PlanRequest:
     def _read_profile(self) -> Profile:
         name = self.experiment.host_profile
         if name not in read_profiles():
-            message = f"unknown host profile {shown(name)}"
-            raise self.error(("host_profile",), message, choices(name, read_profiles()))
+            message = f"unknown host profile {format_value(name)}"
+            raise self.error(("host_profile",), message, suggest(name, read_profiles()))
         return read_profiles()[name]
 
     def list_flows(self) -> list[tuple[str, Flow]]:
@@ -74,12 +74,12 @@ class PlanRequest:
         """Return an InputError for a file that `key_path` names and that does not exist."""
         directory = self.document.resolve_path(".").absolute()
         return self.error(
-            key_path, f"there is no file {shown(name)}", f"give its path from {directory}"
+            key_path, f"there is no file {format_value(name)}", f"give its path from {directory}"
         )
 
     def get_settings(self, link: Link, direction: DirectionName) -> DirectionSettings:
         """Return the settings of one direction of a link."""
-        return self.memo.of(
+        return self.memo.get_or_make(
             partial(link.resolve_direction, direction), ("settings", direction), link
         )
 
@@ -143,4 +143,4 @@ class PlanRequest:
 
     def get_mean_rate_bps(self, direction: DirectionPlan) -> int | None:
         """Return the mean rate of a direction, or None; the mean of a trace is computed once."""
-        return self.memo.of(lambda: direction.mean_rate_bps, "rate", direction)
+        return self.memo.get_or_make(lambda: direction.mean_rate_bps, "rate", direction)

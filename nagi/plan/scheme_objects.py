@@ -13,7 +13,7 @@ from nagi_contracts import paths
 from nagi_contracts.base import Contract
 from nagi_contracts.errors import InputError, refuse
 from nagi_contracts.plan import SchemeObjectPlan
-from nagi_contracts.records import sha256_of
+from nagi_contracts.records import compute_sha256
 
 NAGI_TCP = "nagi-tcp"
 SUFFIX = ".o"  # ends the path of an object; no name of a scheme ends so
@@ -72,7 +72,7 @@ def _describe_version(path: Path, _changed_ns: int | None) -> Description:
 def plan_object(path: Path, parameters: dict[str, int]) -> SchemeObjectPlan:
     """Return the plan of the object in `path`, with `parameters` in place of its defaults."""
     description = describe(path)
-    sha256 = sha256_of(path)
+    sha256 = compute_sha256(path)
     stem = path.name.removesuffix(SUFFIX).removesuffix(".bpf")
     values = {
         name: parameter.default for name, parameter in description.parameters.items()
@@ -83,7 +83,7 @@ def plan_object(path: Path, parameters: dict[str, int]) -> SchemeObjectPlan:
         events=description.events,
         parameters=values,
     )
-    return plan.of_file(path)
+    return plan.set_source(path)
 
 
 def check_name(path: Path, source: Path) -> None:

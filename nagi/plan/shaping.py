@@ -14,8 +14,8 @@ from nagi_contracts import paths
 from nagi_contracts.errors import refuse
 from nagi_contracts.impairments.losses import LOSS_PLANS
 from nagi_contracts.impairments.markings import MarkingPlan
-from nagi_contracts.plan import IMPOSED, DirectionPlan, SwitchTarget
-from nagi_contracts.records import sha256_of
+from nagi_contracts.plan import SHAPED_FIELDS, DirectionPlan, SwitchTarget
+from nagi_contracts.records import compute_sha256
 from nagi_p4.edge import MAX_WEIGHT_SHIFT
 
 EDGE = paths.P4 / "edge.json"
@@ -97,14 +97,14 @@ def get_switch_share(
             "bmv2's queues are limited in packets",
             "give it in packets, or use --switch nagi",
         )
-    values = {name: getattr(direction, name) for name in IMPOSED}
+    values = {name: getattr(direction, name) for name in SHAPED_FIELDS}
     return DirectionPlan(**values).model_copy(update={"mark": _switch_mark(direction)})
 
 
 def get_emulator_share(direction: DirectionPlan) -> DirectionPlan:
     """Return the share of a direction that the emulator keeps if a switch shapes the rest."""
     defaults = DirectionPlan()
-    return direction.model_copy(update={name: getattr(defaults, name) for name in IMPOSED})
+    return direction.model_copy(update={name: getattr(defaults, name) for name in SHAPED_FIELDS})
 
 
 def find_sample_interval(rate_bps: int, packet_bytes: int) -> int:
@@ -120,7 +120,7 @@ def hash_edge_program() -> str:
     """
     if not EDGE.exists():
         raise refuse(f"there is no {EDGE}", "restore it: it belongs to nagi")
-    return sha256_of(EDGE)
+    return compute_sha256(EDGE)
 
 
 def _require_queue_alone(direction: DirectionPlan) -> None:

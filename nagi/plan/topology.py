@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nagi_contracts.errors import choices
-from nagi_contracts.media import StationPlan, mac_address
+from nagi_contracts.errors import suggest
+from nagi_contracts.media import StationPlan, make_mac_address
 from nagi_contracts.plan import ETHERNET_MTU, DirectionName, LinkDirection
 
 from nagi.plan.ip import BY_VERSION
@@ -74,7 +74,7 @@ class Topology:
                 StationPlan(
                     node=node,
                     address=f"{attachment.address}/{attachment.prefix}",
-                    mac=mac_address(number, index),
+                    mac=make_mac_address(number, index),
                     position_m=(station.at[0].value, station.at[1].value) if station.at else None,
                     trace=[
                         (instant.value, x.value, y.value)
@@ -149,7 +149,7 @@ class Topology:
                 raise self._document.error(
                     ("links", name, "between", position),
                     f"there is no node {node}",
-                    choices(node, self._experiment.nodes, "nodes"),
+                    suggest(node, self._experiment.nodes, "nodes"),
                 )
             address = self.ip.format_link_address(index, position + 1)
             self._attachments[name, node] = Attachment(name, address, self.ip.link_prefix)
@@ -171,7 +171,7 @@ class Topology:
                     f"{node} is a switch, which has no radio"
                     if is_switch
                     else f"there is no node {node}",
-                    choices(node, possible, "hosts and routers"),
+                    suggest(node, possible, "hosts and routers"),
                 )
             address = self.ip.format_medium_address(index, position + 1)
             self._attachments[name, node] = Attachment(name, address, self.ip.medium_prefix)
@@ -194,12 +194,12 @@ class Topology:
             if node not in medium.stations:
                 message = f"there is no station {node}"
                 raise self._document.error(
-                    key_path, message, choices(node, medium.stations, "stations")
+                    key_path, message, suggest(node, medium.stations, "stations")
                 )
             for target, via in routes.items():
                 if target not in self._experiment.nodes:
                     message = f"there is no node {target}"
-                    cure = choices(target, self._experiment.nodes, "nodes")
+                    cure = suggest(target, self._experiment.nodes, "nodes")
                     raise self._document.error((*key_path, target), message, cure)
                 if target == node:
                     message = f"a route of {node} to itself"
@@ -210,7 +210,7 @@ class Topology:
                     message = (
                         f"{via} is not in reach of {node}" if is_station else f"no station {via}"
                     )
-                    cure = choices(via, neighbours, f"in reach of {node}")
+                    cure = suggest(via, neighbours, f"in reach of {node}")
                     raise self._document.error((*key_path, target), message, cure)
 
     def _list_adjacent_hops(self, node: str) -> Iterator[LinkDirection]:

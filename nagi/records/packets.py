@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from nagi_contracts.base import file_of_run
+from nagi_contracts.base import read_run_file
 from nagi_contracts.errors import refuse
 from nagi_contracts.media import MediumPlan
 from nagi_contracts.paths import executable
@@ -64,7 +64,7 @@ def read_records(path: Path) -> Records:
     Raises:
         InputError: The file is no such record, or is truncated.
     """
-    data = file_of_run(path)
+    data = read_run_file(path)
     if not data.startswith(HEADER) or (len(data) - len(HEADER)) % RECORD.itemsize:
         raise refuse("not a complete record of packets", "run it again", file=str(path))
     return np.frombuffer(data, RECORD, offset=len(HEADER))

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from nagi_contracts.base import file_of_run
+from nagi_contracts.base import read_run_file
 from nagi_contracts.errors import refuse
 from nagi_contracts.plan import DIRECTIONS, DirectionName, RunPlan
 from nagi_contracts.records import FrameRow, Outcome, TransmissionRow
@@ -77,7 +77,7 @@ def read_transmissions(path: Path, plan: RunPlan) -> Transmissions:
     Raises:
         InputError: The file is no such record, is truncated, or is of other links.
     """
-    data = file_of_run(path)
+    data = read_run_file(path)
     if not data.startswith(HEADER) or (len(data) - len(HEADER)) % TRANSMISSION.itemsize:
         raise refuse("not a complete record of transmissions", "run it again", file=str(path))
     transmissions = np.frombuffer(data, TRANSMISSION, offset=len(HEADER))

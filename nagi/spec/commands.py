@@ -9,7 +9,7 @@ from __future__ import annotations
 from string import Formatter
 from typing import Annotated
 
-from nagi_contracts.errors import BadValue, shown
+from nagi_contracts.errors import BadValue, format_value
 from pydantic import AfterValidator, BeforeValidator, Field
 
 FIELDS = ("sender", "receiver", "port", "duration_s", "flow")
@@ -36,12 +36,12 @@ def _check_argument(text: str) -> str:
         pieces = list(Formatter().parse(text))
     except ValueError:
         raise BadValue(
-            f"a single brace in {shown(text)}",
+            f"a single brace in {format_value(text)}",
             f"write {{{{ or }}}} for a brace, or one of: {fields}",
         ) from None
     for _, name, format_spec, conversion in pieces:
         if name is not None and (name not in FIELDS or format_spec or conversion):
-            message = f"unknown field {shown(f'{{{name}}}')} in {shown(text)}"
+            message = f"unknown field {format_value(f'{{{name}}}')} in {format_value(text)}"
             raise BadValue(message, f"one of: {fields}")
     return text
 
@@ -58,7 +58,7 @@ def check_program(command: list[str]) -> list[str]:
     program = command[0]
     if not program or ("/" in program and not program.startswith("/")):
         raise BadValue(
-            f"{shown(program)} is not the name of a program or an absolute path",
+            f"{format_value(program)} is not the name of a program or an absolute path",
             "write `iperf3`, or `/usr/bin/iperf3`",
         )
     return command

@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal
 
 from nagi_contracts.applications import Traffic
 from nagi_contracts.base import Flag, Strict, Whole
-from nagi_contracts.errors import BadValue, choices, shown
+from nagi_contracts.errors import BadValue, format_value, suggest
 from nagi_contracts.plan import NUMBER_MARK
 from nagi_contracts.records import Keep, Until
-from nagi_contracts.results import OF_TWO_RUNS, metrics_of_results
+from nagi_contracts.results import OF_TWO_RUNS, list_metrics
 from nagi_contracts.statements import Condition, Statement
 from nagi_contracts.units import ByteCount, Duration, PacketCount
 from pydantic import BeforeValidator, Field, model_validator
@@ -35,13 +35,13 @@ NO_SCHEME = "none"  # scheme of a flow that is absent at a point
 
 def _check_version(value: object) -> object:
     if type(value) is not int or value != 1:
-        raise BadValue(f"unknown version {shown(value)}", "write `schema_version: 1`")
+        raise BadValue(f"unknown version {format_value(value)}", "write `schema_version: 1`")
     return value
 
 
 def _check_ip_version(value: object) -> object:
     if type(value) is not int or value not in (4, 6):
-        raise BadValue(f"unknown version of IP {shown(value)}", "give 4 or 6")
+        raise BadValue(f"unknown version of IP {format_value(value)}", "give 4 or 6")
     return value
 
 
@@ -125,7 +125,7 @@ class Flow(Strict):
             if command is not None and command[0].startswith(OWN):
                 program, *_ = command[0].removeprefix(OWN).split("/")
                 if program not in names:
-                    message = f"{shown(program)} is none of the flow's `files`"
+                    message = f"{format_value(program)} is none of the flow's `files`"
                     raise BadValue(message, f"add it: `files: [PATH/{program}]`", key)
         if not 88 <= self.payload.value <= 1448:
             message = f"a payload of {self.payload} does not fit into Ethernet's MTU"
@@ -286,9 +286,9 @@ class Experiment(Strict):
 
     def _check_until(self, until: Until) -> None:
         """Check the metric and the numbers of repeats of `until`."""
-        if until.metric not in metrics_of_results():
-            message = f"unknown metric {shown(until.metric)}"
-            raise BadValue(message, choices(until.metric, metrics_of_results()), "until.metric")
+        if until.metric not in list_metrics():
+            message = f"unknown metric {format_value(until.metric)}"
+            raise BadValue(message, suggest(until.metric, list_metrics()), "until.metric")
         if until.metric in OF_TWO_RUNS:
             message = f"{until.metric} compares two runs, and points are repeated one by one"
             raise BadValue(message, "give another metric, such as goodput_bps", "until.metric")

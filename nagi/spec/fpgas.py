@@ -7,7 +7,7 @@ from ipaddress import AddressValueError, IPv4Address
 from typing import Literal
 
 from nagi_contracts.base import Strict
-from nagi_contracts.errors import BadValue, shown
+from nagi_contracts.errors import BadValue, format_value
 from nagi_fpga.kinds import DEFAULT_ADDRESS
 from pydantic import Field, field_validator, model_validator
 
@@ -42,7 +42,8 @@ class Fpga(Strict):
             return None if address is None else str(IPv4Address(address))
         except AddressValueError:
             raise BadValue(
-                f"{shown(address)} is no IPv4 address", f"write `{DEFAULT_ADDRESS}`, or the board's"
+                f"{format_value(address)} is no IPv4 address",
+                f"write `{DEFAULT_ADDRESS}`, or the board's",
             ) from None
 
     @model_validator(mode="after")

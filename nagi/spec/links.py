@@ -6,14 +6,14 @@ from __future__ import annotations
 from typing import Annotated, Literal, Self
 
 from nagi_contracts.base import Flag, Strict, Whole
-from nagi_contracts.bounds import whole
+from nagi_contracts.bounds import get_integer_range
 from nagi_contracts.errors import BadValue
 from nagi_contracts.impairments.effects import Effects
 from nagi_contracts.impairments.jitters import Jitter
 from nagi_contracts.impairments.losses import Loss
 from nagi_contracts.impairments.markings import Marking
 from nagi_contracts.impairments.queues import Queue
-from nagi_contracts.impairments.steps import Steps, steps_field
+from nagi_contracts.impairments.steps import Steps, make_steps_field
 from nagi_contracts.plan import ETHERNET_MTU, DirectionName
 from nagi_contracts.units import (
     Bitrate,
@@ -31,7 +31,7 @@ from nagi.spec.base import Name
 from nagi.spec.fpgas import Fpga
 from nagi.spec.radios import Radio, RadioChannel
 
-MIN_RETRIES, MAX_RETRIES = whole("arq_retries")
+MIN_RETRIES, MAX_RETRIES = get_integer_range("arq_retries")
 
 
 class RateTraceFile(Strict):
@@ -51,7 +51,7 @@ class DelayTraceFile(Strict):
 class RateSteps(Steps):
     """A piecewise-constant rate, from the start of the run."""
 
-    steps: dict[Duration, StepRate] = steps_field("rate from then on; 0 b/s is an outage")
+    steps: dict[Duration, StepRate] = make_steps_field("rate from then on; 0 b/s is an outage")
 
     @model_validator(mode="after")
     def _require_some_rate(self) -> RateSteps:
@@ -63,7 +63,7 @@ class RateSteps(Steps):
 class DelaySteps(Steps):
     """A piecewise-constant delay, from the start of the run."""
 
-    steps: dict[Duration, Delay] = steps_field("delay from then on")
+    steps: dict[Duration, Delay] = make_steps_field("delay from then on")
 
 
 def _get_trace_tag(value: object) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Collection
 from typing import Annotated, Any, Literal, Self
 
 from nagi_contracts.base import Flag, Strict, Whole
-from nagi_contracts.bounds import real, whole
-from nagi_contracts.errors import BadValue, choices
+from nagi_contracts.bounds import get_integer_range, get_number_range
+from nagi_contracts.errors import BadValue, suggest
 from nagi_contracts.impairments.losses import Loss
 from nagi_contracts.impairments.queues import Queue
-from nagi_contracts.impairments.queues.base import some_packets
+from nagi_contracts.impairments.queues.base import make_packet_limit
 from nagi_contracts.impairments.queues.drop_tail import DropTail
 from nagi_contracts.media import (
     EifsAfter,
@@ -22,7 +22,7 @@ from nagi_contracts.media import (
     RangeReach,
     ReachPlan,
     SinrReach,
-    phys,
+    load_phys,
 )
 from nagi_contracts.units import (
     Bitrate,
@@ -37,9 +37,9 @@ from pydantic import Field, field_validator, model_validator
 
 from nagi.spec.base import Name
 
-MIN_RETRY_LIMIT, MAX_RETRY_LIMIT = whole("retry_limit")
-MIN_CW, MAX_CW = whole("contention_window")
-MIN_EXPONENT, MAX_EXPONENT = real("path_loss_exponent")
+MIN_RETRY_LIMIT, MAX_RETRY_LIMIT = get_integer_range("retry_limit")
+MIN_CW, MAX_CW = get_integer_range("contention_window")
+MIN_EXPONENT, MAX_EXPONENT = get_number_range("path_loss_exponent")
 MIN_STATIONS, MAX_STATIONS = 2, 250  # limits of nagi-link
 _LATEST = Duration(24 * 3600 * 10**9)  # the longest traffic
 
@@ -184,7 +184,7 @@ class Matrix(Strict):
                     if name not in names:
                         message = f"there is no station {name}"
                         key_path = f"reach.{key}.{sender}"
-                        raise BadValue(message, choices(name, names, "stations"), key_path)
+                        raise BadValue(message, suggest(name, names, "stations"), key_path)
                 if sender in receivers:
                     message = f"{sender} is listed as a receiver of itself"
                     raise BadValue(message, f"remove {sender}", f"reach.{key}.{sender}")
@@ -285,7 +285,9 @@ class Medium(Strict):
     cw_max: ContentionWindow | None = Field(
         None, description="largest contention window, 2^n - 1 slots; the PHY's if not given"
     )
-    queue: Queue = Field(DropTail(limit=some_packets(50)), description="the queue of each station")
+    queue: Queue = Field(
+        DropTail(limit=make_packet_limit(50)), description="the queue of each station"
+    )
     loss: Loss | None = Field(
         None, description="losses of frames in addition to collisions; none if not given"
     )
@@ -390,7 +392,7 @@ class Medium(Strict):
 
     @property
     def _phy(self) -> Phy:
-        return phys()[self.phy]
+        return load_phys()[self.phy]
 
     @property
     def _rates(self) -> list[int]:

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Annotated, Literal
 
 from nagi_contracts.base import Strict, Whole
-from nagi_contracts.errors import BadValue, shown
+from nagi_contracts.errors import BadValue, format_value
 from nagi_contracts.switches import CONTROLLER_FILES
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
@@ -27,7 +27,9 @@ def _split_command(value: object) -> object:
     try:
         return shlex.split(value)
     except ValueError as error:
-        raise BadValue(f"{shown(value)} is no command line: {error}", "close the quotes") from None
+        raise BadValue(
+            f"{format_value(value)} is no command line: {error}", "close the quotes"
+        ) from None
 
 
 def _check_arguments(command: list[str]) -> list[str]:
@@ -81,7 +83,7 @@ class OwnProgram(Strict):
         """Check the names of the files, and that they go together."""
         suffix = PurePath(self.program).suffix
         if suffix not in (P4_SUFFIX, JSON_SUFFIX):
-            message = f"{shown(self.program)} is neither P4 nor JSON by its name"
+            message = f"{format_value(self.program)} is neither P4 nor JSON by its name"
             raise BadValue(message, "name a .p4 file, or the .json that p4c made", "program")
         if self.p4info is not None and suffix == P4_SUFFIX:
             message = "p4info for P4, from which p4c generates it"
@@ -92,7 +94,7 @@ class OwnProgram(Strict):
         for path in self.files:
             name = PurePath(path).name
             if not name or name in names or name in CONTROLLER_FILES:
-                message = f"a second file {name}" if name else f"{shown(path)} is no file"
+                message = f"a second file {name}" if name else f"{format_value(path)} is no file"
                 raise BadValue(message, "give each file a name of its own", "files")
             names.add(name)
         return self

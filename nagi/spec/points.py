@@ -15,11 +15,11 @@ from nagi_contracts.errors import (
     BadValue,
     InputError,
     Problem,
-    choices,
     excerpt,
-    in_two,
-    nearest,
-    shown,
+    find_nearest,
+    format_value,
+    split_message,
+    suggest,
 )
 from nagi_contracts.statements import check_axes
 from pydantic import TypeAdapter, ValidationError
@@ -56,7 +56,7 @@ def read_experiment(path: Path, variant: str | None) -> list[Point]:
     Raises:
         InputError: If the file is wrong; names file, line and key of each mistake.
     """
-    document = _apply_variant(read_yaml(paths.experiment(path)), variant)
+    document = _apply_variant(read_yaml(paths.find_experiment(path)), variant)
     matrix = _read_matrix(document)
     _check_size(document, math.prod(map(len, matrix.values())), "")
     points = _Expansion(document, matrix).make_points()
@@ -75,24 +75,24 @@ def _apply_variant(source: Source, variant: str | None) -> Document:
     data = {key: value for key, value in source.data.items() if key != "variants"}
     variants = source.data.get("variants", {})
     if not isinstance(variants, dict):
-        message = f"{shown(variants)} in place of a mapping of variants"
+        message = f"{format_value(variants)} in place of a mapping of variants"
         raise source.error(("variants",), message, "write `variants: {quick: {...}}`")
     for name, parts in variants.items():
         if re.search(VARIANT_PATTERN, name) is None:
             raise source.error(
-                ("variants", name), f"{shown(name)} is no name", PATTERNS[VARIANT_PATTERN]
+                ("variants", name), f"{format_value(name)} is no name", PATTERNS[VARIANT_PATTERN]
             )
         if not isinstance(parts, dict):
-            message = f"{shown(parts)} in place of a mapping"
+            message = f"{format_value(parts)} in place of a mapping"
             raise source.error(
                 ("variants", name), message, "write the keys that the variant replaces"
             )
     if variant is None:
         return Document(source, data, {})
     if variant not in variants:
-        message = f"there is no variant {shown(variant)}"
+        message = f"there is no variant {format_value(variant)}"
         raise source.error(
-            ("variants",), message, choices(variant, variants, "variants of this file")
+            ("variants",), message, suggest(variant, variants, "variants of this file")
         )
     origin: dict[KeyPath, KeyPath] = {}
     return Document(
@@ -130,7 +130,7 @@ def _read_matrix(document: Document) -> dict[str, list[Any]]:
     matrix = document.base.get("matrix")
     if matrix is None:
         for key in document.base:
-            if key not in Experiment.model_fields and nearest(key, ["matrix"]):
+            if key not in Experiment.model_fields and find_nearest(key, ["matrix"]):
                 raise document.error((key,), *explain_unknown_key(key, Experiment.model_fields))
     if not isinstance(matrix, dict) or not matrix:
         message = "no matrix" if matrix is None else "the matrix has no axis"
@@ -138,20 +138,22 @@ def _read_matrix(document: Document) -> dict[str, list[Any]]:
     for axis, values in matrix.items():
         if re.search(AXIS_PATTERN, axis) is None:
             raise document.error(
-                ("matrix", axis), f"{shown(axis)} is no name", PATTERNS[AXIS_PATTERN]
+                ("matrix", axis), f"{format_value(axis)} is no name", PATTERNS[AXIS_PATTERN]
             )
         if not isinstance(values, list) or not values:
-            message = "an empty list" if values == [] else f"{shown(values)} in place of a list"
+            message = (
+                "an empty list" if values == [] else f"{format_value(values)} in place of a list"
+            )
             raise document.error(("matrix", axis), message, "write its values: [a, b, ...]")
         texts: set[str] = set()
         for index, value in enumerate(values):
             key_path = ("matrix", axis, index)
             if not isinstance(value, _VALUES):
-                message = f"{shown(value)} in place of a value"
+                message = f"{format_value(value)} in place of a value"
                 raise document.error(key_path, message, "write a text, a number, true or false")
             text = _format_value(value)
             if text in texts:
-                raise document.error(key_path, f"{shown(text)} is given twice", "remove one")
+                raise document.error(key_path, f"{format_value(text)} is given twice", "remove one")
             texts.add(text)
     return matrix
 
@@ -234,8 +236,8 @@ class _Expansion:
             return {}
         axis = node[1:]
         if axis not in self._matrix:
-            message = f"there is no axis {shown(axis)} in the matrix"
-            raise self._document.error(key_path, message, choices(axis, self._matrix, "axes"))
+            message = f"there is no axis {format_value(axis)} in the matrix"
+            raise self._document.error(key_path, message, suggest(axis, self._matrix, "axes"))
         self._axes[key_path] = axis
         return axis
 
@@ -358,13 +360,13 @@ def _find_repeats(experiment: Experiment, values: dict[str, str], document: Docu
         key_path: KeyPath = ("repeats_at", index, "where")
         for axis in entry.where:
             if axis not in values:
-                message = f"there is no axis {shown(axis)} in the matrix"
-                raise document.error((*key_path, axis), message, choices(axis, values, "axes"))
+                message = f"there is no axis {format_value(axis)} in the matrix"
+                raise document.error((*key_path, axis), message, suggest(axis, values, "axes"))
         try:
             if all(condition.holds(values[axis]) for axis, condition in entry.where.items()):
                 return entry.repeats
         except BadValue as error:
-            message, cure = in_two(error)
+            message, cure = split_message(error)
             raise document.error(key_path, message, cure) from None
     return experiment.repeats
 
@@ -410,7 +412,7 @@ def _check_report(point: Point) -> None:
         if axis is not None and axis not in point.values:
             message = f"there is no axis {axis} in the matrix"
             raise point.document.error(
-                ("report", key), message, choices(axis, point.values, "axes")
+                ("report", key), message, suggest(axis, point.values, "axes")
             )
     if settings.competitor == settings.series:
         raise point.document.error(

@@ -12,12 +12,12 @@ from nagi_contracts.base import RENAMED
 from nagi_contracts.errors import (
     BadValue,
     Problem,
-    choices,
     excerpt,
-    in_two,
-    listed,
-    nearest,
-    shown,
+    find_nearest,
+    format_value,
+    join_names,
+    split_message,
+    suggest,
 )
 from pydantic_core import ErrorDetails
 
@@ -73,7 +73,7 @@ def explain_unknown_key(key: str, known_keys: Iterable[str]) -> tuple[str, str]:
         return message, f"write a space after the colon: `{name}: ...`"
     if key in RENAMED and RENAMED[key] in known_keys:
         return message, f"it is called `{RENAMED[key]}` now"
-    return message, choices(key, sorted(known_keys), "known here")
+    return message, suggest(key, sorted(known_keys), "known here")
 
 
 def _find_unknown_key(details: ErrorDetails, key_path: KeyPath, data: Any) -> str | None:
@@ -85,7 +85,7 @@ def _find_unknown_key(details: ErrorDetails, key_path: KeyPath, data: Any) -> st
         tag = details["ctx"]["discriminator"].strip("'")
         known_keys = list_known_keys(key_path, data)
         unknown = [key for key in _get_value(data, key_path) if key not in known_keys]
-        return next((key for key in unknown if nearest(key, [tag])), None)
+        return next((key for key in unknown if find_nearest(key, [tag])), None)
     return None
 
 
@@ -127,7 +127,7 @@ def _explain(refusal: _Refusal) -> _Explanation:
     if explain is not None:
         return explain(refusal)
     return refusal.explain(
-        f"{shown(refusal.value)} is not possible here", excerpt(refusal.details["msg"])
+        f"{format_value(refusal.value)} is not possible here", excerpt(refusal.details["msg"])
     )
 
 
@@ -151,10 +151,10 @@ def _explain_union_tag(refusal: _Refusal) -> _Explanation:
     tags = re.findall(r"'([^']*)'", context.get("expected_tags", ""))
     if refusal.kind == "union_tag_not_found" or not tags:
         tags = list_known_tags(key_path, data)
-        cure = f"add `{key}: ...`, one of: {listed(tags)}"
+        cure = f"add `{key}: ...`, one of: {join_names(tags)}"
         return refusal.explain(f"no {UNION_TAGS[key]}", cure)
-    message = f"unknown {UNION_TAGS[key]} {shown(_get_value(data, (*key_path, key)))}"
-    return _Explanation((*key_path, key), message, choices(context["tag"], tags))
+    message = f"unknown {UNION_TAGS[key]} {format_value(_get_value(data, (*key_path, key)))}"
+    return _Explanation((*key_path, key), message, suggest(context["tag"], tags))
 
 
 # Kind of pydantic's error -> what the file must have there, and how to write it.
@@ -177,13 +177,13 @@ def _explain_type(refusal: _Refusal) -> _Explanation:
     kind, value = refusal.kind, refusal.value
     expected, cure = _EXPECTED[kind]
     if kind.startswith("model"):
-        cure = f"known here: {listed(list_known_keys(refusal.key_path, refusal.data))}"
+        cure = f"known here: {join_names(list_known_keys(refusal.key_path, refusal.data))}"
     if kind == "string_type" and isinstance(value, int | float):
-        cure = f"quote it: '{shown(value)}'"
+        cure = f"quote it: '{format_value(value)}'"
     document = refusal.document
     if value is None and document.source.has_comment(document.resolve_key_path(refusal.key_path)):
         cure += "; quote a text that begins with #"
-    return refusal.explain(f"{shown(value)} in place of {expected}", cure)
+    return refusal.explain(f"{format_value(value)} in place of {expected}", cure)
 
 
 # Kind of pydantic's error -> key of the limit in the error's context, and the cure.
@@ -197,21 +197,21 @@ _LIMITS = {
 
 def _explain_range(refusal: _Refusal) -> _Explanation:
     key, cure = _LIMITS[refusal.kind]
-    message = f"{shown(refusal.value)} is out of range"
+    message = f"{format_value(refusal.value)} is out of range"
     return refusal.explain(message, cure.format(_format_limit(refusal.context[key])))
 
 
 def _explain_literal(refusal: _Refusal) -> _Explanation:
     values = re.findall(r"'([^']*)'", refusal.context["expected"])
     name = refusal.value if isinstance(refusal.value, str) else ""
-    return refusal.explain(f"unknown value {shown(refusal.value)}", choices(name, values))
+    return refusal.explain(f"unknown value {format_value(refusal.value)}", suggest(name, values))
 
 
 def _explain_pattern(refusal: _Refusal) -> _Explanation:
     cure = PATTERNS[refusal.context["pattern"]]
     if ":" in refusal.value:
         cure += "; write a space after the colon between key and value"
-    return refusal.explain(f"{shown(refusal.value)} is no name", cure)
+    return refusal.explain(f"{format_value(refusal.value)} is no name", cure)
 
 
 def _explain_empty_text(refusal: _Refusal) -> _Explanation:
@@ -232,7 +232,7 @@ def _explain_bad_value(refusal: _Refusal) -> _Explanation:
     """Explain an error that a validator of nagi raised, which may name a key further inside."""
     error = refusal.context["error"]
     inner_path = error.key.split(".") if isinstance(error, BadValue) and error.key else []
-    return _Explanation((*refusal.key_path, *inner_path), *in_two(error))
+    return _Explanation((*refusal.key_path, *inner_path), *split_message(error))
 
 
 _EXPLAINERS: dict[str, Callable[[_Refusal], _Explanation]] = {

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Annotated, Literal, Self, get_args
 
 from nagi_contracts.base import Strict, Whole
-from nagi_contracts.errors import BadValue, shown
+from nagi_contracts.errors import BadValue, format_value
 from nagi_contracts.impairments.fading import Fading, Shadowing
 from nagi_contracts.impairments.snr import SnrTrace
 from nagi_contracts.plan import CodeRate, DirectionName, Modulation
@@ -109,7 +109,9 @@ def _parse_mode(value: object) -> object:
         raise BadValue(f"mode {words[0]} without a code rate", f"write `{words[0]} 1/2`")
     if len(words) != 2 or words[0] not in modulations or words[1] not in code_rates:
         choices_text = f"{', '.join(modulations)} with {', '.join(code_rates)}"
-        raise BadValue(f"not a mode: {shown(value)}", f"write `qpsk 1/2`; there are {choices_text}")
+        raise BadValue(
+            f"not a mode: {format_value(value)}", f"write `qpsk 1/2`; there are {choices_text}"
+        )
     return " ".join(words)
 
 

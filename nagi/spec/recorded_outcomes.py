@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from nagi_contracts.errors import InputError, choices, refuse, shown
+from nagi_contracts.errors import InputError, format_value, refuse, suggest
 from nagi_contracts.impairments.planning import RecordedOutcomes
 
 MAX_TRANSMISSIONS = 2_000_000  # they are held in memory
@@ -60,7 +60,7 @@ def _read_version(
     except Exception as error:  # pyarrow raises many types for damaged files
         raise _make_error(
             path,
-            f"not a complete record of transmissions: {shown(str(error))}",
+            f"not a complete record of transmissions: {format_value(str(error))}",
             "give transmissions.parquet of a run whose link was a radio or had ARQ",
         ) from None
     for column, name in (("link", link), ("direction", direction)):
@@ -72,7 +72,7 @@ def _read_version(
                 f"name one, such as `{column}: {names[0]}`",
             )
         if name is not None and name not in names:
-            raise _make_error(path, f"no {column} {shown(name)}", choices(name, names))
+            raise _make_error(path, f"no {column} {format_value(name)}", suggest(name, names))
         if name is not None:
             table = table[table[column].astype(str) == name]
     if table.empty:

@@ -33,13 +33,13 @@ from pathlib import Path
 from typing import Literal
 
 from nagi_contracts.base import Contract
-from nagi_contracts.bounds import whole
-from nagi_contracts.errors import BadValue, InputError, excerpt, in_two, refuse, shown
+from nagi_contracts.bounds import get_integer_range
+from nagi_contracts.errors import BadValue, InputError, excerpt, format_value, refuse, split_message
 from nagi_contracts.impairments.losses.trace import TraceLossPlan
 from nagi_contracts.impairments.snr import SnrTracePlan
-from nagi_contracts.impairments.steps import LATEST, problem_with_instant
+from nagi_contracts.impairments.steps import LATEST, find_instant_problem
 from nagi_contracts.traces import OpportunityTrace, StepTrace
-from nagi_contracts.units import Bitrate, Delay, Duration, Level, StepRate, in_bytes
+from nagi_contracts.units import Bitrate, Delay, Duration, Level, StepRate, format_bytes
 from pydantic import Field
 
 
@@ -85,7 +85,7 @@ def read_trace(path: Path, format_: Format, quantity: Quantity = "rate") -> Trac
         raise _make_read_error(path, kind)
     if status.st_size > MAX_BYTES:
         raise refuse(
-            f"the file has {in_bytes(status.st_size)}, more than {in_bytes(MAX_BYTES)}",
+            f"the file has {format_bytes(status.st_size)}, more than {format_bytes(MAX_BYTES)}",
             "give a part of it: the trace repeats",
             file=str(path),
         )
@@ -114,7 +114,7 @@ def find_mean_problem(trace: OpportunityTrace | StepTrace, quantity: Quantity) -
     """Return why a link cannot have the mean rate of a trace, or None."""
     if quantity != "rate":
         return None
-    minimum, maximum = whole("rate_bps")
+    minimum, maximum = get_integer_range("rate_bps")
     mean = floor(trace.exact_mean)
     if mean < minimum:
         return BadValue(
@@ -130,7 +130,9 @@ def _read_mahimahi(path: Path) -> OpportunityTrace:
     instants: list[int] = []
     for number, line in _read_lines(path):
         if re.fullmatch(r"[0-9]+", line, re.ASCII) is None:
-            message = f"not a number of milliseconds: {shown(line)}" if line else "an empty line"
+            message = (
+                f"not a number of milliseconds: {format_value(line)}" if line else "an empty line"
+            )
             raise refuse(
                 message,
                 "write one whole number per line, and nothing else",
@@ -176,12 +178,14 @@ def _read_steps(path: Path, quantity: Quantity) -> StepTrace | SnrTracePlan:
         try:
             instant_text, comma, value_text = (part.strip() for part in line.partition(","))
             if not comma:
-                raise BadValue(f"not a step: {shown(line)}", f"write it like '2 s, {kind.example}'")
+                raise BadValue(
+                    f"not a step: {format_value(line)}", f"write it like '2 s, {kind.example}'"
+                )
             instant = Duration.parse(instant_text)
             is_end = value_text == "end"
             if is_end and previous is None:
                 raise BadValue("no step before the end", "give the value at 0 s first")
-            problem = problem_with_instant(instant, previous)
+            problem = find_instant_problem(instant, previous)
             if problem is not None:
                 raise problem
             if is_end:
@@ -189,7 +193,7 @@ def _read_steps(path: Path, quantity: Quantity) -> StepTrace | SnrTracePlan:
             steps.append((instant.value, kind.parse(value_text).value))
             previous = instant
         except ValueError as error:
-            raise refuse(*in_two(error), file=str(path), line=number) from None
+            raise refuse(*split_message(error), file=str(path), line=number) from None
     else:
         raise refuse(
             "the trace has no end" if steps else "the file has no step",
@@ -216,7 +220,7 @@ def _read_loss(path: Path) -> TraceLossPlan:
         other = re.search("[^01]", packets)
         if other is not None:
             raise refuse(
-                f"not a packet: {shown(other[0])}",
+                f"not a packet: {format_value(other[0])}",
                 "write 1 for a packet that is lost and 0 for any other",
                 file=str(path),
                 line=number,
@@ -237,7 +241,7 @@ def _read_quantiles(path: Path) -> Quantiles:
         for word in line.split():
             if re.fullmatch(r"-?[0-9]{1,6}", word, re.ASCII) is None:
                 raise refuse(
-                    f"not a whole number: {shown(word)}",
+                    f"not a whole number: {format_value(word)}",
                     f"write quantiles in 1/{NETEM_SCALE} of a standard deviation",
                     file=str(path),
                     line=number,

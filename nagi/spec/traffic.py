@@ -8,7 +8,7 @@ from typing import Annotated, Literal, get_args
 from nagi_contracts.applications import SETTINGS, BulkProgram, Traffic
 from nagi_contracts.applications.base import APPLICATION
 from nagi_contracts.base import Strict
-from nagi_contracts.errors import BadValue, choices, shown
+from nagi_contracts.errors import BadValue, format_value, suggest
 from pydantic import BeforeValidator, Field
 
 
@@ -41,13 +41,13 @@ def _add_settings(value: object) -> object:
         return {"application": value}
     if value in get_args(BulkProgram):
         raise BadValue(
-            f"unknown application {shown(value)}",
+            f"unknown application {format_value(value)}",
             f"write `{{application: bulk, program: {value}}}`",
         )
     if value in get_args(Traffic):
         message = f"application {value} without its settings"
         raise BadValue(message, f"write `{{application: {value}, ...}}`")
-    raise BadValue(f"unknown application {shown(value)}", choices(value, get_args(Traffic)))
+    raise BadValue(f"unknown application {format_value(value)}", suggest(value, get_args(Traffic)))
 
 
 TrafficSettings = Annotated[

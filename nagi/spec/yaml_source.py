@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nagi_contracts.errors import InputError, Problem, excerpt, refuse, shown
+from nagi_contracts.errors import InputError, Problem, excerpt, format_value, refuse
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -215,7 +215,7 @@ class _Reader:
                 first_key = own_entries[key.value][0]
                 raise self._error(
                     key,
-                    f"key {shown(key.value)} is given twice, first in line "
+                    f"key {format_value(key.value)} is given twice, first in line "
                     f"{_find_line(first_key or node)}",
                     "remove one",
                 )
@@ -271,7 +271,9 @@ class _Reader:
                 return _parse_integer(text) if kind == "int" else _parse_real(text)
             except ValueError:
                 raise self._error(
-                    node, f"{shown(text)} is not a number", "write digits, or quote it as a text"
+                    node,
+                    f"{format_value(text)} is not a number",
+                    "write digits, or quote it as a text",
                 ) from None
         self._check_text(node)
         return text
@@ -316,7 +318,7 @@ def _find_line(node: Node) -> int:
 def _describe_node(node: Node) -> str:
     if isinstance(node, MappingNode):
         return "a mapping"
-    return "a list" if isinstance(node, SequenceNode) else f"the text {shown(node.value)}"
+    return "a list" if isinstance(node, SequenceNode) else f"the text {format_value(node.value)}"
 
 
 def _parse_integer(text: str) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 from nagi_contracts import noise
 from nagi_contracts.errors import refuse
 from nagi_contracts.records import Campaign
-from nagi_contracts.units import count_of
+from nagi_contracts.units import format_count
 from nagi_reports import analysis, bundle, summary, text
 
 from nagi.campaign.directory import CampaignDirectory
@@ -92,7 +92,7 @@ def print_conclusion(directory: CampaignDirectory, campaign: Campaign, json_: bo
         out_console.print()
         out_console.print(result_table)
     write_line(
-        f"\n{count_of(results.runs, 'run')}: {results.valid} valid, {results.invalid} invalid, "
+        f"\n{format_count(results.runs, 'run')}: {results.valid} valid, {results.invalid} invalid, "
         f"{results.failed} failed"
     )
     verdicts = [read_verdict(directory.runs, run.run_id) for run in campaign.runs]

@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast, get_args
 import typer
 from nagi_contracts.errors import InputError, refuse
 from nagi_contracts.plan import SwitchTarget
-from nagi_contracts.results import metrics_of_results
+from nagi_contracts.results import list_metrics
 
 from nagi.campaign.selection import has_switches
 from nagi.labs import cells, netns, physical, virtual
@@ -53,7 +53,7 @@ def _complete_switch(incomplete: str) -> list[str]:
 
 
 def _complete_metric(incomplete: str) -> list[str]:
-    return [name for name in metrics_of_results() if name.startswith(incomplete)]
+    return [name for name in list_metrics() if name.startswith(incomplete)]
 
 
 def _complete_variant(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -19,7 +19,7 @@ from typing import Any
 from nagi_contracts import noise
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Verdict
-from nagi_contracts.units import count_of, in_time
+from nagi_contracts.units import format_count, format_time
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
@@ -264,7 +264,7 @@ class Progress:
                 f"[{self._done}/{self._at_least}{self._total}] {point}{repeat}{again}: "
                 f"{verdict.status}{reasons}"
             )
-            for sentence in noise.in_words(verdict):
+            for sentence in noise.describe_explanations(verdict):
                 self._print(f"  {sentence}")
 
     def tick(self) -> None:
@@ -295,7 +295,7 @@ class Progress:
             )
             is_line_due = self._clock() - self._printed_at >= _LINE_EVERY_S
             if is_line_due and not self._console.is_terminal:
-                count = f"{done} of {'' if again else self._at_least}{count_of(total, 'run')}"
+                count = f"{done} of {'' if again else self._at_least}{format_count(total, 'run')}"
                 about = "about " if uncollected else ""
                 self._print(f"{activity}: {about}{count} done{self._format_time_left()}")
 
@@ -316,7 +316,7 @@ class Progress:
     def _describe_retries(self) -> str:
         waiting = [run_id for run_id in self._retried if run_id in self._pending]
         attempt = 1 + max((self._tried[run_id] for run_id in waiting), default=1)
-        runs = count_of(len(self._retried), "run")
+        runs = format_count(len(self._retried), "run")
         return f"trying {runs} again (attempt {attempt} of {self._tries})"
 
     def _describe_time_left(self) -> str:
@@ -324,7 +324,7 @@ class Progress:
         if not self._pending:
             return ""
         left_s = self._estimate_seconds_left()
-        return f"{in_time(left_s)} left" if left_s >= 0.5 else _LATE
+        return f"{format_time(left_s)} left" if left_s >= 0.5 else _LATE
 
     def _format_time_left(self) -> str:
         """Return a comma and the time left.

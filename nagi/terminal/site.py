@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from nagi_contracts.doctor import Doctor
 from nagi_contracts.plan import RunPlan, SwitchTarget
-from nagi_contracts.units import count_of
+from nagi_contracts.units import format_count
 
 from nagi.campaign.directory import CampaignDirectory
 from nagi.campaign.selection import Selection, has_radios, has_simulated_fpgas
@@ -147,7 +147,7 @@ def make_physical_site(
         require_same_machine(plans)
         findings = require_ready(pool, survey, ExperimentNeeds.from_plans(plans))
         if warnings := findings.count("warning"):
-            say(f"{count_of(warnings, 'warning')}: see `nagi doctor -i {inventory}`")
+            say(f"{format_count(warnings, 'warning')}: see `nagi doctor -i {inventory}`")
 
     return Site(
         PhysicalLabs.name,

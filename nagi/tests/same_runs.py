@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nagi_contracts.records import sha256_of
+from nagi_contracts.records import compute_sha256
 
 
 def differing(first: Path, second: Path) -> list[str]:
@@ -13,7 +13,7 @@ def differing(first: Path, second: Path) -> list[str]:
     when and where it was made. They are only named: pytest takes minutes to tell two captures
     apart, line by line."""
     sums = [
-        {path.name: sha256_of(path) for path in run.iterdir() if path.is_file()}
+        {path.name: compute_sha256(path) for path in run.iterdir() if path.is_file()}
         for run in (first, second)
     ]
     names = (sums[0].keys() | sums[1].keys()) - {"manifest.json"}

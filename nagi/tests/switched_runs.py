@@ -66,7 +66,7 @@ def run(tmp_path, losses: str, *arguments: str, valid: bool = True) -> dict[str,
 def check(directory: Path, loss: float) -> None:
     """That the switch was the bottleneck, lost what was asked for, and everybody agrees on it."""
     plan = RunPlan.read(directory / "plan.json")
-    assert plan.imposed(RADIO) is not None
+    assert plan.switch_share(RADIO) is not None
     (row,) = Metrics.read(directory / "metrics.json").rows
     (switch,) = Switches.read(directory / "switches.json").switches
     port = switch.ports[1]

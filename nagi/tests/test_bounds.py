@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
-from nagi_contracts.bounds import bounds
+from nagi_contracts.bounds import load_bounds
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import executable
 from nagi_contracts.plan import RunPlan
@@ -314,7 +314,7 @@ def answer_of_planner(link: Settings, directory: Path) -> InputError | None:
 
 def values_of(key: str) -> list[tuple[Any, bool]]:
     """Values at the bounds and just beyond, and whether they are possible."""
-    bound = bounds()[key]
+    bound = load_bounds()[key]
     if bound.type == "integer":
         below, above = bound.minimum - 1, bound.maximum + 1
     else:
@@ -326,7 +326,7 @@ def values_of(key: str) -> list[tuple[Any, bool]]:
 
 
 def test_every_bound_is_tried():
-    assert set(bounds()) == set(PLACES) | set(OF_NAGI_LINK_ALONE) | set(OF_MEDIA)
+    assert set(load_bounds()) == set(PLACES) | set(OF_NAGI_LINK_ALONE) | set(OF_MEDIA)
 
 
 @pytest.mark.parametrize("key", OF_MEDIA)

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nagi_contracts.capacity import departures, offered_bits
+from nagi_contracts.capacity import count_offered_bits, iterate_departures
 from nagi_contracts.plan import DirectionPlan
 from nagi_contracts.traces import OpportunityTrace, StepTrace
 
@@ -64,7 +64,7 @@ def test_departures_are_those_that_arrive_inside(trace, keep_order, start, more)
             expected.add(sent_ns)
     actual = {
         sent_ns
-        for begin, end in departures(channel, start, start + more)
+        for begin, end in iterate_departures(channel, start, start + more)
         for sent_ns in range(begin, end)
     }
     assert actual == expected
@@ -75,10 +75,10 @@ def test_a_handoff_during_the_measurement_counts_with_what_it_offers():
     trace = StepTrace(steps=[(0, 20_000_000), (10_000 * MS, 5_000_000)], period_ns=3600_000 * MS)
     wireless = DirectionPlan(rate_trace=trace, delay_ns=60 * MS)
     wired = DirectionPlan(rate_bps=100_000_000, delay_ns=40 * MS)
-    bits = offered_bits([wireless, wired], 5_000 * MS, 15_000 * MS)
+    bits = count_offered_bits([wireless, wired], 5_000 * MS, 15_000 * MS)
     assert bits == 20_000_000 * Fraction("5.1") + 5_000_000 * Fraction("4.9")
-    assert offered_bits([wired], 5_000 * MS, 15_000 * MS) == 10**9
-    assert offered_bits([DirectionPlan()], 0, 10**9) is None
+    assert count_offered_bits([wired], 5_000 * MS, 15_000 * MS) == 10**9
+    assert count_offered_bits([DirectionPlan()], 0, 10**9) is None
 
 
 @pytest.mark.parametrize(("fall_ns", "sent_ns"), [(True, 140), (False, 60)])
@@ -90,4 +90,4 @@ def test_a_delay_that_changes_lets_more_arrive_or_less(fall_ns, sent_ns):
     first, second = (60, 20) if fall_ns else (20, 60)
     trace = StepTrace(steps=[(0, first), (1000, second)], period_ns=10_000)
     channel = DirectionPlan(rate_bps=1, delay_trace=trace)
-    assert sum(end - begin for begin, end in departures(channel, 1000, 1100)) == sent_ns
+    assert sum(end - begin for begin, end in iterate_departures(channel, 1000, 1100)) == sent_ns

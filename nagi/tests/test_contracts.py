@@ -21,7 +21,7 @@ from nagi_contracts.errors import InputError
 from nagi_contracts.links import Links
 from nagi_contracts.paths import ROOT, SCHEMAS
 from nagi_contracts.plan import RunPlan
-from nagi_contracts.records import Campaign, Manifest, sha256_of
+from nagi_contracts.records import Campaign, Manifest, compute_sha256
 from nagi_contracts.results import Metrics
 from nagi_reports.analysis import analyse_run, build_table
 from nagi_reports.parquet import read_parquet
@@ -135,7 +135,7 @@ def test_the_example_is_what_its_experiment_asks_for(tmp_path):
 def test_the_example_s_files_are_those_of_its_manifest():
     manifest = Manifest.read(RUN / "manifest.json")
     for name, file in manifest.files.items():
-        assert sha256_of(RUN / name) == file.sha256
+        assert compute_sha256(RUN / name) == file.sha256
         assert (RUN / name).stat().st_size == file.bytes
 
 

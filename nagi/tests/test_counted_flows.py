@@ -9,7 +9,7 @@ import pytest
 from nagi.campaign.selection import find_schemes
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
-from nagi_contracts.paths import experiment
+from nagi_contracts.paths import find_experiment
 from nagi_contracts.plan import RunPlan
 from nagi_reports.fairness import group_by_bottleneck
 
@@ -105,7 +105,7 @@ def test_flows_share_the_bottleneck_that_has_least_for_each(tmp_path):
 
 @pytest.mark.parametrize("variant", [None, "quick", "rtt", "rtt-quick"])
 def test_the_fairness_experiment_has_two_to_sixteen_flows_and_a_baseline(variant):
-    points = read_experiment(experiment(Path("fairness")), variant)
+    points = read_experiment(find_experiment(Path("fairness")), variant)
     found = [plan for point in points for plan in plan_runs(point, variant)]
     counts = {len(plan.flows) for plan in found}
     rtts = {round(flow.base_rtt_s * 1e3) for plan in found for flow in plan.flows}

@@ -28,7 +28,7 @@ from nagi_contracts.errors import InputError
 from nagi_contracts.paths import ROOT, SCHEMAS
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Keep
-from nagi_contracts.units import in_bytes, in_time
+from nagi_contracts.units import format_bytes, format_time
 
 (RECORDED,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())
 
@@ -174,7 +174,7 @@ def test_room_is_looked_for_where_results_will_be(tmp_path):
 
 
 def test_sizes_and_times_for_people():
-    assert [in_bytes(n) for n in (0, 999, 1500, 23_456, 7.7e9, 3e12, 5e13)] == [
+    assert [format_bytes(n) for n in (0, 999, 1500, 23_456, 7.7e9, 3e12, 5e13)] == [
         *("0 bytes", "999 bytes", "1.5 kB", "23 kB", "7.7 GB", "3.0 TB", "50 TB")
     ]
-    assert [in_time(s) for s in (5, 119, 600, 7200)] == ["5 s", "119 s", "10 min", "2.0 h"]
+    assert [format_time(s) for s in (5, 119, 600, 7200)] == ["5 s", "119 s", "10 min", "2.0 h"]

@@ -313,13 +313,13 @@ def test_paths_are_hops_from_station_to_station_and_on_over_links(tmp_path):
     (flow,) = plan.flows
     assert describe_hops(flow.path) == ["a b", "b c", "c d", "cable forward"]
     assert describe_hops(flow.path_back()) == ["cable backward", "d c", "c b", "b a"]
-    assert [plan.leaves(hop) for hop in flow.path] == ["a", "b", "c", "d"]
-    assert [plan.reaches(hop) for hop in flow.path] == ["b", "c", "d", "w"]
+    assert [plan.sender_of(hop) for hop in flow.path] == ["a", "b", "c", "d"]
+    assert [plan.receiver_of(hop) for hop in flow.path] == ["b", "c", "d", "w"]
     assert flow.path[1].model_dump() == {
         "link": "air", "direction": "forward", "sender": "b", "receiver": "c",
     }  # fmt: skip
     assert flow.path[3].model_dump() == {"link": "cable", "direction": "forward"}
-    assert plan.port(flow.path[0]) is None and plan.imposed(flow.path[0]) is None
+    assert plan.port(flow.path[0]) is None and plan.switch_share(flow.path[0]) is None
     medium = plan.medium("air")
     assert plan.channel(flow.path[0]) == DirectionPlan(
         rate_bps=2_000_000, overhead_bytes=36, queue=medium.queue

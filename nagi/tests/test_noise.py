@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from nagi.verdict.certificate import is_late, make_failed_verdict
-from nagi_contracts.noise import explain, in_words, summarise
+from nagi_contracts.noise import describe_explanations, explain, summarise
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.records import Manifest, NodeRecord, Noise, Verdict
 
@@ -39,7 +39,7 @@ def causes(**values) -> list[str]:
         ({"throttled": 12, "throttled_s": 1.2}, "cgroup limit",
          "a limit of the cgroup stopped programs for 1.2 s, 12 times", "raise the limit"),
         ({"frequency_throttled": 1}, "hot processors",
-         "processors were slowed down as they were hot, 1 time", "cool the machine"),
+         "processors were slowed down because they were hot, 1 time", "cool the machine"),
         ({"busy": 0.97}, "busy processors",
          "programs kept the processors busy for 97 % of the time", "end other programs"),
         ({"cpu_some": 0.35}, "waiting for processors",
@@ -108,7 +108,7 @@ def test_runs_are_counted_by_cause():
     )
     assert "the hypervisor took 10 % of the processors' time" in example
     assert summarise([valid]) == []
-    assert in_words(stolen)[0].startswith("the hypervisor took 10 %")
+    assert describe_explanations(stolen)[0].startswith("the hypervisor took 10 %")
 
 
 def test_only_what_is_late_alone_is_late():

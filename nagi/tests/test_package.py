@@ -130,11 +130,11 @@ def test_an_experiment_of_the_wheel_is_read_by_its_name(unpacked):
 def test_a_file_goes_before_an_experiment_of_that_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     name = Path("achievement-2008.yaml")
-    assert paths.experiment(name) == paths.EXPERIMENTS / name
+    assert paths.find_experiment(name) == paths.EXPERIMENTS / name
     name.touch()
-    assert paths.experiment(name) == name
-    assert paths.experiment(Path("none")) == Path("none")
-    assert paths.experiment(Path("some/achievement-2008")) == Path("some/achievement-2008")
+    assert paths.find_experiment(name) == name
+    assert paths.find_experiment(Path("none")) == Path("none")
+    assert paths.find_experiment(Path("some/achievement-2008")) == Path("some/achievement-2008")
 
 
 def test_all_parts_have_one_version():

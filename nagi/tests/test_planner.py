@@ -19,7 +19,7 @@ from nagi_contracts.errors import InputError
 from nagi_contracts.memo import Memo
 from nagi_contracts.paths import SCHEMAS, scheme_object
 from nagi_contracts.plan import RunPlan, digest
-from nagi_contracts.records import sha256_of
+from nagi_contracts.records import compute_sha256
 from ruamel.yaml import YAML
 from specs import GOOD
 
@@ -448,7 +448,7 @@ def test_a_plan_has_a_program_s_parameters_those_not_given_too(tmp_path):
         3,
         16,
     )
-    assert planned.sha256 == sha256_of(scheme_object("westwoodvt"))
+    assert planned.sha256 == compute_sha256(scheme_object("westwoodvt"))
     assert planned.source == scheme_object("westwoodvt")
     again = RunPlan.model_validate_json(plans[0].model_dump_json())
     assert again.flows[0].scheme_object.model_dump() == flow.scheme_object.model_dump()

@@ -12,7 +12,7 @@ from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.plan import RunPlan
-from nagi_contracts.records import Keep, Manifest, sha256_of
+from nagi_contracts.records import Keep, Manifest, compute_sha256
 from nagi_contracts.results import Metrics
 from nagi_reports.analysis import analyse_run, can_analyse
 
@@ -29,7 +29,7 @@ def check_manifest(run) -> Manifest:
     """Return the manifest, and check that it lists all files that metrics are computed from."""
     manifest = Manifest.read(run / "manifest.json")
     for name, recorded in manifest.files.items():
-        assert sha256_of(run / name) == recorded.sha256
+        assert compute_sha256(run / name) == recorded.sha256
         assert (run / name).stat().st_size == recorded.bytes
     others = {"manifest.json", "verdict.json", "metrics.json", "plan.json"}
     assert {path.name for path in run.iterdir()} - others == set(manifest.files) - others
@@ -43,7 +43,7 @@ def test_captures_are_compressed_and_give_the_same_metrics(run):
     for name in CAPTURES:
         assert not (run / name).exists()
         assert manifest.fate(name) == "compressed"
-        assert manifest.removed[name].sha256 == sha256_of(RECORDED / name)
+        assert manifest.removed[name].sha256 == compute_sha256(RECORDED / name)
         with pa.input_stream(str(run / f"{name}.zst"), compression="zstd") as file:
             assert file.read() == (RECORDED / name).read_bytes()
         assert (run / f"{name}.zst").stat().st_size < (RECORDED / name).stat().st_size / 4
@@ -80,7 +80,7 @@ def test_compressed_captures_can_be_removed_later(run):
     retain(run, Keep(captures="none"))
     manifest = check_manifest(run)
     assert {manifest.fate(name) for name in CAPTURES} == {"removed"}
-    assert manifest.removed[CAPTURES[0]].sha256 == sha256_of(RECORDED / CAPTURES[0])
+    assert manifest.removed[CAPTURES[0]].sha256 == compute_sha256(RECORDED / CAPTURES[0])
     retain(run, Keep())  # removed files stay removed
     assert {check_manifest(run).fate(name) for name in CAPTURES} == {"removed"}
 

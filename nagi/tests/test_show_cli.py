@@ -235,7 +235,7 @@ def test_a_stranger_s_record_of_packets_is_refused(campaign):
     table["link"] = "elsewhere"
     table.to_parquet(run / "packets.parquet")
     manifest = Manifest.read(run / "manifest.json")
-    sums = {**manifest.files, "packets.parquet": FileSum.of(run / "packets.parquet")}
+    sums = {**manifest.files, "packets.parquet": FileSum.from_file(run / "packets.parquet")}
     manifest.model_copy(update={"files": sums}).write(run / "manifest.json")
     with pytest.raises(InputError, match=r"packets\.parquet: not a record of this run: "):
         run_show(campaign, RUN, "--check", "replay_differences")

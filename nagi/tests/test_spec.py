@@ -318,7 +318,7 @@ BAD = [
     ("$scheme}", "$scheme, traffic: {application: cbr}}",
      16, "flows.bulk.traffic", "no rate; add `rate: ...`, or `codec: g711` for a voice call"),
     ("$scheme}", "$scheme, traffic: {application: cbr, codec: g711, rate: 1 Mb/s}}",
-     16, "flows.bulk.traffic.rate", "rate beside a codec, which has its own; remove it"),
+     16, "flows.bulk.traffic.rate", "rate with a codec, which has its own; remove it"),
     ("$scheme}", "$scheme, traffic: {application: cbr, rate: 1 Mb/s, payload: 1 B}}",
      16, "flows.bulk.traffic.payload", "a payload of 1 bytes is too small; give 20 bytes or more"),
     ("$scheme}", "$scheme, traffic: {application: cbr, rate: 1 Mb/s, payload: 1013 B}}",

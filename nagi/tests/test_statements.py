@@ -46,7 +46,7 @@ def test_a_statement_is_read(tmp_path):
 
 def test_a_value_that_only_another_form_has_is_one(tmp_path):
     [statement] = read(tmp_path, SPEC.replace("loss: 0 %, capacity: < 20 Mb/s", "scheme: bbr"))
-    assert statement.where["scheme"].wanted == ("bbr",)
+    assert statement.where["scheme"].required_values == ("bbr",)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_value_that_only_another_form_has_is_one(tmp_path):
         ),
         ("< 20 Mb/s}", "< 20 ms}", "where:", "cannot be compared"),
         ("< 20 Mb/s}", "< fast}", "where:", "'fast' has no order"),
-        ("< 20 Mb/s}", "[]}", "where:", "an empty list chooses nothing"),
+        ("< 20 Mb/s}", "[]}", "where:", "an empty list chooses no values"),
         ("metric: agi", "metric: agility", "metric:", "agi_of_ceiling"),
         ('is: "> 0.9"', "is: large", "is: large", "not a claim: 'large'"),
         (

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from forked import nagi
 from nagi.terminal.console import PlainConsole, replace_control_characters
-from nagi_contracts.base import write_whole
+from nagi_contracts.base import write_atomically
 from nagi_contracts.paths import SCHEMAS
 from recorded import record_again
 from rich.table import Table
@@ -125,7 +125,7 @@ def test_a_planted_link_beside_a_file_that_is_written_is_not_followed(tmp_path):
     victim.write_text("precious")
     for name in ("metrics.json", "metrics.json.partial"):
         (tmp_path / name).symlink_to(victim)
-    write_whole(tmp_path / "metrics.json", "{}")
+    write_atomically(tmp_path / "metrics.json", "{}")
     assert victim.read_text() == "precious"
     assert (tmp_path / "metrics.json").read_text() == "{}"
     assert not (tmp_path / "metrics.json").is_symlink()

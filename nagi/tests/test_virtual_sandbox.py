@@ -95,7 +95,7 @@ def _results(attempts: list[str], directory: Path) -> dict[str, int]:
     source = sources / "attack.c"
     source.write_text(_MODULE.replace("ATTACKS", "\n".join(attempts)))
     kernel = guest_kernel.require_installed()
-    builder = paths.module_at(paths.GUEST / "kernel.py")
+    builder = paths.load_module(paths.GUEST / "kernel.py")
     builder.stage_module_sources([source], built)
     build = builder.build_module_command(Path(kernel.build), built)
     subprocess.run(build, env=builder.make_module_environment(), check=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 from nagi_captures.flow_rows import matches_flow
-from nagi_contracts.capacity import most_payload
+from nagi_contracts.capacity import max_payload
 from nagi_contracts.plan import FlowPlan, RunPlan
 
 from nagi.verdict.captured import CapturedPackets
@@ -36,7 +36,7 @@ def measure_goodput_surplus(
     if not is_new.any():
         return 0.0
     last_ns = int(capture.time_ns[is_new].max()) + 1
-    capacity = most_payload(plan, flow, start_ns - late_ns, last_ns + late_ns)
+    capacity = max_payload(plan, flow, start_ns - late_ns, last_ns + late_ns)
     if capacity is None:
         return None
     return max(0.0, float(capture.new_bytes[is_new].sum() - capacity))

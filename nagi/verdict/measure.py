@@ -311,7 +311,7 @@ def _measure_direction(
 def _measure_switch_rates(data: _Run) -> Iterator[Value]:
     """Yield the error of the rate of each port that shapes a link, in percent."""
     for passage in data.passages.values():
-        if data.plan.imposed(passage.direction) is None:
+        if data.plan.switch_share(passage.direction) is None:
             continue
         rate = data.plan.channel(passage.direction).rate_bps
         rate_error = None if rate is None else measure_passage_rate_error(passage, rate)

@@ -69,7 +69,7 @@ def find_passages(plan: RunPlan, recorded: Records) -> list[Passage]:
     for direction in directions:
         if plan.port(direction) is None:
             continue
-        node = plan.leaves(direction)
+        node = plan.sender_of(direction)
         inward = [
             get_direction_number(plan, hop.link, hop.direction)
             for hop in directions
@@ -108,19 +108,21 @@ def _find_passage(
     )
     identity = left["identity"].astype(np.int64)
     entered = look_up(key, handed_ns, identity)
-    imposed, port = plan.imposed(direction), plan.port(direction)
+    switch_share, port = plan.switch_share(direction), plan.port(direction)
     assert port is not None
-    overhead = imposed.overhead_bytes if imposed else 0
+    overhead = switch_share.overhead_bytes if switch_share else 0
     bits = (left["bytes"].astype(np.int64) + overhead) * 8
     seen = left["arrived_ns"].astype(np.int64)
     sends_at_begin = plan.switch_target == "bmv2"
-    if imposed is None or imposed.rate_bps is None:
+    if switch_share is None or switch_share.rate_bps is None:
         service_ns = np.zeros(len(left), np.float64)
     elif sends_at_begin and port.packet_bytes:
-        packet_time_ns = 1e9 / compute_packet_rate(imposed.rate_bps, port.packet_bytes, overhead)
+        packet_time_ns = 1e9 / compute_packet_rate(
+            switch_share.rate_bps, port.packet_bytes, overhead
+        )
         service_ns = np.full(len(left), packet_time_ns)
     else:
-        service_ns = bits * 1e9 / imposed.rate_bps
+        service_ns = bits * 1e9 / switch_share.rate_bps
     # Assume that a packet whose entry is not known did not wait.
     arrival = np.where(entered > 0, entered, seen if sends_at_begin else seen - service_ns)
     earlier_ns = np.concatenate(([0.0], np.cumsum(service_ns)[:-1])) if len(left) else service_ns

@@ -133,7 +133,7 @@ def _describe_port(
     plan: RunPlan, switch: SwitchAccount, port: SwitchPortAccount
 ) -> Iterator[Information]:
     """Yield the drops of a shaped port by cause, and the rate that it reports."""
-    imposed = plan.imposed(LinkDirection(link=port.link, direction=port.direction))
+    imposed = plan.switch_share(LinkDirection(link=port.link, direction=port.direction))
     if imposed is None:
         return
     subject = f"switch {switch.node}, {port.link} {port.direction}"

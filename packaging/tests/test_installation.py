@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages as `make deb` builds them: installed, upgraded, removed and purged on a throw-away host;
-for other releases installed in an overlay of the tree that they were built in."""
+"""Installation, upgrade, removal and purge of the packages of `make deb` on a throw-away host.
+
+Packages for other releases are installed in an overlay of the tree in which they were built.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from deb_files import ROOT, build, built, control_field
+from deb_files import ROOT, build, find_packages, read_control_field
 from throw_away import Host, boot_host
 
 __all__ = ["boot_host"]
@@ -51,12 +53,12 @@ test ! -e /usr/lib/nagi'
 
 @pytest.fixture(scope="module")
 def files() -> dict[str, Path]:
-    """Package -> file, built for the release that this machine runs."""
+    """Build the packages for this machine's release, and return their files by package."""
     if shutil.which("dpkg-buildpackage") is None:
         pytest.skip("needs dpkg-buildpackage: install debhelper")
     done = subprocess.run(["make", "deb", f"DEB={' '.join(NAMES)}"], cwd=ROOT)
     assert done.returncode == 0
-    return built(build.running_release())
+    return find_packages(build.read_codename())
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +75,8 @@ def install(host: Host, *packages: Path) -> None:
     host.run("dpkg", "--install", *(f"/root/{file.name}" for file in packages))
 
 
-def later(file: Path, directory: Path) -> Path:
-    """The package with a later version, and nothing else that differs."""
+def make_later_version(file: Path, directory: Path) -> Path:
+    """Return a copy of a package that only differs in its later version."""
     tree, made = directory / "tree", directory / "later.deb"
     subprocess.run(["dpkg-deb", "--raw-extract", file, tree], check=True)
     control = tree / "DEBIAN/control"
@@ -84,7 +86,7 @@ def later(file: Path, directory: Path) -> Path:
     return made
 
 
-def without(listed: str, *paths: str) -> list[str]:
+def drop_lines(listed: str, *paths: str) -> list[str]:
     return [line for line in listed.splitlines() if not any(path in line for path in paths)]
 
 
@@ -93,17 +95,17 @@ def test_the_whole_life_of_packages(host: Host, files: dict[str, Path], tmp_path
     install(host, *(files[name] for name in NAMES))
     for name in NAMES:
         program = f"/usr/bin/{name}"
-        assert host.run(program, "--version") == f"{name} {build.version()}\n"
+        assert host.run(program, "--version") == f"{name} {build.read_version()}\n"
         assert host.run("dpkg", "--verify", name) == ""
     assert "vegas" in host.run("/usr/bin/nagi-tcp", "describe", "/usr/lib/nagi/tcp/vegas.bpf.o")
     for unit in ("nagi-link@.service", "nagi-switch@.service"):
         assert host.run("sh", "-c", f"systemctl is-enabled {unit}; true") == "disabled\n"
-        said = subprocess.run(
+        output = subprocess.run(
             host.command("systemd-analyze", "verify", f"/usr/lib/systemd/system/{unit}"),
             capture_output=True,
             text=True,
         )
-        assert said.returncode == 0 and "nagi" not in said.stderr, said.stderr
+        assert output.returncode == 0 and "nagi" not in output.stderr, output.stderr
     assert "nagi-" not in host.run("systemctl", "list-units", "--all", "--plain", "nagi-link@*")
     assert host.run("id", "-gn", "nagi") == "nagi\n"
 
@@ -131,9 +133,9 @@ def test_the_whole_life_of_packages(host: Host, files: dict[str, Path], tmp_path
     )
 
     # A later version replaces this one, and the link does not notice.
-    install(host, later(files["nagi-link"], tmp_path))
+    install(host, make_later_version(files["nagi-link"], tmp_path))
     version = ["dpkg-query", "-W", "-f", "${Version}", "nagi-link"]
-    assert host.run(*version) == f"1000.{build.version()}"
+    assert host.run(*version) == f"1000.{build.read_version()}"
     assert host.run("systemctl", "show", "--value", "--property=MainPID", UNIT).strip() == pid
 
     host.run("dpkg", "--remove", "nagi-link")
@@ -145,7 +147,7 @@ def test_the_whole_life_of_packages(host: Host, files: dict[str, Path], tmp_path
     # What is left is the operator's, and the user that it belongs to.
     own = ("/etc/nagi", "/var/lib/nagi-link")
     users = ("/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow")
-    assert without(after, *own, *users) == without(before, *own, *users)
+    assert drop_lines(after, *own, *users) == drop_lines(before, *own, *users)
     kept = [line.split()[0] for line in after.splitlines() if any(path in line for path in own)]
     assert kept == [
         *("/etc/nagi", "/etc/nagi/lab.json"),
@@ -180,8 +182,8 @@ def test_a_refused_configuration_is_in_the_journal(host: Host, files: dict[str, 
             "until systemctl is-failed nagi-switch@bad; do sleep 0.1; done",
         ]
     )
-    said = host.run("journalctl", "--no-pager", "--output=cat", "--unit=nagi-switch@bad")
-    assert "nagi-switch: /etc/nagi/bad.json" in said, said
+    output = host.run("journalctl", "--no-pager", "--output=cat", "--unit=nagi-switch@bad")
+    assert "nagi-switch: /etc/nagi/bad.json" in output, output
     status = ["systemctl", "show", "--value", "--property=ExecMainStatus", "nagi-switch@bad"]
     assert host.run(*status) == "2\n"
     host.run("systemctl", "reset-failed", "nagi-switch@bad")
@@ -201,20 +203,20 @@ def test_lintian_finds_no_errors(files: dict[str, Path]) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="trees are made by root")
-@pytest.mark.parametrize("codename", sorted({*build.RELEASES} - {build.running_release()}))
+@pytest.mark.parametrize("codename", sorted({*build.RELEASES} - {build.read_codename()}))
 def test_packages_for_another_release_run_there(codename: str) -> None:
-    """With the smallest of them."""
+    """The smallest package of a release can be installed in an overlay of its tree."""
     release = build.RELEASES[codename]
-    tree = build.tree_of(codename)
-    if not tree.exists() and build.find_archive(release.distribution) is None:
+    tree = build.tree_path(codename)
+    if not tree.exists() and build.archive_of(release.distribution) is None:
         pytest.skip(
             f"apt has no archive of {release.distribution}: `make deb RELEASE={codename} ...`"
         )
     done = subprocess.run(["make", "deb", f"RELEASE={codename}", "DEB=nagi-tcp"], cwd=ROOT)
     assert done.returncode == 0
-    file = built(codename)["nagi-tcp"]
+    file = find_packages(codename)["nagi-tcp"]
     inside = ["unshare", "--mount", "sh", "-c", IN_OVERLAY, "inside", tree, file]
     done = subprocess.run(inside, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"nagi-tcp {build.version()}\n") and "vegas" in done.stdout
-    assert "libelf1t64" in control_field(file, "Depends")
+    assert done.stdout.startswith(f"nagi-tcp {build.read_version()}\n") and "vegas" in done.stdout
+    assert "libelf1t64" in read_control_field(file, "Depends")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What packages are made of, what `make deb` refuses, and what is in packages that it has built."""
+"""The sources and contents of Debian packages, and the refusals of `make deb`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from deb_files import PACKAGING, ROOT, build, built, contents, control_field
+from deb_files import PACKAGING, ROOT, build, find_packages, list_contents, read_control_field
 from nagi_contracts import paths
 
 PROGRAMS = ("nagi-link", "nagi-switch", "nagi-tcp", "nagi-traffic")
@@ -31,8 +31,8 @@ parser.parse_args()
 """
 
 
-def refusal(*options: str, **variables: str) -> str:
-    """What build_deb.py says when it refuses."""
+def get_refusal(*options: str, **variables: str) -> str:
+    """Return the message with which build_deb.py refuses options."""
     done = subprocess.run(
         [sys.executable, PACKAGING / "build_deb.py", *options],
         env={**os.environ, **variables},
@@ -47,23 +47,23 @@ def refusal(*options: str, **variables: str) -> str:
 
 @pytest.fixture
 def bookworm(tmp_path: Path) -> str:
-    """An os-release; what is not of this release needs a tree."""
+    """Write an os-release of bookworm, so that other releases need a tree; return its path."""
     file = tmp_path / "os-release"
     file.write_text('ID=debian\nVERSION_CODENAME="bookworm"\n')
     return str(file)
 
 
 def test_what_there_is_not_is_refused() -> None:
-    assert refusal("--release", "sarge") == (
+    assert get_refusal("--release", "sarge") == (
         "nagi: nagi has no packages for sarge; one of: bookworm, trixie, noble"
     )
-    said = refusal("--package", "nagi-tpc")
-    assert said.startswith("nagi: there is no package nagi-tpc; one of: nagi-link, nagi-switch")
+    output = get_refusal("--package", "nagi-tpc")
+    assert output.startswith("nagi: there is no package nagi-tpc; one of: nagi-link, nagi-switch")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="trees are made by root")
 def test_a_tree_that_cannot_be_made_is_refused_with_the_cure(tmp_path: Path, bookworm: str) -> None:
-    for name in ("apt-get", "mmdebstrap", "bwrap"):  # an apt that knows no archive
+    for name in ("apt-get", "mmdebstrap", "bwrap"):  # an apt without an archive
         (tmp_path / name).write_text("#!/bin/sh\necho E: no such suite >&2\nexit 100\n")
         (tmp_path / name).chmod(0o755)
     (tmp_path / "apt-get").write_text("#!/bin/sh\n")
@@ -72,19 +72,23 @@ def test_a_tree_that_cannot_be_made_is_refused_with_the_cure(tmp_path: Path, boo
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "OS_RELEASE": bookworm,
     }
-    asked = ("--release", "noble")
-    assert refusal(*asked, **variables) == (
-        "nagi: apt knows no archive of Ubuntu, which noble comes from; "
+    options = ("--release", "noble")
+    assert get_refusal(*options, **variables) == (
+        "nagi: apt has no archive of Ubuntu, the distribution of noble; "
         "name one: `make deb RELEASE=noble MIRROR=URL`"
     )
-    asked += ("--mirror", "http://127.0.0.1:9/ubuntu", "--keyring")
+    options += ("--mirror", "http://127.0.0.1:9/ubuntu", "--keyring")
     none = str(tmp_path / "none.gpg")
-    assert refusal(*asked, none, **variables).startswith(f"nagi: there is no {none}, by whose keys")
+    assert get_refusal(*options, none, **variables).startswith(
+        f"nagi: there is no {none}, with the keys of"
+    )
     keyring = tmp_path / "some.gpg"
     keyring.touch()
-    said = refusal(*asked, str(keyring), **variables)
-    assert "no tree of noble could be made from http://127.0.0.1:9/ubuntu: E: no such suite" in said
-    assert "MIRROR=URL" in said
+    output = get_refusal(*options, str(keyring), **variables)
+    assert (
+        "no tree of noble could be made from http://127.0.0.1:9/ubuntu: E: no such suite" in output
+    )
+    assert "MIRROR=URL" in output
     assert list((tmp_path / "cache/nagi/deb").iterdir()) == []
 
 
@@ -112,22 +116,22 @@ def test_a_tree_needs_root() -> None:
             text=True,
         )
     assert done.returncode == 2, done.stderr
-    assert "nagi: a tree of trixie is made and entered by root; run it as root" in done.stderr
+    assert "nagi: only root can make and enter a tree of trixie; run it as root" in done.stderr
 
 
 def test_make_installs_what_the_build_needs() -> None:
     control = (PACKAGING / "debian/control").read_text()
-    needed = re.findall(r"^ ([a-z0-9-]+),$", control, re.M)  # without those of gr-nagi
+    needed = re.findall(r"^ ([a-z0-9-]+),$", control, re.M)  # gr-nagi needs more
     assert "libxdp-dev" in needed
-    said = subprocess.run(
-        ["make", "-s", "--eval", "said: ; @echo $(DEB_PACKAGES)", "said"],
+    output = subprocess.run(
+        ["make", "-s", "--eval", "output: ; @echo $(DEB_PACKAGES)", "output"],
         cwd=ROOT,
         env={k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")},
         capture_output=True,
         text=True,
         check=True,
     )
-    installed = {*said.stdout.split(), "python3", "dh-sequence-installsysusers"}
+    installed = {*output.stdout.split(), "python3", "dh-sequence-installsysusers"}
     assert [name for name in needed if name not in installed] == []
 
 
@@ -142,7 +146,7 @@ def test_units_differ_only_in_their_programs() -> None:
     assert f"\nu {user} " in sysusers
 
 
-def page_of(program: Path, text: Path) -> str:
+def make_page(program: Path, text: Path) -> str:
     done = subprocess.run(
         [sys.executable, PACKAGING / "manual_page.py", text, program],
         env={**os.environ, "SOURCE_DATE_EPOCH": "86400"},
@@ -153,8 +157,8 @@ def page_of(program: Path, text: Path) -> str:
     return done.stdout
 
 
-def warnings_of(page: str) -> str:
-    """What groff warns of."""
+def find_warnings(page: str) -> str:
+    """Return groff's warnings about a manual page."""
     if shutil.which("man") is None:
         pytest.skip("needs man: install man-db")
     done = subprocess.run(
@@ -168,32 +172,32 @@ def warnings_of(page: str) -> str:
     return done.stderr
 
 
-def ends_of(program: Path, command: str) -> list[str]:
-    """A command, or those that it has."""
-    said = subprocess.run([program, command, "--help"], capture_output=True, text=True).stdout
-    has = re.findall(r"^  ([a-z-]+) {2,}", said.partition("Subcommands:")[2], re.M)
+def list_leaf_commands(program: Path, command: str) -> list[str]:
+    """Return the subcommands of a command, or the command itself if it has none."""
+    output = subprocess.run([program, command, "--help"], capture_output=True, text=True).stdout
+    has = re.findall(r"^  ([a-z-]+) {2,}", output.partition("Subcommands:")[2], re.M)
     return [f"{command} {each}" for each in has] or [command]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_manual_page_has_every_command_and_option(name: str) -> None:
     program = paths.executable(name)
-    page = page_of(program, PACKAGING / f"man/{name}.1")
-    version = build.version()
+    page = make_page(program, PACKAGING / f"man/{name}.1")
+    version = build.read_version()
     assert f'.TH {name.upper()} 1 1970-01-02 "nagi {version}" nagi'.replace("-", "\\-", 1) in page
     assert "@" not in re.sub(r"nagi\\-\w+@", "", page)
     plain = page.replace("\\-", "-")
     listed = subprocess.run([program, "--help"], capture_output=True, text=True).stdout
     commands = re.findall(r"^  ([a-z]+) {2,}", listed.lower().partition("subcommands:")[2], re.M)
     assert len(commands) >= 3
-    for command in (each for above in commands for each in ends_of(program, above)):
+    for command in (each for above in commands for each in list_leaf_commands(program, above)):
         section = plain.partition(f".SS {command}\n")[2].partition(".S")[0]
-        asked = [program, *command.split(), "--help"]
-        said = subprocess.run(asked, capture_output=True, text=True).stdout
-        for entry in re.findall(r"^  (\S+) .*  ", said, re.M):
+        options = [program, *command.split(), "--help"]
+        output = subprocess.run(options, capture_output=True, text=True).stdout
+        for entry in re.findall(r"^  (\S+) .*  ", output, re.M):
             assert entry.startswith("-h") or f" {entry}" in section, f"{command}: {entry}"
         assert f".B {name} {command}\n" in plain
-    assert warnings_of(page) == ""
+    assert find_warnings(page) == ""
 
 
 def test_a_manual_page_of_a_program_with_argparse(tmp_path: Path) -> None:
@@ -203,7 +207,7 @@ def test_a_manual_page_of_a_program_with_argparse(tmp_path: Path) -> None:
     text.write_text(
         ".TH S 1 @DATE@ @VERSION@\n.SH SYNOPSIS\n@SYNOPSIS@\n.SH COMMANDS\n@COMMANDS@\n"
     )
-    page = page_of(program, text)
+    page = make_page(program, text)
     assert ".B sample run\n.I config\n" in page
     assert ".SS run\nWork until SIGTERM.\n.TP\n.I config\na file (JSON)\n" in page
     assert ".B \\-\\-as\\-json AS_JSON\none object a stage\n" in page
@@ -221,22 +225,22 @@ def test_a_manual_page_without_a_mark_is_refused(tmp_path: Path) -> None:
     assert done.returncode != 0 and "the page has no @COMMANDS@" in done.stderr
 
 
-@pytest.mark.parametrize("codename", sorted({build.running_release(), *build.RELEASES}))
+@pytest.mark.parametrize("codename", sorted({build.read_codename(), *build.RELEASES}))
 def test_packages_that_are_built_have_what_they_should(codename: str) -> None:
-    files = built(codename)
+    files = find_packages(codename)
     if not files:
         pytest.skip(f"no packages for {codename}: `make deb RELEASE={codename}` builds them")
     objects = {f"/usr/lib/nagi/tcp/{name}.bpf.o" for name in ("reno", "vegas", "real", "ackthin")}
     for package, file in files.items():
-        there = contents(file)
-        assert control_field(file, "Version") == build.version()
+        there = list_contents(file)
+        assert read_control_field(file, "Version") == build.read_version()
         doc = f"/usr/share/doc/{package}"
         assert {f"{doc}/copyright", f"{doc}/changelog.gz", f"{doc}/CHANGELOG.md.gz"} <= set(there)
         program = "nagi-sdr" if package == build.RADIO else package
         assert there[f"/usr/bin/{program}"] == "-rwxr-xr-x"
         assert f"/usr/share/man/man1/{program}.1.gz" in there
         assert all(path.startswith("/usr/") for path in there), there
-        depends = control_field(file, "Depends")
+        depends = read_control_field(file, "Depends")
         assert "libc6 (>= " in depends, depends
         assert ("libspdlog" in depends) == (package != "nagi-traffic"), depends
         if package in UNITS:

@@ -29,8 +29,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 import pyarrow as pa
-from nagi_contracts.errors import printable, refuse, shown
-from nagi_contracts.records import Campaign, Manifest, sha256_of
+from nagi_contracts.errors import escape_unprintable, format_value, refuse
+from nagi_contracts.records import Campaign, Manifest, compute_sha256
 
 SUFFIX = ".tar.zst"
 README, SUMS = "README.md", "SHA256SUMS"
@@ -177,7 +177,7 @@ def _compute_checked_sum(directory: Path, name: str, path: Path) -> str:
             "run the campaign again: it repeats failed runs",
             file=str(path),
         )
-    return sha256_of(path)
+    return compute_sha256(path)
 
 
 def _check_manifests(directory: Path, campaign: Campaign, sums: dict[str, str]) -> None:
@@ -220,7 +220,7 @@ def _unpack(bundle: Path, target: Path) -> dict[str, str]:
             ) as tar,
         ):
             for member in tar:
-                position = printable(member.name[:_MAX_NAME])
+                position = escape_unprintable(member.name[:_MAX_NAME])
                 name = _extract_inner_name(bundle, member)
                 if name in sums:
                     raise refuse(f"{position} is in it twice", _CURE, file=str(bundle))
@@ -293,7 +293,9 @@ def _extract_inner_name(bundle: Path, member: tarfile.TarInfo) -> str:
     # A sparse file becomes as large as its header states, even if the archive holds little of it.
     is_whole = member.isreg() and not member.issparse()
     if not is_whole or len(parts) < 2 or ".." in parts or name.startswith("/"):
-        raise refuse(f"{shown(name)} in it is not a file of a campaign", _CURE, file=str(bundle))
+        raise refuse(
+            f"{format_value(name)} in it is not a file of a campaign", _CURE, file=str(bundle)
+        )
     return str(PurePosixPath(*parts[1:]))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 from nagi_contracts.base import refuse_links
 from nagi_contracts.errors import refuse
-from nagi_contracts.results import metrics_of_results
+from nagi_contracts.results import list_metrics
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
@@ -30,9 +30,9 @@ def require_metric(name: str, key: str) -> None:
     Raises:
         InputError: There is no such metric.
     """
-    if name not in metrics_of_results():
+    if name not in list_metrics():
         raise refuse(
-            f"there is no metric {name!r}", f"one of: {', '.join(metrics_of_results())}", key=key
+            f"there is no metric {name!r}", f"one of: {', '.join(list_metrics())}", key=key
         )
 
 
@@ -214,7 +214,7 @@ def comparison_to_json(first: Side, second: Side, comparison: Comparison) -> dic
     return {
         "schema_version": 1,
         "metric": comparison.metric,
-        "description": metrics_of_results()[comparison.metric],
+        "description": list_metrics()[comparison.metric],
         "first": {"name": first.name, "labs": first.labs, "builds": first.builds},
         "second": {"name": second.name, "labs": second.labs, "builds": second.builds},
         "confidence": CONFIDENCE,

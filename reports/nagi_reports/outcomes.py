@@ -120,7 +120,7 @@ class _Evaluation:
                     named_point |= {
                         f"against {axis}": other[axis]
                         for axis, condition in statement.against.items()
-                        if len(condition.wanted) > 1
+                        if len(condition.required_values) > 1
                     }
                 findings.append(Finding(named_point, value, _decide_at_point(statement, value)))
         result = decide_result(statement, findings)
@@ -135,7 +135,7 @@ class _Evaluation:
         present = [value for value in self._axes[axis] if condition.holds(value)]
         absent = [
             value
-            for value in condition.wanted
+            for value in condition.required_values
             if not any(Condition(value).holds(value_present) for value_present in present)
         ]
         return present + absent
@@ -146,7 +146,7 @@ class _Evaluation:
             yield None
             return
         values_by_axis = (
-            [self._spell_as_in_runs(axis, value) for value in condition.wanted]
+            [self._spell_as_in_runs(axis, value) for value in condition.required_values]
             for axis, condition in statement.against.items()
         )
         for values in itertools.product(*values_by_axis):

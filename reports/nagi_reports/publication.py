@@ -19,8 +19,8 @@ from typing import Literal
 
 from nagi_contracts.base import Contract
 from nagi_contracts.errors import refuse
-from nagi_contracts.records import Build, Campaign, Manifest, sha256_of
-from nagi_contracts.units import count_of, in_bytes
+from nagi_contracts.records import Build, Campaign, Manifest, compute_sha256
+from nagi_contracts.units import format_bytes, format_count
 from pydantic import Field
 
 from nagi_reports import analysis, bundle, report
@@ -84,7 +84,7 @@ def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
         statements=dict(Counter(outcome.result for outcome in outcomes)),
         bundle=archive.name,
         bundle_bytes=archive.stat().st_size,
-        bundle_sha256=sha256_of(archive),
+        bundle_sha256=compute_sha256(archive),
     )
     partial = target.with_name(f"{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -119,6 +119,7 @@ def list_programs(directory: Path, campaign: Campaign) -> list[str]:
 
 def _format_readme(campaign: Campaign, record: Publication, outcomes: list[Outcome]) -> str:
     """Return the README of a publication."""
+    runs = format_count(record.runs, "run")
     reference = f"\nReference: {campaign.reference}\n" if campaign.reference else ""
     lines = [
         f"| {' '.join(outcome.statement.text.split())} | {outcome.result} |" for outcome in outcomes
@@ -128,7 +129,7 @@ def _format_readme(campaign: Campaign, record: Publication, outcomes: list[Outco
     return f"""\
 # {campaign.title}
 {reference}
-{count_of(record.runs, "run")} in the {campaign.lab} lab, all valid, of nagi {record.build.version}
+{runs} in the {campaign.lab} lab, all valid, of nagi {record.build.version}
 (build {record.build.id}):
 
 ```sh
@@ -138,5 +139,5 @@ def _format_readme(campaign: Campaign, record: Publication, outcomes: list[Outco
 - `report.pdf`, `report.html`: the report.
 - `results.parquet`: one row per flow of each run. `campaign.json`: the list of runs.
 - `SHA256SUMS`: of all files of the bundle, captures included, which is {record.bundle},
-  {in_bytes(record.bundle_bytes)}, SHA-256 {record.bundle_sha256}.
+  {format_bytes(record.bundle_bytes)}, SHA-256 {record.bundle_sha256}.
 {statements if outcomes else ""}"""

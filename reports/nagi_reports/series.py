@@ -141,7 +141,7 @@ def read_queue(
     Raises:
         InputError: A file is damaged.
     """
-    if plan.imposed(direction) is None:
+    if plan.switch_share(direction) is None:
         return _read_emulator_queue(run / "packets.parquet", plan, direction)
     return _read_switch_queue(run, plan, direction)
 
@@ -285,7 +285,7 @@ def _read_switch_drops(run: Path, plan: RunPlan, direction: LinkDirection) -> tu
 
     Both are empty if the switch has no log.
     """
-    node = plan.node(plan.leaves(direction))
+    node = plan.node(plan.sender_of(direction))
     assert node.switch is not None
     log, manifest = run / drops_file(node.name), run / "manifest.json"
     if not log.exists() or not manifest.exists():

@@ -22,7 +22,7 @@ from typing import Any
 import pandas as pd
 from nagi_contracts.base import refuse_links
 from nagi_contracts.errors import refuse
-from nagi_contracts.records import Campaign, CampaignRun, sha256_of
+from nagi_contracts.records import Campaign, CampaignRun, compute_sha256
 from nagi_contracts.results import ResultRow
 
 from nagi_reports import analysis, bundle
@@ -167,7 +167,7 @@ def _compare_files(run: Path, compared_sums: dict[str, str]) -> Iterator[str]:
     for name, digest in sorted(compared_sums.items()):
         if not (run / name).is_file():
             yield f"{name} is missing"
-        elif sha256_of(run / name) != digest:
+        elif compute_sha256(run / name) != digest:
             yield name
 
 

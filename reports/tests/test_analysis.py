@@ -12,7 +12,7 @@ from nagi_contracts.errors import InputError
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign, Manifest
-from nagi_contracts.results import Metrics, ResultRow, metrics_of_results
+from nagi_contracts.results import Metrics, ResultRow, list_metrics
 from nagi_reports.analysis import analyse_run, build_table, can_analyse
 from recorded import record_again
 
@@ -164,5 +164,5 @@ def test_metrics_of_earlier_versions_are_read(tmp_path):
     path.write_text(json.dumps(data))
     table = build_table(copy, Campaign.read(copy / "campaign.json"))
     assert table["rtt_mean_s"].isna().all()
-    assert {str(table[name].dtype) for name in metrics_of_results()} <= {"int64", "float64"}
+    assert {str(table[name].dtype) for name in list_metrics()} <= {"int64", "float64"}
     assert Manifest.read(copy / "runs" / RECORDED.name / "manifest.json").removed == {}

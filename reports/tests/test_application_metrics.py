@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from campaigns import campaign_of, valid_row
 from nagi_contracts.applications import ApplicationEnds
-from nagi_contracts.results import ResultRow, metrics_of_results
+from nagi_contracts.results import ResultRow, list_metrics
 from nagi_reports import figures
 from nagi_reports.applications import (
     APPLICATION_METRICS,
@@ -103,7 +103,7 @@ def test_all_that_is_shown_is_a_column_and_a_claim_s_metric():
 
     from nagi_contracts.statements import Metric
 
-    assert set(APPLICATION_METRICS) <= set(ResultRow.model_fields) & set(metrics_of_results())
+    assert set(APPLICATION_METRICS) <= set(ResultRow.model_fields) & set(list_metrics())
     assert set(APPLICATION_METRICS) - {"tokens_permitted_per_rtt"} <= set(get_args(Metric))
     assert set(LEADING_METRICS) == set(APPLICATION_METRICS)
     assert (

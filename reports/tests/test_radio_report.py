@@ -20,7 +20,7 @@ from nagi_contracts.plan import (
     TapPlan,
 )
 from nagi_contracts.records import Information, Verdict
-from nagi_contracts.statements import measure_of
+from nagi_contracts.statements import parse_measure
 from nagi_reports import figures
 from nagi_reports.chapters import compose, read_material
 from nagi_reports.content import Facts, Figure, Paragraph, Table
@@ -252,4 +252,4 @@ def test_snr_is_a_quantity_of_axes_and_statements():
     assert axis.title == axis.phrase == "SNR"
     assert Axis("error_rate", []).title == "Error rate"
     assert axis.to_numbers() == ([12.0, -3.0], "dB")
-    assert measure_of("12 dB") == ("Level", 12.0)
+    assert parse_measure("12 dB") == ("Level", 12.0)

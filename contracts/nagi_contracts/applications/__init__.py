@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All applications: their settings, their plans, and what their ends leave. One in a module of its
-own is added to SETTINGS, AnyPlan, Traffic and AnyEnd."""
+"""All applications: their settings, their plans, and the records of their ends.
+
+Each application is a module. To add one, add it to SETTINGS, AnyPlan, Traffic and AnyEnd here.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,7 @@ AnyPlan = Annotated[
     | OnOffPlan,
     Field(discriminator="application"),
 ]
-# What a flow's traffic may be in plans: bulk data, the user's own, or an application's.
+# The traffic of a flow in plans: bulk data, a user's command, or an application of nagi-traffic.
 Traffic = Literal[
     "bulk",
     "command",
@@ -77,11 +79,11 @@ Traffic = Literal[
     "onoff",
 ]
 
-# What sends and receives bulk data: nagi-traffic, or iperf 2.
+# The program that sends and receives bulk data: nagi-traffic, or iperf 2.
 BulkProgram = Literal["nagi-traffic", "iperf"]
 
 
-def _end(value: Any) -> str:
+def _find_tag(value: Any) -> str:
     if isinstance(value, dict):
         return f"{value.get('application')} {value.get('role')}"
     return f"{getattr(value, 'application', None)} {getattr(value, 'role', None)}"
@@ -102,12 +104,12 @@ AnyEnd = Annotated[
     | Annotated[PoissonServer, Tag("poisson server")]
     | Annotated[OnOffClient, Tag("onoff client")]
     | Annotated[OnOffServer, Tag("onoff server")],
-    Discriminator(_end),
+    Discriminator(_find_tag),
 ]
 
 
 class ApplicationEnds(Contract):
-    """What both ends of a flow left."""
+    """The records of both ends of a flow."""
 
     flow: str
     client: AnyEnd
@@ -115,7 +117,7 @@ class ApplicationEnds(Contract):
 
 
 class Applications(Contract):
-    """applications.json"""
+    """applications.json: the flows of nagi-traffic in a run."""
 
     schema_version: Literal[1] = 1
     flows: list[ApplicationEnds]

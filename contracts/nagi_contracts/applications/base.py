@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What applications have in common. Their ends are nagi-traffic's (hosts/traffic)."""
+"""The base classes of all applications, which nagi-traffic implements (hosts/traffic)."""
 
 from __future__ import annotations
 
@@ -12,67 +12,79 @@ from pydantic import Field
 from nagi_contracts.base import Contract, Strict
 from nagi_contracts.impairments.planning import plan_values
 
-APPLICATION = "what makes the data"
+APPLICATION = "application that makes the data"
 UDP_HEADER = 8  # bytes
-TCP_IS_LARGER = 12  # bytes of its header beside UDP's
+TCP_IS_LARGER = 12  # bytes: TCP header minus UDP header
 Ended = Literal["complete", "stopped", "maximum duration", "given up", "connection broken"]
 ENDED = (
-    "complete; stopped by SIGTERM, when the traffic ended; at its maximum duration; given up by "
-    "the kernel while it connected; its connection broken"
+    "how it ended: complete; stopped by SIGTERM when the traffic phase ended; at its maximum "
+    "duration; given up by the kernel while it connected; by a broken connection"
 )
 Count = Annotated[int, Field(ge=0)]
 
 
 class ApplicationPlan(Contract, ABC):
-    """An application's settings. Those of nagi-traffic have the same names without their units
-    (`_bytes`, `_ns`, `_bps`)."""
+    """The settings of an application in a plan.
+
+    The options of nagi-traffic have the same names without their units (`_bytes`, `_ns`, `_bps`).
+    """
 
     @property
     def is_udp(self) -> bool:
-        """Whether it sends datagrams."""
+        """True if the application sends datagrams."""
         return False
 
     def offered_bytes(self, seconds: float, header_bytes: int) -> float:
-        """Mean of the payload that it has for the network in so many seconds; infinite: as much as
-        TCP takes. `header_bytes`: those of an IP packet."""
+        """Return the mean payload in bytes that the application offers to the network.
+
+        Args:
+            seconds: The time for which it runs.
+            header_bytes: Headers of an IP packet.
+
+        Returns:
+            The payload; infinite if the application sends as much as TCP accepts.
+        """
         return math.inf
 
     @abstractmethod
     def describe(self) -> str:
-        """For reports."""
+        """Describe the application in a phrase for reports."""
 
 
 class ApplicationSettings(Strict, ABC):
-    """What an experiment says of an application."""
+    """The settings of an application in an experiment file."""
 
     plan_type: ClassVar[type[ApplicationPlan]]
 
-    def plan(self, payload_bytes: int, ip_header_bytes: int) -> Any:
-        """`payload_bytes`: of a full-size segment of the flow. Raises BadValue."""
+    def to_plan(self, payload_bytes: int, ip_header_bytes: int) -> Any:
+        """Return the application's plan.
+
+        Args:
+            payload_bytes: Payload of a full-size segment of the flow.
+            ip_header_bytes: Length of the IP header.
+
+        Raises:
+            BadValue: The settings do not fit the flow.
+        """
         return self.plan_type(**plan_values(self, without=["application"]))
 
     @property
     def is_udp(self) -> bool:
-        """Whether it sends datagrams."""
+        """True if the application sends datagrams."""
         return False
 
 
 class End(Contract):
-    """What one end leaves. Times are seconds."""
+    """The record of one end of an application. Times are in seconds."""
 
     schema_version: Literal[1] = 1
     began_realtime_s: float = Field(description="when it was started, by its host's clock")
     ended: Ended = Field(description=ENDED)
 
 
-def in_bytes(count: int) -> str:
-    """A size, exactly."""
+def format_exact_size(count: int) -> str:
+    """Write a number of bytes without rounding, with the largest unit that divides it."""
     for unit, size in (("MiB", 2**20), ("MB", 10**6), ("kB", 10**3)):
         if count >= size and count % size == 0:
             return f"{count // size} {unit}"
     return f"{count} bytes"
-
-
-def only(**values: Any) -> dict[str, Any]:
-    """Those that are not None."""
-    return {name: value for name, value in values.items() if value is not None}

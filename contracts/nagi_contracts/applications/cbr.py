@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""UDP at a constant rate: loss, one-way delay, jitter, and of a voice call its MOS."""
+"""UDP at a constant rate, which measures loss, one-way delay, jitter, and the MOS of a call."""
 
 from __future__ import annotations
 
@@ -15,35 +15,39 @@ from nagi_contracts.applications.base import (
     ApplicationSettings,
     Count,
     End,
-    in_bytes,
+    format_exact_size,
 )
 from nagi_contracts.base import Contract, is_none
 from nagi_contracts.errors import BadValue
 from nagi_contracts.units import Bitrate, ByteCount, Duration, PositiveDuration
 
-# G.711: 160 bytes of voice and RTP's header, 50 times a second; 80 kb/s of IPv4 packets.
+# G.711: 160 bytes of voice and RTP's header, 50 times per second; 80 kb/s of IPv4 packets.
 VOICE_PAYLOAD, VOICE_PACKETS_PER_S = 172, 50
 PLAYOUT_NS = 60 * 10**6
-# A train of a search takes that part of it: RateSearch (hosts/traffic) has at most 18 trains, and
-# 30 % of the time is for their answers.
+# A train of packets takes 1/26 of the time of a search: RateSearch (hosts/traffic) sends at most
+# 18 trains, and leaves 30 % of the time for the answers.
 SEARCH_TRAINS = 26
-MIN_PAYLOAD = 20  # number and time of a datagram
+MIN_PAYLOAD = 20  # bytes: number and time of a datagram
 
 
 class CbrPlan(ApplicationPlan):
     """Datagrams at a constant rate."""
 
     application: Literal["cbr"] = "cbr"
-    rate_bps: int = Field(description="of IP packets")
-    payload_bytes: int = Field(description="of a datagram")
+    rate_bps: int = Field(description="rate of IP packets, headers included")
+    payload_bytes: int = Field(description="payload of a datagram")
     search_ns: int | None = Field(
         None,
         exclude_if=is_none,
-        description="how long at most it looks, before, for the largest rate up to `rate_bps` that "
-        "the path carries",
+        description="maximum duration of the search, before sending, for the largest rate up to "
+        "`rate_bps` that the path carries; null: no search",
     )
-    codec: Literal["g711"] | None = Field(None, exclude_if=is_none, description="of a voice call")
-    playout_ns: int | None = Field(None, exclude_if=is_none, description="of a voice call")
+    codec: Literal["g711"] | None = Field(
+        None, exclude_if=is_none, description="for a voice call: its codec"
+    )
+    playout_ns: int | None = Field(
+        None, exclude_if=is_none, description="for a voice call: length of the playout buffer"
+    )
 
     @property
     def is_udp(self) -> bool:
@@ -59,7 +63,7 @@ class CbrPlan(ApplicationPlan):
         rate = f"{Bitrate(self.rate_bps)}"
         if self.search_ns is not None:
             rate = f"the largest rate up to {rate} that the path carries,"
-        return f"UDP at {rate} in datagrams of {in_bytes(self.payload_bytes)}"
+        return f"UDP at {rate} in datagrams of {format_exact_size(self.payload_bytes)}"
 
 
 class Cbr(ApplicationSettings):
@@ -67,54 +71,55 @@ class Cbr(ApplicationSettings):
 
     plan_type = CbrPlan
     application: Literal["cbr"] = Field(description=APPLICATION)
-    rate: Bitrate | None = Field(None, description="of IP packets, headers included")
+    rate: Bitrate | None = Field(None, description="rate of IP packets, headers included")
     payload: ByteCount | None = Field(
-        None, description="of a datagram; that of the flow if not given"
+        None, description="payload of a datagram; default: the flow's payload"
     )
     search: PositiveDuration | None = Field(
         None,
-        description="before it sends, it looks that long at most for the largest rate, up to "
-        "`rate`, that the path carries",
+        description="maximum duration of a search, before sending, for the largest rate up to "
+        "`rate` that the path carries; default: no search",
     )
     codec: Literal["g711"] | None = Field(
         None,
-        description="a voice call in place of `rate` and `payload`: G.711, 160 bytes and RTP's "
-        "header every 20 ms",
+        description="a voice call, in place of `rate` and `payload`: G.711 sends 160 bytes and "
+        "RTP's header every 20 ms",
     )
     playout: Duration | None = Field(
         None,
-        description="of a voice call: a packet is played that long after the smallest delay; "
-        "60 ms if not given",
+        description="for a voice call: time from the smallest delay until a packet is played; "
+        "default: 60 ms",
     )
 
     @model_validator(mode="after")
-    def _possible(self) -> Cbr:
+    def _check_codec(self) -> Cbr:
         if self.codec is None:
             if self.rate is None:
                 raise BadValue("no rate", "add `rate: ...`, or `codec: g711` for a voice call")
             if self.playout is not None:
                 raise BadValue("playout without a codec", "remove it", "playout")
             if self.payload is not None and self.payload.value < MIN_PAYLOAD:
-                what = f"a payload of {self.payload} is too small"
-                raise BadValue(what, f"give {MIN_PAYLOAD} bytes or more", "payload")
+                message = f"a payload of {self.payload} is too small"
+                raise BadValue(message, f"give {MIN_PAYLOAD} bytes or more", "payload")
         else:
             for key in ("rate", "payload", "search"):
                 if getattr(self, key) is not None:
-                    raise BadValue(f"{key} beside a codec, which has its own", "remove it", key)
+                    raise BadValue(f"{key} with a codec, which has its own", "remove it", key)
         return self
 
     @property
     def is_udp(self) -> bool:
         return True
 
-    def plan(self, payload_bytes: int, ip_header_bytes: int) -> CbrPlan:
+    def to_plan(self, payload_bytes: int, ip_header_bytes: int) -> CbrPlan:
+        """Return the plan; a voice call gets the payload and the rate of its codec."""
         payload = self.payload.value if self.payload is not None else payload_bytes
         if self.codec is not None:
             payload = VOICE_PAYLOAD
         # Hosts send no IP packets larger than a full-size TCP segment, which has larger headers.
         if payload > payload_bytes + TCP_IS_LARGER:
-            what = f"datagrams of {payload} bytes are larger than the flow's segments"
-            raise BadValue(what, f"give the flow `payload: {payload} bytes`", "payload")
+            message = f"datagrams of {payload} bytes are larger than the flow's segments"
+            raise BadValue(message, f"give the flow `payload: {payload} bytes`", "payload")
         if self.codec is not None:
             playout = self.playout.value if self.playout is not None else PLAYOUT_NS
             return CbrPlan(
@@ -138,13 +143,13 @@ class CbrClient(End):
     probes_bps: list[tuple[float, float]] | None = Field(
         None,
         exclude_if=is_none,
-        description="of a search for the rate: each that was tried, and what arrived",
+        description="for a search: (rate tried, rate received) in bit/s; null: no search",
     )
-    packets_sent: Count = Field(description="without those of a search")
+    packets_sent: Count = Field(description="datagrams sent, without those of a search")
 
 
 class Delays(Contract):
-    """One-way delays by the clocks of both hosts, whose offset is not known here."""
+    """One-way delays by the clocks of both hosts, whose offset is not known to the receiver."""
 
     min_s: float
     mean_s: float
@@ -159,10 +164,12 @@ class Voice(Contract):
 
     codec: Literal["G.711"]
     mouth_to_ear_ms: float = Field(
-        description="smallest one-way delay, playout buffer and the 20 ms of a packet"
+        description="smallest one-way delay + playout buffer + 20 ms of a packet"
     )
-    unplayed_share: float = Field(description="of packets lost, or too late to be played")
-    burst_ratio: float = Field(description="of these: G.107, section 7.5")
+    unplayed_share: float = Field(description="share of packets lost, or too late to be played")
+    burst_ratio: float = Field(
+        description="burst ratio of the packets not played (G.107, section 7.5)"
+    )
     r_factor: float
     mos: float
 
@@ -172,13 +179,17 @@ class CbrServer(End):
 
     application: Literal["cbr"] = "cbr"
     role: Literal["server"] = "server"
-    received_bytes: Count = Field(description="of payload, duplicates included")
-    packets_received: Count = Field(description="without duplicates")
-    packets_expected: Count = Field(description="up to the highest number that came")
-    packets_lost: Count = Field(description="of these")
+    received_bytes: Count = Field(description="payload received, duplicates included")
+    packets_received: Count = Field(description="datagrams received, without duplicates")
+    packets_expected: Count = Field(
+        description="number of datagrams up to the highest number received"
+    )
+    packets_lost: Count = Field(description="packets expected but not received")
     duplicates: Count
-    reordered: Count = Field(description="that came after one with a higher number")
-    one_way_delay: Delays | None = Field(description="null: nothing came")
-    jitter_s: float | None = Field(description="after the last packet (RFC 3550)")
+    reordered: Count = Field(description="datagrams received after one with a higher number")
+    one_way_delay: Delays | None = Field(description="null: no datagram was received")
+    jitter_s: float | None = Field(
+        description="interarrival jitter after the last datagram (RFC 3550)"
+    )
     jitter_max_s: float | None
-    voice: Voice | None = Field(description="of a voice call")
+    voice: Voice | None = Field(description="for a voice call: its quality")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A source that is on and off by turns: cross traffic."""
+"""A source of cross traffic that is alternately on and off."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHAPE = 1.5
 
 
 class OnOffPlan(ApplicationPlan):
-    """A source that is on and off by turns."""
+    """A source that is alternately on and off."""
 
     application: Literal["onoff"] = "onoff"
     rate_bps: int
@@ -54,47 +54,48 @@ class OnOffPlan(ApplicationPlan):
 
 
 class OnOff(ApplicationSettings):
-    """A source that is on and off by turns; first it is on."""
+    """A source that is alternately on and off; it begins on."""
 
     plan_type = OnOffPlan
     application: Literal["onoff"] = Field(description=APPLICATION)
-    rate: Bitrate = Field(description="while it is on: of IP packets by UDP, of payload by TCP")
+    rate: Bitrate = Field(description="rate while on: of IP packets for UDP, of payload for TCP")
     on_time: PositiveDuration = Field(description="mean time on")
     off_time: PositiveDuration = Field(description="mean time off")
     distribution: Literal["exponential", "pareto"] = Field(
-        "exponential", description="of both times"
+        "exponential", description="distribution of both times"
     )
     shape: float | None = Field(
         None,
         gt=1,
         le=100,
         allow_inf_nan=False,
-        description=f"of pareto: smaller is heavier-tailed; {SHAPE} if not given",
+        description="for pareto: shape of the distribution, smaller is heavier-tailed; default: "
+        f"{SHAPE}",
     )
-    transport: Literal["tcp", "udp"] = Field("udp", description="by what it sends")
+    transport: Literal["tcp", "udp"] = Field("udp", description="transport protocol")
     payload: ByteCount | None = Field(
         None,
-        description="of a datagram, or what TCP is given at once; that of the flow if not given",
+        description="payload of a datagram, or of one write to TCP; default: the flow's payload",
     )
 
     @model_validator(mode="after")
-    def _possible(self) -> OnOff:
+    def _check_values(self) -> OnOff:
         if self.shape is not None and self.distribution != "pareto":
             raise BadValue("shape without `distribution: pareto`", "remove it", "shape")
         if self.payload is not None and self.payload.value < MIN_PAYLOAD:
-            what = f"a payload of {self.payload} is too small"
-            raise BadValue(what, f"give {MIN_PAYLOAD} bytes or more", "payload")
+            message = f"a payload of {self.payload} is too small"
+            raise BadValue(message, f"give {MIN_PAYLOAD} bytes or more", "payload")
         return self
 
     @property
     def is_udp(self) -> bool:
         return self.transport == "udp"
 
-    def plan(self, payload_bytes: int, ip_header_bytes: int) -> Any:
+    def to_plan(self, payload_bytes: int, ip_header_bytes: int) -> Any:
         payload = self.payload.value if self.payload is not None else payload_bytes
         if self.is_udp and payload > payload_bytes + TCP_IS_LARGER:
-            what = f"datagrams of {payload} bytes are larger than the flow's segments"
-            raise BadValue(what, f"give the flow `payload: {payload} bytes`", "payload")
+            message = f"datagrams of {payload} bytes are larger than the flow's segments"
+            raise BadValue(message, f"give the flow `payload: {payload} bytes`", "payload")
         return OnOffPlan(
             rate_bps=self.rate.value,
             on_time_ns=self.on_time.value,
@@ -111,14 +112,14 @@ class OnOffClient(End):
 
     application: Literal["onoff"] = "onoff"
     role: Literal["client"] = "client"
-    periods: Count = Field(description="in which it was on")
-    offered_bytes: Count = Field(description="of payload, by the source")
-    sent_bytes: Count = Field(description="of these, that the kernel took")
-    packets_sent: Count | None = Field(description="datagrams; null: it is TCP")
+    periods: Count = Field(description="number of on periods")
+    offered_bytes: Count = Field(description="payload that the source offered")
+    sent_bytes: Count = Field(description="payload that the kernel accepted")
+    packets_sent: Count | None = Field(description="datagrams sent; null for TCP")
 
 
 class OnOffServer(End):
-    """The receiver: of TCP as a transfer's, of UDP as that of datagrams."""
+    """The receiver: for TCP with a transfer's fields, for UDP with those of `cbr`."""
 
     application: Literal["onoff"] = "onoff"
     role: Literal["server"] = "server"

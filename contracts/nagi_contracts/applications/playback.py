@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stream that is played as it comes (Zhang, Tsaoussidis: TCP-Real, 2001, section 3): how often
-the player finds what it is to play next."""
+"""A stream that is played while it is received, which measures how often data came in time.
+
+Source: Zhang, Tsaoussidis: TCP-Real, 2001, section 3.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +22,19 @@ from nagi_contracts.base import Flag, is_false, is_none
 from nagi_contracts.errors import BadValue
 from nagi_contracts.units import Bitrate, ByteCount, Duration, PositiveDuration
 
-MAX_CHUNK = 2**20  # bytes; the receiver's kernel has to hold it
+MAX_CHUNK = 2**20  # bytes; the receive buffer of the kernel must hold a chunk
 
 
 class PlaybackPlan(ApplicationPlan):
-    """A stream that is played as it comes."""
+    """A stream that is played while it is received."""
 
     application: Literal["playback"] = "playback"
     rate_bps: int
     interval_ns: int
     size_bytes: int | None = Field(
-        None, exclude_if=is_none, description="null: as long as the traffic"
+        None, exclude_if=is_none, description="null: until the traffic phase ends"
     )
-    wait_ns: int | None = Field(None, exclude_if=is_none, description="null: an interval")
+    wait_ns: int | None = Field(None, exclude_if=is_none, description="null: one interval")
     ahead: bool = Field(False, exclude_if=is_false)
 
     def offered_bytes(self, seconds: float, header_bytes: int) -> float:
@@ -40,35 +42,36 @@ class PlaybackPlan(ApplicationPlan):
         return size if self.ahead else min(size, self.rate_bps / 8 * seconds)
 
     def describe(self) -> str:
-        how = ", sent ahead" if self.ahead else ""
-        return f"playback at {Bitrate(self.rate_bps)}, read every {Duration(self.interval_ns)}{how}"
+        mode = ", sent ahead" if self.ahead else ""
+        rate, interval = Bitrate(self.rate_bps), Duration(self.interval_ns)
+        return f"playback at {rate}, read every {interval}{mode}"
 
 
 class Playback(ApplicationSettings):
-    """A stream that is played as it comes."""
+    """A stream that is played while it is received."""
 
     plan_type = PlaybackPlan
     application: Literal["playback"] = Field(description=APPLICATION)
-    rate: Bitrate = Field(description="of the stream, payload only")
+    rate: Bitrate = Field(description="payload rate of the stream")
     interval: PositiveDuration = Field(
-        description="between attempts to read what is played until the next"
+        description="time between attempts to read the data of the next interval"
     )
     size: ByteCount | None = Field(
-        None, description="of the whole stream; as long as the traffic if not given"
+        None, description="size of the whole stream; default: until the traffic phase ends"
     )
     wait: Duration | None = Field(
-        None, description="from the first byte to the first attempt; an interval if not given"
+        None, description="time from the first byte to the first attempt; default: one interval"
     )
     ahead: Flag = Field(
-        False, description="whether it is sent as fast as TCP takes it, not at `rate`"
+        False, description="whether the stream is sent as fast as TCP accepts it, not at `rate`"
     )
 
     @model_validator(mode="after")
-    def _possible(self) -> Playback:
+    def _check_chunk(self) -> Playback:
         chunk = self.rate.value * self.interval.value / 8e9
         if not 1 <= chunk <= MAX_CHUNK:
-            what = f"{chunk:g} bytes are read at each attempt, rate x interval"
-            raise BadValue(what, f"give 1 to {MAX_CHUNK} bytes", "interval")
+            message = f"{chunk:g} bytes are read at each attempt, rate x interval"
+            raise BadValue(message, f"give 1 to {MAX_CHUNK} bytes", "interval")
         return self
 
 
@@ -79,7 +82,7 @@ class PlaybackClient(End):
     role: Literal["client"] = "client"
     size_bytes: Count | None
     connect_s: float | None
-    sent_bytes: Count = Field(description="that its kernel took")
+    sent_bytes: Count = Field(description="payload that its kernel accepted")
 
 
 class PlaybackServer(End):
@@ -89,7 +92,9 @@ class PlaybackServer(End):
     role: Literal["server"] = "server"
     chunk_bytes: Count
     interval_s: float
-    first_byte_s: float | None = Field(description="from its start; null: none came")
+    first_byte_s: float | None = Field(
+        description="time from its start to the first byte; null: no byte was received"
+    )
     attempts: Count
     successes: Count
     success_share: float | None = Field(description="successes / attempts")

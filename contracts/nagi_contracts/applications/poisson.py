@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transfers that arrive as a Poisson process: how long each takes."""
+"""Transfers that arrive as a Poisson process, which measure their completion times."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PoissonPlan(SizesPlan, ApplicationPlan):
 
     def describe(self) -> str:
         return (
-            f"transfers of {self.sizes_in_words()}; a Poisson process, one in "
+            f"transfers of {self.describe_sizes()}; a Poisson process, one in "
             f"{Duration(self.interval_ns)}"
         )
 
@@ -41,8 +41,8 @@ class Poisson(SizesSettings, ApplicationSettings):
     application: Literal["poisson"] = Field(description=APPLICATION)
     interval: PositiveDuration = Field(description="mean time between arrivals")
 
-    def plan(self, payload_bytes: int, ip_header_bytes: int) -> Any:
-        return PoissonPlan(interval_ns=self.interval.value, **self.sizes_plan())
+    def to_plan(self, payload_bytes: int, ip_header_bytes: int) -> Any:
+        return PoissonPlan(interval_ns=self.interval.value, **self.plan_sizes())
 
 
 class PoissonClient(End):
@@ -51,10 +51,10 @@ class PoissonClient(End):
     application: Literal["poisson"] = "poisson"
     role: Literal["client"] = "client"
     transfers: list[tuple[float, int, float | None]] = Field(
-        description="start since the application's, size, time from connect() until the last byte "
-        "was acknowledged; null: it was not"
+        description="(start, relative to the application's start; size in bytes; time from "
+        "connect() until the last byte was acknowledged, null if it was not)"
     )
-    skipped: Count = Field(description="arrivals while 900 connections were open")
+    skipped: Count = Field(description="arrivals skipped because 900 connections were open")
 
 
 class PoissonServer(End):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests and responses over one connection: how long each takes."""
+"""Requests and responses over one connection, which measure the time of each response."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MIN_REQUEST = 8
 
 
 class RequestResponsePlan(SizesPlan, ApplicationPlan):
-    """Requests, each after the response to the one before; the flow's sender answers."""
+    """Requests, each after the previous response; the flow's sender is the server."""
 
     application: Literal["request_response"] = "request_response"
     request_bytes: int
@@ -32,7 +32,7 @@ class RequestResponsePlan(SizesPlan, ApplicationPlan):
     count: int | None = Field(None, exclude_if=is_none)
 
     def offered_bytes(self, seconds: float, header_bytes: int) -> float:
-        """At most: a response takes time, too."""
+        """Return the most payload that the responses can have, as if they took no time."""
         count = math.inf if self.count is None else self.count
         if self.pause_ns is not None and self.pause_ns > 0:
             count = min(count, seconds * 1e9 / self.pause_ns)
@@ -40,54 +40,54 @@ class RequestResponsePlan(SizesPlan, ApplicationPlan):
 
     def describe(self) -> str:
         pause = f", {Duration(self.pause_ns)} apart" if self.pause_ns else ""
-        return f"requests{pause}; responses of {self.sizes_in_words()}"
+        return f"requests{pause}; responses of {self.describe_sizes()}"
 
 
 class RequestResponse(SizesSettings, ApplicationSettings):
-    """Requests, each after the response to the one before; the flow's sender answers."""
+    """Requests, each after the previous response; the flow's sender is the server."""
 
     plan_type = RequestResponsePlan
     application: Literal["request_response"] = Field(description=APPLICATION)
-    request: ByteCount = Field(ByteCount(200), description="of a request")
+    request: ByteCount = Field(ByteCount(200), description="size of a request")
     pause: Duration | None = Field(
         None,
-        description="mean of the exponential time from a response to the next request; none if "
-        "not given",
+        description="mean of the exponentially distributed time from a response to the next "
+        "request; default: no pause",
     )
     count: Annotated[Whole, Field(ge=1, le=10**9)] | None = Field(
-        None, description="of requests; until the traffic ends if not given"
+        None, description="number of requests; default: until the traffic phase ends"
     )
 
     @model_validator(mode="after")
-    def _possible(self) -> RequestResponse:
+    def _check_request(self) -> RequestResponse:
         if self.request.value < _MIN_REQUEST:
-            what = f"a request of {self.request} is too small"
-            raise BadValue(what, f"give {_MIN_REQUEST} bytes or more", "request")
+            message = f"a request of {self.request} is too small"
+            raise BadValue(message, f"give {_MIN_REQUEST} bytes or more", "request")
         return self
 
-    def plan(self, payload_bytes: int, ip_header_bytes: int) -> Any:
+    def to_plan(self, payload_bytes: int, ip_header_bytes: int) -> Any:
         return RequestResponsePlan(
             request_bytes=self.request.value,
             pause_ns=None if self.pause is None else self.pause.value,
             count=self.count,
-            **self.sizes_plan(),
+            **self.plan_sizes(),
         )
 
 
 class RequestResponseClient(End):
-    """Who asks."""
+    """The end that sends requests."""
 
     application: Literal["request_response"] = "request_response"
     role: Literal["client"] = "client"
     connect_s: float | None
     requests: list[tuple[float, int, float | None]] = Field(
-        description="when it was sent since the start, size of the response, time until that was "
-        "there; null: it never was"
+        description="(instant of the request, relative to the start; size of the response in "
+        "bytes; time until the response was received, null if it was not)"
     )
 
 
 class RequestResponseServer(End):
-    """Who answers."""
+    """The end that sends responses."""
 
     application: Literal["request_response"] = "request_response"
     role: Literal["server"] = "server"

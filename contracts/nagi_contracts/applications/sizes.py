@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How large transfers are: a size, or a distribution of sizes."""
+"""The sizes of transfers: one size, or a distribution of sizes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from nagi_contracts.applications.base import in_bytes
+from nagi_contracts.applications.base import format_exact_size
 from nagi_contracts.base import is_none
 from nagi_contracts.errors import BadValue
 from nagi_contracts.units import ByteCount
@@ -17,73 +17,76 @@ SHAPE = 1.2
 
 
 class SizesPlan(BaseModel):
-    """Of the plan of an application that draws sizes."""
+    """The part of an application's plan that describes sizes."""
 
     sizes: Literal["constant", "exponential", "pareto"]
     size_bytes: int | None = Field(
-        None, exclude_if=is_none, description="constant, or the mean of exponential"
+        None, exclude_if=is_none, description="constant size, or mean of exponential sizes"
     )
-    min_bytes: int | None = Field(None, exclude_if=is_none, description="of pareto, bounded")
+    min_bytes: int | None = Field(
+        None, exclude_if=is_none, description="for pareto: the smallest size"
+    )
     max_bytes: int | None = Field(None, exclude_if=is_none)
     shape: float | None = Field(None, exclude_if=is_none)
 
     def mean_bytes(self) -> float:
-        """The mean of what is drawn."""
+        """Return the mean size in bytes."""
         low, high, shape = self.min_bytes, self.max_bytes, self.shape
         if low is None or high is None or shape is None:
             return self.size_bytes or 0
-        ratio = math.pow(low / high, shape)  # what the bound cuts off
+        ratio = math.pow(low / high, shape)  # probability beyond the upper bound
         if shape == 1:
             return low * math.log(high / low) / (1 - ratio)
         return low * shape / (shape - 1) * (1 - ratio * high / low) / (1 - ratio)
 
-    def sizes_in_words(self) -> str:
+    def describe_sizes(self) -> str:
+        """Describe the sizes in a phrase for reports."""
         if self.min_bytes is not None and self.max_bytes is not None:
-            ends = f"{in_bytes(self.min_bytes)} to {in_bytes(self.max_bytes)}"
-            return f"{ends}, bounded Pareto, shape {self.shape:g}"
-        size = in_bytes(self.size_bytes or 0)
+            low, high = format_exact_size(self.min_bytes), format_exact_size(self.max_bytes)
+            return f"{low} to {high}, bounded Pareto, shape {self.shape:g}"
+        size = format_exact_size(self.size_bytes or 0)
         return size if self.sizes == "constant" else f"{size} in the mean, exponential"
 
 
 class SizesSettings(BaseModel):
-    """Of the settings of an application that draws sizes."""
+    """The part of an application's settings that describes sizes."""
 
     sizes: Literal["constant", "exponential", "pareto"] = Field(
-        "constant", description="how sizes are drawn; pareto is bounded"
+        "constant", description="distribution of sizes; pareto is bounded"
     )
-    size: ByteCount | None = Field(
-        None, description="of constant sizes; of exponential ones the mean"
-    )
-    min: ByteCount | None = Field(None, description="of pareto: the smallest size")
-    max: ByteCount | None = Field(None, description="of pareto: the largest size")
+    size: ByteCount | None = Field(None, description="constant size, or mean of exponential sizes")
+    min: ByteCount | None = Field(None, description="for pareto: the smallest size")
+    max: ByteCount | None = Field(None, description="for pareto: the largest size")
     shape: float | None = Field(
         None,
         gt=0,
         le=100,
         allow_inf_nan=False,
-        description=f"of pareto: smaller is heavier-tailed; {SHAPE} if not given",
+        description="for pareto: shape of the distribution, smaller is heavier-tailed; default: "
+        f"{SHAPE}",
     )
 
     @model_validator(mode="after")
-    def _sizes_possible(self) -> SizesSettings:
+    def _check_sizes(self) -> SizesSettings:
         needed = ("min", "max") if self.sizes == "pareto" else ("size",)
-        others = {"size", "min", "max", "shape"} - {*needed, *self._optional()}
+        others = {"size", "min", "max", "shape"} - {*needed, *self._list_optional_keys()}
         for key in needed:
             if getattr(self, key) is None:
-                what = f"{self.sizes} sizes without `{key}`"
-                raise BadValue(what, f"add `{key}: ...`")
+                message = f"{self.sizes} sizes without `{key}`"
+                raise BadValue(message, f"add `{key}: ...`")
         for key in sorted(others):
             if getattr(self, key) is not None:
-                what = f"{key} does not go with `sizes: {self.sizes}`"
-                raise BadValue(what, "remove it", key)
+                message = f"{key} does not go with `sizes: {self.sizes}`"
+                raise BadValue(message, "remove it", key)
         if self.min is not None and self.max is not None and self.max.value <= self.min.value:
             raise BadValue("a largest size that is not above the smallest", "raise it", "max")
         return self
 
-    def _optional(self) -> tuple[str, ...]:
+    def _list_optional_keys(self) -> tuple[str, ...]:
         return ("shape",) if self.sizes == "pareto" else ()
 
-    def sizes_plan(self) -> dict[str, Any]:
+    def plan_sizes(self) -> dict[str, Any]:
+        """Return the fields of SizesPlan by name."""
         if self.sizes != "pareto":
             assert self.size is not None
             return {"sizes": self.sizes, "size_bytes": self.size.value}

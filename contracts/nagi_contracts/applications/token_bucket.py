@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sender that a token bucket limits (Zhang, Tsaoussidis: TCP-Real, 2001, section 3): how many
-tokens it uses in a round-trip time."""
+"""A sender limited by a token bucket, which measures the tokens used per round-trip time.
+
+Source: Zhang, Tsaoussidis: TCP-Real, 2001, section 3.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from nagi_contracts.applications.base import (
     ApplicationSettings,
     Count,
     End,
-    in_bytes,
+    format_exact_size,
 )
 from nagi_contracts.base import Whole
 from nagi_contracts.errors import BadValue
@@ -22,7 +24,7 @@ from nagi_contracts.units import ByteCount, Duration, PositiveDuration
 
 
 class TokenBucketPlan(ApplicationPlan):
-    """A sender that a token bucket limits."""
+    """A sender limited by a token bucket."""
 
     application: Literal["token_bucket"] = "token_bucket"
     depth_bytes: int
@@ -35,30 +37,30 @@ class TokenBucketPlan(ApplicationPlan):
 
     def describe(self) -> str:
         return (
-            f"token bucket of {in_bytes(self.depth_bytes)}, {self.tokens} tokens of "
-            f"{in_bytes(self.token_bytes)} every {Duration(self.interval_ns)}"
+            f"token bucket of {format_exact_size(self.depth_bytes)}, {self.tokens} tokens of "
+            f"{format_exact_size(self.token_bytes)} every {Duration(self.interval_ns)}"
         )
 
 
 class TokenBucket(ApplicationSettings):
-    """A sender that a token bucket limits."""
+    """A sender limited by a token bucket."""
 
     plan_type = TokenBucketPlan
     application: Literal["token_bucket"] = Field(description=APPLICATION)
-    depth: ByteCount = Field(ByteCount(20_000), description="what the bucket holds")
-    token: ByteCount = Field(ByteCount(1000), description="what a token is good for")
+    depth: ByteCount = Field(ByteCount(20_000), description="capacity of the bucket")
+    token: ByteCount = Field(ByteCount(1000), description="bytes that one token permits to send")
     tokens: Annotated[Whole, Field(ge=1, le=10**6)] = Field(
-        20, description="that come at every interval"
+        20, description="number of tokens that arrive at every interval"
     )
     interval: PositiveDuration = Field(
-        PositiveDuration(30 * 10**6), description="between arrivals of tokens"
+        PositiveDuration(30 * 10**6), description="time between arrivals of tokens"
     )
 
     @model_validator(mode="after")
-    def _possible(self) -> TokenBucket:
+    def _check_depth(self) -> TokenBucket:
         if self.depth.value < self.token.value:
-            what = f"a bucket of {self.depth} for tokens of {self.token}"
-            raise BadValue(what, "give it a depth of a token or more", "depth")
+            message = f"a bucket of {self.depth} for tokens of {self.token}"
+            raise BadValue(message, "give it a depth of a token or more", "depth")
         return self
 
 
@@ -69,18 +71,22 @@ class TokenBucketClient(End):
     role: Literal["client"] = "client"
     connect_s: float | None
     tokens_consumed: Count
-    tokens_lost: Count = Field(description="that found the bucket full")
+    tokens_lost: Count = Field(description="tokens that arrived while the bucket was full")
     token_bytes: Count
     rtts: list[tuple[float, float, int]] = Field(
-        description="one round-trip time after the other: since the connection was there, "
-        "smoothed RTT by TCP_INFO (at least 1 ms), tokens consumed"
+        description="for each round-trip time in turn: (instant, relative to the connection's "
+        "start; smoothed RTT by TCP_INFO, at least 1 ms; tokens consumed)"
     )
-    tokens_per_rtt: float | None = Field(description="mean of these; null: there are none")
-    permitted_per_rtt: float | None = Field(description="tokens that came in these, mean")
+    tokens_per_rtt: float | None = Field(
+        description="mean number of tokens consumed per RTT; null: there is no RTT"
+    )
+    permitted_per_rtt: float | None = Field(
+        description="mean number of tokens that arrived per RTT"
+    )
 
 
 class TokenBucketServer(End):
-    """The receiver. Times count from its start."""
+    """The receiver. Times are relative to its start."""
 
     application: Literal["token_bucket"] = "token_bucket"
     role: Literal["server"] = "server"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A transfer of a given size: how long it takes."""
+"""A transfer of a given size, which measures its completion time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nagi_contracts.applications.base import (
     ApplicationSettings,
     Count,
     End,
-    in_bytes,
+    format_exact_size,
 )
 from nagi_contracts.base import is_none
 from nagi_contracts.units import ByteCount, Duration, PositiveDuration
@@ -25,7 +25,9 @@ class TransferPlan(ApplicationPlan):
     application: Literal["transfer"] = "transfer"
     size_bytes: int
     max_duration_ns: int | None = Field(
-        None, exclude_if=is_none, description="from connect() on; null: until the traffic ends"
+        None,
+        exclude_if=is_none,
+        description="maximum time from connect(); null: until the traffic phase ends",
     )
 
     def offered_bytes(self, seconds: float, header_bytes: int) -> float:
@@ -35,7 +37,7 @@ class TransferPlan(ApplicationPlan):
         until = ""
         if self.max_duration_ns is not None:
             until = f", for at most {Duration(self.max_duration_ns)}"
-        return f"transfer of {in_bytes(self.size_bytes)}{until}"
+        return f"transfer of {format_exact_size(self.size_bytes)}{until}"
 
 
 class Transfer(ApplicationSettings):
@@ -43,11 +45,11 @@ class Transfer(ApplicationSettings):
 
     plan_type = TransferPlan
     application: Literal["transfer"] = Field(description=APPLICATION)
-    size: ByteCount = Field(description="what is sent")
+    size: ByteCount = Field(description="bytes to send")
     max_duration: PositiveDuration | None = Field(
         None,
-        description="from the SYN on: what is not complete by then is given up; until the traffic "
-        "ends if not given",
+        description="time from the SYN after which an incomplete transfer is abandoned; default: "
+        "until the traffic phase ends",
     )
 
 
@@ -57,16 +59,20 @@ class TransferClient(End):
     application: Literal["transfer"] = "transfer"
     role: Literal["client"] = "client"
     size_bytes: Count
-    connect_s: float | None = Field(description="of the handshake; null: there was none")
+    connect_s: float | None = Field(
+        description="duration of the handshake; null: it did not complete"
+    )
     completed: bool
     completion_s: float | None = Field(
-        description="from connect() until the last byte was acknowledged"
+        description="time from connect() until the last byte was acknowledged; null: it was not"
     )
-    duration_s: float = Field(description="the same, or until it was given up")
+    duration_s: float = Field(
+        description="time from connect() until completion, or until the transfer was abandoned"
+    )
 
 
 class TransferServer(End):
-    """The receiver of a transfer. Times count from its start."""
+    """The receiver of a transfer. Times are relative to its start."""
 
     application: Literal["transfer"] = "transfer"
     role: Literal["server"] = "server"

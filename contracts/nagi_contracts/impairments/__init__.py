@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What links may do to packets. Each impairment is a module of its own: its settings, as experiment
-files have them, its plan, as run plans and nagi-link's configuration have it, and what else must be
-known of it. Its other half is the file of the same name in link-emulator/model."""
+"""Impairments: what links do to packets.
+
+Each impairment is a module with two classes: its settings, as in experiment files, and its plan, as
+in run plans and nagi-link's configuration. Its model is the file of the same name in
+link-emulator/model.
+"""

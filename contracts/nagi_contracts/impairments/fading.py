@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the gain of a radio channel changes: settings of radios, and of losses by a radio's table."""
+"""Fading and shadowing of radio channels: for radios, and for losses by a calibration table."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from nagi_contracts.base import Contract, Strict, is_none
-from nagi_contracts.errors import BadValue, choices, shown
+from nagi_contracts.errors import BadValue, format_value, suggest
 from nagi_contracts.units import Decorrelation, DopplerSpread, Level, ShadowingDeviation
 
 
 class FadingPlan(Contract):
-    """Flat fading: each transmission has the SNR of its instant."""
+    """Flat fading: each transmission has the SNR of the instant at which it begins."""
 
     kind: Literal["rayleigh", "rician"]
     doppler_hz: float
@@ -34,49 +34,49 @@ class NoFading(Strict):
 
 
 class RayleighFading(Strict):
-    """No path without obstacles: the gain is complex Gaussian, with Clarke's Doppler spectrum."""
+    """No line of sight: the gain is complex Gaussian, with Clarke's Doppler spectrum."""
 
     kind: Literal["rayleigh"] = Field(description="kind of fading")
     doppler: DopplerSpread = Field(description="the largest Doppler shift")
 
 
 class RicianFading(Strict):
-    """A path without obstacles beside that."""
+    """A line of sight in addition to Rayleigh fading."""
 
     kind: Literal["rician"] = Field(description="kind of fading")
     doppler: DopplerSpread = Field(description="the largest Doppler shift")
-    k_factor: Level = Field(description="power of that path over that of all others")
+    k_factor: Level = Field(description="power of the line of sight over that of all other paths")
 
 
 _FADINGS = Annotated[NoFading | RayleighFading | RicianFading, Field(discriminator="kind")]
 
 
-def _fading(value: object) -> object:
+def _complete_fading(value: object) -> object:
     if value == "none":
         return {"kind": "none"}
-    further = {"rayleigh": "", "rician": ", k_factor: 6 dB"}
-    if isinstance(value, str) and value in further:
-        cure = f"write `{{kind: {value}, doppler: 5 Hz{further[value]}}}`"
+    examples = {"rayleigh": "", "rician": ", k_factor: 6 dB"}  # kind -> keys besides doppler
+    if isinstance(value, str) and value in examples:
+        cure = f"write `{{kind: {value}, doppler: 5 Hz{examples[value]}}}`"
         raise BadValue(f"fading {value} without its settings", cure)
     if isinstance(value, str):
-        raise BadValue(f"unknown fading {shown(value)}", choices(value, ["none", *further]))
+        raise BadValue(f"unknown fading {format_value(value)}", suggest(value, ["none", *examples]))
     return value
 
 
 Fading = Annotated[
-    _FADINGS, BeforeValidator(_fading, json_schema_input_type=Literal["none"] | _FADINGS)
+    _FADINGS, BeforeValidator(_complete_fading, json_schema_input_type=Literal["none"] | _FADINGS)
 ]
 
 
 class Shadowing(Strict):
-    """Log-normal shadowing, whose correlation falls exponentially in time (Gudmundson 1991)."""
+    """Log-normal shadowing with an exponential correlation in time (Gudmundson 1991)."""
 
     deviation: ShadowingDeviation = Field(description="standard deviation of the gain")
     decorrelation: Decorrelation = Field(
-        description="after which the correlation has fallen to 1/e: a distance over a speed"
+        description="time in which the correlation falls to 1/e: a distance divided by a speed"
     )
 
-    def plan(self) -> ShadowingPlan:
+    def to_plan(self) -> ShadowingPlan:
         return ShadowingPlan(
             deviation_db=self.deviation.value, decorrelation_ns=self.decorrelation.value
         )

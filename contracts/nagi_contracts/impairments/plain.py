@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Impairments written as one value, as in `loss: 1 %` or `loss: none`."""
+"""Impairments written as a single value, as in `loss: 1 %` or `loss: none`."""
 
 from __future__ import annotations
 
@@ -8,21 +8,32 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator
 
-from nagi_contracts.errors import BadValue, shown
+from nagi_contracts.errors import BadValue, format_value
 
 
-def plain(rate: str, kind: Any, **fixed: str) -> BeforeValidator:
-    """Take a value alone for the key `rate` of `kind`, whose other keys are `fixed`."""
+def accept_scalar(key: str, kind: Any, **fixed: str) -> BeforeValidator:
+    """Return a validator that completes a single value to settings.
+
+    Args:
+        key: The key that gets the value.
+        kind: The type of the input, for the JSON Schema.
+        fixed: The other keys of the settings, with their values.
+    """
 
     def complete(value: Any) -> Any:
-        return {**fixed, rate: value} if _is_alone(value) else value
+        return {**fixed, key: value} if _is_scalar(value) else value
 
     return BeforeValidator(complete, json_schema_input_type=kind)
 
 
 def accept_names(key: str, models: Collection[type[BaseModel]], kind: Any) -> BeforeValidator:
-    """Accept the name of one of `models` alone, in place of `{key: name}`. `kind`: what else is
-    accepted."""
+    """Return a validator that accepts the name of a model in place of `{key: name}`.
+
+    Args:
+        key: The key whose constant value names a model.
+        models: The models with that key.
+        kind: The type of all other inputs, for the JSON Schema.
+    """
     names = {name for model in models for name in get_args(model.model_fields[key].annotation)}
 
     def complete(value: Any) -> Any:
@@ -31,16 +42,21 @@ def accept_names(key: str, models: Collection[type[BaseModel]], kind: Any) -> Be
     return BeforeValidator(complete, json_schema_input_type=kind | Literal[tuple(sorted(names))])
 
 
-def never_plain(what: str, cure: str) -> BeforeValidator:
-    """Refuse a value alone: `what` it does not say, and the form that does, with {} for it."""
+def refuse_scalar(missing: str, cure: str) -> BeforeValidator:
+    """Return a validator that refuses a single value.
+
+    Args:
+        missing: What the value does not specify, for the message.
+        cure: A complete form with {} in place of the value, for the message.
+    """
 
     def refuse(value: Any) -> Any:
-        if _is_alone(value):
-            raise BadValue(f"{shown(value)} does not say {what}", cure.format(value))
+        if _is_scalar(value):
+            raise BadValue(f"{format_value(value)} does not say {missing}", cure.format(value))
         return value
 
     return BeforeValidator(refuse)
 
 
-def _is_alone(value: Any) -> bool:
+def _is_scalar(value: Any) -> bool:
     return isinstance(value, str | int | float) and not isinstance(value, bool)

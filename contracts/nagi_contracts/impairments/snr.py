@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag
 
 from nagi_contracts.base import Contract, Strict
-from nagi_contracts.impairments.steps import Steps, steps_field
+from nagi_contracts.impairments.steps import Steps, make_steps_field
 from nagi_contracts.traces import spans
 from nagi_contracts.units import Duration, Level
 
@@ -19,38 +19,40 @@ class SnrTracePlan(Contract):
     steps: list[tuple[int, float]] = Field(
         description="(instant in ns, SNR in dB from then on); the first at 0, strictly increasing"
     )
-    period_ns: int = Field(description="after which the trace repeats; later than every instant")
+    period_ns: int = Field(
+        description="time after which the trace repeats; later than every instant"
+    )
 
     @property
     def mean_db(self) -> float:
-        """Over time, of the levels."""
+        """The mean of the levels in dB over time."""
         weighted = (level * (end - at) for at, end, level in spans(self.steps, self.period_ns))
         return sum(weighted) / self.period_ns
 
 
 class SnrTraceFile(Strict):
-    """An SNR that a file says, see nagi/spec/traces.py."""
+    """An SNR from a file, see nagi/spec/traces.py."""
 
-    file: str = Field(min_length=1, description="relative to this file")
+    file: str = Field(min_length=1, description="path relative to this file")
     format: Literal["steps"] = Field("steps", description="format of the file")
 
 
 class SnrSteps(Steps):
     """A piecewise-constant SNR, from the start of the run."""
 
-    steps: dict[Duration, Level] = steps_field("SNR from then on")
+    steps: dict[Duration, Level] = make_steps_field("SNR from then on")
 
-    def plan(self) -> SnrTracePlan:
+    def to_plan(self) -> SnrTracePlan:
         steps = [(at.value, level.value) for at, level in self.steps.items()]
         return SnrTracePlan(steps=steps, period_ns=self.period.value)
 
 
-def _kind(value: object) -> str:
+def _find_tag(value: object) -> str:
     has_steps = "steps" in value if isinstance(value, dict) else isinstance(value, Steps)
     return "trace in place" if has_steps else "trace in a file"
 
 
 SnrTrace = Annotated[
     Annotated[SnrTraceFile, Tag("trace in a file")] | Annotated[SnrSteps, Tag("trace in place")],
-    Discriminator(_kind),
+    Discriminator(_find_tag),
 ]

@@ -309,12 +309,12 @@ class LinkPlan:
 
     @property
     def is_simulated_fpga(self) -> bool:
-        """Whether nagi-fpga simulates the core that carries it."""
+        """True if nagi-fpga simulates the core that carries the link."""
         return self.fpga is not None and self.fpga.by == "simulated"
 
     @property
     def is_on_board(self) -> bool:
-        """Whether a board carries it, and no program of the emulator's host."""
+        """True if an FPGA board carries the link, without a program on the emulator's host."""
         return self.fpga is not None and self.fpga.by == "board"
 
     @classmethod
@@ -484,14 +484,14 @@ class FlowPlan:
 
     @property
     def listens(self) -> Literal["sender", "receiver"]:
-        """The end whose port `port` is."""
+        """The end of the flow that owns `port`."""
         if self.traffic == "request_response":
             return "sender"
         return "receiver" if self.command is None else self.command.listens
 
     @property
     def listener(self) -> str:
-        """The node whose port `port` is."""
+        """The node that owns `port`."""
         return self.sender if self.listens == "sender" else self.receiver
 
     @classmethod
@@ -635,19 +635,19 @@ class RunPlan:
         return next(node for node in self.nodes if node.name == name)
 
     def radios(self) -> list[LinkPlan]:
-        """The links that are radios."""
+        """Return the links that are radios."""
         return [link for link in self.links if link.is_radio]
 
     def simulated_fpgas(self) -> list[LinkPlan]:
-        """The links whose core nagi-fpga simulates."""
+        """Return the links whose core nagi-fpga simulates."""
         return [link for link in self.links if link.is_simulated_fpga]
 
     def on_boards(self) -> list[LinkPlan]:
-        """The links that boards carry: none, or all."""
+        """Return the links that FPGA boards carry: all links of the run, or none."""
         return [link for link in self.links if link.is_on_board]
 
     def switches(self) -> list[NodePlan]:
-        """The nodes that are switches."""
+        """Return the nodes that are switches."""
         return [node for node in self.nodes if node.switch is not None]
 
     @classmethod

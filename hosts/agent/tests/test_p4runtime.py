@@ -18,7 +18,7 @@ from nagi_agent.controllers import build_controller_facts
 from nagi_agent.pipelines import make_pipeline
 from nagi_agent.switches import find_problem
 from nagi_contracts.paths import AGENT, FPGA, P4, P4_CONTROL, executable
-from nagi_contracts.records import sha256_of
+from nagi_contracts.records import compute_sha256
 from nagi_p4 import edge
 from nagi_p4.nagi_switch import NagiSwitch
 from test_controllers import INTERFACES, MACS, make_switch_plan
@@ -175,7 +175,7 @@ def test_a_switch_of_the_inventory_gets_its_pipeline_or_is_cleared(host, tmp_pat
     assert "device 3 at 127.0.0.1:9559" in server.stdout.readline()
     plan = make_switch_plan(target="p4runtime")
     del plan["nodes"][0]["switch"]["own"]
-    plan["nodes"][0]["switch"] |= {"pipeline": "edge", "sha256": sha256_of(P4 / "edge.json")}
+    plan["nodes"][0]["switch"] |= {"pipeline": "edge", "sha256": compute_sha256(P4 / "edge.json")}
     with NagiSwitch(str(tmp_path / "switch.sock")) as control:
         before = None
         for pipeline in ("set", "running"):

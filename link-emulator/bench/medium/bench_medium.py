@@ -41,7 +41,7 @@ import pandas as pd
 from bench_report import machine
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
-from nagi_contracts.base import write_whole
+from nagi_contracts.base import write_atomically
 from nagi_contracts.errors import InputError, refuse
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign
@@ -412,14 +412,14 @@ def main() -> int:
     goodputs, causes = rows_of(results), cause_rows(results)
     show("Goodput in kb/s; *: above 5 %", *goodputs)
     show("Frames, of all stations", *causes)
-    write_whole(given.out / "tables.md", f"{markdown(*goodputs)}\n{markdown(*causes)}")
+    write_atomically(given.out / "tables.md", f"{markdown(*goodputs)}\n{markdown(*causes)}")
     if given.json:
         cases = [
             {**vars(case), "found": {name: each.as_json() for name, each in found.items()}}
             for case, found in sorted(results.items())
         ]
         about = {"machine": machine(), "seconds": given.seconds, "reach": REACHES[given.reach]}
-        write_whole(given.json, json.dumps({"about": about, "cases": cases}, indent=1))
+        write_atomically(given.json, json.dumps({"about": about, "cases": cases}, indent=1))
     return 0
 
 

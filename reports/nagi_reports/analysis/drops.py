@@ -12,7 +12,7 @@ from nagi_reports.analysis.recorded import (
 
 def has_full_drop_log(flow: FlowPlan, recorded: RecordedRun) -> bool:
     """Return whether every drop on the flow's path is in a log; bmv2 logs none."""
-    imposed = any(recorded.plan.imposed(direction) is not None for direction in flow.path)
+    imposed = any(recorded.plan.switch_share(direction) is not None for direction in flow.path)
     return not (imposed and recorded.plan.switch_target == "bmv2")
 
 
@@ -35,7 +35,7 @@ def count_drops(flow: FlowPlan, recorded: RecordedRun) -> tuple[int | None, int,
         account = link.forward if direction.direction == "forward" else link.backward
         losses += account.packets.channel_losses
         port = None
-        if recorded.plan.imposed(direction) is not None and recorded.switches is not None:
+        if recorded.plan.switch_share(direction) is not None and recorded.switches is not None:
             port = recorded.switches.port(direction.link, direction.direction)
         if port is None:
             transmitted += account.server.packets

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from nagi_captures.capture import match, scan
 from nagi_captures.flow_rows import matches_flow, merge_match_rows, merge_scan_rows
-from nagi_contracts.capacity import bottleneck_bps
+from nagi_contracts.capacity import compute_bottleneck_bps
 from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
 
 from nagi_reports import applications
@@ -45,7 +45,7 @@ def compute_flow_row(recorded: RecordedRun, flow: FlowPlan) -> dict[str, Any]:
     overflows, losses, transmitted = count_drops(flow, recorded)
     goodput, seconds = recorded.compute_goodput_bps(flow), recorded.find_duration_s(flow)
     throughput = throughput_bps(received.ip_bytes_inside if received else 0, seconds)
-    bottleneck = bottleneck_bps(
+    bottleneck = compute_bottleneck_bps(
         recorded.plan, flow, recorded.plan.measure.start_s, recorded.find_end_s(flow)
     )
     values = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 from nagi_contracts.records import Campaign, Manifest
-from nagi_contracts.results import Metrics, ResultRow, metrics_of_results
+from nagi_contracts.results import Metrics, ResultRow, list_metrics
 
 from nagi_reports.analysis.recorded import (
     METRICS,
@@ -49,5 +49,5 @@ def read_table(out: Path, campaign: Campaign) -> pd.DataFrame:
     columns += [f"point.{axis}" for axis in (campaign.runs[0].point if campaign.runs else {})]
     table = pd.DataFrame(rows, columns=columns)
     # Columns without any value get the type of numbers, too.
-    numbers = [name for name in metrics_of_results() if table[name].isna().all()]
+    numbers = [name for name in list_metrics() if table[name].isna().all()]
     return add_harm(table.astype(dict.fromkeys(numbers, "float64")), campaign)

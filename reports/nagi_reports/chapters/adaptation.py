@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pandas as pd
 from nagi_contracts.plan import DIRECTIONS, LinkPlan, RunPlan
-from nagi_contracts.units import count_of
+from nagi_contracts.units import format_count
 
 from nagi_reports import figures
 from nagi_reports.chapters.material import Material
@@ -32,7 +32,7 @@ def compose_blocks(material: Material) -> list[Figure]:
         "Modes in which transmissions were sent, as shares at each SNR, and the share of them that"
         " was lost. The SNR is the one that the receiver measured, rounded to 1 dB; without one, as"
         " of bursts that were not detected, a transmission is left out, and so are SNRs of less"
-        f" than {count_of(_MIN_TRANSMISSIONS, 'transmission')}."
+        f" than {format_count(_MIN_TRANSMISSIONS, 'transmission')}."
     )
     drawn = figures.modes_over_snr(panels)
     return [Figure("modes", figures.render_svg(drawn), caption, _describe_figure(panels))]

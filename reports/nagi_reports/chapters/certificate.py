@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from nagi_contracts import noise
 from nagi_contracts.records import Check, Verdict
-from nagi_contracts.units import count_of
+from nagi_contracts.units import format_count
 
 from nagi_reports.chapters import switches
 from nagi_reports.chapters.material import Material
@@ -27,7 +27,8 @@ def compose_blocks(material: Material) -> list[Block]:
     verdicts = [verdict for verdict in material.verdicts.values() if verdict.checks]
     valid = sum(verdict.status == "valid" for verdict in verdicts)
     introduction = (
-        f"{valid} of {count_of(len(verdicts), 'run')} passed all checks. Three records are checked "
+        f"{valid} of {format_count(len(verdicts), 'run')} passed all checks. Three records are "
+        "checked "
         "against the plan and each other: the emulator's own account, the model replayed on the "
         "recorded arrivals, and the captures at the hosts. Each row shows the worst value of all "
         f"runs. {describe_loss_test(verdicts)}"
@@ -92,7 +93,7 @@ def compose_blocks(material: Material) -> list[Block]:
 
 def _format_reasons(verdict: Verdict) -> str:
     """Return one line per reason, and a line on their probable cause."""
-    return "\n".join([*verdict.reasons, *noise.in_words(verdict)]) or "no reason given"
+    return "\n".join([*verdict.reasons, *noise.describe_explanations(verdict)]) or "no reason given"
 
 
 def describe_loss_test(verdicts: Iterable[Verdict]) -> str:
@@ -109,7 +110,8 @@ def describe_loss_test(verdicts: Iterable[Verdict]) -> str:
     if not p_values:
         return ""
     return (
-        f"Packets lost on {count_of(len(p_values), 'channel')} were tested against the configured "
+        f"Packets lost on {format_count(len(p_values), 'channel')} were tested against the "
+        "configured "
         f"loss rates: the smallest p-value is {min(p_values):.2g}, "
         f"{min(1.0, min(p_values) * len(p_values)):.2g} corrected for the number of channels."
     )

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from nagi_contracts import __version__
 from nagi_contracts.records import Check, Manifest, Verdict
-from nagi_contracts.results import metrics_of_results
-from nagi_contracts.units import count_of
+from nagi_contracts.results import list_metrics
+from nagi_contracts.units import format_count
 
 from nagi_reports import figures
 from nagi_reports.chapters.words import NONE, format_mean, to_words
@@ -59,7 +59,7 @@ def _compose_result(first: Side, second: Side, comparison: Comparison) -> list[B
                 f"side-by-side-{index + 1}",
                 figures.render_svg(drawing),
                 caption if index == 0 else "Further points.",
-                f"{to_words(comparison.metric)} of {count_of(len(pairs), 'point')}, "
+                f"{to_words(comparison.metric)} of {format_count(len(pairs), 'point')}, "
                 "as in the table.",
             )
         )
@@ -165,7 +165,7 @@ def _label_point(difference: PointDifference) -> str:
 
 def _compose_definitions(comparison: Comparison) -> Paragraph:
     return Paragraph(
-        f"{comparison.metric}: {metrics_of_results()[comparison.metric]}. A pair is a run of each "
+        f"{comparison.metric}: {list_metrics()[comparison.metric]}. A pair is a run of each "
         "side with the same point and seed, so that both met the same losses on the channel as far "
         "as they sent the same; the mean of a run's flows counts. Differences of a point are "
         "tested by the paired t test, p-values corrected for the number of points by Holm's "

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from nagi_contracts.plan import RunPlan
-from nagi_contracts.units import count_of
+from nagi_contracts.units import format_count
 
 from nagi_reports import figures
 from nagi_reports.analysis import GOODPUT
@@ -376,7 +376,7 @@ def _compose_harm(material: Material) -> Iterator[Block]:
         "al. set as the bound for a competitor. * more than that"
         + (", by more than both 95 % intervals" if _has_intervals(pairs) else "")
         + ". n/a: no valid run, or none of the same repeat without competitors."
-        + (f" {count_of(omitted, 'further pair')} of matrices not shown." if omitted else ""),
+        + (f" {format_count(omitted, 'further pair')} of matrices not shown." if omitted else ""),
         f"Harm as a matrix. {'; '.join(descriptions)}.",
     )
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pandas as pd
-from nagi_contracts.units import count_of
+from nagi_contracts.units import format_count
 
 from nagi_reports import figures
 from nagi_reports.attribution import (
@@ -104,7 +104,7 @@ def _compose_introduction(material: Material, classified_rows: pd.DataFrame) -> 
         "Links record every packet they drop, with the cause. How the sender classified the loss "
         "is reported by nagi's own schemes. For the kernel's schemes it is inferred from slow "
         f"start threshold and window, sampled every {material.plan.tcp_info_interval_s:g} s. The "
-        f"counts are of data segments lost in {count_of(runs, 'valid run')}, retransmissions "
+        f"counts are of data segments lost in {format_count(runs, 'valid run')}, retransmissions "
         f"included, over {' and '.join(scope)}."
     )
     if classified_rows["congestion_control"].isin(NO_THRESHOLD).any():

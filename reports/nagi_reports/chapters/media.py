@@ -12,7 +12,7 @@ import pandas as pd
 from nagi_contracts.links import FrameCounts, Links, MediumAccount
 from nagi_contracts.media import MatrixReach, MediumPlan, RangeReach
 from nagi_contracts.plan import RunPlan
-from nagi_contracts.units import count_of
+from nagi_contracts.units import format_count
 
 from nagi_reports import figures
 from nagi_reports.chapters.material import Material
@@ -85,7 +85,7 @@ def _compose_introduction(accounts: list[_Run]) -> str:
         "time. Hidden terminal: one that its sender does not hear did. Channel error: drawn by the "
         "loss model. Receiver busy: the receiver was sending. Not "
         "answered: an RTS to a station whose NAV was set. A station gives a packet up at the retry "
-        f"limit. Counts are over {count_of(runs, 'valid run')}, each from its begin to its end."
+        f"limit. Counts are over {format_count(runs, 'valid run')}, each from its begin to its end."
     )
 
 
@@ -173,7 +173,7 @@ def _collect_paths(plan: RunPlan, medium: MediumPlan) -> list[tuple[str, list[st
     for flow in plan.flows:
         hops = [hop for hop in flow.path if hop.link == medium.name]
         if hops:
-            paths.append((flow.name, [plan.leaves(hops[0]), *map(plan.reaches, hops)]))
+            paths.append((flow.name, [plan.sender_of(hops[0]), *map(plan.receiver_of, hops)]))
     return paths
 
 

@@ -16,7 +16,7 @@ from nagi_contracts.plan import (
     RadioPlan,
     RunPlan,
 )
-from nagi_contracts.units import count_of
+from nagi_contracts.units import format_count
 
 from nagi_reports import figures
 from nagi_reports.chapters import adaptation
@@ -82,12 +82,12 @@ def compose_blocks(material: Material) -> list[Block]:
         "causes: no burst was detected, its header had errors, or its payload had errors. The "
         "configured SNR is that of the channel without fading. The measured SNR is the mean power "
         "ratio over the transmissions for which the receiver reported one; bursts that were not "
-        f"detected are not in it. Up to {count_of(runs, 'run')} per row. "
+        f"detected are not in it. Up to {format_count(runs, 'run')} per row. "
     )
     introduction += (
         "No packet was received with other bytes than were sent."
         if not undetected
-        else f"{count_of(undetected, 'packet')} arrived with other bytes than were sent, which "
+        else f"{format_count(undetected, 'packet')} arrived with other bytes than were sent, which "
         "the CRC did not detect."
     )
     composed: list[Block] = [Paragraph(introduction), _compose_table(groups)]

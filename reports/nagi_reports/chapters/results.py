@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from matplotlib.figure import Figure as Drawing
-from nagi_contracts.units import count_of
+from nagi_contracts.units import format_count
 
 from nagi_reports import figures
 from nagi_reports.chapters.material import Material
@@ -62,14 +62,15 @@ def _compose_abstract(material: Material, outcomes: list[Outcome]) -> str:
     measured = plan.measure.end_s - plan.measure.start_s
     transfer_clause = ", or until its transfer was complete" if material.has_transfers else ""
     text = (
-        f"{count_of(summary.runs, 'run')} ({', '.join(counts)}) of real kernel TCP over emulated "
+        f"{format_count(summary.runs, 'run')} ({', '.join(counts)}) of real kernel TCP over "
+        "emulated "
         f"{'links' if plan.links else 'media'}. Each point was run {frequency}; each run was "
         f"measured for {measured:g} s{transfer_clause}."
     )
     if outcomes:
         results = Counter(outcome.result for outcome in outcomes)
         parts = ", ".join(f"{count} {result}" for result, count in order_results(results))
-        text += f" {count_of(len(outcomes), 'statement')} checked: {parts}."
+        text += f" {format_count(len(outcomes), 'statement')} checked: {parts}."
     return text
 
 
@@ -112,10 +113,11 @@ def _compose_notes(material: Material) -> list[Block]:
     notes = [f"Left out: {scheme}: {reason}." for scheme, reason in campaign.left_out.items()]
     notes += [note for panel in summary.panels if (note := explain_missing_points(summary, panel))]
     if summary.failed:
-        notes.append(f"{count_of(summary.failed, 'run')} failed or not run: not in any mean.")
+        notes.append(f"{format_count(summary.failed, 'run')} failed or not run: not in any mean.")
     if summary.invalid:
         notes.append(
-            f"{count_of(summary.invalid, 'run')} invalid, as links did not do what the plan asks: "
+            f"{format_count(summary.invalid, 'run')} invalid, as links did not do what the plan "
+            "asks: "
             "listed under Certificate, not in any mean."
         )
     return [Bullets(notes)] if notes else []
@@ -150,7 +152,7 @@ def compose_index(material: Material) -> list[Block]:
 
 def _describe_compared_values(summary: Summary) -> str:
     if all(len(panel.compared) == len(summary.x.values) for panel in summary.panels):
-        return count_of(len(summary.x.values), "value")
+        return format_count(len(summary.x.values), "value")
     return "common values"
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 import pandas as pd
-from nagi_contracts.records import Campaign, sha256_of
+from nagi_contracts.records import Campaign, compute_sha256
 
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.words import (
@@ -47,7 +47,7 @@ def compose_blocks(material: Material) -> list[Block]:
         verdict = material.verdicts.get(run.run_id)
         status = verdict.status if verdict else "not run"
         manifest = material.run_directory(run.run_id) / "manifest.json"
-        digest = sha256_of(manifest)[:_DIGITS] if manifest.exists() else ""
+        digest = compute_sha256(manifest)[:_DIGITS] if manifest.exists() else ""
         if run.run_id not in by_run:
             blanks = [""] * (6 + has_several_flows)
             rows.append([*point, *blanks, status, run.run_id, digest])

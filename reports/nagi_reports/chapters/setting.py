@@ -19,7 +19,7 @@ from nagi_contracts.plan import (
     SwitchTarget,
 )
 from nagi_contracts.switches import Switches
-from nagi_contracts.units import count_of
+from nagi_contracts.units import format_count
 
 from nagi_reports import figures
 from nagi_reports.chapters import radios
@@ -111,7 +111,7 @@ def _draw_topology(material: Material) -> Figure:
         legend = ", dashed boxes shared media"
         connections += "".join(f", {_describe_attachments(medium)}" for medium in plan.media)
     if hidden:
-        legend += f" ({count_of(len(hidden), 'station')} without links left out)"
+        legend += f" ({format_count(len(hidden), 'station')} without links left out)"
     return Figure(
         "topology",
         figures.render_svg(diagram),
@@ -133,13 +133,13 @@ def _make_link_rows(material: Material) -> list[list[str]]:
         forward, backward = directions.values()
         is_symmetric = all(
             p.channel(forward) == p.channel(backward)
-            and p.imposed(forward) is None
-            and p.imposed(backward) is None
+            and p.switch_share(forward) is None
+            and p.switch_share(backward) is None
             for p in plans
         )
         for name in ("both ways",) if is_symmetric else DIRECTIONS:
             direction = directions.get(name, forward)
-            by_switch = "; shaped by the switch" if plan.imposed(direction) is not None else ""
+            by_switch = "; shaped by the switch" if plan.switch_share(direction) is not None else ""
             rate, *cells = describe_directions([p.channel(direction) for p in plans])
             rows.append(
                 [
@@ -181,7 +181,7 @@ def _collect_facts(material: Material) -> list[tuple[str, str]]:
     ]
     programs = sorted({version for node_facts in facts for version in node_facts.programs.values()})
     machines = {
-        f"{node_facts.machine}, {count_of(node_facts.processors, 'processor')}"
+        f"{node_facts.machine}, {format_count(node_facts.processors, 'processor')}"
         for node_facts in facts
     }
     dates = sorted(manifest.date_s for manifest in material.manifests.values())

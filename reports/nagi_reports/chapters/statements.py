@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from nagi_contracts.statements import Condition
-from nagi_contracts.units import count_of
+from nagi_contracts.units import format_count
 
 from nagi_reports.applications import APPLICATION_METRICS
 from nagi_reports.chapters.words import (
@@ -191,6 +191,6 @@ def _describe_missing(outcome: Outcome) -> str:
     rest = f" and {len(names) - 4} more" if len(names) > 4 else ""
     if outcome.topologies:
         minimum = outcome.statement.topologies or 1
-        points = count_of(minimum, "point")
+        points = format_count(minimum, "point")
         return f"not tested, as fewer than {points} have valid runs of all series: {listed}{rest}"
     return f"not tested, as there are no valid runs: {listed}{rest}"

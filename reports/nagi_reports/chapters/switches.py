@@ -28,7 +28,10 @@ def compose_blocks(material: Material) -> list[Block]:
         drops_by_cause.update(account.drops)
         icmp_errors.update(account.told)
         for port in account.ports:
-            if plan.imposed(LinkDirection(link=port.link, direction=port.direction)) is not None:
+            if (
+                plan.switch_share(LinkDirection(link=port.link, direction=port.direction))
+                is not None
+            ):
                 ports.setdefault((account.node, port.link, port.direction), []).append(port)
     text = "Packets of all runs that ended, for each direction that a switch shapes."
     if drops_by_cause:

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
-from nagi_contracts.base import write_whole
+from nagi_contracts.base import write_atomically
 from nagi_contracts.errors import refuse
-from nagi_contracts.records import Campaign, sha256_of
+from nagi_contracts.records import Campaign, compute_sha256
 
 from nagi_reports.explorer.campaign import collect_campaign_data
 from nagi_reports.explorer.run import MAX_FLOWS, RunFiles, read_flows
@@ -76,7 +76,7 @@ def write_explorer(
         if old_path.name.removesuffix(".js") not in with_data:
             _remove(old_path)
     page = target / PAGE
-    write_whole(page, render_page(collect_campaign_data(out, campaign, with_data)))
+    write_atomically(page, render_page(collect_campaign_data(out, campaign, with_data)))
     return page
 
 
@@ -104,7 +104,7 @@ def write_run(directory: Path, run_id: str, target: Path, key: bytes) -> None:
             continue
         folder.mkdir(exist_ok=True)
         for index, part in enumerate(pack_parts(flow.packets, flow.choose_edges(end_s))):
-            write_whole(
+            write_atomically(
                 folder / f"{number}-{index}.js",
                 f"nagi.part({to_script_json([run_id, number, index])}, {to_script_json(part)});\n",
             )
@@ -123,7 +123,7 @@ def write_run(directory: Path, run_id: str, target: Path, key: bytes) -> None:
     # This file is the last: if it exists, so do the others.
     body = f"nagi.run({to_script_json(data)});\n"
     heading = _make_heading(stamp, body.encode(), folder, key).decode()
-    write_whole(file, f"{heading}\n{body}")
+    write_atomically(file, f"{heading}\n{body}")
 
 
 def _remove(path: Path) -> None:
@@ -137,7 +137,7 @@ def _remove(path: Path) -> None:
 def _make_heading(stamp: str, body: bytes, folder: Path, key: bytes) -> bytes:
     """Return the first line of a run's script: the run's state and a seal of its scripts."""
     parts = sorted(folder.iterdir()) if folder.is_dir() else []
-    sums = [[path.name, sha256_of(path) if path.is_file() else ""] for path in parts]
+    sums = [[path.name, compute_sha256(path) if path.is_file() else ""] for path in parts]
     sealed = json.dumps([stamp, hashlib.sha256(body).hexdigest(), sums]).encode()
     seal = hmac.new(key, sealed, hashlib.sha256).hexdigest()
     return f"// nagi explorer {_FORMAT} {stamp} {seal}".encode()

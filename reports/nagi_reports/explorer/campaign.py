@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from nagi_contracts.errors import refuse
 from nagi_contracts.records import Campaign, CampaignRun, Verdict
-from nagi_contracts.results import metrics_of_results
+from nagi_contracts.results import list_metrics
 
 from nagi_reports import analysis
 from nagi_reports.parquet import read_parquet
@@ -59,7 +59,7 @@ def collect_campaign_data(out: Path, campaign: Campaign, with_data: set[str]) ->
     axes = [
         _describe_axis(campaign, name) for name in (campaign.runs[0].point if campaign.runs else {})
     ]
-    metrics = [name for name in metrics_of_results() if name in table and table[name].notna().any()]
+    metrics = [name for name in list_metrics() if name in table and table[name].notna().any()]
     columns = {
         name: [
             _to_json_number(value * _choose_display_unit(name)[1])
@@ -83,7 +83,7 @@ def collect_campaign_data(out: Path, campaign: Campaign, with_data: set[str]) ->
                 "name": name,
                 "label": label_column(name),
                 "unit": _choose_display_unit(name)[0],
-                "what": metrics_of_results()[name],
+                "what": list_metrics()[name],
             }
             for name in metrics
         ],

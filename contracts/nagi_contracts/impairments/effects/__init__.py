@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that may happen to packets that the channel does not lose. An effect in a module of its own
-is added to both classes."""
+"""All effects on packets that the channel does not lose.
+
+Each effect is a module. To add one, add it to both classes here.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +14,20 @@ from nagi_contracts.base import Contract, Strict, is_none
 from nagi_contracts.impairments.effects.corruption import Corruption, CorruptionPlan
 from nagi_contracts.impairments.effects.duplication import Duplication, DuplicationPlan
 from nagi_contracts.impairments.effects.reordering import Reordering, ReorderingPlan
-from nagi_contracts.impairments.plain import never_plain, plain
+from nagi_contracts.impairments.plain import accept_scalar, refuse_scalar
 from nagi_contracts.units import Share
 
-# A share alone is their rate.
-_Corruption = Annotated[Corruption, plain("rate", Share | Corruption)]
-_Duplication = Annotated[Duplication, plain("rate", Share | Duplication)]
+# A single share is the rate of corruption and duplication.
+_Corruption = Annotated[Corruption, accept_scalar("rate", Share | Corruption)]
+_Duplication = Annotated[Duplication, accept_scalar("rate", Share | Duplication)]
 _Reordering = Annotated[
     Reordering,
-    never_plain("how long packets are held", "write `{{rate: {}, delay: 5 ms}}`"),
+    refuse_scalar("how long packets are held", "write `{{rate: {}, delay: 5 ms}}`"),
 ]
 
 
 class Effects(Strict):
-    """By name, as settings of a direction of a link."""
+    """The settings of all effects of a direction of a link, by name."""
 
     corruption: _Corruption | None = Field(
         None, description="packets that arrive with a wrong checksum; none if not given"
@@ -37,14 +39,14 @@ class Effects(Strict):
         None, description="packets that others overtake; none if not given"
     )
 
-    def plans(self) -> dict[str, Contract | None]:
-        """By name."""
+    def to_plans(self) -> dict[str, Contract | None]:
+        """Return the plan of each effect by name; None for effects that do not occur."""
         given = {name: getattr(self, name) for name in Effects.model_fields}
-        return {name: effect.plan() if effect else None for name, effect in given.items()}
+        return {name: effect.to_plan() if effect else None for name, effect in given.items()}
 
 
 class EffectPlans(Contract):
-    """By name, in the plan of a direction of a link."""
+    """The plans of all effects of a direction of a link, by name."""
 
     corruption: CorruptionPlan | None = Field(None, exclude_if=is_none)
     duplication: DuplicationPlan | None = Field(None, exclude_if=is_none)
@@ -52,7 +54,7 @@ class EffectPlans(Contract):
 
     @property
     def effects(self) -> list[CorruptionPlan | DuplicationPlan | ReorderingPlan]:
-        """Those that there are."""
+        """The plans of the effects that occur."""
         return [
             effect
             for name in EffectPlans.model_fields

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A share of packets arrives with bits changed; their checksums are wrong."""
+"""Corruption: a share of packets arrives with changed bits and wrong checksums."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nagi_contracts.units import Share
 
 
 class CorruptionPlan(Contract):
-    """A share of packets arrives with bits changed; their checksums are wrong."""
+    """Changed bits, and therefore wrong checksums, in a share of packets."""
 
     probability: float
 
@@ -19,9 +19,9 @@ class CorruptionPlan(Contract):
 
 
 class Corruption(Strict):
-    """A share of packets arrives with bits changed; their checksums are wrong."""
+    """Changed bits, and therefore wrong checksums, in a share of packets."""
 
     rate: Share = Field(description="the probability that a packet is corrupted")
 
-    def plan(self) -> CorruptionPlan | None:
+    def to_plan(self) -> CorruptionPlan | None:
         return CorruptionPlan(probability=self.rate.value) if self.rate.value else None

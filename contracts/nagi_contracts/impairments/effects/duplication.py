@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A share of packets arrives twice."""
+"""Duplication: a share of packets arrives twice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nagi_contracts.units import Share
 
 
 class DuplicationPlan(Contract):
-    """A share of packets arrives twice."""
+    """A second copy of a share of packets."""
 
     probability: float
 
@@ -19,9 +19,9 @@ class DuplicationPlan(Contract):
 
 
 class Duplication(Strict):
-    """A share of packets arrives twice."""
+    """A second copy of a share of packets."""
 
     rate: Share = Field(description="the probability that a packet is duplicated")
 
-    def plan(self) -> DuplicationPlan | None:
+    def to_plan(self) -> DuplicationPlan | None:
         return DuplicationPlan(probability=self.rate.value) if self.rate.value else None

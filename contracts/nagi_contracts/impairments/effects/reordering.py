@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A share of packets is held back, so that later ones overtake them."""
+"""Reordering: a share of packets is held back, so that later ones overtake them."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from nagi_contracts.units import Delay, Duration, Share
 
 
 class ReorderingPlan(Contract):
-    """A share of packets is held back, so that later ones overtake them."""
+    """An extra delay of a share of packets, so that later ones overtake them."""
 
     probability: float
-    delay_ns: int = Field(description="by which they are held back")
+    delay_ns: int = Field(description="time for which they are held back")
 
     def describe(self) -> str:
         return f"{self.probability * 100:g} % of packets held back by {Duration(self.delay_ns)}"
 
 
 class Reordering(Strict):
-    """A share of packets is held back, so that later ones overtake them."""
+    """An extra delay of a share of packets, so that later ones overtake them."""
 
     rate: Share = Field(description="the probability that a packet is held back")
-    delay: Delay = Field(description="by which it is held back, beside the link's delay")
+    delay: Delay = Field(
+        description="time for which it is held back, in addition to the link's delay"
+    )
 
-    def plan(self) -> ReorderingPlan | None:
+    def to_plan(self) -> ReorderingPlan | None:
         if not self.rate.value:
             return None
         return ReorderingPlan(probability=self.rate.value, delay_ns=self.delay.value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What distributions of jitter have in common."""
+"""The base classes of all distributions of jitter."""
 
 from __future__ import annotations
 
@@ -12,15 +12,19 @@ from nagi_contracts.base import Contract, Flag, Strict, is_false, is_zero
 from nagi_contracts.impairments.planning import QuantileReader, plan_values
 from nagi_contracts.units import Correlation, JitterWidth
 
-DISTRIBUTION = "distribution of what is added to each packet's delay"
+DISTRIBUTION = "distribution of the time added to each packet's delay"
 
 
 class JitterPlanBase(Contract):
+    """A distribution of jitter in a plan."""
+
     correlation: float = Field(
         0.0, exclude_if=is_zero, description="autocorrelation from one packet to the next"
     )
     redraw_negative: bool = Field(
-        False, exclude_if=is_false, description="sums of delay and jitter below 0 are drawn anew"
+        False,
+        exclude_if=is_false,
+        description="whether to draw again if the sum of delay and jitter is below 0",
     )
 
 
@@ -28,21 +32,25 @@ Planned = TypeVar("Planned", bound=JitterPlanBase)
 
 
 class JitterSettings(Strict, ABC):
+    """A distribution of jitter in an experiment file."""
+
     correlation: Correlation = Field(
-        Correlation(0), description="the probability that a packet has the jitter of the one before"
+        Correlation(0),
+        description="the probability that a packet has the jitter of the packet before it",
     )
     redraw_negative: Flag = Field(
         False,
-        description="whether a sum of delay and jitter below 0 is drawn anew; it becomes 0 if not",
+        description="whether to draw again if the sum of delay and jitter is below 0; otherwise "
+        "the sum becomes 0",
     )
 
-    def plan_of_width(
-        self, kind: type[Planned], width: JitterWidth, **further: list[float]
+    def make_plan(
+        self, kind: type[Planned], width: JitterWidth, **extra: list[float]
     ) -> Planned | None:
-        """None: the width is 0."""
+        """Return a plan of type `kind` with these settings and `extra`, or None if `width` is 0."""
         values = plan_values(self, without=["file"])
-        return kind(**values, **further) if width.value else None
+        return kind(**values, **extra) if width.value else None
 
     @abstractmethod
-    def plan(self, read_quantiles: QuantileReader) -> JitterPlanBase | None:
-        """None: the jitter is 0."""
+    def to_plan(self, read_quantiles: QuantileReader) -> JitterPlanBase | None:
+        """Return the plan, or None if the jitter is 0."""

@@ -13,17 +13,17 @@ from nagi_contracts.units import JitterWidth
 
 
 class ExponentialJitterPlan(JitterPlanBase):
-    """An exponential distribution: always later."""
+    """An exponential distribution: every packet has at least the link's delay."""
 
     distribution: Literal["exponential"] = "exponential"
     mean_ns: int
 
 
 class ExponentialJitter(JitterSettings):
-    """An exponential distribution: always later."""
+    """An exponential distribution: every packet has at least the link's delay."""
 
     distribution: Literal["exponential"] = Field(description=DISTRIBUTION)
-    mean: JitterWidth = Field(description="mean of what is added to the delay")
+    mean: JitterWidth = Field(description="mean of the time added to the delay")
 
-    def plan(self, read_quantiles: QuantileReader) -> ExponentialJitterPlan | None:
-        return self.plan_of_width(ExponentialJitterPlan, self.mean)
+    def to_plan(self, read_quantiles: QuantileReader) -> ExponentialJitterPlan | None:
+        return self.make_plan(ExponentialJitterPlan, self.mean)

@@ -25,5 +25,5 @@ class NormalJitter(JitterSettings):
     distribution: Literal["normal"] = Field(description=DISTRIBUTION)
     deviation: JitterWidth = Field(description="standard deviation")
 
-    def plan(self, read_quantiles: QuantileReader) -> NormalJitterPlan | None:
-        return self.plan_of_width(NormalJitterPlan, self.deviation)
+    def to_plan(self, read_quantiles: QuantileReader) -> NormalJitterPlan | None:
+        return self.make_plan(NormalJitterPlan, self.deviation)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jitter by a table of quantiles, as netem's."""
+"""Jitter by a table of quantiles, in netem's format."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from nagi_contracts.units import JitterWidth
 
 
 class TableJitterPlan(JitterPlanBase):
-    """Quantiles, each as likely as any other."""
+    """A distribution given by equally likely quantiles."""
 
     distribution: Literal["table"] = "table"
     deviation_ns: int
-    quantiles: list[float] = Field(description="in deviations, nondecreasing")
+    quantiles: list[float] = Field(description="in standard deviations, nondecreasing")
 
 
 class TableJitter(JitterSettings):
-    """A distribution that a file says, as netem has it, such as pareto.dist of iproute2."""
+    """A distribution from a file in netem's format, such as pareto.dist of iproute2."""
 
     distribution: Literal["table"] = Field(description=DISTRIBUTION)
-    file: str = Field(min_length=1, description="table of netem's format; relative to this file")
+    file: str = Field(
+        min_length=1, description="path of a table in netem's format, relative to this file"
+    )
     deviation: JitterWidth = Field(description="standard deviation")
 
-    def plan(self, read_quantiles: QuantileReader) -> TableJitterPlan | None:
+    def to_plan(self, read_quantiles: QuantileReader) -> TableJitterPlan | None:
         quantiles = read_quantiles(self.file)
-        return self.plan_of_width(TableJitterPlan, self.deviation, quantiles=quantiles)
+        return self.make_plan(TableJitterPlan, self.deviation, quantiles=quantiles)

@@ -13,17 +13,17 @@ from nagi_contracts.units import JitterWidth
 
 
 class UniformJitterPlan(JitterPlanBase):
-    """As much earlier as later, at most by the half width."""
+    """A uniform distribution around 0, as wide as twice the half width."""
 
     distribution: Literal["uniform"] = "uniform"
     half_width_ns: int
 
 
 class UniformJitter(JitterSettings):
-    """As much earlier as later, at most by the half width."""
+    """A uniform distribution around 0, as wide as twice the half width."""
 
     distribution: Literal["uniform"] = Field(description=DISTRIBUTION)
     half_width: JitterWidth = Field(description="largest deviation from the delay")
 
-    def plan(self, read_quantiles: QuantileReader) -> UniformJitterPlan | None:
-        return self.plan_of_width(UniformJitterPlan, self.half_width)
+    def to_plan(self, read_quantiles: QuantileReader) -> UniformJitterPlan | None:
+        return self.make_plan(UniformJitterPlan, self.half_width)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All losses on the channel. A model in a module of its own is added to both unions."""
+"""All models of losses on the channel.
+
+Each model is a module. To add one, add it to both unions here.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from nagi_contracts.impairments.losses.poisson import PoissonLoss, PoissonLossPl
 from nagi_contracts.impairments.losses.radio import RadioLossPlan
 from nagi_contracts.impairments.losses.sdr import SdrLoss, SdrLossPlan
 from nagi_contracts.impairments.losses.trace import TraceLoss, TraceLossPlan
-from nagi_contracts.impairments.plain import accept_names, plain
+from nagi_contracts.impairments.plain import accept_names, accept_scalar
 from nagi_contracts.units import Share
 
 _Losses = Annotated[
@@ -39,10 +42,10 @@ _Losses = Annotated[
     | SdrLoss,
     Field(discriminator="model"),
 ]
-# A rate alone is of Bernoulli losses, and a name alone is of the model that has it.
+# A single rate stands for Bernoulli losses, a single name for the model of that name.
 Loss = Annotated[
     _Losses,
-    plain("rate", Share | _Losses, model="bernoulli"),
+    accept_scalar("rate", Share | _Losses, model="bernoulli"),
     accept_names("model", get_args(get_args(_Losses)[0]), Share | _Losses),
 ]
 LossPlan = Annotated[

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What losses on the channel have in common."""
+"""The base classes of all loss models."""
 
 from __future__ import annotations
 
@@ -11,35 +11,51 @@ from pydantic import Field
 from nagi_contracts.base import Contract, Strict
 from nagi_contracts.impairments.planning import Planning
 
-Place = Literal["ingress", "egress"]
-MODEL = "how packets are lost on the channel"
+LossPoint = Literal["ingress", "egress"]
+MODEL = "loss model of the channel"
 
 
 class LossSettings(Strict, ABC):
-    at: Place = Field(
+    """A loss model in an experiment file."""
+
+    at: LossPoint = Field(
         "egress",
-        description="where packets are lost: before the queue (ingress), or after transmission "
-        "(egress)",
+        description="point at which packets are lost: before the queue (ingress), or after "
+        "transmission (egress)",
     )
 
     @abstractmethod
-    def plan(self, planning: Planning) -> LossPlanBase:
-        """Raises InputError."""
+    def to_plan(self, planning: Planning) -> LossPlanBase:
+        """Return the plan of the losses.
+
+        Raises:
+            InputError: The settings do not fit the link.
+        """
 
 
 class LossPlanBase(Contract, ABC):
-    at: Place = "egress"
-    is_for_switches: ClassVar[bool] = False  # whether a switch can impose it
+    """A loss model in a plan."""
+
+    at: LossPoint = "egress"
+    is_for_switches: ClassVar[bool] = False  # whether switches support the model
 
     def loss_probability(self, size: int, overhead: int) -> float | None:
-        """Of losing a packet of so many IP bytes, with so many bytes of overhead; None: losses
-        depend on each other, or none are sampled."""
+        """Return the probability that the channel loses a packet.
+
+        Args:
+            size: IP bytes of the packet.
+            overhead: Bytes that the link adds to it.
+
+        Returns:
+            The probability, or None if losses depend on each other or are not sampled.
+        """
         return None
 
     @abstractmethod
     def describe(self) -> str:
-        """For reports."""
+        """Describe the losses in a phrase for reports."""
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
+    """Write a share as a percentage."""
     return f"{share * 100:g} %"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bernoulli losses: every packet with the same probability, independently."""
+"""Bernoulli losses: all packets have the same loss probability, independently."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from nagi_contracts.impairments.losses.base import MODEL, LossPlanBase, LossSettings, percent
+from nagi_contracts.impairments.losses.base import MODEL, LossPlanBase, LossSettings, format_percent
 from nagi_contracts.impairments.planning import Planning
 from nagi_contracts.units import Share
 
 
 class BernoulliLossPlan(LossPlanBase):
-    """Every packet is lost with the same probability, independently."""
+    """Independent losses with the same probability for all packets."""
 
     model: Literal["bernoulli"] = "bernoulli"
     probability: float
@@ -23,14 +23,14 @@ class BernoulliLossPlan(LossPlanBase):
         return self.probability
 
     def describe(self) -> str:
-        return f"{percent(self.probability)} of packets, independently"
+        return f"{format_percent(self.probability)} of packets, independently"
 
 
 class BernoulliLoss(LossSettings):
-    """Every packet is lost with the same probability, independently."""
+    """Independent losses with the same probability for all packets."""
 
     model: Literal["bernoulli"] = Field(description=MODEL)
     rate: Share = Field(description="the probability of losing a packet")
 
-    def plan(self, planning: Planning) -> BernoulliLossPlan:
+    def to_plan(self, planning: Planning) -> BernoulliLossPlan:
         return BernoulliLossPlan(probability=self.rate.value, at=self.at)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bit errors: every bit with the same probability, independently."""
+"""Bit errors: all bits have the same error probability, independently."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from nagi_contracts.bounds import real
+from nagi_contracts.bounds import get_number_range
 from nagi_contracts.errors import BadValue
 from nagi_contracts.impairments.losses.base import MODEL, LossPlanBase, LossSettings
 from nagi_contracts.impairments.planning import Planning
@@ -16,7 +16,7 @@ from nagi_contracts.units import Share
 
 
 class BernoulliBitLossPlan(LossPlanBase):
-    """Every bit is wrong with the same probability, independently; one wrong bit loses a packet."""
+    """Independent bit errors with the same probability; one wrong bit loses the packet."""
 
     model: Literal["bernoulli_bit"] = "bernoulli_bit"
     bit_error_rate: float
@@ -29,18 +29,18 @@ class BernoulliBitLossPlan(LossPlanBase):
 
 
 class BernoulliBitLoss(LossSettings):
-    """Every bit is wrong with the same probability, independently; one wrong bit loses a packet."""
+    """Independent bit errors with the same probability; one wrong bit loses the packet."""
 
     model: Literal["bernoulli_bit"] = Field(description=MODEL)
     rate: Share = Field(description="the bit error rate, below 1")
 
     @model_validator(mode="after")
-    def _possible(self) -> BernoulliBitLoss:
-        if self.rate.value > real("bit_error_rate")[1]:
+    def _check_rate(self) -> BernoulliBitLoss:
+        if self.rate.value > get_number_range("bit_error_rate")[1]:
             raise BadValue(
                 "a bit error rate of 1 loses every packet", "give less, like 1e-6", "rate"
             )
         return self
 
-    def plan(self, planning: Planning) -> BernoulliBitLossPlan:
+    def to_plan(self, planning: Planning) -> BernoulliBitLossPlan:
         return BernoulliBitLossPlan(bit_error_rate=self.rate.value, at=self.at)

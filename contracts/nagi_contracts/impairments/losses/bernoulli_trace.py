@@ -7,32 +7,35 @@ from typing import Literal
 
 from pydantic import Field
 
-from nagi_contracts.impairments.losses.base import MODEL, LossPlanBase, LossSettings, percent
+from nagi_contracts.impairments.losses.base import MODEL, LossPlanBase, LossSettings, format_percent
 from nagi_contracts.impairments.planning import Planning
-from nagi_contracts.impairments.steps import Steps, steps_field
+from nagi_contracts.impairments.steps import Steps, make_steps_field
 from nagi_contracts.units import Duration, Share
 
 
 class BernoulliTraceLossPlan(LossPlanBase):
-    """Every packet is lost with the probability of the instant at which its transmission begins."""
+    """Losses with the probability of the instant at which the packet's transmission begins."""
 
     model: Literal["bernoulli_trace"] = "bernoulli_trace"
     steps: list[tuple[int, float]] = Field(
         description="(instant in ns, probability from then on); the first at 0, strictly increasing"
     )
-    period_ns: int = Field(description="after which the trace repeats; later than every instant")
+    period_ns: int = Field(
+        description="time after which the trace repeats; later than every instant"
+    )
 
     def describe(self) -> str:
         shares = [share for _, share in self.steps]
-        return f"{percent(min(shares))} to {percent(max(shares))} of packets, along a trace"
+        low, high = format_percent(min(shares)), format_percent(max(shares))
+        return f"{low} to {high} of packets, along a trace"
 
 
 class BernoulliTraceLoss(LossSettings, Steps):
-    """Every packet is lost with a probability that changes over time."""
+    """Independent losses with a probability that changes over time."""
 
     model: Literal["bernoulli_trace"] = Field(description=MODEL)
-    steps: dict[Duration, Share] = steps_field("probability of losing a packet from then on")
+    steps: dict[Duration, Share] = make_steps_field("probability of losing a packet from then on")
 
-    def plan(self, planning: Planning) -> BernoulliTraceLossPlan:
+    def to_plan(self, planning: Planning) -> BernoulliTraceLossPlan:
         steps = [(at.value, share.value) for at, share in self.steps.items()]
         return BernoulliTraceLossPlan(steps=steps, period_ns=self.period.value, at=self.at)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A good and a bad state that change after packets (Gilbert 1960, Elliott 1963)."""
+"""The Gilbert-Elliott model: the state changes after packets (Gilbert 1960, Elliott 1963)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nagi_contracts.units import Share
 
 
 class GilbertElliottLossPlan(TwoStatesPlan):
-    """A good and a bad state with their own loss rates; after each packet the state may change."""
+    """A good and a bad state with different loss rates; the state may change after each packet."""
 
     model: Literal["gilbert_elliott"] = "gilbert_elliott"
     good_to_bad: float = Field(description="probability, after each packet")
@@ -26,13 +26,13 @@ class GilbertElliottLossPlan(TwoStatesPlan):
 
 
 class GilbertElliottLoss(TwoStatesSettings):
-    """A good and a bad state with their own loss rates; after each packet the state may change."""
+    """A good and a bad state with different loss rates; the state may change after each packet."""
 
     model: Literal["gilbert_elliott"] = Field(description=MODEL)
     good_to_bad: Share = Field(description="the probability of leaving the good state")
     bad_to_good: Share = Field(description="the probability of leaving the bad state")
 
-    def plan(self, planning: Planning) -> GilbertElliottLossPlan:
+    def to_plan(self, planning: Planning) -> GilbertElliottLossPlan:
         return GilbertElliottLossPlan(
             good_to_bad=self.good_to_bad.value,
             bad_to_good=self.bad_to_good.value,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A good and a bad state that change in continuous time."""
+"""A Markov model in continuous time with a good and a bad state."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from nagi_contracts.units import Sojourn
 
 
 class MarkovLossPlan(TwoStatesPlan):
-    """A good and a bad state with their own loss rates, which change in continuous time."""
+    """A good and a bad state with different loss rates; the state changes in continuous time."""
 
     model: Literal["markov"] = "markov"
-    good_sojourn_ns: int = Field(description="mean")
-    bad_sojourn_ns: int = Field(description="mean")
+    good_sojourn_ns: int = Field(description="mean time in the good state")
+    bad_sojourn_ns: int = Field(description="mean time in the bad state")
 
     def describe(self) -> str:
         return f"two states in time: {self.describe_states()}"
 
 
 class MarkovLoss(TwoStatesSettings):
-    """A good and a bad state with their own loss rates, which change in continuous time."""
+    """A good and a bad state with different loss rates; the state changes in continuous time."""
 
     model: Literal["markov"] = Field(description=MODEL)
-    good: Sojourn = Field(description="mean sojourn in the good state")
-    bad: Sojourn = Field(description="mean sojourn in the bad state")
+    good: Sojourn = Field(description="mean time in the good state")
+    bad: Sojourn = Field(description="mean time in the bad state")
 
-    def plan(self, planning: Planning) -> MarkovLossPlan:
+    def to_plan(self, planning: Planning) -> MarkovLossPlan:
         return MarkovLossPlan(
             good_sojourn_ns=self.good.value,
             bad_sojourn_ns=self.bad.value,

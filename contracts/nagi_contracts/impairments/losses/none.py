@@ -13,7 +13,7 @@ from nagi_contracts.impairments.planning import Planning
 
 
 class NoLossPlan(LossPlanBase):
-    """No packet is lost on the channel."""
+    """A channel without losses."""
 
     model: Literal["none"] = "none"
     is_for_switches: ClassVar[bool] = True
@@ -23,9 +23,9 @@ class NoLossPlan(LossPlanBase):
 
 
 class NoLoss(Strict):
-    """No packet is lost on the channel."""
+    """A channel without losses."""
 
     model: Literal["none"] = Field("none", description=MODEL)
 
-    def plan(self, planning: Planning) -> NoLossPlan:
+    def to_plan(self, planning: Planning) -> NoLossPlan:
         return NoLossPlan()

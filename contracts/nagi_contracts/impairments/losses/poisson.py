@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Poisson process in time: what is transmitted during an event is lost."""
+"""Losses by a Poisson process: an event during a transmission loses the packet."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from nagi_contracts.bounds import real
+from nagi_contracts.bounds import get_number_range
 from nagi_contracts.errors import BadValue
-from nagi_contracts.impairments.losses.base import MODEL, LossPlanBase, LossSettings, percent
+from nagi_contracts.impairments.losses.base import MODEL, LossPlanBase, LossSettings, format_percent
 from nagi_contracts.impairments.planning import Planning
 from nagi_contracts.units import PacketSize, Share
 
 
 class PoissonLossPlan(LossPlanBase):
-    """A Poisson process in time; a packet during whose transmission an event falls is lost."""
+    """A Poisson process in time; an event during a packet's transmission loses the packet."""
 
     model: Literal["poisson"] = "poisson"
-    packet_loss_rate: float = Field(description="of full-size packets")
+    packet_loss_rate: float = Field(description="share of full-size packets that is lost")
     packet_bytes: int = Field(description="IP bytes of a full-size packet")
 
     def loss_probability(self, size: int, overhead: int) -> float:
@@ -29,27 +29,29 @@ class PoissonLossPlan(LossPlanBase):
     def describe(self) -> str:
         if not self.packet_loss_rate:
             return "none"
-        return f"Poisson in time, {percent(self.packet_loss_rate)} of full-size packets"
+        return f"Poisson in time, {format_percent(self.packet_loss_rate)} of full-size packets"
 
 
 class PoissonLoss(LossSettings):
-    """A Poisson process in time; a packet during whose transmission an event falls is lost."""
+    """A Poisson process in time; an event during a packet's transmission loses the packet."""
 
     model: Literal["poisson"] = Field(description=MODEL)
     rate: Share = Field(description="the share of full-size packets that is lost, below 1")
     packet: PacketSize | None = Field(
-        None, description="what a full-size packet is, in IP bytes; the flows' if not given"
+        None,
+        description="IP bytes of a full-size packet; default: that of the flows on the link",
     )
 
     @model_validator(mode="after")
-    def _possible(self) -> PoissonLoss:
-        if self.rate.value > real("packet_loss_rate")[1]:
+    def _check_rate(self) -> PoissonLoss:
+        if self.rate.value > get_number_range("packet_loss_rate")[1]:
             raise BadValue(
                 "a Poisson process cannot lose every packet", "give a rate below 1", "rate"
             )
         return self
 
-    def plan(self, planning: Planning) -> PoissonLossPlan:
+    def to_plan(self, planning: Planning) -> PoissonLossPlan:
+        """Return the plan; refuse links without a constant rate or without a packet size."""
         if planning.changes_rate:
             planning.refuse(
                 f"Poisson loss on a link with a {planning.changes_rate}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losses of a radio: it receives a transmission, or it does not."""
+"""Losses of a radio link, which follow from its receiver."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nagi_contracts.impairments.losses.base import LossPlanBase
 
 
 class RadioLossPlan(LossPlanBase):
-    """What the link's radio does not receive; no losses are sampled."""
+    """Transmissions that the link's radio does not receive; no losses are sampled."""
 
     model: Literal["radio"] = "radio"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losses of a radio's receiver, as `nagi-sdr calibrate` measured them."""
+"""Losses of a radio's receiver, by a table that `nagi-sdr calibrate` measured."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from nagi_contracts.impairments.planning import Planning
 from nagi_contracts.impairments.snr import SnrTrace, SnrTracePlan
 from nagi_contracts.units import Level
 
-_CERTAIN = 60.0  # as an exponent, as in loss_table.cpp
+_CERTAIN = 60.0  # the exponent of a certain loss, as in loss_table.cpp
 
 
 class SdrCurvePlan(Contract):
     """Packet error rates of packets of one length."""
 
     packet_bytes: int
-    snr_db: list[float] = Field(description="increasing")
-    per: list[float] = Field(description="one each, not increasing")
+    snr_db: list[float] = Field(description="SNRs in dB, increasing")
+    per: list[float] = Field(description="packet error rate at each SNR, not increasing")
 
     @classmethod
-    def of(cls, curve: CalibrationCurve) -> SdrCurvePlan:
-        """As it was measured."""
+    def from_calibration(cls, curve: CalibrationCurve) -> SdrCurvePlan:
+        """Return the curve of a calibration table with monotone error rates."""
         return cls(
             packet_bytes=curve.packet_bytes,
             snr_db=[cell.snr_db for cell in curve.cells],
@@ -44,36 +44,41 @@ class SdrCurvePlan(Contract):
         )
 
     def exponent(self, snr_db: float) -> float:
-        """E at an SNR: a packet is lost with probability 1 - exp(-E). See loss_table.hpp, which has
-        its values at 128 nodes an octave."""
+        """Return E at an SNR, where the probability of losing a packet is 1 - exp(-E).
+
+        The link model (loss_table.hpp) computes E at 128 nodes per octave.
+        """
         if snr_db <= self.snr_db[0]:
-            return _exponent_of(self.per[0])
+            return _to_exponent(self.per[0])
         if snr_db >= self.snr_db[-1]:
-            return _exponent_of(self.per[-1])
-        after = next(i for i, each in enumerate(self.snr_db) if each > snr_db)
+            return _to_exponent(self.per[-1])
+        after = next(i for i, node_db in enumerate(self.snr_db) if node_db > snr_db)
         low, high = self.per[after - 1], self.per[after]
         share = (snr_db - self.snr_db[after - 1]) / (self.snr_db[after] - self.snr_db[after - 1])
         if low >= 1 or high <= 0:
-            return _exponent_of(low + share * (high - low))
-        one, other = math.log(_exponent_of(low)), math.log(_exponent_of(high))
-        return math.exp(one + share * (other - one))
+            return _to_exponent(low + share * (high - low))
+        log_low, log_high = math.log(_to_exponent(low)), math.log(_to_exponent(high))
+        return math.exp(log_low + share * (log_high - log_low))
 
 
-def _exponent_of(per: float) -> float:
+def _to_exponent(per: float) -> float:
     return _CERTAIN if per >= 1 else min(_CERTAIN, -math.log1p(-per))
 
 
 class SdrLossPlan(LossPlanBase):
-    """A packet is lost at the rate that a radio's receiver had at the transmission's SNR."""
+    """Losses at the measured error rate of a radio's receiver at the transmission's SNR."""
 
     model: Literal["sdr"] = "sdr"
     snr_db: float | None = Field(None, exclude_if=is_none)
-    snr_trace: SnrTracePlan | None = Field(None, exclude_if=is_none, description="instead of it")
+    snr_trace: SnrTracePlan | None = Field(
+        None, exclude_if=is_none, description="an SNR that changes; replaces snr_db"
+    )
     fading: FadingPlan | None = Field(None, exclude_if=is_none)
     shadowing: ShadowingPlan | None = Field(None, exclude_if=is_none)
-    curves: list[SdrCurvePlan] = Field(description="by increasing length")
+    curves: list[SdrCurvePlan] = Field(description="one curve per packet length, increasing")
 
     def loss_probability(self, size: int, overhead: int) -> float | None:
+        """Interpolate the loss probability between the curves; None if the SNR varies."""
         if self.snr_db is None or self.fading is not None or self.shadowing is not None:
             return None
         exponents: list[float] = []
@@ -100,32 +105,41 @@ class SdrLossPlan(LossPlanBase):
 
 
 class SdrLoss(LossSettings):
-    """A packet is lost at the rate that a radio's receiver had at the transmission's SNR."""
+    """Losses at the measured error rate of a radio's receiver at the transmission's SNR."""
 
     model: Literal["sdr"] = Field(description=MODEL)
-    table: str = Field(min_length=1, description="of `nagi-sdr calibrate`; relative to this file")
-    modem: str | None = Field(None, description="that must be the table's, or is one of its modems")
-    modulation: str | None = Field(None, description="as modem")
-    code_rate: str | None = Field(None, description="as modem")
+    table: str = Field(
+        min_length=1, description="path of a table by `nagi-sdr calibrate`, relative to this file"
+    )
+    modem: str | None = Field(
+        None, description="the table's modem, required if the table has several modes"
+    )
+    modulation: str | None = Field(None, description="the table's modulation, required as `modem`")
+    code_rate: str | None = Field(None, description="the table's code rate, required as `modem`")
     snr: Level | None = Field(
-        None, description="mean power of the signal over that of the noise; without fading"
+        None, description="mean power of the signal over that of the noise, without fading"
     )
-    snr_trace: SnrTrace | None = Field(None, description="an SNR that changes, instead of `snr`")
+    snr_trace: SnrTrace | None = Field(None, description="an SNR that changes, in place of `snr`")
     fading: Fading | None = Field(
-        None, description="flat: that of a radio of the same seed and link; none if not given"
+        None,
+        description="flat fading, equal to that of a radio with the same seed and link; default: "
+        "none",
     )
-    shadowing: Shadowing | None = Field(None, description="none if not given")
+    shadowing: Shadowing | None = Field(None, description="default: none")
 
     @model_validator(mode="after")
-    def _one_snr(self) -> Self:
+    def _check_snr(self) -> Self:
         if self.snr is None and self.snr_trace is None:
             raise BadValue("no snr and no snr_trace", "give one, such as `snr: 12 dB`")
         if self.snr is not None and self.snr_trace is not None:
             raise BadValue("snr and snr_trace are both given", "remove one", "snr_trace")
         return self
 
-    def plan(self, planning: Planning) -> SdrLossPlan:
-        mode = planning.calibrated(self.table, self.modem, self.modulation, self.code_rate)
+    def to_plan(self, planning: Planning) -> SdrLossPlan:
+        """Return the plan with the table's curves; refuse packets longer than the table's."""
+        mode = planning.read_calibrated_mode(
+            self.table, self.modem, self.modulation, self.code_rate
+        )
         longest = mode.curves[-1].packet_bytes
         if planning.packet_bytes is not None and planning.packet_bytes > longest:
             planning.refuse(
@@ -138,7 +152,7 @@ class SdrLoss(LossSettings):
             values["snr_db"] = self.snr.value
         else:
             assert self.snr_trace is not None
-            values["snr_trace"] = planning.snr_trace(self.snr_trace)
+            values["snr_trace"] = planning.plan_snr_trace(self.snr_trace)
         if isinstance(self.fading, RayleighFading | RicianFading):
             values["fading"] = FadingPlan(
                 kind=self.fading.kind,
@@ -148,5 +162,6 @@ class SdrLoss(LossSettings):
                 else None,
             )
         if self.shadowing is not None:
-            values["shadowing"] = self.shadowing.plan()
-        return SdrLossPlan(curves=[*map(SdrCurvePlan.of, mode.curves)], at=self.at, **values)
+            values["shadowing"] = self.shadowing.to_plan()
+        curves = [SdrCurvePlan.from_calibration(curve) for curve in mode.curves]
+        return SdrLossPlan(curves=curves, at=self.at, **values)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losses as recorded: by the number of the packet, or by the instant of its transmission."""
+"""Recorded losses, by the number of the packet or the instant of its transmission."""
 
 from __future__ import annotations
 
@@ -7,46 +7,48 @@ from typing import Literal
 
 from pydantic import Field
 
-from nagi_contracts.bounds import whole
+from nagi_contracts.bounds import get_integer_range
 from nagi_contracts.impairments.losses.base import MODEL, LossPlanBase, LossSettings
 from nagi_contracts.impairments.losses.bernoulli_trace import BernoulliTraceLossPlan
 from nagi_contracts.impairments.planning import Planning
 
 
 class TraceLossPlan(LossPlanBase):
-    """The packets are lost whose indices are listed, again and again."""
+    """Losses of the packets whose indices are listed; the list repeats."""
 
     model: Literal["trace"] = "trace"
     lost: list[int] = Field(description="indices of lost packets, strictly increasing")
-    length: int = Field(description="packets after which the trace repeats")
+    length: int = Field(description="number of packets after which the trace repeats")
 
     def describe(self) -> str:
         return "a recorded trace"
 
 
 class TraceLoss(LossSettings):
-    """Losses that a file says; it repeats."""
+    """Losses from a file, which repeats."""
 
     model: Literal["trace"] = Field(description=MODEL)
     file: str = Field(
         min_length=1,
-        description="0 and 1 (lost), a packet each; or transmissions.parquet of a run; relative to "
-        "this file",
+        description="path of a file with 0 or 1 (lost) for each packet, or of "
+        "transmissions.parquet of a run, relative to this file",
     )
     link: str | None = Field(
-        None, description="of transmissions.parquet: the link in that run, if it had several"
+        None, description="for transmissions.parquet: the link in that run, if it had several"
     )
     direction: Literal["forward", "backward"] | None = Field(
-        None, description="of transmissions.parquet: the link's direction in that run"
+        None, description="for transmissions.parquet: the link's direction in that run"
     )
     by: Literal["instant", "number"] | None = Field(
         None,
-        description="of transmissions.parquet: a transmission meets the outcome of the one that "
-        "began nearest to that instant (instant, if not given), or of the same number",
+        description="for transmissions.parquet: the recorded transmission whose outcome a "
+        "transmission has. instant (default): the one that began nearest to the same instant; "
+        "number: the one with the same number",
     )
 
-    def plan(self, planning: Planning) -> TraceLossPlan | BernoulliTraceLossPlan:
-        outcomes = planning.outcomes(self.file, self.link, self.direction)
+    def to_plan(self, planning: Planning) -> TraceLossPlan | BernoulliTraceLossPlan:
+        """Return the plan of a loss trace, or of the recorded outcomes of transmissions."""
+        outcomes = planning.read_outcomes(self.file, self.link, self.direction)
         if outcomes is None:
             for key in ("link", "direction", "by"):
                 if getattr(self, key) is not None:
@@ -54,7 +56,7 @@ class TraceLoss(LossSettings):
                         f"`{key}` of a loss trace of 0 and 1, which counts packets",
                         f"remove `{key}`, or give transmissions.parquet of a run",
                     )
-            lost, length = planning.losses(self.file)
+            lost, length = planning.read_losses(self.file)
             return TraceLossPlan(lost=lost, length=length, at=self.at)
         if self.at == "ingress":
             planning.refuse(
@@ -63,7 +65,7 @@ class TraceLoss(LossSettings):
             )
         if self.by == "number":
             return TraceLossPlan(lost=outcomes.lost, length=outcomes.length)
-        _, longest = whole("period_ns")
+        _, longest = get_integer_range("period_ns")
         if outcomes.end_ns > longest:
             planning.refuse(
                 f"a record of {outcomes.end_ns / 1e9:.0f} s, longer than {longest / 1e9:.0f} s",

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All rules by which packets are marked (ECN). With a second one in a module of its own, both
-become unions by `rule`."""
+"""All rules by which packets are marked (ECN).
+
+Each rule is a module. To add a second one, make unions of both types here, discriminated by `rule`.
+"""
 
 from __future__ import annotations
 

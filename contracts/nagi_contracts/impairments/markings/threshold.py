@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marking over a threshold of the averaged queue (ECN, RFC 3168)."""
+"""Marking by a threshold of the averaged queue (ECN, RFC 3168)."""
 
 from __future__ import annotations
 
@@ -8,37 +8,43 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from nagi_contracts.base import Contract, Strict, is_default
-from nagi_contracts.bounds import real
+from nagi_contracts.bounds import get_number_range
 from nagi_contracts.errors import BadValue
-from nagi_contracts.impairments.planning import Planning, full_size
+from nagi_contracts.impairments.planning import Planning, get_full_size
 from nagi_contracts.units import Share, Threshold
 
 
 class ThresholdMarkingPlan(Contract):
-    """Packets are marked CE while the queue's moving average is over the threshold, which is one of
-    the two."""
+    """A rule that marks packets CE while the queue's moving average is over a threshold.
+
+    The threshold is in packets or in bytes; the other one is null.
+    """
 
     rule: Literal["threshold"] = Field("threshold", exclude_if=is_default("threshold"))
     threshold_packets: int | None = None
     threshold_bytes: int | None = None
-    weight: float = Field(description="of a new value in the moving average; 1: the queue itself")
+    weight: float = Field(
+        description="weight of a new value in the moving average; 1: no averaging"
+    )
     packet_bytes: int = Field(
-        1500, description="IP bytes of a typical packet, as many as could be sent while it is idle"
+        1500,
+        description="IP bytes of a typical packet; while the queue is empty, the average decreases "
+        "as if such packets were sent",
     )
 
 
 class ThresholdMarking(Strict):
-    """Packets are marked CE while the queue's moving average is over the threshold."""
+    """A rule that marks packets CE while the queue's moving average is over a threshold."""
 
-    rule: Literal["threshold"] = Field("threshold", description="by what packets are marked")
-    threshold: Threshold = Field(description="queue above which packets are marked")
+    rule: Literal["threshold"] = Field("threshold", description="rule that marks packets")
+    threshold: Threshold = Field(description="average queue above which packets are marked")
     weight: Share = Field(
-        Share(0.002), description="of a new value in the average, above 0; 1: the queue itself"
+        Share(0.002), description="weight of a new value in the average, above 0; 1: no averaging"
     )
 
     @model_validator(mode="after")
-    def _possible(self) -> ThresholdMarking:
-        if self.weight.value < real("mark_weight")[0]:
+    def _check_weight(self) -> ThresholdMarking:
+        if self.weight.value < get_number_range("mark_weight")[0]:
             raise BadValue(
                 f"a weight of {self.weight.value:g} ignores the queue",
                 "give more, like 0.002",
@@ -46,11 +52,11 @@ class ThresholdMarking(Strict):
             )
         return self
 
-    def plan(self, planning: Planning) -> ThresholdMarkingPlan:
-        packets, size = planning.limit(self.threshold)
+    def to_plan(self, planning: Planning) -> ThresholdMarkingPlan:
+        packets, size = planning.resolve_size(self.threshold)
         return ThresholdMarkingPlan(
             threshold_packets=packets,
             threshold_bytes=size,
             weight=self.weight.value,
-            packet_bytes=full_size(planning),
+            packet_bytes=get_full_size(planning),
         )

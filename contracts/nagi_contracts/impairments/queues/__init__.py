@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All queue disciplines. One in a module of its own is added to both unions."""
+"""All queue disciplines.
+
+Each discipline is a module. To add one, add it to both unions here.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,8 @@ _Disciplines = Annotated[
 ]
 
 
-def _queue(value: object) -> object:
-    """A size alone is a drop-tail queue's."""
+def _complete_queue(value: object) -> object:
+    """Complete a single size to the settings of a drop-tail queue."""
     if isinstance(value, dict | DropTail | CoDel | FqCoDel | Pie | DualPi2):
         return value
     size = value if isinstance(value, QueueSize) else QueueSize.parse(value)
@@ -29,11 +32,11 @@ def _queue(value: object) -> object:
 
 
 Queue = Annotated[
-    _Disciplines, BeforeValidator(_queue, json_schema_input_type=QueueSize | _Disciplines)
+    _Disciplines, BeforeValidator(_complete_queue, json_schema_input_type=QueueSize | _Disciplines)
 ]
 
 
-def _discipline(value: Any) -> str:
+def _find_discipline(value: Any) -> str:
     if isinstance(value, dict):
         return str(value.get("discipline", "drop_tail"))
     return str(value.discipline)
@@ -45,11 +48,11 @@ QueuePlan = Annotated[
     | Annotated[FqCoDelPlan, Tag("fq_codel")]
     | Annotated[PiePlan, Tag("pie")]
     | Annotated[DualPi2Plan, Tag("dualpi2")],
-    Discriminator(_discipline),
+    Discriminator(_find_discipline),
 ]
 
 
 def name_disciplines(queues: Iterable[QueuePlan | None]) -> str:
-    """For reports, to be put behind a size; "": all are drop-tail queues."""
-    found = dict.fromkeys(queue.describe() for queue in queues if queue is not None)
-    return "" if set(found) <= {"drop-tail"} else ", " + " or ".join(found)
+    """Name disciplines for reports, to follow a size; return "" if all are drop-tail queues."""
+    names = dict.fromkeys(queue.describe() for queue in queues if queue is not None)
+    return "" if set(names) <= {"drop-tail"} else ", " + " or ".join(names)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What queue disciplines have in common."""
+"""The base classes of all queue disciplines."""
 
 from __future__ import annotations
 
@@ -9,29 +9,36 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from nagi_contracts.base import Contract, Flag, Strict
-from nagi_contracts.impairments.planning import Planning, full_size, plan_values
+from nagi_contracts.impairments.planning import Planning, get_full_size, plan_values
 from nagi_contracts.units import PacketCount, QueueSize
 
-DISCIPLINE = "which packet is sent next, and which are dropped"
+DISCIPLINE = "queue discipline: decides which packet is sent next and which are dropped"
 
 
 class QueueSettings(Strict, ABC):
+    """A queue discipline in an experiment file."""
+
     limit: QueueSize
     plan_type: ClassVar[type[QueuePlanBase]]
 
     @property
     def marks(self) -> bool:
-        """Whether it marks packets that understand ECN."""
+        """True if the discipline marks packets of ECN-capable flows."""
         return False
 
-    def plan(self, planning: Planning) -> QueuePlanBase:
-        """Raises InputError."""
-        packets, size = planning.limit(self.limit)
-        values = plan_values(self, without=["limit"])
-        return self.plan_type(packets=packets, bytes=size, **self.further(planning), **values)
+    def to_plan(self, planning: Planning) -> QueuePlanBase:
+        """Return the plan of the queue.
 
-    def further(self, planning: Planning) -> dict[str, int]:
-        """Values of the plan that are no settings of the discipline."""
+        Raises:
+            InputError: The settings do not fit the link.
+        """
+        packets, size = planning.resolve_size(self.limit)
+        values = plan_values(self, without=["limit"])
+        extra = self.get_extra_values(planning)
+        return self.plan_type(packets=packets, bytes=size, **extra, **values)
+
+    def get_extra_values(self, planning: Planning) -> dict[str, int]:
+        """Return the values of the plan that are not settings of the discipline, by name."""
         return {}
 
 
@@ -43,17 +50,19 @@ class AqmSettings(QueueSettings, ABC):
 
     style: Style = Field(
         "linux",
-        description="whom it follows where Linux 7.2 and the RFC's pseudocode differ",
+        description="the behaviour to follow where Linux 7.2 and the RFC's pseudocode differ",
     )
 
-    def further(self, planning: Planning) -> dict[str, int]:
-        return {"full_packet_bytes": full_size(planning)}
+    def get_extra_values(self, planning: Planning) -> dict[str, int]:
+        return {"full_packet_bytes": get_full_size(planning)}
 
 
 class EcnSettings(AqmSettings, ABC):
-    """Of a discipline that marks where that is asked for."""
+    """Settings of a discipline in which marking is optional."""
 
-    ecn: Flag = Field(False, description="mark packets that understand it, instead of dropping")
+    ecn: Flag = Field(
+        False, description="whether ECN-capable packets are marked instead of dropped"
+    )
 
     @property
     def marks(self) -> bool:
@@ -61,21 +70,21 @@ class EcnSettings(AqmSettings, ABC):
 
 
 class QueuePlanBase(Contract, ABC):
-    """A queue discipline of a plan. How much may wait is one of the two."""
+    """A queue discipline of a plan. Its limit is in packets or in bytes; the other one is null."""
 
     packets: int | None = None
     bytes: int | None = None
-    is_for_switches: ClassVar[bool] = False  # whether a switch can impose it
+    is_for_switches: ClassVar[bool] = False  # whether switches support the discipline
 
     @abstractmethod
     def describe(self) -> str:
-        """For reports."""
+        """Name the discipline for reports."""
 
 
 class AqmPlanBase(QueuePlanBase, ABC):
     """Active queue management of a plan."""
 
-    style: Style = Field("rfc", description="plans of earlier versions have none")
+    style: Style = Field("rfc", description="not written by earlier versions")
     full_packet_bytes: int
     title: ClassVar[str]
 
@@ -83,5 +92,6 @@ class AqmPlanBase(QueuePlanBase, ABC):
         return self.title if self.style == "linux" else f"{self.title} of the RFC"
 
 
-def some_packets(count: int) -> QueueSize:
+def make_packet_limit(count: int) -> QueueSize:
+    """Return the size of a queue that holds `count` packets."""
     return QueueSize(PacketCount(count))

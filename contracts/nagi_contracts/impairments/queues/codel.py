@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CoDel (RFC 8289): one queue, controlled by its sojourn time."""
+"""CoDel (RFC 8289): one queue, controlled by the sojourn time of its packets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nagi_contracts.impairments.queues.base import (
     DISCIPLINE,
     AqmPlanBase,
     EcnSettings,
-    some_packets,
+    make_packet_limit,
 )
 from nagi_contracts.units import AqmInterval, AqmTarget, QueueSize
 
@@ -26,7 +26,7 @@ class CoDelPlanBase(AqmPlanBase):
 
 
 class CoDelPlan(CoDelPlanBase):
-    """Packets are dropped, or marked, once they have waited too long for too long."""
+    """A queue that drops or marks packets after sojourn times over the target for an interval."""
 
     title = "CoDel"
     discipline: Literal["codel"] = "codel"
@@ -38,7 +38,7 @@ class CoDelSettings(EcnSettings):
 
     target: AqmTarget = Field(AqmTarget(5 * 10**6), description="acceptable sojourn time")
     interval: AqmInterval = Field(
-        AqmInterval(100 * 10**6), description="about the round-trip time of the slowest flows"
+        AqmInterval(100 * 10**6), description="about the largest round-trip time of the flows"
     )
 
     @model_validator(mode="after")
@@ -53,8 +53,8 @@ class CoDelSettings(EcnSettings):
 
 
 class CoDel(CoDelSettings):
-    """Packets are dropped, or marked, once they have waited too long for too long."""
+    """A queue that drops or marks packets after sojourn times over the target for an interval."""
 
     plan_type = CoDelPlan
     discipline: Literal["codel"] = Field(description=DISCIPLINE)
-    limit: QueueSize = Field(some_packets(1000), description="how much may wait")
+    limit: QueueSize = Field(make_packet_limit(1000), description="size of the queue")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drop-tail: what finds the queue full is dropped."""
+"""Drop-tail: packets that arrive while the queue is full are dropped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nagi_contracts.units import QueueSize
 
 
 class DropTailPlan(QueuePlanBase):
-    """First in, first out; what finds the queue full is dropped."""
+    """A FIFO queue that drops packets that arrive while it is full."""
 
     discipline: Literal["drop_tail"] = Field("drop_tail", exclude_if=is_default("drop_tail"))
     counts_transmission: bool = Field(False, exclude_if=is_false)
@@ -24,11 +24,13 @@ class DropTailPlan(QueuePlanBase):
 
 
 class DropTail(QueueSettings):
-    """First in, first out; what finds the queue full is dropped."""
+    """A FIFO queue that drops packets that arrive while it is full."""
 
     plan_type = DropTailPlan
     discipline: Literal["drop_tail"] = Field("drop_tail", description=DISCIPLINE)
-    limit: QueueSize = Field(description="how much may wait")
+    limit: QueueSize = Field(description="size of the queue")
     counts_transmission: Flag = Field(
-        False, description="whether the packet in transmission counts as waiting, as in mahimahi"
+        False,
+        description="whether the packet in transmission counts as part of the queue, as in "
+        "mahimahi",
     )

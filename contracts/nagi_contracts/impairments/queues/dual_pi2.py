@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DualPI2 (RFC 9332): a queue of low latency beside a classic one."""
+"""DualPI2 (RFC 9332): a low-latency queue and a classic queue, coupled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from nagi_contracts.base import is_none
-from nagi_contracts.bounds import real
+from nagi_contracts.bounds import get_number_range
 from nagi_contracts.errors import BadValue
 from nagi_contracts.impairments.planning import Planning
 from nagi_contracts.impairments.queues.base import (
@@ -16,21 +16,23 @@ from nagi_contracts.impairments.queues.base import (
     AqmPlanBase,
     AqmSettings,
     Style,
-    some_packets,
+    make_packet_limit,
 )
 from nagi_contracts.units import AqmTarget, AqmUpdate, Gain, QueueSize, Share
 
-# The thresholds of marking low latency's packets, by the style that knows them.
+# The default thresholds of marking ECT(1) packets, by the style that has them.
 DEFAULTS_NS: dict[Style, dict[str, int]] = {
     "linux": {"step": 1_000_000},
     "rfc": {"min_threshold": 800_000, "range": 400_000},
 }
-_MIN_COUPLING, _MAX_COUPLING = real("aqm_coupling")
+_MIN_COUPLING, _MAX_COUPLING = get_number_range("aqm_coupling")
 
 
 class DualPi2Plan(AqmPlanBase):
-    """ECT(1) packets wait in a queue of their own and are marked; classic ones are dropped or
-    marked with the square of the probability."""
+    """Two coupled queues: one marks ECT(1) packets, the other is for classic packets.
+
+    Classic packets are dropped or marked with the square of the probability.
+    """
 
     title = "DualPI2"
     discipline: Literal["dualpi2"] = "dualpi2"
@@ -39,40 +41,50 @@ class DualPi2Plan(AqmPlanBase):
     alpha_hz: float
     beta_hz: float
     coupling: float
-    step_ns: int | None = Field(None, exclude_if=is_none, description="of Linux's style")
-    min_threshold_ns: int | None = Field(None, exclude_if=is_none, description="of the RFC's style")
-    range_ns: int | None = Field(None, exclude_if=is_none, description="of the RFC's style")
+    step_ns: int | None = Field(None, exclude_if=is_none, description="for style linux")
+    min_threshold_ns: int | None = Field(None, exclude_if=is_none, description="for style rfc")
+    range_ns: int | None = Field(None, exclude_if=is_none, description="for style rfc")
     classic_weight: float
 
 
 class DualPi2(AqmSettings):
-    """ECT(1) packets wait in a queue of their own and are marked; classic ones are dropped or
-    marked with the square of the probability."""
+    """Two coupled queues: one marks ECT(1) packets, the other is for classic packets.
+
+    Classic packets are dropped or marked with the square of the probability.
+    """
 
     plan_type = DualPi2Plan
     discipline: Literal["dualpi2"] = Field(description=DISCIPLINE)
-    limit: QueueSize = Field(some_packets(10000), description="how much may wait, in both queues")
-    target: AqmTarget = Field(AqmTarget(15 * 10**6), description="queueing delay to keep to")
+    limit: QueueSize = Field(make_packet_limit(10000), description="size of both queues together")
+    target: AqmTarget = Field(AqmTarget(15 * 10**6), description="target queueing delay")
     update: AqmUpdate = Field(
-        AqmUpdate(16 * 10**6), description="between updates of the probability"
+        AqmUpdate(16 * 10**6), description="time between updates of the probability"
     )
     alpha: Gain = Field(Gain(0.16), description="gain of the deviation from the target, in Hz")
     beta: Gain = Field(Gain(3.2), description="gain of the change of the delay, in Hz")
     coupling: float = Field(
-        2.0, ge=_MIN_COUPLING, le=_MAX_COUPLING, description="of the queues' probabilities: k"
+        2.0,
+        ge=_MIN_COUPLING,
+        le=_MAX_COUPLING,
+        description="coupling factor k of the two queues' probabilities",
     )
     step: AqmTarget | None = Field(
-        None, description="as Linux: time above which waiting ECT(1) packets are marked; 1 ms"
+        None,
+        description="for style linux: sojourn time above which ECT(1) packets are marked; default: "
+        "1 ms",
     )
     min_threshold: AqmTarget | None = Field(
         None,
-        description="as the RFC: time above which waiting ECT(1) packets may be marked; 0.8 ms",
+        description="for style rfc: sojourn time above which ECT(1) packets may be marked; "
+        "default: 0.8 ms",
     )
     range: AqmTarget | None = Field(
-        None, description="as the RFC: so much above that all of them are marked; 0.4 ms"
+        None,
+        description="for style rfc: time above `min_threshold` from which all ECT(1) packets are "
+        "marked; default: 0.4 ms",
     )
     classic_weight: Share = Field(
-        Share(0.1), description="the classic queue's share while both wait"
+        Share(0.1), description="the classic queue's share of the rate while both have packets"
     )
 
     @model_validator(mode="after")
@@ -87,13 +99,13 @@ class DualPi2(AqmSettings):
                 )
         return self
 
-    def further(self, planning: Planning) -> dict[str, int]:
+    def get_extra_values(self, planning: Planning) -> dict[str, int]:
         missing = {
             f"{key}_ns": default_ns
             for key, default_ns in DEFAULTS_NS[self.style].items()
             if getattr(self, key) is None
         }
-        return super().further(planning) | missing
+        return super().get_extra_values(planning) | missing
 
     @property
     def marks(self) -> bool:

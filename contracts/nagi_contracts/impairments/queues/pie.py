@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PIE (RFC 8033): a controller of the queueing delay drops or marks what arrives."""
+"""PIE (RFC 8033): a controller of the queueing delay drops or marks arriving packets."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from nagi_contracts.impairments.queues.base import (
     DISCIPLINE,
     AqmPlanBase,
     EcnSettings,
-    some_packets,
+    make_packet_limit,
 )
 from nagi_contracts.units import AqmInterval, AqmTarget, AqmUpdate, Gain, QueueSize
 
 
 class PiePlan(AqmPlanBase):
-    """Packets are dropped or marked as they arrive, with a probability that controls the delay."""
+    """A queue that drops or marks arriving packets with a probability that controls the delay."""
 
     title = "PIE"
     discipline: Literal["pie"] = "pie"
@@ -31,17 +31,17 @@ class PiePlan(AqmPlanBase):
 
 
 class Pie(EcnSettings):
-    """Packets are dropped or marked as they arrive, with a probability that controls the delay."""
+    """A queue that drops or marks arriving packets with a probability that controls the delay."""
 
     plan_type = PiePlan
     discipline: Literal["pie"] = Field(description=DISCIPLINE)
-    limit: QueueSize = Field(some_packets(1000), description="how much may wait")
-    target: AqmTarget = Field(AqmTarget(15 * 10**6), description="queueing delay to keep to")
+    limit: QueueSize = Field(make_packet_limit(1000), description="size of the queue")
+    target: AqmTarget = Field(AqmTarget(15 * 10**6), description="target queueing delay")
     update: AqmUpdate = Field(
-        AqmUpdate(15 * 10**6), description="between updates of the probability"
+        AqmUpdate(15 * 10**6), description="time between updates of the probability"
     )
     max_burst: AqmInterval = Field(
-        AqmInterval(150 * 10**6), description="how long a burst may last without drops"
+        AqmInterval(150 * 10**6), description="longest burst that is not dropped"
     )
     alpha: Gain = Field(Gain(0.125), description="gain of the deviation from the target, in Hz")
     beta: Gain = Field(Gain(1.25), description="gain of the change of the delay, in Hz")

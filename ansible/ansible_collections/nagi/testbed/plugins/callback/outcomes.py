@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ansible callback: what became of each host, for the program that started the playbook."""
+"""Ansible callback: the outcome of each host, for the program that started the playbook."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: outcomes
 type: notification
-short_description: write what became of each host to a file
+short_description: write the outcome of each host to a file
 description:
-  - Writes a line of JSON for each task that changed a host, left things to its operator or failed,
-    for each host that could not be reached, and for the end of the playbook. `nagi lab` makes its
-    summary of them.
-  - A play that is broken off leaves the lines that it has written.
+  - Writes one line of JSON per event. The events are tasks that changed a host, that left something
+    to its operator, or that failed, hosts that could not be reached, and the end of the playbook.
+    `nagi lab` makes its summary of them.
+  - An interrupted play leaves the lines that it has written.
 author: the nagi authors
 requirements:
   - to be named in C(callbacks_enabled)
 options:
   path:
-    description: the file; without it nothing is written
+    description: path of the file; without it no events are written
     type: str
     default: ""
     env:
@@ -28,12 +28,12 @@ import json
 
 from ansible.plugins.callback import CallbackBase
 
-# Of a task's result, what says why it failed.
+# The parts of a task's result that give the reason of a failure.
 _REASONS = ("msg", "stderr", "module_stderr", "stdout", "rc")
 
 
 class CallbackModule(CallbackBase):
-    """A line an event: {"event": ..., "host": ..., "task": ..., ...}."""
+    """A callback that writes one line per event: {"event": ..., "host": ..., "task": ..., ...}."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "notification"
@@ -46,38 +46,38 @@ class CallbackModule(CallbackBase):
     def v2_runner_on_ok(self, result):
         if result._result.get("changed"):
             self._write("changed", result)
-        if result._result.get("kept"):  # what nagi.testbed.owned leaves to the operator
+        if result._result.get("kept"):  # nagi.testbed.owned leaves these to the operator
             self._write("kept", result, kept=result._result["kept"])
 
     def v2_runner_on_failed(self, result, ignore_errors=False):
         if ignore_errors:
             return
-        found = result._result
-        # Of a loop, the items that failed say why.
-        items = [each for each in found.get("results", ()) if each.get("failed")]
+        outcome = result._result
+        # The result of a loop has the reasons in the items that failed.
+        items = [item for item in outcome.get("results", ()) if item.get("failed")]
         reasons = [
-            {key: each[key] for key in _REASONS if each.get(key) not in (None, "")}
-            for each in items or [found]
+            {key: item[key] for key in _REASONS if item.get(key) not in (None, "")}
+            for item in items or [outcome]
         ]
-        self._write("failed", result, action=result._task.action, **self._failure(reasons))
+        self._write_failure("failed", result, reasons, action=result._task.action)
 
     def v2_runner_on_unreachable(self, result):
-        said = [{"msg": result._result.get("msg", "")}]
-        self._write("unreachable", result, **self._failure(said))
+        reasons = [{"msg": result._result.get("msg", "")}]
+        self._write_failure("unreachable", result, reasons)
 
     def v2_playbook_on_stats(self, stats):
         hosts = sorted(stats.processed)
-        wrong = {*stats.failures, *stats.dark}
-        # Where a task failed, but another mended it.
-        rescued = [host for host in hosts if host in stats.rescued and host not in wrong]
+        failed = {*stats.failures, *stats.dark}
+        # On these hosts a task failed, and a rescue block handled the failure.
+        rescued = [host for host in hosts if host in stats.rescued and host not in failed]
         self._append({"event": "ended", "hosts": hosts, "rescued": rescued})
 
-    def _failure(self, reasons):
-        return {"reasons": reasons, "ends_for_all": self._ends_for_all}
+    def _write_failure(self, event, result, reasons, **details):
+        self._write(event, result, **details, reasons=reasons, ends_for_all=self._ends_for_all)
 
-    def _write(self, event, result, **more):
+    def _write(self, event, result, **details):
         task = result._task.get_name()
-        self._append({"event": event, "host": result._host.get_name(), "task": task, **more})
+        self._append({"event": event, "host": result._host.get_name(), "task": task, **details})
 
     def _append(self, line):
         path = self.get_option("path")

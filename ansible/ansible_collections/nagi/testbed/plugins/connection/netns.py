@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ansible connection to a host of the netns lab: a network namespace of a keeper process."""
+"""Ansible connection to a host of the netns lab: a network namespace of its keeper process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ options:
     vars:
       - name: nagi_keeper_pid
   namespace:
-    description: the host's network namespace; without it, commands run beside the keeper
+    description: the host's network namespace; by default that of the keeper
     type: str
     default: ""
     vars:
@@ -38,7 +38,7 @@ display = Display()
 
 
 class Connection(ConnectionBase):
-    """Enters the namespaces with nsenter(1) and ip-netns(8)."""
+    """A connection that enters the namespaces with nsenter(1) and ip-netns(8)."""
 
     transport = "netns"
     has_pipelining = True

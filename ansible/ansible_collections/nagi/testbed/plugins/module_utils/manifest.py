@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manifest of a host: what nagi has made or changed there, and what was there before.
+"""The manifest of a host: the resources that nagi has created or changed, and their prior states.
 
-It is below one directory, for root alone:
+The manifest is in a directory that only root can read:
 
-    manifest.json        things, in the order in which they were made
-    manifest.copy.json   the same, for who has edited the first
-    saved/SHA256         files that were there before, and what an operator had made of ours
+    manifest.json        one entry per resource, in the order in which they were made
+    manifest.copy.json   a copy, to replace an edited manifest.json
+    saved/SHA256         original files, and nagi's files as operators had edited them
 
-A thing is {"kind", "name", "roles", "before", "ours", "units"}: the roles that want it, what was
-there before it (null: nothing), what nagi has made of it (several, if it was made anew), and the
-units that read it. It is on disk before the thing is changed. Standard library only, for Python
-3.9.
+An entry is {"kind", "name", "roles", "before", "ours", "units"}: the roles that require the
+resource, its state before nagi (null if it did not exist), all changes that nagi made, and the
+units that read it. Entries are on disk before a resource is changed.
+
+Standard library only, for Python 3.9.
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ _SCHEMA_VERSION = 1
 
 
 class ManifestError(Exception):
-    """The manifest cannot be used; says why, and the cure."""
+    """A manifest that cannot be used; the message has the reason and the cure."""
 
 
-def checksum_of(data: bytes) -> str:
+def compute_checksum(data: bytes) -> str:
+    """Compute the SHA-256 of data, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
-def write_whole(path: str, data: bytes, mode: int, uid: int = 0, gid: int = 0) -> None:
-    """Writes a file whole or not at all, and on disk when this returns."""
+def write_atomically(path: str, data: bytes, mode: int, uid: int = 0, gid: int = 0) -> None:
+    """Write a file completely or not at all; it is on disk when this returns."""
     partial = path + ".nagi-partial"
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -47,19 +49,26 @@ def write_whole(path: str, data: bytes, mode: int, uid: int = 0, gid: int = 0) -
 
 
 class Manifest:
-    """The manifest in `directory`. Held by one process at a time from entry to exit. Read without
-    being made with `reading`. Raises ManifestError."""
+    """The manifest in a directory, as a context manager that locks it for one process.
 
-    def __init__(self, directory: str, reading: bool = False) -> None:
+    Args:
+        directory: The directory of the manifest.
+        read_only: Read the manifest without a lock, and do not create the directory.
+
+    Raises:
+        ManifestError: On entry, if another process holds the lock or the manifest is damaged.
+    """
+
+    def __init__(self, directory: str, read_only: bool = False) -> None:
         self.directory = directory
-        self._reading = reading
+        self._read_only = read_only
         self._path = os.path.join(directory, "manifest.json")
         self._copy = os.path.join(directory, "manifest.copy.json")
         self._lock = None
-        self.things: list = []
+        self.entries: list = []
 
     def __enter__(self) -> Manifest:
-        if not self._reading:
+        if not self._read_only:
             os.makedirs(os.path.join(self.directory, "saved"), mode=0o700, exist_ok=True)
             os.chmod(self.directory, 0o700)
             self._lock = open(os.path.join(self.directory, "lock"), "w")
@@ -68,9 +77,9 @@ class Manifest:
             except OSError:
                 self._lock.close()
                 raise ManifestError(
-                    "this host is being provisioned by another; wait until that has ended"
+                    "another process is provisioning this host; wait until it has ended"
                 ) from None
-        self.things = self._read()
+        self.entries = self._read()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -80,58 +89,60 @@ class Manifest:
     def _read(self) -> list:
         try:
             with open(self._path, encoding="utf-8") as file:
-                found = json.load(file)
-            version, things = found["schema_version"], found["things"]
-            intact = found["checksum"] == self._checksum(things)
+                manifest = json.load(file)
+            version, entries = manifest["schema_version"], manifest["things"]
+            intact = manifest["checksum"] == self._checksum(entries)
         except FileNotFoundError:
             return []
         except (ValueError, KeyError, TypeError):
             version, intact = _SCHEMA_VERSION, False
         if not intact:
             raise ManifestError(
-                f"{self._path}: it is not as nagi wrote it. Files are put back by what it says; "
-                f"have it as it was: `cp {self._copy} {self._path}`"
+                f"{self._path}: it is not as nagi wrote it. nagi restores files by it, so restore "
+                f"it first: `cp {self._copy} {self._path}`"
             )
         if version != _SCHEMA_VERSION:
             raise ManifestError(
-                f"{self._path}: another version of nagi wrote it (format {version}, this one knows "
-                f"{_SCHEMA_VERSION}); use that version"
+                f"{self._path}: another version of nagi wrote it (format {version}, this version "
+                f"supports {_SCHEMA_VERSION}); use that version"
             )
-        return things
+        return entries
 
     @staticmethod
-    def _checksum(things: list) -> str:
-        return checksum_of(json.dumps(things, sort_keys=True).encode())
+    def _checksum(entries: list) -> str:
+        return compute_checksum(json.dumps(entries, sort_keys=True).encode())
 
     def save(self) -> None:
-        """Has it on disk."""
+        """Write the manifest and its copy to disk."""
         whole = {
             "schema_version": _SCHEMA_VERSION,
-            "checksum": self._checksum(self.things),
-            "things": self.things,
+            "checksum": self._checksum(self.entries),
+            "things": self.entries,
         }
         data = (json.dumps(whole, indent=1) + "\n").encode()
         for path in (self._path, self._copy):
-            write_whole(path, data, 0o600)
+            write_atomically(path, data, 0o600)
 
     def find(self, kind: str, name: str) -> dict | None:
-        for thing in self.things:
-            if (thing["kind"], thing["name"]) == (kind, name):
-                return thing
+        """Return the entry of a resource, or None."""
+        for entry in self.entries:
+            if (entry["kind"], entry["name"]) == (kind, name):
+                return entry
         return None
 
-    def keep(self, data: bytes) -> str:
-        """Keeps a file's content; under which name `kept` has it."""
-        name = checksum_of(data)
+    def save_content(self, data: bytes) -> str:
+        """Save the content of a file, and return its name for `read_content`."""
+        name = compute_checksum(data)
         path = os.path.join(self.directory, "saved", name)
         if not os.path.exists(path):
-            write_whole(path, data, 0o600)
+            write_atomically(path, data, 0o600)
         return name
 
-    def kept(self, name: str) -> bytes:
+    def read_content(self, name: str) -> bytes:
+        """Return a content that `save_content` has saved."""
         with open(os.path.join(self.directory, "saved", name), "rb") as file:
             return file.read()
 
     def remove(self) -> None:
-        """Takes it away, when there is nothing more in it."""
+        """Remove the directory of the manifest."""
         shutil.rmtree(self.directory)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ansible module: what there is to know of a host before it is provisioned."""
+"""Ansible module: the state of a host before it is provisioned."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: host
-short_description: look at a host of a testbed
-description: Reads what the roles decide by, all at once. Changes nothing.
+short_description: read the state of a host of a testbed
+description: Reads everything on which the roles depend. Changes nothing.
 author: the nagi authors
 options:
   user:
@@ -19,7 +19,7 @@ options:
     elements: str
     default: []
   modules:
-    description: modules of the kernel that are wanted
+    description: kernel modules that the roles require
     type: list
     elements: str
     default: []
@@ -36,12 +36,12 @@ interfaces:
   elements: str
   returned: always
 clocks:
-  description: those that have a PTP hardware clock
+  description: the network interfaces that have a PTP hardware clock
   type: list
   elements: str
   returned: always
 ifupdown_files:
-  description: files in which ifupdown is told to manage a test interface
+  description: files that make ifupdown manage a test interface
   type: list
   elements: str
   returned: always
@@ -54,21 +54,21 @@ kernel:
   type: str
   returned: always
 loadable_modules:
-  description: the wanted modules that are loaded or can be, and are not built into the kernel
+  description: required modules that are loaded or loadable, and not built into the kernel
   type: list
   elements: str
   returned: always
 absent_modules:
-  description: the wanted modules that the kernel has neither as modules nor built in
+  description: required modules that the kernel has neither as modules nor built in
   type: list
   elements: str
   returned: always
 holder:
-  description: who has reserved the host for a campaign, and until when; empty if nobody has
+  description: who has reserved the host for a campaign, and until when; empty if it is free
   type: str
   returned: always
 last_processor:
-  description: the highest number of a processor that is online
+  description: the highest number of an online processor
   type: int
   returned: always
 scales_frequency:
@@ -76,7 +76,7 @@ scales_frequency:
   type: bool
   returned: always
 idle_states:
-  description: the name of each idle state, and the microseconds it takes to wake from it
+  description: the name of each idle state, and the time to wake from it in microseconds
   type: list
   elements: dict
   returned: always
@@ -97,7 +97,7 @@ _CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _LOCK, _HOLDER = Path("/run/nagi/lock"), Path("/run/nagi/holder.json")
 
 
-def _user_comment(user: str) -> str:
+def _find_user_comment(user: str) -> str:
     try:
         return pwd.getpwnam(user).pw_gecos
     except KeyError:
@@ -105,28 +105,34 @@ def _user_comment(user: str) -> str:
 
 
 def _is_loadable(module: AnsibleModule, name: str) -> bool:
-    # What is built into the kernel has no state of its own.
+    # Modules that are built into the kernel have no initstate.
     if Path("/sys/module", name).is_dir():
         return Path("/sys/module", name, "initstate").exists()
     modprobe = module.get_bin_path("modprobe")
-    if modprobe is None or name in _built_in():
+    if modprobe is None or name in _list_built_in():
         return False
     return bool(module.run_command([modprobe, "--dry-run", "--quiet", name])[0] == 0)
 
 
-def _built_in() -> set[str]:
-    """Modules that are in the kernel itself. Congestion controls say so themselves."""
-    listed = Path("/lib/modules", os.uname().release, "modules.builtin")
-    names = {Path(line).stem.replace("-", "_") for line in _lines(listed)}
+def _list_built_in() -> set[str]:
+    """Return the modules that are built into the kernel.
+
+    Congestion controls are added, because some kernels have no list of built-in modules.
+    """
+    builtin = Path("/lib/modules", os.uname().release, "modules.builtin")
+    names = {Path(line).stem.replace("-", "_") for line in _read_lines(builtin)}
     return names | {f"tcp_{name}" for name in _CONTROLS.read_text().split()}
 
 
-def _lines(path: Path) -> list[str]:
+def _read_lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def _holder() -> str:
-    """A guard holds the lock as long as the host is held, see hosts/agent/nagi_agent/hold.py."""
+def _describe_holder() -> str:
+    """Describe who has reserved the host; return "" if it is free.
+
+    A guard holds the lock during a reservation, see hosts/agent/nagi_agent/hold.py.
+    """
     try:
         with open(_LOCK, "rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -140,18 +146,18 @@ def _holder() -> str:
     return f"{holder['owner']} ({holder['campaign']}), until {until:%Y-%m-%d %H:%M} UTC"
 
 
-def _ifupdown_files(interfaces: list[str]) -> list[str]:
+def _find_ifupdown_files(interfaces: list[str]) -> list[str]:
     names = "|".join(map(re.escape, interfaces))
     stanza = re.compile(rf"^\s*(iface|auto|allow-\S+)\s(.*\s)?({names})(\s|$)", re.MULTILINE)
-    places = [Path("/etc/network/interfaces"), *Path("/etc/network/interfaces.d").glob("*")]
+    paths = [Path("/etc/network/interfaces"), *Path("/etc/network/interfaces.d").glob("*")]
     return sorted(
-        str(place)
-        for place in places
-        if place.is_file() and stanza.search(place.read_text(errors="replace"))
+        str(path)
+        for path in paths
+        if path.is_file() and stanza.search(path.read_text(errors="replace"))
     )
 
 
-def _idle_states() -> list[dict[str, object]]:
+def _read_idle_states() -> list[dict[str, object]]:
     return [
         {
             "name": (state / "name").read_text().strip(),
@@ -175,20 +181,20 @@ def main() -> None:
     loadable = [name for name in modules if _is_loadable(module, name)]
     module.exit_json(
         changed=False,
-        user_comment=_user_comment(module.params["user"]),
+        user_comment=_find_user_comment(module.params["user"]),
         interfaces=sorted(path.name for path in network.iterdir()),
         clocks=sorted(path.parts[-3] for path in network.glob("*/device/ptp")),
-        ifupdown_files=_ifupdown_files(module.params["interfaces"]),
+        ifupdown_files=_find_ifupdown_files(module.params["interfaces"]),
         has_network_manager=Path("/etc/NetworkManager/conf.d").is_dir(),
         kernel=os.uname().release,
         loadable_modules=loadable,
         absent_modules=[
-            name for name in modules if name not in loadable and name not in _built_in()
+            name for name in modules if name not in loadable and name not in _list_built_in()
         ],
-        holder=_holder(),
+        holder=_describe_holder(),
         last_processor=int(re.findall(r"\d+", (_PROCESSORS / "online").read_text())[-1]),
         scales_frequency=(_PROCESSORS / "cpu0/cpufreq/scaling_governor").exists(),
-        idle_states=_idle_states(),
+        idle_states=_read_idle_states(),
     )
 
 

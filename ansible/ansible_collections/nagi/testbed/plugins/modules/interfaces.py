@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ansible module: test interfaces as nagi needs them."""
+"""Ansible module: configures test interfaces."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: interfaces
-short_description: bring test interfaces into the state that nagi needs
+short_description: configure test interfaces
 description:
-  - Each interface is up, with all offloads off that merge segments or leave checksums to hardware,
-    and has exactly the given address (or none) and the given permanent neighbours.
-  - IPv6 is off, unless the address is one of IPv6. Then the kernel sends no router solicitations
-    and makes no addresses of its own.
-  - If it is a VLAN or macvlan, the interface below is up, too, with the same offloads off.
-  - With O(hardware) it has the wanted number of queues and the largest rings that its driver
-    allows, and its addresses and neighbours are left alone.
+  - Sets each interface up, with exactly the given address (or none) and the given permanent
+    neighbours. Switches off all offloads that merge segments or leave checksums to hardware.
+  - Switches IPv6 off, unless the address is an IPv6 address. In that case, the kernel sends no
+    router solicitations and generates no addresses.
+  - If the interface is a VLAN or macvlan, sets the interface below up, with the same offloads off.
+  - With O(hardware), sets the number of queues, and the largest rings that the driver allows, and
+    does not change addresses and neighbours.
   - Changes only what differs, and supports check mode.
 author: the nagi authors
 options:
@@ -24,44 +24,44 @@ options:
     required: true
     suboptions:
       name:
-        description: its name
+        description: name of the interface
         type: str
         required: true
       address:
-        description: its address with prefix length; none for the ends of emulated links
+        description: address with prefix length; none for the ends of emulated links
         type: str
       neighbours:
-        description: IP address to MAC address, permanent, so that no ARP crosses the link
+        description: permanent neighbours, IP address to MAC address, so that no ARP is on the link
         type: dict
         default: {}
       mtu:
-        description: its MTU in bytes; as it is if not given
+        description: MTU in bytes; unchanged if not given
         type: int
   journal:
-    description: a file that says how to undo everything that was changed, written before it is;
-      nagi-agent carries it out
+    description: file with the commands that undo all changes, written before the changes;
+      nagi-agent runs them
     type: path
   hardware:
     description: provision the interfaces as hardware, not with a lab's addresses
     type: bool
     default: false
   queues:
-    description: with O(hardware), the number of queues in each direction; 0 leaves it
+    description: with O(hardware), the number of queues in each direction; 0 leaves it unchanged
     type: int
     default: 0
 """
 
 RETURN = r"""
 changes:
-  description: the commands that were (or would be) carried out
+  description: the commands that were run, or would be in check mode
   type: list
   elements: str
   returned: always
 cards:
   description: >-
-    of each interface its name, its MAC address, whether that is the hardware's own, the interface
-    below a VLAN or macvlan, and for which kinds of queues (combined, or rx and tx) and rings
-    (rx, tx) the driver can set number or size
+    for each interface its name, its MAC address, whether that is the hardware's own, the interface
+    below a VLAN or macvlan, and the kinds of queues (combined, or rx and tx) and rings (rx, tx)
+    that the driver can resize
   type: list
   elements: dict
   returned: with O(hardware)
@@ -73,9 +73,8 @@ import shlex
 
 from ansible.module_utils.basic import AnsibleModule
 
-# ethtool's long names, as `ethtool -k` prints them, and the short ones that -K wants: those of
-# runtime/io/offloads.json. Ansible sends a module to hosts without data files, so it has a
-# list of its own.
+# The offloads of runtime/io/offloads.json: long names, as `ethtool -k` prints them, and the short
+# names for -K. This is a copy, because Ansible sends modules to hosts without data files.
 OFFLOADS = {
     "tx-checksumming": "tx",
     "tcp-segmentation-offload": "tso",
@@ -86,8 +85,8 @@ OFFLOADS = {
 }
 
 
-# Of an interface that speaks IPv6, in this order: no packets of the kernel's own, which runs would
-# have in them.
+# The sysctls of an interface with IPv6, in this order. With them, the kernel sends no packets of
+# its own, which would be in the captures of runs.
 QUIET_IPV6 = {
     "addr_gen_mode": "1",  # no link-local addresses
     "accept_ra": "0",
@@ -95,28 +94,29 @@ QUIET_IPV6 = {
     "disable_ipv6": "0",
 }
 
-# Kinds of interfaces that are upon another, which merges segments before they have them, and must
-# be up for them.
-UPON_ANOTHER = ("vlan", "macvlan")
+# Kinds of interfaces on top of another one. The interface below must be up, and would merge
+# segments before they get them.
+STACKED_KINDS = ("vlan", "macvlan")
 
 Command = list  # of words
 Change = tuple  # (command, the commands that undo it, in order)
 
 
 class Interface:
-    """One interface: what it is, and the commands that make it what it should be."""
+    """The state of one interface, and the commands that change it to the settings."""
 
-    def __init__(self, module: AnsibleModule, wanted: dict) -> None:
+    def __init__(self, module: AnsibleModule, settings: dict) -> None:
         self._module = module
-        self._wanted = wanted
-        self._name = wanted["name"]
+        self._settings = settings
+        self._name = settings["name"]
         (self._state,) = json.loads(
-            self._output("ip", "-details", "-json", "address", "show", self._name)
+            self._run("ip", "-details", "-json", "address", "show", self._name)
         )
         kind = self._state.get("linkinfo", {}).get("info_kind")
-        self._below = self._state["link"] if kind in UPON_ANOTHER else None
+        self._below = self._state["link"] if kind in STACKED_KINDS else None
 
-    def _output(self, *command: str) -> str:
+    def _run(self, *command: str) -> str:
+        """Run a command that must succeed, and return its output."""
         status, out, error = self._module.run_command(list(command))
         if status != 0:
             self._module.fail_json(
@@ -124,30 +124,31 @@ class Interface:
             )
         return out
 
-    def changes(self) -> list[Change]:
-        """Commands still needed, in order, each with what undoes it."""
+    def plan_changes(self) -> list[Change]:
+        """Return the commands still needed, in order, each with the commands that undo it."""
         return [
-            *self._ipv6(),
-            *self._offloads(),
-            *self._mtu(),
-            *self._up(),
-            *self._neighbours(self._address()),
+            *self._plan_ipv6(),
+            *self._plan_offloads(),
+            *self._plan_mtu(),
+            *self._plan_up(),
+            *self._plan_neighbours(self._plan_address()),
         ]
 
-    def _ipv6(self) -> list[Change]:
-        if ":" in (self._wanted.get("address") or ""):
+    def _plan_ipv6(self) -> list[Change]:
+        """Return the changes that switch IPv6 off, or on without packets of the kernel's own."""
+        if ":" in (self._settings.get("address") or ""):
             return [
                 change
                 for key, value in QUIET_IPV6.items()
-                for change in self._sysctl(f"net/ipv6/conf/{self._name}/{key}", value)
+                for change in self._plan_sysctl(f"net/ipv6/conf/{self._name}/{key}", value)
             ]
         key = f"net/ipv6/conf/{self._name}/disable_ipv6"
         if not os.path.exists(f"/proc/sys/{key}"):  # a kernel without IPv6
             return []
         if self._read_sysctl(key) == "1":
             return []
-        # The kernel forgets the interface's addresses and neighbours; addresses of the link come
-        # back by themselves.
+        # With IPv6, the kernel removes the interface's addresses and neighbours. It restores
+        # link-local addresses by itself.
         lost = [
             ["ip", "address", "replace", f"{info['local']}/{info['prefixlen']}", "dev", self._name]
             for info in self._state["addr_info"]
@@ -155,7 +156,7 @@ class Interface:
         ]
         lost += [
             self._replace_neighbour(address, mac)
-            for address, mac in self._permanent_neighbours().items()
+            for address, mac in self._read_permanent_neighbours().items()
             if ":" in address
         ]
         return [(["sysctl", "-q", "-w", f"{key}=1"], [["sysctl", "-q", "-w", f"{key}=0"], *lost])]
@@ -171,104 +172,110 @@ class Interface:
             )
             raise
 
-    def _sysctl(self, key: str, value: str) -> list[Change]:
+    def _plan_sysctl(self, key: str, value: str) -> list[Change]:
         before = self._read_sysctl(key)
         if before == value:
             return []
         write = ["sysctl", "-q", "-w"]
         return [([*write, f"{key}={value}"], [[*write, f"{key}={before}"]])]
 
-    def _mtu(self) -> list[Change]:
-        wanted, before = self._wanted.get("mtu"), self._state["mtu"]
-        if wanted is None or wanted == before:
+    def _plan_mtu(self) -> list[Change]:
+        mtu, before = self._settings.get("mtu"), self._state["mtu"]
+        if mtu is None or mtu == before:
             return []
-        resize, back = (
-            ["ip", "link", "set", "dev", self._name, "mtu", str(size)] for size in (wanted, before)
+        resize, restore = (
+            ["ip", "link", "set", "dev", self._name, "mtu", str(size)] for size in (mtu, before)
         )
-        return [(resize, [back])]
+        return [(resize, [restore])]
 
-    def _offloads(self) -> list[Change]:
-        # The interface below last: what it has not, its VLANs cannot be told to be without.
-        below = self._offloads_of(self._below) if self._below else []
-        return [*self._offloads_of(self._name), *below]
+    def _plan_offloads(self) -> list[Change]:
+        # The interface below comes last: an offload that it no longer has cannot be switched off
+        # on its VLANs.
+        below = self._plan_offloads_of(self._below) if self._below else []
+        return [*self._plan_offloads_of(self._name), *below]
 
-    def _offloads_of(self, interface: str) -> list[Change]:
-        on = []
-        for line in self._output("ethtool", "-k", interface).splitlines():
+    def _plan_offloads_of(self, interface: str) -> list[Change]:
+        enabled = []
+        for line in self._run("ethtool", "-k", interface).splitlines():
             name, _, value = line.strip().partition(":")
             if name in OFFLOADS and value.split() == ["on"]:  # not [fixed]
-                on.append(OFFLOADS[name])
-        if not on:
+                enabled.append(OFFLOADS[name])
+        if not enabled:
             return []
 
         def switch(state: str) -> Command:
-            return ["ethtool", "-K", interface, *(word for each in on for word in (each, state))]
+            words = (word for offload in enabled for word in (offload, state))
+            return ["ethtool", "-K", interface, *words]
 
         return [(switch("off"), [switch("on")])]
 
-    def _up(self) -> list[Change]:
+    def _plan_up(self) -> list[Change]:
         flags = {self._name: self._state["flags"]}
         if self._below:
-            (state,) = json.loads(self._output("ip", "-json", "link", "show", self._below))
+            (state,) = json.loads(self._run("ip", "-json", "link", "show", self._below))
             flags = {self._below: state["flags"], **flags}
         changes = []
         for interface in (name for name in flags if "UP" not in flags[name]):
-            up, down = (["ip", "link", "set", "dev", interface, way] for way in ("up", "down"))
+            up, down = (["ip", "link", "set", "dev", interface, state] for state in ("up", "down"))
             changes.append((up, [down]))
         return changes
 
-    def _address(self) -> list[Change]:
-        wanted = self._wanted.get("address")
-        # Where IPv6 is off, its addresses have gone with it.
-        families = ("inet", "inet6") if ":" in (wanted or "") else ("inet",)
-        found = {
+    def _plan_address(self) -> list[Change]:
+        """Return the changes of addresses; undoing them also restores the routes."""
+        address = self._settings.get("address")
+        # If IPv6 is switched off, its addresses disappear with it.
+        families = ("inet", "inet6") if ":" in (address or "") else ("inet",)
+        broadcasts = {
             f"{info['local']}/{info['prefixlen']}": info.get("broadcast")
             for info in self._state["addr_info"]
             if info["family"] in families and info["scope"] != "link"
         }
         changes = []
-        for address in sorted(set(found) - {wanted}):
-            add = ["ip", "address", "replace", address, "dev", self._name]
-            if found[address]:
-                add += ["broadcast", found[address]]
-            # What leads through the interface goes with its address.
-            ip = ["ip", "-6"] if ":" in address else ["ip"]
-            shown = self._output(*ip, "route", "show", "dev", self._name).splitlines()
+        for old in sorted(set(broadcasts) - {address}):
+            add = ["ip", "address", "replace", old, "dev", self._name]
+            if broadcasts[old]:
+                add += ["broadcast", broadcasts[old]]
+            # The kernel removes the routes through the interface with its address.
+            ip = ["ip", "-6"] if ":" in old else ["ip"]
+            lines = self._run(*ip, "route", "show", "dev", self._name).splitlines()
             routes = [
                 [*ip, "route", "replace", *route.split(), "dev", self._name]
-                for route in shown
+                for route in lines
                 if "proto kernel" not in route and "linkdown" not in route
             ]
-            changes.append((["ip", "address", "del", address, "dev", self._name], [add, *routes]))
-        if wanted and wanted not in found:
-            nodad = ["nodad"] if ":" in wanted else []
+            changes.append((["ip", "address", "del", old, "dev", self._name], [add, *routes]))
+        if address and address not in broadcasts:
+            nodad = ["nodad"] if ":" in address else []
             changes.append(
                 (
-                    ["ip", "address", "add", wanted, "dev", self._name, *nodad],
-                    [["ip", "address", "del", wanted, "dev", self._name]],
+                    ["ip", "address", "add", address, "dev", self._name, *nodad],
+                    [["ip", "address", "del", address, "dev", self._name]],
                 )
             )
         return changes
 
-    def _neighbours(self, addresses: list[Change]) -> list[Change]:
-        """With the changes of addresses between: neighbours that are not to stay go before, and so
-        come back after. With its last address the kernel forgets an interface's neighbours."""
-        wanted, found = self._wanted["neighbours"], self._permanent_neighbours()
-        if ":" not in (self._wanted.get("address") or ""):
-            # IPv6 is off, and its neighbours have gone with it.
-            found = {address: mac for address, mac in found.items() if ":" not in address}
-        stay = {
+    def _plan_neighbours(self, addresses: list[Change]) -> list[Change]:
+        """Return the changes of neighbours, with the changes of addresses in between.
+
+        The kernel forgets an interface's neighbours with its last address. Old neighbours are
+        therefore removed before the addresses change, so that undoing restores them afterwards.
+        """
+        neighbours, current = self._settings["neighbours"], self._read_permanent_neighbours()
+        if ":" not in (self._settings.get("address") or ""):
+            # IPv6 is switched off, and its neighbours disappear with it.
+            current = {address: mac for address, mac in current.items() if ":" not in address}
+        unchanged = {
             address
-            for address, mac in found.items()
-            if wanted.get(address) == mac and (not addresses or ":" in address)
+            for address, mac in current.items()
+            if neighbours.get(address) == mac and (not addresses or ":" in address)
         }
         delete, flush = (["ip", "neighbour", verb] for verb in ("del", "flush"))
         device = ["dev", self._name]
         return [
             *(
                 ([*delete, address, *device], [self._replace_neighbour(address, mac)])
-                for address, mac in sorted(found.items())
-                if address not in stay
+                for address, mac in sorted(current.items())
+                if address not in unchanged
             ),
             *addresses,
             *(
@@ -276,104 +283,109 @@ class Interface:
                     self._replace_neighbour(address, mac),
                     [[*flush, "to", address, *device, "nud", "all"]],
                 )
-                for address, mac in wanted.items()
-                if address not in stay
+                for address, mac in neighbours.items()
+                if address not in unchanged
             ),
         ]
 
-    def _permanent_neighbours(self) -> dict[str, str]:
-        """IP address -> MAC address, of both families."""
-        shown = self._output(
+    def _read_permanent_neighbours(self) -> dict[str, str]:
+        """Read the permanent neighbours of both families: IP address -> MAC address."""
+        output = self._run(
             "ip", "-json", "neighbour", "show", "dev", self._name, "nud", "permanent"
         )
-        entries = json.loads(shown or "[]")
+        entries = json.loads(output or "[]")
         return {entry["dst"]: entry["lladdr"] for entry in entries if "lladdr" in entry}
 
     def _replace_neighbour(self, address: str, mac: str) -> Command:
         tail = f"lladdr {mac} dev {self._name} nud permanent"
         return f"ip neighbour replace {address} {tail}".split()
 
-    def carry_out(self, changes: list[Change]) -> None:
+    def apply(self, changes: list[Change]) -> None:
+        """Run the commands of changes."""
         for command, _ in changes:
-            self._output(*command)
+            self._run(*command)
 
 
 class Card(Interface):
-    """An interface as the hardware it is: its addresses are left alone."""
+    """An interface as hardware: queues and rings are set, addresses stay unchanged."""
 
-    def __init__(self, module: AnsibleModule, wanted: dict) -> None:
-        super().__init__(module, wanted)
-        queues = self._sizes("-l", ("combined", "rx", "tx"))
-        # A card whose queues are pairs may say that it could have single ones instead.
+    def __init__(self, module: AnsibleModule, settings: dict) -> None:
+        super().__init__(module, settings)
+        queues = self._read_sizes("-l", ("combined", "rx", "tx"))
+        # A card with combined queues may report that it could have separate ones instead.
         self._queues = {"combined": queues["combined"]} if "combined" in queues else queues
-        self._rings = self._sizes("-g", ("rx", "tx"))
+        self._rings = self._read_sizes("-g", ("rx", "tx"))
 
-    def _sizes(self, option: str, kinds: tuple[str, ...]) -> dict[str, tuple[int, int]]:
-        """What `ethtool -l` or `-g` says: kind -> (now, at most). What the driver cannot set is
-        left out, which may be everything."""
+    def _read_sizes(self, option: str, kinds: tuple[str, ...]) -> dict[str, tuple[int, int]]:
+        """Read `ethtool -l` or `-g`: kind -> (current size, maximum).
+
+        Kinds that the driver cannot set are left out, which may be all of them.
+        """
         status, out, _ = self._module.run_command(["ethtool", option, self._name])
-        found: dict[str, list[int]] = {}
+        numbers: dict[str, list[int]] = {}
         for line in out.splitlines() if status == 0 else []:
             kind, _, value = line.partition(":")
-            if value.strip().isdigit():  # else it is a heading, or n/a
-                found.setdefault(kind.strip().lower(), []).append(int(value))
+            if value.strip().isdigit():  # otherwise it is a heading, or n/a
+                numbers.setdefault(kind.strip().lower(), []).append(int(value))
         return {
-            kind: (found[kind][1], found[kind][0])  # the maxima are printed first
+            kind: (numbers[kind][1], numbers[kind][0])  # ethtool prints the maxima first
             for kind in kinds
-            if len(found.get(kind, [])) == 2 and found[kind][0] > 0
+            if len(numbers.get(kind, [])) == 2 and numbers[kind][0] > 0
         }
 
     def describe(self) -> dict[str, object]:
-        """What is needed to know the card again after a boot, and to set it then."""
-        own = self._output("ethtool", "-P", self._name).rpartition(" ")[2].strip()
-        has_own = own.count(":") == 5 and own.strip("0:") != ""
+        """Return what identifies the card after a boot, and what can be set on it."""
+        permanent = self._run("ethtool", "-P", self._name).rpartition(" ")[2].strip()
+        has_own = permanent.count(":") == 5 and permanent.strip("0:") != ""
         return {
             "name": self._name,
-            "mac": own if has_own else self._state["address"],
+            "mac": permanent if has_own else self._state["address"],
             "mac_is_own": has_own,
             "below": self._below or "",
             "queues": list(self._queues),
             "rings": list(self._rings),
         }
 
-    def changes(self) -> list[Change]:
-        """Commands still needed, in order, each with what undoes it."""
+    def plan_changes(self) -> list[Change]:
+        """Return the commands still needed, in order, each with the commands that undo it."""
         count = self._module.params["queues"]
-        queues = {kind: min(count, most) for kind, (_, most) in self._queues.items() if count}
-        rings = {kind: most for kind, (_, most) in self._rings.items()}
+        queues = {kind: min(count, limit) for kind, (_, limit) in self._queues.items() if count}
+        rings = {kind: limit for kind, (_, limit) in self._rings.items()}
         return [
-            *self._ipv6(),
-            *self._resize("-L", self._queues, queues),
-            *self._resize("-G", self._rings, rings),
-            *self._offloads(),
-            *self._up(),
+            *self._plan_ipv6(),
+            *self._plan_resize("-L", self._queues, queues),
+            *self._plan_resize("-G", self._rings, rings),
+            *self._plan_offloads(),
+            *self._plan_up(),
         ]
 
-    def _resize(
-        self, option: str, sizes: dict[str, tuple[int, int]], wanted: dict[str, int]
+    def _plan_resize(
+        self, option: str, sizes: dict[str, tuple[int, int]], targets: dict[str, int]
     ) -> list[Change]:
-        differ = [kind for kind, size in wanted.items() if sizes[kind][0] != size]
+        differing = [kind for kind, size in targets.items() if sizes[kind][0] != size]
 
-        def resize(to: dict[str, int]) -> Command:
-            pairs = [(kind, str(to[kind])) for kind in differ]
+        def resize(values: dict[str, int]) -> Command:
+            pairs = [(kind, str(values[kind])) for kind in differing]
             return ["ethtool", option, self._name, *sum(pairs, ())]
 
-        before = {kind: now for kind, (now, _) in sizes.items()}
-        return [(resize(wanted), [resize(before)])] if differ else []
+        before = {kind: current for kind, (current, _) in sizes.items()}
+        return [(resize(targets), [resize(before)])] if differing else []
 
 
-def note(journal: str, changes: list[Change]) -> None:
-    """Puts what undoes `changes` in front of what the journal has already, on disk when this
-    returns. nagi_agent/journal.py reads it."""
-    before = []
+def record_undo(journal: str, changes: list[Change]) -> None:
+    """Write the commands that undo `changes` to the journal, before those that it has.
+
+    The journal is on disk when this returns. nagi_agent/journal.py reads it.
+    """
+    earlier = []
     if os.path.exists(journal):
         with open(journal, encoding="utf-8") as file:
-            before = json.load(file)["undo"]
+            earlier = json.load(file)["undo"]
     undo = [command for _, commands in reversed(changes) for command in commands]
     os.makedirs(os.path.dirname(journal), mode=0o755, exist_ok=True)
     partial = journal + ".partial"
     with open(partial, "w", encoding="utf-8") as file:
-        json.dump({"undo": undo + before}, file, indent=1)
+        json.dump({"undo": undo + earlier}, file, indent=1)
         file.flush()
         os.fsync(file.fileno())
     os.replace(partial, journal)
@@ -400,22 +412,22 @@ def main() -> None:
         supports_check_mode=True,
     )
     if module.check_mode and module.get_bin_path("ethtool") is None:
-        # As on a fresh host: the package would have been installed before.
-        names = [wanted["name"] for wanted in module.params["interfaces"]]
-        said = [f"{name}: what can only be seen when ethtool is installed" for name in names]
-        module.exit_json(changed=True, changes=said, cards=[])
-    kind = Card if module.params["hardware"] else Interface
-    interfaces = [kind(module, wanted) for wanted in module.params["interfaces"]]
-    planned = [(interface, interface.changes()) for interface in interfaces]
-    everything = [change for _, changes in planned for change in changes]
-    if everything and not module.check_mode:
+        # On a fresh host, the package would have been installed before.
+        names = [settings["name"] for settings in module.params["interfaces"]]
+        unknown = [f"{name}: changes that only ethtool, not installed yet, shows" for name in names]
+        module.exit_json(changed=True, changes=unknown, cards=[])
+    interface_type = Card if module.params["hardware"] else Interface
+    interfaces = [interface_type(module, settings) for settings in module.params["interfaces"]]
+    plans = [(interface, interface.plan_changes()) for interface in interfaces]
+    all_changes = [change for _, changes in plans for change in changes]
+    if all_changes and not module.check_mode:
         if module.params["journal"]:
-            note(module.params["journal"], everything)
-        for interface, changes in planned:
-            interface.carry_out(changes)
-    done = [shlex.join(command) for command, _ in everything]
+            record_undo(module.params["journal"], all_changes)
+        for interface, changes in plans:
+            interface.apply(changes)
+    commands = [shlex.join(command) for command, _ in all_changes]
     cards = [interface.describe() for interface in interfaces if isinstance(interface, Card)]
-    module.exit_json(changed=bool(done), changes=done, cards=cards)
+    module.exit_json(changed=bool(commands), changes=commands, cards=cards)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps interrupts of test interfaces off the processor that nagi-link has for itself.
+"""Keep interrupts of test interfaces off the processor that is reserved for nagi-link.
 
     nagi-interrupts PROCESSOR INTERFACE...
-    nagi-interrupts --restore                  has them where they were before
+    nagi-interrupts --restore                  restore the previous settings
 
-Interrupts that are made later, as when a driver brings its interface up, follow the kernel's
-default, which is set, too. See core-api/irq/irq-affinity in the kernel's documentation. Standard
-library only, for Python 3.9.
+Interrupts that are created later, as when a driver brings its interface up, follow the kernel's
+default, which is set as well. See core-api/irq/irq-affinity in the kernel's documentation.
+
+Standard library only, for Python 3.9.
 """
 
 import json
@@ -19,31 +20,31 @@ from pathlib import Path
 BEFORE = Path(os.environ.get("RUNTIME_DIRECTORY", "/run/nagi-interrupts"), "before.json")
 
 
-def interrupts(interface: str) -> list[int]:
-    """The numbers of an interface's interrupts; none for one without hardware."""
+def list_interrupts(interface: str) -> list[int]:
+    """Return the numbers of an interface's interrupts; none for one without hardware."""
     directory = Path("/sys/class/net", interface)
     # A VLAN's interrupts are those of the interface below.
     directory = next(directory.glob("lower_*"), directory)
     device = directory / "device"
     # A virtio card is a device on top of the PCI device that has the interrupts.
-    for place in (device, device.resolve().parent):
-        if (place / "msi_irqs").is_dir():
-            return sorted(int(path.name) for path in (place / "msi_irqs").iterdir())
-        if (place / "irq").exists():
-            number = int((place / "irq").read_text())
+    for path in (device, device.resolve().parent):
+        if (path / "msi_irqs").is_dir():
+            return sorted(int(irq.name) for irq in (path / "msi_irqs").iterdir())
+        if (path / "irq").exists():
+            number = int((path / "irq").read_text())
             return [number] if number > 0 else []
     return []
 
 
-def online() -> list[int]:
-    """The numbers of all processors that are online."""
+def list_online_processors() -> list[int]:
+    """Return the numbers of all processors that are online."""
     text = Path("/sys/devices/system/cpu/online").read_text()
     ranges = [part.split("-") for part in text.strip().split(",")]
-    return [number for each in ranges for number in range(int(each[0]), int(each[-1]) + 1)]
+    return [number for ends in ranges for number in range(int(ends[0]), int(ends[-1]) + 1)]
 
 
-def mask(processors: list[int]) -> str:
-    """Processors as the kernel writes them: hexadecimal words of 32 bits, the highest first."""
+def make_mask(processors: list[int]) -> str:
+    """Write processors in the kernel's format: hexadecimal words of 32 bits, the highest first."""
     bits = sum(1 << processor for processor in processors)
     words = [f"{bits & 0xFFFFFFFF:08x}"]
     while bits := bits >> 32:
@@ -52,7 +53,7 @@ def mask(processors: list[int]) -> str:
 
 
 def write(path: str, text: str) -> bool:
-    """Writes a setting of the kernel's. False, and said, if it refuses."""
+    """Write a setting of the kernel; if the kernel refuses, print the reason and return False."""
     try:
         Path(path).write_text(text)
     except OSError as error:
@@ -61,8 +62,8 @@ def write(path: str, text: str) -> bool:
     return True
 
 
-def note(paths: list[str]) -> None:
-    """Has what the settings are now on disk. Those that cannot be read cannot be written."""
+def save(paths: list[str]) -> None:
+    """Save the current settings to disk, except those that cannot be read."""
     before = {}
     for path in paths:
         try:
@@ -74,6 +75,7 @@ def note(paths: list[str]) -> None:
 
 
 def restore() -> int:
+    """Restore the saved settings, and return the exit status."""
     if BEFORE.exists():
         for path, text in json.loads(BEFORE.read_text()).items():
             write(path, text)
@@ -84,22 +86,23 @@ def restore() -> int:
 def main() -> int:
     if sys.argv[1:] == ["--restore"]:
         return restore()
-    kept = int(sys.argv[1])
-    others = [processor for processor in online() if processor != kept]
+    reserved = int(sys.argv[1])
+    others = [processor for processor in list_online_processors() if processor != reserved]
     if not others:
         print("there is only one processor: interrupts stay on it")
         return 0
     default = "/proc/irq/default_smp_affinity"
-    numbers = [number for name in sys.argv[2:] for number in interrupts(name)]
-    note([default, *(f"/proc/irq/{number}/smp_affinity" for number in numbers)])
-    if not write(default, mask(others)):
+    numbers = [number for name in sys.argv[2:] for number in list_interrupts(name)]
+    save([default, *(f"/proc/irq/{number}/smp_affinity" for number in numbers)])
+    if not write(default, make_mask(others)):
         return 1
     for interface in sys.argv[2:]:
         moved = [
-            write(f"/proc/irq/{number}/smp_affinity", mask(others))
-            for number in interrupts(interface)
+            write(f"/proc/irq/{number}/smp_affinity", make_mask(others))
+            for number in list_interrupts(interface)
         ]
-        print(f"{interface}: {sum(moved)} of {len(moved)} interrupts kept off processor {kept}")
+        count = f"{sum(moved)} of {len(moved)} interrupts"
+        print(f"{interface}: {count} kept off processor {reserved}")
     return 0
 
 

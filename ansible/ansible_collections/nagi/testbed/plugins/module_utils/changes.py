@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The changes that one call of the module nagi.testbed.owned makes on a host.
+
+Standard library only, for Python 3.9.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nagi.testbed.plugins.module_utils.accounts import Group
+from ansible_collections.nagi.testbed.plugins.module_utils.files import UNITS, File
+from ansible_collections.nagi.testbed.plugins.module_utils.manifest import Manifest
+from ansible_collections.nagi.testbed.plugins.module_utils.packages import Package
+from ansible_collections.nagi.testbed.plugins.module_utils.resources import KINDS, list_required
+from ansible_collections.nagi.testbed.plugins.module_utils.services import Unit
+from ansible_collections.nagi.testbed.plugins.module_utils.system import (
+    Failed,
+    ManagedResource,
+    System,
+)
+
+
+class Changes:
+    """The changes of one call: what was changed, what was kept, what the kernel lacks."""
+
+    def __init__(self, module: AnsibleModule, manifest: Manifest) -> None:
+        self._module = module
+        self._params = module.params
+        self._manifest = manifest
+        self._system = System(module.run_command, manifest, self._params["start"])
+        self._checking = module.check_mode
+        self.changes: list[str] = []
+        self.kept: list[str] = []
+        self.lacking: list[str] = []
+        self.diff: list[dict] = []
+        self._files_changed: list[str] = []
+        self._restarts: list[str] = []
+
+    def apply(self) -> None:
+        """Apply the role's settings, and restore the resources that it no longer names.
+
+        Raises:
+            Failed: A change failed.
+        """
+        role = self._params["role"]
+        required = list_required(self._system, self._params)
+        names = {(resource.kind, resource.name) for resource in required}
+        obsolete = [
+            entry
+            for entry in self._manifest.entries
+            if role in entry["roles"]
+            and (entry["kind"], entry["name"]) not in names
+            # A directory stays as long as the role has something in it.
+            and not (entry["kind"] == "directory" and self._is_parent(entry["name"], names))
+        ]
+        # Packages come first: if one is not available, the host stays as it is.
+        self._apply_all([resource for resource in required if isinstance(resource, Package)])
+        # A group can only be removed after its users have another group.
+        groups = [entry for entry in obsolete if entry["kind"] == Group.kind]
+        self._restore_all([entry for entry in obsolete if entry not in groups], role)
+        self._apply_all(
+            [resource for resource in required if not isinstance(resource, (Package, Unit))]
+        )
+        self._restore_all(groups, role)
+        self._reload_units()
+        self._restart_readers()
+        units = [resource for resource in required if isinstance(resource, Unit)]
+        running = [unit for unit in units if (unit.read_state() or {}).get("active")]
+        self._apply_all(units)
+        if self._files_changed and not self._checking:
+            for unit in running:
+                unit.restart()
+        self.lacking = [name for resource in required if (name := resource.find_unavailable())]
+
+    @staticmethod
+    def _is_parent(directory: str, names: set) -> bool:
+        """Return whether a directory contains one of the resources in `names`."""
+        return any(
+            name.startswith(directory + "/")
+            for kind, name in names
+            if kind in ("file", "directory", "journal")
+        )
+
+    def _apply_all(self, resources: list[ManagedResource]) -> None:
+        """Record the changes of resources in the manifest, then make them."""
+        states = {resource: resource.read_state() for resource in resources}
+        differing = [resource for resource in resources if resource.needs_change(states[resource])]
+        for resource in resources:
+            self._record(resource, states[resource], resource in differing)
+        if differing and not self._checking:
+            self._manifest.save()
+        for resource in differing:
+            self.changes.append(f"{resource.kind} {resource.name}")
+            if isinstance(resource, File):
+                if self._module._diff and resource.has_content():
+                    before, after = resource.make_diff(states[resource])
+                    heading = {"before_header": resource.name, "after_header": resource.name}
+                    self.diff.append({**heading, "before": before, "after": after})
+                self._files_changed.append(resource.name)
+                self._restarts += resource.settings["read_by"]
+            if not self._checking:
+                resource.apply(states[resource])
+
+    def _record(self, resource: ManagedResource, state, needs_change: bool) -> None:
+        """Record a resource in the manifest.
+
+        Resources that needed no change are only recorded if nagi made them, for another role.
+        """
+        role = self._params["role"]
+        entry = self._manifest.find(resource.kind, resource.name)
+        if entry is None:
+            if not needs_change or self._checking:
+                return
+            entry = {
+                "kind": resource.kind,
+                "name": resource.name,
+                "roles": [],
+                "before": resource.back_up(state),
+                "ours": [],
+                "units": self._params["units"] + resource.settings.get("read_by", []),
+            }
+            self._manifest.entries.append(entry)
+        if role not in entry["roles"] and not self._checking:
+            entry["roles"].append(role)
+            if not needs_change:
+                self._manifest.save()
+        if needs_change and not self._checking:
+            if isinstance(resource, File) and resource.was_edited(
+                state, entry["before"], entry["ours"]
+            ):
+                resource.back_up(state)
+                copy = os.path.join(self._manifest.directory, "saved", state.get("sha256", ""))
+                self.kept.append(
+                    f"{resource.name}: it was edited since nagi wrote it; a copy is {copy}"
+                )
+            change = resource.describe_change()
+            if change not in entry["ours"]:
+                entry["ours"].append(change)
+
+    def restore(self) -> None:
+        """Restore all resources, and remove the manifest if this succeeds. Raises Failed."""
+        self._restore_all(list(self._manifest.entries), None)
+        if not self._checking and not self._manifest.entries:
+            self._manifest.remove()
+
+    def _restore_all(self, entries: list[dict], role: str | None) -> None:
+        """Restore resources in reverse order, except those that other roles require.
+
+        Args:
+            entries: The resources' entries in the manifest.
+            role: The role that no longer requires them; None for all roles.
+
+        Raises:
+            Failed: Some resources could not be restored.
+        """
+        failures = []
+        for entry in reversed(entries):
+            other_roles = [name for name in entry["roles"] if name != role] if role else []
+            if other_roles:
+                if not self._checking:
+                    entry["roles"] = other_roles
+                    self._manifest.save()
+                continue
+            self.changes.append(f"put back: {entry['kind']} {entry['name']}")
+            if self._checking:
+                continue
+            other_entries = [item for item in self._manifest.entries if item is not entry]
+            resource = KINDS[entry["kind"]](self._system, entry["name"])
+            try:
+                message = resource.restore(entry["before"], entry["ours"], other_entries)
+            except (Failed, OSError) as error:
+                failures.append(f"{entry['kind']} {entry['name']}: {error}")
+                continue
+            if message:
+                self.kept.append(message)
+            if entry["kind"] == "file":
+                self._files_changed.append(entry["name"])
+                self._restarts += entry["units"]
+            self._manifest.entries.remove(entry)
+            self._manifest.save()
+        if role is None or self._restarts:
+            self._reload_units()
+            self._restart_readers()
+        if failures:
+            raise Failed("cannot be put back: " + "; ".join(failures))
+
+    def _reload_units(self) -> None:
+        """Make systemd read its unit files again if one has changed."""
+        changed = any(path.startswith(UNITS + "/") for path in self._files_changed)
+        if changed and self._params["start"] and not self._checking:
+            self._system.systemctl("daemon-reload")
+
+    def _restart_readers(self) -> None:
+        """Restart the running services whose files have changed."""
+        for name in dict.fromkeys(self._restarts):
+            state = Unit(self._system, name).read_state()
+            if self._params["start"] and not self._checking and state and state["active"]:
+                self._system.systemctl("restart", name)
+        self._restarts = []

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Directories, files, and the permissions of packages' files.
+
+Standard library only, for Python 3.9.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import grp
+import os
+import shutil
+import stat
+from typing import TypedDict
+
+from ansible_collections.nagi.testbed.plugins.module_utils.manifest import (
+    compute_checksum,
+    write_atomically,
+)
+from ansible_collections.nagi.testbed.plugins.module_utils.system import (
+    Failed,
+    ManagedResource,
+    read_file,
+)
+
+UNITS = "/etc/systemd/system"
+
+
+class Directory(ManagedResource):
+    """A directory; with the setting `contents`, everything in it belongs to nagi."""
+
+    kind = "directory"
+
+    def read_state(self) -> dict | None:
+        return {} if os.path.isdir(self.name) else None
+
+    def needs_change(self, state: dict | None) -> bool:
+        return state is None
+
+    def describe_change(self) -> dict:
+        return {"contents": self.settings.get("contents", False)}
+
+    def apply(self, state: dict | None) -> None:
+        os.mkdir(self.name)
+        os.chmod(self.name, int(self.settings.get("mode", "0755"), 8))
+
+    def restore(self, original: dict | None, changes: list, other_entries: list) -> str:
+        if original is not None or not os.path.isdir(self.name):
+            return ""
+        if any(change["contents"] for change in changes):
+            shutil.rmtree(self.name)
+            return ""
+        try:
+            os.rmdir(self.name)
+        except OSError:
+            return f"{self.name}: there is something in it that nagi did not make"
+        return ""
+
+
+class FileState(TypedDict, total=False):
+    """The state of a file; a symbolic link has `link` alone."""
+
+    link: str
+    sha256: str
+    mode: str
+    uid: int
+    gid: int
+    mtime_ns: int
+
+
+class File(ManagedResource):
+    """A file with its content and mode."""
+
+    kind = "file"
+
+    def read_state(self) -> FileState | None:
+        try:
+            status = os.lstat(self.name)
+        except FileNotFoundError:
+            return None
+        if stat.S_ISLNK(status.st_mode):
+            return {"link": os.readlink(self.name)}
+        if not stat.S_ISREG(status.st_mode):
+            raise Failed(f"{self.name}: it is no file")
+        return {
+            "sha256": compute_checksum(read_file(self.name)),
+            "mode": f"{stat.S_IMODE(status.st_mode):04o}",
+            "uid": status.st_uid,
+            "gid": status.st_gid,
+        }
+
+    def back_up(self, state: FileState | None) -> FileState | None:
+        if state is None or "sha256" not in state:
+            return state
+        self.system.manifest.save_content(read_file(self.name))
+        return {**state, "mtime_ns": os.stat(self.name).st_mtime_ns}
+
+    def has_content(self) -> bool:
+        """Return whether the new content is on this host, which it is if the file must change."""
+        return self.settings.get("content") is not None or self.settings.get("source") is not None
+
+    def _content(self) -> bytes:
+        if self.settings.get("content") is not None:
+            return self.settings["content"].encode()
+        return read_file(self.settings["source"])
+
+    def _mode(self) -> str:
+        return self.settings.get("mode") or "0644"
+
+    def describe_change(self) -> FileState:
+        checksum = self.settings.get("sha256") or compute_checksum(self._content())
+        return {"sha256": checksum, "mode": self._mode()}
+
+    def needs_change(self, state: FileState | None) -> bool:
+        change = self.describe_change()
+        return state is None or any(state.get(key) != change[key] for key in change)
+
+    def was_edited(
+        self, state: FileState | None, original: FileState | None, changes: list
+    ) -> bool:
+        """Return whether somebody else has changed the file since nagi wrote it."""
+        checksums = [change["sha256"] for change in changes]
+        if original is not None:
+            checksums.append(original.get("sha256"))
+        return state is not None and state.get("sha256") not in checksums
+
+    def _validate(self) -> None:
+        """Check a draft of the file with the program that the settings name. Raises Failed."""
+        if not self.settings.get("validate"):
+            return
+        draft = os.path.join(self.system.manifest.directory, os.path.basename(self.name))
+        write_atomically(draft, self._content(), int(self._mode(), 8))
+        try:
+            self.system.run(*(word.replace("%s", draft) for word in self.settings["validate"]))
+        except Failed as error:
+            raise Failed(f"{self.name}: refused: {str(error).replace(draft, self.name)}") from None
+        finally:
+            os.unlink(draft)
+
+    def apply(self, state: FileState | None) -> None:
+        self._validate()
+        write_atomically(self.name, self._content(), int(self._mode(), 8))
+
+    def make_diff(self, state: FileState | None) -> tuple[str, str]:
+        exists = state is not None and "sha256" in state
+        current = _decode(read_file(self.name)) if exists else ""
+        return current, _decode(self._content())
+
+    def restore(self, original: FileState | None, changes: list, other_entries: list) -> str:
+        """Restore the original file; if nagi's was edited, write the original next to it."""
+        state = self.read_state()
+        message = ""
+        if self.was_edited(state, original, changes):
+            message = f"{self.name}: it was edited since nagi wrote it"
+            if original is None or "sha256" not in original:
+                return message
+            path = f"{self.name}.before-nagi"
+            message += f"; the original is {path}"
+        else:
+            path = self.name
+        if original is None:
+            if state is not None:
+                self._stop_instances()
+                os.unlink(self.name)
+        elif "link" in original:
+            if state != original:
+                os.unlink(self.name)
+                os.symlink(original["link"], self.name)
+        else:
+            content = self.system.manifest.read_content(original["sha256"])
+            write_atomically(
+                path, content, int(original["mode"], 8), original["uid"], original["gid"]
+            )
+            os.utime(path, ns=(original["mtime_ns"], original["mtime_ns"]))
+        return message
+
+    def _stop_instances(self) -> None:
+        """Disable and stop all instances of the file, if it is a template of units."""
+        template = os.path.basename(self.name)
+        if os.path.dirname(self.name) != UNITS or not template.endswith("@.service"):
+            return
+        instances = template.replace("@.", "@*.")
+        for directory, _, names in os.walk(UNITS):
+            for name in fnmatch.filter(names, instances):
+                if os.path.islink(os.path.join(directory, name)):
+                    self.system.systemctl("disable", "--quiet", name)
+        if self.system.started:
+            self.system.systemctl("stop", instances)
+
+
+def _decode(data: bytes) -> str:
+    """Return a file's content for --diff; for binary data, its size and checksum."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return f"({len(data)} bytes, sha256 {compute_checksum(data)})\n"
+
+
+class OverrideState(TypedDict):
+    """The permissions of a file, and its entry of dpkg-statoverride."""
+
+    override: str
+    group: str
+    mode: str
+    capabilities: str
+
+
+class Override(ManagedResource):
+    """Owner, group, mode and capabilities of a package's file, which upgrades keep.
+
+    Owner, group and mode are in dpkg-statoverride. An upgrade loses the capabilities, and another
+    run of the role sets them again.
+    """
+
+    kind = "override"
+
+    def read_state(self) -> OverrideState | None:
+        try:
+            status = os.stat(self.name)
+        except FileNotFoundError:
+            return None
+        _, override, _ = self.system.try_run("dpkg-statoverride", "--list", self.name)
+        _, capabilities, _ = self.system.try_run("getcap", self.name)
+        return {
+            "override": override.strip(),
+            "group": _find_group_name(status.st_gid),
+            "mode": f"{stat.S_IMODE(status.st_mode):04o}",
+            "capabilities": capabilities.strip().rpartition(" ")[2] if capabilities else "",
+        }
+
+    def _override_line(self) -> str:
+        mode = self.settings["mode"].lstrip("0")
+        return f"root {self.settings['group']} {mode} {self.name}"
+
+    def needs_change(self, state: OverrideState | None) -> bool:
+        return (
+            state is None
+            or state["override"] != self._override_line()
+            or state["capabilities"] != self.settings["capabilities"]
+        )
+
+    def apply(self, state: OverrideState | None) -> None:
+        if state is None:
+            raise Failed(f"{self.name}: it does not exist")
+        if state["override"] != self._override_line():
+            self.system.run(
+                *("dpkg-statoverride", "--update", "--force-statoverride-add", "--add", "root"),
+                *(self.settings["group"], self.settings["mode"], self.name),
+            )
+        self.system.run("setcap", self.settings["capabilities"], self.name)
+
+    def restore(self, original: OverrideState | None, changes: list, other_entries: list) -> str:
+        """Restore the entry of dpkg-statoverride, group, mode and capabilities."""
+        state = self.read_state()
+        if state is None or original is None:
+            return ""
+        if state["override"]:
+            self.system.run("dpkg-statoverride", "--remove", self.name)
+        if original["override"]:
+            words = original["override"].split()[:3]
+            self.system.run("dpkg-statoverride", "--add", *words, self.name)
+        shutil.chown(self.name, "root", original["group"])
+        os.chmod(self.name, int(original["mode"], 8))
+        if original["capabilities"]:
+            self.system.run("setcap", original["capabilities"], self.name)
+        elif self.read_state()["capabilities"]:
+            self.system.run("setcap", "-r", self.name)
+        return ""
+
+
+def _find_group_name(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan of one run: nodes, links, flows, captures and the timeline."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from nagi_contracts.base import (
+    RUN_CURE,
+    Contract,
+    Instant,
+    PlainNameOrEmpty,
+    is_empty,
+    is_none,
+)
+from nagi_contracts.media import FRAMING_BYTES, MediumPlan
+from nagi_contracts.memo import Memo
+from nagi_contracts.plan.direction import SHAPED_FIELDS, DirectionPlan
+from nagi_contracts.plan.flow import CapturePlan, CommandFile, FlowPlan
+from nagi_contracts.plan.ids import hash_text, join_object, part_to_json, to_canonical_json
+from nagi_contracts.plan.link import LinkDirection, LinkPlan
+from nagi_contracts.plan.node import NodePlan
+from nagi_contracts.plan.switch import SwitchPortPlan, SwitchTarget
+
+
+class Timeline(Contract):
+    """The instants at which the phases of a run begin, and at which the run must have ended."""
+
+    capture_s: Instant
+    serve_s: Instant
+    traffic_s: Instant
+    traffic_end_s: Instant
+    capture_end_s: Instant
+    end_s: Instant
+
+
+class Interval(Contract):
+    start_s: Instant
+    end_s: Instant
+
+
+class ExperimentRef(Contract):
+    name: str
+    variant: str | None
+
+
+class RunPlan(Contract):
+    """The plan of one run."""
+
+    damage_cure: ClassVar[str] = RUN_CURE
+
+    schema_version: Literal[1] = 1
+    run_id: PlainNameOrEmpty = Field("", description="hash of the plan and the build")
+    point_id: str = Field(
+        "", description="hash of the plan without repeat, seed and the switches' target"
+    )
+    experiment: ExperimentRef
+    point: dict[str, str] = Field(
+        description="axis of the matrix -> value, as written in the experiment file"
+    )
+    repeat: int
+    seed: Annotated[int, Field(ge=0, lt=2**64)]
+    host_profile: str
+    switch_target: SwitchTarget | None = Field(
+        None,
+        exclude_if=is_none,
+        description="kind of all switches: nagi-switch, bmv2's simple_switch, or a switch "
+        "controlled by P4Runtime; null: the topology has no switches",
+    )
+    nodes: list[NodePlan]
+    links: list[LinkPlan]
+    media: list[MediumPlan] = Field([], exclude_if=is_empty)
+    flows: list[FlowPlan]
+    captures: list[CapturePlan]
+    tcp_info_interval_s: float
+    timeline: Timeline
+    measure: Interval
+
+    def with_ids(self, build: str, memo: Memo | None = None) -> RunPlan:
+        """Return this plan with the ids that it has if `build` runs it.
+
+        Args:
+            build: The id of the build.
+            memo: Keeps the JSON of nodes, links and media that several plans share.
+        """
+        texts = self._as_json(memo or Memo())
+        left_out = ("repeat", "seed", "switch_target")
+        point = join_object({key: text for key, text in texts.items() if key not in left_out})
+        whole = join_object({"plan": join_object(texts), "build": to_canonical_json(build)})
+        return self.model_copy(update={"run_id": hash_text(whole), "point_id": hash_text(point)})
+
+    def _as_json(self, memo: Memo) -> dict[str, str]:
+        """Return the canonical JSON of each field except the ids."""
+        shared: dict[str, list[NodePlan] | list[LinkPlan] | list[MediumPlan]]
+        shared = {"nodes": self.nodes, "links": self.links}
+        if self.media:
+            shared["media"] = self.media
+        others = self.model_dump(mode="json", exclude={"run_id", "point_id", *shared})
+        texts = {key: to_canonical_json(value) for key, value in others.items()}
+        for key, parts in shared.items():
+            written = [
+                memo.get_or_make(partial(part_to_json, part), "JSON", part) for part in parts
+            ]
+            texts[key] = f"[{','.join(written)}]"
+        return texts
+
+    def node(self, name: str) -> NodePlan:
+        return next(node for node in self.nodes if node.name == name)
+
+    def link(self, name: str) -> LinkPlan:
+        return next(link for link in self.links if link.name == name)
+
+    def medium(self, name: str) -> MediumPlan:
+        return next(medium for medium in self.media if medium.name == name)
+
+    def ip_version(self) -> Literal[4, 6]:
+        """Return the IP version of all addresses of the run."""
+        return 6 if ":" in self.flows[0].sender_address else 4
+
+    def files(self) -> list[CommandFile]:
+        """Return the files of the commands of all flows."""
+        return [file for flow in self.flows if flow.command for file in flow.command.files]
+
+    def radios(self) -> list[LinkPlan]:
+        """Return the links that are radios."""
+        return [link for link in self.links if link.is_radio]
+
+    def radio_devices(self) -> list[LinkPlan]:
+        """Return the radio links that UHD devices carry."""
+        return [link for link in self.links if link.radio is not None and link.radio.by == "uhd"]
+
+    def simulated_fpgas(self) -> list[LinkPlan]:
+        """Return the links whose core nagi-fpga simulates."""
+        return [link for link in self.links if link.is_simulated_fpga]
+
+    def on_boards(self) -> list[LinkPlan]:
+        """Return the links that FPGA boards carry: all links of the run, or none."""
+        return [link for link in self.links if link.is_on_board]
+
+    def records_transmissions(self) -> bool:
+        """Return whether the emulator records the transmissions of any link."""
+        return any(link.records_transmissions for link in self.links)
+
+    def switches(self) -> list[NodePlan]:
+        """Return the nodes that are switches."""
+        return [node for node in self.nodes if node.switch is not None]
+
+    def sender_of(self, direction: LinkDirection) -> str:
+        """Return the node that sends packets into a direction of a link or medium."""
+        if direction.sender is not None:
+            return direction.sender
+        return self.link(direction.link).ends[0 if direction.direction == "forward" else 1].node
+
+    def receiver_of(self, direction: LinkDirection) -> str:
+        """Return the node that receives packets from a direction of a link or medium."""
+        return self.sender_of(direction.reversed())
+
+    def port(self, direction: LinkDirection) -> SwitchPortPlan | None:
+        """Return the switch port by which packets enter a direction, or None without a switch."""
+        switch = None if direction.is_hop else self.node(self.sender_of(direction)).switch
+        if switch is None:
+            return None
+        return next(port for port in switch.ports if port.link == direction.link)
+
+    def switch_share(self, direction: LinkDirection) -> DirectionPlan | None:
+        """Return what a switch shapes of a direction, or None if the emulator does all of it."""
+        port = self.port(direction)
+        return None if port is None else port.imposes
+
+    def channel(self, direction: LinkDirection) -> DirectionPlan:
+        """Return the effects of a direction on packets, by the emulator and a switch together.
+
+        For a hop over a medium, return what does not depend on other stations: data rate, framing,
+        queue and loss.
+        """
+        if direction.is_hop:
+            medium = self.medium(direction.link)
+            return DirectionPlan(
+                rate_bps=medium.data_rate_bps,
+                overhead_bytes=FRAMING_BYTES,
+                queue=medium.queue,
+                loss=medium.loss,
+            )
+        emulated = self.link(direction.link).direction(direction.direction)
+        shaped = self.switch_share(direction)
+        if shaped is None:
+            return emulated
+        return emulated.model_copy(update={name: getattr(shaped, name) for name in SHAPED_FIELDS})
