@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from nagi.scratch import get_user_cache
+from nagi.scratch import get_user_cache, make_scratch
 
 ARCHIVE = "/srv/archive"
 # The packages that the installer puts on a host, besides those that dpkg and apt need.

@@ -111,7 +111,7 @@ __all__ = [
     "Threshold",
     "ThresholdBytes",
     "ThresholdPackets",
-    "format_count",
     "format_bytes",
+    "format_count",
     "format_time",
 ]
