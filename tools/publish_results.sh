@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Run whole experiments and publish them in experiments/results: publish_results.sh [NAME...] (hours).
-# NAME is an experiment, with a variant after a colon. Without NAME all are run. DASK=ADDRESS uses a cluster.
+# Run whole experiments and publish them: publish_results.sh [NAME...] (hours). experiments/results gets what a repository
+# holds, results/release what a release holds: reports, checksums and bundles. NAME is an experiment, with a variant after
+# a colon. Without NAME all are run. DASK=ADDRESS uses a cluster.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 all=(
@@ -22,6 +23,8 @@ for each in "$@"; do
     echo "== $name"
     .venv/bin/nagi run "experiments/$experiment.yaml" "${options[@]}" --out "results/$name"
     .venv/bin/nagi publish "results/$name" "experiments/results/$name"
+    mkdir -p results/release
+    cp "results/$name/release/"* results/release
 done
 python=.venv/bin/python
 $python experiments/results/silences.py results/tcp-real-2001-handoff*

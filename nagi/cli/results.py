@@ -216,7 +216,7 @@ def publish(
         ),
     ],
 ) -> None:
-    """Write the reports, results and checksums of a campaign, for a repository."""
+    """Write the results of a campaign for a repository, and the files of its release."""
     from nagi_reports import publication
 
     campaign_directory, campaign = open_campaign(directory, None)
@@ -224,8 +224,9 @@ def publish(
         made_files = publication.publish(campaign_directory.out, campaign, target)
         give_to_user(campaign_directory.out)
     write_line(
-        f"{target}: {format_count(made_files.runs, 'run')}; its bundle is "
-        f"{campaign_directory.out / made_files.bundle}, {format_bytes(made_files.bundle_bytes)}"
+        f"{target}: {format_count(made_files.runs, 'run')}; reports, checksums and bundle "
+        f"({format_bytes(made_files.bundle_bytes)}) are in "
+        f"{campaign_directory.out / publication.RELEASE}"
     )
 
 
@@ -239,6 +240,13 @@ def verify(
             show_default=False,
         ),
     ],
+    release: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIRECTORY",
+            help="Directory with the files of its release; without it, only values are compared",
+        ),
+    ] = None,
     json_: Json = False,
 ) -> None:
     """Compare runs that were repeated with published ones, byte by byte and value by value.
@@ -248,11 +256,13 @@ def verify(
     from nagi_reports import verification
 
     campaign_directory, campaign = open_campaign(directory, None)
-    outcome = verification.verify(campaign_directory.out, campaign, published)
+    outcome = verification.verify(campaign_directory.out, campaign, published, release)
     if json_:
         write_json(
             {
                 "runs": len(outcome.runs),
+                "files": sum(run.files for run in outcome.runs),
+                "has_compared_files": outcome.has_compared_files,
                 "differing": [
                     {
                         "run_id": run_comparison.run.run_id,
@@ -286,11 +296,12 @@ def verify(
                 f"parts of the build that are not those that made what is published: {parts}"
             )
         files = sum(run.files for run in outcome.runs)
-        write_line(
-            f"{format_count(len(outcome.runs), 'run')}, {format_count(files, 'file')}, compared "
-            "with "
-            f"{published}: "
-            + (f"{len(outcome.differing)} not equal" if outcome.differing else "all equal")
-        )
+        compared = format_count(len(outcome.runs), "run")
+        if outcome.has_compared_files:
+            compared += f", {format_count(files, 'file')}"
+        differing = f"{len(outcome.differing)} not equal" if outcome.differing else "all equal"
+        write_line(f"{compared}, compared with {published}: {differing}")
+        if not outcome.has_compared_files:
+            write_line("only values were compared; for files, give the release with --release")
     if outcome.differing:
         raise typer.Exit(1)

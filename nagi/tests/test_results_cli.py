@@ -299,19 +299,26 @@ def test_what_is_published_holds_runs_that_are_done_again(nagi, refused, campaig
     published = tmp_path / "published"
     assert "no publication.json" in refused("verify", campaign, tmp_path)
     result = nagi("publish", campaign, published)
-    assert result.status == 0 and f"{published}: 1 run; its bundle is " in result.out
+    assert (
+        result.status == 0 and f"{published}: 1 run; reports, checksums and bundle " in result.out
+    )
+    release = ("--release", campaign / "release")
     result = nagi("verify", campaign, published)
+    assert (result.status, result.err) == (0, "")
+    values, hint = result.out.splitlines()
+    assert values == f"1 run, compared with {published}: all equal" and "--release" in hint
+    result = nagi("verify", campaign, published, *release)
     assert (result.status, result.err) == (0, "")
     assert result.out.startswith("1 run, ") and result.out.endswith(": all equal\n")
     (run,) = (campaign / "runs").iterdir()
     (run / "tcp_info.parquet").unlink()
     manifest = run / "manifest.json"
     manifest.write_text(manifest.read_text().replace("tcpdump version", "tcpdump of mine, version"))
-    result = nagi("verify", campaign, published)
+    result = nagi("verify", campaign, published, *release)
     assert result.status == 1
     different, programs, verdict = result.out.splitlines()
     assert different.endswith("repeat 1: tcp_info.parquet is missing")
     assert "these were made by" in programs and "tcpdump of mine" in programs
     assert verdict.endswith(": 1 not equal")
-    data = json.loads(nagi("verify", campaign, published, "--json").out)
+    data = json.loads(nagi("verify", campaign, published, *release, "--json").out)
     assert data["differing"][0]["differences"] == ["tcp_info.parquet is missing"]

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of a campaign that is published in a repository, next to its experiment.
+"""The publication of a campaign: a small part for a repository, and a release for the rest.
+
+In the repository, next to the experiment:
 
 README.md          describes the campaign and the command that made it
-publication.json   the same for programs, with the bundle's name, size and checksum
-campaign.json, results.parquet, report.pdf, report.html
-SHA256SUMS         of all files of the bundle, so that repeated runs can be compared
+publication.json   the same for programs, with the SHA-256 of each file of the release
+campaign.json      the list of runs
+results.parquet    one row per flow of each run
 
-The bundle itself contains all files, captures included, and is too large for a repository.
+In the release, whose files are too large for a repository:
+
+NAME.report.pdf, NAME.report.html
+NAME.SHA256SUMS    of all files of the bundle, so that repeated runs can be compared
+NAME.tar.zst       the bundle: all files, captures included
 """
 
 from __future__ import annotations
@@ -29,7 +35,9 @@ from nagi_reports.pages import can_replace
 
 FILE = "publication.json"
 _TRAFFIC_PROGRAMS = ("iperf", "tcpdump")
-_FILES = ("campaign.json", "results.parquet", "report.pdf", "report.html")
+_FILES = ("campaign.json", "results.parquet")
+_REPORTS = ("report.pdf", "report.html")
+RELEASE = "release"  # directory of a campaign
 
 
 class Publication(Contract):
@@ -48,10 +56,18 @@ class Publication(Contract):
     bundle: str = Field(description="file name")
     bundle_bytes: int
     bundle_sha256: str
+    assets: dict[str, str] = Field(
+        description="other files of the release: reports and SHA256SUMS -> SHA-256 of each"
+    )
+
+    @property
+    def sums_file(self) -> str:
+        """The file of the release that has the checksums of all files of the bundle."""
+        return f"{self.bundle.removesuffix(bundle.SUFFIX)}.{bundle.SUMS}"
 
 
 def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
-    """Write the bundle of a campaign into its directory, and the published part to `target`.
+    """Write the published part of a campaign to `target`, and its release to `directory`/release.
 
     Raises:
         InputError: A run is missing or not valid, or `target` has other contents.
@@ -70,9 +86,15 @@ def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
     for format_ in ("pdf", "html"):
         # The explorer is not published.
         report.write_report(directory, campaign, table, format_, link_explorer=False)
-    archive = directory / f"{bundle.name_bundle(campaign)}{bundle.SUFFIX}"
-    archive.unlink(missing_ok=True)
+    name = bundle.name_bundle(campaign)
+    release = directory / RELEASE
+    shutil.rmtree(release, ignore_errors=True)
+    release.mkdir()
+    archive = release / f"{name}{bundle.SUFFIX}"
     sums = bundle.write_bundle(directory, archive)
+    (release / f"{name}.{bundle.SUMS}").write_text(bundle.format_sums(sums), encoding="utf-8")
+    for file in _REPORTS:
+        shutil.copyfile(directory / file, release / f"{name}.{file}")
     outcomes = evaluate_statements(campaign, table)
     publication = Publication(
         experiment=campaign.experiment,
@@ -85,13 +107,15 @@ def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
         bundle=archive.name,
         bundle_bytes=archive.stat().st_size,
         bundle_sha256=compute_sha256(archive),
+        assets={
+            path.name: compute_sha256(path) for path in sorted(release.iterdir()) if path != archive
+        },
     )
     partial = target.with_name(f"{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    for name in _FILES:
-        shutil.copyfile(directory / name, partial / name)
-    (partial / bundle.SUMS).write_text(bundle.format_sums(sums), encoding="utf-8")
+    for file in _FILES:
+        shutil.copyfile(directory / file, partial / file)
     (partial / bundle.README).write_text(
         _format_readme(campaign, publication, outcomes), encoding="utf-8"
     )
@@ -136,8 +160,7 @@ def _format_readme(campaign: Campaign, record: Publication, outcomes: list[Outco
 {record.command}
 ```
 
-- `report.pdf`, `report.html`: the report.
 - `results.parquet`: one row per flow of each run. `campaign.json`: the list of runs.
-- `SHA256SUMS`: of all files of the bundle, captures included, which is {record.bundle},
-  {format_bytes(record.bundle_bytes)}, SHA-256 {record.bundle_sha256}.
+- The release has the reports, the checksums of all files, and the bundle of all files, captures
+  included ({format_bytes(record.bundle_bytes)}). `publication.json` has the SHA-256 of each.
 {statements if outcomes else ""}"""

@@ -50,6 +50,7 @@ class Verification:
     """The valid runs of a campaign that were published."""
 
     runs: list[VerifiedRun]
+    has_compared_files: bool  # False without the release, which has the checksums of files
     programs: list[str]  # of these runs, whose versions may change results
     published_programs: list[str]
     other_parts: list[str]  # parts of the build that differ from the published build
@@ -60,23 +61,27 @@ class Verification:
         return [run for run in self.runs if run.differences]
 
 
-def verify(directory: Path, campaign: Campaign, published: Path) -> Verification:
+def verify(
+    directory: Path, campaign: Campaign, published: Path, release: Path | None = None
+) -> Verification:
     """Compare runs with what was published of them.
 
     Args:
         directory: The directory of the campaign.
         campaign: The campaign.
         published: The directory that `nagi publish` wrote.
+        release: The directory with the files of its release; None: files are not compared.
 
     Raises:
-        InputError: `published` is no publication of this experiment, or has none of the runs.
+        InputError: `published` is no publication of this experiment, or has none of the runs; or a
+            file of the release is damaged.
     """
     refuse_links(published)
     publication = _read_publication(campaign, published)
+    sums = {} if release is None else _read_released_sums(publication, release)
     published_runs = {
         _make_run_key(run): run for run in Campaign.read(published / "campaign.json").runs
     }
-    sums = _read_published_sums(published)
     rows_by_run = _group_rows(analysis.read_table(directory, campaign))
     published_rows = _group_rows(_read_published_table(published))
     verified = []
@@ -102,7 +107,13 @@ def verify(directory: Path, campaign: Campaign, published: Path) -> Verification
         )
     own_build, published_build = campaign.build.model_dump(), publication.build.model_dump()
     parts = [part for part in _PARTS if own_build.get(part) != published_build.get(part)]
-    return Verification(verified, list_programs(directory, campaign), publication.programs, parts)
+    return Verification(
+        verified,
+        release is not None,
+        list_programs(directory, campaign),
+        publication.programs,
+        parts,
+    )
 
 
 def _read_published_table(published: Path) -> pd.DataFrame:
@@ -112,13 +123,20 @@ def _read_published_table(published: Path) -> pd.DataFrame:
     return table
 
 
-def _read_published_sums(published: Path) -> dict[str, str]:
-    """Return the checksums of the published files.
+def _read_released_sums(publication: Publication, release: Path) -> dict[str, str]:
+    """Check the files of a release, and return the checksums of the files of its bundle.
 
     Raises:
-        InputError: A line is no checksum; otherwise fewer files would be compared.
+        InputError: A file differs from its checksum in publication.json, the file of checksums is
+            missing, or a line of it is no checksum: otherwise fewer files would be compared.
     """
-    path = published / bundle.SUMS
+    refuse_links(release)
+    expected = publication.assets | {publication.bundle: publication.bundle_sha256}
+    for name, digest in expected.items():
+        asset = release / name
+        if asset.is_file() and compute_sha256(asset) != digest:
+            raise refuse(f"is not the file that {FILE} names", _CURE, file=str(asset))
+    path = release / publication.sums_file
     if not path.is_file():
         raise refuse("it is missing", _CURE, file=str(path))
     sums = bundle.read_sums(path)

@@ -28,24 +28,34 @@ def publish_to(campaign, target) -> Publication:
     return publish(campaign, Campaign.read(campaign / "campaign.json"), target)
 
 
-def test_all_that_is_published_belongs_to_the_bundle(campaign, tmp_path):
-    target = tmp_path / "published"
+def hash_file(path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_the_repository_has_the_results_and_the_release_the_rest(campaign, tmp_path):
+    target, release = tmp_path / "published", campaign / "release"
     made = publish_to(campaign, target)
     assert sorted(path.name for path in target.iterdir()) == [
-        *("README.md", "SHA256SUMS", "campaign.json", "publication.json"),
-        *("report.html", "report.pdf", "results.parquet"),
+        *("README.md", "campaign.json", "publication.json", "results.parquet")
     ]
-    archive = campaign / made.bundle
-    assert made.bundle_sha256 == hashlib.sha256(archive.read_bytes()).hexdigest()
     assert made == Publication.read(target / "publication.json")
-    sums = read_sums(target / "SHA256SUMS")
-    unpacked = read_bundle(archive, tmp_path / "unpacked")
+    assert {path.name: hash_file(path) for path in release.iterdir()} == {
+        **made.assets,
+        made.bundle: made.bundle_sha256,
+    }
+    name = made.bundle.removesuffix(".tar.zst")
+    assert set(made.assets) == {
+        *(f"{name}.SHA256SUMS", f"{name}.report.pdf", f"{name}.report.html")
+    }
+    sums = read_sums(release / made.sums_file)
+    unpacked = read_bundle(release / made.bundle, tmp_path / "unpacked")
     assert sums == read_sums(unpacked / "SHA256SUMS")
-    for name in ("campaign.json", "results.parquet", "report.pdf"):
-        assert sums[name] == hashlib.sha256((target / name).read_bytes()).hexdigest()
+    assert sums["campaign.json"] == hash_file(target / "campaign.json")
+    assert sums["results.parquet"] == hash_file(target / "results.parquet")
+    assert sums["report.pdf"] == hash_file(release / f"{name}.report.pdf")
     assert made.runs == 1 and len(pd.read_parquet(target / "results.parquet")) >= 1
     readme = (target / "README.md").read_text()
-    assert made.bundle_sha256 in readme and made.command in readme
+    assert made.command in readme
     assert sum(made.statements.values()) == len(
         json.loads((target / "campaign.json").read_text())["statements"]
     )
@@ -55,9 +65,11 @@ def test_the_explorer_is_not_published(campaign, tmp_path):
     (campaign / "explorer").mkdir()
     (campaign / "explorer" / "index.html").touch()
     made = publish_to(campaign, tmp_path / "published")
-    assert "explorer/" not in (tmp_path / "published" / "report.html").read_text()
-    assert not any("explorer" in name for name in read_sums(tmp_path / "published" / "SHA256SUMS"))
-    unpacked = read_bundle(campaign / made.bundle, tmp_path / "unpacked")
+    release = campaign / "release"
+    name = made.bundle.removesuffix(".tar.zst")
+    assert "explorer/" not in (release / f"{name}.report.html").read_text()
+    assert not any("explorer" in name for name in read_sums(release / made.sums_file))
+    unpacked = read_bundle(release / made.bundle, tmp_path / "unpacked")
     assert not (unpacked / "explorer").exists()
 
 

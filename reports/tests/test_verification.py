@@ -33,7 +33,7 @@ def again(published, tmp_path):
 
 def verified(again) -> list[VerifiedRun]:
     campaign = Campaign.read(again / "campaign.json")
-    found = verify(again, campaign, again.parent / "published")
+    found = verify(again, campaign, again.parent / "published", again / "release")
     assert found.differing == [run for run in found.runs if run.differences]
     return found.runs
 
@@ -82,6 +82,24 @@ def test_a_changed_byte_is_reported(again):
     assert found.differences == [capture.name]
 
 
+def test_without_the_release_only_values_are_compared(again):
+    (the_run(again) / "tcp_info.parquet").unlink()
+    found = verify(again, Campaign.read(again / "campaign.json"), again.parent / "published")
+    assert not found.has_compared_files
+    assert [(run.files, run.differences) for run in found.runs] == [(0, [])]
+
+
+def test_a_damaged_file_of_the_release_is_refused(again):
+    for file in (again / "release").iterdir():
+        content = file.read_bytes()
+        file.write_bytes(content + b"\n")
+        with pytest.raises(InputError, match=r"is not the file that publication\.json names"):
+            verified(again)
+        file.write_bytes(content)
+    (found,) = verified(again)
+    assert found.differences == []
+
+
 def test_a_missing_file_is_reported(again):
     (the_run(again) / "tcp_info.parquet").unlink()
     (found,) = verified(again)
@@ -107,7 +125,7 @@ def test_what_was_not_published_is_refused(again, tmp_path):
 def test_another_variant_is_refused(again):
     campaign = Campaign.read(again / "campaign.json").model_copy(update={"variant": "other"})
     with pytest.raises(InputError, match=r"is of .*, not of .*-other"):
-        verify(again, campaign, again.parent / "published")
+        verify(again, campaign, again.parent / "published", again / "release")
 
 
 def test_other_points_are_refused(again):
