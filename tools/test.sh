@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Run one level of tests: test.sh LEVEL [PYTEST OPTION...]. `make test-LEVEL` calls it; CONTRIBUTING.md has how long each takes.
+# Run one level of tests: test.sh LEVEL [PYTEST OPTION...]. `make test-LEVEL` calls it.
 #   native    C++, by ctest
 #   apart     Python that neither runs guests nor keeps to a clock
 #   virtual   guests in virtual time; a busy machine changes nothing
