@@ -84,13 +84,13 @@ class LinkDirection {
   /// Record that a frame was handed over before it was due.
   void note_handed_over_ahead(const HeldFrame& held, const model::Departure& departure);
 
-  /// Replaces keys of the configuration from now on: `wanted` is an object at `where`. No packet is
-  /// lost by it. Returns the new configuration. Throws ConfigError.
-  nlohmann::json change(const nlohmann::json& wanted, const nlohmann::json::json_pointer& where);
+  /// Replace keys of the configuration from now on. `changes` is the object at position `where` of
+  /// the request. The change loses no packet. Return the new configuration. Throws ConfigError.
+  nlohmann::json change(const nlohmann::json& changes, const nlohmann::json::json_pointer& where);
 
-  /// It is over: records what is still held.
+  /// Record the packets that are still held at the end.
   void finish();
-  /// As links.json has it.
+  /// Return the account, in the format of links.json.
   [[nodiscard]] nlohmann::json account() const;
 
  private:

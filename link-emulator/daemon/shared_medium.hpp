@@ -42,17 +42,17 @@ class SharedMedium {
   /// Return the number of frames taken in so far.
   [[nodiscard]] std::uint64_t arrived() const { return arrived_; }
 
-  /// Takes in what waits at the ports whose descriptors are in `readable`, or that cost nothing to
-  /// ask, and brings the model to `now`, which was read before.
+  /// Read frames from the ports whose descriptors are in `readable` or that can be read without a
+  /// system call, and advance the model to `now`, which must have been read before.
   void bring_on(Instant now, const std::vector<int>& readable);
-  /// Hands over what is due. Returns how many frames.
+  /// Hand over the frames that are due, and return their number.
   std::size_t hand_over();
-  /// Records what has left the model.
+  /// Record the packets and frames that have left the model.
   void conclude();
 
-  /// It is over: records what is still held.
+  /// Record the packets that are still held at the end.
   void finish(runtime::Notices& notices);
-  /// As links.json has it; `account_of` gives that of a port.
+  /// Return the account, in the format of links.json. `account_of` returns the account of a port.
   [[nodiscard]] nlohmann::json account(
       const std::function<nlohmann::json(io::Port&)>& account_of) const;
   [[nodiscard]] std::uint64_t records_lost() const { return monitor_ ? monitor_->lost() : 0; }
