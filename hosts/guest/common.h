@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What most files of a kernel include, for compile.sh. The first three are those that Kbuild has each file include.
+// Headers that most files of a kernel include, for compile.sh. Kbuild includes the first three in every file.
 #include <linux/compiler-version.h>
 #include <linux/kconfig.h>
 #include <linux/compiler_types.h>

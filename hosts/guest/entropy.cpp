@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Entropy that repeats. The guest kernel of the virtual lab takes its entropy from the host by
-// getrandom(2) alone; preloaded into it, this library answers instead: numbers that follow from
-// NAGI_SEED (a 64-bit number) by splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom
-// number generators, OOPSLA 2014). So ports, sequence numbers and whatever else a guest draws are
-// the same on every boot. They are no secrets, and nothing in a guest is one.
+// Reproducible entropy. The guest kernel of the virtual lab takes its entropy from the host only by
+// getrandom(2). This library, preloaded into the guest kernel, answers instead with numbers that
+// follow from NAGI_SEED (a 64-bit number) by splitmix64 (Steele, Lea, Flood: Fast splittable
+// pseudorandom number generators, OOPSLA 2014). So all random numbers of a guest, such as ports and
+// sequence numbers, are equal on every boot. They are not secret, and a guest has no secrets.
 #include <sys/types.h>
 
 #include <cstdint>

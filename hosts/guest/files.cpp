@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The machine's files as a guest sees them, the same on every boot. hostfs shows inode numbers and
-// the order of directories as the machine's file system has them, which differ from run to run:
-// numbers are handed out as others come and go. Programs act on both: cp(1) copies in the order of
-// inode numbers, find(1) prints in that of the directory.
+// Makes the machine's files look equal to a guest on every boot. hostfs shows the inode numbers and
+// the order of directories of the machine's file system, which differ from run to run. Programs
+// depend on both: cp(1) copies in the order of inode numbers, find(1) prints in the order of the
+// directory.
 //
-// Preloaded into the guest kernel, this numbers files in the order in which they are first seen,
-// and gives the entries of a directory in an order that follows from their names. Offsets in a
-// directory (d_off) are hashes of names: they stay valid if entries are removed.
+// This library, preloaded into the guest kernel, numbers files in the order of their first use, and
+// returns the entries of a directory in an order that follows from their names. Offsets in a
+// directory (d_off) are hashes of names, so they stay valid if entries are removed.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>

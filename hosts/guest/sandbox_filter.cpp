@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes the seccomp filter of a guest's sandbox to a file, as the BPF program that bubblewrap's
-// --seccomp takes. The build runs this program once.
+// Writes the seccomp filter of a guest's sandbox to a file, as a BPF program for bubblewrap's
+// option --seccomp. The build runs this program once.
 //
 // The filter is a list of the system calls that User-mode Linux makes to run its guest; all others
 // fail with ENOSYS. A scheme in C is a module of the guest kernel, and so can make system calls of
@@ -34,8 +34,8 @@ void require_success(int result, const char* what) {
   }
 }
 
-/// Permits a system call, by its name in the kernel, whatever its arguments are or if they all
-/// match.
+/// Permit a system call, by its name in the kernel, either with any arguments or only if all
+/// arguments match.
 void permit(scmp_filter_ctx filter, const char* name,
             std::initializer_list<scmp_arg_cmp> arguments = {}) {
   const int number = seccomp_syscall_resolve_name(name);
@@ -49,7 +49,7 @@ void permit(scmp_filter_ctx filter, const char* name,
 constexpr const char* memory[] = {
     "brk", "madvise", "memfd_create", "mmap", "mprotect", "mremap", "munmap",
 };
-// Of programs, threads and signals. `clone` and `prctl` have conditions, below.
+// System calls for programs, threads and signals. `clone` and `prctl` have conditions, below.
 constexpr const char* processes[] = {
     "arch_prctl",      "execve",
     "execveat",        "exit",
@@ -78,7 +78,7 @@ constexpr const char* clocks[] = {
     "timer_create",  "timer_delete",  "timer_getoverrun", "timer_gettime",
     "timer_settime", "getrandom",
 };
-// Of descriptors; the messages are those over pairs of sockets.
+// System calls for descriptors. Messages are only possible over pairs of sockets.
 constexpr const char* descriptors[] = {
     "close",         "close_range", "dup",         "dup2",       "dup3",     "epoll_create",
     "epoll_create1", "epoll_ctl",   "epoll_pwait", "epoll_wait", "eventfd2", "fcntl",
@@ -86,7 +86,7 @@ constexpr const char* descriptors[] = {
     "preadv",        "pselect6",    "pwrite64",    "pwritev",    "read",     "readv",
     "recvmsg",       "select",      "sendmsg",     "write",      "writev",
 };
-// What hostfs passes on to the files that the sandbox shows.
+// System calls by which hostfs accesses the files that the sandbox shows.
 constexpr const char* files[] = {
     "access",     "chdir",      "chmod",    "chown",      "creat",     "faccessat", "faccessat2",
     "fallocate",  "fchdir",     "fchmod",   "fchmodat",   "fchown",    "fchownat",  "fdatasync",

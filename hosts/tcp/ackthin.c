@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// ACK thinning at the receiver: arithmetic/ack_thinning.h has the rule. Its thresholds are those of Altman
-// and Jimenez, "Novel Delayed ACK Techniques for Improving TCP Performance in Multihop Wireless Networks",
-// PWC 2003: 2, 5 and 9; the timer is 100 ms.
+// ACK thinning at the receiver. The rule is in arithmetic/ack_thinning.h. The default thresholds (2, 5 and 9
+// segments) and the timer (100 ms) are those of Altman and Jimenez, "Novel Delayed ACK Techniques for Improving
+// TCP Performance in Multihop Wireless Networks", PWC 2003.
 //
-// It is the scheme of the receiver's end of a connection, and goes with every scheme of the sender's, which
-// does not know of it. Data that the receiver sends is sent as by Reno (reno.c).
+// This scheme runs at the receiver. It works with every scheme at the sender, which needs no change. If the
+// receiver itself sends data, it sends it as Reno does (reno.c).
 //
-// The kernel must acknowledge every segment at once (a route's `quickack`), so that there is an ACK to let go
-// when one is due. It believes that it has sent those that are kept back.
+// The kernel must acknowledge every segment at once (the route attribute `quickack`), so that an ACK exists
+// whenever one is due. The kernel assumes that it has sent the ACKs that this scheme keeps back.
 #define NAGI_SHARED
 #define NAGI_SEES_ARRIVALS
 #define NAGI_KEEPS_ACKS
@@ -33,11 +33,13 @@ struct nagi_shared {
   struct nagi_thinning thinning;
 };
 
-NAGI_INLINE void own_congestion(const struct nagi_connection* of) { nagi_halve(of); }
+NAGI_INLINE void own_congestion(const struct nagi_connection* connection) {
+  nagi_halve(connection);
+}
 
-NAGI_INLINE enum nagi_verdict own_timeout(const struct nagi_connection* of) {
-  own_congestion(of);
-  nagi_window_set(&of->control->window, 1, of->control->window.ssthresh);
+NAGI_INLINE enum nagi_verdict own_timeout(const struct nagi_connection* connection) {
+  own_congestion(connection);
+  nagi_window_set(&connection->control->window, 1, connection->control->window.ssthresh);
   return NAGI_CONGESTION;
 }
 

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// TCP Tahoe: Jacobson, "Congestion Avoidance and Control", SIGCOMM 1988, with fast retransmit; loss recovery as
-// 4.3BSD-Tahoe and ns-2's Agent/TCP have it (repeated timeouts and the growth of the window are the kernel's,
-// see reno.c). No fast recovery:
+// TCP Tahoe: Jacobson, "Congestion Avoidance and Control", SIGCOMM 1988, with fast retransmit. Loss recovery is
+// that of 4.3BSD-Tahoe and of ns-2's Agent/TCP; repeated timeouts and the growth of the window are those of the
+// kernel (see reno.c). There is no fast recovery:
 //
-//   three duplicate ACKs, or a timeout:  ssthresh = max(half of what is outstanding, 2), cwnd = 1
-//   then slow start from the segment that was lost
+//   three duplicate ACKs, or a timeout:  ssthresh = max(half of the outstanding segments, 2), cwnd = 1,
+//                                        then slow start from the lost segment
 //
-// TCP-Real's Tahoe restarts at two segments: the parameter `cwnd_after_loss`.
+// TCP-Real's Tahoe restarts at two segments; the parameter `cwnd_after_loss` sets this.
 //
-// What the kernel forces: Tahoe starts over at the lost segment and sends everything after it again (go
-// back N); a duplicate of what had arrived costs it time, but several losses in a window cost it little.
-// The kernel does that only after a timeout. After three duplicate ACKs it sends the lost segment, and one
-// more at each partial ACK, a round trip apart, and in between new ones, as the window allows. One or two
-// losses cost what they cost Tahoe. If the second partial ACK shows that to repair the rest would take
-// longer than the retransmission timer, nothing is sent until that has gone off: the kernel then goes back
-// N, from a window of `cwnd_after_loss` and with the ssthresh of the loss. This costs a pause of one timeout that
-// Tahoe does not make. (Not at the first: duplicate ACKs that the kernel merges, see control.h, look like
-// further losses, and most windows lose only one or two.) The rest is in glue/control.h.
+// The kernel forces one difference. Tahoe restarts at the lost segment and sends all segments after it again
+// (go back N): it loses time with segments that had arrived, but several losses in one window cost it little.
+// The kernel goes back N only after a timeout. After three duplicate ACKs it retransmits the lost segment, then
+// one more segment at each partial ACK, that is one per round trip, and new segments in between if the window
+// allows. One or two losses cost the same as in Tahoe. If the second partial ACK shows that the repair of the
+// remaining losses would take longer than the retransmission timer, the scheme sends nothing until the timer
+// expires. The kernel then goes back N, with a window of `cwnd_after_loss` and the ssthresh of the loss. This
+// costs a pause of one timeout, which Tahoe does not make. The first partial ACK does not decide, because
+// duplicate ACKs that the kernel merges (see control.h) look like further losses, and most windows lose only one
+// or two segments. glue/control.h lists the differences that all schemes share.
 #include "glue/scheme.h"
 
 #include "glue/control.h"
@@ -29,13 +30,14 @@ NAGI_PARAMETER(cwnd_after_loss, 1, 1, 1000, "segments", "window after a loss");
 
 #define NAGI_RECOVERY_OF NAGI_TAHOE
 
-NAGI_INLINE void own_congestion(const struct nagi_connection* of) {
-  nagi_halve(of);
-  nagi_window_set(&of->control->window, cwnd_after_loss, of->control->window.ssthresh);
+NAGI_INLINE void own_congestion(const struct nagi_connection* connection) {
+  nagi_halve(connection);
+  nagi_window_set(&connection->control->window, cwnd_after_loss,
+                  connection->control->window.ssthresh);
 }
 
-NAGI_INLINE enum nagi_verdict own_timeout(const struct nagi_connection* of) {
-  own_congestion(of);
+NAGI_INLINE enum nagi_verdict own_timeout(const struct nagi_connection* connection) {
+  own_congestion(connection);
   return NAGI_CONGESTION;
 }
 

@@ -3,20 +3,21 @@
 // TCP Vegas: Brakmo and Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet",
 // IEEE JSAC 13(8), 1995.
 //
-//   Diff = window x (RTT - BaseRTT) / RTT        section III.B, in segments; BaseRTT: smallest RTT
-//   once a round trip, in congestion avoidance:  Diff < alpha: window + 1;  Diff > beta: window - 1
-//   in slow start:                               the window doubles every other round trip; in the one
-//                                                between, Diff > gamma ends slow start  (section III.C)
+//   Diff = window x (RTT - BaseRTT) / RTT          section III.B, in segments; BaseRTT is the smallest RTT
+//   congestion avoidance, once per round trip:     Diff < alpha: window + 1;  Diff > beta: window - 1
+//   slow start (section III.C):                    the window doubles in every second round trip; in the other
+//                                                  ones, Diff > gamma ends slow start
 //
-// What the paper leaves open is as in the authors' implementation and in ns-2's port of it: RTT is the
-// mean of the round trip's measurements; the end of slow start gives back an eighth; a loss takes a
-// quarter, not half, and no reduction is smaller than two segments; after a timeout the window is two
-// and the threshold half. Thresholds of 2 and 4 are Linux's, 1 and 3 ns-2's; gamma is 1 in both.
+// Where the paper is silent, this file follows the authors' implementation and its port to ns-2. RTT is the mean
+// of the measurements in a round trip. At the end of slow start the window shrinks by an eighth. At a loss it
+// shrinks by a quarter, not by half, and never below two segments. After a timeout the window is two segments
+// and the threshold is half of the window. The default thresholds of 2 and 4 are those of Linux (ns-2: 1 and 3);
+// gamma is 1 in both.
 //
-// What the kernel forces: Vegas also retransmits at the first duplicate ACK if its own finer timer has
-// gone off (section III.A). Here the kernel decides when a segment is lost: by three duplicate ACKs, and
-// in recovery by partial ACKs (RFC 6582), which stand for Vegas's look at the first two ACKs after a
-// retransmission. The rest is in glue/control.h.
+// The kernel forces one difference. Vegas also retransmits at the first duplicate ACK if its own, finer timer
+// has expired (section III.A). Here the kernel decides when a segment is lost: at three duplicate ACKs, and in
+// recovery at partial ACKs (RFC 6582), which replace Vegas's check at the first two ACKs after a retransmission.
+// glue/control.h lists the differences that all schemes share.
 #include "glue/scheme.h"
 
 #include "arithmetic/vegas.h"
@@ -33,57 +34,57 @@ NAGI_PARAMETER(cwnd_after_rto, 2, 1, 1000, "segments", "window after a timeout")
 
 struct nagi_own {
   struct nagi_vegas vegas;
-  __u32 round_end;  // the sequence number whose ACK ends this round trip
+  __u32 round_end;  // sequence number whose ACK ends this round trip
 };
 
-NAGI_INLINE void begin_round(const struct nagi_connection* of) {
-  of->own->vegas.sum_us = 0;
-  of->own->vegas.count = 0;
-  of->own->vegas.grows = 1;
-  of->own->round_end = of->tp->snd_nxt;
+NAGI_INLINE void begin_round(const struct nagi_connection* connection) {
+  connection->own->vegas.sum_us = 0;
+  connection->own->vegas.count = 0;
+  connection->own->vegas.grows = 1;
+  connection->own->round_end = connection->tp->snd_nxt;
 }
 
-NAGI_INLINE void own_start(const struct nagi_connection* of) { begin_round(of); }
+NAGI_INLINE void own_start(const struct nagi_connection* connection) { begin_round(connection); }
 
-NAGI_INLINE void own_ack(const struct nagi_connection* of, const struct nagi_ack* ack) {
-  if (ack->rtt_us) nagi_vegas_measured(&of->own->vegas, ack->rtt_us);
+NAGI_INLINE void own_ack(const struct nagi_connection* connection, const struct nagi_ack* ack) {
+  if (ack->rtt_us) nagi_vegas_measured(&connection->own->vegas, ack->rtt_us);
 }
 
-NAGI_INLINE void own_grow(const struct nagi_connection* of, __u32 segments) {
-  struct nagi_window* window = &of->control->window;
+NAGI_INLINE void own_grow(const struct nagi_connection* connection, __u32 segments) {
+  struct nagi_window* window = &connection->control->window;
   struct nagi_vegas_limits limits = {.alpha = alpha, .beta = beta, .gamma = gamma};
 
-  if (window->cwnd < window->ssthresh && of->own->vegas.grows)
-    nagi_grow(of, nagi_min(segments, window->ssthresh - window->cwnd));
-  if (nagi_after(of->own->round_end, of->tp->snd_una)) return;
-  nagi_vegas_decide(&of->own->vegas, window, &limits);
-  window->cwnd = nagi_min(window->cwnd, of->tp->snd_cwnd_clamp);
-  of->own->round_end = of->tp->snd_nxt;
+  if (window->cwnd < window->ssthresh && connection->own->vegas.grows)
+    nagi_grow(connection, nagi_min(segments, window->ssthresh - window->cwnd));
+  if (nagi_after(connection->own->round_end, connection->tp->snd_una)) return;
+  nagi_vegas_decide(&connection->own->vegas, window, &limits);
+  window->cwnd = nagi_min(window->cwnd, connection->tp->snd_cwnd_clamp);
+  connection->own->round_end = connection->tp->snd_nxt;
 }
 
-NAGI_INLINE void own_congestion(const struct nagi_connection* of) {
-  struct nagi_window* window = &of->control->window;
+NAGI_INLINE void own_congestion(const struct nagi_connection* connection) {
+  struct nagi_window* window = &connection->control->window;
   __u32 size = nagi_max((__u64)window->cwnd * beta_percent / 100, NAGI_MIN_THRESHOLD);
 
   nagi_window_set(window, size, NAGI_MIN_THRESHOLD);
-  begin_round(of);
+  begin_round(connection);
 }
 
-NAGI_INLINE enum nagi_verdict own_timeout(const struct nagi_connection* of) {
-  struct nagi_window* window = &of->control->window;
+NAGI_INLINE enum nagi_verdict own_timeout(const struct nagi_connection* connection) {
+  struct nagi_window* window = &connection->control->window;
 
-  nagi_window_set(window, cwnd_after_rto, nagi_half(window->cwnd, of->tp->packets_out));
-  begin_round(of);
+  nagi_window_set(window, cwnd_after_rto, nagi_half(window->cwnd, connection->tp->packets_out));
+  begin_round(connection);
   return NAGI_CONGESTION;
 }
 
-NAGI_INLINE void own_describe(const struct nagi_connection* of, struct nagi_event* event) {
-  const struct nagi_vegas* vegas = &of->own->vegas;
+NAGI_INLINE void own_describe(const struct nagi_connection* connection, struct nagi_event* event) {
+  const struct nagi_vegas* vegas = &connection->own->vegas;
 
   event->rtt_us = vegas->rtt_us;
   event->min_rtt_us = vegas->base_us;
   event->backlog_milli =
-      nagi_backlog_milli(of->control->window.cwnd, vegas->base_us, vegas->rtt_us);
+      nagi_backlog_milli(connection->control->window.cwnd, vegas->base_us, vegas->rtt_us);
 }
 
 #include "glue/hooks.h"

@@ -28,13 +28,13 @@ json cbr_client(const Ends& ends, const Cbr& settings) {
   const char* ended = "stopped";
   try {
     if (settings.search_ns > 0) {
-      const RateSearch found =
+      const RateSearch search =
           search_rate(sending, waiter, static_cast<double>(rate), settings.search_ns);
       json& probes = result["probes_bps"] = json::array();
-      for (const RateProbe& each : found.probes()) {
-        probes.push_back({std::round(each.sent_bps), std::round(each.arrived_bps)});
+      for (const RateProbe& probe : search.probes()) {
+        probes.push_back({std::round(probe.sent_bps), std::round(probe.arrived_bps)});
       }
-      rate = static_cast<std::uint64_t>(found.best_bps());
+      rate = static_cast<std::uint64_t>(search.best_bps());
       if (rate == 0) throw std::runtime_error("nothing arrived in the search for a rate");
     }
     const double interval_ns =

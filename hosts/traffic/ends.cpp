@@ -37,15 +37,15 @@ Resolved resolve(const std::string& address, std::uint16_t port) {
   addrinfo hints{};
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
   hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
+  addrinfo* results = nullptr;
+  if (getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &results) != 0) {
     throw InputError("'" + address + "' is no IP address");
   }
   Resolved resolved;
-  resolved.length = found->ai_addrlen;
-  std::copy_n(reinterpret_cast<const char*>(found->ai_addr), found->ai_addrlen,
+  resolved.length = results->ai_addrlen;
+  std::copy_n(reinterpret_cast<const char*>(results->ai_addr), results->ai_addrlen,
               reinterpret_cast<char*>(&resolved.address));
-  freeaddrinfo(found);
+  freeaddrinfo(results);
   return resolved;
 }
 
@@ -59,8 +59,9 @@ io::Descriptor open_socket(const Resolved& resolved, int kind) {
   return made;
 }
 
-void set(int descriptor, int level, int option, int value, const char* what) {
-  if (setsockopt(descriptor, level, option, &value, sizeof value) != 0) io::throw_errno(what);
+void set(int descriptor, int level, int option, int value, const char* option_name) {
+  if (setsockopt(descriptor, level, option, &value, sizeof value) != 0)
+    io::throw_errno(option_name);
 }
 
 void set_congestion_control(int descriptor, const std::string& name) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sockets of the two ends of an application, clocks, and waiting. Instants are nanoseconds of
-// CLOCK_MONOTONIC, but where a name says otherwise.
+// Sockets, clocks and waiting for the two ends of an application. Instants are nanoseconds of
+// CLOCK_MONOTONIC unless a name states another clock.
 #pragma once
 
 #include <poll.h>
@@ -19,12 +19,12 @@
 
 namespace nagi::applications {
 
-/// Where an end listens, or connects to.
+/// The address at which a server listens, or to which a client connects.
 struct Ends {
   std::string address;
   std::uint16_t port = 0;
-  std::string from;                ///< local address of a client; empty: the kernel's choice
-  std::string congestion_control;  ///< of TCP connections; empty: the kernel's default
+  std::string from;                ///< local address of a client; if empty, the kernel chooses it
+  std::string congestion_control;  ///< of TCP connections; if empty, the kernel's default
 };
 
 inline constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
@@ -33,23 +33,23 @@ std::int64_t now_ns();
 std::int64_t realtime_ns();
 inline double seconds(std::int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
-/// In seconds; null if there is none.
+/// Convert nanoseconds to seconds, or to null if there is no value.
 nlohmann::json seconds_or_null(const std::optional<std::int64_t>& ns);
 
-/// The instant `span_ns` after `start_ns`, or never.
+/// Return the instant `span_ns` after `start_ns`, or never.
 std::int64_t after(std::int64_t start_ns, std::uint64_t span_ns);
 
-/// A signal to stop came (stop_signals.hpp).
+/// A signal to stop has arrived (stop_signals.hpp).
 struct Stopped {};
 
-/// Waits. Both functions throw Stopped.
+/// Waits for events and times. All functions throw Stopped.
 class Waiter {
  public:
   Waiter();
-  /// Until one of `watched` has an event, which is then in its `revents`, or `until_ns`. Returns
-  /// whether one has.
+  /// Wait until one of `watched` has an event, which is then in its `revents`, or until `until_ns`.
+  /// Return whether one has an event.
   bool wait(std::vector<pollfd>& watched, std::int64_t until_ns = never);
-  /// The same of one descriptor; returns its events.
+  /// Wait for events of one descriptor or until a time. Return its events.
   short wait(int descriptor, short events, std::int64_t until_ns = never);
   void sleep(std::int64_t until_ns);
 
@@ -58,49 +58,50 @@ class Waiter {
 };
 
 io::Descriptor listen_tcp(const Ends& ends);
-/// The next connection; not blocking.
+/// Accept the next connection. Its socket is non-blocking.
 io::Descriptor accept_tcp(int listener, Waiter& waiter);
 
-/// A TCP connection that has been asked for; not blocking.
+/// Begin to open a TCP connection. Its socket is non-blocking.
 io::Descriptor begin_connecting(const Ends& ends);
 
-/// Whether a connection came about that begin_connecting() asked for; false: the kernel has given
-/// up. Throws std::system_error if the other end refuses.
+/// Return whether the connection of begin_connecting() is open; false means that the kernel has
+/// given up. Throws std::system_error if the other end refuses.
 bool is_connected(int socket);
 
 enum class Connecting { done, timed_out, given_up };
-/// The outcome of begin_connecting(): how often a lost SYN is repeated is the kernel's to say
-/// (net.ipv4.tcp_syn_retries); `given_up` when it does no more. Throws std::system_error if the
-/// other end refuses.
+/// Return the outcome of begin_connecting(). The result is `given_up` after the kernel has repeated
+/// a lost SYN as often as net.ipv4.tcp_syn_retries allows. Throws std::system_error if the other
+/// end refuses.
 Connecting finish_connecting(int socket, Waiter& waiter, std::int64_t until_ns);
 
 inline constexpr std::uint64_t max_filler = 256 * 1024;
-/// Sends up to `count` bytes of filler, max_filler at most; returns how many the kernel took, 0 if
-/// it takes none now, -1 if the connection is broken: reset, or given up by the kernel.
-/// `acknowledged`: with the wish to be told when they are.
+/// Send up to `count` bytes of filler, at most max_filler. Return the number of bytes that the
+/// kernel accepted, 0 if it accepts none now, or -1 if the connection was reset or given up. If
+/// `acknowledged` is true, the kernel reports when the bytes are acknowledged.
 std::int64_t send_filler(int socket, std::uint64_t count, bool acknowledged = false);
 
-/// Receives and drops up to `most` bytes; returns how many, 0 at the end of the data, -1 if the
-/// connection is broken, -2 if there are none now.
+/// Receive and discard up to `most` bytes. Return their number, 0 at the end of the data, -1 if the
+/// connection is broken, or -2 if no data waits.
 std::int64_t drop_received(int socket, std::size_t most);
 
-/// Bytes that can be read.
+/// Return the number of bytes that can be read.
 std::uint64_t readable_bytes(int socket);
 
-/// Whether no more data will come: the other end has closed, or the connection is broken.
+/// Return whether no more data will arrive, because the other end has closed the connection or it
+/// is broken.
 bool has_ended(int socket);
 
-/// Smoothed RTT in us.
+/// Return the smoothed RTT in microseconds.
 std::uint32_t smoothed_rtt_us(int socket);
 
-/// Sets whether close() resets the connection and drops what was not sent, also where the kernel
-/// closes it because the program was killed.
+/// Set whether close() resets the connection and discards unsent data, also if the kernel closes it
+/// because the program was killed.
 void set_break_at_close(int socket, bool breaks);
 
 io::Descriptor udp_server(const Ends& ends);
 io::Descriptor udp_client(const Ends& ends);
 
-/// What every result begins with.
+/// Return the common first part of every result.
 nlohmann::json result_of(const char* application, const char* role);
 
 }  // namespace nagi::applications

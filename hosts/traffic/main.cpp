@@ -44,7 +44,7 @@ using Parse = std::uint64_t (*)(const std::string&);
 
 /// An option whose value is a quantity.
 CLI::Option* quantity(CLI::App* app, const char* name, Parse parse, std::uint64_t& target,
-                      const char* what) {
+                      const char* summary) {
   return app
       ->add_option_function<std::string>(
           name,
@@ -55,14 +55,14 @@ CLI::Option* quantity(CLI::App* app, const char* name, Parse parse, std::uint64_
               throw CLI::ValidationError(name, error.what());
             }
           },
-          what)
+          summary)
       ->type_name("QUANTITY");
 }
 
 /// Like quantity(), but 0 is refused.
 CLI::Option* positive(CLI::App* app, const char* name, Parse parse, std::uint64_t& target,
-                      const char* what) {
-  return quantity(app, name, parse, target, what)->check([](const std::string& text) {
+                      const char* summary) {
+  return quantity(app, name, parse, target, summary)->check([](const std::string& text) {
     const bool is_zero =
         text.find_first_of("123456789") == std::string::npos && text.find('0') != std::string::npos;
     return is_zero ? "'" + text + "' is too small; give more than 0" : "";
@@ -115,9 +115,9 @@ class CommandLine {
   using AddOptions = std::function<void(CLI::App*)>;
 
   /// An application. `options` adds its settings, which both ends take.
-  void add(const char* name, const char* what, bool is_tcp, const Perform& client,
+  void add(const char* name, const char* summary, bool is_tcp, const Perform& client,
            const Perform& server, const AddOptions& options) {
-    CLI::App* application = app_.add_subcommand(name, what);
+    CLI::App* application = app_.add_subcommand(name, summary);
     application->require_subcommand(1);
     for (const bool is_client : {false, true}) {
       CLI::App* end = application->add_subcommand(

@@ -92,8 +92,8 @@ json onoff_client(const Ends& ends, const OnOff& settings) {
           continue;
         }
         const std::uint64_t waiting = units * payload - sent;
-        const short wanted = waiting > 0 ? POLLOUT : short{0};
-        const short events = waiter.wait(socket.get(), wanted, next);
+        const short requested = waiting > 0 ? POLLOUT : short{0};
+        const short events = waiter.wait(socket.get(), requested, next);
         if ((events & (POLLERR | POLLHUP)) != 0) {
           ended = "connection broken";
           break;

@@ -47,9 +47,9 @@ json playback_client(const Ends& ends, const PlaybackSettings& settings) {
           sent += static_cast<std::uint64_t>(taken);
           if (taken > 0) continue;
         }
-        const auto wanted = static_cast<short>(sent < offered ? POLLOUT : 0);
+        const auto requested = static_cast<short>(sent < offered ? POLLOUT : 0);
         const bool more = !settings.ahead && offered < settings.size_bytes;
-        const short events = waiter.wait(socket.get(), wanted, more ? next : never);
+        const short events = waiter.wait(socket.get(), requested, more ? next : never);
         if ((events & (POLLERR | POLLHUP)) != 0) break;
       }
       ended = sent == settings.size_bytes ? "complete" : "connection broken";

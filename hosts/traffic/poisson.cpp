@@ -38,18 +38,18 @@ json poisson_client(const Ends& ends, const Poisson& settings) {
   try {
     while (true) {
       std::vector<pollfd> watched;
-      for (const SizedTransfer& each : going) watched.push_back(each.watched());
+      for (const SizedTransfer& transfer : going) watched.push_back(transfer.watched());
       const std::int64_t at = start + static_cast<std::int64_t>(next);
       waiter.wait(watched, at);
-      std::size_t place = 0;
-      for (auto each = going.begin(); each != going.end();) {
-        const short events = watched[place++].revents;
-        if (events != 0) each->handle(events);
-        if (each->ended() == nullptr) {
-          ++each;
+      std::size_t index = 0;
+      for (auto transfer = going.begin(); transfer != going.end();) {
+        const short events = watched[index++].revents;
+        if (events != 0) transfer->handle(events);
+        if (transfer->ended() == nullptr) {
+          ++transfer;
         } else {
-          transfers.push_back(as_json(*each, start));
-          each = going.erase(each);
+          transfers.push_back(as_json(*transfer, start));
+          transfer = going.erase(transfer);
         }
       }
       if (now_ns() < at) continue;
@@ -62,9 +62,9 @@ json poisson_client(const Ends& ends, const Poisson& settings) {
       next += arrivals.exponential(mean);
     }
   } catch (const Stopped&) {
-    for (SizedTransfer& each : going) {
-      each.give_up("stopped");
-      transfers.push_back(as_json(each, start));
+    for (SizedTransfer& transfer : going) {
+      transfer.give_up("stopped");
+      transfers.push_back(as_json(transfer, start));
     }
   }
   result.update({{"transfers", transfers}, {"skipped", skipped}, {"ended", "stopped"}});

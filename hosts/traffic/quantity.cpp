@@ -14,21 +14,21 @@ namespace {
 
 constexpr double largest = 9007199254740992.0;  // from here on a double has no units
 
-std::uint64_t parse(const std::string& text, const char* what, const char* example,
+std::uint64_t parse(const std::string& text, const char* subject, const char* example,
                     std::initializer_list<std::pair<std::string_view, double>> units) {
   const std::string cure = std::string("; write it like '") + example + "'";
   double number = 0;
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc() || !(number >= 0)) {
-    throw InputError("'" + text + "' is no " + what + cure);
+    throw InputError("'" + text + "' is no " + subject + cure);
   }
   std::string_view unit(rest, static_cast<std::size_t>(end - rest));
   while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
   for (const auto& [name, size] : units) {
     if (unit != name && !unit.empty()) continue;
     const double value = unit.empty() ? number : number * size;
-    if (value >= largest) throw InputError("'" + text + "' is too large a " + what);
+    if (value >= largest) throw InputError("'" + text + "' is too large a " + subject);
     const double rounded = std::round(value);
     if (std::abs(value - rounded) > 1e-6 * std::max(1.0, value) * 1e-6) {
       throw InputError("'" + text + "' is no whole number of " + std::string(units.begin()->first) +
@@ -36,7 +36,7 @@ std::uint64_t parse(const std::string& text, const char* what, const char* examp
     }
     return static_cast<std::uint64_t>(rounded);
   }
-  throw InputError("'" + std::string(unit) + "' is no unit of a " + what + cure);
+  throw InputError("'" + std::string(unit) + "' is no unit of a " + subject + cure);
 }
 
 }  // namespace

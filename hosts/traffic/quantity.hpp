@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Quantities on the command line: `5 MB`, `40ms`, `1 Mb/s`. Prefixes are decimal, those with an i
-// binary (1 KiB = 1024 bytes). A bare number counts the base unit.
+// Quantities on the command line: `5 MB`, `40ms`, `1 Mb/s`. Prefixes are decimal, or binary with an
+// i (1 KiB = 1024 bytes). A number without a unit is in the base unit.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,14 @@
 
 namespace nagi::applications {
 
-/// In bytes; B, kB, KB, MB, GB, KiB, MiB, GiB. Throws InputError if it is none, or not whole.
+/// Return a size in bytes. Units are B, kB, KB, MB, GB, KiB, MiB, GiB. Throws InputError if the
+/// text is no size or no whole number of bytes.
 std::uint64_t parse_bytes(const std::string& text);
 
-/// In nanoseconds; ns, us, ms, s, min.
+/// Return a time in nanoseconds. Units are ns, us, ms, s, min.
 std::uint64_t parse_duration(const std::string& text);
 
-/// In bit/s; b/s, kb/s, Mb/s, Gb/s.
+/// Return a rate in bit/s. Units are b/s, kb/s, Mb/s, Gb/s.
 std::uint64_t parse_rate(const std::string& text);
 
 }  // namespace nagi::applications

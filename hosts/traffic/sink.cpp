@@ -62,18 +62,20 @@ json all_connections(const char* application, const Ends& ends) {
   try {
     while (true) {
       std::vector<pollfd> watched = {{listener.get(), POLLIN, 0}};
-      for (const io::Descriptor& each : connections) watched.push_back({each.get(), POLLIN, 0});
+      for (const io::Descriptor& connection : connections)
+        watched.push_back({connection.get(), POLLIN, 0});
       waiter.wait(watched);
-      std::size_t place = 1;
-      for (auto each = connections.begin(); each != connections.end();) {
-        if (watched[place++].revents == 0) {
-          ++each;
+      std::size_t index = 1;
+      for (auto connection = connections.begin(); connection != connections.end();) {
+        if (watched[index++].revents == 0) {
+          ++connection;
           continue;
         }
-        const std::int64_t count = drop_received(each->get(), at_once);
+        const std::int64_t count = drop_received(connection->get(), at_once);
         if (count > 0) received += static_cast<std::uint64_t>(count);
         closed += count == 0 ? 1 : 0;
-        each = count == 0 || count == -1 ? connections.erase(each) : std::next(each);
+        connection =
+            count == 0 || count == -1 ? connections.erase(connection) : std::next(connection);
       }
       if (watched[0].revents != 0) {
         connections.push_back(accept_tcp(listener.get(), waiter));

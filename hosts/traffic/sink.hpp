@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Servers that receive and drop data.
+// Servers that receive and discard data.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,10 +9,10 @@
 
 namespace nagi::applications {
 
-/// Serves one TCP connection.
+/// Serve one TCP connection.
 nlohmann::json one_connection(const char* application, const Ends& ends);
 
-/// Serves TCP connections until SIGTERM.
+/// Serve TCP connections until SIGTERM.
 nlohmann::json all_connections(const char* application, const Ends& ends);
 
 }  // namespace nagi::applications

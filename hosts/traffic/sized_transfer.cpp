@@ -28,7 +28,7 @@ void number_bytes(int socket) {
 }
 
 /// Whether the error queue says that byte `wanted` (modulo 2^32) has been acknowledged.
-bool is_acknowledged(int socket, std::uint32_t wanted) {
+bool is_acknowledged(int socket, std::uint32_t number) {
   while (true) {
     alignas(cmsghdr) std::array<char, 512> control{};
     msghdr message{};
@@ -43,7 +43,7 @@ bool is_acknowledged(int socket, std::uint32_t wanted) {
       sock_extended_err error{};
       std::memcpy(&error, CMSG_DATA(part), sizeof error);
       if (error.ee_origin == SO_EE_ORIGIN_TIMESTAMPING && error.ee_info == SCM_TSTAMP_ACK &&
-          error.ee_data == wanted) {
+          error.ee_data == number) {
         return true;
       }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A transfer of a given size over a connection of its own, as its sender sees it.
+// The sender of a transfer of a given size over its own connection.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,22 @@ namespace nagi::applications {
 
 class SizedTransfer {
  public:
-  /// Begins to connect.
+  /// Begin to connect.
   SizedTransfer(const Ends& ends, std::uint64_t size_bytes);
-  /// What to wait for.
+  /// Return the descriptor and the events to wait for.
   [[nodiscard]] pollfd watched() const;
-  /// Goes on after these events.
+  /// Continue after these events.
   void handle(short events);
-  /// Breaks the connection off.
+  /// Abort the transfer.
   void give_up(const char* why);
 
-  /// Why it is over; null: it is not.
+  /// Return the reason for its end, or null while it continues.
   [[nodiscard]] const char* ended() const { return ended_; }
   [[nodiscard]] std::int64_t started_ns() const { return start_ns_; }
   [[nodiscard]] std::uint64_t size_bytes() const { return size_; }
-  /// From connect() until the connection was there.
+  /// Return the time from connect() until the connection was open.
   [[nodiscard]] std::optional<std::int64_t> connect_ns() const { return connect_ns_; }
-  /// From connect() until the last byte was acknowledged.
+  /// Return the time from connect() until the last byte was acknowledged.
   [[nodiscard]] std::optional<std::int64_t> completion_ns() const { return completion_ns_; }
 
  private:

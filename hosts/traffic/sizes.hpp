@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How large transfers are: always the same, or drawn.
+// The sizes of transfers: constant or random.
 #pragma once
 
 #include <algorithm>

@@ -78,8 +78,8 @@ json token_bucket_client(const Ends& ends, const TokenBucketSettings& settings) 
         }
         bool takes = true;
         while (takes && (begun > 0 || bucket.level() > 0)) {
-          const std::uint64_t wanted = begun > 0 ? begun : settings.token_bytes;
-          const std::int64_t taken = send_filler(socket.get(), wanted);
+          const std::uint64_t requested = begun > 0 ? begun : settings.token_bytes;
+          const std::int64_t taken = send_filler(socket.get(), requested);
           if (taken < 0) {
             ended = "connection broken";
             break;
@@ -89,13 +89,13 @@ json token_bucket_client(const Ends& ends, const TokenBucketSettings& settings) 
             bucket.take(1);
             ++consumed;
           }
-          if (takes) begun = wanted - static_cast<std::uint64_t>(taken);
+          if (takes) begun = requested - static_cast<std::uint64_t>(taken);
         }
         if (ended != std::string_view("stopped")) break;
-        const auto events = static_cast<short>(takes ? 0 : POLLOUT);
-        const short found =
-            waiter.wait(socket.get(), events, std::min(bucket.next_ns(), rtt_start + rtt));
-        if ((found & (POLLERR | POLLHUP)) != 0) {
+        const auto awaited_events = static_cast<short>(takes ? 0 : POLLOUT);
+        const short events =
+            waiter.wait(socket.get(), awaited_events, std::min(bucket.next_ns(), rtt_start + rtt));
+        if ((events & (POLLERR | POLLHUP)) != 0) {
           ended = "connection broken";
           break;
         }

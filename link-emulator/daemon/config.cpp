@@ -28,7 +28,7 @@ std::string interface_name(const ObjectReader& reader, const std::string& key,
   return interface;
 }
 
-/// What links and media have of their own.
+/// Names, ids and interfaces that links and media already use.
 struct Taken {
   std::set<std::string> names;
   std::set<std::uint32_t> ids;
@@ -54,7 +54,7 @@ std::uint32_t id_of(const ObjectReader& reader, Taken& taken) {
   return id;
 }
 
-/// Channels of links that fade are told apart by 23 bits.
+/// Refuse ids that are too large for the 23 bits of a channel's number, if the link has fading.
 void refuse_ids_without_a_channel(const ObjectReader& reader, const LinkConfig& link) {
   if (link.id < model::max_channels / 2) return;
   for (const auto* direction : {&link.forward, &link.backward}) {

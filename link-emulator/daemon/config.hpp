@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What nagi-link is asked to do: its configuration file.
+// The configuration file of nagi-link.
 //
 //   {"schema_version": 1,
-//    ...                                    what every such program is told: runtime's
+//    ...                                    the keys of all such programs: runtime's
 //                                           service/settings.hpp
-//    "packets": "packets.bin",              what became of every packet (packet_record.hpp); may be
-//                                           missing
-//    "transmissions": "transmissions.bin",  what became of every transmission of links that
-//                                           are radios or repeat what was lost
-//                                           (transmission_record.hpp); may be missing
+//    "packets": "packets.bin",              file for records of packets (packet_record.hpp);
+//                                           optional
+//    "transmissions": "transmissions.bin",  file for records of the transmissions of radios and of
+//                                           links with ARQ (transmission_record.hpp); optional
 //    "links": [{"name": "wireless", "id": 1,
 //               "a": "eth0", "b": "eth1",                  forward is from a to b
 //               "forward": {...}, "backward": {...},       see model/direction_json.hpp
-//               "sockets": {"forward": 3, "backward": 4}}]}  of directions that are radios:
-//               inherited
-//                                                          sockets (radio_socket.hpp)
-//               "core": 3                                  of a link that an FPGA's core carries:
-//                                                          an inherited socket (fpga_protocol.hpp)
+//               "sockets": {"forward": 3, "backward": 4}}]}  only for radios: inherited sockets
+//                                                          (radio_socket.hpp)
+//               "core": 3                                  only for links in an FPGA: an inherited
+//                                                          socket (fpga_protocol.hpp)
 #pragma once
 
 #include <array>
@@ -35,12 +33,12 @@ namespace nagi::daemon {
 
 struct LinkConfig {
   std::string name;
-  std::uint32_t id = 0;  // names the link in random draws
-  std::string a;         // interfaces
-  std::string b;
+  std::uint32_t id = 0;  // selects the link's random draws
+  std::string a;         // interface at end a
+  std::string b;         // interface at end b
   model::DirectionConfig forward;
   model::DirectionConfig backward;
-  std::optional<int> socket_forward;  // descriptors
+  std::optional<int> socket_forward;  // descriptors of sockets
   std::optional<int> socket_backward;
   std::optional<int> core;
 };
@@ -50,18 +48,18 @@ using MacAddress = std::array<std::uint8_t, 6>;
 struct StationSettings {
   std::string name;
   std::string interface;
-  std::optional<MacAddress> mac;  // of the host behind it
+  std::optional<MacAddress> mac;  // MAC address of the host behind the station
 };
 
 struct MediumSettings {
   std::string name;
-  std::uint32_t id = 0;  // as of links
+  std::uint32_t id = 0;  // selects the medium's random draws
   model::MediumConfig config;
   std::string monitor;
   std::vector<StationSettings> stations;
 
-  /// Whether it matters to which flow a packet belongs.
-  [[nodiscard]] bool tells_flows_apart() const {
+  /// Return whether the result depends on the flow to which a packet belongs.
+  [[nodiscard]] bool distinguishes_flows() const {
     return std::holds_alternative<model::FqCoDel>(config.queue);
   }
 };
@@ -73,10 +71,10 @@ struct Config : runtime::ServiceSettings {
   std::vector<MediumSettings> media;
 };
 
-/// Reads a configuration. Throws InputError, naming file, line and key.
+/// Read a configuration. Throws InputError with file, line and key.
 Config read_config(const runtime::JsonSource& source);
 
-/// The links of a configuration, resolved: queues in BDPs have become packets.
+/// Return the links and media of a configuration as JSON; queues in BDPs are written in packets.
 nlohmann::json to_json(const Config& config);
 
 }  // namespace nagi::daemon

@@ -35,7 +35,7 @@ LinkDirection& Controller::find_direction(const ObjectReader& request) const {
   const auto link = std::ranges::find(links_, name, &Link::name);
   if (link == links_.end()) {
     std::string known;
-    for (const Link& each : links_) known += (known.empty() ? "" : ", ") + each.name;
+    for (const Link& other : links_) known += (known.empty() ? "" : ", ") + other.name;
     throw ConfigError(request.at("link"), "there is no link " + shortened(name), "links: " + known);
   }
   if (direction != "forward" && direction != "backward") {

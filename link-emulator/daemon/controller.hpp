@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What nagi-link may be asked over its control socket (control/control_socket.hpp):
+// The requests that nagi-link accepts on its control socket (control/control_socket.hpp), and its
+// answers:
 //
-//   {"command": "show"}                              "account": {...}, as links.json has it
+//   {"command": "show"}                              "account": {...}, as in links.json
 //   {"command": "set", "link": "wireless", "direction": "forward", "config": {...}}
-//                                                    "config": what holds from now on
-//       Keys that are given replace those that the direction has; null takes one away. No packet is
-//       lost by it.
+//                                                    "config": the new configuration
+//       The given keys replace those of the direction; null removes a key. The change loses no
+//       packet.
 //   {"command": "stop"}
 #pragma once
 
@@ -19,15 +20,16 @@
 
 namespace nagi::daemon {
 
+/// Answers the requests.
 class Controller {
  public:
-  /// `links` must outlive this. `account`: gives the account so far.
+  /// Create a controller of `links`, which must outlive it. `account` returns the current account.
   Controller(const std::vector<Link>& links, std::function<nlohmann::json()> account)
       : links_(links), account_(std::move(account)) {}
 
-  /// Throws ConfigError if a request is refused.
+  /// Answer a request. Throws ConfigError if the request is refused.
   nlohmann::json answer(const nlohmann::json& request);
-  /// Whether it was asked to stop.
+  /// Return whether a request to stop has arrived.
   [[nodiscard]] bool stopped() const { return stopped_; }
 
  private:

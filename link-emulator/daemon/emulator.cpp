@@ -24,7 +24,7 @@ std::vector<std::string> interfaces_of(const Config& config) {
   return all;
 }
 
-/// As far as the configuration says.
+/// Estimate the rates and the number of frames in flight from the configuration.
 runtime::Expected expected_of(const Config& config) {
   double frames = 0;
   runtime::Expected expected;
@@ -43,9 +43,9 @@ runtime::Expected expected_of(const Config& config) {
   }
   for (const MediumSettings& medium : config.media) {
     const auto* packets = std::get_if<Packets>(&model::limit_of(medium.config.queue));
-    // Those on the air are copied for whoever receives them.
-    const double each = packets != nullptr ? static_cast<double>(packets->count) + 2 : 2;
-    frames += each * static_cast<double>(medium.stations.size());
+    // Frames on the air are copied for each receiver.
+    const double per_station = packets != nullptr ? static_cast<double>(packets->count) + 2 : 2;
+    frames += per_station * static_cast<double>(medium.stations.size());
     expected.rates.insert(expected.rates.end(), medium.stations.size(),
                           medium.config.phy.data_rate);
   }
@@ -66,7 +66,7 @@ Emulator::Emulator(const Config& config)
   for (const LinkConfig& link : config.links) open_link(link);
   for (const MediumSettings& medium : config.media) open_medium(medium);
   real_time_.emplace(directions(), media(), time_, ports_.pool());
-  // What is received on a medium is known when its frame ends, not ahead of that.
+  // On a medium a reception is decided at the end of its frame, so nothing is known ahead.
   if (config.virtual_time && media_.empty())
     virtual_time_.emplace(directions(), time_, ports_.pool());
 }
@@ -86,7 +86,7 @@ void Emulator::open_medium(const MediumSettings& medium) {
     ports.push_back(&ports_.open(station.interface));
   }
   std::size_t number = 2 * links_.size();
-  for (const auto& before : media_) number += before->ports().size();
+  for (const auto& other : media_) number += other->ports().size();
   media_.push_back(std::make_unique<SharedMedium>(static_cast<std::uint8_t>(number), medium,
                                                   config_.seed, std::move(ports),
                                                   Shared{time_, ports_, recorder_}));
@@ -150,7 +150,8 @@ runtime::Served Emulator::serve(const std::vector<int>& readable) {
 }
 
 Duration Emulator::lookahead() const {
-  if (!virtual_time_ || !is_free_to_ask()) return {};  // only poll says which ports have frames
+  if (!virtual_time_ || !is_free_to_ask())
+    return {};  // otherwise only poll() finds the ports with frames
   return virtual_time_->lookahead();
 }
 

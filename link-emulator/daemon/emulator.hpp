@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nagi-link as a service: the links of a configuration between network interfaces, the files that
-// say what became of packets, and the account. Drivers bring the links on.
+// nagi-link as a service: the links of a configuration between network interfaces, the record
+// files, and the account. Drivers advance the links.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,11 @@
 
 namespace nagi::daemon {
 
+/// The service of nagi-link.
 class Emulator final : public runtime::Service {
  public:
-  /// Opens all interfaces and files of `config`, but for account and control socket. Offloads that
-  /// spoil emulation are switched off (and on again at the end) or refused. Throws InputError, or
+  /// Open all interfaces and files of `config` except the account and the control socket. Offloads
+  /// that disturb the emulation are switched off until the end, or refused. Throws InputError, or
   /// std::system_error if the kernel refuses.
   explicit Emulator(const Config& config);
 
@@ -51,7 +52,7 @@ class Emulator final : public runtime::Service {
     recorder_.start();
   }
   void finish() override;
-  /// As links.json has it.
+  /// Return the account, in the format of links.json.
   [[nodiscard]] nlohmann::json account(bool complete) override;
 
  private:
@@ -71,7 +72,7 @@ class Emulator final : public runtime::Service {
   runtime::Ports ports_;
   Recorder recorder_;
   std::vector<Link> links_;
-  std::vector<std::shared_ptr<FpgaCore>> cores_;  // of those links that FPGAs carry
+  std::vector<std::shared_ptr<FpgaCore>> cores_;  // of the links that run in FPGAs
   std::vector<std::unique_ptr<SharedMedium>> media_;
   Controller controller_;
   std::optional<RealTimeDriver> real_time_;

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t max_kept = 128;  // arrivals
 constexpr Duration max_ahead = std::chrono::milliseconds(1);
-constexpr std::int64_t latest_ns = fpga::never / 2;  // later than that is never
+constexpr std::int64_t latest_ns = fpga::never / 2;  // later instants count as never
 
 Instant instant(std::int64_t ns) { return Instant{Duration{ns}}; }
 std::int64_t nanoseconds(Instant at) { return at.time_since_epoch().count(); }
@@ -38,7 +38,8 @@ Duration whole_ticks(Duration duration) {
   return duration - Duration{duration.count() % fpga::tick_ns};
 }
 
-/// How long a packet is in transmission, at least: what the one before left over may be done first.
+/// Return the least duration of a packet's transmission. It may take longer by the remaining work
+/// of the previous packet.
 Duration min_air_time(const model::DirectionConfig& config, const model::Packet& packet) {
   const auto* rate = std::get_if<Bitrate>(&config.rate);
   if (rate == nullptr) return {};
@@ -67,19 +68,19 @@ FpgaCore::FpgaCore(int socket, std::string name, const FpgaSettings& settings, i
     sides_[i].config = settings.directions.at(i);
     const auto* delay = std::get_if<Duration>(&sides_[i].config.delay);
     if (delay == nullptr) throw InputError(name_ + ": a delay that changes; give `delay_ns`");
-    // Whole ticks: the core rounds as it would without.
+    // Use whole ticks, so that the core rounds as it does without this part of the delay.
     if (settings.virtual_time) sides_[i].ahead = whole_ticks(std::min(*delay, max_ahead));
     sides_[i].delay = *delay - sides_[i].ahead;
     sides_[i].config.delay = sides_[i].delay;
   }
-  const json wanted = {{"version", runtime::program_version},
-                       {"protocol", fpga::protocol_version},
-                       {"link", settings.link},
-                       {"seed", settings.seed},
-                       {"forward", model::to_json(sides_[0].config)},
-                       {"backward", model::to_json(sides_[1].config)}};
+  const json request_json = {{"version", runtime::program_version},
+                             {"protocol", fpga::protocol_version},
+                             {"link", settings.link},
+                             {"seed", settings.seed},
+                             {"forward", model::to_json(sides_[0].config)},
+                             {"backward", model::to_json(sides_[1].config)}};
   fpga::MessageWriter request(fpga::Kind::configure);
-  request.bytes(bytes_of_text(wanted.dump()));
+  request.bytes(bytes_of_text(request_json.dump()));
   ask(request, fpga::Kind::configure);
 }
 
@@ -100,21 +101,21 @@ std::span<const std::byte> FpgaCore::ask(fpga::MessageWriter& request, fpga::Kin
 }
 
 void FpgaCore::offer(DirectionName direction, const model::Packet& packet, Instant at) {
-  Side& mine = side(direction);
-  mine.held.emplace_back(packet);
-  ++mine.count;
-  mine.last_arrival = at;
+  Side& own_side = side(direction);
+  own_side.held.emplace_back(packet);
+  ++own_side.count;
+  own_side.last_arrival = at;
   waiting_.push_back({at, direction, slot_of(packet)});
 }
 
 void FpgaCore::advance(DirectionName direction, Instant to) {
-  Side& mine = side(direction);
-  mine.known = std::max(mine.known, to);
+  Side& own_side = side(direction);
+  own_side.known = std::max(own_side.known, to);
   const Instant known = std::min(sides_[0].known, sides_[1].known);
   if (known <= now_) return;
-  const bool may_deliver = std::ranges::any_of(sides_, [&](const Side& each) {
-    return (each.count > 0 && earliest(each) <= known) ||
-           (!each.under_way.empty() && each.under_way.front().at <= known);
+  const bool may_deliver = std::ranges::any_of(sides_, [&](const Side& side) {
+    return (side.count > 0 && earliest(side) <= known) ||
+           (!side.under_way.empty() && side.under_way.front().at <= known);
   });
   if (may_deliver || waiting_.size() >= worth_a_message_) bring_to(known);
 }
@@ -125,11 +126,12 @@ void FpgaCore::catch_up() {
 }
 
 Instant FpgaCore::earliest(const Side& side) const {
-  const auto first = std::ranges::find_if(side.held, [](const auto& each) { return !!each; });
+  const auto first =
+      std::ranges::find_if(side.held, [](const auto& packet) { return packet.has_value(); });
   const HeldFrame& frame = held_frame(pool_, **first);
   const Instant end =
       std::max(frame.arrived, side.last_end) + min_air_time(side.config, **first) + side.delay;
-  // The core knows of it, or of nothing that could be sooner.
+  // The core's next event includes this packet, or precedes it.
   const bool is_inside = frame.arrived <= now_;
   return fpga::next_tick(is_inside ? std::max(end, next_) : end);
 }
@@ -162,11 +164,11 @@ void FpgaCore::bring_to(Instant to) {
 }
 
 void FpgaCore::take(const fpga::DepartureHead& head, std::span<const std::byte> frame, Instant to) {
-  const std::size_t place = head.direction < sides_.size()
-                                ? head.index - sides_.at(head.direction).first
-                                : std::size_t{0};
-  if (head.direction >= sides_.size() || place >= sides_.at(head.direction).held.size() ||
-      !sides_.at(head.direction).held[place]) {
+  const std::size_t position = head.direction < sides_.size()
+                                   ? head.index - sides_.at(head.direction).first
+                                   : std::size_t{0};
+  if (head.direction >= sides_.size() || position >= sides_.at(head.direction).held.size() ||
+      !sides_.at(head.direction).held[position]) {
     throw std::system_error(EPROTO, std::generic_category(),
                             name_ + ": the core has a packet that it was not given");
   }
@@ -174,26 +176,26 @@ void FpgaCore::take(const fpga::DepartureHead& head, std::span<const std::byte> 
     throw std::system_error(EPROTO, std::generic_category(),
                             name_ + ": a packet left the core before it came, or after now");
   }
-  Side& mine = sides_.at(head.direction);
-  model::Packet packet = *mine.held[place];
-  mine.held[place].reset();
-  --mine.count;
-  while (!mine.held.empty() && !mine.held.front()) {
-    mine.held.pop_front();
-    ++mine.first;
+  Side& own_side = sides_.at(head.direction);
+  model::Packet packet = *own_side.held[position];
+  own_side.held[position].reset();
+  --own_side.count;
+  while (!own_side.held.empty() && !own_side.held.front()) {
+    own_side.held.pop_front();
+    ++own_side.first;
   }
 
   HeldFrame& held = held_frame(pool_, packet);
   const model::Fate fate = fate_of(head.fate);
   if (fate == model::Fate::delivered) {
-    const std::span<std::uint8_t> mine_bytes = bytes_of(pool_, held.frame);
-    if (frame.size() != mine_bytes.size()) {
+    const std::span<std::uint8_t> held_bytes = bytes_of(pool_, held.frame);
+    if (frame.size() != held_bytes.size()) {
       throw std::system_error(EPROTO, std::generic_category(),
                               name_ + ": a frame left the core with another length");
     }
-    std::ranges::copy(frame, std::as_writable_bytes(mine_bytes).begin());
+    std::ranges::copy(frame, std::as_writable_bytes(held_bytes).begin());
   }
-  // From here on it is what the core says.
+  // The core determines the rest of the record.
   held.arrived = instant(head.arrived_ns);
   held.index = head.index;
   held.identity = head.identity;
@@ -202,35 +204,35 @@ void FpgaCore::take(const fpga::DepartureHead& head, std::span<const std::byte> 
   packet.marked = head.marked != 0;
   const Instant left = instant(head.left_ns);
   if (fate == model::Fate::delivered) {
-    mine.last_end = std::max(mine.last_end, left - mine.delay);
-    mine.under_way.push_back({packet, fate, left + mine.ahead});
+    own_side.last_end = std::max(own_side.last_end, left - own_side.delay);
+    own_side.under_way.push_back({packet, fate, left + own_side.ahead});
   } else {
-    mine.departures.push_back({packet, fate, left});
+    own_side.departures.push_back({packet, fate, left});
   }
 }
 
 void FpgaCore::take_departures(DirectionName direction, std::vector<Departure>& departures) {
-  Side& mine = side(direction);
-  while (!mine.under_way.empty() && mine.under_way.front().at <= now_) {
-    mine.departures.push_back(mine.under_way.front());
-    mine.under_way.pop_front();
+  Side& own_side = side(direction);
+  while (!own_side.under_way.empty() && own_side.under_way.front().at <= now_) {
+    own_side.departures.push_back(own_side.under_way.front());
+    own_side.under_way.pop_front();
   }
-  departures.insert(departures.end(), mine.departures.begin(), mine.departures.end());
-  mine.departures.clear();
+  departures.insert(departures.end(), own_side.departures.begin(), own_side.departures.end());
+  own_side.departures.clear();
 }
 
 void FpgaCore::take_under_way(DirectionName direction, std::vector<Departure>& departures) {
-  Side& mine = side(direction);
+  Side& own_side = side(direction);
   take_departures(direction, departures);
-  departures.insert(departures.end(), mine.under_way.begin(), mine.under_way.end());
-  mine.under_way.clear();
+  departures.insert(departures.end(), own_side.under_way.begin(), own_side.under_way.end());
+  own_side.under_way.clear();
 }
 
 std::optional<Instant> FpgaCore::next_delivery(DirectionName direction) const {
-  const Side& mine = side(direction);
-  if (!mine.under_way.empty()) return fpga::next_tick(mine.under_way.front().at);
-  if (mine.count == 0) return std::nullopt;
-  return earliest(mine) + mine.ahead;
+  const Side& own_side = side(direction);
+  if (!own_side.under_way.empty()) return fpga::next_tick(own_side.under_way.front().at);
+  if (own_side.count == 0) return std::nullopt;
+  return earliest(own_side) + own_side.ahead;
 }
 
 Instant FpgaCore::now(DirectionName direction) const {
@@ -252,15 +254,15 @@ void FpgaCore::for_each_held(DirectionName direction,
 const model::DirectionCounters& FpgaCore::counters(DirectionName direction) {
   fpga::MessageWriter request(fpga::Kind::count);
   fpga::MessageReader answer(ask(request, fpga::Kind::count));
-  for (Side& each : sides_) {
-    const auto& count = each.counted = answer.part<fpga::CountsOf>();
-    // What has come and has not been given to the core yet is held here.
-    model::DirectionCounters& counters = each.counters;
+  for (Side& side : sides_) {
+    const auto& count = side.counted = answer.part<fpga::CountsOf>();
+    // Arrivals that were not sent to the core yet are held here.
+    model::DirectionCounters& counters = side.counters;
     counters.offered = count.offered;
     counters.offered_bytes = {count.offered_bytes};
-    counters.delivered = count.delivered - each.under_way.size();
+    counters.delivered = count.delivered - side.under_way.size();
     counters.delivered_bytes = {count.delivered_bytes};
-    for (const Departure& departure : each.under_way) {
+    for (const Departure& departure : side.under_way) {
       counters.delivered_bytes.count -= departure.packet.size.count;
     }
     counters.queue_overflows = count.queue_overflows + count.memory_overflows;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The core of an FPGA that carries a link, in a process of its own (fpga_protocol.hpp): both
-// directions, whose time is one. Frames go through the core whole: those that leave a link are
-// those that the core sent.
+// The core of an FPGA that carries a link, in a process of its own (fpga_protocol.hpp). The core
+// has one time for both directions. Complete frames pass through the core: the frames that leave
+// the link are those that the core sent.
 //
-// Where time stands still meanwhile, the core is asked as seldom as may be: what has come is kept
-// until a packet may leave, or so many have come that they are worth a message. In real time it
-// goes to the core at once, which then has less to do when a packet is due.
+// In virtual time, in which the clock stops while this process runs, nagi-link sends the core as
+// few messages as possible: it collects arrivals until a packet may leave, or until there are
+// enough for a message. In real time it sends arrivals to the core at once, so that less work
+// remains when a packet is due.
 //
-// Where time stands still, the last millisecond of a delay is not the core's: so long before it is
-// due a packet leaves the core, so that it can be handed to the kernel ahead, as nagi-link's own.
+// In virtual time the core does not emulate the last millisecond of a delay. A packet leaves the
+// core one millisecond before it is due, so that nagi-link can hand it to the kernel ahead of time.
 #pragma once
 
 #include <array>
@@ -30,7 +31,7 @@
 
 namespace nagi::daemon {
 
-/// What a link's core has to be.
+/// The configuration of a link's core.
 struct FpgaSettings {
   std::uint64_t seed = 0;
   std::uint32_t link = 0;
@@ -38,26 +39,28 @@ struct FpgaSettings {
   bool virtual_time = false;
 };
 
+/// The connection to the core.
 class FpgaCore {
  public:
-  /// Configures the core behind `socket`. `name`: what errors call the link. Throws InputError if
-  /// the core refuses, std::system_error if it is gone.
+  /// Configure the core behind `socket`. `name` names the link in errors. Throws InputError if the
+  /// core refuses the configuration, std::system_error if its process has ended.
   FpgaCore(int socket, std::string name, const FpgaSettings& settings, io::FramePool& pool);
 
   [[nodiscard]] int descriptor() const { return socket_.descriptor(); }
-  /// Nothing is asked, so it has ended if its descriptor is readable: throws std::system_error.
+  /// Throw std::system_error, because the core's process has ended. The descriptor is readable
+  /// without a pending request only in this case.
   [[noreturn]] void report_end() const;
 
   void offer(model::DirectionName direction, const model::Packet& packet, Instant at);
-  /// A direction may be brought to an instant; the core is, when both may.
+  /// Allow a direction to advance to an instant. The core advances when both directions may.
   void advance(model::DirectionName direction, Instant to);
-  /// Gives the core all that has come so far.
+  /// Send all collected arrivals to the core.
   void catch_up();
-  /// Appends what has left a direction since this was last called.
+  /// Append the packets that have left a direction since the last call.
   void take_departures(model::DirectionName direction, std::vector<model::Departure>& departures);
-  /// The same, and what has left the core and is due later.
+  /// Append these packets, and also those that have left the core and are due later.
   void take_under_way(model::DirectionName direction, std::vector<model::Departure>& departures);
-  /// So long before they are due, packets are known.
+  /// Return how long before they are due packets leave the core.
   [[nodiscard]] Duration ahead(model::DirectionName direction) const {
     return side(direction).ahead;
   }
@@ -67,9 +70,10 @@ class FpgaCore {
   [[nodiscard]] std::size_t held(model::DirectionName direction) const;
   void for_each_held(model::DirectionName direction,
                      const std::function<void(const model::Packet&)>& visit) const;
-  /// What the core has counted.
+  /// Read the core's counters.
   const model::DirectionCounters& counters(model::DirectionName direction);
-  /// As links.json has what only a core counts, as of the last counters().
+  /// Return the counters that only a core has, in the format of links.json, as of the last
+  /// counters().
   [[nodiscard]] nlohmann::json account(model::DirectionName direction) const;
 
  private:
@@ -81,16 +85,16 @@ class FpgaCore {
 
   struct Side {
     model::DirectionConfig config;
-    Duration delay{};                               // in the core
-    Duration ahead{};                               // and after it
-    Instant known{};                                // it may be brought to
-    Instant last_arrival{};                         // so far
-    Instant last_end{};                             // of a transmission, as far as known
-    std::deque<std::optional<model::Packet>> held;  // by index, from `first` on
+    Duration delay{};                               // part of the delay in the core
+    Duration ahead{};                               // part of the delay after the core
+    Instant known{};                                // instant to which the direction may advance
+    Instant last_arrival{};                         // time of the latest arrival
+    Instant last_end{};                             // latest known end of a transmission
+    std::deque<std::optional<model::Packet>> held;  // packets by index, from index `first` on
     std::uint32_t first = 0;
-    std::size_t count = 0;  // of those
+    std::size_t count = 0;  // number of packets in `held`
     std::vector<model::Departure> departures;
-    std::deque<model::Departure> under_way;  // from the core, due after now
+    std::deque<model::Departure> under_way;  // packets that have left the core and are due later
     model::DirectionCounters counters;
     fpga::CountsOf counted;
   };
@@ -104,22 +108,22 @@ class FpgaCore {
   }
   std::span<const std::byte> ask(fpga::MessageWriter& request, fpga::Kind kind);
   void bring_to(Instant to);
-  /// No sooner is the packet that came first delivered, or anything after it.
+  /// Return an instant before which the core delivers no held packet.
   [[nodiscard]] Instant earliest(const Side& side) const;
-  /// `to`: the instant to which the core was brought.
+  /// Process a departure in the core's answer to an advance to `to`.
   void take(const fpga::DepartureHead& head, std::span<const std::byte> frame, Instant to);
 
   std::string name_;
-  std::size_t worth_a_message_;  // so many arrivals are
+  std::size_t worth_a_message_;  // number of arrivals that justifies a message
   fpga::Socket socket_;
   io::FramePool& pool_;
   std::array<Side, 2> sides_;
-  std::vector<Arrival> waiting_;  // to be given to the core
-  Instant now_{};                 // of the core
-  Instant next_{};                // nothing happens in it before
+  std::vector<Arrival> waiting_;  // collected arrivals
+  Instant now_{};                 // the core's time
+  Instant next_{};                // time of the core's next event
 };
 
-/// One direction of it.
+/// One direction of a core as a model.
 class FpgaDirection final : public model::DirectionModel {
  public:
   FpgaDirection(std::shared_ptr<FpgaCore> core, model::DirectionName name)

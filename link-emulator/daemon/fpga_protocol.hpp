@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What nagi-link and the process that has the core of a link's FPGA (nagi-fpga) say to each other,
-// at the two ends of a SOCK_STREAM socket. nagi-link asks, one request at a time, and has an answer
-// to each. Messages are a header and what its `bytes` count; little-endian.
+// The protocol between nagi-link and nagi-fpga, the process that runs the core of a link's FPGA,
+// over a SOCK_STREAM socket. nagi-link sends one request at a time and waits for its answer. A
+// message is a header followed by `bytes` bytes; all numbers are little-endian.
 //
 //   configure   JSON: {"version": "0.1.0", "protocol": 1, "link": 1, "seed": 2008,
-//                      "forward": {...}, "backward": {...}}, directions as direction_json.hpp has
-//               them; answered by JSON: {"build_id": ..., "tick_ns": 8, "longest_frame": 1536}
-//   advance     AdvanceHead, then `arrivals` times ArrivalHead and a frame. The core is brought to
-//               an instant. Arrivals lie on ticks, none of them after that instant, in the order
-//               of their instants; answered by AdvancedHead, then `departures` times DepartureHead
-//               and, of a packet that was delivered, its frame. They stand in the order in which
-//               they left.
-//   count       nothing; answered by CountsOf both directions
+//                      "forward": {...}, "backward": {...}}, directions as in direction_json.hpp.
+//               Answer: JSON {"build_id": ..., "tick_ns": 8, "longest_frame": 1536}
+//   advance     AdvanceHead, then `arrivals` times ArrivalHead and a frame: advance the core to an
+//               instant. Arrivals lie on ticks, not after that instant, in the order of time.
+//               Answer: AdvancedHead, then `departures` times DepartureHead, followed by the frame
+//               if the packet was delivered. Departures stand in the order of time.
+//   count       no content. Answer: CountsOf for both directions
 //
-// In the place of any answer: refused, with what is wrong as text. nagi-fpga then ends.
+// Instead of any answer, nagi-fpga may send `refused` with an error message as text, and then ends.
 #pragma once
 
 #include <array>
@@ -32,7 +31,7 @@ enum class Kind : std::uint32_t { configure = 1, advance = 2, count = 3, refused
 
 struct Header {
   Kind kind = Kind::refused;
-  std::uint32_t bytes = 0;  // that follow
+  std::uint32_t bytes = 0;  // bytes that follow the header
 };
 
 struct AdvanceHead {
@@ -43,7 +42,7 @@ struct AdvanceHead {
 
 struct ArrivalHead {
   std::int64_t at_ns = 0;
-  std::uint16_t length = 0;  // of the frame, without FCS
+  std::uint16_t length = 0;  // length of the frame without FCS
   std::uint8_t direction = 0;
   std::array<std::uint8_t, 5> reserved{};
 };
@@ -51,28 +50,28 @@ struct ArrivalHead {
 constexpr std::int64_t never = INT64_MAX;
 
 struct AdvancedHead {
-  std::int64_t next_ns = never;  // nothing happens in the core before, unless a packet arrives
+  std::int64_t next_ns = never;  // time of the core's next event, unless a packet arrives before
   std::uint32_t departures = 0;
   std::uint32_t reserved = 0;
 };
 
-/// What the core's record says.
+/// A packet that has left the core, from the core's record.
 struct DepartureHead {
   std::int64_t arrived_ns = 0;
   std::int64_t left_ns = 0;
   std::uint32_t index = 0;
   std::uint32_t identity = 0;
-  std::uint32_t late_ns = 0;  // it left the core so much after `left_ns`
+  std::uint32_t late_ns = 0;  // time from `left_ns` until it left the core
   std::uint16_t ip_bytes = 0;
-  std::uint16_t length = 0;  // of the frame that follows; 0: none does
+  std::uint16_t length = 0;  // length of the frame that follows, or 0 if none follows
   std::uint8_t direction = 0;
-  std::uint8_t fate = 0;  // as packet_record.hpp has it
+  std::uint8_t fate = 0;  // code as in packet_record.hpp
   std::uint8_t ecn = 0;
   std::uint8_t marked = 0;
   std::array<std::uint8_t, 4> reserved{};
 };
 
-/// Of one direction; see the registers of the core.
+/// The counters of one direction; see the registers of the core.
 struct CountsOf {
   std::uint64_t offered = 0;
   std::uint64_t offered_bytes = 0;
@@ -93,7 +92,7 @@ struct CountsOf {
 static_assert(sizeof(Header) == 8 && sizeof(AdvanceHead) == 16 && sizeof(ArrivalHead) == 16);
 static_assert(sizeof(AdvancedHead) == 16 && sizeof(DepartureHead) == 40 && sizeof(CountsOf) == 112);
 
-/// The first tick that is not before an instant.
+/// Return the first tick at or after an instant.
 inline Instant next_tick(Instant at) {
   const std::int64_t ns = at.time_since_epoch().count();
   return at + Duration{(tick_ns - ns % tick_ns) % tick_ns};

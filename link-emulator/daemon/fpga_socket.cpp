@@ -15,7 +15,7 @@ namespace nagi::daemon::fpga {
 
 namespace {
 
-constexpr int patience_ms = 60'000;  // a message takes milliseconds to answer
+constexpr int timeout_ms = 60'000;  // a message takes milliseconds to answer
 
 [[noreturn]] void refuse_message() {
   throw std::system_error(EPROTO, std::generic_category(), "no message of an FPGA's core");
@@ -72,13 +72,13 @@ bool Socket::read(std::span<std::byte> bytes, bool answers) {
   while (read < bytes.size()) {
     if (answers) {
       pollfd readable{descriptor(), POLLIN, 0};
-      if (poll(&readable, 1, patience_ms) == 0) {
+      if (poll(&readable, 1, timeout_ms) == 0) {
         throw std::system_error(ETIMEDOUT, std::generic_category(), name_ + ": no answer");
       }
     }
     const ssize_t length = recv(descriptor(), &bytes[read], bytes.size() - read, 0);
     if (length < 0 && errno == EINTR) continue;
-    // It is reset if the other end had not read all that was sent to it.
+    // The kernel resets the connection if the other end closes it with unread data.
     const bool is_over = length == 0 || (length < 0 && errno == ECONNRESET);
     if (is_over && read == 0) return false;
     if (is_over) refuse_message();

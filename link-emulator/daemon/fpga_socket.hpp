@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole messages of fpga_protocol.hpp through a socket.
+// Messages of fpga_protocol.hpp over a socket.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@
 
 namespace nagi::daemon::fpga {
 
-/// What is in a message, piece by piece.
+/// Reads the parts of a message in order.
 class MessageReader {
  public:
   explicit MessageReader(std::span<const std::byte> bytes) : left_(bytes) {}
 
-  /// Throws std::system_error if the message is too short.
+  /// Read the next part. Throws std::system_error if the message is too short.
   template <class Part>
   Part part() {
     static_assert(std::is_trivially_copyable_v<Part>);
@@ -30,14 +30,14 @@ class MessageReader {
     return read;
   }
   std::span<const std::byte> bytes(std::size_t count);
-  /// Throws std::system_error if there is more.
+  /// Throw std::system_error if the message has further bytes.
   void require_end() const;
 
  private:
   std::span<const std::byte> left_;
 };
 
-/// A message that is being made.
+/// Builds a message.
 class MessageWriter {
  public:
   explicit MessageWriter(Kind kind);
@@ -47,26 +47,27 @@ class MessageWriter {
     return bytes(std::as_bytes(std::span(&part, 1)));
   }
   MessageWriter& bytes(std::span<const std::byte> bytes);
-  /// The whole message.
+  /// Return the complete message.
   [[nodiscard]] std::span<const std::byte> message();
 
  private:
   std::vector<std::byte> bytes_;
 };
 
+/// A socket to the other process.
 class Socket {
  public:
-  /// `descriptor`: inherited, and closed with this. `name`: what errors call it. Throws InputError
-  /// if it is no such socket.
+  /// Take over an inherited descriptor. `name` names the socket in errors. Throws InputError if the
+  /// descriptor is not a SOCK_STREAM socket.
   Socket(int descriptor, std::string name);
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }
-  /// Waits until the message is on its way. Throws std::system_error if the other end is gone.
+  /// Send a message. Throws std::system_error if the other end has closed the socket.
   void send(MessageWriter& message);
   void send(MessageWriter&& message) { send(message); }
-  /// Waits for a message, which is valid until the next is asked for; nothing if the other end is
-  /// gone. Throws std::system_error if it breaks off in a message, or says nothing for too long
-  /// where `answers` says that it should.
+  /// Wait for a message and return it, or nothing if the other end has closed the socket. The
+  /// message is valid until the next call. If `answers` is true, the other end must send within a
+  /// time limit. Throws std::system_error if a message is incomplete or the limit is exceeded.
   std::optional<std::span<const std::byte>> receive(Kind& kind, bool answers);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A frame that the link model holds. The model knows a packet by the slot of its frame; what else
-// must be known of the frame is noted in the slot, in front of it.
+// A frame that the link model holds. The model identifies a packet by the slot of its frame. A note
+// in the slot, in front of the frame, holds the other properties of the frame.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ namespace nagi::daemon {
 struct HeldFrame {
   Instant arrived;
   io::Frame frame;
-  std::uint32_t index = 0;     // counts the packets of a direction, modulo 2^32
+  std::uint32_t index = 0;     // number of the packet in its direction, modulo 2^32
   std::uint32_t identity = 0;  // see io/ip_header.hpp; 0 if packets are not recorded
-  std::int64_t late_ns = 0;    // on a medium: how much later than due it was handed over
+  std::int64_t late_ns = 0;    // on a medium: time from being due to being handed over
 };
 
 inline io::Slot slot_of(const model::Packet& packet) { return static_cast<io::Slot>(packet.tag); }
@@ -29,12 +29,12 @@ inline HeldFrame& held_frame(io::FramePool& pool, const model::Packet& packet) {
   return pool.note<HeldFrame>(slot_of(packet));
 }
 
-/// The bytes of a frame.
+/// Return the bytes of a frame.
 inline std::span<std::uint8_t> bytes_of(io::FramePool& pool, const io::Frame& frame) {
   return {pool.data(frame.slot) + frame.offset, frame.length};
 }
 
-/// The IP packet in a frame.
+/// Return the IP packet in a frame.
 inline std::span<std::byte> ip_packet(io::FramePool& pool, const model::Packet& packet) {
   return std::as_writable_bytes(bytes_of(pool, held_frame(pool, packet).frame))
       .last(packet.size.count);

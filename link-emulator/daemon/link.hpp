@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A link at work: the ports at its two ends, and both directions between them.
+// A running link: the ports at its two ends, and both directions between them.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ using nlohmann::json;
 
 constexpr std::int64_t late_event_ns = 1'000'000;
 constexpr std::size_t max_postponed = 1024;
-constexpr int max_batches = 8;  // read from one port before the others have their turn
+constexpr int max_batches = 8;  // number of reads from one port before the next port
 
 Bytes ip_bytes(const io::Frame& frame) {
   return {frame.length > ETH_HLEN ? frame.length - ETH_HLEN : 0U};
@@ -29,7 +29,7 @@ LinkDirection::LinkDirection(std::uint8_t number, const model::DirectionConfig& 
                              std::unique_ptr<model::Direction> model,
                              std::unique_ptr<RadioSocket> socket, io::Port& in, io::Port& out,
                              const Shared& shared)
-    // In braces, as these are evaluated in order.
+    // Braces guarantee the order of evaluation.
     : LinkDirection{number, config, model.get(), nullptr, std::move(model), std::move(socket),
                     in,     out,    shared} {}
 
@@ -60,7 +60,8 @@ LinkDirection::LinkDirection(std::uint8_t number, const model::DirectionConfig& 
 Instant LinkDirection::take_in(Instant now) {
   if (here_ != nullptr) transmissions_.take_outcomes(*here_);
   while (!postponed_.empty() && take_in_one(postponed_.front())) postponed_.pop_front();
-  // What cannot be taken yet is read all the same: waiting frames would not let this process sleep.
+  // Frames that the model cannot accept yet are also read, because waiting frames would keep this
+  // process awake.
   has_unread_ = true;
   for (int batch = 0; has_unread_ && batch < max_batches && postponed_.size() < max_postponed;
        ++batch) {
@@ -74,7 +75,7 @@ Instant LinkDirection::take_in(Instant now) {
 }
 
 bool LinkDirection::take_in_one(const io::Arrival& arrival) {
-  // The kernel stamps a frame before it queues it; we may see it only after that.
+  // The kernel stamps a frame before it queues it, so the model may be ahead of the timestamp.
   const Instant stamped = time_.from_monotonic(arrival.monotonic_ns);
   Instant at = std::max(stamped, model_->now());
   if (here_ == nullptr) at = fpga::next_tick(at);
@@ -87,19 +88,19 @@ bool LinkDirection::take_in_one(const io::Arrival& arrival) {
   const io::IpHeader header({pool_.data(frame.slot) + frame.offset, frame.length});
   pool_.note<HeldFrame>(frame.slot) = {at, frame, static_cast<std::uint32_t>(arrived_++),
                                        recorder_.has_packets() ? header.identity() : 0};
-  const std::uint32_t flow = here_ != nullptr && here_->tells_flows_apart() ? header.flow() : 0;
+  const std::uint32_t flow = here_ != nullptr && here_->distinguishes_flows() ? header.flow() : 0;
   model_->offer({ip_bytes(frame), frame.slot, model::Ecn{header.ecn()}, flow}, at, departures_);
   return true;
 }
 
 void LinkDirection::bring_on(Instant known) {
-  // That of an FPGA says itself how far it is.
+  // A model in an FPGA checks this itself.
   if (here_ == nullptr || known > here_->now()) model_->advance(known, departures_);
 }
 
 Duration LinkDirection::lookahead() const {
   if (core_ != nullptr) return core_->ahead();
-  // Transmissions of a radio start at their instants.
+  // A radio must start each transmission at its time, so nothing is known ahead.
   return here_ == nullptr || socket() != nullptr ? Duration{} : here_->min_delay();
 }
 
@@ -166,12 +167,12 @@ void LinkDirection::note_handed_over_ahead(const HeldFrame& held,
   recorder_.record_departure(number_, held, departure, 0);
 }
 
-json LinkDirection::change(const json& wanted, const json::json_pointer& where) {
+json LinkDirection::change(const json& changes, const json::json_pointer& where) {
   if (here_ == nullptr) {
     throw ConfigError(where, "an FPGA's links do not change while they run",
                       "start nagi-link with another configuration");
   }
-  const model::DirectionConfig config = model::changed(config_, wanted, where);
+  const model::DirectionConfig config = model::apply_changes(config_, changes, where);
   if (std::holds_alternative<model::RadioLoss>(config.loss) != here_->is_radio()) {
     throw ConfigError(
         where / "loss",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One direction of a link at work: frames that come in at one port go through the model, and are
-// due at the other. Frames enter the model at the instant the kernel saw them. Who hands them over
-// when they are due, and when this is brought on, is a driver's business.
+// One direction of a running link: frames that arrive at one port pass through the model and are
+// due at the other port. Frames enter the model at the time of the kernel's timestamp. A driver
+// advances the direction and hands over frames that are due.
 #pragma once
 
 #include <cstdint>
@@ -24,20 +24,22 @@
 
 namespace nagi::daemon {
 
-/// What all directions share.
+/// The objects that all directions share.
 struct Shared {
   runtime::RealTime& time;
   runtime::Ports& ports;
   Recorder& recorder;
 };
 
+/// One direction of a running link.
 class LinkDirection {
  public:
-  /// `number` is that of packet_record.hpp. `socket`: of a radio; else null.
+  /// Create a direction with a model in this process. `number` is its number in packet_record.hpp;
+  /// `socket` is that of a radio, or null.
   LinkDirection(std::uint8_t number, const model::DirectionConfig& config,
                 std::unique_ptr<model::Direction> model, std::unique_ptr<RadioSocket> socket,
                 io::Port& in, io::Port& out, const Shared& shared);
-  /// The core of an FPGA does what the configuration says.
+  /// Create a direction that the core of an FPGA emulates.
   LinkDirection(std::uint8_t number, const model::DirectionConfig& config,
                 std::unique_ptr<FpgaDirection> core, io::Port& in, io::Port& out,
                 const Shared& shared);
@@ -46,50 +48,53 @@ class LinkDirection {
 
   [[nodiscard]] io::Port& in() const { return in_; }
   [[nodiscard]] io::Port& out() const { return out_; }
-  /// The socket of a radio; else null.
+  /// Return the socket of a radio, or null.
   [[nodiscard]] const RadioSocket* socket() const { return transmissions_.socket(); }
   [[nodiscard]] const model::DirectionModel& model() const { return *model_; }
-  /// Whether the model stands still for want of an outcome.
+  /// Return whether the model waits for an outcome.
   [[nodiscard]] bool awaits_outcome() const { return here_ != nullptr && here_->awaits_outcome(); }
-  /// No packet that arrives is due sooner after that, and what is under way is known ahead;
-  /// nothing: packets are known when they are due.
+  /// Return how long before they are due packets can be taken from the model. The value 0 means
+  /// that they are known only when they are due.
   [[nodiscard]] Duration lookahead() const;
-  /// Frames taken in so far.
+  /// Return the number of frames taken in so far.
   [[nodiscard]] std::uint64_t arrived() const { return arrived_; }
 
-  /// Takes in what waits at the port. Returns the instant up to which everything that arrived is
-  /// known; `now` was read before.
+  /// Read frames from the port into the model. `now` must have been read before. Return the instant
+  /// up to which all arrivals are known.
   Instant take_in(Instant now);
-  /// Whether take_in() left frames at the port: it does not let others wait for long.
+  /// Return whether take_in() left frames at the port. It reads a limited number, so that other
+  /// ports need not wait for long.
   [[nodiscard]] bool has_unread() const { return has_unread_; }
-  /// Brings the model to `known`, unless it has been there.
+  /// Advance the model to `known`, unless it is already there.
   void bring_on(Instant known);
-  /// Has all that is under way leave the model, at the instants at which it will be due.
+  /// Take all transmitted packets from the model, with the instants at which they will be due.
   void take_under_way();
-  /// Sorts out what has left the model: what was dropped, and what is due.
+  /// Process the packets that have left the model: drop them, or add them to due().
   void settle();
 
-  /// What is due at the other port. Whoever hands it over notes each frame, and empties this.
+  /// Return the packets that are due at the other port. The driver hands them over, notes each
+  /// frame, and empties the list.
   [[nodiscard]] std::vector<model::Departure>& due() { return due_; }
-  /// What is noted of a frame that is due; it is marked or corrupted, if its packet is.
+  /// Return the note of a frame that is due, after marking or corrupting the frame if its packet is
+  /// marked or corrupted.
   const HeldFrame& leaving(const model::Departure& departure);
-  /// A frame was handed over `late_ns` after it was due.
+  /// Record that a frame was handed over `late_ns` after it was due.
   void note_handed_over(const HeldFrame& held, const model::Departure& departure,
                         std::int64_t late_ns);
-  /// A frame was handed over before it was due.
+  /// Record that a frame was handed over before it was due.
   void note_handed_over_ahead(const HeldFrame& held, const model::Departure& departure);
 
-  /// Replaces keys of the configuration from now on: `wanted` is an object at `where`. No packet is
-  /// lost by it. Returns the new configuration. Throws ConfigError.
-  nlohmann::json change(const nlohmann::json& wanted, const nlohmann::json::json_pointer& where);
+  /// Replace keys of the configuration from now on. `changes` is the object at position `where` of
+  /// the request. The change loses no packet. Return the new configuration. Throws ConfigError.
+  nlohmann::json change(const nlohmann::json& changes, const nlohmann::json::json_pointer& where);
 
-  /// It is over: records what is still held.
+  /// Record the packets that are still held at the end.
   void finish();
-  /// As links.json has it.
+  /// Return the account, in the format of links.json.
   [[nodiscard]] nlohmann::json account() const;
 
  private:
-  /// `here` and `core` point to the model, or are null.
+  /// One of `here` and `core` points to the model; the other is null.
   LinkDirection(std::uint8_t number, const model::DirectionConfig& config, model::Direction* here,
                 FpgaDirection* core, std::unique_ptr<model::DirectionModel> model,
                 std::unique_ptr<RadioSocket> socket, io::Port& in, io::Port& out,
@@ -100,18 +105,18 @@ class LinkDirection {
     nlohmann::json config;
   };
 
-  /// False: the model cannot take it yet.
+  /// Add an arrival to the model. Return false if the model cannot accept it yet.
   bool take_in_one(const io::Arrival& arrival);
   void drop(const model::Departure& departure);
-  /// A duplicate, in a frame of its own.
+  /// Return a copy of the packet in a frame of its own.
   model::Departure copy_of(const model::Departure& departure);
 
   std::uint8_t number_;
   model::DirectionConfig config_;
   std::vector<Change> changes_;
   std::unique_ptr<model::DirectionModel> model_;
-  model::Direction* here_;  // the same, where it is in this process; else null
-  FpgaDirection* core_;     // the same, where it is an FPGA's; else null
+  model::Direction* here_;  // the model if it runs in this process, else null
+  FpgaDirection* core_;     // the model if it runs in an FPGA, else null
   io::Port& in_;
   io::Port& out_;
   runtime::RealTime& time_;
@@ -120,12 +125,12 @@ class LinkDirection {
   Recorder& recorder_;
   Transmissions transmissions_;
   std::uint64_t arrived_ = 0;
-  runtime::Histogram transit_error_;     // ns between being due and being handed over
-  runtime::Histogram arrival_lateness_;  // ns by which the model had moved past an arrival
+  runtime::Histogram transit_error_;     // time from being due to being handed over, ns
+  runtime::Histogram arrival_lateness_;  // time by which the model was ahead of an arrival, ns
   std::uint64_t late_events_ = 0;
   std::vector<io::Arrival> arrivals_;
   bool has_unread_ = false;
-  std::deque<io::Arrival> postponed_;  // the model stands still for want of an outcome
+  std::deque<io::Arrival> postponed_;  // arrivals while the model waits for an outcome
   std::vector<model::Departure> departures_;
   std::vector<model::Departure> due_;
 };

@@ -2,7 +2,7 @@
 //
 // nagi-link: emulates any number of links between pairs of network interfaces.
 //
-// Exit status: 0 ended in order, 1 the kernel refused something, 2 the input was refused.
+// Exit status: 0 on success, 1 if the kernel refuses an operation, 2 if the input is refused.
 
 #include <iostream>
 
@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 using runtime::JsonSource;
 
-/// What the command line asks for.
+/// The arguments of the command line.
 struct Arguments {
   std::string config;
   std::string socket;
@@ -33,9 +33,9 @@ int run(const Arguments& arguments) {
   const Config config = read_config(JsonSource::from_file(arguments.config));
   const runtime::Signals signals;
   Emulator emulator(config);
-  std::string what = std::to_string(config.links.size()) + " links";
-  if (!config.media.empty()) what += ", " + std::to_string(config.media.size()) + " media";
-  runtime::run_service(emulator, config, signals, what);
+  std::string summary = std::to_string(config.links.size()) + " links";
+  if (!config.media.empty()) summary += ", " + std::to_string(config.media.size()) + " media";
+  runtime::run_service(emulator, config, signals, summary);
   return 0;
 }
 
@@ -69,8 +69,9 @@ int main(int argc, char** argv) {
   runtime::CommandLine line("nagi-link",
                             "emulates links (queue, rate, delay, loss) between interfaces");
   Arguments arguments;
-  const auto command = [&](const char* name, const char* what, int (*perform)(const Arguments&)) {
-    return line.add(name, what, [&arguments, perform] { return perform(arguments); });
+  const auto command = [&](const char* name, const char* summary,
+                           int (*perform)(const Arguments&)) {
+    return line.add(name, summary, [&arguments, perform] { return perform(arguments); });
   };
   const auto with_config = [&](CLI::App* added) {
     added->add_option("config", arguments.config, "configuration (JSON)")->required();
@@ -81,21 +82,20 @@ int main(int argc, char** argv) {
     return added;
   };
   with_config(command("run", "emulate until SIGTERM, SIGINT, SIGHUP or a stop command", run));
-  with_config(
-      command("check", "read a configuration, say what is wrong, or print it resolved", check));
+  with_config(command("check", "check a configuration, and print it with all defaults", check));
   with_socket(command("show", "print the account of a running nagi-link", show));
   auto* set_command = with_socket(
-      command("set", "change a direction of a running link; no packet is lost by it", set));
+      command("set", "change a direction of a running link without losing packets", set));
   set_command->add_option("link", arguments.link, "the link's name")->required();
   set_command->add_option("direction", arguments.direction, "forward or backward")->required();
   set_command
       ->add_option("changes", arguments.changes,
-                   R"(keys to replace, as JSON: '{"rate_bps": 5000000}'; null takes one away)")
+                   R"(keys to replace, as JSON: '{"rate_bps": 5000000}'; null removes a key)")
       ->required();
-  auto* replay_command =
-      with_config(command("replay", "give recorded arrivals to the model again", replay_records));
-  replay_command->add_option("packets", arguments.packets, "what nagi-link recorded")->required();
-  replay_command->add_option("output", arguments.output, "what the model makes of it")->required();
+  auto* replay_command = with_config(
+      command("replay", "pass recorded arrivals through the model again", replay_records));
+  replay_command->add_option("packets", arguments.packets, "record file of nagi-link")->required();
+  replay_command->add_option("output", arguments.output, "record file to write")->required();
   return line.run(argc, argv);
 }
 

@@ -29,7 +29,7 @@ constexpr std::uint16_t at_5_ghz = 0x100;
 constexpr std::uint8_t retry_flag = 0x08;
 constexpr MacAddress network = {0x02, 0x6E, 0x67, 0xFF, 0xFF, 0xFF};  // BSSID
 constexpr std::array<std::uint8_t, 6> llc_and_snap = {0xAA, 0xAA, 0x03, 0, 0, 0};
-// Of what a frame has before the payload of TCP, all.
+// Length of the part of a frame that is captured: all headers up to the TCP payload.
 constexpr std::uint32_t snap_bytes = 192;
 
 std::uint8_t frame_control(FrameKind kind) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A capture of all frames on the air of a medium, as a monitor that hears everything would have it:
-// pcapng, frames of IEEE 802.11 with radiotap headers (radiotap.org) and without FCS, stamped with
-// the instants at which they ended; TSFT is when their first bits came. A frame that was not
-// received by the station it was for has radiotap's flag of a bad FCS.
+// A capture of all frames on the air of a medium, as by a monitor that receives every frame. The
+// format is pcapng with IEEE 802.11 frames, radiotap headers (radiotap.org) and no FCS. The
+// timestamp is the end of the frame; TSFT is the time of its first bit. A frame that its
+// destination did not receive has radiotap's flag for a bad FCS.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,18 @@ namespace nagi::daemon {
 
 constexpr MacAddress broadcast_mac = {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
 
+/// The capture file of a medium.
 class Monitor {
  public:
-  /// Makes the file. Throws InputError if it cannot be made.
+  /// Create the file. Throws InputError if that is not possible.
   Monitor(std::string path, const model::PhyConfig& phy, const std::string& medium);
 
-  /// A frame ended. `ethernet`: of DATA, the frame that it carries.
+  /// Add a frame that has ended. `ethernet` is the Ethernet frame that DATA carries, else empty.
   void add(const model::AirFrame& frame, const MacAddress& receiver, const MacAddress& sender,
            std::span<const std::uint8_t> ethernet, std::int64_t realtime_ns);
-  /// Writes what is left. Notes what was lost.
+  /// Write the remaining frames, and add a notice if frames were lost.
   void close(runtime::Notices& notices);
-  /// Frames that the disk could not take.
+  /// Return the number of frames that could not be written to the disk in time.
   [[nodiscard]] std::uint64_t lost() const { return file_->file().lost(); }
 
  private:

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// packets.bin: what became of every packet that came in, so that anybody can give the same arrivals
-// to the model again and must find the same. A header and records of one size, little-endian:
+// packets.bin: one record per packet that arrived, so that anybody can pass the same arrivals
+// through the model again and compare the results. A header and records of one size, little-endian:
 //
 //   header   8 bytes "nagi-pkt", version (32 bit, 2), bytes of a record (32 bit, 40)
-//   record   arrived_ns   int64    when the packet entered the model, since the epoch
-//            left_ns      int64    when it was due at the far end, or dropped; 0 while it is held
-//            index        uint32   counts the packets of its direction, modulo 2^32
+//   record   arrived_ns   int64    time at which the packet entered the model, since the epoch
+//            left_ns      int64    time at which it was due or dropped; 0 while it is held
+//            index        uint32   number of the packet in its direction, modulo 2^32
 //            identity     uint32   see io/ip_header.hpp
-//            late_ns      int32    by how much later than due it was handed to the kernel; at most
+//            late_ns      int32    time from being due to being handed to the kernel, at most
 //                                  2^31 - 1
-//            flow         uint32   a hash of its flow, where the queue tells flows apart; else 0
+//            flow         uint32   hash of its flow if the queue distinguishes flows, else 0
 //            bytes        uint16   IP bytes
-//            direction    uint8    link's place in the configuration x 2, + 1 if it is backward;
-//                                  after those the stations of media, in their order
+//            direction    uint8    2 x the link's position in the configuration, + 1 for backward;
+//                                  the stations of media follow in their order
 //            fate         uint8    0 delivered, 1 queue overflow, 2 channel loss, 3 held,
 //                                  4 dropped by active queue management (AQM), 5 given up by a
 //                                  station of a medium
-//            ecn          uint8    the ECN field as the packet came
-//            flags        uint8    bit 0: marked; 1: corrupted; 2: a copy, of the packet with the
-//                                  same index
-//            next_hop     uint16   on a medium: the station that it is for, in its order, + 1;
-//                                  65535 all that hear it, 65534 none of them; else 0
+//            ecn          uint8    ECN field at arrival
+//            flags        uint8    bit 0: marked; bit 1: corrupted; bit 2: a copy of the packet
+//            with
+//                                  the same index
+//            next_hop     uint16   on a medium: position of the destination station, + 1; 65535 for
+//                                  broadcasts, 65534 for a destination elsewhere; else 0
 //
-// Records stand in the order in which packets left.
+// Records stand in the order in which the packets left.
 #pragma once
 
 #include <array>
@@ -64,7 +65,7 @@ constexpr std::uint8_t marked_flag = 1;
 constexpr std::uint8_t corrupted_flag = 2;
 constexpr std::uint8_t copy_flag = 4;
 
-/// What a record says of a packet's end; `fate_held` while it has none.
+/// The fate of packets that are still held.
 constexpr std::uint8_t fate_held = 3;
 inline std::uint8_t fate_code(model::Fate fate) {
   if (fate == model::Fate::aqm_drop) return 4;
@@ -83,7 +84,7 @@ inline std::uint32_t next_hop_of(std::uint16_t code) {
   return code < 0xFFFE ? code - 1U : 0xFFFF'0000U | code;
 }
 
-/// Reads a file of records. Throws InputError if it is none.
+/// Read a file of records. Throws InputError if the file is not one.
 std::vector<PacketRecord> read_records(const std::string& path);
 
 }  // namespace nagi::daemon

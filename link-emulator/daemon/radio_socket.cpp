@@ -33,7 +33,7 @@ struct AnswerHead {
 static_assert(sizeof(AnswerHead) == 8);
 
 constexpr std::size_t longest_answer = 1 << 16;
-constexpr int buffered_bytes = 1 << 22;  // more than is on the way at any rate a radio has
+constexpr int buffered_bytes = 1 << 22;  // more than any radio has in flight
 
 bool is_of_radios(Outcome outcome) {
   return outcome <= Outcome::payload_error || outcome == Outcome::receiver_busy ||
@@ -54,24 +54,25 @@ RadioSocket::RadioSocket(int descriptor, std::string name)
   setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &buffered_bytes, sizeof buffered_bytes);
 }
 
-void RadioSocket::send(const model::Transmission& sending, std::span<const std::byte> packet) {
-  Head head{static_cast<std::uint32_t>(sending.number), sending.mode,
-            sending.start.time_since_epoch().count(), sending.end.time_since_epoch().count()};
+void RadioSocket::send(const model::Transmission& transmission, std::span<const std::byte> packet) {
+  Head head{static_cast<std::uint32_t>(transmission.number), transmission.mode,
+            transmission.start.time_since_epoch().count(),
+            transmission.end.time_since_epoch().count()};
   std::array<iovec, 2> parts = {iovec{&head, sizeof head},
                                 iovec{const_cast<std::byte*>(packet.data()), packet.size()}};
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = parts.size();
   if (sendmsg(descriptor(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return;
-  const char* what =
+  const char* reason =
       errno == EAGAIN ? ": the radio does not take its packets" : ": the radio ended";
-  throw std::system_error(errno, std::generic_category(), name_ + what);
+  throw std::system_error(errno, std::generic_category(), name_ + reason);
 }
 
 std::optional<RadioSocket::Answer> RadioSocket::receive() {
   const ssize_t length = recv(descriptor(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
   if (length < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
-  // It is reset if the radio had not read all that was sent to it.
+  // The kernel resets the connection if the radio closes it with unread messages.
   if (length == 0 || (length < 0 && errno == ECONNRESET)) {
     throw std::system_error(EPIPE, std::generic_category(), name_ + ": the radio ended");
   }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The radio's process, for one direction of a link: it makes waveforms of packets and packets of
-// these again, at the other end of a SOCK_SEQPACKET socket. One message a transmission there, one
-// answer a transmission back, in the same order; little-endian:
+// The protocol with the process of a radio, for one direction of a link, over a SOCK_SEQPACKET
+// socket. The radio's process modulates packets and demodulates the waveforms. It gets one message
+// per transmission and sends one answer per transmission, in the same order; little-endian:
 //
-//   there   uint32 number of the transmission, uint32 mode (of rate adaptation; else 0), int64
-//           begin, int64 end (ns since the epoch), then the IP packet
-//   back    uint32 number, uint8 outcome, uint8 0, int16 signal-to-noise ratio as the receiver saw
-//           it (0.01 dB; -32768: it did not), then the IP packet as it was received, if it was
+//   message  uint32 number of the transmission, uint32 mode of rate adaptation (else 0), int64
+//   begin
+//            and int64 end (ns since the epoch), then the IP packet
+//   answer   uint32 number, uint8 outcome, uint8 0, int16 signal-to-noise ratio at the receiver
+//            (0.01 dB; -32768 if it was not measured), then the IP packet as received, if it was
 #pragma once
 
 #include <cstddef>
@@ -24,24 +25,26 @@ namespace nagi::daemon {
 
 enum class Outcome : std::uint8_t {
   received,
-  not_detected,   // no preamble was found
-  header_error,   // what says how long the packet is, and how it is modulated, was not understood
-  payload_error,  // the checksum does not fit
-  unanswered,     // nobody said
-  lost,           // drawn by a loss model
-  // On a shared medium alone; see model/medium/air_frame.hpp.
+  not_detected,   // the receiver found no preamble
+  header_error,   // the header with length and modulation was wrong
+  payload_error,  // the checksum was wrong
+  unanswered,     // the radio did not report an outcome
+  lost,           // lost by a loss model
+  // Only on shared media; see model/medium/air_frame.hpp.
   collided,
   hidden_terminal,
   receiver_busy,
   out_of_reach,
   not_answered,
-  // Of radio hardware, as receiver_busy (half duplex: the receiver transmitted itself).
-  not_sent,      // the device had it too late, or ran out of samples
-  not_received,  // samples of it are missing
+  // Only with radio hardware, which also reports receiver_busy (half duplex: the receiver
+  // transmitted).
+  not_sent,      // the device got the samples too late, or not all of them
+  not_received,  // the receiver lost samples of the transmission
 };
 constexpr std::size_t outcomes = 13;
 using model::no_snr;
 
+/// A socket to the process of a radio.
 class RadioSocket {
  public:
   struct Answer {
@@ -51,15 +54,16 @@ class RadioSocket {
     std::span<const std::byte> packet;  // valid until the next receive()
   };
 
-  /// `descriptor`: inherited, and closed with this. `name`: what errors call it. Throws InputError
-  /// if it is no such socket.
+  /// Take over an inherited descriptor. `name` names the socket in errors. Throws InputError if the
+  /// descriptor is not a SOCK_SEQPACKET socket.
   RadioSocket(int descriptor, std::string name);
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }
-  /// Throws std::system_error if the other end is gone or does not read.
-  void send(const model::Transmission& sending, std::span<const std::byte> packet);
-  /// The next answer; nothing if there is none yet. Throws std::system_error if the other end is
-  /// gone, or does not keep to what is said above.
+  /// Send a transmission with its packet. Throws std::system_error if the other end has closed the
+  /// socket or does not read.
+  void send(const model::Transmission& transmission, std::span<const std::byte> packet);
+  /// Return the next answer, or nothing if there is none yet. Throws std::system_error if the other
+  /// end has closed the socket or violates the protocol.
   std::optional<Answer> receive();
 
  private:

@@ -7,8 +7,8 @@
 namespace nagi::daemon {
 
 runtime::Served RealTimeDriver::serve(const std::vector<int>& readable) {
-  // The clock is read before the ports are: whatever arrived earlier is then in them, and the model
-  // may move up to this instant.
+  // Read the clock before the ports: all frames that arrived earlier are then in the ports, and the
+  // model may advance to this instant.
   const Instant now = time_.now();
   runtime::Served served;
   served.now_ns = time_.monotonic_ns(now);
@@ -21,7 +21,7 @@ runtime::Served RealTimeDriver::serve(const std::vector<int>& readable) {
     known_.push_back(may_have_frames ? direction->take_in(now) : now);
     served.frames += direction->arrived() - arrived;
   }
-  // Both directions of an FPGA go on together, when both know what has come.
+  // Both directions of an FPGA advance together, when the arrivals of both are known.
   for (std::size_t i = 0; i < directions_.size(); ++i) directions_[i]->bring_on(known_[i]);
   for (LinkDirection* direction : directions_) {
     direction->settle();
@@ -42,7 +42,7 @@ runtime::Served RealTimeDriver::serve(const std::vector<int>& readable) {
   for (const LinkDirection* direction : directions_) {
     const auto delivery = direction->model().next_delivery();
     served.quiet = served.quiet && !delivery;
-    if (direction->awaits_outcome()) continue;  // its socket wakes us
+    if (direction->awaits_outcome()) continue;  // the radio's socket wakes this process
     if (delivery && (!next || *delivery < *next)) next = delivery;
   }
   for (const SharedMedium* medium : media_) {
@@ -59,7 +59,7 @@ void RealTimeDriver::hand_over(LinkDirection& direction) {
   if (due.empty()) return;
   frames_.clear();
   leaving_.clear();
-  // After a long delay a note is in no cache any more.
+  // After a long delay the notes are no longer in the processor's caches.
   for (const model::Departure& departure : due) {
     __builtin_prefetch(&held_frame(pool_, departure.packet));
   }
@@ -67,8 +67,8 @@ void RealTimeDriver::hand_over(LinkDirection& direction) {
     leaving_.push_back(direction.leaving(departure));
     frames_.push_back(leaving_.back().frame);
   }
-  // A frame is handed over when the kernel is done with those before it. What the kernel then does
-  // with it, the far end's receiving included, is no longer ours.
+  // A frame counts as handed over when the kernel has processed the frames before it. Later
+  // processing by the kernel, including reception at the far end, does not count.
   const Instant started = time_.now();
   direction.out().send(frames_);
   const double each =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Drives links in real time: the model goes on with the clock, and what it delivers is handed to
-// the kernel as soon as it is due.
+// The driver for real time: it advances the models with the clock, and hands packets to the kernel
+// as soon as they are due.
 #pragma once
 
 #include <vector>
@@ -22,7 +22,7 @@ class RealTimeDriver {
                  const runtime::RealTime& time, io::FramePool& pool)
       : directions_(std::move(directions)), media_(std::move(media)), time_(time), pool_(pool) {}
 
-  /// Takes in what waits at the descriptors in `readable`, and hands over what is due.
+  /// Read frames from the descriptors in `readable`, and hand over the frames that are due.
   runtime::Served serve(const std::vector<int>& readable);
 
  private:
@@ -32,9 +32,9 @@ class RealTimeDriver {
   std::vector<SharedMedium*> media_;
   const runtime::RealTime& time_;
   io::FramePool& pool_;
-  std::vector<Instant> known_;  // up to when arrivals of each direction are
+  std::vector<Instant> known_;  // instant up to which the arrivals of each direction are known
   std::vector<io::Frame> frames_;
-  std::vector<HeldFrame> leaving_;  // their slots are no longer ours when they are recorded
+  std::vector<HeldFrame> leaving_;  // copies of notes, since the slots are reused before recording
 };
 
 }  // namespace nagi::daemon

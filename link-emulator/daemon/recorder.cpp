@@ -27,7 +27,7 @@ const char* cause_of(model::Fate fate) {
   }
 }
 
-/// Of a packet that is held.
+/// Return the record of a packet that is held.
 PacketRecord record_of(std::uint8_t direction, const HeldFrame& held, const model::Packet& packet) {
   const auto next_hop = packet.next_hop ? next_hop_code(*packet.next_hop) : std::uint16_t{0};
   return {.arrived_ns = held.arrived.time_since_epoch().count(),
@@ -143,7 +143,7 @@ void Recorder::record_frame(std::uint8_t station, const model::AirFrame& frame,
   record.outcome = outcome_codes.at(static_cast<std::size_t>(frame.outcome));
   record.attempt = static_cast<std::uint8_t>(frame.attempt);
   record.kind = static_cast<std::uint8_t>(frame.kind);
-  record.receiver = static_cast<std::uint8_t>(frame.to);  // of everybody 255, of nobody 254
+  record.receiver = static_cast<std::uint8_t>(frame.to);  // everybody is 255, nobody 254
   transmissions_->append(std::as_bytes(std::span(&record, 1)));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files that say what became of packets: packets.bin (packet_record.hpp), transmissions.bin
-// (transmission_record.hpp) and drops.pcapng. Each is written only if the configuration names it.
+// The record files: packets.bin (packet_record.hpp), transmissions.bin (transmission_record.hpp)
+// and drops.pcapng. A file is written only if the configuration names it.
 #pragma once
 
 #include <cstdint>
@@ -20,34 +20,35 @@
 
 namespace nagi::daemon {
 
+/// Writes the record files. `direction` is the number of a direction in packet_record.hpp.
 class Recorder {
  public:
-  /// Makes the files. Throws InputError if one cannot be made.
+  /// Create the files. Throws InputError if that is not possible.
   explicit Recorder(const Config& config);
 
-  /// Whether packets are recorded.
+  /// Return whether packets are recorded.
   [[nodiscard]] bool has_packets() const { return packets_ != nullptr; }
 
-  /// A packet left the model, and was handed to the kernel `late_ns` after it was due. `direction`:
-  /// the number of a direction, here and below.
+  /// Record a packet that left the model and was handed to the kernel `late_ns` after it was due.
   void record_departure(std::uint8_t direction, const HeldFrame& held,
                         const model::Departure& departure, std::int64_t late_ns);
-  /// A packet is still held at the end.
+  /// Record a packet that is still held at the end.
   void record_held(std::uint8_t direction, const HeldFrame& held, const model::Packet& packet);
-  /// A packet was dropped. `frame`: its frame.
+  /// Record a dropped packet with its frame.
   void record_drop(std::uint8_t direction, const model::Departure& departure,
                    std::int64_t realtime_ns, std::span<const std::uint8_t> frame);
-  /// A transmission was resolved.
+  /// Record a transmission whose outcome is known.
   void record_transmission(std::uint8_t direction, const model::Transmission& transmission,
                            const HeldFrame& held, Outcome outcome, std::int16_t snr);
-  /// A frame on a medium ended. `station`: the number of its sender; `index`: of the packet.
+  /// Record a frame that has ended on a medium. `station` is the number of its sender, `index` that
+  /// of its packet.
   void record_frame(std::uint8_t station, const model::AirFrame& frame, std::uint32_t index);
 
-  /// Starts the threads that write, with the rights that the caller has now.
+  /// Start the threads that write, with the current privileges of the caller.
   void start();
-  /// Writes what is left. Notes what was lost.
+  /// Write the remaining records, and add notices if records were lost.
   void close(runtime::Notices& notices);
-  /// Records that the disk could not take.
+  /// Return the number of records that could not be written to the disk in time.
   [[nodiscard]] std::uint64_t lost() const;
 
  private:

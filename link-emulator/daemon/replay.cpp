@@ -27,8 +27,8 @@ model::Packet packet_of(const PacketRecord& arrival, std::uint64_t tag) {
 
 constexpr std::int64_t latest_arrival_ns = 366LL * 86'400 * 1'000'000'000;  // after the epoch
 
-/// Throws InputError if the model cannot be given an arrival: no nagi-link recorded it.
-/// `receivers`: the stations of its medium; 0 of a link.
+/// Throw InputError if the model cannot accept an arrival, which nagi-link cannot have recorded.
+/// `receivers` is the number of stations of the medium, or 0 for a link.
 void require_possible(const PacketRecord& record, std::size_t receivers, const std::string& name) {
   const auto next_hop = next_hop_of(record.next_hop);
   const bool has_next_hop =
@@ -43,8 +43,8 @@ void require_possible(const PacketRecord& record, std::size_t receivers, const s
                    " arrived in a way that there is not; the record is damaged: run it again");
 }
 
-/// What `direction` makes of `arrivals`, which are its own: the same records with what becomes of
-/// them, in the order of their arrival, each followed by its copies.
+/// Pass `arrivals` through `direction`. Return their records with the results, in the order of
+/// arrival, each followed by its copies.
 std::vector<PacketRecord> replay_direction(model::Direction& direction,
                                            const std::vector<PacketRecord>& arrivals) {
   std::vector<PacketRecord> packets = arrivals;
@@ -87,8 +87,8 @@ std::vector<PacketRecord> replay_direction(model::Direction& direction,
   return replayed;
 }
 
-/// What a medium makes of its stations' arrivals, the numbers of whose directions begin at `first`:
-/// the same records with what becomes of them, station by station, in the order of their arrival.
+/// Pass the arrivals of a medium's stations, whose directions have numbers from `first` on, through
+/// the medium. Return their records with the results, station by station, in the order of arrival.
 std::vector<PacketRecord> replay_medium(const MediumSettings& settings, std::uint64_t seed,
                                         std::size_t first,
                                         const std::vector<std::vector<PacketRecord>>& arrivals) {
@@ -139,7 +139,7 @@ void replay(const Config& config, const std::string& recorded, const std::string
   }
   std::vector<std::vector<PacketRecord>> arrivals(receivers.size());
   for (const PacketRecord& record : read_records(recorded)) {
-    if ((record.flags & copy_flag) != 0) continue;  // did not arrive
+    if ((record.flags & copy_flag) != 0) continue;  // a copy is no arrival
     if (record.direction >= arrivals.size()) {
       throw InputError(recorded + ": has packets of direction " + std::to_string(record.direction) +
                        ", the configuration has " + std::to_string(arrivals.size()) +

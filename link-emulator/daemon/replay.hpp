@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The model again, without a clock: recorded arrivals go through a configuration, and what becomes
-// of them is written as a record of the same kind. If the two differ, the emulator did not do what
-// that configuration says.
+// Replay: recorded arrivals pass through the model of a configuration again, without a clock, and
+// the results are written as a record file. If the two files differ, the emulator did not follow
+// that configuration.
 #pragma once
 
 #include <string>
@@ -11,8 +11,9 @@
 
 namespace nagi::daemon {
 
-/// Reads the arrivals in `recorded` and writes, to `output`, what the links of `config` make of
-/// them: direction by direction, in the order of arrival. Throws InputError.
+/// Pass the arrivals in the file `recorded` through the links and media of `config`. Write the
+/// records to the file `output`, direction by direction, in the order of arrival. Throws
+/// InputError.
 void replay(const Config& config, const std::string& recorded, const std::string& output);
 
 }  // namespace nagi::daemon

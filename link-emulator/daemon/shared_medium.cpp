@@ -31,7 +31,7 @@ MacAddress mac_at(const std::uint8_t* bytes) {
   return mac;
 }
 
-/// A packet is known to the model by its slot, and to records by its index, too.
+/// The key of a packet: its slot, which the model uses, and its index, which records use.
 std::uint64_t tag_of(io::Slot slot, std::uint32_t index) {
   return std::uint64_t{index} << 32 | slot;
 }
@@ -73,8 +73,8 @@ void SharedMedium::bring_on(Instant now, const std::vector<int>& readable) {
       take_in(station);
     }
   }
-  std::ranges::stable_sort(arrivals_, {},
-                           [](const Arrival& each) { return std::tuple(each.at, each.station); });
+  std::ranges::stable_sort(
+      arrivals_, {}, [](const Arrival& entry) { return std::tuple(entry.at, entry.station); });
   for (const Arrival& arrival : arrivals_) offer(arrival);
   if (now > model_.now()) model_.advance(now, events_);
   for (const auto& delivery : events_.deliveries) copy(delivery);
@@ -111,19 +111,20 @@ void SharedMedium::offer(const Arrival& arrival) {
   packet.size = {frame.length - ETH_HLEN};
   packet.tag = tag_of(frame.slot, index);
   packet.ecn = model::Ecn{header.ecn()};
-  packet.flow = settings_.tells_flows_apart() ? header.flow() : 0;
+  packet.flow = settings_.distinguishes_flows() ? header.flow() : 0;
   packet.next_hop = next_hop(bytes, arrival.station);
   model_.offer(arrival.station, packet, at, events_);
 }
 
-/// The station that a frame is for. Where it comes from is learned.
+/// Return the destination station of a frame, and learn the address of its sender.
 StationIndex SharedMedium::next_hop(const std::uint8_t* frame, StationIndex from) {
   const MacAddress source = mac_at(frame + ETH_ALEN);
   macs_[from] = source;
   stations_by_mac_[source] = from;
   if ((frame[0] & 1U) != 0) return model::everybody;
-  const auto found = stations_by_mac_.find(mac_at(frame));
-  return found == stations_by_mac_.end() || found->second == from ? model::nobody : found->second;
+  const auto destination = stations_by_mac_.find(mac_at(frame));
+  return destination == stations_by_mac_.end() || destination->second == from ? model::nobody
+                                                                              : destination->second;
 }
 
 void SharedMedium::copy(const model::MediumEvents::Delivery& delivery) {
@@ -149,14 +150,14 @@ void SharedMedium::hand_over_at(StationIndex station) {
   std::vector<Due>& due = due_[station];
   if (due.empty()) return;
   frames_.clear();
-  for (const Due& each : due) frames_.push_back(each.frame);
+  for (const Due& entry : due) frames_.push_back(entry.frame);
   const Instant started = time_.now();
   ports_[station]->send(frames_);
-  for (const Due& each : due) {
-    const std::int64_t late = (started - each.at).count();
-    pool_.note<HeldFrame>(each.original).late_ns = late;
-    accounts_[each.from].transit_error.add(late);
-    if (late > late_event_ns) ++accounts_[each.from].late_events;
+  for (const Due& entry : due) {
+    const std::int64_t late = (started - entry.at).count();
+    pool_.note<HeldFrame>(entry.original).late_ns = late;
+    accounts_[entry.from].transit_error.add(late);
+    if (late > late_event_ns) ++accounts_[entry.from].late_events;
   }
   due.clear();
 }
@@ -205,7 +206,7 @@ json SharedMedium::account(const std::function<json(io::Port&)>& account_of) con
   json stations = json::array();
   for (StationIndex station = 0; station < ports_.size(); ++station) {
     const model::StationCounters& count = model_.counters(station);
-    const StationAccount& mine = accounts_[station];
+    const StationAccount& station_account = accounts_[station];
     json frames = json::object();
     for (std::size_t kind = 1; kind < kind_names.size(); ++kind) {
       json& of_kind = frames[std::string(kind_names[kind])];
@@ -230,9 +231,9 @@ json SharedMedium::account(const std::function<json(io::Port&)>& account_of) con
          {"max_waiting_packets", count.max_waiting},
          {"on_air_ns", count.on_air.count()},
          {"frames", frames},
-         {"arrival_lateness_ns", runtime::account_of(mine.arrival_lateness)},
-         {"transit_error_ns", runtime::account_of(mine.transit_error)},
-         {"late_events", mine.late_events}});
+         {"arrival_lateness_ns", runtime::account_of(station_account.arrival_lateness)},
+         {"transit_error_ns", runtime::account_of(station_account.transit_error)},
+         {"late_events", station_account.late_events}});
   }
   return {{"name", settings_.name},
           {"id", settings_.id},

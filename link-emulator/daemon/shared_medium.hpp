@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A shared medium at work: frames that come in at the ports of its stations go through the model,
-// and copies of them are due at the ports of the stations that receive them. Frames are for the
-// station that has their destination's MAC address: one that the configuration names, or that
-// frames have come from.
+// A running shared medium: frames that arrive at the ports of its stations pass through the model,
+// and copies of them are due at the ports of the stations that receive them. The destination of a
+// frame is the station with its destination MAC address. Stations have the addresses of the
+// configuration and those from which frames have arrived.
 #pragma once
 
 #include <array>
@@ -26,9 +26,11 @@
 
 namespace nagi::daemon {
 
+/// A running shared medium.
 class SharedMedium {
  public:
-  /// `first_number`: of packet_record.hpp, its first station's. `ports`: one a station.
+  /// Create the medium. `first_number` is the number of its first station in packet_record.hpp;
+  /// `ports` has one port per station.
   SharedMedium(std::uint8_t first_number, const MediumSettings& settings, std::uint64_t seed,
                std::vector<io::Port*> ports, const Shared& shared);
   SharedMedium(const SharedMedium&) = delete;
@@ -37,26 +39,26 @@ class SharedMedium {
   [[nodiscard]] const std::string& name() const { return settings_.name; }
   [[nodiscard]] const std::vector<io::Port*>& ports() const { return ports_; }
   [[nodiscard]] const model::Medium& model() const { return model_; }
-  /// Frames taken in so far.
+  /// Return the number of frames taken in so far.
   [[nodiscard]] std::uint64_t arrived() const { return arrived_; }
 
-  /// Takes in what waits at the ports whose descriptors are in `readable`, or that cost nothing to
-  /// ask, and brings the model to `now`, which was read before.
+  /// Read frames from the ports whose descriptors are in `readable` or that can be read without a
+  /// system call, and advance the model to `now`, which must have been read before.
   void bring_on(Instant now, const std::vector<int>& readable);
-  /// Hands over what is due. Returns how many frames.
+  /// Hand over the frames that are due, and return their number.
   std::size_t hand_over();
-  /// Records what has left the model.
+  /// Record the packets and frames that have left the model.
   void conclude();
 
-  /// It is over: records what is still held.
+  /// Record the packets that are still held at the end.
   void finish(runtime::Notices& notices);
-  /// As links.json has it; `account_of` gives that of a port.
+  /// Return the account, in the format of links.json. `account_of` returns the account of a port.
   [[nodiscard]] nlohmann::json account(
       const std::function<nlohmann::json(io::Port&)>& account_of) const;
   [[nodiscard]] std::uint64_t records_lost() const { return monitor_ ? monitor_->lost() : 0; }
 
  private:
-  /// What is due at a port: a copy, and whose.
+  /// A copy of a frame that is due at a port, with its sender and the original.
   struct Due {
     model::StationIndex from;
     io::Frame frame;
@@ -65,8 +67,8 @@ class SharedMedium {
   };
   struct StationAccount {
     std::uint32_t arrived = 0;
-    runtime::Histogram transit_error;     // ns between being due and being handed over
-    runtime::Histogram arrival_lateness;  // ns by which the model had moved past an arrival
+    runtime::Histogram transit_error;     // time from being due to being handed over, ns
+    runtime::Histogram arrival_lateness;  // time by which the model was ahead of an arrival, ns
     std::uint64_t late_events = 0;
   };
   struct Arrival {
@@ -93,7 +95,7 @@ class SharedMedium {
   runtime::Ports& all_ports_;
   io::FramePool& pool_;
   Recorder& recorder_;
-  std::unique_ptr<Monitor> monitor_;  // where one is asked for
+  std::unique_ptr<Monitor> monitor_;  // null unless the configuration names a file
   std::map<MacAddress, model::StationIndex> stations_by_mac_;
   std::vector<MacAddress> macs_;  // by station
   std::vector<StationAccount> accounts_;
@@ -101,7 +103,7 @@ class SharedMedium {
   std::vector<io::Arrival> batch_;
   std::vector<Arrival> arrivals_;
   model::MediumEvents events_;
-  std::vector<std::vector<Due>> due_;  // by the station that receives
+  std::vector<std::vector<Due>> due_;  // by receiving station
   std::vector<io::Frame> frames_;
 };
 

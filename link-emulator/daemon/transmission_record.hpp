@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// transmissions.bin: what became of every transmission on links that are radios or repeat what was
-// lost. A header and records of one size, little-endian:
+// transmissions.bin: one record per transmission on radios, links with ARQ and media. A header and
+// records of one size, little-endian:
 //
 //   header   8 bytes "nagi-trn", version (32 bit, 1), bytes of a record (32 bit, 32)
-//   record   start_ns, end_ns   int64    on the air, since the epoch
-//            number             uint32   counts the transmissions of its direction
-//            index              uint32   of its packet: see packet_record.hpp
-//            direction          uint8    as there
+//   record   start_ns, end_ns   int64    begin and end, since the epoch
+//            number             uint32   number of the transmission in its direction
+//            index              uint32   index of its packet in packet_record.hpp
+//            direction          uint8    as in packet_record.hpp
 //            outcome            uint8    see radio_socket.hpp
 //            snr                int16    see radio_socket.hpp
 //            attempt            uint8    from 1
 //            kind               uint8    on a medium: 1 RTS, 2 CTS, 3 DATA, 4 ACK; else 0
-//            receiver           uint8    on a medium: the station that it is for, in its order;
-//                                        255 all that hear it, 254 none of them
-//            mode              uint8    with rate adaptation: in which it was sent; else 0
+//            receiver           uint8    on a medium: position of the destination station; 255 for
+//                                        broadcasts, 254 for a destination elsewhere
+//            mode               uint8    mode of rate adaptation, else 0
 //
-// Records of a direction stand in the order of their numbers. On a medium CTS and ACK have the
-// index of the packet that they answer for.
+// Records of a direction stand in the order of their numbers. On a medium, CTS and ACK have the
+// index of the packet to whose exchange they belong.
 #pragma once
 
 #include <array>

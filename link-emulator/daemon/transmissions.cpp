@@ -12,7 +12,8 @@ namespace nagi::daemon {
 
 void Transmissions::take_outcomes(model::Direction& model) {
   if (!socket_) return;
-  auto next = std::ranges::find_if(under_way_, [](const UnderWay& each) { return !each.outcome; });
+  auto next = std::ranges::find_if(under_way_,
+                                   [](const UnderWay& under_way) { return !under_way.outcome; });
   while (const auto answer = socket_->receive()) {
     if (next == under_way_.end() ||
         static_cast<std::uint32_t>(next->transmission.number) != answer->number) {
@@ -72,15 +73,15 @@ void Transmissions::record(const model::Transmission& transmission, Outcome outc
 }
 
 void Transmissions::finish() {
-  for (const UnderWay& each : under_way_) {
-    record(each.transmission, each.outcome.value_or(Outcome::unanswered), each.snr);
+  for (const UnderWay& under_way : under_way_) {
+    record(under_way.transmission, under_way.outcome.value_or(Outcome::unanswered), under_way.snr);
   }
 }
 
 nlohmann::json Transmissions::account() const {
   auto ended_by = resolved_;
-  for (const UnderWay& each : under_way_) {
-    ++ended_by[static_cast<std::size_t>(each.outcome.value_or(Outcome::unanswered))];
+  for (const UnderWay& under_way : under_way_) {
+    ++ended_by[static_cast<std::size_t>(under_way.outcome.value_or(Outcome::unanswered))];
   }
   std::uint64_t sent = 0;
   for (const std::uint64_t ended : ended_by) sent += ended;

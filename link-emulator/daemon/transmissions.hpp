@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The transmissions of one direction of a link that is a radio, or repeats what was lost. On a
-// radio each goes to the socket when it starts, and the model needs the outcome that comes back
-// from there. Each is recorded and counted when its outcome is resolved.
+// The transmissions of one direction of a link that is a radio or has ARQ. Those of a radio are
+// sent to its socket when they start, and the radio returns their outcomes, which the model needs.
+// Each transmission is recorded and counted when its outcome is resolved.
 #pragma once
 
 #include <array>
@@ -19,32 +19,32 @@
 
 namespace nagi::daemon {
 
+/// Transmissions from their start until their outcome is resolved.
 class Transmissions {
  public:
-  /// `direction`: its number. `socket`: of a radio; else null.
+  /// Create the list for direction number `direction`. `socket` is that of a radio, or null.
   Transmissions(std::uint8_t direction, std::unique_ptr<RadioSocket> socket, io::FramePool& pool,
                 Recorder& recorder)
       : direction_(direction), socket_(std::move(socket)), pool_(pool), recorder_(recorder) {}
 
-  /// The socket of a radio; else null.
+  /// Return the socket of a radio, or null.
   [[nodiscard]] const RadioSocket* socket() const { return socket_.get(); }
 
-  /// Tells the model the outcomes that the radio has reported. What the far end gets is what the
-  /// radio made of a packet. Throws std::system_error if the radio is gone or does not keep to the
-  /// protocol.
+  /// Report the radio's outcomes to the model, and replace each packet by the packet that the radio
+  /// received. Throws std::system_error if the radio's process has ended or violates the protocol.
   void take_outcomes(model::Direction& model);
-  /// Hands the radio the transmissions that have started, and records those that are resolved.
+  /// Send transmissions that have started to the radio, and record those that are resolved.
   void settle(model::Direction& model);
-  /// It is over: records what is not resolved.
+  /// Record the transmissions that are not resolved at the end.
   void finish();
-  /// As links.json has it.
+  /// Return the account, in the format of links.json.
   [[nodiscard]] nlohmann::json account() const;
 
  private:
-  /// On the air, until the model has resolved it.
+  /// A transmission that the model has not resolved yet.
   struct UnderWay {
     model::Transmission transmission;
-    std::optional<Outcome> outcome;  // as reported
+    std::optional<Outcome> outcome;  // reported by the radio
     std::int16_t snr = no_snr;
   };
 
@@ -59,7 +59,7 @@ class Transmissions {
   Recorder& recorder_;
   std::deque<UnderWay> under_way_;
   std::array<std::uint64_t, outcomes> resolved_{};  // by outcome
-  std::uint64_t undetected_errors_ = 0;             // the radio took something else for the packet
+  std::uint64_t undetected_errors_ = 0;  // receptions with changed bytes and a correct checksum
 };
 
 }  // namespace nagi::daemon

@@ -27,12 +27,14 @@ runtime::Served VirtualTimeDriver::serve_ahead() {
   served.now_ns = time_.monotonic_ns(now);
   for (Output& output : outputs_) {
     LinkDirection& direction = *output.direction;
-    // All of it: what is left would wait until the next look, and may be due before that.
+    // Read all frames: a remaining frame would wait until the next call, and may be due before
+    // that.
     do {
       direction.bring_on(direction.take_in(now));
     } while (direction.has_unread());
   }
-  // Both directions of an FPGA go on together: what has left is known once all is taken in.
+  // Both directions of an FPGA advance together, so departures are known once all arrivals are
+  // read.
   for (Output& output : outputs_) {
     LinkDirection& direction = *output.direction;
     direction.take_under_way();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Drives links where time stands still while this process runs, as in a guest of the virtual lab:
-// system calls are what costs, so what is under way is handed to the kernel ahead, many frames at
-// once, each with the instant at which it is to be sent.
+// The driver for virtual time, in which the clock stops while this process runs, as in a guest of
+// the virtual lab. Only system calls take time there. So the driver hands many frames at once to
+// the kernel ahead of time, each with the time at which the kernel must send it.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,18 @@ namespace nagi::daemon {
 
 class VirtualTimeDriver {
  public:
-  /// Throws std::system_error if the kernel cannot send at instants.
+  /// Create the driver. Throws std::system_error if the kernel cannot send frames at given times.
   VirtualTimeDriver(const std::vector<LinkDirection*>& directions, const runtime::RealTime& time,
                     io::FramePool& pool);
 
-  /// For how long frames need not be looked at; nothing: frames cannot be handed over ahead.
+  /// Return for how long arriving frames may wait, or 0 if frames cannot be handed over ahead of
+  /// time.
   [[nodiscard]] Duration lookahead() const;
-  /// Takes in all that has come, and hands over what is under way. Only where there is lookahead.
+  /// Read all frames that have arrived, and hand over all transmitted packets. Call this only if
+  /// lookahead() is above 0.
   runtime::Served serve_ahead();
 
-  /// Adds what was sent past a port to its counters.
+  /// Add the frames that the driver has sent without the port to the port's counters.
   void add_sent(const io::Port& port, io::PortCounters& count) const;
 
  private:

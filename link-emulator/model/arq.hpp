@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Automatic repeat request, selective repeat, between the two ends of a link. The sender repeats a
-// transmission that was lost, `feedback` after its end, before all that waits. The far end keeps
-// the order: it holds back what was sent later, until a packet is there or given up.
+// Automatic repeat request (selective repeat) between the two ends of a link. The sender repeats a
+// lost transmission `feedback` after its end, before the packets that wait. The receiver keeps the
+// order: it holds back packets that were sent later until the missing packet arrives or is given
+// up.
 #pragma once
 
 #include <algorithm>
@@ -15,30 +16,31 @@
 namespace nagi::model {
 
 struct ArqConfig {
-  unsigned retries = 0;  // at most, a packet
-  Duration feedback{};   // from the end of a transmission until its loss is known to the sender
+  unsigned retries = 0;  // maximum number of repetitions per packet
+  Duration
+      feedback{};  // time from the end of a transmission until the sender knows that it was lost
 };
 
-/// The sender's end: transmissions that were lost, until they are repeated.
+/// The sender: lost transmissions that are to be repeated.
 class Repetitions {
  public:
-  /// `transmission` was lost, which the sender knows at `known`.
+  /// Add a lost transmission, of which the sender learns at `known`.
   void add(Transmission transmission, Instant known) {
     ++transmission.attempt;
     lost_.push_back({transmission, known});
   }
-  /// When the next loss becomes known; nothing if none will.
+  /// Return the instant at which the sender learns of the next loss, or nothing.
   [[nodiscard]] std::optional<Instant> next_known() const {
     return lost_.empty() ? std::nullopt : std::optional(lost_.front().known);
   }
-  /// The next loss becomes known.
-  void know_next() {
+  /// Let the sender learn of the next loss.
+  void learn_next() {
     known_.push_back(lost_.front().transmission);
     lost_.pop_front();
   }
-  /// What is to be repeated now.
-  [[nodiscard]] bool has_known() const { return !known_.empty(); }
-  Transmission take_known() {
+  /// Return whether a transmission can be repeated now.
+  [[nodiscard]] bool has_repetition() const { return !known_.empty(); }
+  Transmission take_repetition() {
     const Transmission next = known_.front();
     known_.pop_front();
     return next;
@@ -56,45 +58,46 @@ class Repetitions {
     Transmission transmission;
     Instant known;
   };
-  std::deque<Lost> lost_;  // as `feedback` is the same for all, in the order of `known`
-  std::deque<Transmission> known_;
+  std::deque<Lost> lost_;           // in the order of `known`, since all have the same `feedback`
+  std::deque<Transmission> known_;  // losses that the sender knows
 };
 
-/// The far end: packets in the order in which they were first sent.
+/// The receiver: releases packets in the order in which they were first sent.
 class Resequencer {
  public:
-  struct Landed {
+  struct Received {
     Packet packet;
     std::uint64_t order = 0;
-    Instant at;             // when it is there, or is no longer expected
-    bool given_up = false;  // it never arrives
+    Instant at;             // arrival, or the instant at which it is given up
+    bool given_up = false;  // the packet never arrives
   };
-  /// Takes one in, and calls `release` for each that waits for none before it any more; not before
-  /// those are there.
+  /// Add a packet, and call `release` for each packet whose predecessors have all arrived or been
+  /// given up. Their `at` is at least that of their predecessors.
   template <class Release>
-  void land(const Landed& landed, Release release) {
-    take(landed.order, landed.at, landed, release);
+  void receive(const Received& received, Release release) {
+    insert(received.order, received.at, received, release);
   }
-  /// One has passed, or is not expected, and from `at` on none is to wait for it.
+  /// Note that from `at` on no packet waits for the packet with this number.
   template <class Release>
-  void pass(std::uint64_t order, Instant at, Release release) {
-    take(order, at, std::nullopt, release);
+  void skip(std::uint64_t order, Instant at, Release release) {
+    insert(order, at, std::nullopt, release);
   }
   template <class Visit>
   void for_each(Visit visit) const {
-    for (const auto& [order, landed] : held_) {
-      if (landed && !landed->given_up) visit(landed->packet);
+    for (const auto& [order, received] : held_) {
+      if (received && !received->given_up) visit(received->packet);
     }
   }
 
  private:
   template <class Release>
-  void take(std::uint64_t order, Instant at, const std::optional<Landed>& landed, Release release) {
+  void insert(std::uint64_t order, Instant at, const std::optional<Received>& received,
+              Release release) {
     if (order != next_) {
-      held_[order] = landed;
+      held_[order] = received;
       return;
     }
-    if (landed) release(*landed);
+    if (received) release(*received);
     ++next_;
     for (auto first = held_.begin(); first != held_.end() && first->first == next_;
          first = held_.erase(first)) {
@@ -106,7 +109,7 @@ class Resequencer {
     }
   }
 
-  std::map<std::uint64_t, std::optional<Landed>> held_;  // nothing: has passed
+  std::map<std::uint64_t, std::optional<Received>> held_;  // without a value: skipped
   std::uint64_t next_ = 0;
 };
 

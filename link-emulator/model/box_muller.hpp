@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Complex Gaussian noise of random words, after Box and Muller (1958): length sqrt(power x
-// minus_log), angle phasor. Logarithm and exp(2 pi i x) by their series, as libraries round them
-// differently on different processors.
+// Complex Gaussian noise from random words, after Box and Muller (1958): sqrt(power x minus_log) is
+// the magnitude, phasor the angle. Logarithm and exp(2 pi i x) are computed by their series,
+// because libraries round them differently on different processors.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,8 @@
 
 namespace nagi::model {
 
-/// -ln((word + 1/2) / 2^32), to single precision. Branchless: loops over it become SIMD.
+/// Return -ln((word + 1/2) / 2^32) in single precision. The function has no branches, so that
+/// compilers vectorise loops over it.
 inline float minus_log(std::uint32_t word) {
   const float x = static_cast<float>(static_cast<std::int32_t>(word >> 1)) + 0.25F;  // / 2^31
   const auto bits = std::bit_cast<std::int32_t>(x);
@@ -26,9 +27,10 @@ inline float minus_log(std::uint32_t word) {
   return static_cast<float>(31 - exponent) * std::numbers::ln2_v<float> - s * series;
 }
 
-/// exp(2 pi i word / 2^32), to single precision.
+/// Return exp(2 pi i word / 2^32) in single precision.
 inline std::pair<float, float> phasor(std::uint32_t word) {
-  // Within pi / 4 of a quarter turn; quarters come from the two bits above.
+  // `rest` is within pi / 4 of a multiple of a quarter turn; the two bits above number the
+  // quarters.
   const auto turned = static_cast<std::int32_t>(word + 0x20000000U);
   const auto rest =
       static_cast<std::int32_t>(static_cast<std::uint32_t>(turned) & 0x3fffffffU) - 0x20000000;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random draws of radio channels: 128 bits each, Philox4x32-10 as in random.hpp, for the waveforms
-// of gr-nagi and for the link model alike: the same seed and channel fade the same in both.
+// Random draws of radio channels, 128 bits each, by Philox4x32-10 as in random.hpp. Both the
+// waveforms of gr-nagi and the link model use them, so equal seeds and channels fade equally in
+// both.
 #pragma once
 
 #include <Random123/philox.h>
@@ -23,19 +24,21 @@ enum class ChannelPurpose : std::uint32_t {
 
 using ChannelWords = r123::Philox4x32::ctr_type;
 
-/// The highest bit of the last counter word keeps it apart from the draws of random.hpp, which may
-/// have the same seed.
+/// Return draw number `index` of object number `object`, such as a path or a sample.
+///
+/// The highest bit of the last counter word separates these draws from those of random.hpp, which
+/// may have the same seed.
 inline ChannelWords channel_draw(const ChannelKey& key, ChannelPurpose purpose, std::uint32_t index,
-                                 std::uint64_t of) {
+                                 std::uint64_t object) {
   const r123::Philox4x32::key_type words = {
       {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)}};
   const ChannelWords counter = {
-      {index, static_cast<std::uint32_t>(of), static_cast<std::uint32_t>(of >> 32),
+      {index, static_cast<std::uint32_t>(object), static_cast<std::uint32_t>(object >> 32),
        0x80000000U | key.channel << 8 | static_cast<std::uint32_t>(purpose)}};
   return r123::Philox4x32{}(counter, words);
 }
 
-/// In [0, 1).
+/// Return word / 2^32, a number in [0, 1).
 inline double unit_interval(std::uint32_t word) { return std::ldexp(word, -32); }
 
 }  // namespace nagi::model

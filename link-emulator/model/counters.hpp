@@ -15,15 +15,15 @@ struct DirectionCounters {
   std::uint64_t aqm_drops = 0;
   std::uint64_t channel_losses = 0;
   std::uint64_t marked = 0;
-  std::uint64_t corrupted = 0;   // of those delivered
+  std::uint64_t corrupted = 0;   // delivered with changed bits
   std::uint64_t duplicated = 0;  // copies delivered
-  std::uint64_t reordered = 0;   // held back on purpose, of those delivered
+  std::uint64_t reordered = 0;   // delivered after being held back by the effect `reordering`
   Bytes offered_bytes;
   Bytes delivered_bytes;
-  std::uint64_t transmitted = 0;  // packets the rate server has sent, lost at egress or not
-  Bytes transmitted_bytes;        // their bytes, overhead included
-  Duration transmitting{};        // time the rate server was busy sending them
-  std::uint64_t max_waiting = 0;  // packets
+  std::uint64_t transmitted = 0;  // packets that the rate server has sent, including lost ones
+  Bytes transmitted_bytes;        // their bytes, including the overhead
+  Duration transmitting{};        // time that the rate server spent on them
+  std::uint64_t max_waiting = 0;  // largest number of waiting packets
 };
 
 }  // namespace nagi::model

@@ -7,7 +7,7 @@ namespace nagi::model {
 
 namespace {
 
-constexpr int max_redraws = 100;  // where jitter is hardly ever high enough, 0 it is
+constexpr int max_redraws = 100;  // after that many draws below 0 the delay is 0
 
 }  // namespace
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Propagation delay: constant or along a trace, with or without jitter. How long each packet is
-// under way follows from its index and from when it was sent, so it is the same for the same
-// traffic.
+// Propagation delay: constant or following a trace, with or without jitter. The delay of a packet
+// depends only on its index and the time at which it was sent, so equal traffic has equal delays.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +18,17 @@
 
 namespace nagi::model {
 
-/// All distributions of jitter. One of its own file is added here.
+/// All distributions of jitter. Add a new distribution here.
 using JitterDistribution =
     std::variant<std::monostate, UniformJitter, NormalJitter, ExponentialJitter, TableJitter>;
 
 struct JitterConfig {
   JitterDistribution distribution;
-  /// The probability that a packet has the jitter of the one before it. The distribution stays what
-  /// it is, and the autocorrelation at lag k is correlation^k.
+  /// Probability that a packet has the jitter of the previous packet. The distribution does not
+  /// change, and the autocorrelation at lag k is correlation^k.
   double correlation = 0;
-  /// A sum of delay and jitter below 0 is drawn anew, which truncates the distribution. Otherwise
-  /// it becomes 0.
+  /// If true, jitter that makes the delay negative is drawn again, which truncates the
+  /// distribution. If false, the delay becomes 0.
   bool redraw_negative = false;
 };
 
@@ -37,10 +36,11 @@ using DelayConfig = std::variant<Duration, Trace<Duration>>;
 
 struct JitterStreams {
   Stream draws;
-  Stream repeats;  // whether the jitter is the one before
+  Stream repeats;  // decides whether a packet has the previous jitter
   Stream redraws;
 };
 
+/// The delay of packets after transmission.
 class Delay {
  public:
   Delay(DelayConfig delay, JitterConfig jitter, const JitterStreams& streams)
@@ -49,10 +49,10 @@ class Delay {
         repeats_(jitter_.correlation),
         streams_(streams) {}
 
-  /// How long packet number `index`, sent at `sent`, is under way. Never below 0. Packets are asked
-  /// about in the order in which they were sent.
+  /// Return the delay of packet number `index`, which was sent at `sent`; at least 0. Call this in
+  /// the order in which the packets were sent.
   [[nodiscard]] Duration next(std::uint64_t index, Instant sent);
-  /// No packet is under way for less.
+  /// Return the least delay that any packet may have.
   [[nodiscard]] Duration min() const;
 
  private:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How an impairment describes its configuration: a name, and fields() with a key, a member and
-// bounds each. Readers and writers of any format follow from that; see described_json.hpp.
+// Self-description of the configurations of impairments: a name, and a function fields() that
+// returns a key, a member and bounds per field. Readers and writers of formats use it; see
+// described_json.hpp.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@
 
 namespace nagi::model {
 
-/// A number within bounds. A member may be a number or one of the model's units.
+/// A number within bounds. The member may be a number or one of the model's units.
 template <class Config, class Value, class Number>
 struct NumberField {
   std::string_view key;
@@ -27,7 +28,7 @@ struct NumberField {
   bool is_required;
 };
 
-/// A number of packets or of bytes, each under a key of its own.
+/// A number of packets or of bytes, under one of two keys.
 template <class Config>
 struct SizeField {
   std::string_view packets_key;
@@ -43,7 +44,7 @@ struct FlagField {
   bool Config::* member;
 };
 
-/// A name of a value.
+/// A value with its name.
 template <class Value>
 using Choice = std::pair<std::string_view, Value>;
 
@@ -55,7 +56,7 @@ struct ChoiceField {
   std::span<const Choice<Value>> choices;
 };
 
-/// Whole numbers, each greater than the one before and less than another member.
+/// Whole numbers in strictly increasing order, all less than another member.
 template <class Config>
 struct IncreasingField {
   std::string_view key;
@@ -64,7 +65,7 @@ struct IncreasingField {
   std::string_view end_name;
 };
 
-/// Numbers within bounds, none less than the one before.
+/// Numbers within bounds, in increasing order; equal neighbours are allowed.
 template <class Config>
 struct SortedField {
   std::string_view key;
@@ -72,23 +73,23 @@ struct SortedField {
   Bound<double> bound;
 };
 
-/// A trace of numbers: "steps" and "period_ns".
+/// A trace of numbers, under the keys "steps" and "period_ns".
 template <class Config>
 struct StepsField {
   Trace<double> Config::* member;
   Bound<double> bound;
 };
 
-/// A rule, and no key: one member is at most another.
+/// A rule without a key of its own: `member` must not exceed `maximum`.
 template <class Config, class Value>
 struct NotAbove {
   std::string_view key;
   Value Config::* member;
-  std::string_view most_key;
-  Value Config::* most;
+  std::string_view maximum_key;
+  Value Config::* maximum;
 };
 
-/// A rule, and no key: a member may be given only if `choice` has the value `needed`.
+/// A rule without a key of its own: `member` may be given only if `choice` has the value `needed`.
 template <class Config, class Value, class Chosen>
 struct OnlyWith {
   std::string_view key;
@@ -99,13 +100,14 @@ struct OnlyWith {
   std::string_view needed_name;
 };
 
+/// Describe a number that must be given.
 template <class Config, class Value, class Number>
 constexpr NumberField<Config, Value, Number> required(std::string_view key, Value Config::* member,
                                                       Bound<Number> bound) {
   return {key, member, bound, true};
 }
 
-/// Where it is missing, the member keeps its initial value.
+/// Describe a number that may be missing; the member then keeps its initial value.
 template <class Config, class Value, class Number>
 constexpr NumberField<Config, Value, Number> optional(std::string_view key, Value Config::* member,
                                                       Bound<Number> bound) {

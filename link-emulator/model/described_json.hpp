@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Configurations that describe themselves (described.hpp), as JSON.
+// Reading and writing of configurations that describe themselves (described.hpp), as JSON.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ inline constexpr bool is_optional = false;
 template <class Value>
 inline constexpr bool is_optional<std::optional<Value>> = true;
 
-// How a member's type is written as a number.
+// Conversions between the types of members and numbers.
 template <class Value, class Number>
 Value value_of(Number number) {
   if constexpr (is_optional<Value>) {
@@ -40,7 +40,7 @@ inline std::uint64_t number_of(Bytes bytes) { return bytes.count; }
 inline std::uint64_t number_of(Packets packets) { return packets.count; }
 inline std::uint64_t number_of(Bitrate rate) { return rate.bits_per_second; }
 
-/// {"steps": [[at_ns, value], ...], "period_ns": P}
+/// Read a trace from {"steps": [[at_ns, value], ...], "period_ns": P}. Throws ConfigError.
 template <class Value, class Number>
 Trace<Value> read_steps(const ObjectReader& reader, Bound<Number> bound) {
   Trace<Value> trace;
@@ -75,7 +75,8 @@ nlohmann::json steps_to_json(const Trace<Value>& trace) {
   return {{"steps", steps}, {"period_ns", trace.period.count()}};
 }
 
-// Fields: their keys, how they are read, how they are written.
+// Each kind of field has three functions: add_keys() lists its keys, read() reads it, write()
+// writes it.
 
 template <class Config, class Value, class Number>
 void add_keys(const NumberField<Config, Value, Number>& field,
@@ -113,14 +114,14 @@ void read(const FlagField<Config>& field, const ObjectReader& reader, Config& co
   const std::string key(field.key);
   if (reader.has(key)) config.*field.member = reader.flag(key);
 }
-/// Only where it differs from what it is when it is missing.
+/// Write the flag only if it differs from its default.
 template <class Config>
 void write(const FlagField<Config>& field, const Config& config, nlohmann::json& out) {
   if (config.*field.member == Config{}.*field.member) return;
   out[std::string(field.key)] = config.*field.member;
 }
 
-/// Adds a name to a list of names, for messages.
+/// Add a name to a list of names for messages.
 inline void add_name(std::string& names, std::string_view name) {
   names += (names.empty() ? "\"" : ", \"") + std::string(name) + "\"";
 }
@@ -235,11 +236,11 @@ template <class Config, class Value>
 void add_keys(const NotAbove<Config, Value>& /*field*/, std::vector<std::string_view>& /*keys*/) {}
 template <class Config, class Value>
 void read(const NotAbove<Config, Value>& field, const ObjectReader& reader, Config& config) {
-  if (config.*field.member <= config.*field.most) return;
+  if (config.*field.member <= config.*field.maximum) return;
   const std::string key(field.key);
-  const std::string most_key(field.most_key);
-  throw ConfigError(reader.at(reader.has(key) ? key : most_key),
-                    "\"" + key + "\" is above \"" + most_key + "\"", "give less, or more there");
+  const std::string maximum_key(field.maximum_key);
+  throw ConfigError(reader.at(reader.has(key) ? key : maximum_key),
+                    "\"" + key + "\" is above \"" + maximum_key + "\"", "give less, or more there");
 }
 template <class Config, class Value>
 void write(const NotAbove<Config, Value>& /*field*/, const Config& /*config*/,
@@ -261,17 +262,19 @@ template <class Config, class Value, class Chosen>
 void write(const OnlyWith<Config, Value, Chosen>& /*field*/, const Config& /*config*/,
            nlohmann::json& /*out*/) {}
 
-/// Reads an object that has the fields of `Config`, and may have `others` beside them.
+/// Read an object with the fields of `Config` and, optionally, the keys `other_keys`. Throws
+/// ConfigError.
 template <class Config>
-Config read_described(ObjectReader& reader, std::vector<std::string_view> others = {}) {
-  std::apply([&others](const auto&... fields) { (add_keys(fields, others), ...); },
-             Config::fields());
-  reader.only(others);
+Config read_described(ObjectReader& reader, std::vector<std::string_view> other_keys = {}) {
+  std::vector<std::string_view>& keys = other_keys;
+  std::apply([&keys](const auto&... fields) { (add_keys(fields, keys), ...); }, Config::fields());
+  reader.only(keys);
   Config config;
   std::apply([&](const auto&... fields) { (read(fields, reader, config), ...); }, Config::fields());
   return config;
 }
 
+/// Return the fields of a configuration as a JSON object.
 template <class Config>
 nlohmann::json describe(const Config& config) {
   nlohmann::json out = nlohmann::json::object();
@@ -279,33 +282,34 @@ nlohmann::json describe(const Config& config) {
   return out;
 }
 
-/// By which key an object of several kinds says its kind.
+/// The key that names the kind of an object.
 struct Tag {
   std::string key;
-  std::string what;          // of which kinds, for messages
-  bool has_default = false;  // the first kind, when the key is missing
+  std::string subject;       // what the kinds are, for messages
+  bool has_default = false;  // a missing key means the first kind
 };
 
 template <class Kind>
 concept Named = requires { Kind::name; };
 
-/// Reads an object of one of the kinds of `Variant`, which may have `others` beside its own keys.
+/// Read an object of one of the kinds of `Variant`, which may also have the keys `other_keys`.
+/// Throws ConfigError.
 template <class Variant>
 Variant read_one_of(ObjectReader& reader, const Tag& tag,
-                    const std::vector<std::string_view>& others = {}) {
-  Variant found;
+                    const std::vector<std::string_view>& other_keys = {}) {
+  Variant config;
   bool is_known = false;
   const bool is_default = tag.has_default && !reader.has(tag.key);
   const std::string name = is_default ? "" : reader.text(tag.key);
   std::string names;
-  std::vector<std::string_view> keys = others;
+  std::vector<std::string_view> keys = other_keys;
   keys.push_back(tag.key);
   const auto consider = [&]<class Kind>(std::type_identity<Kind>) {
     if constexpr (Named<Kind>) {
       const bool is_first = names.empty();
       add_name(names, Kind::name);
       if (is_default ? is_first : name == Kind::name) {
-        found = read_described<Kind>(reader, keys);
+        config = read_described<Kind>(reader, keys);
         is_known = true;
       }
     }
@@ -314,13 +318,13 @@ Variant read_one_of(ObjectReader& reader, const Tag& tag,
     (consider(std::type_identity<Kinds>{}), ...);
   }(std::type_identity<Variant>{});
   if (!is_known) {
-    throw ConfigError(reader.at(tag.key), "unknown " + tag.what + " " + shown(name),
+    throw ConfigError(reader.at(tag.key), "unknown " + tag.subject + " " + shown(name),
                       "one of " + names);
   }
-  return found;
+  return config;
 }
 
-/// The tag is left out where it is the default's.
+/// Return a configuration as a JSON object, with the tag unless it is the default.
 template <class Variant>
 nlohmann::json describe_one_of(const Variant& config, const Tag& tag) {
   return std::visit(

@@ -36,10 +36,10 @@ void Direction::make_models(Instant from) {
   if (config_.rate_adaptation) {
     adaptation_.emplace(*config_.rate_adaptation, stream(Purpose::rate_adaptation));
   }
-  const std::unique_ptr<MarkingRule> before = std::move(marking_);
+  const std::unique_ptr<MarkingRule> previous = std::move(marking_);
   if (!config_.mark) return;
   marking_ = make_marking(*config_.mark);
-  if (before) marking_->resume(*before);
+  if (previous) marking_->resume(*previous);
 }
 
 void Direction::change(const DirectionConfig& config, Instant at,
@@ -54,7 +54,7 @@ void Direction::change(const DirectionConfig& config, Instant at,
   queue_ = std::move(queue);
   const Instant end = server_.change(config_.rate, at);
   if (in_service_ && !keeps_end) in_service_->end = end;
-  advance(at, departures);  // without a rate, all that waits goes at once
+  advance(at, departures);  // if the new rate is unlimited, all waiting packets leave now
 }
 
 void Direction::offer(Packet packet, Instant at, std::vector<Departure>& departures) {
@@ -63,7 +63,7 @@ void Direction::offer(Packet packet, Instant at, std::vector<Departure>& departu
   ++counters_.offered;
   counters_.offered_bytes += packet.size;
 
-  if (config_.loss_at == LossPlace::ingress && loss_ &&
+  if (config_.loss_at == LossPoint::ingress && loss_ &&
       is_lost({.packet = packet, .start = at, .end = at + server_.air_time(framed(packet), at)})) {
     drop(packet, Fate::channel_loss, at, departures);
     return;
@@ -72,12 +72,12 @@ void Direction::offer(Packet packet, Instant at, std::vector<Departure>& departu
   if (is_marked_on_arrival(packet, at)) try_to_mark(packet, queue_events_);
   queue_->enqueue(packet, at, is_idle ? std::nullopt : std::optional(in_service_->packet.size),
                   queue_events_);
-  // A mark of a packet that found no room does not count.
+  // A mark does not count if the packet found no room.
   if (packet.marked && !queue_events_.drops.empty()) queue_events_.marks = 0;
-  settle_queue_events(at, departures);
+  process_queue_events(at, departures);
   if (is_idle) {
     start_next(at, false, departures);
-    advance(at, departures);  // a link without a rate is through with it at once
+    advance(at, departures);  // without a rate limit the packet leaves now
   }
   counters_.max_waiting = std::max<std::uint64_t>(counters_.max_waiting, queue_->packets());
 }
@@ -102,7 +102,7 @@ void Direction::advance(Instant to, std::vector<Departure>& departures) {
 }
 
 bool Direction::can_start() const {
-  return !in_service_ && (repetitions_.has_known() || queue_->packets() > 0);
+  return !in_service_ && (repetitions_.has_repetition() || queue_->packets() > 0);
 }
 
 void Direction::advance_by_stages(Instant to, std::vector<Departure>& departures) {
@@ -118,13 +118,13 @@ void Direction::advance_by_stages(Instant to, std::vector<Departure>& departures
     if (next == end) {
       end_transmission(departures);
     } else if (next == outcome) {
-      if (!radio_.knows_first()) {
+      if (!radio_.has_outcome()) {
         deliver_until(now_, departures);
         return;
       }
-      conclude(radio_.resolve_first(), departures);
+      resolve(radio_.resolve_first(), departures);
     } else if (next == feedback) {
-      repetitions_.know_next();
+      repetitions_.learn_next();
     } else {
       start_next(now_, now_ == idle_since_, departures);
     }
@@ -161,23 +161,23 @@ void Direction::deliver_next(std::vector<Departure>& departures) {
 
 std::optional<Instant> Direction::next_event() const {
   std::optional<Instant> next;
-  const auto sooner = [&next](Instant at) {
+  const auto consider = [&next](Instant at) {
     if (!next || at < *next) next = at;
   };
-  if (in_service_) sooner(in_service_->end);
-  if (can_start()) sooner(now_);
-  if (radio_.has_ended()) sooner(needed_at(radio_.first_ended()));
-  if (const auto feedback = repetitions_.next_known()) sooner(*feedback);
-  if (!under_way_.is_empty()) sooner(under_way_.next());
+  if (in_service_) consider(in_service_->end);
+  if (can_start()) consider(now_);
+  if (radio_.has_ended()) consider(needed_at(radio_.first_ended()));
+  if (const auto feedback = repetitions_.next_known()) consider(*feedback);
+  if (!under_way_.is_empty()) consider(under_way_.next());
   return next;
 }
 
 std::optional<Instant> Direction::next_delivery() const {
-  if (reports_transmissions()) return next_event();  // before all that it may lead to
+  if (reports_transmissions()) return next_event();  // no delivery precedes the next event
   std::optional<Instant> next;
   if (in_service_) {
     const Duration min = delay_->min();
-    // A transmission that an outage stops for good has no end.
+    // During an outage without end a transmission has no end.
     next = in_service_->end > Instant::max() - min ? Instant::max() : in_service_->end + min;
   }
   if (!under_way_.is_empty() && (!next || under_way_.next() < *next)) next = under_way_.next();
@@ -227,14 +227,14 @@ void Direction::start(Transmission transmission, Instant at, bool at_once) {
   if (is_radio()) radio_.start(transmission);
 }
 
-/// `at_once`: the packet before was being sent until `at`.
+/// Start the next transmission. `at_once` is true if the previous one ended at `at`.
 void Direction::start_next(Instant at, bool at_once, std::vector<Departure>& departures) {
-  if (repetitions_.has_known()) {
-    start(repetitions_.take_known(), at, at_once);
+  if (repetitions_.has_repetition()) {
+    start(repetitions_.take_repetition(), at, at_once);
     return;
   }
   const std::optional<Packet> packet = queue_->dequeue(at, queue_events_);
-  settle_queue_events(at, departures);
+  process_queue_events(at, departures);
   if (packet) start({.packet = *packet, .order = orders_++}, at, at_once);
 }
 
@@ -249,54 +249,54 @@ void Direction::end_transmission(std::vector<Departure>& departures) {
   if (is_radio()) {
     radio_.end(sent);
   } else {
-    sent.lost = config_.loss_at == LossPlace::egress && is_lost(sent);
-    conclude(sent, departures);
+    sent.lost = config_.loss_at == LossPoint::egress && is_lost(sent);
+    resolve(sent, departures);
   }
 }
 
-/// It is resolved whether a transmission was lost.
-void Direction::conclude(const Transmission& transmission, std::vector<Departure>& departures) {
+/// Process the outcome of a transmission: deliver, repeat or drop the packet.
+void Direction::resolve(const Transmission& transmission, std::vector<Departure>& departures) {
   if (reports_transmissions()) resolved_.push_back(transmission);
   if (adaptation_) adaptation_->report(transmission, transmission.end + config_.arq->feedback);
   if (!transmission.lost) {
-    land(transmission, false);
+    pass_to_receiver(transmission, false);
   } else if (config_.arq && transmission.attempt <= config_.arq->retries) {
     repetitions_.add(transmission, transmission.end + config_.arq->feedback);
   } else {
     drop(transmission.packet, Fate::channel_loss, transmission.end, departures);
-    land(transmission, true);
+    pass_to_receiver(transmission, true);
   }
 }
 
-/// A packet is at the far end, or not expected there any more.
-void Direction::land(const Transmission& transmission, bool given_up) {
-  const auto release = [this](const Resequencer::Landed& landed) {
-    if (landed.given_up) {
-      under_way_.hold_until(landed.at);
+/// Pass a packet, or the fact that it was given up, to the receiver, which keeps the order.
+void Direction::pass_to_receiver(const Transmission& transmission, bool given_up) {
+  const auto release = [this](const Resequencer::Received& received) {
+    if (received.given_up) {
+      under_way_.hold_until(received.at);
     } else {
-      send_on(landed.packet, landed.order, landed.at);
+      schedule_delivery(received.packet, received.order, received.at);
     }
   };
   if (given_up && !config_.arq) {
-    resequencer_.pass(transmission.order, transmission.end, release);
+    resequencer_.skip(transmission.order, transmission.end, release);
     return;
   }
   const Instant at = transmission.end + delay_->next(transmission.number, transmission.end);
   if (config_.keep_order) {
-    resequencer_.land({transmission.packet, transmission.order, at, given_up}, release);
+    resequencer_.receive({transmission.packet, transmission.order, at, given_up}, release);
     return;
   }
-  if (!given_up) send_on(transmission.packet, transmission.order, at);
-  resequencer_.pass(transmission.order, at, release);
+  if (!given_up) schedule_delivery(transmission.packet, transmission.order, at);
+  resequencer_.skip(transmission.order, at, release);
 }
 
-void Direction::send_on(const Packet& packet, std::uint64_t order, Instant at) {
+void Direction::schedule_delivery(const Packet& packet, std::uint64_t order, Instant at) {
   Arrival arrival{.packet = packet, .at = at};
   for (const auto& effect : effects_) effect->apply(order, arrival);
   under_way_.send(arrival, config_.keep_order);
 }
 
-void Direction::settle_queue_events(Instant at, std::vector<Departure>& departures) {
+void Direction::process_queue_events(Instant at, std::vector<Departure>& departures) {
   counters_.marked += queue_events_.marks;
   for (const auto& [packet, fate] : queue_events_.drops) drop(packet, fate, at, departures);
   queue_events_.drops.clear();

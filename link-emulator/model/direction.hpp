@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One direction of a link, as a discrete-event model: loss at ingress (if so configured), marking
-// and queue discipline, rate server, loss at egress (the default), propagation delay with what else
-// happens on the way. Event times go in, event times come out; there is no clock and no I/O here.
+// One direction of a link, as a discrete-event model without clock and I/O. A packet passes these
+// stages: loss at ingress (if configured), marking and queue discipline, rate server, loss at
+// egress (the default), propagation delay with jitter, corruption, duplication and reordering.
 //
-// Events at the same instant happen in this order: ends of transmission, outcomes, feedback of ARQ,
-// starts of transmission, then arrivals.
+// Events at the same instant are processed in this order: ends of transmissions, outcomes, feedback
+// of ARQ, starts of transmissions, arrivals of packets.
 #pragma once
 
 #include <functional>
@@ -30,68 +30,74 @@
 
 namespace nagi::model {
 
-enum class LossPlace { ingress, egress };
+enum class LossPoint { ingress, egress };
 
 struct DirectionConfig {
-  RateConfig rate;  // unlimited: transmission takes no time and nothing queues
-  Bytes overhead;   // framing counted by the rate server on top of IP bytes, a packet
+  RateConfig rate;  // if unlimited, transmission takes no time and no packet waits
+  Bytes overhead;   // framing per packet, which the rate server adds to the IP packet
   QueueConfig queue;
   std::optional<MarkConfig> mark;  // only with drop-tail queues
   DelayConfig delay{};
   JitterConfig jitter;
-  bool keep_order = true;  // a packet with a shorter delay waits for those sent before it
+  bool keep_order = true;  // a packet with a shorter delay waits for the packets sent before it
   EffectConfigs effects;
   LossConfig loss;
-  LossPlace loss_at = LossPlace::egress;
+  LossPoint loss_at = LossPoint::egress;
   std::optional<ArqConfig> arq;                         // only with losses at egress
   std::optional<RateAdaptationConfig> rate_adaptation;  // only with ARQ, whose feedback it needs
 };
 
+/// The model of one direction.
 class Direction final : public DirectionModel {
  public:
+  /// Create the direction. `seed`, `link` and `name` select its random numbers.
   Direction(const DirectionConfig& config, std::uint64_t seed, std::uint32_t link,
             DirectionName name);
 
   void offer(Packet packet, Instant at, std::vector<Departure>& departures) override;
 
-  /// Stops where an outcome is missing: see awaits_outcome().
+  /// Advance as DirectionModel does, but stop where an outcome is missing; see awaits_outcome().
   void advance(Instant to, std::vector<Departure>& departures) override;
 
-  /// Goes on by another configuration from `at`, which must not lie before now(). No packet is
-  /// lost by it: what waits stays, even over a smaller limit; the packet in transmission goes on at
-  /// the new rate; packets under way arrive as they would have; timed losses begin anew, packets
-  /// are counted on. A queue discipline that is configured anew begins anew with what waits.
+  /// Change the configuration at `at`, which must not lie before now().
+  ///
+  /// The change loses no packet. Waiting packets stay in the queue, even above a smaller limit; the
+  /// new queue discipline starts in its initial state. The packet in transmission continues at the
+  /// new rate. Packets that have been transmitted arrive as without the change. Timed loss models
+  /// restart; the counts of packets continue.
   void change(const DirectionConfig& config, Instant at, std::vector<Departure>& departures);
 
-  /// Appends the packets that are under way, each at the instant of its delivery, which nothing can
-  /// change any more; the model is then through with them.
+  /// Append the packets that have been transmitted and not delivered yet, each with the instant of
+  /// its delivery, which is fixed. The model no longer holds them afterwards.
   void take_under_way(std::vector<Departure>& departures);
 
-  /// Whether transmissions and their outcomes are reported one by one: of a radio, and with ARQ.
+  /// Return whether the direction reports each transmission with its outcome, as radios and ARQ do.
   [[nodiscard]] bool reports_transmissions() const { return is_radio() || config_.arq.has_value(); }
   [[nodiscard]] bool is_radio() const { return std::holds_alternative<RadioLoss>(config_.loss); }
-  /// Whether it matters to which flow a packet belongs.
-  [[nodiscard]] bool tells_flows_apart() const {
+  /// Return whether the result depends on the flow to which a packet belongs.
+  [[nodiscard]] bool distinguishes_flows() const {
     return std::holds_alternative<FqCoDel>(config_.queue);
   }
-  /// Radio: transmissions that have started since the caller last emptied this.
+  /// The radio transmissions that have started since the caller last emptied this list.
   [[nodiscard]] std::vector<Transmission>& started() { return radio_.started(); }
-  /// Transmissions whose outcome has been resolved since the caller last emptied this; only if
-  /// reports_transmissions().
+  /// The transmissions whose outcome was resolved since the caller last emptied this list. The list
+  /// is filled only if reports_transmissions().
   [[nodiscard]] std::vector<Transmission>& resolved() { return resolved_; }
-  /// Radio: the outcome of the first transmission that has started and has none yet.
+  /// Report the outcome of the first radio transmission that has started and has no outcome yet.
+  /// `snr` is in 0.01 dB.
   void report(bool lost, std::int16_t snr = no_snr) { radio_.report(lost, snr); }
-  /// Whether the model stands still for want of an outcome. Nothing may then be offered.
+  /// Return whether the model waits for an outcome before it can advance. The caller must not offer
+  /// packets in this state.
   [[nodiscard]] bool awaits_outcome() const {
-    return radio_.has_ended() && !radio_.knows_first() && needed_at(radio_.first_ended()) <= now_;
+    return radio_.has_ended() && !radio_.has_outcome() && needed_at(radio_.first_ended()) <= now_;
   }
 
-  /// When something is next due; nothing if the model is empty.
+  /// Return the instant of the next event, or nothing if the model is empty.
   [[nodiscard]] std::optional<Instant> next_event() const;
 
   [[nodiscard]] std::optional<Instant> next_delivery() const override;
 
-  /// No packet that arrives is delivered sooner after that.
+  /// Return the least time from the end of a packet's transmission to its delivery.
   [[nodiscard]] Duration min_delay() const { return delay_->min(); }
 
   [[nodiscard]] Instant now() const override { return now_; }
@@ -111,18 +117,18 @@ class Direction final : public DirectionModel {
   [[nodiscard]] bool is_marked_on_arrival(const Packet& packet, Instant at);
   [[nodiscard]] bool has_stages() const;
   [[nodiscard]] bool can_start() const;
-  /// When the outcome of a transmission is needed at the latest.
+  /// Return the instant from which on the model needs the outcome of a transmission.
   [[nodiscard]] Instant needed_at(const Transmission& transmission) const;
   void advance_by_stages(Instant to, std::vector<Departure>& departures);
   void start(Transmission transmission, Instant at, bool at_once);
   void start_next(Instant at, bool at_once, std::vector<Departure>& departures);
   void end_transmission(std::vector<Departure>& departures);
-  void conclude(const Transmission& transmission, std::vector<Departure>& departures);
-  void land(const Transmission& transmission, bool given_up);
-  void send_on(const Packet& packet, std::uint64_t order, Instant at);
+  void resolve(const Transmission& transmission, std::vector<Departure>& departures);
+  void pass_to_receiver(const Transmission& transmission, bool given_up);
+  void schedule_delivery(const Packet& packet, std::uint64_t order, Instant at);
   void deliver_until(Instant to, std::vector<Departure>& departures);
   void deliver_next(std::vector<Departure>& departures);
-  void settle_queue_events(Instant at, std::vector<Departure>& departures);
+  void process_queue_events(Instant at, std::vector<Departure>& departures);
   void drop(const Packet& packet, Fate fate, Instant at, std::vector<Departure>& departures);
   void make_models(Instant from);
 
@@ -138,7 +144,7 @@ class Direction final : public DirectionModel {
   std::vector<std::unique_ptr<Effect>> effects_;
   std::uint64_t loss_index_ = 0;
   Instant now_{};
-  Instant idle_since_{};  // of the rate server, when it is idle
+  Instant idle_since_{};  // since when the rate server has been idle, if it is idle
   std::optional<Transmission> in_service_;
   RadioOutcomes radio_;
   std::vector<Transmission> resolved_;
@@ -149,7 +155,7 @@ class Direction final : public DirectionModel {
   std::uint64_t transmissions_ = 0;
   std::uint64_t orders_ = 0;
   DirectionCounters counters_;
-  QueueEvents queue_events_;  // kept for its memory
+  QueueEvents queue_events_;  // a member only to reuse its memory
 };
 
 }  // namespace nagi::model

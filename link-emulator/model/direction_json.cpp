@@ -101,14 +101,14 @@ void need_rate(const RateConfig& rate, const json::json_pointer& where, const st
                     R"(give "rate_bps" or "rate_trace" too)");
 }
 
-/// Keys by which a size is given.
+/// Return the keys that specify the size of a queue.
 const std::vector<std::string_view>& limit_keys() {
   static const std::vector<std::string_view> keys = {"packets", "bytes", "bdp", "base_rtt_ns",
                                                      "packet_bytes"};
   return keys;
 }
 
-/// Reads how much may wait; what a discipline takes if nothing says so is `standard`.
+/// Read the size of a queue. `standard` is the discipline's default.
 QueueLimit read_limit(const ObjectReader& reader, const RateConfig& rate,
                       const QueueLimit& standard) {
   const auto alone = [&reader](const std::string& key) {
@@ -166,19 +166,19 @@ json to_json(const JitterConfig& config) {
   return out;
 }
 
-LossPlace read_loss_place(const ObjectReader& loss) {
-  if (!loss.has("at")) return LossPlace::egress;
-  const std::string place = loss.text("at");
-  if (place != "ingress" && place != "egress") {
-    throw ConfigError(loss.at("at"), "unknown place " + shown(place),
+LossPoint read_loss_point(const ObjectReader& loss) {
+  if (!loss.has("at")) return LossPoint::egress;
+  const std::string point = loss.text("at");
+  if (point != "ingress" && point != "egress") {
+    throw ConfigError(loss.at("at"), "unknown place " + shown(point),
                       R"("ingress" (before the queue) or "egress" (after transmission))");
   }
-  return place == "ingress" ? LossPlace::ingress : LossPlace::egress;
+  return point == "ingress" ? LossPoint::ingress : LossPoint::egress;
 }
 
-/// Refuses losses before the queue where the transmission is what matters.
+/// Refuse losses before the queue if the loss of transmissions matters.
 void refuse_ingress(const ObjectReader& reader, const DirectionConfig& config) {
-  if (config.loss_at != LossPlace::ingress) return;
+  if (config.loss_at != LossPoint::ingress) return;
   const bool radio = std::holds_alternative<RadioLoss>(config.loss);
   if (!radio && !config.arq) return;
   throw ConfigError(reader.at("loss") / "at",
@@ -311,7 +311,7 @@ DirectionConfig read_direction(ObjectReader reader) {
   std::apply([&](auto&... effects) { (read_effect(effects), ...); }, config.effects);
   if (reader.has("loss")) {
     config.loss = read_loss(reader.object("loss"), config.rate);
-    config.loss_at = read_loss_place(reader.object("loss"));
+    config.loss_at = read_loss_point(reader.object("loss"));
   }
   if (reader.has("arq")) {
     ObjectReader arq = reader.object("arq");
@@ -364,7 +364,7 @@ json to_json(const DirectionConfig& config) {
   };
   std::apply([&](const auto&... effects) { (write_effect(effects), ...); }, config.effects);
   out["loss"] = to_json(config.loss);
-  out["loss"]["at"] = config.loss_at == LossPlace::ingress ? "ingress" : "egress";
+  out["loss"]["at"] = config.loss_at == LossPoint::ingress ? "ingress" : "egress";
   if (config.arq) {
     out["arq"] = {{"retries", config.arq->retries}, {"feedback_ns", config.arq->feedback.count()}};
   }
@@ -372,22 +372,22 @@ json to_json(const DirectionConfig& config) {
   return out;
 }
 
-DirectionConfig changed(const DirectionConfig& config, const json& changes,
-                        const json::json_pointer& where) {
+DirectionConfig apply_changes(const DirectionConfig& config, const json& changes,
+                              const json::json_pointer& where) {
   if (!changes.is_object()) {
     throw ConfigError(where, "expected an object, found " + std::string(changes.type_name()),
                       R"(write {"rate_bps": 1000000, ...})");
   }
   ObjectReader(changes, where).only(direction_keys());
   json merged = to_json(config);
-  const auto instead_of = [&](const char* given, const char* replaced) {
+  const auto replace = [&](const char* given, const char* replaced) {
     if (changes.contains(given)) merged.erase(replaced);
   };
-  instead_of("rate_bps", "rate_trace");
-  instead_of("rate_trace", "rate_bps");
-  instead_of("rate_trace", "burst_bytes");
-  instead_of("delay_ns", "delay_trace");
-  instead_of("delay_trace", "delay_ns");
+  replace("rate_bps", "rate_trace");
+  replace("rate_trace", "rate_bps");
+  replace("rate_trace", "burst_bytes");
+  replace("delay_ns", "delay_trace");
+  replace("delay_trace", "delay_ns");
   for (const auto& [key, value] : changes.items()) {
     if (value.is_null()) {
       merged.erase(key);

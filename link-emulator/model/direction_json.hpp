@@ -10,18 +10,18 @@
 
 namespace nagi::model {
 
-/// Reads one direction's configuration. All keys may be missing: no rate limit, no delay, no queue
-/// limit, no loss. Instants of traces count from the link's epoch. What values may be, bounds.json
-/// says.
+/// Read the configuration of one direction. All keys are optional; by default there is no rate
+/// limit, no delay, no queue limit and no loss. Times of traces count from the link's epoch.
+/// bounds.json lists the ranges of the values. Throws ConfigError.
 ///
-///   "rate_bps": 10000000, "burst_bytes": 32000   with a burst: a token bucket; or, instead of it,
+///   "rate_bps": 10000000, "burst_bytes": 32000   with a burst a token bucket; or, instead of both,
 ///   "rate_trace": {"steps": [[0, 10000000], [2000000000, 1000000]], "period_ns": 4000000000}, or
 ///                 {"opportunities_ns": [0, 1000000], "bytes": 1504, "period_ns": 1000000}
 ///   "overhead_bytes": 0
 ///   "queue": {"packets": 119}, {"bytes": 125000}, or
 ///            {"bdp": 1.0, "base_rtt_ns": 100000000, "packet_bytes": 1052}; each with
-///            "discipline": "drop_tail", "codel", "fq_codel", "pie" or "dualpi2" and what fields()
-///            of model/queue/DISCIPLINE.hpp has
+///            "discipline": "drop_tail", "codel", "fq_codel", "pie" or "dualpi2" and the keys in
+///            fields() of model/queue/DISCIPLINE.hpp
 ///   "mark": {"threshold_packets": 20 or "threshold_bytes": 20000, "weight": 0.002,
 ///            "packet_bytes": 1500}
 ///   "delay_ns": 5000000                      or, instead of it,
@@ -31,7 +31,7 @@ namespace nagi::model {
 ///             {"distribution": "exponential", "mean_ns": 1000000}, or
 ///             {"distribution": "table", "deviation_ns": 1000000, "quantiles": [-1.5, 0, 1.5]},
 ///             each with "correlation": 0.5 and "redraw_negative": true
-///   "keep_order": true                       false: jitter and delay traces may reorder
+///   "keep_order": true                       if false, jitter and delay traces may reorder packets
 ///   "corruption": {"probability": 0.01}, "duplication": {"probability": 0.01},
 ///   "reordering": {"probability": 0.01, "delay_ns": 5000000}
 ///   "loss": {"model": "none"},
@@ -55,23 +55,23 @@ namespace nagi::model {
 ///   "arq": {"retries": 3, "feedback_ns": 8000000}
 ///   "rate_adaptation": {"kind": "minstrel", "modes": [{"rate_bps": 1200000, "overhead_bytes":
 ///   50}]},
-///                      or "snr_table" with "min_snr_db": [4.5], one for each mode; 1 to 16 modes,
-///                      none slower than the one before; for a replay with "recorded_snr": [1450],
-///                      in 0.01 dB, of each transmission, -32768 where there is none
+///                      or "snr_table" with "min_snr_db": [4.5], one SNR per mode; 1 to 16 modes in
+///                      the order of their rates; replays also have "recorded_snr": [1450], the SNR
+///                      of each transmission in 0.01 dB, or -32768 if none was measured
 DirectionConfig read_direction(ObjectReader reader);
 
-/// A queue and losses alone, as above, of what has that rate.
+/// Read a queue or losses alone, as above, for a sender with that rate. Throws ConfigError.
 QueueConfig read_queue(ObjectReader reader, const RateConfig& rate);
 nlohmann::json to_json(const QueueConfig& config);
 LossConfig read_loss(ObjectReader reader, const RateConfig& rate);
 nlohmann::json to_json(const LossConfig& config);
 
-/// The same configuration as JSON, resolved: a queue given in BDPs has become packets.
+/// Return the configuration as JSON. A queue that was given in BDPs is written in packets.
 nlohmann::json to_json(const DirectionConfig& config);
 
-/// `config` with the keys that `changes`, an object at `where`, has: each replaces the one of the
-/// same name, and what cannot stand beside it; null takes one away. Throws ConfigError.
-DirectionConfig changed(const DirectionConfig& config, const nlohmann::json& changes,
-                        const nlohmann::json::json_pointer& where);
+/// Return `config` with the keys of `changes` replaced; `where` is the position of `changes` in its
+/// document. A key also replaces the keys that exclude it; null removes a key. Throws ConfigError.
+DirectionConfig apply_changes(const DirectionConfig& config, const nlohmann::json& changes,
+                              const nlohmann::json::json_pointer& where);
 
 }  // namespace nagi::model

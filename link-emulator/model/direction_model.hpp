@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one direction of a link does to packets: Direction (direction.hpp), or something that does
-// the same elsewhere. Event times go in, event times come out.
+// The interface of a model of one direction of a link: Direction (direction.hpp), or a model that
+// runs elsewhere, such as in an FPGA. All times are passed in and returned; the model reads no
+// clock.
 #pragma once
 
 #include <cstddef>
@@ -16,27 +17,29 @@
 
 namespace nagi::model {
 
+/// A model of one direction of a link.
 class DirectionModel : public Interface {
  public:
-  /// A packet arrives. Brings the model to `at` first; `at` must not lie before now().
+  /// Add a packet that arrives at `at`, after advancing the model to that instant. `at` must not
+  /// lie before now().
   virtual void offer(Packet packet, Instant at, std::vector<Departure>& departures) = 0;
-  /// Brings the model to `to`: everything due until then, `to` included, is appended to
-  /// `departures`. Appends deliveries in delivery order.
+  /// Process all events up to and including `to`. Append the packets that leave to `departures`,
+  /// deliveries in the order of delivery.
   virtual void advance(Instant to, std::vector<Departure>& departures) = 0;
 
-  /// Appends what has left meanwhile, if it was not known at once.
+  /// Append departures that the model learns of later than the other calls return.
   virtual void take_departures(std::vector<Departure>& /*departures*/) {}
 
-  /// No packet is delivered before this instant; nothing if the model is empty. Where delays are
-  /// constant, the next one is delivered then, if it is not lost. What else happens until then need
-  /// not be asked for: it comes out the same, whenever the model is brought on.
+  /// Return an instant before which no packet is delivered, or nothing if the model is empty. If
+  /// delays are constant, the next packet is delivered at this instant unless it is lost. The
+  /// caller need not advance the model before this instant: the results do not depend on the calls.
   [[nodiscard]] virtual std::optional<Instant> next_delivery() const = 0;
 
-  /// The instant the model was last brought to.
+  /// Return the instant to which the model has advanced.
   [[nodiscard]] virtual Instant now() const = 0;
-  /// Packets waiting, being transmitted or under way.
+  /// Return the number of packets that wait, are being transmitted, or propagate.
   [[nodiscard]] virtual std::size_t held() const = 0;
-  /// Calls `visit` with each of them.
+  /// Call `visit` for each of these packets.
   virtual void for_each_held(const std::function<void(const Packet&)>& visit) const = 0;
   [[nodiscard]] virtual const DirectionCounters& counters() const = 0;
 };

@@ -16,7 +16,7 @@ constexpr std::uint32_t line_of_sight = 0xffffffff;  // in place of a sinusoid's
 
 double power_of_db(double db) { return std::pow(10.0, db / 10.0); }
 
-/// By its series, as libraries round sines differently on different processors.
+/// Compute the series here, because libraries round sines differently on different processors.
 std::complex<double> phasor(double cycles) {
   const double quarters = std::nearbyint(4.0 * cycles);
   const double x = 2.0 * std::numbers::pi * (cycles - quarters / 4.0);  // within pi / 4
@@ -47,21 +47,21 @@ std::vector<Sinusoid> fading_sinusoids(const FadingConfig& config, const Channel
   if (config.kind == FadingKind::none) {
     return {{0.0, path == 0 ? 0.0 : unit_interval(direct[0]), std::sqrt(power)}};
   }
-  std::vector<Sinusoid> made;
+  std::vector<Sinusoid> sinusoids;
   double scattered = power;
   if (config.kind == FadingKind::rician && path == 0) {
     const double k = power_of_db(config.k_factor_db);
     scattered = power / (k + 1.0);
-    made.push_back({config.doppler_hz * std::numbers::sqrt2 / 2.0, unit_interval(direct[0]),
-                    std::sqrt(power * k / (k + 1.0))});
+    sinusoids.push_back({config.doppler_hz * std::numbers::sqrt2 / 2.0, unit_interval(direct[0]),
+                         std::sqrt(power * k / (k + 1.0))});
   }
   for (std::uint32_t n = 0; n < sinusoids_a_path; ++n) {
     const ChannelWords random = channel_draw(key, ChannelPurpose::fading, n, path);
     const double angle_cycles = (n + unit_interval(random[1]) - 0.5) / sinusoids_a_path;
-    made.push_back({config.doppler_hz * phasor(angle_cycles).real(), unit_interval(random[0]),
-                    std::sqrt(scattered / sinusoids_a_path)});
+    sinusoids.push_back({config.doppler_hz * phasor(angle_cycles).real(), unit_interval(random[0]),
+                         std::sqrt(scattered / sinusoids_a_path)});
   }
-  return made;
+  return sinusoids;
 }
 
 std::complex<double> sum_at(const std::vector<Sinusoid>& sinusoids, double time_s) {
@@ -75,8 +75,9 @@ std::complex<double> sum_at(const std::vector<Sinusoid>& sinusoids, double time_
 Shadowing::Shadowing(const ShadowingConfig& config, const ChannelKey& key) {
   for (std::uint32_t n = 0; n < sinusoids_of_shadows; ++n) {
     const ChannelWords random = channel_draw(key, ChannelPurpose::shadowing, n, 0);
-    // The quantile of a Cauchy distribution at (n + u) / 64 of its positive half, as a quotient of
-    // the sine and cosine that are exact everywhere. The word's half step keeps it off infinity.
+    // The frequency is the quantile of a Cauchy distribution at (n + u) / 64 of its positive half.
+    // It is the quotient of the sine and cosine, which are equal on all machines. The half step of
+    // the word keeps it finite.
     const double quantile =
         (n + unit_interval(random[1]) + 0x1p-33) / sinusoids_of_shadows / 4.0;  // cycles
     const std::complex<double> turn = phasor(quantile);

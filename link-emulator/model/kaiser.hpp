@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kaiser's window, which bounds the reach of interpolating filters.
+// Kaiser's window, which limits the length of interpolating filters.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace nagi::model {
 
-/// The modified Bessel function of the first kind, order 0, by its series.
+/// Return the modified Bessel function of the first kind of order 0, computed by its series.
 inline double bessel_i0(double x) {
   double term = 1.0;
   double sum = 1.0;
@@ -19,9 +19,9 @@ inline double bessel_i0(double x) {
   return sum;
 }
 
-/// The window's value at `place`, from -1 to 1 over its reach; not divided by that at 0.
-inline double kaiser_window(double place, double beta) {
-  return bessel_i0(beta * std::sqrt(std::max(0.0, 1.0 - place * place)));
+/// Return the window's value at `position`, which runs from -1 to 1; not normalised to 1 at 0.
+inline double kaiser_window(double position, double beta) {
+  return bessel_i0(beta * std::sqrt(std::max(0.0, 1.0 - position * position)));
 }
 
 }  // namespace nagi::model

@@ -8,28 +8,30 @@ namespace nagi::model {
 
 namespace {
 
-constexpr int nodes_an_octave = 128;
-constexpr double certain = 60;  // as an exponent: 1 - exp(-60) is 1 to the last of 64 bits but one
+constexpr int nodes_per_octave = 128;
+constexpr double certain = 60;  // exponent of a certain loss: 1 - exp(-60) is 1 in 63 of 64 bits
 
-double exponent_of(double per) { return per >= 1 ? certain : std::min(certain, -std::log1p(-per)); }
+double exponent_from_rate(double per) {
+  return per >= 1 ? certain : std::min(certain, -std::log1p(-per));
+}
 
-/// Between two SNRs of a curve.
-double between(const LossCurve& curve, std::size_t after, double snr_db) {
+/// Return E between two SNRs of a curve; `after` is the index of the higher one.
+double interpolate(const LossCurve& curve, std::size_t after, double snr_db) {
   const double low = curve.per[after - 1];
   const double high = curve.per[after];
   const double share =
       (snr_db - curve.snr_db[after - 1]) / (curve.snr_db[after] - curve.snr_db[after - 1]);
-  if (low >= 1 || high <= 0) return exponent_of(low + share * (high - low));
-  const double from = std::log(exponent_of(low));
-  const double to = std::log(exponent_of(high));
+  if (low >= 1 || high <= 0) return exponent_from_rate(low + share * (high - low));
+  const double from = std::log(exponent_from_rate(low));
+  const double to = std::log(exponent_from_rate(high));
   return std::exp(from + share * (to - from));
 }
 
 double exponent_at(const LossCurve& curve, double snr_db) {
-  if (snr_db <= curve.snr_db.front()) return exponent_of(curve.per.front());
-  if (snr_db >= curve.snr_db.back()) return exponent_of(curve.per.back());
+  if (snr_db <= curve.snr_db.front()) return exponent_from_rate(curve.per.front());
+  if (snr_db >= curve.snr_db.back()) return exponent_from_rate(curve.per.back());
   const auto after = std::ranges::upper_bound(curve.snr_db, snr_db) - curve.snr_db.begin();
-  return between(curve, static_cast<std::size_t>(after), snr_db);
+  return interpolate(curve, static_cast<std::size_t>(after), snr_db);
 }
 
 }  // namespace
@@ -44,12 +46,12 @@ LossTable::LossTable(const std::vector<LossCurve>& curves) {
   int last_exponent = 0;
   (void)std::frexp(std::pow(10.0, first_db / 10), &first_exponent_);
   (void)std::frexp(std::pow(10.0, last_db / 10), &last_exponent);
-  const int nodes = (last_exponent - first_exponent_ + 1) * nodes_an_octave + 1;
+  const int nodes = (last_exponent - first_exponent_ + 1) * nodes_per_octave + 1;
   for (const LossCurve& curve : curves) {
     Row row{curve.packet_bytes, {}};
     for (int node = 0; node < nodes; ++node) {
-      const double mantissa = 0.5 + 0.5 * (node % nodes_an_octave) / nodes_an_octave;
-      const double snr = std::ldexp(mantissa, first_exponent_ + node / nodes_an_octave);
+      const double mantissa = 0.5 + 0.5 * (node % nodes_per_octave) / nodes_per_octave;
+      const double snr = std::ldexp(mantissa, first_exponent_ + node / nodes_per_octave);
       double exponent = exponent_at(curve, 10 * std::log10(snr));
       if (!rows_.empty()) {
         exponent = std::max(exponent, rows_.back().exponents[static_cast<std::size_t>(node)]);
@@ -64,19 +66,19 @@ double LossTable::exponent(double snr, std::uint64_t packet_bytes) const {
   const std::size_t last = rows_.front().exponents.size() - 1;
   int binary = 0;
   const double mantissa = std::frexp(snr, &binary);
-  const double place =
-      std::clamp((binary - first_exponent_ + 2 * (mantissa - 0.5)) * nodes_an_octave, 0.0,
+  const double position =
+      std::clamp((binary - first_exponent_ + 2 * (mantissa - 0.5)) * nodes_per_octave, 0.0,
                  static_cast<double>(last));
-  const std::size_t node = std::min(static_cast<std::size_t>(place), last - 1);
-  const double share = place - static_cast<double>(node);
-  const auto of = [node, share](const Row& row) {
+  const std::size_t node = std::min(static_cast<std::size_t>(position), last - 1);
+  const double share = position - static_cast<double>(node);
+  const auto exponent_in = [node, share](const Row& row) {
     const double low = row.exponents[node];
     return low + share * (row.exponents[node + 1] - low);
   };
-  if (packet_bytes <= rows_.front().packet_bytes) return of(rows_.front());
+  if (packet_bytes <= rows_.front().packet_bytes) return exponent_in(rows_.front());
   const Row& longest = rows_.back();
   if (packet_bytes >= longest.packet_bytes) {
-    return of(longest) * static_cast<double>(packet_bytes) /
+    return exponent_in(longest) * static_cast<double>(packet_bytes) /
            static_cast<double>(longest.packet_bytes);
   }
   std::size_t after = 1;
@@ -85,13 +87,13 @@ double LossTable::exponent(double snr, std::uint64_t packet_bytes) const {
   const Row& longer = rows_[after];
   const double part = static_cast<double>(packet_bytes - shorter.packet_bytes) /
                       static_cast<double>(longer.packet_bytes - shorter.packet_bytes);
-  const double low = of(shorter);
-  return low + part * (of(longer) - low);
+  const double low = exponent_in(shorter);
+  return low + part * (exponent_in(longer) - low);
 }
 
 double exp_of_minus(double x) {
   if (x > 2 * certain) return 0;
-  // 1 / exp(x), as exp(x / 1024)^1024: no term cancels another.
+  // The result is 1 / exp(x / 1024)^1024, a series in which no term cancels another.
   const double small = x / 1024;
   double sum = 1;
   for (int n = 9; n >= 1; --n) sum = 1 + sum * small / n;

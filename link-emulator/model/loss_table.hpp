@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How often a receiver loses packets, by SNR and length, as it was measured: interpolated,
-// monotone.
+// Measured packet error rates of a receiver over SNR and packet length, interpolated monotonically.
 //
-// A packet is lost with probability 1 - exp(-E). The exponent E is interpolated: over the SNR in
-// decibels as ln E is, which is nearly straight where a packet is lost if one of many bits is, or
-// as the probability where a cell has none or all lost; over the length linearly, which is exact
-// where bits are lost independently. Below the first and above the last SNR the probability stays.
-// Below the shortest length it is that of the shortest; beyond the longest E grows with the length.
-// E never falls with the length.
+// A packet is lost with probability 1 - exp(-E). The table interpolates the exponent E as follows:
+// - Over the SNR in decibels it interpolates ln E, which is nearly linear if each of many bits may
+// be
+//   lost. Next to a point with error rate 0 or 1 it interpolates the probability instead. Below the
+//   first and above the last SNR the probability is constant.
+// - Over the length it interpolates E linearly, which is exact if bits are lost independently.
+// Below the
+//   shortest length E is constant; above the longest it is proportional to the length. E never
+//   decreases with the length.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +22,17 @@ namespace nagi::model {
 struct LossCurve {
   std::uint64_t packet_bytes = 0;
   std::vector<double> snr_db;  // increasing
-  std::vector<double> per;     // one each, not increasing
+  std::vector<double> per;     // packet error rate at each SNR, not increasing
 };
 
+/// A table of packet error rates.
 class LossTable {
  public:
-  /// `curves`: at least one, by increasing length.
+  /// Create the table from at least one curve, in the order of increasing lengths.
   explicit LossTable(const std::vector<LossCurve>& curves);
 
-  /// E of a packet; `snr` as a ratio of powers. Where it lies between the nodes that the
-  /// constructor computed, by operations that IEEE 754 defines to the last bit.
+  /// Return E of a packet; `snr` is a ratio of powers. The interpolation between the nodes uses
+  /// only operations that IEEE 754 defines to the last bit.
   [[nodiscard]] double exponent(double snr, std::uint64_t packet_bytes) const;
 
  private:
@@ -38,10 +41,10 @@ class LossTable {
     std::vector<double> exponents;  // at each node
   };
   std::vector<Row> rows_;
-  int first_exponent_ = 0;  // binary, of the first node's SNR
+  int first_exponent_ = 0;  // binary exponent of the first node's SNR
 };
 
-/// exp(-x) for x from 0, by its series; error below 10^-12.
+/// Return exp(-x) for x >= 0, computed by its series; the error is below 10^-12.
 double exp_of_minus(double x);
 
 }  // namespace nagi::model

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transmissions of a radio. The model samples no losses there: somebody else carries each
-// transmission and reports its outcome, which the model needs when the packet is due or, with ARQ,
-// after `feedback` if that is sooner. If it has not been reported by then, the model stands still.
+// Transmissions of a radio. For these the model samples no losses: a radio carries each
+// transmission and reports its outcome. The model needs the outcome when the packet would be
+// delivered or, with ARQ, `feedback` after the transmission if that is sooner. If it is still
+// missing, the model waits.
 #pragma once
 
 #include <deque>
@@ -12,19 +13,21 @@
 
 namespace nagi::model {
 
+/// Transmissions that wait for their outcomes.
 class RadioOutcomes {
  public:
   void start(const Transmission& transmission) { started_.push_back(transmission); }
   void end(const Transmission& transmission) { ended_.push_back(transmission); }
-  /// The outcome of the first transmission that has started and has none yet.
+  /// Report the outcome of the first transmission that has started and has no outcome yet.
   void report(bool lost, std::int16_t snr) { outcomes_.push_back({lost, snr}); }
 
-  /// Transmissions that have started since the caller last emptied this.
+  /// The transmissions that have started since the caller last emptied this list.
   [[nodiscard]] std::vector<Transmission>& started() { return started_; }
   [[nodiscard]] bool has_ended() const { return !ended_.empty(); }
   [[nodiscard]] const Transmission& first_ended() const { return ended_.front(); }
-  [[nodiscard]] bool knows_first() const { return !outcomes_.empty(); }
-  /// The first transmission that has ended, with its outcome.
+  /// Return whether the outcome of the first transmission that has ended was reported.
+  [[nodiscard]] bool has_outcome() const { return !outcomes_.empty(); }
+  /// Remove and return the first transmission that has ended, with its outcome.
   Transmission resolve_first() {
     Transmission first = ended_.front();
     first.lost = outcomes_.front().lost;
@@ -46,7 +49,7 @@ class RadioOutcomes {
     bool lost;
     std::int16_t snr;
   };
-  std::deque<Outcome> outcomes_;  // of the first of them, and of what is being transmitted
+  std::deque<Outcome> outcomes_;  // of the first in ended_, and then of the current transmission
 };
 
 }  // namespace nagi::model

@@ -13,7 +13,7 @@ namespace {
 
 using Wide = unsigned __int128;
 
-/// A ratio of two polynomials; coefficients from the constant upwards.
+/// A ratio of two polynomials; the coefficients begin with the constant term.
 struct Ratio {
   std::array<double, 8> above;
   std::array<double, 8> below;
@@ -29,7 +29,8 @@ struct Ratio {
   }
 };
 
-// Algorithm AS 241, PPND16: for |p - 1/2| <= 0.425, and for the tails up to and beyond r = 5.
+// Algorithm AS 241, PPND16: coefficients for |p - 1/2| <= 0.425, and for the tails up to and beyond
+// r = 5.
 constexpr Ratio centre = {
     {3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3,
      1.3731693765509461125e4, 4.5921953931549871457e4, 6.7265770927008700853e4,
@@ -86,7 +87,7 @@ std::uint64_t exponential_q40(std::uint64_t draw) {
   const std::uint64_t x = draw + 1;
   const unsigned integer_part = 63U - static_cast<unsigned>(std::countl_zero(x));
 
-  // log2 of the mantissa m in [1, 2), one bit a squaring: m^2 >= 2 means the next bit is 1.
+  // Compute log2 of the mantissa m in [1, 2), one bit per squaring: if m^2 >= 2, the next bit is 1.
   std::uint64_t mantissa = x << (63U - integer_part);  // Q1.63
   std::uint64_t fraction = 0;
   for (unsigned bit = 0; bit < fraction_bits; ++bit) {

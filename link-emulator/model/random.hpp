@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random draws of the link model: counter-based, so that draw number i is the same in software,
-// GNU Radio, hardware and on every machine, in whatever order it is asked for.
+// Random draws of the link model. They are counter-based: draw number i is the same in software, in
+// GNU Radio, in hardware and on every machine, whatever the order of the draws.
 //
 // Generator: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 // Key: the 64-bit seed. Counter: draw index (64 bit), link (32 bit), direction and purpose.
@@ -34,11 +34,11 @@ class Stream {
  public:
   Stream(std::uint64_t seed, std::uint32_t link, DirectionName direction, Purpose purpose)
       : Stream(seed, link, static_cast<std::uint32_t>(direction), purpose) {}
-  /// `part`: of a medium a station, or a pair of them; below 2^16.
+  /// Create a stream of a medium; `part` is a station or a pair of stations, below 2^16.
   Stream(std::uint64_t seed, std::uint32_t link, std::uint32_t part, Purpose purpose)
       : seed_(seed), link_(link), domain_((part << 16) | static_cast<std::uint32_t>(purpose)) {}
 
-  /// Draw number `index`, uniform over all 64-bit values.
+  /// Return draw number `index`, uniform over all 64-bit values.
   [[nodiscard]] std::uint64_t draw(std::uint64_t index) const;
 
  private:
@@ -47,21 +47,22 @@ class Stream {
   std::uint32_t domain_;
 };
 
-/// An event of known probability, decided by comparing a 64-bit draw with a threshold.
+/// An event of given probability, decided by comparing a 64-bit draw with a threshold.
 class Chance {
  public:
-  /// `probability` in [0, 1].
+  /// Create an event with a probability in [0, 1].
   explicit Chance(double probability);
+  /// Return whether the event happens with this draw.
   [[nodiscard]] bool happens(std::uint64_t draw) const { return draw < threshold_; }
-  /// It happens whatever the draw.
+  /// Return whether the event happens with every draw.
   [[nodiscard]] bool is_certain() const { return threshold_ == certainty; }
-  /// It happens if the draw is below; 0 if it is certain.
+  /// Return the threshold below which a draw makes the event happen, or 0 if it is certain.
   [[nodiscard]] std::uint64_t threshold() const { return static_cast<std::uint64_t>(threshold_); }
 
-  /// That it does not happen.
+  /// Return the event that this event does not happen.
   [[nodiscard]] Chance complement() const { return with_threshold(certainty - threshold_); }
-  /// That it happens `times` times out of `times`, independently. Integer arithmetic; error below
-  /// times x 2^-63.
+  /// Return the event that this event happens in all of `times` independent trials. The function
+  /// uses integer arithmetic; its error is below times x 2^-63.
   [[nodiscard]] Chance times(std::uint64_t times) const;
 
  private:
@@ -73,20 +74,21 @@ class Chance {
     return chance;
   }
 
-  Wide threshold_;  // probability x 2^64; 2^64 itself when certain
+  Wide threshold_;  // probability x 2^64; 2^64 if the event is certain
 };
 
-/// -ln(u) for u = (draw + 1) / 2^64, as a fixed-point number with 40 fractional bits.
-/// Integer arithmetic only (binary logarithm by repeated squaring), so every implementation agrees.
-/// Error below 2^-22.
+/// Return -ln(u) for u = (draw + 1) / 2^64, as a fixed-point number with 40 fractional bits. The
+/// function uses only integer arithmetic (binary logarithm by repeated squaring), so all
+/// implementations agree. Its error is below 2^-22.
 std::uint64_t exponential_q40(std::uint64_t draw);
 
-/// An exponentially distributed interval with the given mean (in picoseconds), rounded to 1 ns.
+/// Return an exponentially distributed interval with the given mean in picoseconds, rounded to 1
+/// ns.
 Duration exponential(std::uint64_t draw, std::uint64_t mean_picoseconds);
 
-/// A standard normal deviate: the normal distribution's quantile at draw / 2^64, by Wichura's
-/// algorithm AS 241 (1988). Only operations that IEEE 754 defines to the last bit are
-/// used, the logarithm being exponential_q40's. Error below 10^-6.
+/// Return a standard normal deviate: the quantile of the normal distribution at draw / 2^64, by
+/// Wichura's algorithm AS 241 (1988). The function uses only operations that IEEE 754 defines to
+/// the last bit, and exponential_q40 for the logarithm. Its error is below 10^-6.
 double standard_normal(std::uint64_t draw);
 
 }  // namespace nagi::model

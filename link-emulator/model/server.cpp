@@ -17,19 +17,19 @@ Instant instant_of(const Opportunities& all, std::uint64_t number) {
   return Instant{cycle * all.period + all.at[number % all.at.size()]};
 }
 
-/// The first opportunity at `from` or later.
+/// Return the number of the first opportunity at `from` or later.
 std::uint64_t first_from(const Opportunities& all, Instant from) {
   const auto cycle = static_cast<std::uint64_t>(from.time_since_epoch() / all.period);
   const Duration offset = from.time_since_epoch() % all.period;
   const auto found = std::lower_bound(all.at.begin(), all.at.end(), offset);
   std::uint64_t number = cycle * all.at.size() + static_cast<std::uint64_t>(found - all.at.begin());
-  // The last ones of a period may fall on the beginning of the next.
+  // The last opportunities of a period may coincide with the beginning of the next period.
   while (number > 0 && instant_of(all, number - 1) >= from) --number;
   return number;
 }
 
-/// Bits times 10^9 that a trace can send in a period.
-unsigned __int128 work_in_a_period(const Trace<Bitrate>& trace) {
+/// Return the work that a trace allows per period, in units of 10^-9 bits.
+unsigned __int128 work_per_period(const Trace<Bitrate>& trace) {
   unsigned __int128 work = 0;
   for (std::size_t i = 0; i < trace.steps.size(); ++i) {
     const Duration end = i + 1 < trace.steps.size() ? trace.steps[i + 1].at : trace.period;
@@ -48,7 +48,7 @@ std::optional<Bitrate> mean_rate(const RateConfig& rate) {
             [](Bitrate constant) -> std::optional<Bitrate> { return constant; },
             [](const TokenBucket& bucket) -> std::optional<Bitrate> { return bucket.rate; },
             [](const Trace<Bitrate>& trace) -> std::optional<Bitrate> {
-              const Wide bits = work_in_a_period(trace);
+              const Wide bits = work_per_period(trace);
               return Bitrate{static_cast<std::uint64_t>(
                   bits / static_cast<std::uint64_t>(trace.period.count()))};
             },
@@ -133,19 +133,20 @@ RateServer::Progress RateServer::serve_along(const Trace<Bitrate>& trace, Work w
   const Instant one_period_on = from > until - trace.period ? until : from + trace.period;
   for (;;) {
     if (from == one_period_on && from != until) {
-      // Whole periods all at once: there may be very many.
-      const Work each = work_in_a_period(trace);
+      // Skip whole periods at once, since there may be very many.
+      const Work work_each = work_per_period(trace);
       const auto possible = static_cast<std::uint64_t>((until - from) / trace.period);
-      const auto whole = static_cast<std::uint64_t>(std::min<Work>((work - 1) / each, possible));
+      const auto whole =
+          static_cast<std::uint64_t>(std::min<Work>((work - 1) / work_each, possible));
       from += static_cast<std::int64_t>(whole) * trace.period;
-      work -= whole * each;
+      work -= whole * work_each;
     }
     const auto stretch = trace.at(from);
     const Instant end =
         std::min({stretch.end, until, from < one_period_on ? one_period_on : until});
     if (stretch.value.bits_per_second != 0) {
       const Progress done = serve_at(stretch.value, work, from, end);
-      // Work that is left at the end of the stretch is done at the next rate, however little it is.
+      // Work that remains at the end of the step is done at the next rate, however little it is.
       if (done.at < end || done.left == 0) return done;
       work = done.left;
     }

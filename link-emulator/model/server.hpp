@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rate server: how long a packet is in transmission. It sends one packet after the other at a
-// constant rate, at a rate that follows a trace, or at opportunities to send a number of bytes
-// (mahimahi's traces). Exact over a busy period: what rounding an end down to a nanosecond leaves
-// over is done before the next packet.
+// The rate server determines how long the transmission of a packet takes. It sends one packet after
+// the other: at a constant rate, from a token bucket, at a rate that follows a trace, or at
+// opportunities to send a number of bytes (mahimahi's traces). It is exact over a busy period: each
+// end is rounded down to a nanosecond, and the remaining work is done before the next packet.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@
 
 namespace nagi::model {
 
-/// A bucket that fills with tokens at a rate, up to a burst; a packet leaves when it has the tokens
-/// for its bytes. Bursts therefore leave at once. A packet that is longer than the burst waits
-/// until there are enough tokens all the same. It is full in the beginning.
+/// A bucket that fills with tokens at a rate, up to a burst. A packet leaves as soon as the bucket
+/// has the tokens for its bytes, so a burst leaves at once. A packet that is longer than the burst
+/// waits for the missing tokens. The bucket is full at the beginning.
 struct TokenBucket {
   Bitrate rate;
   Bytes burst;
 };
 
-/// Instants at which `each` bytes may leave; what is not used at once is lost. They repeat with the
-/// period, which is not shorter than the last of them.
+/// Instants at which `each` bytes may leave. Bytes that are not used at that instant are lost. The
+/// instants repeat with the period, which is not shorter than the last of them.
 struct Opportunities {
   std::vector<Duration> at;  // not decreasing
   Bytes each;
@@ -36,38 +36,39 @@ using RateConfig = std::variant<Unlimited, Bitrate, TokenBucket, Trace<Bitrate>,
 
 inline bool is_limited(const RateConfig& rate) { return !std::holds_alternative<Unlimited>(rate); }
 
-/// The mean over a period, rounded down; nothing if unlimited.
+/// Return the mean rate over a period, rounded down, or nothing if the rate is unlimited.
 std::optional<Bitrate> mean_rate(const RateConfig& rate);
 
+/// A server that transmits one packet at a time.
 class RateServer {
  public:
   explicit RateServer(RateConfig rate) : rate_(std::move(rate)) {}
 
-  /// Begins to send a packet; returns when it will have been sent. `at_once`: the packet before was
-  /// being sent until `at`. Work that is left of one that began and ended at `at` is added, too.
+  /// Begin to send a packet and return the instant of its end. `at_once` is true if the
+  /// transmission of the previous packet ended at `at`. The remaining work of the previous packet
+  /// is added if `at_once`, or if that packet began and ended at `at`.
   Instant begin(Bytes size, Instant at, bool at_once);
-  /// How long a packet would take if it began at `at`, the server being idle.
+  /// Return how long a packet takes that an idle server begins to send at `at`.
   [[nodiscard]] Duration air_time(Bytes size, Instant at) const;
-  /// Goes on at another rate. Returns when the packet in transmission, if there is one, will now
-  /// have been sent.
+  /// Change the rate at `at`. Return the new end of the packet in transmission, if there is one.
   Instant change(RateConfig rate, Instant at);
 
  private:
-  /// Bits times 10^9: a rate of R bit/s does R of it a nanosecond.
+  /// Work in units of 10^-9 bits: a rate of R bit/s does R units per nanosecond.
   using Work = unsigned __int128;
 
-  /// Which opportunities or tokens have been used.
+  /// The use of opportunities or tokens.
   struct Used {
-    std::uint64_t next = 0;          // the first opportunity that has not, counted from the epoch
-    Instant at{};                    // the instant of the one before, or of the last use of tokens,
-    Work left = 0;                   // and what is left of an opportunity, at that instant only;
-    std::optional<__int128> tokens;  // or of the tokens, less than 0 by what rounding lends
+    std::uint64_t next = 0;  // first unused opportunity, counted from the epoch
+    Instant at{};            // time of the last used opportunity, or of the last use of tokens
+    Work left = 0;           // unused work of that opportunity; valid at `at` only
+    std::optional<__int128> tokens;  // tokens left; may be slightly negative because of rounding
   };
 
-  /// How far the server comes.
+  /// The result of serving for some time.
   struct Progress {
-    Instant at;  // when the work was done, or `until`
-    Work left;   // what is not done then: less than a nanosecond's, if it was done
+    Instant at;  // end of the work, or `until` if that comes first
+    Work left;   // remaining work; if the work has ended, less than one nanosecond's
     Used used;
   };
 
@@ -81,12 +82,12 @@ class RateServer {
                                          Instant until, Used used);
 
   RateConfig rate_;
-  Instant started_{};  // the packet begun last: when, how much, with what used before
-  Work work_ = 0;
-  Used used_before_;
-  Used used_;
-  Instant ended_{};     // when it has been sent
-  Work left_over_ = 0;  // done before the next packet, if that follows at once
+  Instant started_{};   // begin of the last packet
+  Work work_ = 0;       // its work
+  Used used_before_;    // use before it
+  Used used_;           // use after it
+  Instant ended_{};     // its end
+  Work left_over_ = 0;  // its remaining work, to be done before a packet that follows at once
 };
 
 }  // namespace nagi::model

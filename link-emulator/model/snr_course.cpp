@@ -8,14 +8,14 @@ namespace nagi::model {
 
 namespace {
 
-constexpr double values_a_cycle = 64;
-constexpr double instants_a_cycle = 16;
+constexpr double values_per_cycle = 64;
+constexpr double instants_per_cycle = 16;
 constexpr int max_instants = 64;
 constexpr double longest_step_ns = 3.6e12;
 
 Duration grid_step(double seconds) {
-  return Duration{
-      static_cast<std::int64_t>(std::clamp(seconds / values_a_cycle * 1e9, 1.0, longest_step_ns))};
+  return Duration{static_cast<std::int64_t>(
+      std::clamp(seconds / values_per_cycle * 1e9, 1.0, longest_step_ns))};
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ SnrCourse::SnrCourse(const SnrConfig& config, const ChannelKey& key) : snr_(conf
     fading_.emplace(grid_step(1 / std::max(config.fading.doppler_hz, 1e-9)),
                     FadingAt{fading_sinusoids(config.fading, key, 0, 1.0)});
     if (config.fading.doppler_hz > 0) {
-      coherence_ns_ = 1e9 / (instants_a_cycle * config.fading.doppler_hz);
+      coherence_ns_ = 1e9 / (instants_per_cycle * config.fading.doppler_hz);
     }
   }
   if (config.shadowing) {
@@ -47,8 +47,8 @@ double SnrCourse::at(Instant instant) {
 
 int SnrCourse::instants_within(Duration air_time) const {
   if (coherence_ns_ == 0) return 1;
-  const double wanted = std::ceil(static_cast<double>(air_time.count()) / coherence_ns_);
-  return std::clamp(static_cast<int>(std::min(wanted, 1e6)), 1, max_instants);
+  const double instants = std::ceil(static_cast<double>(air_time.count()) / coherence_ns_);
+  return std::clamp(static_cast<int>(std::min(instants, 1e6)), 1, max_instants);
 }
 
 }  // namespace nagi::model

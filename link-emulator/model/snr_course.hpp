@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The SNR of a channel of one path over time: a constant or a trace, times shadowing, times fading,
-// those of the waveforms of gr-nagi's channel of the same seed and channel.
+// The SNR of a single-path channel over time: a constant or a trace, times shadowing, times fading.
+// Shadowing and fading equal those of the waveforms of gr-nagi's channel with the same seed and
+// channel.
 //
-// Gains are evaluated 64 times in 1/doppler, and in a decorrelation time, and interpolated linearly
-// in between, on a grid that begins with event time: what is returned depends on the instant alone.
+// Gains are computed on a grid with 64 points per 1/doppler, or per decorrelation time, and
+// interpolated linearly in between. The grid begins at time 0, so the SNR depends only on the
+// instant.
 #pragma once
 
 #include <complex>
@@ -21,18 +23,20 @@ struct SnrConfig {
   std::optional<ShadowingConfig> shadowing;
 };
 
+/// The SNR of one channel as a function of time.
 class SnrCourse {
  public:
   SnrCourse(const SnrConfig& config, const ChannelKey& key);
 
-  /// As a ratio of powers.
+  /// Return the SNR at an instant, as a ratio of powers.
   [[nodiscard]] double at(Instant instant);
 
-  /// At so many instants within a transmission that the gain hardly changes between them.
+  /// Return the number of instants at which to evaluate the SNR within a transmission, so that the
+  /// gain hardly changes between them.
   [[nodiscard]] int instants_within(Duration air_time) const;
 
  private:
-  /// A function of time on a grid, of which the two values around the last instant are kept.
+  /// A function of time on a grid. It stores the two values around the last instant.
   template <class Value, class Function>
   class Grid {
    public:
@@ -74,10 +78,10 @@ class SnrCourse {
     double operator()(double time_s) const { return power_of_db(shadowing.gain_db(time_s)); }
   };
 
-  Trace<double> snr_;  // as ratios
+  Trace<double> snr_;  // ratios of powers
   std::optional<Grid<std::complex<double>, FadingAt>> fading_;
   std::optional<Grid<double, ShadowingAt>> shadowing_;
-  double coherence_ns_ = 0;  // a sixteenth of 1/doppler; 0: without fading
+  double coherence_ns_ = 0;  // a sixteenth of 1/doppler; 0 without fading
 };
 
 }  // namespace nagi::model

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bounds of a number that a configuration gives.
+// The bounds of a number in a configuration.
 #pragma once
 
 namespace nagi {
 
-/// The values that are accepted, both ends included.
+/// The smallest and the largest accepted value.
 template <class Value>
 struct Bound {
   Value minimum;

@@ -3,7 +3,7 @@
 
 namespace nagi {
 
-/// A base of what is used through pointers to it: it is neither copied nor moved.
+/// A base of classes that are used through pointers: they can be neither copied nor moved.
 class Interface {
  public:
   Interface(const Interface&) = delete;

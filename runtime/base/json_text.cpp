@@ -13,40 +13,40 @@ namespace {
 
 using nlohmann::json;
 
-/// Of a byte of a text, counted from 1; columns in characters.
-struct Place {
+/// The position of a byte in a text, counted from 1; the column counts characters.
+struct Position {
   int line;
   std::size_t column;
 };
 
-/// Of a character of UTF-8 text.
+/// Return whether a byte is the first one of a character of UTF-8 text.
 bool is_first_byte(char byte) { return (byte & 0xc0) != 0x80; }
 
-Place place_of(const std::string& text, std::size_t byte) {
+Position position_of(const std::string& text, std::size_t byte) {
   const std::string_view before = std::string_view(text).substr(0, byte);
   const auto begin = before.rfind('\n') + 1;  // 0 without one
   return {static_cast<int>(1 + std::ranges::count(before, '\n')),
           1 + static_cast<std::size_t>(std::ranges::count_if(before.substr(begin), is_first_byte))};
 }
 
-/// The bracket that opens a level too many, if there is one. What comes behind an error of syntax
-/// is refused anyway.
-std::optional<std::size_t> too_deep(const std::string& text, std::size_t deepest) {
+/// Return the index of the first bracket that exceeds the maximum depth, if there is one. The
+/// result may be wrong after a syntax error, which is refused in any case.
+std::optional<std::size_t> find_too_deep(const std::string& text, std::size_t deepest) {
   std::size_t depth = 0;
-  std::optional<std::size_t> found;
+  std::optional<std::size_t> bracket;
   for_each_outside_strings(text, [&](std::size_t at) {
     if (text[at] == '[' || text[at] == '{') {
-      if (depth++ == deepest) found = at;
+      if (depth++ == deepest) bracket = at;
     } else if ((text[at] == ']' || text[at] == '}') && depth > 0) {
       --depth;
     }
-    return !found;
+    return !bracket;
   });
-  return found;
+  return bracket;
 }
 
-/// Hears of the first error of syntax: the bytes that were read until then, and the library's
-/// words.
+/// Stores the first syntax error: the number of bytes that were read until then, and the library's
+/// message.
 class ErrorListener final : public nlohmann::json_sax<json> {
  public:
   std::size_t bytes = 0;
@@ -72,7 +72,7 @@ class ErrorListener final : public nlohmann::json_sax<json> {
   }
 };
 
-/// The last characters of a text.
+/// Return the last characters of a text.
 std::string end_of(std::string_view text) {
   if (text.size() <= max_shown) return printable(text);
   text.remove_prefix(text.size() - max_shown);
@@ -80,7 +80,7 @@ std::string end_of(std::string_view text) {
   return "..." + printable(text);
 }
 
-/// What was unexpected and what would have been expected, out of the library's words:
+/// A syntax error and its cure, extracted from the library's message:
 /// "[ID] parse error at line L, column C: syntax error while parsing CONTEXT - PROBLEM; last read:
 /// 'TEXT'; expected TOKEN". TEXT and TOKEN may be missing.
 struct Problem {
@@ -125,21 +125,21 @@ Problem problem_in(std::string_view words) {
   ErrorListener listener;
   json::sax_parse(text, &listener);
   const std::size_t last = std::clamp<std::size_t>(listener.bytes, 1, text.size() + 1) - 1;
-  const Place place = place_of(text, last);
+  const Position position = position_of(text, last);
   const Problem problem = problem_in(listener.words);
-  throw JsonTextError(place.line, "not JSON: column " + std::to_string(place.column) + ": " +
-                                      problem.what + "; " + problem.cure);
+  throw JsonTextError(position.line, "not JSON: column " + std::to_string(position.column) + ": " +
+                                         problem.what + "; " + problem.cure);
 }
 
 }  // namespace
 
 json parse_json(const std::string& text, std::size_t deepest) {
-  if (const auto byte = too_deep(text, deepest)) {
-    const Place place = place_of(text, *byte);
-    throw JsonTextError(place.line, "column " + std::to_string(place.column) +
-                                        ": lists and objects nested more than " +
-                                        std::to_string(deepest) +
-                                        " levels deep; write it with fewer levels");
+  if (const auto byte = find_too_deep(text, deepest)) {
+    const Position position = position_of(text, *byte);
+    throw JsonTextError(position.line, "column " + std::to_string(position.column) +
+                                           ": lists and objects nested more than " +
+                                           std::to_string(deepest) +
+                                           " levels deep; write it with fewer levels");
   }
   json value = json::parse(text, nullptr, false);
   if (value.is_discarded()) refuse_syntax(text);

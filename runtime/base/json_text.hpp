@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON text from anybody: what is no JSON, and what is nested so deeply that it would take all of
-// the memory or of the stack, is refused in words of ours.
+// Parsing of untrusted JSON text. Errors have messages of our own. Texts that are nested so deeply
+// that they would exhaust memory or the stack are refused.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,11 @@
 
 namespace nagi {
 
-/// Levels of objects and lists. Configurations and control messages have less than ten.
+/// The maximum number of levels of objects and lists. Configurations and control messages have less
+/// than ten.
 constexpr std::size_t max_nesting = 64;
 
-/// What is wrong with a JSON text; what would be right.
+/// An error in a JSON text, with its cure.
 class JsonTextError : public std::runtime_error {
  public:
   JsonTextError(int line, const std::string& what) : std::runtime_error(what), line_(line) {}
@@ -25,8 +26,8 @@ class JsonTextError : public std::runtime_error {
   int line_;
 };
 
-/// Calls `visit` with the place of each character of a JSON text that is not in a string, until it
-/// returns false. Up to the first error of syntax, brackets and strings are what they look like.
+/// Call `visit` with the index of each character of a JSON text that is not in a string, until it
+/// returns false. The indices are correct up to the first syntax error.
 template <class Visit>
 void for_each_outside_strings(const std::string& text, Visit visit) {
   bool in_string = false;
@@ -41,7 +42,8 @@ void for_each_outside_strings(const std::string& text, Visit visit) {
   }
 }
 
-/// Reads a JSON text. Of members with the same key the last one holds. Throws JsonTextError.
+/// Parse a JSON text with at most `deepest` levels. If a key occurs twice, the last member counts.
+/// Throws JsonTextError.
 nlohmann::json parse_json(const std::string& text, std::size_t deepest = max_nesting);
 
 }  // namespace nagi

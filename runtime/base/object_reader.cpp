@@ -19,8 +19,8 @@ ObjectReader::ObjectReader(const json& value, json::json_pointer where)
 }
 
 void ObjectReader::only(const std::vector<std::string_view>& known) {
-  for (auto each = object_.begin(); each != object_.end(); ++each) {
-    const std::string& key = each.key();
+  for (auto member = object_.begin(); member != object_.end(); ++member) {
+    const std::string& key = member.key();
     if (std::ranges::find(known, key) != known.end()) continue;
     const std::string meant = nearest(key, known);
     std::string all;
@@ -34,12 +34,12 @@ void ObjectReader::only(const std::vector<std::string_view>& known) {
 }
 
 const json& ObjectReader::any(const std::string& key) const {
-  const auto found = object_.find(key);
-  if (found != object_.end()) return *found;
+  const auto member = object_.find(key);
+  if (member != object_.end()) return *member;
   if (!keys_are_known_) {
-    for (auto each = object_.begin(); each != object_.end(); ++each) {
-      if (nearest(each.key(), {key}).empty()) continue;
-      throw ConfigError(where_ / each.key(), "unknown key " + shortened(each.key()),
+    for (auto other = object_.begin(); other != object_.end(); ++other) {
+      if (nearest(other.key(), {key}).empty()) continue;
+      throw ConfigError(where_ / other.key(), "unknown key " + shortened(other.key()),
                         "did you mean " + key);
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON objects, read strictly: an unknown key, a missing one, a wrong type or a value outside its
-// bounds is an error that names the key and says what would be right.
+// A strict reader of JSON objects. An unknown key, a missing key, a wrong type and a value outside
+// its bounds are errors that name the key and the cure.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace nagi {
 
-/// What is wrong with a configuration, where (a JSON pointer), and what would be right.
+/// An error in a configuration, with its position (a JSON pointer) and its cure.
 class ConfigError : public std::runtime_error {
  public:
   ConfigError(nlohmann::json::json_pointer where, const std::string& what_is_wrong,
@@ -31,14 +31,14 @@ class ConfigError : public std::runtime_error {
   std::string cure_;
 };
 
-/// One JSON object being read. Whoever reads it says by only() which keys it may have, before a key
-/// is found missing that was merely misspelt.
+/// A reader of one JSON object. All functions throw ConfigError. Call only() first, so that a
+/// misspelt key is reported as unknown, and not as missing.
 class ObjectReader {
  public:
-  /// Throws if `value` is no object.
+  /// Read `value`, which is at position `where`. Throws if it is no object.
   ObjectReader(const nlohmann::json& value, nlohmann::json::json_pointer where);
 
-  /// Throws if there is a key that is not one of `known`.
+  /// Throw if the object has a key that is not one of `known`.
   void only(const std::vector<std::string_view>& known);
 
   [[nodiscard]] bool has(const std::string& key) const { return object_.contains(key); }
@@ -47,11 +47,12 @@ class ObjectReader {
     return where_ / key;
   }
 
-  // The value of a key. They throw if it is missing or not what is asked for.
+  // These functions return the value of a key. They throw if the key is missing or has another
+  // type.
   [[nodiscard]] const nlohmann::json& any(const std::string& key) const;
   [[nodiscard]] ObjectReader object(const std::string& key) const { return {any(key), at(key)}; }
   [[nodiscard]] const nlohmann::json& array(const std::string& key) const;
-  /// Not empty, and without control characters.
+  /// Return a text that is not empty and has no control characters.
   [[nodiscard]] std::string text(const std::string& key) const;
   [[nodiscard]] std::uint64_t whole(
       const std::string& key, std::uint64_t minimum = 0,
@@ -65,23 +66,24 @@ class ObjectReader {
  private:
   const nlohmann::json& object_;
   nlohmann::json::json_pointer where_;
-  bool keys_are_known_ = false;  // only() has found no other
+  bool keys_are_known_ = false;  // only() was called and found no unknown key
 };
 
-/// A value as messages show it: on one line, and not long.
+/// Return a value for messages, on one line and shortened.
 std::string shown(const nlohmann::json& value);
 
-/// A value is not what it may be; `cure` says what it may.
+/// Return the error for a value that is not allowed; `cure` describes the allowed values.
 ConfigError not_possible(const nlohmann::json& value, const nlohmann::json::json_pointer& where,
                          const std::string& cure);
-/// A number within its bounds; throws if it is none.
+/// Return a number. Throws ConfigError if `value` is no number or is out of its bounds.
 std::uint64_t bounded(const nlohmann::json& value, const nlohmann::json::json_pointer& where,
                       Bound<std::uint64_t> bound);
 double bounded(const nlohmann::json& value, const nlohmann::json::json_pointer& where,
                Bound<double> bound);
 
-/// An element of a list of numbers that follow each other: the first from 0 on, each `apart` or
-/// more after the one before, and all less than `end`, which is what `end_name` says.
+/// Return element `index` of a list of increasing numbers. The first is at least 0, each further
+/// one at least `before` (the previous one) plus `apart`, and all are less than `end`. `end_name`
+/// describes that limit in errors. Throws ConfigError.
 std::uint64_t next_in(const nlohmann::json& list, std::size_t index,
                       const nlohmann::json::json_pointer& where,
                       std::optional<std::uint64_t> before, std::uint64_t apart, std::uint64_t end,

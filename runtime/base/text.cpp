@@ -15,7 +15,7 @@ constexpr std::uint32_t no_character = 0xffffffff;
 
 /// A character of UTF-8 text, and its bytes.
 struct Character {
-  std::uint32_t code;  // no_character: a byte that is no UTF-8
+  std::uint32_t code;  // no_character for a byte that is no UTF-8
   std::string_view bytes;
 };
 
@@ -24,7 +24,7 @@ Character first_of(std::string_view text) {
   const std::uint8_t lead = byte(0);
   if (lead < 0x80) return {lead, text.substr(0, 1)};
   const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  // The smallest code that needs so many bytes: any other way to write one is no UTF-8.
+  // The smallest code for each number of bytes; longer encodings of a code are no UTF-8.
   constexpr std::array<std::uint32_t, 5> minimum = {0, 0, 0x80, 0x800, 0x10000};
   if (lead < 0xc2 || lead > 0xf4 || length > text.size()) return {no_character, text.substr(0, 1)};
   std::uint32_t code = lead & (0xffU >> (length + 1));
@@ -66,7 +66,7 @@ std::string escape(const Character& character) {
   return text;
 }
 
-/// How many typing errors make the one of the other (optimal string alignment).
+/// Return the number of typing errors that turn one word into the other (optimal string alignment).
 std::size_t errors_between(std::string_view a, std::string_view b) {
   std::vector<std::size_t> two_before;
   std::vector<std::size_t> before(b.size() + 1);
@@ -112,22 +112,22 @@ bool has_unprintable(std::string_view text) {
 
 std::string nearest(std::string_view word, const std::vector<std::string_view>& known) {
   constexpr std::size_t min_beginning = 3;
-  constexpr std::size_t longest = 100;  // nobody meant such a word
-  std::string_view found;
+  constexpr std::size_t longest = 100;  // longer words are no misspelt keys
+  std::string_view best;
   std::size_t fewest = 0;
   if (word.size() > longest) return {};
-  for (const std::string_view each : known) {
-    const std::size_t errors = errors_between(word, each);
-    const std::size_t shorter = std::min(word.size(), each.size());
+  for (const std::string_view candidate : known) {
+    const std::size_t errors = errors_between(word, candidate);
+    const std::size_t shorter = std::min(word.size(), candidate.size());
     const bool begins =
-        shorter >= min_beginning && (word.starts_with(each) || each.starts_with(word));
+        shorter >= min_beginning && (word.starts_with(candidate) || candidate.starts_with(word));
     const bool near = errors <= std::max<std::size_t>(1, shorter / 3) && errors < shorter;
-    if ((begins || near) && (found.empty() || errors < fewest)) {
-      found = each;
+    if ((begins || near) && (best.empty() || errors < fewest)) {
+      best = candidate;
       fewest = errors;
     }
   }
-  return std::string(found);
+  return std::string(best);
 }
 
 }  // namespace nagi

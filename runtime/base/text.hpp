@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text that others wrote, as messages show it: on one line, without effect on a terminal, not long.
+// Conversion of untrusted text for messages: on one line, without effect on a terminal, and short.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +10,19 @@
 
 namespace nagi {
 
-constexpr std::size_t max_shown = 60;  // characters of a value in a message
+constexpr std::size_t max_shown = 60;  // maximum length of a value in a message, characters
 
-/// `text` with control characters, line separators, changes of direction and bytes that are no
-/// UTF-8 as escapes: \n, \u001b, \xff.
+/// Return `text` with escapes (\n, \u001b, \xff) for control characters, line separators, changes
+/// of direction and bytes that are no UTF-8.
 std::string printable(std::string_view text);
-/// The same, and "..." for what is beyond `most` characters.
+/// Return printable(text), with "..." in place of all after `maximum` characters.
 std::string shortened(std::string_view text, std::size_t maximum = max_shown);
-/// Whether printable() would change it.
+/// Return whether printable() would change the text.
 bool has_unprintable(std::string_view text);
 
-/// The word of `known` that `word` may have been meant for: the other's beginning, or a few typing
-/// errors apart (a letter added, left out, changed, or two exchanged). Empty if there is none.
+/// Return the word of `known` that is most similar to `word`, or an empty text. Words are similar
+/// if one is the beginning of the other, or if they differ by a few typing errors (a letter added,
+/// left out or changed, or two letters exchanged).
 std::string nearest(std::string_view word, const std::vector<std::string_view>& known);
 
 }  // namespace nagi

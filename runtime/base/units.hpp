@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Units of the link model: instants and durations in whole nanoseconds, bit rates, sizes.
-// The clock has no now(): model code is told the time and never reads it.
+// Units of the link model: instants and durations in whole nanoseconds, bit rates, sizes. The clock
+// has no now(), because callers pass the time to the model.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ struct Clock {
 using Duration = Clock::duration;
 using Instant = Clock::time_point;
 
-/// A size in bytes. Unless stated otherwise, IP bytes: from the IP header on.
+/// A size in bytes. Unless stated otherwise, it is the size of the IP packet with its header.
 struct Bytes {
   std::uint64_t count = 0;
   auto operator<=>(const Bytes&) const = default;
@@ -42,7 +42,7 @@ struct Packets {
   auto operator<=>(const Packets&) const = default;
 };
 
-/// Of a rate or a size: there is no limit.
+/// A rate or a size without a limit.
 struct Unlimited {};
 
 /// A rate in bit/s.
@@ -51,12 +51,12 @@ struct Bitrate {
   auto operator<=>(const Bitrate&) const = default;
 };
 
-/// The smaller of `value` and 2^64 - 1.
+/// Return the smaller of `value` and 2^64 - 1.
 std::uint64_t saturated(unsigned __int128 value);
 
-/// The queue of n bandwidth-delay products, in packets, rounded up:
-/// n x rate x base RTT / (8 x packet size). `bdp_millionths` is n x 10^6, so that the result is
-/// exact. At most 2^64 - 1, whatever the operands.
+/// Return n bandwidth-delay products in packets, rounded up: n x rate x base RTT / (8 x packet
+/// size). `bdp_millionths` is n x 10^6, so that the result is exact. The result is at most 2^64
+/// - 1.
 Packets bandwidth_delay_product(std::uint64_t bdp_millionths, Bitrate rate, Duration base_rtt,
                                 Bytes packet);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the main functions of our programs share: their log, their subcommands, and what becomes of
-// errors. Exit status: 0 ended in order, 1 the kernel refused something, 2 the input was refused.
+// The common part of the main functions of our programs: log, subcommands and errors. Exit status:
+// 0 on success, 1 if the kernel refuses an operation, 2 if the input is refused.
 #pragma once
 
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -22,26 +22,27 @@
 
 namespace nagi::runtime {
 
-/// What the program at a control socket answers. Throws InputError if that refuses.
+/// Send a request to a control socket and return the answer. Throws InputError if the request is
+/// refused.
 inline nlohmann::json ask_or_refuse(const std::string& socket, const nlohmann::json& request) {
   nlohmann::json answer = ask(socket, request);
   if (!answer.value("ok", false)) throw InputError(answer.value("error", "refused"));
   return answer;
 }
 
-/// A program of several commands, one of which is run.
+/// A program with several commands, one of which is run.
 class CommandLine {
  public:
-  CommandLine(const std::string& name, const std::string& what) : app_(name + ": " + what) {
+  CommandLine(const std::string& name, const std::string& summary) : app_(name + ": " + summary) {
     spdlog::set_default_logger(spdlog::stderr_color_st(name));
     spdlog::set_pattern("%n: %v");
     app_.set_version_flag("--version", name + " " + program_version);
     app_.require_subcommand(1);
   }
 
-  /// Adds a command; `perform` returns its exit status.
-  CLI::App* add(const char* name, const char* what, std::function<int()> perform) {
-    CLI::App* added = app_.add_subcommand(name, what);
+  /// Add a command; `perform` returns its exit status.
+  CLI::App* add(const char* name, const char* summary, std::function<int()> perform) {
+    CLI::App* added = app_.add_subcommand(name, summary);
     added->final_callback([this, perform = std::move(perform)] { status_ = perform(); });
     return added;
   }

@@ -143,7 +143,7 @@ void ControlServer::accept_all() {
 
 bool ControlServer::serve(Client& client) {
   if (busy_ >= 0 && busy_ != client.socket.get()) return true;
-  // Who does not take answers is not asked for requests.
+  // Read no further requests from a client that does not read its answers.
   if (client.under_way) {
     go_on(client);
     return true;
@@ -245,13 +245,13 @@ bool ControlServer::send_some(Client& client) {
 
 namespace {
 
-/// Whether it is as the protocol has it.
+/// Return whether an answer follows the protocol.
 bool is_answer(const json& answer) {
   if (!answer.is_object() || !answer.contains("ok") || !answer["ok"].is_boolean()) return false;
   return answer["ok"] == true || (answer.contains("error") && answer["error"].is_string());
 }
 
-/// The client's end of a conversation. Who listens there may be anybody.
+/// The client's end of a connection. The other end is not trusted.
 class Conversation {
  public:
   explicit Conversation(const std::string& path) : path_(path), socket_(connect_to(path)) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The control socket: a Unix stream socket that only its owner may open. One JSON object a line in,
-// one a line out, in order. nagi-link: {"command": "show"} gives {"ok": true, "account": {...}},
-// {"command": "stop"} ends the program in order. What is refused gives {"ok": false, "error":
-// "..."}, and "code" where programs are to know why. A request that has not come whole has not
-// come: a client that goes in the middle of a line changes nothing. A long one may be answered
-// piece by piece, lest packets wait; other clients wait until it is.
+// The control socket: a Unix stream socket that only its owner may open. Requests and answers are
+// JSON objects, one per line, in the same order. With nagi-link, {"command": "show"} returns {"ok":
+// true, "account": {...}}, and {"command": "stop"} ends the program. The answer to a refused
+// request is {"ok": false, "error": "..."}, with a "code" if programs need the reason. An
+// incomplete line has no effect. A long request may be processed piece by piece, so that packets
+// need not wait; other clients wait until it is answered.
 #pragma once
 
 #include <deque>
@@ -26,62 +26,62 @@ namespace nagi::runtime {
 
 using Handler = std::function<nlohmann::json(const nlohmann::json& request)>;
 
-/// A long request being answered.
+/// A long request that is being processed.
 class LongRequest : public nagi::Interface {
  public:
-  /// Takes the next piece of its line, of some thousand bytes, and does what there is to do about
-  /// it. Returns the answer, if what is to come cannot change it.
+  /// Process the next piece of the line, some thousand bytes. Return the answer if the rest of the
+  /// line cannot change it.
   virtual std::optional<std::string> take(std::string_view piece) = 0;
-  /// The line is over: returns the answer.
+  /// Return the answer at the end of the line.
   virtual std::string finish() = 0;
 };
-/// Begins to answer a long request.
+/// A function that begins a long request.
 using LongHandler = std::function<std::unique_ptr<LongRequest>()>;
 
-/// The line that answers the request in `line`: what `handler` makes of it; what that refuses by a
-/// ConfigError, and what is no request, is answered with an error.
+/// Return the line that answers the request in `line`: the answer of `handler`, or an error if the
+/// handler throws ConfigError or the line is no request.
 std::string answer(const std::string& line, const Handler& handler);
-/// The line that says that a request is refused.
+/// Return the line that refuses a request.
 std::string refusal(const InputError& error);
-/// A line of the protocol.
+/// Return an answer as a line of the protocol.
 std::string line_of(const nlohmann::json& answer);
 
 class ControlServer {
  public:
-  /// Listens at `path`. Throws InputError if another program already does, or the path is no good.
-  /// `longest_request`: bytes of a line; a client that sends more is told so, and not
-  /// heard any more. `long_handler`: for lines of more than 64 KiB; may be empty.
+  /// Listen at `path`. A client that sends a line of more than `longest_request` bytes gets an
+  /// error, and its further data is ignored. `long_handler`, which may be empty, processes lines of
+  /// more than 64 KiB. Throws InputError if another program listens there, or if the path cannot be
+  /// used.
   ControlServer(std::string path, Handler handler, std::size_t longest_request = 64 * 1024,
                 LongHandler long_handler = {});
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
   ~ControlServer();
 
-  /// Becomes readable when there is something to serve.
+  /// Return a descriptor that is readable while requests wait.
   [[nodiscard]] int descriptor() const { return all_.get(); }
-  /// Serves of what waits a little of each client's, lest packets wait long; never blocks.
+  /// Process a little of each client's data, so that packets need not wait for long. Never blocks.
   void serve();
 
  private:
   struct Client {
     io::Descriptor socket;
-    std::string unread;                      // the beginning of a line, or its end:
-    std::deque<std::string> pieces;          // of a long one, what comes before
-    std::size_t piece_bytes = 0;             // in all of them
-    std::unique_ptr<LongRequest> under_way;  // that has the pieces, one after another
-    std::size_t taken = 0;                   // of the first piece
-    std::string unsent;                      // answers that the client has not made room for
-    bool is_refused = false;  // what it sends is thrown away: closed at once, it might not hear why
+    std::string unread;                      // begin of a line, or the last part of a long one
+    std::deque<std::string> pieces;          // earlier parts of a long line
+    std::size_t piece_bytes = 0;             // bytes in `pieces`
+    std::unique_ptr<LongRequest> under_way;  // the long request that processes the pieces
+    std::size_t taken = 0;                   // processed bytes of the first piece
+    std::string unsent;                      // answers for which the socket has no room yet
+    bool is_refused = false;  // its data is ignored; closing at once might lose the error message
     bool waits_for_room = false;
   };
 
   void accept_all();
-  /// False when the client has gone.
+  // These three functions return false when the client has closed the connection.
   bool serve(Client& client);
-  /// The same.
   bool read_some(Client& client);
   bool send_some(Client& client);
-  /// Answers the lines that are whole, to a long one.
+  /// Answer the complete lines up to the first long one.
   void answer_lines(Client& client, std::size_t looked_at);
   void begin_long(Client& client);
   void go_on(Client& client);
@@ -92,18 +92,18 @@ class ControlServer {
   io::Descriptor all_;  // an epoll instance over the listener and the clients
   io::Descriptor listener_;
   LongHandler long_handler_;
-  io::Descriptor more_;  // an eventfd: readable while a long request is under way
-  int busy_ = -1;        // the socket that it came by
+  io::Descriptor more_;  // an eventfd that is readable while a long request is processed
+  int busy_ = -1;        // the socket of that request
   std::vector<Client> clients_;
 };
 
-/// Sends one request to the program listening at `path` and returns its answer.
-/// Throws InputError if nobody listens there.
+/// Send one request to the program that listens at `path` and return its answer. Throws InputError
+/// if no program listens there.
 nlohmann::json ask(const std::string& path, const nlohmann::json& request);
 
-/// Sends many requests, each a line of JSON, and hands on the answers in their order, with the
-/// number of the request (from 0). `next` returns false after the last. Throws InputError if nobody
-/// listens there, or who does goes before the last answer.
+/// Send many requests, each a line of JSON that `next` writes; it returns false after the last one.
+/// Call `answered` for each answer in order, with the number of the request from 0. Throws
+/// InputError if no program listens there, or if it closes the connection before the last answer.
 void ask_all(const std::string& path, const std::function<bool(std::string& line)>& next,
              const std::function<void(std::size_t number, const nlohmann::json& answer)>& answered);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON text, and the line of every key, so that errors can name it.
+// JSON text with its source, so that errors can name the file and the line of a key.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,24 +13,24 @@ namespace nagi::runtime {
 
 class JsonSource {
  public:
-  /// Parses `text`, which came from `name` (a file's path, or words such as "control message").
-  /// Throws InputError for a syntax error, a key given twice, or more levels than anybody needs
-  /// (max_nesting). `first_line`: the number of the line that it begins with.
+  /// Parse `text`, which comes from `name` (a path, or words such as "control message") and begins
+  /// at line `first_line`. Throws InputError for a syntax error, a key that occurs twice, or more
+  /// than max_nesting levels.
   JsonSource(std::string name, std::string text, int first_line = 1);
-  /// Reads a file. Throws InputError also if it cannot be read.
+  /// Read a file. Throws InputError also if the file cannot be read.
   static JsonSource from_file(const std::string& path);
 
   [[nodiscard]] const nlohmann::json& value() const { return value_; }
-  /// The error of a reader, with file and line.
+  /// Return the error of a reader with file and line.
   [[nodiscard]] InputError located(const ConfigError& error) const;
 
  private:
-  /// The beginning of an error.
+  /// Return the beginning of an error message.
   [[nodiscard]] std::string place(int line) const;
 
   std::string name_;
   int first_line_;
-  std::string text_;  // for the lines, which are looked for when they are wanted
+  std::string text_;  // the text, in which lines are searched only for errors
   nlohmann::json value_;
 };
 

@@ -120,8 +120,8 @@ class AfPacket final : public Port {
     set_option(socket_.get(), SOL_SOCKET, permitted, bytes, what);
   }
 
-  /// Makes place number `i` ready to receive into its slot. Room for a VLAN tag is left in front:
-  /// the kernel takes it out of the frame.
+  /// Prepare entry `i` to receive a frame into its slot. Leave room for a VLAN tag in front,
+  /// because the kernel removes the tag from the frame.
   void prepare(std::size_t i) {
     incoming_.vectors[i] = {pool_.data(slots_[i]) + vlan_tag_bytes,
                             pool_.slot_bytes() - vlan_tag_bytes};
@@ -133,7 +133,7 @@ class AfPacket final : public Port {
     header.msg_controllen = control_[i].size();
   }
 
-  /// Hands on the frame in place number `i`; false if it was discarded.
+  /// Append the frame of entry `i`. Return false if it was discarded.
   bool take_in(std::size_t i, std::vector<Arrival>& arrivals) {
     mmsghdr& message = incoming_.messages[i];
     if (message.msg_len + vlan_tag_bytes > longest_frame_) {

@@ -193,7 +193,7 @@ class AfXdp final : public Port {
     socket_ = nullptr;
   }
 
-  /// Gives the kernel chunks to receive into.
+  /// Give the kernel chunks to receive into.
   void fill() {
     const auto count = static_cast<std::uint32_t>(to_return_.size());
     std::uint32_t first = 0;
@@ -205,8 +205,8 @@ class AfXdp final : public Port {
     to_return_.clear();
   }
 
-  /// Hands on the frame in its chunk, and gives the kernel another chunk; or copies it, if there
-  /// are not many left.
+  /// Append the frame in its chunk and give the kernel another chunk. If few chunks are free, copy
+  /// the frame instead.
   void take_in(std::uint64_t address, std::uint32_t length, std::vector<Arrival>& arrivals) {
     const auto chunk = static_cast<Slot>(address / chunk_bytes);
     const auto offset = static_cast<std::uint16_t>(address % chunk_bytes);
@@ -233,7 +233,7 @@ class AfXdp final : public Port {
                                        : read_clock(CLOCK_MONOTONIC)});
   }
 
-  /// The frame in a registered slot: where it is, or a copy. Nothing if there is none free.
+  /// Return the frame in a registered slot, copying it if necessary, or nothing if no slot is free.
   std::optional<Frame> registered(const Frame& frame) {
     if (pool_.is_registered(frame.slot)) return frame;
     if (pool_.free_registered() == 0) push_out(0);
@@ -266,7 +266,7 @@ class AfXdp final : public Port {
     push_out(0);
   }
 
-  /// Waits, not long, until there is room in the ring.
+  /// Wait, but not for long, until the ring has room.
   bool make_room() {
     if (xsk_prod_nb_free(&outgoing_, 1) == 0) push_out(send_ring_ / 2);
     return xsk_prod_nb_free(&outgoing_, 1) != 0;
@@ -282,7 +282,7 @@ class AfXdp final : public Port {
     xsk_ring_cons__release(&completed_, count);
   }
 
-  /// Has the kernel send until at most `left` frames have not been sent.
+  /// Let the kernel send until at most `left` frames remain unsent.
   void push_out(std::size_t left) {
     const auto unsent = [this] { return send_ring_ - xsk_prod_nb_free(&outgoing_, send_ring_); };
     while (unsent() > left) {

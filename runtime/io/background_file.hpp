@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file that is written by a thread of its own, so that whoever appends never waits for a disk.
+// A file that a thread of its own writes, so that callers never wait for the disk.
 #pragma once
 
 #include <sched.h>
@@ -18,16 +18,16 @@
 
 namespace nagi::io {
 
-/// What to do with what is appended while the disk is too far behind: packets that pass do not
-/// wait, those of a file do.
+/// The reaction if data is appended while the disk is too far behind: lose the data, as for live
+/// packets, or wait, as for packets that are read from a file.
 enum class WhenBehind { lose, wait };
 
-/// How a thread shares processors with others.
+/// The scheduling of a thread.
 class Scheduling {
  public:
-  /// That of the calling thread.
+  /// Read the scheduling of the calling thread.
   Scheduling();
-  /// Gives it to the calling thread. What the kernel refuses stays as it is.
+  /// Apply the scheduling to the calling thread, as far as the kernel permits.
   void apply() const;
 
  private:
@@ -38,22 +38,21 @@ class Scheduling {
 
 class BackgroundFile {
  public:
-  /// Makes the file, or empties it. The thread that writes it has the scheduling of the one that
-  /// calls this. Throws std::system_error.
+  /// Create or truncate the file. The writing thread gets the scheduling of the calling thread.
+  /// Throws std::system_error.
   explicit BackgroundFile(const std::string& path, WhenBehind when_behind = WhenBehind::lose);
   BackgroundFile(const BackgroundFile&) = delete;
   BackgroundFile& operator=(const BackgroundFile&) = delete;
-  /// Writes what is left.
+  /// Write the remaining data.
   ~BackgroundFile();
 
-  /// Starts the thread, with the rights that the caller has now; without, it starts once there is
-  /// something to write.
+  /// Start the thread with the current privileges of the caller. Otherwise it starts with the first
+  /// write.
   void start();
-  /// Appends whole or not at all: if the disk is full, or too far behind and not waited for, what
-  /// is appended is lost, and counted.
+  /// Append all bytes or none. The bytes are lost, and counted, if the disk is full, or if it is
+  /// too far behind and the file does not wait.
   void append(std::span<const std::byte> bytes);
-  /// Writes what is left and waits until it is. Returns what went wrong with the disk; empty if
-  /// nothing did.
+  /// Write the remaining data and wait for the end. Return the error of the disk, or an empty text.
   std::string close();
   [[nodiscard]] std::uint64_t lost() const { return lost_; }
 
@@ -65,18 +64,18 @@ class BackgroundFile {
   bool write(const Chunk& chunk);
 
   Descriptor file_;
-  Scheduling scheduling_;  // of the thread
+  Scheduling scheduling_;  // scheduling of the thread
   WhenBehind when_behind_;
   Chunk filling_;
   std::uint64_t lost_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Chunk> full_;  // guarded by the mutex, as are all below
+  std::vector<Chunk> full_;  // the mutex guards this and the following members
   std::vector<Chunk> empty_;
   std::size_t behind_ = 0;  // chunks handed over and not yet written
   std::string trouble_;
   bool closing_ = false;
-  bool closed_ = false;  // the caller's, not guarded
+  bool closed_ = false;  // used by the caller's thread only
   std::thread writer_;
 };
 

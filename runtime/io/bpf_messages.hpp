@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What libbpf and the kernel's verifier say about a BPF object that is being loaded.
+// The messages of libbpf and of the kernel's verifier about a BPF object that is loaded.
 #pragma once
 
 #include <bpf/libbpf.h>
@@ -10,7 +10,8 @@
 
 namespace nagi::io {
 
-/// Listens to libbpf, which would otherwise write to stderr, while this exists. One at a time.
+/// Collects the messages of libbpf, which would otherwise go to stderr. Only one object may exist
+/// at a time.
 class BpfMessages {
  public:
   BpfMessages();
@@ -18,9 +19,9 @@ class BpfMessages {
   BpfMessages& operator=(const BpfMessages&) = delete;
   ~BpfMessages() { libbpf_set_print(before_); }
 
-  /// The last lines of the verifier's log, each after a line break; empty if there is none.
+  /// Return the last lines of the verifier's log, each after a line break, or an empty text.
   [[nodiscard]] static std::string verifier_log();
-  /// The last line that says something; empty if there is none.
+  /// Return the last line with a message, or an empty text.
   [[nodiscard]] static std::string last_line();
 
  private:

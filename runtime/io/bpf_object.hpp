@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A BPF object file that CMake embedded (cmake/bpf.cmake): its maps and programs in the kernel, for
-// as long as this exists or something else holds them. Programs are attached by links, which end
+// A BPF object file that CMake has embedded (cmake/bpf.cmake). Its maps and programs are in the
+// kernel while this object exists or something else holds them. Links attach the programs and end
 // with the process.
 #pragma once
 
@@ -16,21 +16,21 @@
 
 namespace nagi::io {
 
-constexpr int tcx_ingress = 46;  // BPF_TCX_INGRESS, newer than Debian 12's headers
+constexpr int tcx_ingress = 46;  // BPF_TCX_INGRESS, which Debian 12's headers lack
 
 class BpfObject {
  public:
-  /// `image`: the object file. Its programs and maps are made by load(). Throws std::system_error.
+  /// Open the object file `image`. load() creates its programs and maps. Throws std::system_error.
   explicit BpfObject(std::span<const unsigned char> image);
 
-  /// Before load(): how many entries a map has.
+  /// Set the number of entries of a map. Call this before load().
   void resize_map(const char* map, std::uint32_t entries);
-  /// Before load(): a program is not needed.
+  /// Exclude a program that is not needed. Call this before load().
   void leave_out(const char* program);
-  /// Throws std::system_error, with what the kernel's verifier says.
+  /// Load the object. Throws std::system_error with the messages of the kernel's verifier.
   void load();
 
-  // Descriptors, which this object closes.
+  // These functions return descriptors, which this object closes.
   [[nodiscard]] int map(const char* name) const;
   [[nodiscard]] int program(const char* name) const;
 
@@ -38,12 +38,12 @@ class BpfObject {
   std::unique_ptr<bpf_object, decltype(&bpf_object__close)> object_;
 };
 
-/// Has `sockets`, a map through which a program redirects frames, send those of queue 0 to an
-/// AF_XDP socket. Throws std::system_error.
+/// Set the AF_XDP socket for the frames of queue 0 in `sockets`, a map through which a program
+/// redirects frames. Throws std::system_error.
 void put_socket(int sockets, int socket);
 
-/// Attaches a program to an interface until the descriptor is closed. `type`: BPF_XDP or
-/// tcx_ingress; `flags`: XDP_FLAGS_*. Throws std::system_error.
+/// Attach a program to an interface until the returned descriptor is closed. `type` is BPF_XDP or
+/// tcx_ingress, `flags` are XDP_FLAGS_*. Throws std::system_error.
 Descriptor attach(int program, unsigned interface, int type, std::uint32_t flags);
 
 }  // namespace nagi::io

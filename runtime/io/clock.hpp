@@ -6,7 +6,7 @@
 
 namespace nagi::io {
 
-/// A clock's time in nanoseconds.
+/// Return the time of a clock in nanoseconds.
 inline std::int64_t read_clock(clockid_t clock) {
   timespec now{};
   clock_gettime(clock, &now);

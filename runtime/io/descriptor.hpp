@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file descriptor that is closed when its owner goes, and errors that say what failed.
+// A file descriptor that its owner closes, and errors that name the failed operation.
 #pragma once
 
 #include <unistd.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory for frames in flight: slots, handed out and taken back. Some may be registered: they lie
-// in one piece, which AF_XDP shares with the kernel, and their number is fixed. The others grow
-// when none is free, so that no hidden limit stands beside the queue that was asked for. Beside a
-// frame there is room for a note on it: in a cache line that is needed for the frame anyway.
+// Memory for frames in flight, divided into slots. Registered slots lie in one piece of memory,
+// which AF_XDP shares with the kernel, and their number is fixed. The number of other slots grows
+// when none is free, so that the pool does not limit the queues of the configuration. Each slot has
+// room for a note about its frame, in a cache line that the frame needs in any case.
 #pragma once
 
 #include <sys/mman.h>
@@ -25,24 +25,24 @@ using Slot = std::uint32_t;
 class FramePool {
  public:
   static constexpr std::size_t registered_slot_bytes = 2048;
-  /// Where the kernel puts a frame in a registered slot, at the earliest (XDP_PACKET_HEADROOM).
+  /// The smallest offset of a frame in a registered slot (XDP_PACKET_HEADROOM).
   static constexpr std::size_t registered_headroom = 256;
   static constexpr std::size_t note_bytes = 48;
 
-  /// `slot_bytes`: the longest frame a slot that is not registered can hold.
+  /// Create a pool. `slot_bytes` is the length of the longest frame in slots that are not
+  /// registered.
   explicit FramePool(std::size_t slot_bytes, std::size_t registered = 0)
       : slot_bytes_(slot_bytes), registered_(static_cast<Slot>(registered)) {
     if (registered == 0) return;
-    constexpr std::size_t page = 2 << 20;  // a huge one: frames are looked at far apart
+    constexpr std::size_t page = 2 << 20;  // a huge page, since accesses to frames are far apart
     const std::size_t bytes = (registered * registered_slot_bytes + page - 1) / page * page;
     memory_.reset(static_cast<std::uint8_t*>(std::aligned_alloc(page, bytes)));
     if (!memory_) throw std::bad_alloc();
-    madvise(memory_.get(), bytes, MADV_HUGEPAGE);  // good if it can be done
+    madvise(memory_.get(), bytes, MADV_HUGEPAGE);  // failure does no harm
     for (Slot slot = registered_; slot-- > 0;) free_registered_.push_back(slot);
   }
 
-  /// Has at least `slots` of those that are not registered from the start, in memory that is
-  /// already there.
+  /// Allocate at least `slots` slots that are not registered, in physical memory.
   void reserve(std::size_t slots) {
     while (chunks_.size() * slots_a_chunk < slots) {
       grow();
@@ -50,14 +50,14 @@ class FramePool {
     }
   }
 
-  /// A slot that is not registered.
+  /// Take a slot that is not registered.
   Slot take() {
     if (free_.empty()) grow();
     const Slot slot = free_.back();
     free_.pop_back();
     return slot;
   }
-  /// One that is; there must be one free.
+  /// Take a registered slot. At least one must be free.
   Slot take_registered() {
     const Slot slot = free_registered_.back();
     free_registered_.pop_back();
@@ -72,7 +72,7 @@ class FramePool {
     const Slot index = slot - registered_;
     return &chunks_[index / slots_a_chunk][(index % slots_a_chunk) * stride() + cache_line];
   }
-  /// Room for a note. Whoever took the slot may use it, until the slot is given back or sent.
+  /// Return the note of a slot. It is valid until the slot is given back or sent.
   template <typename Note>
   [[nodiscard]] Note& note(Slot slot) {
     static_assert(sizeof(Note) <= note_bytes && std::is_trivially_copyable_v<Note>);
@@ -86,8 +86,8 @@ class FramePool {
   }
 
  private:
-  static constexpr std::size_t slots_a_chunk = 64;  // little at a time: growing takes time
-  static constexpr std::size_t cache_line = 64;     // what is left of it is the kernel's
+  static constexpr std::size_t slots_a_chunk = 64;  // few at a time, since growing takes time
+  static constexpr std::size_t cache_line = 64;     // the kernel uses the part without a note
 
   [[nodiscard]] std::size_t stride() const { return slot_bytes_ + cache_line; }
 

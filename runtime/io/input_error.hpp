@@ -6,11 +6,12 @@
 
 namespace nagi {
 
-/// An input that is refused, with exit status 2: where (file, line, key, as far as there are), what
-/// is wrong; what would be right.
+/// An error for refused input, which leads to exit status 2. The message names the position (file,
+/// line, key), the error and the cure.
 class InputError : public std::runtime_error {
  public:
-  /// `code`: what kind of refusal it is, one word for programs; empty: the input is no good.
+  /// Create an error. `code` is a word by which programs recognise the kind of error; it is empty
+  /// for wrong input.
   explicit InputError(const std::string& what, const char* code = "")
       : std::runtime_error(what), code_(code) {}
   [[nodiscard]] const char* code() const { return code_; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What of an IP packet's header an emulator needs: its ECN field (RFC 3168, section 5), something
-// to know the packet by, and the checksum of what it carries. Frames that are no IP, or too short
-// to be, have neither.
+// The parts of an IP header that an emulator needs: the ECN field (RFC 3168, section 5), an
+// identity of the packet, and the checksum of the payload. Frames that are no IP packets, or too
+// short, have none of them.
 #pragma once
 
 #include <cstddef>
@@ -20,23 +20,24 @@ class IpHeader {
  public:
   explicit IpHeader(FrameView frame);
 
-  /// The ECN field: 0 not ECT, 1 ECT(1), 2 ECT(0), 3 CE.
+  /// Return the ECN field: 0 not ECT, 1 ECT(1), 2 ECT(0), 3 CE.
   [[nodiscard]] std::uint8_t ecn() const;
-  /// A hash of addresses, ports and protocol: the same for all packets of a flow. Fragments go by
-  /// their addresses and protocol.
+  /// Return a hash of addresses, ports and protocol, which is equal for all packets of a flow. For
+  /// fragments it covers only addresses and protocol.
   [[nodiscard]] std::uint32_t flow() const;
-  /// Changes a bit of the last byte: checksums of TCP and UDP are wrong then.
+  /// Change a bit of the last byte, which makes the checksums of TCP and UDP wrong.
   void corrupt();
-  /// Sets Congestion Experienced, and IPv4's checksum right.
+  /// Set Congestion Experienced, and update the checksum of IPv4.
   void mark();
-  /// IPv4 identification << 16 | checksum of TCP, UDP or ICMP; 0 if there is none. IPv6 has no
-  /// identification: of TCP, the sum of sequence and acknowledgement number modulo 2^16 takes its
-  /// place. It stays the same from hop to hop and hardly ever is another packet's at the same time.
-  /// It is how packets in captures are found again in the emulator's record.
+  /// Return an identity of the packet: IPv4 identification << 16 | checksum of TCP, UDP or ICMP, or
+  /// 0 if there is none. IPv6 has no identification; for TCP, the sum of sequence and
+  /// acknowledgement number modulo 2^16 replaces it. The identity is equal on all hops and rarely
+  /// equals that of another packet at the same time. It matches packets in captures with the
+  /// emulator's records.
   [[nodiscard]] std::uint32_t identity() const;
-  /// Completes the checksum of TCP or UDP if its sender left that to hardware: it is the
-  /// pseudo-header's sum then, and wrong. Returns whether it was. A checksum that is right, one
-  /// that is wrong in another way, and UDP's 0 (none, RFC 768) stay as they are.
+  /// Complete the checksum of TCP or UDP if its sender left it to hardware; it then is the sum of
+  /// the pseudo-header. Return whether the checksum was completed. Correct checksums, other wrong
+  /// checksums, and UDP's 0 (no checksum, RFC 768) do not change.
   bool complete_checksum();
 
  private:
@@ -50,10 +51,10 @@ class IpHeader {
   [[nodiscard]] std::size_t checksum_place() const;
 
   std::uint8_t* ip_ = nullptr;
-  std::size_t length_ = 0;     // of what is there of the packet
-  std::size_t header_ = 0;     // bytes of the IP header
-  std::uint8_t version_ = 0;   // 4, 6, or 0: not IP
-  std::uint8_t protocol_ = 0;  // of the payload
+  std::size_t length_ = 0;     // available bytes of the packet
+  std::size_t header_ = 0;     // length of the IP header
+  std::uint8_t version_ = 0;   // 4, 6, or 0 if the packet is no IP packet
+  std::uint8_t protocol_ = 0;  // protocol of the payload
 };
 
 }  // namespace nagi::io

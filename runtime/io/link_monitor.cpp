@@ -28,7 +28,7 @@ LinkMonitor::LinkMonitor(const std::vector<std::string>& interfaces)
 }
 
 std::vector<LinkChange> LinkMonitor::read() {
-  // What the messages say is asked anew: if there were too many, some are lost.
+  // Query the state of all interfaces again, because messages are lost if there are too many.
   std::array<char, 16384> buffer;
   while (recv(socket_.get(), buffer.data(), buffer.size(), 0) > 0 || errno == ENOBUFS ||
          errno == EINTR) {

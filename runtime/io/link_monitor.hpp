@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells when an interface goes, as a USB adapter that is unplugged does, or is set down or up again
-// (rtnetlink(7)). Its packet sockets do not: they stay open, and no frame ever comes again, not
-// even if an interface of the same name appears.
+// Reports when an interface disappears (for example an unplugged USB adapter) or is set down or up
+// (rtnetlink(7)). Packet sockets do not report this: they stay open without receiving frames, even
+// if an interface with the same name appears.
 #pragma once
 
 #include <map>
@@ -27,9 +27,9 @@ class LinkMonitor {
   /// name is another one. Throws std::system_error if one is not there.
   explicit LinkMonitor(const std::vector<std::string>& interfaces);
 
-  /// Becomes readable when an interface changes.
+  /// Return a descriptor that is readable when an interface has changed.
   [[nodiscard]] int descriptor() const { return socket_.get(); }
-  /// Returns what has changed since the last call.
+  /// Return the changes since the last call.
   std::vector<LinkChange> read();
 
  private:

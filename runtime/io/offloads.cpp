@@ -73,7 +73,7 @@ class Ethtool {
   static constexpr std::size_t block_words = 4;
   static constexpr std::size_t active_word = 2;
 
-  /// Whether the device knows the command.
+  /// Return whether the device supports the command.
   bool call(void* data, const std::string& what) {
     request_.ifr_data = static_cast<char*>(data);
     if (ioctl(socket_.get(), SIOCETHTOOL, &request_) >= 0) return true;
@@ -81,7 +81,7 @@ class Ethtool {
     throw_errno(what + " of " + request_.ifr_name);
   }
 
-  /// How many features this kernel has.
+  /// Return the number of features of this kernel.
   std::uint32_t feature_count() {
     if (count_ == 0) {
       ethtool_sset_info request{};
@@ -96,7 +96,7 @@ class Ethtool {
     return count_;
   }
 
-  /// The bit of a feature; none if this kernel does not have it.
+  /// Return the bit of a feature, or nothing if this kernel does not have it.
   std::optional<std::uint32_t> find(const std::string& feature) {
     ethtool_gstrings request{};
     request.cmd = ETHTOOL_GSTRINGS;

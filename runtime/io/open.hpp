@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opening an interface by the best packet I/O that works on it.
+// Opening of interfaces with the fastest packet I/O that works on them.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ enum class Choice { best, af_xdp, af_packet };
 
 struct Opened {
   std::unique_ptr<Port> port;
-  std::string fallback;  // why it is not AF_XDP, if the choice was left; else empty
+  std::string fallback;  // the reason for not using AF_XDP with Choice::best, else empty
 };
 
 class SharedMemory;
@@ -23,12 +23,13 @@ class SharedMemory;
 /// Opens the interfaces of one pool.
 class PortOpener {
  public:
-  /// `receive_ring`, a power of two: frames a port can hold until they are received.
+  /// Create an opener. `receive_ring`, a power of two, is the number of frames that a port can hold
+  /// until they are received.
   PortOpener(FramePool& pool, Choice choice, std::uint32_t receive_ring)
       : pool_(pool), choice_(choice), receive_ring_(receive_ring) {}
 
-  /// Throws std::system_error if the interface cannot be opened as chosen; EBUSY if another program
-  /// takes its packets, and goes on for a second.
+  /// Open an interface. Throws std::system_error if it cannot be opened as chosen, with EBUSY if
+  /// another program receives its packets for more than a second.
   Opened open(const std::string& interface);
 
  private:
@@ -38,8 +39,8 @@ class PortOpener {
   std::weak_ptr<SharedMemory> memory_;
 };
 
-/// How many registered slots a pool should have for `ports` ports and `in_flight` frames on their
-/// way at once.
+/// Return the number of registered slots that a pool needs for `ports` ports and `in_flight` held
+/// frames.
 std::size_t registered_slots(std::size_t ports, std::uint32_t receive_ring, std::size_t in_flight,
                              Choice choice);
 

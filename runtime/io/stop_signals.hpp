@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tells a program to stop: SIGTERM, SIGINT, SIGHUP (its terminal or SSH connection is closed),
-// and the end of the program that started it.
+// The signals that stop a program: SIGTERM, SIGINT, SIGHUP (its terminal or SSH connection was
+// closed), and the end of its parent process.
 #pragma once
 
 #include <sys/prctl.h>
@@ -13,9 +13,9 @@
 
 namespace nagi::io {
 
-/// SIGTERM, SIGINT and SIGHUP as something to read; they do nothing else any more. nohup(1) has
-/// SIGHUP ignored, which it stays. SIGPIPE is ignored: that nobody reads a log any more, or a
-/// client is gone, is an error of a write like others.
+/// Return a descriptor from which SIGTERM, SIGINT and SIGHUP can be read; they have no other effect
+/// any more. SIGHUP stays ignored if it was ignored, as by nohup(1). SIGPIPE is ignored, so that a
+/// closed pipe or connection is an ordinary error of a write.
 inline Descriptor stop_signals() {
   std::signal(SIGPIPE, SIG_IGN);
   sigset_t signals;
@@ -30,7 +30,7 @@ inline Descriptor stop_signals() {
   return Descriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-/// Sends this program SIGTERM if the one that started it dies.
+/// Let the kernel send SIGTERM to this process when its parent process ends.
 inline void die_with_parent() { prctl(PR_SET_PDEATHSIG, SIGTERM); }
 
 }  // namespace nagi::io

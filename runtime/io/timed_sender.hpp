@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sending frames at instants that are yet to come: the kernel keeps them and sends each at its own
-// (SO_TXTIME in socket(7)). The interface must have sch_fq for that, with `timer_slack 0`.
+// Sending of frames at future times: the kernel holds the frames and sends each at its time
+// (SO_TXTIME in socket(7)). The interface must have the queueing discipline fq with `timer_slack
+// 0`.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace nagi::io {
 
-/// A frame, and when it is to be sent (CLOCK_MONOTONIC, ns).
+/// A frame with the time at which to send it (CLOCK_MONOTONIC, ns).
 struct Timed {
   Frame frame;
   std::int64_t monotonic_ns = 0;
@@ -23,11 +24,11 @@ struct Timed {
 
 class TimedSender {
  public:
-  /// Throws std::system_error if the interface cannot be sent on.
+  /// Open an interface for sending. Throws std::system_error if that is not possible.
   TimedSender(const std::string& interface, FramePool& pool);
 
-  /// Hands frames to the kernel, with the instants to send them at; their slots go back to the
-  /// pool. Returns how many it did not take.
+  /// Hand frames to the kernel with the times at which to send them; their slots return to the
+  /// pool. Return the number of frames that the kernel refused.
   std::uint64_t send(std::span<const Timed> frames);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What accounts of all our programs have in common, as JSON: who wrote it and how it was run,
-// notices, distributions of times.
+// The common parts of the accounts of all our programs, as JSON: program, settings, privileges,
+// notices, and distributions of times.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 
 namespace nagi::runtime {
 
-/// What a user should know, though the program goes on.
+/// Messages for the user about problems that do not end the program.
 class Notices {
  public:
-  /// Notes it for the account, and warns at once.
+  /// Add a message to the account, and log it as a warning.
   void add(const std::string& text);
   [[nodiscard]] const std::vector<std::string>& all() const { return all_; }
 
@@ -26,11 +26,11 @@ class Notices {
   std::vector<std::string> all_;
 };
 
-/// Median, 99th percentile, maximum and histogram of durations.
+/// Return median, 99th percentile, maximum and histogram of durations.
 nlohmann::json account_of(const Histogram& histogram);
 
-/// The head of an account: executable and version, settings, privileges, processor time.
-/// `complete`: whether this is the last one.
+/// Return the head of an account: executable and version, settings, privileges, processor time.
+/// `complete` is true for the last account of a program.
 nlohmann::json account_head(const std::string& executable, const ServiceSettings& settings,
                             const Privileges& privileges, bool complete);
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Waking up at an instant, to the microsecond. A timer wakes a process tens of microseconds late,
-// so it is set early, by as much as it has lately been late, and the rest is waited awake.
+// Waking up at an instant, with an accuracy of microseconds. A timer wakes a process tens of
+// microseconds late. So the alarm sets the timer early, by its recent lateness, and busy-waits for
+// the remaining time.
 //
-// Who never sleeps is put to sleep: under SCHED_FIFO, kernels before 6.12 take the processor away
-// for tens of milliseconds from a process that leaves others less than a twentieth of it
-// (sched_rt_runtime_us in sched(7)); newer ones, when others want it. So a sixteenth of the time is
-// slept, a little at a time: at once where the kernel would not ask, else when there is nothing to
-// do.
+// A process must not busy-wait all the time. Under SCHED_FIFO, kernels before 6.12 stop a process
+// for tens of milliseconds if it leaves less than a twentieth of the processor to others
+// (sched_rt_runtime_us in sched(7)); newer kernels do so only if others want to run. So the process
+// sleeps for a sixteenth of the time, in short naps: at once with older kernels, otherwise when it
+// has no work.
 //
-// Frames that are served one by one cost several times what they cost together, and whoever waits
-// for the same processors waits longer. So who is busy with few frames at a time for more than two
-// thirds of the time pauses until there are more.
+// Frames that are served one by one cost several times as much as frames served together, and delay
+// other processes on the same processors. So a process that is busy with few frames at a time for
+// more than two thirds of the time pauses until there are more.
 #pragma once
 
 #include <sys/timerfd.h>
@@ -27,10 +28,11 @@
 
 namespace nagi::runtime {
 
+/// A timer for the main loop.
 class Alarm {
  public:
-  /// `max_awake_ns`: how long at most to wait awake for one instant; 0 for never.
-  /// `at_once`: whether to nap however much there is to do.
+  /// Create an alarm that busy-waits for at most `max_awake_ns` per instant, or never if that is 0.
+  /// If `at_once` is true, the process naps even while it has work.
   Alarm(std::int64_t max_awake_ns, bool at_once)
       : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
         max_awake_ns_(max_awake_ns),
@@ -41,17 +43,17 @@ class Alarm {
   }
   [[nodiscard]] int descriptor() const { return timer_.get(); }
 
-  /// Prepares to wait for an instant (CLOCK_MONOTONIC, ns), or for nothing in particular. `frames`:
-  /// how many have been served since the last time. Returns false if the instant is so near that
-  /// the caller had better not sleep.
+  /// Set the timer for an instant (CLOCK_MONOTONIC, ns), or clear it. `frames` is the number of
+  /// frames served since the last call. Return false if the caller should not sleep, because the
+  /// instant is near or more frames may have arrived.
   bool set(std::optional<std::int64_t> instant, std::size_t frames) {
     const std::int64_t now = pay_sleep(io::read_clock(CLOCK_MONOTONIC), frames);
-    // More may have come meanwhile, and to look is cheaper than to set the timer.
+    // More frames may have arrived meanwhile, and reading is cheaper than setting the timer.
     if (frames > 0) return false;
     std::int64_t at = never;
     if (instant) {
       const std::int64_t left = *instant - now;
-      // To set the timer and be woken takes longer than a short wait.
+      // Setting the timer and waking up take longer than a short wait.
       if (left <= std::min(early_ns_ + setting_ns, max_awake_ns_)) return false;
       at = *instant - early_ns_;
     }
@@ -64,23 +66,24 @@ class Alarm {
     return true;
   }
 
-  /// The caller has slept since set() returned true.
+  /// Note that the caller has slept since set() returned true.
   void awake() { slept(io::read_clock(CLOCK_MONOTONIC)); }
 
-  /// The descriptor has become readable.
+  /// Read the timer after its descriptor has become readable.
   void gone_off() {
     std::uint64_t times = 0;
     if (read(timer_.get(), &times, sizeof times) <= 0) return;
     const std::int64_t late = io::read_clock(CLOCK_MONOTONIC) - set_for_;
     set_for_ = never;
-    // Quickly up, slowly down: early enough for nearly all wakings, the rare long ones aside.
+    // The estimate rises quickly and falls slowly, so that the timer is early enough in nearly all
+    // cases.
     const std::int64_t off = late - early_ns_;
     early_ns_ += off > 0 ? off / 4 : off / 32;
     early_ns_ = std::clamp<std::int64_t>(early_ns_, 0, max_awake_ns_);
   }
 
  private:
-  static constexpr std::int64_t never = 0;  // as timerfd_settime(2) has it
+  static constexpr std::int64_t never = 0;  // disarms the timer; see timerfd_settime(2)
   static constexpr std::int64_t setting_ns = 10'000;
   static constexpr std::int64_t awake_to_asleep = 15;
   static constexpr std::int64_t nap_ns = 100'000;
@@ -88,7 +91,7 @@ class Alarm {
   static constexpr std::int64_t pause_ns = 20'000;
   static constexpr std::size_t many_frames = 16;
 
-  /// Sleeps if that is due. Returns what time it is then.
+  /// Sleep if a nap or a pause is due. Return the time afterwards.
   std::int64_t pay_sleep(std::int64_t now, std::size_t frames) {
     const std::int64_t awake = now - fall_asleep_;
     fall_asleep_ = now;
@@ -119,7 +122,7 @@ class Alarm {
   bool at_once_;
   std::int64_t early_ns_;
   std::int64_t set_for_ = never;
-  std::int64_t fall_asleep_;  // the last time, or when that was last accounted for
+  std::int64_t fall_asleep_;  // time up to which waking and sleeping are accounted for
   std::int64_t sleep_owed_ = 0;
   std::int64_t pause_owed_ = 0;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one place where model time meets real time. The model's instants are CLOCK_MONOTONIC since an
-// epoch, so that a step of the wall clock moves no packet.
+// The conversion between model time and real time. The model's instants are CLOCK_MONOTONIC since
+// an epoch, so that steps of the wall clock move no packet.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,11 @@
 
 namespace nagi::runtime {
 
+/// The clock of a program.
 class RealTime {
  public:
-  /// `epoch_realtime_ns`: the wall-clock time of instant 0; 0 means now. Throws InputError if it
-  /// does not lie in the last 24 hours.
+  /// Set the wall-clock time of instant 0; 0 means now. Throws InputError if it does not lie in the
+  /// last 24 hours.
   explicit RealTime(std::int64_t epoch_realtime_ns) {
     const std::int64_t monotonic = io::read_clock(CLOCK_MONOTONIC);
     const std::int64_t realtime = io::read_clock(CLOCK_REALTIME);
@@ -33,8 +34,8 @@ class RealTime {
   [[nodiscard]] Instant now() const {
     return held_ ? *held_ : from_monotonic(io::read_clock(CLOCK_MONOTONIC));
   }
-  /// From now on now() is this instant, until it is held again: where time stands still while this
-  /// process runs, reading it more often than after each sleep would only cost system calls.
+  /// Make now() return the current instant until the next call. In virtual time the clock stops
+  /// while this process runs, so it is read only after each sleep, to save system calls.
   void hold() { held_ = from_monotonic(io::read_clock(CLOCK_MONOTONIC)); }
   [[nodiscard]] Instant from_monotonic(std::int64_t monotonic_ns) const {
     return Instant{Duration{monotonic_ns - epoch_monotonic_}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A histogram of durations in logarithmic buckets, 32 to an octave: quantiles to 3 %, in constant
-// memory, at the cost of a few instructions a value. (Same idea as HdrHistogram.)
+// A histogram of durations in logarithmic buckets, 32 per octave. Quantiles have an error of 3 %,
+// the memory is constant, and a value costs a few instructions. HdrHistogram uses the same idea.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace nagi::runtime {
 
 class Histogram {
  public:
-  /// Counts one value; what is below zero counts as zero.
+  /// Add a value; negative values count as zero.
   void add(std::int64_t value) {
     const auto positive = static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0));
     const std::size_t bucket = bucket_of(positive);
@@ -28,19 +28,19 @@ class Histogram {
   [[nodiscard]] std::uint64_t count() const { return count_; }
   [[nodiscard]] std::uint64_t maximum() const { return most_; }
 
-  /// The smallest bucket limit that at least `share` of the values do not exceed; 0 if there are
-  /// none.
+  /// Return the smallest bucket limit that at least the fraction `share` of the values do not
+  /// exceed, or 0 if there are no values.
   [[nodiscard]] std::uint64_t quantile(double share) const {
-    const auto wanted = static_cast<std::uint64_t>(share * static_cast<double>(count_));
+    const auto rank = static_cast<std::uint64_t>(share * static_cast<double>(count_));
     std::uint64_t passed = 0;
     for (std::size_t bucket = 0; bucket < counts_.size(); ++bucket) {
       passed += counts_[bucket];
-      if (passed > wanted || passed == count_) return std::min(upper(bucket), most_);
+      if (passed > rank || passed == count_) return std::min(upper(bucket), most_);
     }
     return 0;
   }
 
-  /// The filled buckets: largest value that falls into it, how many did.
+  /// Return the non-empty buckets, each as its largest value and its number of values.
   [[nodiscard]] std::vector<std::pair<std::uint64_t, std::uint64_t>> buckets() const {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> filled;
     for (std::size_t bucket = 0; bucket < counts_.size(); ++bucket) {

@@ -67,7 +67,8 @@ void serve_in_real_time(Service& service, Watch& watch, std::int64_t spin_ns) {
     return alarm.set(served.next_delivery_ns, served.frames);
   };
   bool may_sleep = true;
-  // As long as it does not sleep, it asks the ports; signals and the control socket can wait.
+  // While the loop does not sleep, it reads only the ports; signals and the control socket can
+  // wait.
   const int rounds_between_polls = service.is_free_to_ask() ? 64 : 1;
   for (int round = 0; !watch.ended(); ++round) {
     if (!may_sleep && round % rounds_between_polls != 0) {
@@ -93,7 +94,7 @@ void serve_in_virtual_time(Service& service, Watch& watch) {
     if (ahead && !served.quiet) {
       at = served.now_ns + std::min(lookahead, max_lookahead).count() / 2;
     }
-    // Frames wake it only if nothing else does in time.
+    // Frames wake the loop only if nothing else wakes it in time.
     readable = &watch.sleep(at ? std::optional(timespec_of(*at - served.now_ns)) : std::nullopt,
                             !ahead || served.quiet);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a service does all the time: sleep until a frame comes or is due, and serve.
+// The main loop of a service: sleep until a frame arrives or is due, then serve.
 #pragma once
 
 #include <poll.h>
@@ -13,19 +13,20 @@
 
 namespace nagi::runtime {
 
-/// What wakes a loop beside its clock: the service's ports, and descriptors that have somebody to
-/// call. Until a call ends the loop.
+/// The descriptors that wake a loop: those of the service's ports, and others with a function to
+/// call. The loop runs until a function calls end().
 class Watch {
  public:
   explicit Watch(const Service& service);
   void add(int descriptor, std::function<void()> call);
-  /// Looks at a descriptor no more.
+  /// Stop watching a descriptor.
   void remove(int descriptor);
   void end() { ended_ = true; }
   [[nodiscard]] bool ended() const { return ended_; }
 
-  /// Sleeps until something happens, at most for `timeout`. Calls whoever is to be called, and
-  /// returns the ports that have frames, if those are to wake it at all.
+  /// Sleep until a descriptor is readable, at most for `timeout`. Call the functions of readable
+  /// descriptors, and return the readable ports. If `for_frames` is false, ports do not wake the
+  /// loop.
   const std::vector<int>& sleep(const std::optional<timespec>& timeout, bool for_frames = true);
 
  private:
@@ -35,13 +36,14 @@ class Watch {
   bool ended_ = false;
 };
 
-/// Serves until the watch has ended. `spin_ns`: how long at most to wait awake.
+/// Serve until the watch has ended. `spin_ns` is the longest time to busy-wait for an instant.
 void serve_in_real_time(Service& service, Watch& watch, std::int64_t spin_ns);
 
-/// The same where time stands still while this process runs, as in a guest of the virtual lab: only
-/// sleeping lets it pass, and system calls are what costs. So frames are looked at only as often as
-/// their delays demand, many at once, and given to the kernel with the instants to send them at
-/// (Service::serve_ahead). Without a delay they are served frame by frame.
+/// Serve until the watch has ended, in virtual time: the clock stops while this process runs, as in
+/// a guest of the virtual lab, and advances only while it sleeps. Only system calls take time. So
+/// the loop reads frames only as often as their delays require, many at once, and gives them to the
+/// kernel with the times at which to send them (Service::serve_ahead). Without a delay it serves
+/// frame by frame.
 void serve_in_virtual_time(Service& service, Watch& watch);
 
 }  // namespace nagi::runtime

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The network interfaces of a program that moves frames between them: opened by the best packet I/O
-// there is, over one pool of frames, with harmful offloads switched off for as long as this lives.
+// The network interfaces of a program that moves frames between them. They are opened with the
+// fastest available packet I/O and share one pool of frames. Harmful offloads are switched off
+// meanwhile.
 #pragma once
 
 #include <cstddef>
@@ -23,47 +24,50 @@
 
 namespace nagi::runtime {
 
-/// What is known of the traffic beforehand.
+/// An estimate of the traffic.
 struct Expected {
-  /// About how many frames are on their way at once; frames beyond that are copied, which costs
-  /// time but loses nothing.
+  /// The approximate number of frames that are held at once. Further frames are copied, which takes
+  /// time but loses none.
   std::size_t frames_in_flight = 0;
-  /// The rates that frames come or go at; without a value: any.
+  /// The rates at which frames arrive or leave; without a value the rate is unknown.
   std::vector<std::optional<Bitrate>> rates;
 };
 constexpr std::uint64_t usual_frame_bits = 8 * 1000;
 
 class Ports {
  public:
-  /// Makes the pool. Opens nothing yet. Throws std::system_error if an interface is not there.
+  /// Create the pool, without opening interfaces. Throws std::system_error if an interface does not
+  /// exist.
   Ports(const ServiceSettings& settings, const std::vector<std::string>& interfaces,
         const Expected& expected, Notices& notices);
   Ports(const Ports&) = delete;
   Ports& operator=(const Ports&) = delete;
-  /// Switches offloads on again.
+  /// Switch the offloads on again.
   ~Ports();
 
-  /// Offloads that would spoil emulation are switched off or refused. Throws InputError, or
-  /// std::system_error if the kernel refuses.
+  /// Open an interface. Offloads that disturb the emulation are switched off or refused. Throws
+  /// InputError, or std::system_error if the kernel refuses.
   io::Port& open(const std::string& interface);
 
   [[nodiscard]] io::FramePool& pool() { return pool_; }
-  /// The interfaces of all ports.
+  /// Return the interfaces of all ports.
   [[nodiscard]] std::vector<std::string> interfaces() const;
-  /// The descriptor of an interface's port.
+  /// Return the descriptor of an interface's port.
   [[nodiscard]] int descriptor_of(const std::string& interface) const;
-  /// Descriptors that become readable when frames wait.
+  /// Return the descriptors that are readable while frames wait.
   [[nodiscard]] std::vector<int> descriptors() const;
-  /// Whether all ports can be asked for frames at next to no cost, without their descriptors.
+  /// Return whether all ports can be read at nearly no cost, so that their descriptors need no
+  /// poll().
   [[nodiscard]] bool is_free_to_ask() const;
-  /// Appends what waits at a port, at most one batch, with checksums of TCP and UDP that were left
-  /// to hardware completed. False when nothing more waits, or the interface is gone, which is
-  /// noted.
+  /// Append the frames that wait at a port, at most one batch. Complete the checksums of TCP and
+  /// UDP that were left to hardware. Return false if no further frame waits, or if the interface no
+  /// longer exists, which adds a notice.
   bool receive(io::Port& port, std::vector<io::Arrival>& arrivals);
-  /// Notes, once a port, that there were frames longer than the MTU, which are discarded. Is done
-  /// every second while frames come, too.
+  /// Add a notice, once per port, if frames longer than the MTU were discarded. receive() also does
+  /// this once per second.
   void note_oversized();
-  /// `counters`: the port's own, or with what was sent past it.
+  /// Return the account of a port. `counters` are those of the port, plus frames that were sent
+  /// without it.
   [[nodiscard]] nlohmann::json account_of(const io::Port& port,
                                           const io::PortCounters& counters) const;
 
@@ -73,11 +77,11 @@ class Ports {
     std::string offload;
   };
 
-  /// What offloads of the host behind a port have come to.
+  /// The effects of offloads of the host behind a port.
   struct Behind {
     std::uint64_t checksums_completed = 0;
     bool oversized_noted = false;
-    std::int64_t look_again_ns = 0;  // when counters are looked at next
+    std::int64_t look_again_ns = 0;  // time of the next check of the counters
   };
 
   void settle_offloads(const std::string& interface);

@@ -20,8 +20,8 @@ namespace {
 
 using nlohmann::json;
 
-/// The file the account goes to. Opened before privileges are given up; holds a first account,
-/// marked incomplete, until the last one is written.
+/// The file of the account. It is opened before privileges are given up, and holds an incomplete
+/// account until the last one is written.
 class AccountFile {
  public:
   explicit AccountFile(const std::string& path)
@@ -45,7 +45,8 @@ class AccountFile {
   io::Descriptor file_;
 };
 
-/// Handles what became of an interface. Returns why the service cannot go on; empty if it can.
+/// Handle the change of an interface. Return the reason why the service cannot continue, or an
+/// empty text.
 std::string follow(const io::LinkChange& change, Service& service, Watch& watch) {
   const std::string name = "interface " + change.interface;
   switch (change.event) {

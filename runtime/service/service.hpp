@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program that moves frames between interfaces until it is told to stop: what its main loop
-// (loop.hpp) asks of it, and its life from start to end.
+// A program that moves frames between interfaces until it must stop: its interface to the main loop
+// (loop.hpp), and the functions that run it.
 #pragma once
 
 #include <cstddef>
@@ -23,57 +23,59 @@
 
 namespace nagi::runtime {
 
+/// The result of one call of serve().
 struct Served {
-  /// When something is next due (CLOCK_MONOTONIC, ns), or nothing if all is quiet. Due in the past:
-  /// serve again at once.
+  /// The time at which a frame is due next (CLOCK_MONOTONIC, ns), or nothing if none is held. A
+  /// time in the past means that the caller must serve again at once.
   std::optional<std::int64_t> next_delivery_ns;
-  std::int64_t now_ns = 0;  // by the same clock: when it began to serve
-  std::size_t frames = 0;   // serve(): taken in and sent
-  bool quiet = true;        // nothing is held
+  std::int64_t now_ns = 0;  // time at which serving began, CLOCK_MONOTONIC
+  std::size_t frames = 0;   // number of frames received and sent
+  bool quiet = true;        // true if no frame is held
 };
 
 class Service : public nagi::Interface {
  public:
-  /// Descriptors that become readable when frames wait.
+  /// Return the descriptors that are readable while frames wait.
   [[nodiscard]] virtual std::vector<int> descriptors() const = 0;
-  /// Whether all ports can be asked for frames at next to no cost, without their descriptors.
+  /// Return whether all ports can be read at nearly no cost, so that their descriptors need no
+  /// poll().
   [[nodiscard]] virtual bool is_free_to_ask() const = 0;
-  /// Takes in what waits at the descriptors in `readable` and sends what is due.
+  /// Read frames from the descriptors in `readable`, and send the frames that are due.
   virtual Served serve(const std::vector<int>& readable) = 0;
 
-  /// For how long frames need not be looked at, as none of them is due sooner after it came.
+  /// Return for how long arriving frames may wait, because none is due sooner after its arrival.
   [[nodiscard]] virtual Duration lookahead() const { return {}; }
-  /// Takes in all that has come, and hands what is under way to the kernel, which sends each frame
-  /// at its own instant. To be called again within lookahead(). Only with `virtual_time`, and where
-  /// there is lookahead: when frames were sent is then only seen where they arrive.
+  /// Read all frames, and hand transmitted packets to the kernel, which sends each frame at its own
+  /// time. The caller must call this again within lookahead(). It is used only with `virtual_time`
+  /// and if lookahead() is above 0.
   virtual Served serve_ahead() { return serve({}); }
-  /// From now on this is the time, until this is called again (see RealTime::hold).
+  /// Use the current time until the next call (see RealTime::hold).
   virtual void hold_time() = 0;
 
-  /// Answers what the control socket is asked. Throws InputError or ConfigError.
+  /// Answer a request from the control socket. Throws InputError or ConfigError.
   virtual nlohmann::json answer(const nlohmann::json& request) = 0;
-  /// Answers long requests piece by piece; nothing: they are answered like others.
+  /// Return a handler that answers long requests piece by piece, or an empty one if there is none.
   virtual LongHandler long_handler() { return {}; }
-  /// The interfaces that it has open.
+  /// Return the open interfaces.
   [[nodiscard]] virtual std::vector<std::string> interfaces() const = 0;
-  /// An interface is gone. Returns the descriptor of its port, if it goes on without, or nothing if
-  /// it cannot.
+  /// Continue without an interface that no longer exists. Return the descriptor of its port, or
+  /// nothing if the service cannot continue.
   virtual std::optional<int> go_on_without(const std::string& /*interface*/) { return {}; }
-  /// Notes, for the account, what happened to an interface.
+  /// Add a notice to the account.
   virtual void note(const std::string& what) = 0;
-  /// Whether answer() was asked to stop.
+  /// Return whether a request to stop has arrived.
   [[nodiscard]] virtual bool stopped() const = 0;
 
-  /// The rights that are not needed any more are given up: notes, for the account, how this process
-  /// is run, and starts its threads, each of which has rights of its own.
+  /// Start the threads of the service, after privileges that are no longer needed were given up.
+  /// The account reports `privileges`.
   virtual void begin(const Privileges& privileges) = 0;
-  /// It is over: completes the files.
+  /// Complete all files at the end.
   virtual void finish() = 0;
-  /// What happened so far.
+  /// Return the current account.
   [[nodiscard]] virtual nlohmann::json account(bool complete) = 0;
 };
 
-/// Makes a file that is written all the time. Throws InputError if it cannot be made.
+/// Create a file that is written while the service runs. Throws InputError if that is not possible.
 template <class File, class... Arguments>
 std::unique_ptr<File> make_file(const std::string& path, Arguments&&... arguments) {
   try {
@@ -84,14 +86,14 @@ std::unique_ptr<File> make_file(const std::string& path, Arguments&&... argument
   }
 }
 
-/// Writes what is left of a file. Returns what was lost, in words; empty if nothing was.
+/// Write the remaining data of a file. Return a message about lost data, or an empty text.
 std::string close_file(const std::string& path, io::BackgroundFile& file);
 
-/// Writes an account at once. Throws InputError if it cannot.
+/// Write an account to a file. Throws InputError if that is not possible.
 void write_account(const std::string& path, const nlohmann::json& account);
 
-/// What comes before a service is made: the program ends with the one that started it, and signals
-/// to stop are kept for run_service().
+/// Preparations before a service is created: the program ends when its parent process ends, and
+/// stop signals are kept for run_service().
 class Signals {
  public:
   Signals();
@@ -101,9 +103,9 @@ class Signals {
   io::Descriptor stop_;
 };
 
-/// Gives up privileges and serves until a signal (stop_signals.hpp) or a request to stop, with the
-/// control socket and the account that the settings name. `what`: what it is ready with, for the
-/// log.
+/// Give up privileges and serve until a signal (stop_signals.hpp) or a request to stop arrives,
+/// with the control socket and the account that the settings name. The log reports `what`, a
+/// summary of the service, when it is ready.
 void run_service(Service& service, const ServiceSettings& settings, const Signals& signals,
                  const std::string& what, std::size_t longest_request = 64 * 1024);
 

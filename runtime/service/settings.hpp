@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the configuration of every program says that moves frames between interfaces (nagi-link,
-// nagi-switch). All keys but "seed" may be missing:
+// The configuration keys of all programs that move frames between interfaces (nagi-link,
+// nagi-switch). All keys except "seed" are optional:
 //
-//   "seed": 2008,                          all random draws follow from it
-//   "epoch_realtime_ns": 0,                instant 0 of the model; 0: when the program starts
-//   "offloads": "switch_off",              or "refuse": harmful offloads are an error
-//   "io": "best",                          or "af_xdp", "af_packet": nothing else will do
-//   "spin_ns": 20000,                      how long at most to wait awake for a packet's instant
-//   "virtual_time": false,                 true: time stands still while this program runs
-//   "cpu": 1,                              the processor to stay on
-//   "user": "nobody",                      the user it becomes once all is open, if root starts it
-//   "account": "links.json",               the account, written at the end
-//   "drops": "drops.pcapng",               every packet dropped (io/pcapng_file.hpp)
+//   "seed": 2008,                          seed of all random draws
+//   "epoch_realtime_ns": 0,                instant 0 of the model; 0 means the start of the program
+//   "offloads": "switch_off",              or "refuse", with which harmful offloads are an error
+//   "io": "best",                          or "af_xdp", "af_packet" to require one of them
+//   "spin_ns": 20000,                      longest time to busy-wait for the time of a packet
+//   "virtual_time": false,                 true if the clock stops while this program runs
+//   "cpu": 1,                              processor to which the program is bound
+//   "user": "nobody",                      user after all interfaces are open, if root starts it
+//   "account": "links.json",               file for the account, written at the end
+//   "drops": "drops.pcapng",               file for all dropped packets (io/pcapng_file.hpp)
 //   "control_socket": "link.sock"          see control/control_socket.hpp
 #pragma once
 
@@ -43,11 +43,11 @@ struct ServiceSettings {
   std::string control_socket;
 };
 
-/// The keys that are said above, and "schema_version".
+/// Return the keys listed above, and "schema_version".
 std::vector<std::string_view> settings_keys();
 
-/// Reads what is said above, after "schema_version", which must be 1. `program` is what errors call
-/// the reader. Throws ConfigError.
+/// Read the keys listed above, after "schema_version", which must be 1. Errors name the program
+/// `program`. Throws ConfigError.
 void read_settings(const ObjectReader& reader, const std::string& program,
                    ServiceSettings& settings);
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// Which ACKs a receiver keeps back: dynamic delayed ACKs of Altman and Jimenez, "Novel Delayed ACK
-// Techniques for Improving TCP Performance in Multihop Wireless Networks", PWC 2003; the ACK thinning of
-// ElRakabawy, Klemm and Lindemann, DSN 2005.
+// The rule by which a receiver keeps back ACKs: the dynamic delayed ACKs of Altman and Jimenez, "Novel Delayed
+// ACK Techniques for Improving TCP Performance in Multihop Wireless Networks", PWC 2003, which ElRakabawy, Klemm
+// and Lindemann (DSN 2005) call ACK thinning.
 //
 //   d = 1 for the first segments, 2 from segment `second` on, 3 from `third`, 4 from `fourth`
-//   an ACK leaves when d segments have arrived since the last one, or when the first of them has waited
-//   for the timer
+//   An ACK leaves when d segments have arrived since the previous ACK, or when the timer that the first of
+//   them has started expires.
 //
-// What a sender in trouble waits for leaves at once (RFC 5681, section 4.2): an ACK while a segment is
-// missing, the one that says that none is missing any more, and one that acknowledges nothing new. Segments
-// are counted as they arrive, from 1.
+// ACKs that a sender in loss recovery waits for leave at once (RFC 5681, section 4.2): every ACK while a segment
+// is missing, the ACK that fills the gap, and an ACK that acknowledges no new data. Segments are counted in the
+// order of arrival, from 1.
 #ifndef NAGI_ARITHMETIC_ACK_THINNING_H
 #define NAGI_ARITHMETIC_ACK_THINNING_H
 
@@ -23,28 +23,29 @@ struct nagi_thinning_limits {
 };
 
 struct nagi_thinning {
-  __u32 highest;  // sequence number after the last byte that has arrived
-  __u32 ack;      // acknowledgement number of the last ACK, kept back or not
-  __u32 let_go;   // segments that had arrived when an ACK left last
-  __u32 kept;     // and those when one was kept back last
-  __u8 has_data;  // some has arrived
+  __u32 highest;  // sequence number after the highest byte that has arrived
+  __u32 ack;      // acknowledgement number of the latest ACK, kept back or not
+  __u32 let_go;   // number of segments that had arrived when an ACK last left
+  __u32 kept;     // number of segments that had arrived when an ACK was last kept back
+  __u8 has_data;  // data has arrived
   __u8 started;   // an ACK has left
   __u8 has_kept;  // an ACK is kept back
-  __u8 is_gap;    // at the last ACK a segment was missing
+  __u8 is_gap;    // a segment was missing at the latest ACK
 };
 
-/// d for the segment of this number.
-NAGI_INLINE __u32 nagi_thinning_coefficient(__u32 segment, const struct nagi_thinning_limits* of) {
-  return 1 + (segment >= of->second) + (segment >= of->third) + (segment >= of->fourth);
+/// Return d for segment number `segment`.
+NAGI_INLINE __u32 nagi_thinning_coefficient(__u32 segment,
+                                            const struct nagi_thinning_limits* limits) {
+  return 1 + (segment >= limits->second) + (segment >= limits->third) + (segment >= limits->fourth);
 }
 
-/// Data up to the sequence number `end` have arrived.
+/// Record that data up to the sequence number `end` has arrived.
 NAGI_INLINE void nagi_thinning_arrival(struct nagi_thinning* thinning, __u32 end) {
   if (!thinning->has_data || nagi_after(end, thinning->highest)) thinning->highest = end;
   thinning->has_data = 1;
 }
 
-/// A packet leaves that acknowledges what has come; `arrived` segments have so far.
+/// Record that a packet leaves that acknowledges up to `ack`, when `arrived` segments have arrived in total.
 NAGI_INLINE void nagi_thinning_let_go(struct nagi_thinning* thinning, __u32 ack, __u32 arrived) {
   thinning->started = 1;
   thinning->has_kept = 0;
@@ -53,8 +54,8 @@ NAGI_INLINE void nagi_thinning_let_go(struct nagi_thinning* thinning, __u32 ack,
   thinning->let_go = arrived;
 }
 
-/// Whether an ACK that is about to leave is kept back; `arrived` segments have come so far. One that was
-/// kept back before is superseded either way.
+/// Return whether to keep back an ACK that is about to leave, when `arrived` segments have arrived in total. In
+/// both cases the ACK replaces one that was kept back before.
 NAGI_INLINE int nagi_thinning_keeps(struct nagi_thinning* thinning, __u32 ack, __u32 arrived,
                                     const struct nagi_thinning_limits* limits) {
   int is_gap = thinning->has_data && nagi_after(thinning->highest, ack);
@@ -71,7 +72,7 @@ NAGI_INLINE int nagi_thinning_keeps(struct nagi_thinning* thinning, __u32 ack, _
   return 1;
 }
 
-/// The timer has gone off: the ACK that was kept back leaves.
+/// Record that the timer has expired and the kept ACK leaves.
 NAGI_INLINE void nagi_thinning_expire(struct nagi_thinning* thinning) {
   if (!thinning->has_kept) return;
   thinning->has_kept = 0;

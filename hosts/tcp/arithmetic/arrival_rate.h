@@ -6,37 +6,38 @@
 //
 //   R_n = (RTT R_(n-1) + L_n) / ((t_n - t_(n-1)) + RTT)
 //
-// L_n is what the nth ACK says to have arrived, t_n the receiver's clock in its timestamp (RFC 7323, TSval).
-// That clock has ticks: what is acknowledged within one tick is one sample.
+// L_n is the number of bytes that the nth ACK reports as arrived; t_n is the receiver's clock in the ACK's
+// timestamp (RFC 7323, TSval). The clock counts ticks: all bytes acknowledged within one tick form one sample.
 #ifndef NAGI_ARITHMETIC_ARRIVAL_RATE_H
 #define NAGI_ARITHMETIC_ARRIVAL_RATE_H
 
 #include "integers.h"
 
 struct nagi_arrival_rate {
-  __u64 rate;        // R_(n-1), bytes a second
+  __u64 rate;        // R_(n-1), bytes per second
   __u32 last_ticks;  // t_(n-1), in ticks of the receiver's clock
-  __u32 pending;     // bytes that have arrived since
-  __u8 started;
+  __u32 pending;     // bytes that have arrived since t_(n-1)
+  __u8 started;      // an ACK has been counted
 };
 
-/// An ACK of `bytes` was sent at `ticks` of a clock with ticks of `tick_us`. `rtt_us` is above 0. One that
-/// was sent before an earlier one counts as sent with it.
-NAGI_INLINE void nagi_arrival_rate_ack(struct nagi_arrival_rate* of, __u32 ticks, __u32 bytes,
+/// Add an ACK of `bytes` bytes that the receiver sent at time `ticks`, in units of `tick_us` microseconds.
+/// `rtt_us` must be above 0. An ACK that was sent before one that arrived earlier counts as sent with it.
+NAGI_INLINE void nagi_arrival_rate_ack(struct nagi_arrival_rate* estimate, __u32 ticks, __u32 bytes,
                                        __u32 rtt_us, __u32 tick_us) {
   __u64 interval_us;
 
-  if (!of->started) {
-    of->started = 1;
-    of->last_ticks = ticks;
+  if (!estimate->started) {
+    estimate->started = 1;
+    estimate->last_ticks = ticks;
     return;
   }
-  of->pending += bytes;
-  if (!nagi_after(ticks, of->last_ticks)) return;
-  interval_us = (__u64)(ticks - of->last_ticks) * tick_us;
-  of->rate = (rtt_us * of->rate + (__u64)of->pending * 1000000) / (interval_us + rtt_us);
-  of->last_ticks = ticks;
-  of->pending = 0;
+  estimate->pending += bytes;
+  if (!nagi_after(ticks, estimate->last_ticks)) return;
+  interval_us = (__u64)(ticks - estimate->last_ticks) * tick_us;
+  estimate->rate =
+      (rtt_us * estimate->rate + (__u64)estimate->pending * 1000000) / (interval_us + rtt_us);
+  estimate->last_ticks = ticks;
+  estimate->pending = 0;
 }
 
 #endif

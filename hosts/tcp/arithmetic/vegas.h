@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// What TCP Vegas does with its window once a round trip: Brakmo and Peterson, IEEE JSAC 13(8), 1995,
-// sections III.B (congestion avoidance) and III.C (slow start).
+// The change of TCP Vegas's window once per round trip: Brakmo and Peterson, IEEE JSAC 13(8), 1995, sections
+// III.B (congestion avoidance) and III.C (slow start).
 #ifndef NAGI_ARITHMETIC_VEGAS_H
 #define NAGI_ARITHMETIC_VEGAS_H
 
@@ -9,28 +9,32 @@
 #include "window.h"
 
 struct nagi_vegas {
-  __u64 sum_us;   // of the round trips measured during this one
-  __u32 count;    // how many they are
-  __u32 base_us;  // BaseRTT: the smallest ever measured; 0: none yet
-  __u32 rtt_us;   // mean of the last round trip's
-  __u8 grows;     // in slow start: whether the window doubles in this round trip
+  __u64 sum_us;   // sum of the RTTs measured during this round trip
+  __u32 count;    // number of these measurements
+  __u32 base_us;  // BaseRTT, the smallest RTT ever measured; 0 before the first measurement
+  __u32 rtt_us;   // mean RTT of the previous round trip
+  __u8 grows;     // true if the window doubles in this round trip of slow start
 };
 
-struct nagi_vegas_limits {
-  __u32 alpha;  // segments, as are the others
+struct nagi_vegas_limits {  // all in segments
+  __u32 alpha;
   __u32 beta;
   __u32 gamma;
 };
 
+/// Add a measurement of the RTT.
 NAGI_INLINE void nagi_vegas_measured(struct nagi_vegas* vegas, __u32 rtt_us) {
   vegas->sum_us += rtt_us;
   vegas->count++;
   if (vegas->base_us == 0 || rtt_us < vegas->base_us) vegas->base_us = rtt_us;
 }
 
-/// A round trip is over. Slow start doubles every other one, so that the one between, with its window
-/// as it is, can be compared; it ends when more than gamma segments wait, and gives back an eighth (as
-/// the authors' implementation and ns-2's do). Then one segment more below alpha, one less above beta.
+/// Change the window at the end of a round trip.
+///
+/// Slow start doubles the window in every second round trip and compares the backlog in the others, in which the
+/// window is constant. It ends when more than gamma segments wait, and then shrinks the window by an eighth, as
+/// the authors' implementation and ns-2 do. Congestion avoidance adds one segment if the backlog is below alpha
+/// and subtracts one if it is above beta.
 NAGI_INLINE void nagi_vegas_decide(struct nagi_vegas* vegas, struct nagi_window* window,
                                    const struct nagi_vegas_limits* limits) {
   __u32 size = window->cwnd;

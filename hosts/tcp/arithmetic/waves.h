@@ -2,23 +2,24 @@
 //
 // TCP-Real's receiver: Zhang and Tsaoussidis, "TCP-Real: Improving Real-time Capabilities of TCP over
 // Heterogeneous Networks", NOSSDAV 2001, section 2.2. The sender sends waves; at wave level i a wave has
-// 2 i segments. The receiver takes the time from a wave's first segment to its last:
+// 2 i segments. The receiver measures the time from the first to the last segment of each wave (Figure 1):
 //
-//   rate = expected size of the wave / (last - first)
-//   rate < the one before:  level x (0.618 + 0.382 rate / before) above the threshold,
-//                           level x (0.382 + 0.618 rate / before) else
-//   otherwise:              level x (0.382 + 0.618 rate / before) above the threshold,
-//                           level x (0.5 + 0.5 rate / before) else; at most the maximum      (Figure 1)
+//   rate = expected size of the wave / (last - first);  ratio = rate / rate of the previous wave
 //
-// The expected size counts, so a segment that the channel loses does not change the rate. If a wave's last
-// segment is missing, the wave-decision timer helps: twice the time that the wave should have taken after
-// its first segment, the next segment that arrives ends the wave, and the threshold is half of the level.
+//                 level above the threshold          level at or below the threshold
+//   ratio < 1:    level x (0.618 + 0.382 ratio)      level x (0.382 + 0.618 ratio)
+//   ratio >= 1:   level x (0.382 + 0.618 ratio)      level x (0.5 + 0.5 ratio); at most the maximum level
 //
-// What the text leaves open: levels are kept in millionths, between 1 and the maximum (whole ones would
-// never leave level 1); what is told to the sender is rounded. The ACK of a wave's last segment brings the
-// new level, and the ACKs before it have let all but one segment of the next wave out already. So a higher
-// level holds for the next wave; a lower one for the wave after it, and the one between is a segment
-// shorter than the last. A segment that is sent again is one of the wave with which it comes.
+// The rate uses the expected size, so a segment that the channel loses does not change it. The wave-decision
+// timer handles waves whose last segment is lost: it runs for twice the expected duration of the wave from its
+// first segment. After that, the next segment that arrives ends the wave, and the threshold becomes half of the
+// level.
+//
+// Where the paper is silent: levels are stored in millionths, between 1 and the maximum, because whole levels
+// could never leave level 1. The level in the option is rounded. The ACK of a wave's last segment carries the
+// new level, when the earlier ACKs have already released all segments of the next wave but one. So a higher level
+// applies to the next wave, but a lower level only to the wave after it; the wave between is one segment shorter
+// than the previous one. A retransmitted segment belongs to the wave in which it arrives.
 #ifndef NAGI_ARITHMETIC_WAVES_H
 #define NAGI_ARITHMETIC_WAVES_H
 
@@ -29,33 +30,33 @@
 #define NAGI_MAX_RATIO (100 * NAGI_ONE)
 
 struct nagi_waves_limits {
-  __u32 initial_level;  // whole levels, as are the others
+  __u32 initial_level;  // whole levels, like the next two
   __u32 initial_threshold;
   __u32 max_level;
 };
 
 struct nagi_waves {
-  __u32 rate;         // of the wave before, thousandths of a segment a second; 0: there was none
-  __u32 level;        // millionths
-  __u32 threshold;    // millionths
-  __u32 start;        // sequence number of the wave's first byte
-  __u32 highest;      // after the last byte that has come
-  __u32 first_us;     // when the first segment came
-  __u32 deadline_us;  // of the wave-decision timer
-  __u16 segments;     // expected in the wave
-  __u16 again;        // of them, came that had been sent before
-  __u16 payload;      // bytes of a full segment, as seen
-  __u8 started;
-  __u8 collecting;  // the wave's first segment has come
-  __u8 has_timer;
+  __u32 rate;       // of the previous wave, thousandths of a segment per second; 0 before the first
+  __u32 level;      // millionths
+  __u32 threshold;  // millionths
+  __u32 start;      // sequence number of the wave's first byte
+  __u32 highest;    // sequence number after the highest byte that has arrived
+  __u32 first_us;   // arrival time of the wave's first segment
+  __u32 deadline_us;  // time at which the wave-decision timer expires
+  __u16 segments;     // number of segments expected in the wave
+  __u16 again;        // number of retransmitted segments that arrived in the wave
+  __u16 payload;      // largest payload of a segment so far, bytes
+  __u8 started;       // a segment has arrived
+  __u8 collecting;    // the wave's first segment has arrived
+  __u8 has_timer;     // the wave-decision timer runs
 };
 
-/// The level that the sender is told.
+/// Return the level for the option, rounded to a whole level.
 NAGI_INLINE __u32 nagi_waves_level(const struct nagi_waves* waves) {
   return (waves->level + NAGI_ONE / 2) / NAGI_ONE;
 }
 
-/// The window of a wave level, in segments.
+/// Return the window of a wave level, in segments.
 NAGI_INLINE __u32 nagi_wave_window(__u32 level) { return 2 * level; }
 
 NAGI_INLINE void nagi_waves_start(struct nagi_waves* waves,
@@ -68,13 +69,14 @@ NAGI_INLINE void nagi_waves_start(struct nagi_waves* waves,
   waves->payload = 0;
 }
 
-/// Figure 1. Everything is rounded, not cut off: a rate that goes up and down by little must not pull the
-/// level down.
+/// Return the next level by the rule of Figure 1, in millionths. All divisions round to the nearest, so that
+/// small changes of the rate up and down do not lower the level over time.
 NAGI_INLINE __u32 nagi_waves_next_level(const struct nagi_waves* waves, __u32 rate,
                                         __u32 max_level) {
   __u64 ratio = ((__u64)rate * NAGI_ONE + waves->rate / 2) / waves->rate;
   int is_above = waves->level > waves->threshold;
-  __u32 adjust;  // thousandths; the rest of 1000 is what preserves
+  __u32
+      adjust;  // weight of the ratio, thousandths; the rest of 1000 is the weight of the old level
   __u64 level;
 
   if (ratio > NAGI_MAX_RATIO) ratio = NAGI_MAX_RATIO;
@@ -88,7 +90,7 @@ NAGI_INLINE __u32 nagi_waves_next_level(const struct nagi_waves* waves, __u32 ra
   return level > (__u64)max_level * NAGI_ONE ? max_level * NAGI_ONE : level;
 }
 
-/// The wave is over with a segment that came at `now_us`: its rate, and by it the next level.
+/// End the wave with a segment that arrived at `now_us`: compute its rate and the next level.
 NAGI_INLINE void nagi_waves_decide(struct nagi_waves* waves, __u32 now_us, int expired,
                                    __u32 max_level) {
   __u32 taken_us = nagi_max(now_us - waves->first_us, 1);
@@ -116,7 +118,7 @@ NAGI_INLINE void nagi_waves_begin(struct nagi_waves* waves, __u32 now_us) {
   waves->deadline_us = now_us + 2000000000ULL * waves->segments / waves->rate;
 }
 
-/// A segment of `payload` bytes from `sequence` on has come at `now_us`, which may wrap.
+/// Add a segment of `payload` bytes, at sequence number `sequence`, that arrived at `now_us` (modulo 2^32).
 NAGI_INLINE void nagi_waves_arrival(struct nagi_waves* waves, __u32 sequence, __u32 payload,
                                     __u32 now_us, const struct nagi_waves_limits* limits) {
   __u32 left;

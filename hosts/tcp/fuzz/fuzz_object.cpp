@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes what reads a scheme's object file: any file is either refused by an InputError, or one whose name, parameters
-// and arguments can be set, within the file.
+// Fuzzes the reader of a scheme's object files: it either refuses a file by an InputError, or the name, the
+// parameters and the number of arguments can be set within the file.
 #include <cstdlib>
 #include <string>
 
@@ -12,9 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     nagi::tcp::Object object("fuzz", std::string(reinterpret_cast<const char*>(data), size));
     object.set_name("fuzzed");
-    for (const nagi::tcp::Parameter& each : object.parameters()) {
-      if (each.minimum > each.maximum) continue;
-      object.set_parameter(each.name + "=" + std::to_string(each.maximum));
+    for (const nagi::tcp::Parameter& parameter : object.parameters()) {
+      if (parameter.minimum > parameter.maximum) continue;
+      object.set_parameter(parameter.name + "=" + std::to_string(parameter.maximum));
     }
     object.set_cong_control_arguments(3);
     if (object.has_events()) object.set_listening();

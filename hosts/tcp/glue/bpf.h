@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
 // A scheme as eBPF programs that the kernel calls through struct tcp_congestion_ops (struct_ops).
-// Kernel structures are declared as far as they are used; where their fields really are, the loader
-// finds in the running kernel's type information (CO-RE), so one object serves all kernels.
+// Kernel structures are declared with only those fields that schemes use. The loader takes the real
+// offsets of the fields from the running kernel's type information (CO-RE), so one object runs on all
+// kernels.
 #ifndef NAGI_GLUE_BPF_H
 #define NAGI_GLUE_BPF_H
 
@@ -16,7 +17,7 @@
 #include "../arithmetic/integers.h"
 #include "event.h"
 
-// The kernel lets only programs under a licence compatible with its own be congestion controls.
+// The kernel accepts congestion controls only under a licence that is compatible with its own.
 char nagi_license[] SEC("license") = "GPL";
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -55,15 +56,15 @@ struct tcp_sock {
   __u32 retrans_out;
   __u32 max_packets_out;
   __u32 mss_cache;
-  __u32 srtt_us;  // eight times the smoothed round trip
+  __u32 srtt_us;  // eight times the smoothed round-trip time
   __u32 rttvar_us;
-  __u64 tcp_mstamp;                    // when the segment now looked at came in, microseconds
-  struct tcp_options_received rx_opt;  // of the segment now looked at
+  __u64 tcp_mstamp;                    // arrival time of the segment being processed, microseconds
+  struct tcp_options_received rx_opt;  // options of the segment being processed
   __u8 is_cwnd_limited : 1;
 };
 
 struct rate_sample {
-  long rtt_us;  // below 0: none
+  long rtt_us;  // negative if the ACK yields no measurement
   __u32 acked_sacked;
 };
 
@@ -77,7 +78,7 @@ enum {
   TCP_CA_Loss,
 };
 
-// Not relocated by the compiler: libbpf matches the members of a struct_ops by their names.
+// The compiler does not relocate this structure: libbpf matches the members of a struct_ops by name.
 struct tcp_congestion_ops {
   __u32 (*ssthresh)(struct sock* sk);
   void (*set_state)(struct sock* sk, __u8 new_state);
@@ -87,26 +88,26 @@ struct tcp_congestion_ops {
   __u32 flags;
   void (*init)(struct sock* sk);
 };
-// Every network namespace may use it, without privileges.
+// Every network namespace may use the scheme without privileges.
 #define TCP_CONG_NON_RESTRICTED 1
 
-// Read-only data that nagi-tcp sets before it loads the object. The tag says what it may be set to:
-// nagi-tcp finds it in the object's own type information.
+// A parameter is read-only data that nagi-tcp sets before it loads the object. The tag holds the range,
+// the unit and the meaning; nagi-tcp reads it from the object's own type information.
 #define NAGI_PARAMETER(name, value, minimum, maximum, unit, meaning) \
   const volatile __u32 name __attribute__((                          \
       btf_decl_tag("nagi_parameter|" #minimum "|" #maximum "|" unit "|" meaning))) = value
 
-/// How many arguments this kernel gives cong_control: (sk, rs) before Linux 6.10, since then
-/// (sk, ack, flag, rs).
+/// Number of arguments that this kernel passes to cong_control: 2 (sk, rs) before Linux 6.10, since then
+/// 4 (sk, ack, flag, rs). nagi-tcp sets it.
 const volatile __u32 nagi_arguments = 4;
-/// Whether anybody listens to events. If not, the verifier drops the code that tells them.
+/// True if nagi-tcp records events. If false, the verifier removes the code that reports them.
 const volatile _Bool nagi_listening = 0;
 
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 1 << 18);
 } nagi_events SEC(".maps");
-/// Events that found the ring full.
+/// Number of events that were lost because the ring buffer was full.
 __u64 nagi_events_lost = 0;
 
 NAGI_INLINE struct tcp_sock* nagi_tcp_sock(struct sock* sk) { return (struct tcp_sock*)sk; }
@@ -119,19 +120,20 @@ NAGI_INLINE int nagi_is_window_limited(const struct tcp_sock* tp) {
   return BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
 }
 
-/// Whether the segment now looked at has a timestamp, rx_opt.rcv_tsval.
+/// Return whether the segment being processed has a timestamp (rx_opt.rcv_tsval).
 NAGI_INLINE int nagi_has_timestamp(const struct tcp_sock* tp) {
   return BPF_CORE_READ_BITFIELD(tp, rx_opt.saw_tstamp);
 }
 
-/// Sends an event with what every scheme has filled in; see nagi_tell in control.h.
+/// True if nagi_report_event (hooks.h) has anything to do.
 #define NAGI_LISTENING nagi_listening
 
-/// `room`: for machines that make an event elsewhere first.
-NAGI_INLINE struct nagi_event* nagi_event_begin(struct nagi_event* room) {
+/// Return an event in the ring buffer with its time set, or NULL if the ring buffer is full. Modules, which
+/// have no ring buffer, return `storage` instead.
+NAGI_INLINE struct nagi_event* nagi_event_begin(struct nagi_event* storage) {
   struct nagi_event* event = bpf_ringbuf_reserve(&nagi_events, sizeof(*event), 0);
 
-  (void)room;
+  (void)storage;
   if (!event) {
     __sync_fetch_and_add(&nagi_events_lost, 1);
     return event;
@@ -148,8 +150,8 @@ NAGI_INLINE __u16 nagi_remote_port(const struct sock* sk) {
 
 NAGI_INLINE __u16 nagi_local_port(const struct sock* sk) { return sk->__sk_common.skc_num; }
 
-/// The rate sample among the arguments of cong_control. The verifier wants constant offsets, which
-/// the compiler would merge into one that is not.
+/// Return the rate sample among the arguments of cong_control. The verifier requires constant offsets;
+/// without the assembly the compiler would merge both into a variable one.
 NAGI_INLINE const struct rate_sample* nagi_rate_sample(unsigned long long* arguments) {
   unsigned long long sample;
 
@@ -160,7 +162,8 @@ NAGI_INLINE const struct rate_sample* nagi_rate_sample(unsigned long long* argum
   return (const struct rate_sample*)sample;
 }
 
-/// The programs of a scheme, and the structure that names them. Once, at the end of its file.
+/// Define the programs of a scheme and the structure that names them. A scheme's file uses this once, at its
+/// end.
 #define NAGI_PROGRAM(name) SEC("struct_ops/" #name) name(unsigned long long* arguments)
 #define NAGI_SOCK ((struct sock*)arguments[0])
 #define NAGI_SCHEME(scheme)                                                                \

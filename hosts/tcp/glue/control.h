@@ -1,113 +1,117 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// What the schemes do alike: when a window grows, what a loss is, and how the kernel is brought to send
-// what the scheme would.
+// The parts that all schemes share: when a window grows, which segments count as lost, and how a scheme makes
+// the kernel send the segments that the scheme's paper would send.
 //
-// The kernel detects losses and keeps the books (all without SACK here); through cong_control a scheme
-// says after every ACK how large the window is, and PRR (RFC 6937), which would spread a reduction over
-// a round trip, stays out of it. `window` below is the scheme's cwnd, as its paper means it; the
-// kernel's snd_cwnd follows from it:
+// The kernel detects losses and counts segments (always without SACK here). Through cong_control a scheme sets
+// the window after every ACK; so PRR (RFC 6937), which would spread a reduction over a round trip, does not
+// run. `window` below is the scheme's cwnd as its paper defines it. The kernel's snd_cwnd is derived from it:
 //
-// - The kernel compares snd_cwnd with what is outstanding less what duplicate ACKs and its marks of lost
-//   segments have taken from it. So "inflating" the window by one for each duplicate ACK is already
-//   done: in fast recovery snd_cwnd is the deflated window.
-// - A segment that is marked lost goes out only below snd_cwnd, which at the third duplicate ACK is half
-//   of what is outstanding. So one segment is let out above the window when a retransmission is due.
-// - In recovery the kernel marks the first segment lost at every ACK that does not end it (NewReno, RFC
-//   6582). A scheme that does not retransmit then holds snd_cwnd at what is outstanding; nothing at all
-//   goes out in that time, since the kernel would send the marked segment before any new one.
+// - The kernel compares snd_cwnd with the number of outstanding segments, minus the duplicate ACKs and minus the
+//   segments that it has marked lost. So the kernel itself "inflates" the window by one for each duplicate ACK,
+//   and in fast recovery snd_cwnd is the deflated window.
+// - The kernel sends a segment that is marked lost only while less than snd_cwnd is outstanding, and at the third
+//   duplicate ACK snd_cwnd is half of that. So the scheme allows one segment above the window when a
+//   retransmission is due.
+// - In recovery, at every ACK that does not end it, the kernel marks the first segment lost (NewReno, RFC 6582).
+//   A scheme that must not retransmit then keeps snd_cwnd at the number of outstanding segments. The kernel
+//   sends nothing in that time, because it would send the marked segment before any new one.
 //
-// What the kernel does not let go of, with any of these schemes:
-// - It sends a new segment for each of the first two duplicate ACKs (limited transmit, RFC 3042; ns-2's
-//   default, too).
-// - In recovery it hears no duplicate ACKs while exactly what was sent before it is acknowledged. If the
-//   first segment after that is lost, the retransmission timer has to notice.
-// - After duplicate ACKs that it cannot explain (of segments sent twice) it waits for more than three;
-//   the sysctls tcp_reordering = tcp_max_reordering = 3 keep it from that.
-// - When the retransmission timer goes off it sends one segment; a window of more counts from its ACK on.
-// - ACKs that wait while the socket is busy are merged, so ACKs cannot be counted. Every acknowledged
-//   segment counts as one ACK, which is the same where each segment is acknowledged at once; while a loss
-//   is being repaired an ACK counts as one, however far it jumps.
-// - It sends skbs of several segments, as large as what it would pace in a millisecond; the pacing rate is
-//   set as the kernel's own reno has it. An interface's `gso_max_segs 1` makes it one at a time.
-// - By timestamps it may find a retransmission to have been unnecessary, and takes its own marks back.
-//   The window stays reduced.
+// The kernel differs from the papers in the following points, whatever the scheme does:
+// - It sends a new segment for each of the first two duplicate ACKs (limited transmit, RFC 3042). ns-2 does so
+//   by default as well.
+// - In recovery it ignores duplicate ACKs whose acknowledgement number is exactly the end of the data that was
+//   sent before recovery. If the first segment after that is lost, only the retransmission timer detects it.
+// - After duplicate ACKs that it cannot explain (because segments were sent twice) it waits for more than three
+//   duplicate ACKs. The sysctls tcp_reordering = tcp_max_reordering = 3 prevent this.
+// - When the retransmission timer expires it sends one segment. A larger window takes effect with the ACK of
+//   that segment.
+// - It merges ACKs that wait while the socket is busy, so ACKs cannot be counted. Therefore every acknowledged
+//   segment counts as one ACK, which is equal if each segment is acknowledged at once. During the repair of a
+//   loss an ACK counts as one, however many segments it acknowledges.
+// - It sends skbs of several segments, up to the amount that it would pace in one millisecond; the pacing rate is
+//   that of the kernel's own reno. The interface option `gso_max_segs 1` limits an skb to one segment.
+// - Timestamps may show it that a retransmission was unnecessary. It then removes its loss marks, but the window
+//   stays reduced.
 #ifndef NAGI_GLUE_CONTROL_H
 #define NAGI_GLUE_CONTROL_H
 
 #include "../arithmetic/window.h"
 #include "scheme.h"
 
-// What a scheme does when an ACK in recovery shows that another segment was lost.
-#define NAGI_TAHOE 1  // slow start goes on; see tahoe.c
-#define NAGI_RENO 2   // recovery is over, and the segment waits for three duplicate ACKs of its own
-#define NAGI_NEWRENO 3  // retransmit it
+// Reactions of a scheme to an ACK in recovery that shows that another segment was lost.
+#define NAGI_TAHOE 1    // slow start continues; see tahoe.c
+#define NAGI_RENO 2     // recovery ends, and the segment waits for three more duplicate ACKs
+#define NAGI_NEWRENO 3  // the scheme retransmits the segment
 
 enum nagi_phase {
-  NAGI_OPEN,       // outside of recovery
-  NAGI_RECOVERY,   // between three duplicate ACKs and the ACK of all that was sent before them
-  NAGI_HOLDING,    // the same, and nothing may be sent
-  NAGI_TIMED_OUT,  // until the kernel leaves its state Loss
+  NAGI_OPEN,       // not in recovery
+  NAGI_RECOVERY,   // from three duplicate ACKs to the ACK of all data that was sent before them
+  NAGI_HOLDING,    // in recovery, and the scheme allows no transmission
+  NAGI_TIMED_OUT,  // from a timeout until the kernel leaves its state Loss
 };
 
-/// Whether the kernel has entered recovery since on_ack was called last.
+/// Records whether the kernel has entered recovery since the last call of nagi_on_ack.
 enum nagi_entered {
   NAGI_NOT_ENTERED,
   NAGI_ENTERED,
-  NAGI_REDUCED,  // and the window had been reduced already, for a congestion mark
+  NAGI_REDUCED,  // entered, after a congestion mark had already reduced the window
 };
 
-/// A connection's state, as far as all schemes have it.
+/// The state of a connection that all schemes have.
 struct nagi_control {
   struct nagi_window window;
   __u32 una;          // snd_una at the last ACK
   __u32 count;        // Reno: duplicate ACKs since recovery ended; Tahoe: partial ACKs
-  __u32 sample_end;   // the sequence number that ends the round trip for NAGI_SAMPLE
-  __u32 sampled_ms;   // when there was a NAGI_SAMPLE last
+  __u32 sample_end;   // sequence number that ends the current round trip for NAGI_SAMPLE
+  __u32 sampled_ms;   // time of the latest NAGI_SAMPLE
   __u8 kernel_state;  // TCP_CA_*
   __u8 phase;         // enum nagi_phase
   __u8 entered;       // enum nagi_entered
-  __u8 started;       // on_start has been called; the kernel looks at the SYN's ACK before that
+  __u8 started;       // nagi_on_start was called; the kernel processes the SYN's ACK before that
 };
 
-/// An ACK, as schemes see it.
+/// An ACK, as the kernel reports it to schemes.
 struct nagi_ack {
-  __u64 now_us;
-  __u32 delivered;  // segments that have newly arrived, by duplicate ACKs also
-  __u32 rtt_us;     // round trip measured by it; 0: none
-  _Bool advances;   // it acknowledges new data
+  __u64 now_us;     // arrival time of the ACK
+  __u32 delivered;  // segments that the ACK newly reports as arrived; a duplicate ACK counts as one
+  __u32 rtt_us;     // round-trip time that the ACK measures; 0 if it measures none
+  _Bool advances;   // true if the ACK acknowledges new data
 };
 
-// What a scheme's file defines before it includes hooks.h; `own` is its part of the state.
+// A scheme's file defines struct nagi_own and, if it processes packets, struct nagi_shared before it includes
+// hooks.h.
 struct nagi_own;
 struct nagi_shared;
 struct nagi_connection {
-  struct nagi_control* control;
-  struct nagi_own* own;
-  struct nagi_shared* shared;  // with its packets, see packets.h; null: nothing is
-  struct tcp_sock* tp;
+  struct nagi_control* control;  // the state that all schemes have
+  struct nagi_own* own;          // the scheme's own state
+  struct nagi_shared*
+      shared;           // state that packets and congestion control share (packets.h), or null
+  struct tcp_sock* tp;  // the kernel's state
 };
 
+/// Return the number of segments in flight, as the kernel counts them.
 NAGI_INLINE __u32 nagi_outstanding(const struct tcp_sock* tp) {
   return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 }
 
-/// Whether the sender makes use of the window it has; it must not grow otherwise (RFC 7661). In slow
-/// start it may be twice what was outstanding, as in the kernel.
-NAGI_INLINE _Bool nagi_is_used(const struct tcp_sock* tp, const struct nagi_window* window) {
+/// Return whether the sender uses its window; otherwise the window must not grow (RFC 7661). In slow start the
+/// window may be twice the number of segments that were outstanding, as in the kernel.
+NAGI_INLINE _Bool nagi_is_window_used(const struct tcp_sock* tp, const struct nagi_window* window) {
   if (nagi_is_window_limited(tp)) return 1;
   return window->cwnd < window->ssthresh && window->cwnd < 2 * tp->max_packets_out;
 }
 
-/// Reno's growth: slow start and congestion avoidance.
-NAGI_INLINE void nagi_grow(const struct nagi_connection* to, __u32 segments) {
-  nagi_window_grow(&to->control->window, segments, to->tp->snd_cwnd_clamp);
+/// Grow the window as Reno does: slow start, then congestion avoidance.
+NAGI_INLINE void nagi_grow(const struct nagi_connection* connection, __u32 segments) {
+  nagi_window_grow(&connection->control->window, segments, connection->tp->snd_cwnd_clamp);
 }
 
-/// Reno's reduction: half of what is outstanding, for both.
-NAGI_INLINE void nagi_halve(const struct nagi_connection* of) {
-  struct nagi_window* window = &of->control->window;
-  __u32 half = nagi_half(window->cwnd, of->tp->packets_out);
+/// Set cwnd and ssthresh to half of the outstanding segments, as Reno does.
+NAGI_INLINE void nagi_halve(const struct nagi_connection* connection) {
+  struct nagi_window* window = &connection->control->window;
+  __u32 half = nagi_half(window->cwnd, connection->tp->packets_out);
 
   nagi_window_set(window, half, half);
 }

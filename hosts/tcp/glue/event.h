@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// What a scheme tells of a connection while it runs: one record an event, from the kernel's ring
-// buffer to nagi-tcp, which writes it as a line of JSON.
+// Events that a scheme reports about a connection while it runs. The kernel's ring buffer carries one record
+// per event to nagi-tcp, which writes it as a line of JSON.
 #ifndef NAGI_GLUE_EVENT_H
 #define NAGI_GLUE_EVENT_H
 
 #include <linux/types.h>
 
 enum nagi_event_kind {
-  NAGI_STARTED = 1,       // the scheme has taken the connection over
-  NAGI_THREE_DUPLICATES,  // three duplicate ACKs: the segment at `una` is sent again
-  NAGI_PARTIAL_ACK,       // the ACK of a retransmission shows that `una` was lost, too
-  NAGI_TIMEOUT,           // the retransmission timer has gone off for the segment at `una`
-  NAGI_CONGESTION_MARK,   // an ECN echo, or a queue of this host that is full
-  NAGI_FALLBACK,          // the other end lacks what the scheme needs; it goes on as reno
-  NAGI_SAMPLE,            // nothing happened: the state, at most once a round trip and 10 ms
+  NAGI_STARTED = 1,       // the scheme controls the connection from now on
+  NAGI_THREE_DUPLICATES,  // three duplicate ACKs arrived: the segment at `una` is retransmitted
+  NAGI_PARTIAL_ACK,       // the ACK of a retransmission shows that `una` was also lost
+  NAGI_TIMEOUT,           // the retransmission timer expired for the segment at `una`
+  NAGI_CONGESTION_MARK,   // an ECN echo arrived, or a queue of this host is full
+  NAGI_FALLBACK,          // the other end lacks a feature of the scheme, which continues as reno
+  NAGI_SAMPLE,            // periodic state, at most once per round trip and once per 10 ms
 };
 
-/// What the scheme takes the cause of a loss for. A partial ACK belongs to the loss before it.
+/// The cause to which the scheme attributes a loss. A partial ACK shares the verdict on the loss before it.
 enum nagi_verdict {
   NAGI_NO_VERDICT,
   NAGI_CONGESTION,
@@ -27,17 +27,17 @@ enum nagi_verdict {
 
 struct nagi_event {
   __u64 at_ns;        // CLOCK_MONOTONIC
-  __u64 bandwidth;    // estimate, bytes a second; 0: the scheme has none
-  __u32 una;          // first sequence number not acknowledged, as in the segments' headers
-  __u32 next;         // first one not sent yet
-  __u32 flight;       // segments between the two
+  __u64 bandwidth;    // estimate, bytes per second; 0 if the scheme has no estimate
+  __u32 una;          // first unacknowledged sequence number, as in the segments' headers
+  __u32 next;         // first sequence number that was not sent yet
+  __u32 flight;       // segments from una to next
   __u32 cwnd_before;  // segments
   __u32 cwnd;
-  __u32 ssthresh_before;  // segments; 0x7fffffff: none yet
+  __u32 ssthresh_before;  // segments; 0x7fffffff before the first reduction
   __u32 ssthresh;
-  __u32 rtt_us;         // the scheme's own, or else the kernel's smoothed one
-  __u32 min_rtt_us;     // 0: the scheme does not measure it
-  __u32 backlog_milli;  // thousandths of a segment by Vegas's estimate; 0: the scheme has none
+  __u32 rtt_us;         // measured by the scheme, or else the kernel's smoothed value
+  __u32 min_rtt_us;     // 0 if the scheme does not measure it
+  __u32 backlog_milli;  // Vegas's estimate, thousandths of a segment; 0 if the scheme has none
   __u16 local_port;
   __u16 remote_port;
   __u8 kind;     // enum nagi_event_kind

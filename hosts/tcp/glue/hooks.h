@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// What the kernel calls. A scheme's file includes this after it has defined NAGI_RECOVERY_OF (NAGI_TAHOE,
-// NAGI_RENO or NAGI_NEWRENO), `struct nagi_own`, and
+// The functions that the kernel calls. They call the hooks of the scheme. A scheme's file includes this header
+// after it has defined NAGI_RECOVERY_OF (NAGI_TAHOE, NAGI_RENO or NAGI_NEWRENO), `struct nagi_own`, and these
+// hooks:
 //
-//   own_start(of)            the connection begins; the state is all zeros
-//   own_ack(of, ack)         every ACK, before anything is decided: estimators
-//   own_grow(of, segments)   new data was acknowledged, and outside of recovery
-//   own_duplicates(of)       three duplicate ACKs: set the window; returns the verdict
-//   own_congestion(of)       a congestion mark: set the window
-//   own_timeout(of)          the retransmission timer: set the window; returns the verdict
-//   own_describe(of, event)  what there is to say of the scheme's own state
+//   hook                             called                                     task
+//   own_start(connection)            when the connection begins                 set what must not begin at zero
+//   own_ack(connection, ack)         at every ACK, before the other hooks       update estimates
+//   own_grow(connection, segments)   at an ACK of new data outside of recovery  grow the window
+//   own_duplicates(connection)       at three duplicate ACKs                    set the window; return the verdict
+//   own_congestion(connection)       at a congestion mark                       set the window
+//   own_timeout(connection)          when the retransmission timer expires      set the window; return the verdict
+//   own_describe(connection, event)  for every event                            add the scheme's state to the event
 //
-// Where schemes do alike, a header defines some of these for them: window_alone.h, reno_growth.h,
-// loss_is_congestion.h, westwood.h. A scheme that looks at packets defines more: packets.h. One that needs
-// something of the other end defines NAGI_FALLS_BACK and
+// Headers define those hooks that several schemes share: window_alone.h, reno_growth.h, loss_is_congestion.h,
+// westwood.h. A scheme that processes packets defines further hooks; see packets.h. A scheme that needs a feature
+// of the other end defines NAGI_FALLS_BACK and
 //
-//   own_falls_back(of)       whether, as it turns out with this ACK, the other end lacks it; once
+//   own_falls_back(connection)       at every ACK   return true once, at the ACK that shows that the other end
+//                                                   lacks the feature
 #ifndef NAGI_GLUE_HOOKS_H
 #define NAGI_GLUE_HOOKS_H
 
@@ -64,25 +67,25 @@ NAGI_INLINE struct nagi_connection nagi_connection(struct sock* sk) {
   return connection;
 }
 
-/// Tells listeners, if there are any, of an event that found the window at `before`.
-NAGI_INLINE void nagi_tell(struct sock* sk, const struct nagi_connection* of,
-                           enum nagi_event_kind kind, enum nagi_verdict verdict,
-                           struct nagi_window before) {
-  const struct tcp_sock* tp = of->tp;
-  struct nagi_event room;
+/// Report an event to nagi-tcp if it records events. `before` is the window before the event.
+NAGI_INLINE void nagi_report_event(struct sock* sk, const struct nagi_connection* connection,
+                                   enum nagi_event_kind kind, enum nagi_verdict verdict,
+                                   struct nagi_window before) {
+  const struct tcp_sock* tp = connection->tp;
+  struct nagi_event storage;
   struct nagi_event* event;
 
   if (!NAGI_LISTENING) return;
-  event = nagi_event_begin(&room);
+  event = nagi_event_begin(&storage);
   if (!event) return;
   event->bandwidth = 0;
   event->una = tp->snd_una;
   event->next = tp->snd_nxt;
   event->flight = tp->packets_out;
   event->cwnd_before = before.cwnd;
-  event->cwnd = of->control->window.cwnd;
+  event->cwnd = connection->control->window.cwnd;
   event->ssthresh_before = before.ssthresh;
-  event->ssthresh = of->control->window.ssthresh;
+  event->ssthresh = connection->control->window.ssthresh;
   event->rtt_us = tp->srtt_us >> 3;
   event->min_rtt_us = 0;
   event->backlog_milli = 0;
@@ -91,16 +94,16 @@ NAGI_INLINE void nagi_tell(struct sock* sk, const struct nagi_connection* of,
   event->kind = kind;
   event->verdict = verdict;
   event->unused = 0;
-  own_describe(of, event);
+  own_describe(connection, event);
   nagi_event_end(event);
 }
 
-/// The kernel's own reno sets it so (tcp_update_pacing_rate): twice the rate of the window in the first
-/// half of slow start, else 1.2 times. Without the fair queueing discipline nothing is paced by it, but
-/// the size of skbs follows from it.
-NAGI_INLINE void nagi_set_pacing_rate(struct sock* sk, const struct nagi_connection* of) {
-  const struct nagi_window* window = &of->control->window;
-  const struct tcp_sock* tp = of->tp;
+/// Set the pacing rate as the kernel's own reno does (tcp_update_pacing_rate): twice the rate of the window in
+/// the first half of slow start, else 1.2 times that rate. Without the fq queueing discipline the rate paces
+/// nothing, but it determines the size of skbs.
+NAGI_INLINE void nagi_set_pacing_rate(struct sock* sk, const struct nagi_connection* connection) {
+  const struct nagi_window* window = &connection->control->window;
+  const struct tcp_sock* tp = connection->tp;
   __u32 percent = window->cwnd < window->ssthresh / 2 ? 200 : 120;
   __u64 rate = (__u64)tp->mss_cache * percent * (8 * 1000000 / 100) *
                nagi_max(window->cwnd, tp->packets_out);
@@ -109,10 +112,10 @@ NAGI_INLINE void nagi_set_pacing_rate(struct sock* sk, const struct nagi_connect
   sk->sk_pacing_rate = rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
 }
 
-/// Makes the kernel send as the scheme's window says; see control.h.
-NAGI_INLINE void nagi_apply(struct sock* sk, const struct nagi_connection* of) {
-  const struct nagi_control* control = of->control;
-  struct tcp_sock* tp = of->tp;
+/// Set the kernel's window from the scheme's window; see control.h.
+NAGI_INLINE void nagi_apply_window(struct sock* sk, const struct nagi_connection* connection) {
+  const struct nagi_control* control = connection->control;
+  struct tcp_sock* tp = connection->tp;
   __u32 outstanding = nagi_outstanding(tp);
   __u32 window = control->window.cwnd;
 
@@ -122,70 +125,72 @@ NAGI_INLINE void nagi_apply(struct sock* sk, const struct nagi_connection* of) {
     window = nagi_max(window, outstanding + 1);
   tp->snd_cwnd = window;
   tp->snd_ssthresh = control->window.ssthresh;
-  nagi_set_pacing_rate(sk, of);
+  nagi_set_pacing_rate(sk, connection);
 }
 
 NAGI_INLINE void nagi_on_start(struct sock* sk) {
-  struct nagi_connection of;
+  struct nagi_connection connection;
   struct nagi_control* control;
 
   nagi_share(sk);
-  of = nagi_connection(sk);
-  control = of.control;
-  nagi_window_set(&control->window, nagi_max(of.tp->snd_cwnd, 1), of.tp->snd_ssthresh);
+  connection = nagi_connection(sk);
+  control = connection.control;
+  nagi_window_set(&control->window, nagi_max(connection.tp->snd_cwnd, 1),
+                  connection.tp->snd_ssthresh);
   control->started = 1;
-  control->una = of.tp->snd_una;
-  control->sample_end = of.tp->snd_nxt;
-  own_start(&of);
-  nagi_tell(sk, &of, NAGI_STARTED, NAGI_NO_VERDICT, control->window);
+  control->una = connection.tp->snd_una;
+  control->sample_end = connection.tp->snd_nxt;
+  own_start(&connection);
+  nagi_report_event(sk, &connection, NAGI_STARTED, NAGI_NO_VERDICT, control->window);
 }
 
-/// `reduced`: the window has been reduced in this round trip, for a congestion mark.
-NAGI_INLINE void nagi_three_duplicates(struct sock* sk, const struct nagi_connection* of,
+/// Enter recovery at three duplicate ACKs. `reduced` is true if a congestion mark has already reduced the window
+/// in this round trip.
+NAGI_INLINE void nagi_three_duplicates(struct sock* sk, const struct nagi_connection* connection,
                                        _Bool reduced) {
-  struct nagi_window before = of->control->window;
-  enum nagi_verdict verdict = reduced ? NAGI_NO_VERDICT : own_duplicates(of);
+  struct nagi_window before = connection->control->window;
+  enum nagi_verdict verdict = reduced ? NAGI_NO_VERDICT : own_duplicates(connection);
 
-  of->control->phase = NAGI_RECOVERY;
-  of->control->count = 0;
-  nagi_tell(sk, of, NAGI_THREE_DUPLICATES, verdict, before);
+  connection->control->phase = NAGI_RECOVERY;
+  connection->control->count = 0;
+  nagi_report_event(sk, connection, NAGI_THREE_DUPLICATES, verdict, before);
 }
 
-/// The kernel's state changes: it enters recovery while it looks at an ACK, for which on_ack is called
-/// next, and the state Loss when the retransmission timer goes off.
+/// Handle a change of the kernel's state. The kernel enters Recovery while it processes an ACK and then calls
+/// nagi_on_ack for that ACK. It enters Loss when the retransmission timer expires.
 NAGI_INLINE void nagi_on_state(struct sock* sk, __u8 state) {
-  struct nagi_connection of = nagi_connection(sk);
-  struct nagi_control* control = of.control;
+  struct nagi_connection connection = nagi_connection(sk);
+  struct nagi_control* control = connection.control;
   struct nagi_window before = control->window;
 
   if (!control->started) {
-    // A SYN was lost: nothing to reduce yet.
+    // A SYN was lost: there is no window to reduce yet.
   } else if (state == TCP_CA_Recovery) {
     control->entered = control->kernel_state == TCP_CA_CWR ? NAGI_REDUCED : NAGI_ENTERED;
   } else if (state == TCP_CA_Loss) {
     enum nagi_verdict verdict;
     _Bool waited = NAGI_RECOVERY_OF == NAGI_TAHOE && control->phase == NAGI_HOLDING;
 
-    verdict = own_timeout(&of);
-    // A timer that goes off again for the same segment changes no threshold (RFC 5681, 3.1), nor
-    // does one that the scheme has waited for.
+    verdict = own_timeout(&connection);
+    // A repeated timeout of the same segment keeps the threshold (RFC 5681, 3.1); so does a timeout
+    // that the scheme has waited for.
     if (waited || nagi_icsk(sk)->icsk_retransmits > 0) control->window.ssthresh = before.ssthresh;
     control->phase = NAGI_TIMED_OUT;
     control->entered = NAGI_NOT_ENTERED;
-    of.tp->snd_cwnd = control->window.cwnd;
-    of.tp->snd_ssthresh = control->window.ssthresh;
-    nagi_tell(sk, &of, NAGI_TIMEOUT, waited ? NAGI_NO_VERDICT : verdict, before);
+    connection.tp->snd_cwnd = control->window.cwnd;
+    connection.tp->snd_ssthresh = control->window.ssthresh;
+    nagi_report_event(sk, &connection, NAGI_TIMEOUT, waited ? NAGI_NO_VERDICT : verdict, before);
   } else if (state == TCP_CA_CWR) {
-    own_congestion(&of);
-    nagi_tell(sk, &of, NAGI_CONGESTION_MARK, NAGI_CONGESTION, before);
+    own_congestion(&connection);
+    nagi_report_event(sk, &connection, NAGI_CONGESTION_MARK, NAGI_CONGESTION, before);
   }
   control->kernel_state = state;
 }
 
-/// An ACK in recovery that does not end it: the segment at snd_una was lost, too.
-NAGI_INLINE void nagi_partial_ack(struct sock* sk, const struct nagi_connection* of) {
-  struct nagi_control* control = of->control;
-  const struct tcp_sock* tp = of->tp;
+/// Handle an ACK that does not end recovery: the segment at snd_una was also lost.
+NAGI_INLINE void nagi_partial_ack(struct sock* sk, const struct nagi_connection* connection) {
+  struct nagi_control* control = connection->control;
+  const struct tcp_sock* tp = connection->tp;
   struct nagi_window before = control->window;
 
   if (NAGI_RECOVERY_OF == NAGI_RENO) {
@@ -194,31 +199,31 @@ NAGI_INLINE void nagi_partial_ack(struct sock* sk, const struct nagi_connection*
   } else if (NAGI_RECOVERY_OF == NAGI_TAHOE) {
     __u64 srtt_us = tp->srtt_us >> 3;
 
-    own_grow(of, 1);
+    own_grow(connection, 1);
     if (control->count++ == 1 && nagi_outstanding(tp) * srtt_us > srtt_us + tp->rttvar_us)
       control->phase = NAGI_HOLDING;
   }
-  nagi_tell(sk, of, NAGI_PARTIAL_ACK, NAGI_NO_VERDICT, before);
+  nagi_report_event(sk, connection, NAGI_PARTIAL_ACK, NAGI_NO_VERDICT, before);
 }
 
-NAGI_INLINE void nagi_sample(struct sock* sk, const struct nagi_connection* of,
+NAGI_INLINE void nagi_sample(struct sock* sk, const struct nagi_connection* connection,
                              const struct nagi_ack* ack) {
-  struct nagi_control* control = of->control;
+  struct nagi_control* control = connection->control;
   __u32 now_ms = ack->now_us / 1000;
 
-  if (!NAGI_LISTENING || nagi_after(control->sample_end, of->tp->snd_una) ||
+  if (!NAGI_LISTENING || nagi_after(control->sample_end, connection->tp->snd_una) ||
       now_ms - control->sampled_ms < NAGI_SAMPLE_MS)
     return;
-  control->sample_end = of->tp->snd_nxt;
+  control->sample_end = connection->tp->snd_nxt;
   control->sampled_ms = now_ms;
-  nagi_tell(sk, of, NAGI_SAMPLE, NAGI_NO_VERDICT, control->window);
+  nagi_report_event(sk, connection, NAGI_SAMPLE, NAGI_NO_VERDICT, control->window);
 }
 
-/// Every ACK, after the kernel has looked at it and before it sends anything.
+/// Handle an ACK. The kernel calls this after it has processed the ACK and before it sends anything.
 NAGI_INLINE void nagi_on_ack(struct sock* sk, const struct rate_sample* sample) {
-  struct nagi_connection of = nagi_connection(sk);
-  struct nagi_control* control = of.control;
-  const struct tcp_sock* tp = of.tp;
+  struct nagi_connection connection = nagi_connection(sk);
+  struct nagi_control* control = connection.control;
+  const struct tcp_sock* tp = connection.tp;
   struct nagi_ack ack = {
       .now_us = tp->tcp_mstamp,
       .delivered = sample->acked_sacked,
@@ -230,41 +235,43 @@ NAGI_INLINE void nagi_on_ack(struct sock* sk, const struct rate_sample* sample) 
 
   if (!control->started) return;
   control->una = tp->snd_una;
-  own_ack(&of, &ack);
+  own_ack(&connection, &ack);
 #ifdef NAGI_FALLS_BACK
-  if (own_falls_back(&of)) nagi_tell(sk, &of, NAGI_FALLBACK, NAGI_NO_VERDICT, control->window);
+  if (own_falls_back(&connection))
+    nagi_report_event(sk, &connection, NAGI_FALLBACK, NAGI_NO_VERDICT, control->window);
 #endif
   if (control->entered) {
-    nagi_three_duplicates(sk, &of, control->entered == NAGI_REDUCED);
+    nagi_three_duplicates(sk, &connection, control->entered == NAGI_REDUCED);
     control->entered = NAGI_NOT_ENTERED;
   } else if (control->phase == NAGI_TIMED_OUT) {
-    if (ack.advances) own_grow(&of, 1);
+    if (ack.advances) own_grow(&connection, 1);
     if (control->kernel_state != TCP_CA_Loss) control->phase = NAGI_OPEN;
   } else if (!in_recovery) {
     if (control->phase != NAGI_OPEN) {
       control->phase = NAGI_OPEN;
-      if (NAGI_RECOVERY_OF == NAGI_TAHOE) own_grow(&of, 1);
-    } else if (ack.advances && nagi_is_used(tp, &control->window)) {
-      own_grow(&of, ack.delivered);
+      if (NAGI_RECOVERY_OF == NAGI_TAHOE) own_grow(&connection, 1);
+    } else if (ack.advances && nagi_is_window_used(tp, &control->window)) {
+      own_grow(&connection, ack.delivered);
     }
   } else if (ack.advances) {
-    nagi_partial_ack(sk, &of);
+    nagi_partial_ack(sk, &connection);
   } else if (NAGI_RECOVERY_OF == NAGI_RENO && control->phase == NAGI_HOLDING) {
     control->count += ack.delivered;
-    if (control->count >= 3) nagi_three_duplicates(sk, &of, 0);
+    if (control->count >= 3) nagi_three_duplicates(sk, &connection, 0);
   }
-  nagi_apply(sk, &of);
-  nagi_sample(sk, &of, &ack);
+  nagi_apply_window(sk, &connection);
+  nagi_sample(sk, &connection, &ack);
 }
 
-/// The kernel asks for these when it reduces, or takes a reduction back; on_ack and on_state say what
-/// holds in the end.
+/// Return ssthresh, in segments. The kernel calls this and nagi_window_size when it reduces its window or undoes
+/// a reduction. nagi_on_ack and nagi_on_state then set the values that remain.
 NAGI_INLINE __u32 nagi_threshold(struct sock* sk) {
   const struct nagi_control* control = &nagi_private(sk)->control;
 
   return control->started ? control->window.ssthresh : nagi_tcp_sock(sk)->snd_ssthresh;
 }
 
+/// Return cwnd, in segments.
 NAGI_INLINE __u32 nagi_window_size(struct sock* sk) {
   const struct nagi_control* control = &nagi_private(sk)->control;
 

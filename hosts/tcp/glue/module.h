@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// A scheme as a kernel module, for kernels without eBPF struct_ops (User-mode Linux has none). Built by
-// hosts/tcp/module/Kbuild, for Linux 6.1 and newer. It registers as nagi_SCHEME; parameters are the
-// module's. What the eBPF programs tell by a ring buffer is the tracepoint nagi:nagi_SCHEME here.
+// A scheme as a kernel module, for kernels without eBPF struct_ops, such as User-mode Linux.
+// hosts/tcp/module/Kbuild builds it for Linux 6.1 and newer. The module registers as nagi_SCHEME; the scheme's
+// parameters are module parameters. Events go to the tracepoint nagi:nagi_SCHEME instead of a ring buffer.
 #ifndef NAGI_GLUE_MODULE_H
 #define NAGI_GLUE_MODULE_H
 
@@ -22,7 +22,8 @@
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
-// Given when the module is loaded, and read-only from then on. Out of its range, it is refused.
+// A parameter is set when the module is loaded, and is read-only afterwards. The module refuses a value out of
+// range.
 #define NAGI_PARAMETER(name, value, minimum, maximum, unit, meaning)                               \
   static unsigned int name = value;                                                                \
   static int nagi_set_##name(const char* text, const struct kernel_param* parameter) {             \
@@ -49,13 +50,13 @@ NAGI_INLINE int nagi_is_window_limited(const struct tcp_sock* tp) { return tp->i
 
 NAGI_INLINE int nagi_has_timestamp(const struct tcp_sock* tp) { return tp->rx_opt.saw_tstamp; }
 
-#define NAGI_TRACE_(what, event) what##event
-#define NAGI_TRACE(what, event) NAGI_TRACE_(what, event)
+#define NAGI_TRACE_(prefix, event) prefix##event
+#define NAGI_TRACE(prefix, event) NAGI_TRACE_(prefix, event)
 #define NAGI_LISTENING NAGI_TRACE(NAGI_TRACE(trace_, NAGI_EVENT), _enabled)()
 
-NAGI_INLINE struct nagi_event* nagi_event_begin(struct nagi_event* room) {
-  room->at_ns = ktime_get_mono_fast_ns();
-  return room;
+NAGI_INLINE struct nagi_event* nagi_event_begin(struct nagi_event* storage) {
+  storage->at_ns = ktime_get_mono_fast_ns();
+  return storage;
 }
 
 NAGI_INLINE void nagi_event_end(struct nagi_event* event) { NAGI_TRACE(trace_, NAGI_EVENT)(event); }
@@ -84,33 +85,33 @@ NAGI_INLINE __u16 nagi_local_port(const struct sock* sk) { return sk->sk_num; }
 #define NAGI_RELEASE
 #endif
 
-/// The structure that names a scheme's functions. Once, at the end of its file.
-#define NAGI_SCHEME(scheme)                                                           \
-  static void nagi_cong_control(NAGI_ACK_ARGUMENTS) { nagi_on_ack(sk, sample); }      \
-                                                                                      \
-  static struct tcp_congestion_ops nagi_ops = {                                       \
-      NAGI_RELEASE.init = nagi_on_start, .set_state = nagi_on_state,                  \
-      .cong_control = nagi_cong_control, .ssthresh = nagi_threshold,                  \
-      .undo_cwnd = nagi_window_size,     .flags = TCP_CONG_NON_RESTRICTED,            \
-      .name = "nagi_" #scheme,           .owner = THIS_MODULE,                        \
-  };                                                                                  \
-  static int __init nagi_load(void) {                                                 \
-    int error = NAGI_REGISTER_HOOKS();                                                \
-                                                                                      \
-    if (error) return error;                                                          \
-    error = tcp_register_congestion_control(&nagi_ops);                               \
-    if (error) NAGI_UNREGISTER_HOOKS();                                               \
-    return error;                                                                     \
-  }                                                                                   \
-  static void __exit nagi_unload(void) {                                              \
-    tcp_unregister_congestion_control(&nagi_ops);                                     \
-    NAGI_UNREGISTER_HOOKS();                                                          \
-  }                                                                                   \
-  module_init(nagi_load);                                                             \
-  module_exit(nagi_unload);                                                           \
-  MODULE_LICENSE("GPL");                                                              \
-  MODULE_DESCRIPTION("nagi's TCP congestion control " #scheme);                       \
-  /* By this name the kernel looks for a congestion control that it does not have. */ \
+/// Define the structure that names a scheme's functions. A scheme's file uses this once, at its end.
+#define NAGI_SCHEME(scheme)                                                      \
+  static void nagi_cong_control(NAGI_ACK_ARGUMENTS) { nagi_on_ack(sk, sample); } \
+                                                                                 \
+  static struct tcp_congestion_ops nagi_ops = {                                  \
+      NAGI_RELEASE.init = nagi_on_start, .set_state = nagi_on_state,             \
+      .cong_control = nagi_cong_control, .ssthresh = nagi_threshold,             \
+      .undo_cwnd = nagi_window_size,     .flags = TCP_CONG_NON_RESTRICTED,       \
+      .name = "nagi_" #scheme,           .owner = THIS_MODULE,                   \
+  };                                                                             \
+  static int __init nagi_load(void) {                                            \
+    int error = NAGI_REGISTER_HOOKS();                                           \
+                                                                                 \
+    if (error) return error;                                                     \
+    error = tcp_register_congestion_control(&nagi_ops);                          \
+    if (error) NAGI_UNREGISTER_HOOKS();                                          \
+    return error;                                                                \
+  }                                                                              \
+  static void __exit nagi_unload(void) {                                         \
+    tcp_unregister_congestion_control(&nagi_ops);                                \
+    NAGI_UNREGISTER_HOOKS();                                                     \
+  }                                                                              \
+  module_init(nagi_load);                                                        \
+  module_exit(nagi_unload);                                                      \
+  MODULE_LICENSE("GPL");                                                         \
+  MODULE_DESCRIPTION("nagi's TCP congestion control " #scheme);                  \
+  /* The kernel loads a missing congestion control by this alias. */             \
   MODULE_ALIAS("tcp_nagi_" #scheme)
 
 #endif

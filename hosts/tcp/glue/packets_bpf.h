@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// The packets of a scheme's connections as eBPF programs see them: at ingress and egress of the root of the
-// cgroups, and in sock_ops. nagi-tcp attaches them by links, which go with it. See packets.h.
+// Packet processing of a scheme as eBPF programs: at ingress and egress of the root cgroup, and in sock_ops.
+// nagi-tcp attaches the programs by links, which end with nagi-tcp. See packets.h.
 #ifndef NAGI_GLUE_PACKETS_BPF_H
 #define NAGI_GLUE_PACKETS_BPF_H
 
@@ -33,8 +33,8 @@ NAGI_INLINE void nagi_share(struct sock* sk) {
 
 #if defined(NAGI_SEES_ARRIVALS) || defined(NAGI_KEEPS_ACKS)
 
-/// What a packet belongs to; null: no connection of this scheme.
-NAGI_INLINE struct nagi_shared* nagi_shared_by(struct __sk_buff* skb) {
+/// Return the shared state of the packet's connection, or NULL if the connection does not run this scheme.
+NAGI_INLINE struct nagi_shared* nagi_shared_of_packet(struct __sk_buff* skb) {
   struct bpf_sock* sk = skb->sk;
 
   if (!sk) return 0;
@@ -43,12 +43,12 @@ NAGI_INLINE struct nagi_shared* nagi_shared_by(struct __sk_buff* skb) {
 }
 
 struct nagi_headers {
-  __u32 tcp_at;  // where the TCP header begins
-  __u32 end;     // where it ends
+  __u32 tcp_at;  // offset of the TCP header, bytes
+  __u32 end;     // offset of the end of the TCP header, bytes
   __u8 flags;
 };
 
-/// Whether a packet is TCP over IPv4, and all of its header is there.
+/// Read `packet` and `headers` from `skb`. Return whether it is TCP over IPv4 with complete headers.
 NAGI_INLINE _Bool nagi_read_packet(struct __sk_buff* skb, struct nagi_packet* packet,
                                    struct nagi_headers* headers) {
   __u8 ip[20];
@@ -101,7 +101,7 @@ NAGI_INLINE void nagi_read_option(struct __sk_buff* skb, const struct nagi_heade
 
 SEC("cgroup_skb/ingress")
 int nagi_packet_in(struct __sk_buff* skb) {
-  struct nagi_shared* shared = nagi_shared_by(skb);
+  struct nagi_shared* shared = nagi_shared_of_packet(skb);
   struct nagi_headers headers;
   struct nagi_packet packet;
 
@@ -120,7 +120,7 @@ int nagi_packet_in(struct __sk_buff* skb) {
 
 struct nagi_kept {
   struct bpf_timer timer;
-  __u32 writes;  // odd while the ACK is being written
+  __u32 writes;  // number of begun and ended writes: odd while the ACK is being written
   struct nagi_kept_ack ack;
 };
 
@@ -131,7 +131,7 @@ struct {
   __type(value, struct nagi_kept);
 } nagi_kept_by_socket SEC(".maps");
 
-/// ACKs whose timer has gone off, for nagi-tcp to send.
+/// ACKs whose timer has expired, for nagi-tcp to send.
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 1 << 18);
@@ -150,7 +150,7 @@ static int nagi_kept_expires(void* map, __u64* key, struct nagi_kept* kept) {
     return 0;
   }
   *ack = kept->ack;
-  if (kept->writes != writes) {  // by another processor, meanwhile
+  if (kept->writes != writes) {  // another processor has overwritten the ACK meanwhile
     bpf_ringbuf_discard(ack, 0);
     bpf_timer_start(&kept->timer, NAGI_RETRY_NS, 0);
     return 0;
@@ -174,7 +174,7 @@ NAGI_INLINE struct nagi_kept* nagi_kept_of(__u64 cookie) {
 
 SEC("cgroup_skb/egress")
 int nagi_packet_out(struct __sk_buff* skb) {
-  struct nagi_shared* shared = nagi_shared_by(skb);
+  struct nagi_shared* shared = nagi_shared_of_packet(skb);
   struct nagi_headers headers;
   struct nagi_packet packet;
   struct bpf_tcp_sock* tcp;
@@ -210,7 +210,8 @@ int nagi_packet_out(struct __sk_buff* skb) {
   kept->writes++;
   if (length == 0) return NAGI_PASS;
   if (kept->ack.length == 0) {
-    bpf_timer_set_callback(&kept->timer, nagi_kept_expires);  // which a cancelled timer forgets
+    bpf_timer_set_callback(&kept->timer,
+                           nagi_kept_expires);  // a cancelled timer loses its callback
     bpf_timer_start(&kept->timer, (__u64)own_timer_us() * 1000, 0);
   }
   kept->ack.length = length;
@@ -223,10 +224,11 @@ int nagi_packet_out(struct __sk_buff* skb) {
 
 /// The scheme's name in the kernel; nagi-tcp sets it.
 const volatile char nagi_name[16] = "";
-/// ACKs whose options left no room for this one.
+/// Number of ACKs whose other options left no room for this option.
 __u64 nagi_options_left_out = 0;
 
-NAGI_INLINE _Bool nagi_runs_this(struct bpf_sock_ops* ops) {
+/// Return whether the socket runs this scheme.
+NAGI_INLINE _Bool nagi_runs_scheme(struct bpf_sock_ops* ops) {
   char name[16] = {0};
   int i;
 
@@ -246,12 +248,12 @@ int nagi_socket(struct bpf_sock_ops* ops) {
   switch (ops->op) {
     case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
     case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
-      if (nagi_runs_this(ops))
+      if (nagi_runs_scheme(ops))
         bpf_sock_ops_cb_flags_set(ops,
                                   ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
       break;
     case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
-      // Only on ACKs without data: the estimate of the MSS stays as it is.
+      // The option goes only on ACKs without data, so it does not change the estimate of the MSS.
       if (ops->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS || ops->skb_tcp_flags & 7 || ops->skb_len)
         break;
       if (bpf_reserve_hdr_opt(ops, NAGI_OPTION_BYTES, 0))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// The packets of a scheme's connections as a kernel module sees them: hooks of netfilter in every network
-// namespace. What the scheme shares with them is in the connection's icsk_ca_priv. See packets.h.
+// Packet processing of a scheme as a kernel module: netfilter hooks in every network namespace. The state that
+// packets share with the congestion control is in the connection's icsk_ca_priv. See packets.h.
 #ifndef NAGI_GLUE_PACKETS_MODULE_H
 #define NAGI_GLUE_PACKETS_MODULE_H
 
@@ -26,7 +26,7 @@ NAGI_INLINE void nagi_share(struct sock* sk) {
   own_share(nagi_shared(sk));
 }
 
-/// The connection of this scheme that a packet belongs to; null: none.
+/// Return the socket of the packet, or NULL if its connection does not run this scheme.
 static struct sock* nagi_sock_of(struct sk_buff* skb) {
   struct sock* sk = skb->sk;
 
@@ -37,7 +37,7 @@ static struct sock* nagi_sock_of(struct sk_buff* skb) {
   return sk;
 }
 
-/// The TCP header; null: it is not there as a whole.
+/// Read `packet` from `skb`. Return the TCP header, or NULL if the header is incomplete.
 static struct tcphdr* nagi_read_packet(struct sk_buff* skb, struct nagi_packet* packet) {
   const struct iphdr* ip = ip_hdr(skb);
   unsigned int at = ip->ihl * 4;
@@ -97,7 +97,7 @@ static unsigned int nagi_packet_in(void* unused, struct sk_buff* skb,
 
 #ifdef NAGI_KEEPS_ACKS
 
-/// An ACK that is kept back, if there is one.
+/// The ACK that is kept back; `skb` is NULL if there is none.
 struct nagi_kept {
   struct hrtimer timer;
   spinlock_t lock;
@@ -137,7 +137,7 @@ static struct nagi_kept* nagi_kept_of(struct sock* sk) {
   return kept;
 }
 
-/// The connection is over, or takes another scheme.
+/// Discard the kept ACK when the connection ends or changes its scheme.
 static void nagi_on_release(struct sock* sk) {
   struct nagi_kept* kept = nagi_private(sk)->kept;
 
@@ -176,7 +176,7 @@ static bool nagi_keep(struct sock* sk, struct sk_buff* skb, struct nagi_packet* 
 
 #ifdef NAGI_WRITES_OPTION
 
-/// Appends the option to an ACK without data, unless its options leave no room.
+/// Append the option to an ACK without data, unless its other options leave no room.
 static void nagi_write_option(struct sock* sk, struct sk_buff* skb) {
   u16 content = own_option(nagi_shared(sk));
   struct tcphdr* tcp;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// What the file of a scheme includes first. It gives
+// A scheme's file includes this header first. It provides
 //
 //   NAGI_PARAMETER(name, default, minimum, maximum, unit, meaning)
-//       a number that whoever loads the scheme may set, before it runs, to something in the range;
-//   struct tcp_sock and its kin, with the fields that schemes look at, by their names in the kernel.
+//       a whole number in the given range, which can be set when the scheme is loaded;
+//   struct tcp_sock and related structures, with the fields that schemes use, named as in the kernel.
 //
-// A scheme is written for two machines: the eBPF programs of a running kernel (bpf.h), and a module for
-// a guest kernel that has no eBPF struct_ops (module.h). Both define the same names:
+// A scheme compiles for two environments: eBPF programs of a running kernel (bpf.h), and a module for a guest
+// kernel that has no eBPF struct_ops (module.h). Both define the same names:
 //
 //   bpf.h                              module.h
 //   minimal struct tcp_sock, ...       #include <net/tcp.h>
-//   NAGI_PARAMETER: rodata, BTF tag    a module's parameter; out of its range, the module is refused
+//   NAGI_PARAMETER: rodata, BTF tag    a module parameter; the module refuses a value out of range
 //   nagi_is_window_limited(tp)         tp->is_cwnd_limited
 //   nagi_has_timestamp(tp)             tp->rx_opt.saw_tstamp
-//   nagi_tell(): ring buffer           the tracepoint nagi:nagi_SCHEME (trace.h)
+//   events: ring buffer                the tracepoint nagi:nagi_SCHEME (trace.h)
 //   NAGI_SCHEME(name): SEC() programs  functions, and a module that registers and unregisters them
 #ifndef NAGI_GLUE_SCHEME_H
 #define NAGI_GLUE_SCHEME_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// The tracepoint of a module: nagi:nagi_SCHEME, with the fields of struct nagi_event (event.h) by the
-// same names. Kbuild gives its name, NAGI_EVENT. The kernel's headers read this file several times.
+// The tracepoint of a module, nagi:nagi_SCHEME. Its fields have the names of those of struct nagi_event
+// (event.h). Kbuild defines its name as NAGI_EVENT. The kernel's headers include this file several times.
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM nagi
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// `struct nagi_own`, own_start(), own_ack() and own_describe() of a scheme whose state is its window
-// alone: it measures nothing, and there is nothing more to say of it.
+// `struct nagi_own`, own_start(), own_ack() and own_describe() for a scheme that has no state but its window: it
+// measures nothing and adds nothing to events.
 #ifndef NAGI_GLUE_WINDOW_ALONE_H
 #define NAGI_GLUE_WINDOW_ALONE_H
 
@@ -9,15 +9,15 @@
 
 struct nagi_own {};
 
-NAGI_INLINE void own_start(const struct nagi_connection* of) { (void)of; }
+NAGI_INLINE void own_start(const struct nagi_connection* connection) { (void)connection; }
 
-NAGI_INLINE void own_ack(const struct nagi_connection* of, const struct nagi_ack* ack) {
-  (void)of;
+NAGI_INLINE void own_ack(const struct nagi_connection* connection, const struct nagi_ack* ack) {
+  (void)connection;
   (void)ack;
 }
 
-NAGI_INLINE void own_describe(const struct nagi_connection* of, struct nagi_event* event) {
-  (void)of;
+NAGI_INLINE void own_describe(const struct nagi_connection* connection, struct nagi_event* event) {
+  (void)connection;
   (void)event;
 }
 

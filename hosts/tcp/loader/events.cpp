@@ -24,7 +24,7 @@ std::int64_t now_ns(clockid_t clock) {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-const char* name_of(const nagi_event& event) {
+const char* event_name(const nagi_event& event) {
   switch (event.kind) {
     case NAGI_STARTED:
       return "started";
@@ -45,7 +45,7 @@ const char* name_of(const nagi_event& event) {
   }
 }
 
-json verdict_of(const nagi_event& event) {
+json verdict_name(const nagi_event& event) {
   switch (event.verdict) {
     case NAGI_CONGESTION:
       return "congestion";
@@ -58,23 +58,23 @@ json verdict_of(const nagi_event& event) {
   }
 }
 
-json threshold(std::uint32_t segments) {
+json threshold_to_json(std::uint32_t segments) {
   return segments == no_threshold ? json(nullptr) : json(segments);
 }
 
 json to_json(const nagi_event& event) {
-  return {{"event", name_of(event)},
+  return {{"event", event_name(event)},
           {"t_ns", event.at_ns},
           {"local_port", event.local_port},
           {"remote_port", event.remote_port},
-          {"verdict", verdict_of(event)},
+          {"verdict", verdict_name(event)},
           {"una", event.una},
           {"next", event.next},
           {"flight", event.flight},
           {"cwnd_before", event.cwnd_before},
           {"cwnd", event.cwnd},
-          {"ssthresh_before", threshold(event.ssthresh_before)},
-          {"ssthresh", threshold(event.ssthresh)},
+          {"ssthresh_before", threshold_to_json(event.ssthresh_before)},
+          {"ssthresh", threshold_to_json(event.ssthresh)},
           {"rtt_us", event.rtt_us},
           {"min_rtt_us", event.min_rtt_us},
           {"bandwidth_bytes_per_second", event.bandwidth},
@@ -94,8 +94,8 @@ EventFile::EventFile(const std::string& path)
 }
 
 void EventFile::listen(int ring, const volatile std::uint64_t* lost, json opened) {
-  ring_.reset(ring_buffer__new(ring, &EventFile::take, this, nullptr));
-  if (!ring_) io::throw_errno("listening to events");
+  ring_.reset(ring_buffer__new(ring, &EventFile::append_event, this, nullptr));
+  if (!ring_) io::throw_errno("opening the ring buffer of events");
   lost_ = lost;
   opened["event"] = "opened";
   opened["t_ns"] = now_ns(CLOCK_MONOTONIC);
@@ -106,11 +106,11 @@ void EventFile::listen(int ring, const volatile std::uint64_t* lost, json opened
 
 int EventFile::descriptor() const { return ring_buffer__epoll_fd(ring_.get()); }
 
-int EventFile::take(void* self, void* data, std::size_t size) {
+int EventFile::append_event(void* self, void* data, std::size_t size) {
   auto& file = *static_cast<EventFile*>(self);
   nagi_event event{};
   std::memcpy(&event, data, std::min(size, sizeof event));
-  ++file.told_;
+  ++file.reported_;
   file.append(to_json(event));
   return 0;
 }
@@ -141,7 +141,7 @@ std::uint64_t EventFile::close() {
   write();
   append({{"event", "closed"},
           {"t_ns", now_ns(CLOCK_MONOTONIC)},
-          {"told", told_},
+          {"told", reported_},
           {"lost", lost_written_}});
   flush();
   return lost_written_;

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a scheme tells of its connections (glue/event.h), as lines of JSON:
+// The events that a scheme reports about its connections (glue/event.h), as lines of JSON:
 //
 //   {"event": "opened", "scheme": ..., "name": ..., "parameters": {...}, "t_ns": ..., "realtime_ns": ...}
 //   {"event": "three_duplicates", "t_ns": ..., "local_port": ..., "remote_port": ..., "una": ..., ...}
-//   {"event": "lost", "t_ns": ..., "count": ...}      events that found the ring full since the last line
+//   {"event": "lost", "t_ns": ..., "count": ...}
 //   {"event": "closed", "t_ns": ..., "told": ..., "lost": ...}
 //
-// Times are CLOCK_MONOTONIC in nanoseconds; the first line also has CLOCK_REALTIME, for records that use
-// it. Sequence numbers are those in the segments' headers: in a loss, `una` is that of the segment that
-// was lost. A threshold of null: none yet.
+// A line "lost" counts the events that were lost since the previous such line because the ring buffer was
+// full. "told" is the number of events in the file.
+//
+// Times are CLOCK_MONOTONIC in nanoseconds. The first line also has CLOCK_REALTIME, for records that use
+// that clock. Sequence numbers are those in the segments' headers; in a loss, `una` is the sequence number
+// of the lost segment. A threshold is null until the window is first reduced.
 #pragma once
 
 #include <bpf/libbpf.h>
@@ -23,23 +26,24 @@
 
 namespace nagi::tcp {
 
+/// The file of events. It reads them from the kernel's ring buffer.
 class EventFile {
  public:
-  /// Makes the file, or empties it. Throws InputError if it cannot.
+  /// Create or truncate the file. Throws InputError if that is not possible.
   explicit EventFile(const std::string& path);
 
-  /// Begins to listen to the ring buffer `ring`; `lost` counts the events that found it full.
-  /// `opened`: what the first line has besides times. Throws std::system_error.
+  /// Open the ring buffer with descriptor `ring` and write the first line, which holds `opened` and the
+  /// time. The kernel counts lost events in `lost`. Throws std::system_error.
   void listen(int ring, const volatile std::uint64_t* lost, nlohmann::json opened);
-  /// Becomes readable when there are events.
+  /// Return a descriptor that is readable while the ring buffer holds events.
   [[nodiscard]] int descriptor() const;
-  /// Writes down what has been told. Throws std::system_error when the disk takes no more.
+  /// Write the events in the ring buffer to the file. Throws std::system_error if the file cannot be written.
   void write();
-  /// Writes what is left and the last line; returns how many events were lost.
+  /// Write the remaining events and the last line; return the number of lost events.
   std::uint64_t close();
 
  private:
-  static int take(void* self, void* data, std::size_t size);
+  static int append_event(void* self, void* data, std::size_t size);
   void append(const nlohmann::json& line);
   void flush();
 
@@ -48,7 +52,7 @@ class EventFile {
   std::unique_ptr<ring_buffer, decltype(&ring_buffer__free)> ring_;
   const volatile std::uint64_t* lost_ = nullptr;
   std::uint64_t lost_written_ = 0;
-  std::uint64_t told_ = 0;
+  std::uint64_t reported_ = 0;
   std::string text_;
 };
 

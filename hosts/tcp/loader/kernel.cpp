@@ -11,16 +11,17 @@
 namespace nagi::tcp {
 namespace {
 
-/// How many arguments a member of struct tcp_congestion_ops takes; 0 if there is no such member.
-std::uint32_t arguments_of(const btf* types, const std::string& member) {
+/// Return the number of arguments of a member function of struct tcp_congestion_ops, or 0 if there is no such
+/// member.
+std::uint32_t count_arguments(const btf* types, const std::string& member) {
   const auto by_id = [&](std::uint32_t id) { return btf__type_by_id(types, id); };
   const int id = btf__find_by_name_kind(types, "tcp_congestion_ops", BTF_KIND_STRUCT);
   if (id < 0) return 0;
   const btf_type* ops = by_id(static_cast<std::uint32_t>(id));
   for (std::uint16_t i = 0; i < btf_vlen(ops); ++i) {
-    const btf_member& each = btf_members(ops)[i];
-    if (member != btf__name_by_offset(types, each.name_off)) continue;
-    const btf_type* pointer = by_id(each.type);
+    const btf_member& candidate = btf_members(ops)[i];
+    if (member != btf__name_by_offset(types, candidate.name_off)) continue;
+    const btf_type* pointer = by_id(candidate.type);
     if (!btf_is_ptr(pointer)) return 0;
     const btf_type* function = by_id(pointer->type);
     return btf_is_func_proto(function) ? btf_vlen(function) : 0;
@@ -55,7 +56,7 @@ Kernel inspect_kernel() {
                      " would keep a scheme for ever if nagi-tcp were killed (it has no links " +
                      "for struct_ops, which Linux 6.4 brought)" + newer);
   }
-  kernel.cong_control_arguments = arguments_of(types.get(), "cong_control");
+  kernel.cong_control_arguments = count_arguments(types.get(), "cong_control");
   if (kernel.cong_control_arguments != 2 && kernel.cong_control_arguments != 4) {
     throw InputError(here + " calls cong_control with " +
                      std::to_string(kernel.cong_control_arguments) +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the running kernel has for schemes of our own, by its type information (BTF).
+// The running kernel's support for eBPF congestion controls, read from its type information (BTF).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct Kernel {
   std::uint32_t cong_control_arguments = 4;  // 2 before Linux 6.10
 };
 
-/// Throws InputError, with the reason, if this kernel takes no scheme.
+/// Inspect the running kernel. Throws InputError, with the reason, if it accepts no scheme.
 Kernel inspect_kernel();
 
 }  // namespace nagi::tcp

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nagi-tcp: gives the running kernel a TCP congestion control of our own, or of a user's, as eBPF.
+// nagi-tcp: loads a TCP congestion control of nagi or of a user, as eBPF, into the running kernel.
 //
-// Exit status: 0 ended in order, 1 something failed on the way, 2 the input, or the kernel, was refused.
+// Exit status: 0 on success, 1 after a failure at run time, 2 if the input or the kernel is refused.
 
 #include <cap-ng.h>
 #include <poll.h>
@@ -36,7 +36,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What the command line asks for.
+/// The arguments of the command line.
 struct Arguments {
   std::string object;
   std::string name;
@@ -45,7 +45,7 @@ struct Arguments {
   std::string cgroup;
 };
 
-/// What holds the scheme are descriptors, so nothing privileged is left to do.
+/// Give up all capabilities. Open descriptors hold the scheme, so nagi-tcp needs no privileges any more.
 void drop_privileges() {
   capng_clear(CAPNG_SELECT_BOTH);
   if (capng_apply(CAPNG_SELECT_BOTH) != 0 && capng_apply(CAPNG_SELECT_CAPS) != 0) {
@@ -54,23 +54,25 @@ void drop_privileges() {
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-Object prepared(const Arguments& arguments, const std::string& name) {
+/// Read the object file and set the scheme's name and parameters.
+Object prepare_object(const Arguments& arguments, const std::string& name) {
   Object object(arguments.object);
   object.set_name(name);
   for (const std::string& assignment : arguments.parameters) object.set_parameter(assignment);
   return object;
 }
 
+/// Register the scheme until a signal arrives or the parent process ends.
 int hold(const Arguments& arguments) {
   io::die_with_parent();
   const io::Descriptor signals = io::stop_signals();
-  Object object = prepared(arguments, arguments.name);
+  Object object = prepare_object(arguments, arguments.name);
   const Kernel kernel = inspect_kernel();
   object.set_cong_control_arguments(kernel.cong_control_arguments);
   std::optional<EventFile> events;
   if (!arguments.events.empty()) {
     if (!object.has_events()) {
-      throw InputError(object.scheme() + " tells of no events; leave --events out");
+      throw InputError(object.scheme() + " reports no events; omit --events");
     }
     object.set_listening();
     events.emplace(arguments.events);
@@ -78,14 +80,14 @@ int hold(const Arguments& arguments) {
   Registration registration(object, arguments.name, kernel);
   const PacketPrograms packets(registration.object(), object.scheme(), arguments.cgroup);
   std::optional<KeptAcks> kept;
-  if (const int ring = registration.map("nagi_kept_acks"); ring >= 0) kept.emplace(ring);
+  if (const int ring = registration.find_map("nagi_kept_acks"); ring >= 0) kept.emplace(ring);
   const volatile std::uint64_t* left_out =
-      object.has("nagi_options_left_out")
-          ? registration.zeroed_word(object.offset_of("nagi_options_left_out"))
+      object.has_variable("nagi_options_left_out")
+          ? registration.map_zeroed_word(object.offset_of("nagi_options_left_out"))
           : nullptr;
   if (events) {
-    events->listen(registration.map("nagi_events"),
-                   registration.zeroed_word(object.offset_of("nagi_events_lost")),
+    events->listen(registration.find_map("nagi_events"),
+                   registration.map_zeroed_word(object.offset_of("nagi_events_lost")),
                    {{"scheme", object.scheme()},
                     {"name", arguments.name},
                     {"kernel", kernel.release},
@@ -113,9 +115,10 @@ int hold(const Arguments& arguments) {
   return 0;
 }
 
+/// Register the scheme under a temporary name and remove it again.
 int check(const Arguments& arguments) {
   const std::string name = "nagi_ck" + std::to_string(getpid());
-  Object object = prepared(arguments, name);
+  Object object = prepare_object(arguments, name);
   const Kernel kernel = inspect_kernel();
   object.set_cong_control_arguments(kernel.cong_control_arguments);
   const Registration registration(object, name, kernel);
@@ -123,15 +126,16 @@ int check(const Arguments& arguments) {
   return 0;
 }
 
+/// Print the scheme's name and parameters as JSON.
 int describe(const Arguments& arguments) {
   const Object object(arguments.object);
   json parameters = json::object();
-  for (const Parameter& each : object.parameters()) {
-    parameters[each.name] = {{"default", each.initial},
-                             {"minimum", each.minimum},
-                             {"maximum", each.maximum},
-                             {"unit", each.unit},
-                             {"meaning", each.meaning}};
+  for (const Parameter& parameter : object.parameters()) {
+    parameters[parameter.name] = {{"default", parameter.initial},
+                                  {"minimum", parameter.minimum},
+                                  {"maximum", parameter.maximum},
+                                  {"unit", parameter.unit},
+                                  {"meaning", parameter.meaning}};
   }
   std::cout << json{{"scheme", object.scheme()},
                     {"events", object.has_events()},
@@ -142,7 +146,7 @@ int describe(const Arguments& arguments) {
 }
 
 int main(int argc, char** argv) {
-  prctl(PR_SET_NAME, "nagi-tcp");  // also where an agent runs it from memory
+  prctl(PR_SET_NAME, "nagi-tcp");  // the agent may run the program from memory, without a file name
   spdlog::set_default_logger(spdlog::stderr_color_st("nagi-tcp"));
   spdlog::set_pattern("%n: %v");
   libbpf_set_print(nullptr);
@@ -152,8 +156,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   Arguments arguments;
   int status = 0;
-  const auto command = [&](const char* name, const char* what, auto&& perform) {
-    auto* added = app.add_subcommand(name, what);
+  const auto command = [&](const char* name, const char* summary, auto&& perform) {
+    auto* added = app.add_subcommand(name, summary);
     added->add_option("object", arguments.object, "the scheme's object file")->required();
     added->final_callback([&status, &arguments, perform] { status = perform(arguments); });
     return added;
@@ -168,10 +172,10 @@ int main(int argc, char** argv) {
   hold_command->add_option("--as", arguments.name, "its name in the kernel, up to 15 characters")
       ->required();
   hold_command->add_option("--events", arguments.events,
-                           "write what it tells of its connections to this file, as JSON lines");
+                           "write the scheme's events to this file, as JSON lines");
   hold_command->add_option("--cgroup", arguments.cgroup,
-                           "where a scheme that looks at packets sees them: a directory of cgroup "
-                           "v2; if not given, where that is mounted");
+                           "directory of cgroup v2 to which programs that process packets are "
+                           "attached; default: the root where cgroup v2 is mounted");
   with_parameters(
       command("check", "say whether this kernel takes a scheme; leaves nothing", check));
   command("describe", "print a scheme's parameters, as JSON", describe);

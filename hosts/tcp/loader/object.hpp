@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The file of a scheme: an eBPF object with one struct tcp_congestion_ops. Its type information says
-// which parameters it has; before it is loaded, they are set in the copy that is in memory.
+// The object file of a scheme: an eBPF object with one struct tcp_congestion_ops. Its type information lists
+// its parameters. nagi-tcp sets them in its copy of the file in memory, before the kernel loads the copy.
 #pragma once
 
 #include <cstddef>
@@ -23,56 +23,60 @@ struct Parameter {
   std::string meaning;
 };
 
+/// An eBPF object with one congestion control, in memory.
 class Object {
  public:
-  /// Throws InputError if `path` is not the object file of a congestion control.
+  /// Read the file `path`. Throws InputError if it is not the object file of a congestion control.
   explicit Object(const std::string& path);
-  /// The same of what is in the file `path`.
+  /// Read the object from `image`, the content of the file `path`. Throws InputError as above.
   Object(std::string path, std::string image);
 
-  /// The scheme's name as its author gave it.
+  /// The scheme's name in the object file.
   [[nodiscard]] const std::string& scheme() const { return scheme_; }
   [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
-  /// Whether it tells of events.
+  /// Return whether the scheme reports events.
   [[nodiscard]] bool has_events() const;
-  /// Where a variable is in its section, in bytes. Throws std::out_of_range.
+  /// Return the offset of a variable in its section, in bytes. Throws std::out_of_range if there is no such
+  /// variable.
   [[nodiscard]] std::size_t offset_of(const std::string& variable) const;
 
-  /// The name under which the kernel will know it. Throws InputError if it is no name for a scheme.
+  /// Set the name under which the kernel registers the scheme. Throws InputError if the kernel does not allow
+  /// the name.
   void set_name(const std::string& name);
-  /// Sets a parameter from "name=value". Throws InputError if there is no such one, or it is out of
+  /// Set a parameter from "name=value". Throws InputError if there is no such parameter or the value is out of
   /// its range.
   void set_parameter(const std::string& assignment);
-  /// How many arguments the kernel gives cong_control; nothing for an object that does not ask.
+  /// Set the number of arguments that the kernel passes to cong_control. Objects that do not use it stay
+  /// unchanged.
   void set_cong_control_arguments(std::uint32_t arguments);
-  /// Whether there is a variable of this name.
-  [[nodiscard]] bool has(const std::string& variable) const {
+  /// Return whether there is a variable of this name.
+  [[nodiscard]] bool has_variable(const std::string& variable) const {
     return variables_.contains(variable);
   }
-  /// Says that somebody listens to its events.
+  /// Make the scheme report events.
   void set_listening();
 
-  /// Parameters as they are now, by name.
+  /// Return the current values of the parameters, by name.
   [[nodiscard]] std::map<std::string, std::uint32_t> values() const;
-  /// The whole object, as changed.
+  /// The whole object with all changes.
   [[nodiscard]] const std::string& image() const { return image_; }
 
  private:
   struct Variable {
-    std::size_t at = 0;      // in the image, if it is there
-    std::size_t offset = 0;  // in its section
+    std::size_t at = 0;      // offset in the image, unless is_zero
+    std::size_t offset = 0;  // offset in its section
     std::size_t size = 0;
     std::string section;
-    bool is_zero = false;  // and has no bytes in the image
+    bool is_zero = false;  // the variable begins at zero and has no bytes in the image
   };
 
   [[nodiscard]] bool is_inside(std::uint64_t offset, std::uint64_t size) const;
-  /// The bytes of a section of the image; empty if there is none.
-  [[nodiscard]] std::string_view section(std::string_view wanted);
+  /// Return the content of a section of the image, or an empty view if there is no such section.
+  [[nodiscard]] std::string_view find_section(std::string_view section_name);
   void find_variables();
   void read_types();
   void accept_newer_section_name();
-  [[nodiscard]] std::uint32_t word(std::size_t at) const;
+  [[nodiscard]] std::uint32_t read_word(std::size_t at) const;
   void set_word(std::size_t at, std::uint32_t value);
 
   std::string path_;
@@ -80,8 +84,8 @@ class Object {
   std::string scheme_;
   std::map<std::string, Variable> variables_;
   std::vector<Parameter> parameters_;
-  std::size_t name_at_ = 0;  // of .name and .flags in the image
-  std::size_t flags_at_ = 0;
+  std::size_t name_at_ = 0;   // offset of the scheme's .name in the image
+  std::size_t flags_at_ = 0;  // offset of its .flags, or 0
 };
 
 }  // namespace nagi::tcp

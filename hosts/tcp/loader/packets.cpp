@@ -22,10 +22,10 @@ namespace nagi::tcp {
 namespace {
 
 constexpr std::size_t ip_header = 20;
-constexpr std::size_t checksum_at = 16;  // in the TCP header
+constexpr std::size_t checksum_at = 16;  // offset in the TCP header
 
-/// The one's complement sum of 16-bit words in network byte order, added to `sum`.
-std::uint32_t summed(const unsigned char* bytes, std::size_t size, std::uint32_t sum) {
+/// Return `sum` plus the 16-bit words of `bytes` in network byte order, for a one's complement checksum.
+std::uint32_t add_words(const unsigned char* bytes, std::size_t size, std::uint32_t sum) {
   for (std::size_t at = 0; at + 1 < size; at += 2) {
     sum += static_cast<std::uint32_t>(bytes[at]) << 8U | bytes[at + 1];
   }
@@ -33,30 +33,30 @@ std::uint32_t summed(const unsigned char* bytes, std::size_t size, std::uint32_t
   return sum;
 }
 
-/// Where cgroup v2 is mounted; empty if it is not.
-std::string mounted_cgroups() {
+/// Return the directory where cgroup v2 is mounted, or an empty string.
+std::string find_cgroup_mount() {
   const std::unique_ptr<FILE, decltype(&endmntent)> mounts(setmntent("/proc/self/mounts", "r"),
                                                            &endmntent);
-  while (const mntent* each = mounts ? getmntent(mounts.get()) : nullptr) {
-    if (std::strcmp(each->mnt_type, "cgroup2") == 0) return each->mnt_dir;
+  while (const mntent* mount = mounts ? getmntent(mounts.get()) : nullptr) {
+    if (std::strcmp(mount->mnt_type, "cgroup2") == 0) return mount->mnt_dir;
   }
   return {};
 }
 
-/// The directory of a cgroup that is to see the packets of `scheme`.
-io::Descriptor open_cgroup(const std::string& scheme, const std::string& given) {
-  const std::string directory = given.empty() ? mounted_cgroups() : given;
-  const std::string why = scheme + " looks at packets at a cgroup, and ";
+/// Open the cgroup whose packets `scheme` processes: `path`, or the root cgroup if `path` is empty.
+io::Descriptor open_cgroup(const std::string& scheme, const std::string& path) {
+  const std::string directory = path.empty() ? find_cgroup_mount() : path;
+  const std::string reason = scheme + " processes packets at a cgroup, and ";
   if (directory.empty()) {
-    throw InputError(why + "cgroup v2 is mounted nowhere; mount it (mount -t cgroup2 none " +
+    throw InputError(reason + "cgroup v2 is mounted nowhere; mount it (mount -t cgroup2 none " +
                      "DIRECTORY), and give the directory by --cgroup");
   }
-  io::Descriptor found(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (found.get() < 0) {
-    throw InputError(why + directory + " cannot be opened: " + std::strerror(errno) +
+  io::Descriptor cgroup(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (cgroup.get() < 0) {
+    throw InputError(reason + directory + " cannot be opened: " + std::strerror(errno) +
                      "; give a directory of cgroup v2 by --cgroup");
   }
-  return found;
+  return cgroup;
 }
 
 }  // namespace
@@ -78,14 +78,14 @@ PacketPrograms::PacketPrograms(const bpf_object* object, const std::string& sche
                        "; give a directory of cgroup v2 by --cgroup");
     }
     links_.emplace_back(bpf_link__fd(link));
-    bpf_link__disconnect(link);  // it is closed by links_
+    bpf_link__disconnect(link);  // links_ closes the descriptor
     bpf_link__destroy(link);
   }
 }
 
 KeptAcks::KeptAcks(int ring)
     : socket_(socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_RAW)),
-      ring_(ring_buffer__new(ring, &KeptAcks::take, this, nullptr), &ring_buffer__free) {
+      ring_(ring_buffer__new(ring, &KeptAcks::send_ack, this, nullptr), &ring_buffer__free) {
   if (socket_.get() < 0) io::throw_errno("opening a socket for ACKs");
   if (!ring_) io::throw_errno("waiting for ACKs");
 }
@@ -94,18 +94,18 @@ int KeptAcks::descriptor() const { return ring_buffer__epoll_fd(ring_.get()); }
 
 void KeptAcks::send() { ring_buffer__consume(ring_.get()); }
 
-int KeptAcks::take(void* self, void* data, std::size_t size) {
+int KeptAcks::send_ack(void* self, void* data, std::size_t size) {
   nagi_kept_ack ack{};
   std::memcpy(&ack, data, std::min(size, sizeof ack));
   const std::size_t bytes = std::min<std::size_t>(ack.length, sizeof ack.packet);
   if (bytes < 2 * ip_header) return 0;
   set_tcp_checksum(ack.packet, bytes);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  std::memcpy(&to.sin_addr, ack.packet + 16, sizeof to.sin_addr);
-  // One that is lost here is made up for by the next, as on the way.
+  sockaddr_in destination{};
+  destination.sin_family = AF_INET;
+  std::memcpy(&destination.sin_addr, ack.packet + 16, sizeof destination.sin_addr);
+  // An ACK that cannot be sent is lost, as on the path; the next ACK replaces it.
   sendto(static_cast<KeptAcks*>(self)->socket_.get(), ack.packet, bytes, 0,
-         reinterpret_cast<const sockaddr*>(&to), sizeof to);
+         reinterpret_cast<const sockaddr*>(&destination), sizeof destination);
   return 0;
 }
 
@@ -115,9 +115,9 @@ void set_tcp_checksum(unsigned char* packet, std::size_t bytes) {
   unsigned char* tcp = packet + at;
   const std::size_t size = bytes - at;
   tcp[checksum_at] = tcp[checksum_at + 1] = 0;
-  // The pseudo-header: both addresses, the protocol, the length.
-  std::uint32_t sum = summed(packet + 12, 8, IPPROTO_TCP + static_cast<std::uint32_t>(size));
-  sum = summed(tcp, size, sum);
+  // The pseudo-header consists of both addresses, the protocol and the length.
+  std::uint32_t sum = add_words(packet + 12, 8, IPPROTO_TCP + static_cast<std::uint32_t>(size));
+  sum = add_words(tcp, size, sum);
   while (sum >> 16U != 0) sum = (sum & 0xffffU) + (sum >> 16U);
   sum = ~sum & 0xffffU;
   tcp[checksum_at] = static_cast<unsigned char>(sum >> 8U);

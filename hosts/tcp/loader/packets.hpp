@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a scheme does to packets of its connections (glue/packets.h): programs at the root of the cgroups, and
-// ACKs that were kept back and are due.
+// Packet processing of a scheme (glue/packets.h): programs at the root cgroup, and kept ACKs that are due.
 #pragma once
 
 #include <bpf/libbpf.h>
@@ -15,37 +14,39 @@
 
 namespace nagi::tcp {
 
-/// The programs of an object that see packets. They are attached as long as this object; the kernel
-/// detaches them with the process, however that ends.
+/// The attached programs that process packets. They stay attached while this object exists. The kernel detaches
+/// them when the process ends, for whatever reason.
 class PacketPrograms {
  public:
-  /// Attaches those of `object`, which is loaded, to the cgroup in directory `cgroup`; empty: where
-  /// cgroup v2 is mounted. Throws InputError
-  /// if it cannot. Without such programs it does nothing.
+  /// Attach the programs of `object`, which is loaded, to the cgroup in directory `cgroup`, or to the root cgroup
+  /// if `cgroup` is empty. An object without such programs needs no cgroup. Throws InputError if the cgroup
+  /// cannot be used.
   PacketPrograms(const bpf_object* object, const std::string& scheme, const std::string& cgroup);
 
  private:
   std::vector<io::Descriptor> links_;
 };
 
-/// Sends ACKs that a scheme has kept back, when the scheme's timer says.
+/// Sends the ACKs that a scheme has kept back, when the scheme's timer has expired.
 class KeptAcks {
  public:
-  /// `ring`: the scheme's map nagi_kept_acks. Throws std::system_error if packets cannot be sent.
+  /// Open the scheme's map nagi_kept_acks, given its descriptor. Throws std::system_error if packets cannot be
+  /// sent.
   explicit KeptAcks(int ring);
 
-  /// A descriptor that is readable when send() has something to do.
+  /// Return a descriptor that is readable while ACKs wait to be sent.
   [[nodiscard]] int descriptor() const;
+  /// Send all ACKs that are due.
   void send();
 
  private:
-  static int take(void* self, void* data, std::size_t size);
+  static int send_ack(void* self, void* data, std::size_t size);
 
   io::Descriptor socket_;
   std::unique_ptr<ring_buffer, decltype(&ring_buffer__free)> ring_;
 };
 
-/// Fills in the TCP checksum of an IPv4 packet of `bytes` bytes, of which the header is valid.
+/// Set the TCP checksum of an IPv4 packet of `bytes` bytes with a valid IP header.
 void set_tcp_checksum(unsigned char* packet, std::size_t bytes);
 
 }  // namespace nagi::tcp

@@ -14,7 +14,7 @@
 namespace nagi::tcp {
 namespace {
 
-// Newer than Debian 12's headers.
+// Debian 12's headers lack these constants.
 constexpr std::uint32_t with_link = 1U << 13;                       // BPF_F_LINK
 constexpr auto struct_ops_link = static_cast<bpf_attach_type>(44);  // BPF_STRUCT_OPS
 
@@ -25,7 +25,7 @@ constexpr auto struct_ops_link = static_cast<bpf_attach_type>(44);  // BPF_STRUC
   if (!log.empty()) {
     throw InputError(
         object.scheme() + ": the verifier of kernel " + kernel.release +
-        " rejects it; mend the scheme, or use another kernel. The end of its log:" + log);
+        " rejects it; correct the scheme, or use another kernel. The end of its log:" + log);
   }
   if (error == EPERM) {
     throw InputError("no permission to load " + object.scheme() +
@@ -54,7 +54,7 @@ Registration::Registration(const Object& object, const std::string& name, const 
   bpf_map__set_map_flags(scheme, bpf_map__map_flags(scheme) | with_link);
   if (bpf_object__load(object_.get()) != 0) refuse(object, name, kernel, errno);
 
-  // This fills the structure in; from libbpf 1.2 on it makes the link, too.
+  // This call registers the structure. From libbpf 1.2 on it also creates the link.
   bpf_link* attached = bpf_map__attach_struct_ops(scheme);
   if (attached == nullptr) refuse(object, name, kernel, errno);
   int link = -1;
@@ -64,27 +64,27 @@ Registration::Registration(const Object& object, const std::string& name, const 
     link = bpf_link__fd(attached);
   }
   const int error = errno;
-  bpf_link__disconnect(attached);  // it is closed by link_
+  bpf_link__disconnect(attached);  // link_ closes the descriptor
   bpf_link__destroy(attached);
   if (link < 0) refuse(object, name, kernel, error);
   link_ = io::Descriptor(link);
 }
 
-int Registration::map(const char* name) const {
-  const bpf_map* found = bpf_object__find_map_by_name(object_.get(), name);
-  return found == nullptr ? -1 : bpf_map__fd(found);
+int Registration::find_map(const char* name) const {
+  const bpf_map* map = bpf_object__find_map_by_name(object_.get(), name);
+  return map == nullptr ? -1 : bpf_map__fd(map);
 }
 
 void Registration::Unmap::operator()(void* memory) const { munmap(memory, size); }
 
-// Not libbpf's copy (bpf_map__initial_value): in Debian 12 it does not follow the kernel's memory.
-const volatile std::uint64_t* Registration::zeroed_word(std::size_t offset) {
+// This does not use libbpf's copy (bpf_map__initial_value), which in Debian 12 does not follow the kernel's memory.
+const volatile std::uint64_t* Registration::map_zeroed_word(std::size_t offset) {
   if (!zeroed_) {
     const bpf_map* section = bpf_object__find_map_by_name(object_.get(), ".bss");
     if (section == nullptr) throw std::logic_error("an object without variables");
     const std::size_t size = bpf_map__value_size(section);
     void* memory = mmap(nullptr, size, PROT_READ, MAP_SHARED, bpf_map__fd(section), 0);
-    if (memory == MAP_FAILED) io::throw_errno("looking at the variables of a scheme");
+    if (memory == MAP_FAILED) io::throw_errno("mapping the variables of a scheme");
     zeroed_ = std::unique_ptr<void, Unmap>(memory, Unmap{size});
   }
   return reinterpret_cast<const volatile std::uint64_t*>(static_cast<const char*>(zeroed_.get()) +

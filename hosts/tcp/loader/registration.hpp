@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A scheme in the kernel. It is there as long as this object: the kernel holds it by a link, which it
-// removes with the process, however that ends. Connections that run the scheme keep its programs until
-// they end; no new one can choose it.
+// A scheme that is registered in the kernel.
 #pragma once
 
 #include <bpf/libbpf.h>
@@ -17,18 +15,21 @@
 
 namespace nagi::tcp {
 
+/// The registration of a scheme, which lasts as long as this object. A link holds it in the kernel, which removes
+/// the link when the process ends, for whatever reason. Connections that run the scheme then keep its programs
+/// until they end, but no new connection can choose it.
 class Registration {
  public:
-  /// Loads `object` and registers it as `name`. Throws InputError if the kernel refuses, with what it
-  /// says.
+  /// Load `object` and register it as `name`. Throws InputError with the kernel's message if the kernel refuses.
   Registration(const Object& object, const std::string& name, const Kernel& kernel);
 
-  /// The object as it is loaded.
+  /// The loaded object.
   [[nodiscard]] const bpf_object* object() const { return object_.get(); }
-  /// The map of a name; -1 if the object has none.
-  [[nodiscard]] int map(const char* name) const;
-  /// A variable in .bss as the kernel has it, whatever the programs do to it; as long as this object.
-  [[nodiscard]] const volatile std::uint64_t* zeroed_word(std::size_t offset);
+  /// Return the descriptor of the map with this name, or -1 if the object has no such map.
+  [[nodiscard]] int find_map(const char* name) const;
+  /// Return the variable at `offset` bytes in .bss, in the memory that the programs use. The pointer is valid as
+  /// long as this object.
+  [[nodiscard]] const volatile std::uint64_t* map_zeroed_word(std::size_t offset);
 
  private:
   struct Unmap {

@@ -331,7 +331,7 @@ def test_takes_a_users_own_scheme(nothing_left, tmp_path, section):
             transfer(sender, receiver)
             info = sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 232)
     assert struct.unpack_from("=24I", info, 8)[18] == 33
-    assert "tells of no events; leave --events out" in refusal(
+    assert "reports no events; omit --events" in refusal(
         "hold", own, "--as", name, "--events", tmp_path / "events"
     )
     assert "it has none" in refusal("check", own, "--set", "alpha=1")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Seeded draws by inverse transform, the same on every machine: std::mt19937_64 is exactly defined,
-// the distributions of the standard library are not.
+// Seeded draws by inverse transform, which are equal on every machine: std::mt19937_64 is defined
+// exactly, but the distributions of the standard library are not.
 #pragma once
 
 #include <cmath>
@@ -23,12 +23,13 @@ class Draws {
     engine_.seed(sequence);
   }
 
-  /// Uniform in (0, 1], with 53 bits.
+  /// Return a uniform number in (0, 1] with 53 bits.
   double uniform() { return (static_cast<double>(engine_() >> 11) + 1) * 0x1p-53; }
 
   double exponential(double mean) { return -mean * std::log(uniform()); }
 
-  /// Pareto of a mean; `shape` > 1. Smallest value: mean (shape - 1) / shape.
+  /// Return a Pareto-distributed number with the given mean; `shape` must exceed 1. The smallest
+  /// value is mean (shape - 1) / shape.
   double pareto(double mean, double shape) {
     return mean * (shape - 1) / shape * std::pow(uniform(), -1 / shape);
   }
@@ -45,7 +46,7 @@ class Draws {
   std::mt19937_64 engine_;
 };
 
-/// The mean of bounded_pareto(); `shape` is not 1.
+/// Return the mean of bounded_pareto(); `shape` must not be 1.
 inline double bounded_pareto_mean(double low, double high, double shape) {
   const double least = std::pow(low / high, shape);
   return std::pow(low, shape) / (1 - least) * shape / (shape - 1) *

@@ -2,8 +2,8 @@
 //
 // The playback of a stream (Zhang, Tsaoussidis: TCP-Real, 2001, section 3): a reader tries at every
 // tick of a timer to read a chunk from what has arrived. If there is less, the attempt fails and
-// reads nothing; it is not made up for, so playback is later from then on. Success is the share of
-// attempts that found their chunk.
+// reads nothing, and playback is delayed from then on. The success ratio is the share of attempts
+// that found their chunk.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ class Playback {
  public:
   explicit Playback(std::uint64_t chunk_bytes) : chunk_(chunk_bytes) {}
 
-  /// A tick, with `available` bytes there; `ended`: no more will come. Returns how many bytes to
-  /// read: a chunk, or at the stream's end what is left of it.
+  /// Make an attempt while `available` bytes wait; `ended` is true if no more will arrive. Return
+  /// the number of bytes to read: a chunk, or the rest of the stream at its end.
   std::uint64_t attempt(std::uint64_t available, bool ended) {
     if (ended && available == 0) {
       finished_ = true;
@@ -29,7 +29,7 @@ class Playback {
 
   [[nodiscard]] std::uint64_t attempts() const { return attempts_; }
   [[nodiscard]] std::uint64_t successes() const { return successes_; }
-  /// Whether the stream has been played to its end.
+  /// Return whether the stream has been played to its end.
   [[nodiscard]] bool finished() const { return finished_; }
 
  private:

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The largest constant rate that a path carries. It carries a rate if as large a share of it
-// arrives as of lower rates. More fills a queue, or takes the medium from the packets ahead. The
-// share falls with the rate, so it is doubled until less arrives, and then found by bisection: what
-// is sent meanwhile is never much too fast, and is soon gone. A train that brings a little less is
-// repeated once; a longer one at the rate that was found confirms it, or the search goes on below.
+// Search for the largest constant rate that a path carries. The path carries a rate if the share of
+// packets that arrive is as large as at lower rates. A higher rate fills a queue, or takes the
+// medium from packets ahead. The search doubles the rate until the share falls, and then bisects.
+// So trains are never much too fast, and their queues drain soon. A train with a slightly lower
+// share is repeated once. A longer train confirms the result; otherwise the search continues below
+// it.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 
 namespace nagi::applications {
 
-/// A train of packets: bits per second that were sent and that arrived of them, and its length.
+/// A train of packets: the rates at which it was sent and arrived, in bit/s, and its length.
 struct RateProbe {
   double sent_bps;
   double arrived_bps;
@@ -26,17 +27,17 @@ struct RateProbe {
 
 class RateSearch {
  public:
-  /// Two shares are as large if they differ by less than this, or less than a standard error.
+  /// Two shares count as equal if they differ by less than this, or by less than a standard error.
   static constexpr double tolerance = 0.05;
-  /// A bracket as narrow as this part of its lower end ends the search.
+  /// The search ends when the width of the bracket is this fraction of its lower end.
   static constexpr double resolution = 0.02;
   static constexpr std::uint64_t max_probes = 18;
 
-  /// `first_bps`: a rate that the path is expected to carry.
+  /// Begin at `first_bps`, a rate that the path should carry.
   RateSearch(double first_bps, double max_bps)
       : first_bps_(std::min(first_bps, max_bps)), max_bps_(max_bps) {}
 
-  /// The rate to try next; none: the search is over.
+  /// Return the rate to probe next, or nothing at the end of the search.
   [[nodiscard]] std::optional<double> next() const {
     if (probes_.size() == max_probes) return std::nullopt;
     if (probes_.empty()) return first_bps_;
@@ -48,12 +49,12 @@ class RateSearch {
     return std::sqrt(*carried_bps_ * *above_bps_);
   }
 
-  /// Whether next() is the rate that was found, for a longer train to confirm.
+  /// Return whether next() is the result, which a longer train must confirm.
   [[nodiscard]] bool is_found() const {
     return carried_bps_ && above_bps_ && *above_bps_ <= *carried_bps_ * (1 + resolution);
   }
 
-  /// What came of a train of `packets` at the rate of next().
+  /// Add the result of a train of `packets` packets at the rate next().
   void tell(double arrived_bps, double packets) {
     const RateProbe probe{next().value(), arrived_bps, packets};
     if (carried_bps_) {
@@ -73,7 +74,7 @@ class RateSearch {
     probes_.push_back(probe);
   }
 
-  /// All that have been tried, in order.
+  /// Return all probes in order.
   [[nodiscard]] const std::vector<RateProbe>& probes() const { return probes_; }
 
   /// What arrived of the largest rate that was carried, as if the path lost nothing of lower ones;
@@ -128,7 +129,7 @@ class RateSearch {
     }
     must_repeat_ = false;
   }
-  /// Whether as large a share of a train arrived as of those that were carried.
+  /// Return whether the share of a train is as large as that of the carried trains.
   [[nodiscard]] bool is_as_large(const RateProbe& probe) const {
     // Of few packets of which none was lost a part may be lost all the same (Agresti and Coull,
     // The American Statistician 52(2), 1998).

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a receiver makes of numbered packets: losses, one-way delays, jitter (RFC 3550, section
-// 6.4.1 and appendix A.8), and what is left of a voice call.
+// Statistics of received numbered packets: losses, one-way delays, jitter (RFC 3550, section 6.4.1
+// and appendix A.8), and the quality of a voice call.
 #pragma once
 
 #include <algorithm>
@@ -44,16 +44,16 @@ class Reception {
 
   [[nodiscard]] std::uint64_t received() const { return received_; }
   [[nodiscard]] std::uint64_t duplicates() const { return duplicates_; }
-  /// Packets that came after one with a higher number.
+  /// Return the number of packets that arrived after a packet with a higher number.
   [[nodiscard]] std::uint64_t reordered() const { return reordered_; }
-  /// Packets up to the highest number received.
+  /// Return the number of packets up to the highest number received.
   [[nodiscard]] std::uint64_t expected() const { return received_ > 0 ? last_number_ + 1 : 0; }
   [[nodiscard]] std::uint64_t lost() const { return expected() - received_; }
   /// RFC 3550's, after the last packet; and the largest on the way.
   [[nodiscard]] double jitter_ns() const { return jitter_ns_; }
   [[nodiscard]] double max_jitter_ns() const { return max_jitter_ns_; }
 
-  /// Of all packets received, sorted.
+  /// Return the one-way delays of all received packets, sorted.
   [[nodiscard]] std::vector<std::int64_t> delays() const {
     std::vector<std::int64_t> found;
     found.reserve(received_);
@@ -112,9 +112,10 @@ class Reception {
 
  private:
   static constexpr std::int64_t missing = std::numeric_limits<std::int64_t>::min();
-  static constexpr std::uint64_t max_packets = 1ULL << 28;  // what is beyond is none of ours
+  static constexpr std::uint64_t max_packets = 1ULL
+                                               << 28;  // packets with higher numbers are ignored
 
-  // Numbers come from the network: memory is taken for those that came, not for all below them.
+  // Numbers come from the network, so memory is allocated only for the numbers that arrived.
   static constexpr std::size_t page_size = 512;
   using Page = std::array<std::int64_t, page_size>;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A token bucket: every interval some tokens are put in, as far as they fit; each is good for so
-// many bytes. Tokens that find the bucket full are lost.
+// A token bucket: in every interval tokens are added until the bucket is full; further tokens are
+// lost. Each token permits a number of bytes.
 #pragma once
 
 #include <algorithm>
@@ -12,18 +12,18 @@ namespace nagi::applications {
 class TokenBucket {
  public:
   struct Settings {
-    std::uint64_t depth;        ///< tokens that it holds
-    std::uint64_t tokens;       ///< put in at each interval
-    std::uint64_t interval_ns;  ///< not 0
+    std::uint64_t depth;        ///< maximum number of tokens
+    std::uint64_t tokens;       ///< tokens added per interval
+    std::uint64_t interval_ns;  ///< length of an interval, above 0
   };
 
-  /// Full at first; the first interval begins at `start_ns`.
+  /// Create a full bucket; the first interval begins at `start_ns`.
   TokenBucket(const Settings& settings, std::int64_t start_ns)
       : settings_(settings),
         level_(settings.depth),
         next_ns_(start_ns + static_cast<std::int64_t>(settings.interval_ns)) {}
 
-  /// Puts in what has come until `now_ns`.
+  /// Add the tokens of all intervals until `now_ns`.
   void advance(std::int64_t now_ns) {
     if (now_ns < next_ns_) return;
     const auto interval = static_cast<std::int64_t>(settings_.interval_ns);
@@ -35,7 +35,7 @@ class TokenBucket {
     lost_ += come - put_in;
   }
 
-  /// Takes up to `wanted` tokens; returns how many.
+  /// Take up to `wanted` tokens, and return their number.
   std::uint64_t take(std::uint64_t wanted) {
     const std::uint64_t taken = std::min(wanted, level_);
     level_ -= taken;
@@ -43,9 +43,9 @@ class TokenBucket {
   }
 
   [[nodiscard]] std::uint64_t level() const { return level_; }
-  /// Tokens that found the bucket full.
+  /// Return the number of tokens that were lost because the bucket was full.
   [[nodiscard]] std::uint64_t lost() const { return lost_; }
-  /// When the next tokens come.
+  /// Return the time of the next tokens.
   [[nodiscard]] std::int64_t next_ns() const { return next_ns_; }
 
  private:

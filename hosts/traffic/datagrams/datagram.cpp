@@ -60,10 +60,10 @@ std::optional<ReceivedDatagram> receive_datagram(int socket) {
   while (true) {
     alignas(cmsghdr) std::array<char, 128> control{};
     iovec vector{head.data(), head.size()};
-    ReceivedDatagram found{};
+    ReceivedDatagram datagram{};
     msghdr message{};
-    message.msg_name = &found.sender;
-    message.msg_namelen = sizeof found.sender;
+    message.msg_name = &datagram.sender;
+    message.msg_namelen = sizeof datagram.sender;
     message.msg_iov = &vector;
     message.msg_iovlen = 1;
     message.msg_control = control.data();
@@ -75,27 +75,27 @@ std::optional<ReceivedDatagram> receive_datagram(int socket) {
     }
     std::uint32_t mark = 0;
     std::memcpy(&mark, head.data(), sizeof mark);
-    found.kind = Kind{be32toh(mark)};
-    const bool is_ours =
-        found.kind == Kind::data || found.kind == Kind::probe || found.kind == Kind::question;
+    datagram.kind = Kind{be32toh(mark)};
+    const bool is_ours = datagram.kind == Kind::data || datagram.kind == Kind::probe ||
+                         datagram.kind == Kind::question;
     if (static_cast<std::size_t>(size) < head.size() || !is_ours) continue;
     std::uint64_t number = 0;
     std::uint64_t stamp = 0;
     std::memcpy(&number, head.data() + 4, sizeof number);
     std::memcpy(&stamp, head.data() + 12, sizeof stamp);
-    found.number = be64toh(number);
-    found.sent_ns = static_cast<std::int64_t>(be64toh(stamp));
-    found.bytes = static_cast<std::uint64_t>(size);
-    found.sender_length = message.msg_namelen;
+    datagram.number = be64toh(number);
+    datagram.sent_ns = static_cast<std::int64_t>(be64toh(stamp));
+    datagram.bytes = static_cast<std::uint64_t>(size);
+    datagram.sender_length = message.msg_namelen;
     for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
          part = CMSG_NXTHDR(&message, part)) {
       if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_TIMESTAMPNS) continue;
       timespec time{};
       std::memcpy(&time, CMSG_DATA(part), sizeof time);
-      found.received_ns = time.tv_sec * 1'000'000'000 + time.tv_nsec;
+      datagram.received_ns = time.tv_sec * 1'000'000'000 + time.tv_nsec;
     }
-    if (found.received_ns == 0) found.received_ns = realtime_ns();
-    return found;
+    if (datagram.received_ns == 0) datagram.received_ns = realtime_ns();
+    return datagram;
   }
 }
 

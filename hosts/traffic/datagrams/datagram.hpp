@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Datagrams that have a number and the time at which they were sent: 4 bytes that say what they
-// are, then number and nanoseconds of CLOCK_REALTIME, 8 bytes each, big endian.
+// Datagrams with a number and the time at which they were sent: 4 bytes for the kind, then the
+// number and the nanoseconds of CLOCK_REALTIME, 8 bytes each, big endian.
 #pragma once
 
 #include <netinet/in.h>
@@ -21,46 +21,46 @@ inline constexpr std::uint64_t voice_payload_bytes = 172;
 inline constexpr std::uint64_t voice_packets_per_s = 50;
 inline constexpr double voice_packet_ms = 20;
 
-/// What a datagram begins with.
+/// The kind of a datagram, with which it begins.
 enum class Kind : std::uint32_t {
   data = 0x6e616769,
-  probe = 0x6e616770,     ///< of a rate; see rate_probes.hpp
-  question = 0x6e616771,  ///< what has come of a probe
+  probe = 0x6e616770,     ///< part of a probe of a rate; see rate_probes.hpp
+  question = 0x6e616771,  ///< asks for the reception of a probe
 };
 
-/// A sender.
+/// A sender of datagrams.
 class Datagrams {
  public:
   Datagrams(io::Descriptor socket, std::uint64_t payload_bytes);
-  /// Sends the next one of data.
+  /// Send the next datagram of data.
   void send(Waiter& waiter) { send(Kind::data, sent_++, waiter); }
-  /// Sends one; waits while the kernel takes none.
+  /// Send a datagram. Wait while the kernel accepts none.
   void send(Kind kind, std::uint64_t number, Waiter& waiter);
-  /// How many of data.
+  /// Return the number of sent datagrams of data.
   [[nodiscard]] std::uint64_t sent() const { return sent_; }
   [[nodiscard]] std::uint64_t payload_bytes() const { return content_.size(); }
-  /// Bytes of the IP packet that a datagram is.
+  /// Return the size of the IP packet of a datagram.
   [[nodiscard]] std::uint64_t packet_bytes() const { return content_.size() + headers_; }
   [[nodiscard]] int socket() const { return socket_.get(); }
 
  private:
   io::Descriptor socket_;
   std::vector<unsigned char> content_;
-  std::uint64_t headers_;  // bytes, of IP and UDP
+  std::uint64_t headers_;  // length of the IP and UDP headers
   std::uint64_t sent_ = 0;
 };
 
 struct ReceivedDatagram {
   Kind kind;
   std::uint64_t number;
-  std::int64_t sent_ns;      ///< by the sender's CLOCK_REALTIME
-  std::int64_t received_ns;  ///< by this host's
-  std::uint64_t bytes;       ///< of payload
+  std::int64_t sent_ns;      ///< CLOCK_REALTIME of the sender
+  std::int64_t received_ns;  ///< CLOCK_REALTIME of this host
+  std::uint64_t bytes;       ///< length of the payload
   sockaddr_storage sender;
   socklen_t sender_length;
 };
 
-/// The next datagram of ours that has come, as the kernel stamped it; none if there is none.
+/// Return the next waiting datagram of this format with the kernel's timestamp, or nothing.
 std::optional<ReceivedDatagram> receive_datagram(int socket);
 
 }  // namespace nagi::applications

@@ -10,27 +10,27 @@ namespace nagi::applications {
 using nlohmann::json;
 
 void DatagramSink::take_all() {
-  while (const auto found = receive_datagram(socket_)) {
-    if (found->kind != Kind::data) {
-      probed_.take(*found);
+  while (const auto datagram = receive_datagram(socket_)) {
+    if (datagram->kind != Kind::data) {
+      probed_.take(*datagram);
       continue;
     }
-    reception_.receive(found->number, found->sent_ns, found->received_ns);
-    received_bytes_ += found->bytes;
+    reception_.receive(datagram->number, datagram->sent_ns, datagram->received_ns);
+    received_bytes_ += datagram->bytes;
   }
 }
 
 json DatagramSink::summarise(const std::string& codec, std::uint64_t playout_ns) const {
   const std::vector<std::int64_t> delays = reception_.delays();
   const auto quantile = [&delays](double share) {
-    const double place = share * static_cast<double>(delays.size() - 1);
-    return seconds(delays[static_cast<std::size_t>(place + 0.5)]);
+    const double position = share * static_cast<double>(delays.size() - 1);
+    return seconds(delays[static_cast<std::size_t>(position + 0.5)]);
   };
   json delay;
   json voice;
   if (!delays.empty()) {
     double sum = 0;
-    for (const std::int64_t each : delays) sum += static_cast<double>(each);
+    for (const std::int64_t delay_ns : delays) sum += static_cast<double>(delay_ns);
     delay = {{"min_s", seconds(delays.front())},
              {"mean_s", sum / static_cast<double>(delays.size()) / 1e9},
              {"median_s", quantile(0.5)},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The server of what sends datagrams.
+// The server of applications that send datagrams.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace nagi::applications {
 
-/// Numbered datagrams that come to a socket.
+/// The reception of numbered datagrams at a socket.
 class DatagramSink {
  public:
   explicit DatagramSink(int socket) : socket_(socket), probed_(socket) {}
-  /// Counts all that wait, and answers what is asked of probes.
+  /// Count all waiting datagrams, and answer questions about probes.
   void take_all();
-  /// Returns what has come; `codec` and `playout_ns`: of a voice call.
+  /// Return the result; `codec` and `playout_ns` are those of a voice call.
   [[nodiscard]] nlohmann::json summarise(const std::string& codec, std::uint64_t playout_ns) const;
 
  private:
@@ -29,8 +29,8 @@ class DatagramSink {
   std::uint64_t received_bytes_ = 0;
 };
 
-/// Receives numbered datagrams until SIGTERM, and says what has come of probes. `codec` and
-/// `playout_ns`: of a voice call.
+/// Receive numbered datagrams until SIGTERM, and answer questions about probes. `codec` and
+/// `playout_ns` are those of a voice call.
 nlohmann::json datagrams(const char* application, const Ends& ends, const std::string& codec,
                          std::uint64_t playout_ns);
 

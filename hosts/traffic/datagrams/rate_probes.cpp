@@ -33,11 +33,11 @@ std::optional<Answer> answer(Datagrams& sending, Waiter& waiter, std::uint64_t p
     const std::int64_t until = std::min(now_ns() + timeout, end_ns);
     while (now_ns() < until) {
       waiter.wait(sending.socket(), POLLIN, until);
-      Answer found{};
-      const ssize_t size = recv(sending.socket(), found.data(), sizeof found, MSG_DONTWAIT);
-      if (size != static_cast<ssize_t>(sizeof found)) continue;  // or an ICMP error
-      for (std::uint64_t& each : found) each = be64toh(each);
-      if (found[number_of] == probe) return found;
+      Answer values{};
+      const ssize_t size = recv(sending.socket(), values.data(), sizeof values, MSG_DONTWAIT);
+      if (size != static_cast<ssize_t>(sizeof values)) continue;  // or an ICMP error
+      for (std::uint64_t& value : values) value = be64toh(value);
+      if (values[number_of] == probe) return values;
     }
   }
   return std::nullopt;
@@ -56,19 +56,19 @@ RateSearch search_rate(Datagrams& sending, Waiter& waiter, double max_bps, std::
     const double packets = std::max(min_train, std::round(length_ns / interval_ns));
     const std::int64_t start = now_ns();
     if (start + static_cast<std::int64_t>(packets * interval_ns) > end) break;
-    for (double place = 0; place < packets; ++place) {
-      waiter.sleep(start + static_cast<std::int64_t>(place * interval_ns));
-      const auto number = static_cast<std::uint64_t>(place);
+    for (double index = 0; index < packets; ++index) {
+      waiter.sleep(start + static_cast<std::int64_t>(index * interval_ns));
+      const auto number = static_cast<std::uint64_t>(index);
       sending.send(Kind::probe, probe << place_in_train_bits | number, waiter);
     }
     waiter.sleep(start + static_cast<std::int64_t>(packets * interval_ns));
     const auto sent_ns = static_cast<double>(now_ns() - start);
-    const auto told = answer(sending, waiter, probe, end);
-    if (!told) break;
-    const auto arrived = static_cast<double>((*told)[packets_of]);
+    const auto reply = answer(sending, waiter, probe, end);
+    if (!reply) break;
+    const auto arrived = static_cast<double>((*reply)[packets_of]);
     // From the first to the last is one interval less than all of them took.
     const double span =
-        arrived > 1 ? static_cast<double>((*told)[span_of]) * arrived / (arrived - 1) : 0;
+        arrived > 1 ? static_cast<double>((*reply)[span_of]) * arrived / (arrived - 1) : 0;
     search.tell(arrived * bits * 1e9 / std::max(sent_ns, span), packets);
   }
   if (search.probes().empty()) {
@@ -89,20 +89,20 @@ void ProbedEnd::take(const ReceivedDatagram& datagram) {
     probe_ = probe;
   }
   if (is_question) {
-    Answer found{};
-    found[number_of] = htobe64(probe);
-    found[packets_of] = htobe64(received_.received());
-    found[span_of] =
+    Answer values{};
+    values[number_of] = htobe64(probe);
+    values[packets_of] = htobe64(received_.received());
+    values[span_of] =
         htobe64(received_.received() > 0 ? static_cast<std::uint64_t>(last_ns_ - first_ns_) : 0);
     // A lost answer is asked for again.
-    sendto(socket_, found.data(), sizeof found, 0,
+    sendto(socket_, values.data(), sizeof values, 0,
            reinterpret_cast<const sockaddr*>(&datagram.sender), datagram.sender_length);
     return;
   }
   if (received_.received() == 0) first_ns_ = datagram.received_ns;
   last_ns_ = std::max(first_ns_, datagram.received_ns);
-  const std::uint64_t place = datagram.number & ((1ULL << place_in_train_bits) - 1);
-  received_.receive(place, datagram.sent_ns, datagram.received_ns);
+  const std::uint64_t index = datagram.number & ((1ULL << place_in_train_bits) - 1);
+  received_.receive(index, datagram.sent_ns, datagram.received_ns);
 }
 
 }  // namespace nagi::applications

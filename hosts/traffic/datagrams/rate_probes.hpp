@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trying rates with the help of the other end. A probe is a train of datagrams at a rate. Behind it
-// questions go the same way, so when one is answered no packet of the train is queued any more.
+// Probing of rates. A probe is a train of datagrams at a given rate. Questions to the receiver
+// follow on the same path, so when one is answered, no packet of the train is queued any more.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace nagi::applications {
 
-/// Looks for the largest rate of IP packets that is carried, up to `max_bps`, for `span_ns` at
-/// most. Throws Stopped, and std::runtime_error if nothing is answered.
+/// Search for the largest rate of IP packets that the path carries, up to `max_bps`, for at most
+/// `span_ns`. Throws Stopped, and std::runtime_error if no question is answered.
 RateSearch search_rate(Datagrams& sending, Waiter& waiter, double max_bps, std::uint64_t span_ns);
 
-/// The other end.
+/// The receiver of probes.
 class ProbedEnd {
  public:
   explicit ProbedEnd(int socket) : socket_(socket) {}
-  /// A datagram of a probe, or a question, which is answered.
+  /// Count a datagram of a probe, or answer a question.
   void take(const ReceivedDatagram& datagram);
 
  private:
   int socket_;
-  std::uint64_t probe_ = 0;  // that `received_` is of
+  std::uint64_t probe_ = 0;  // number of the probe that `received_` describes
   Reception received_;
   std::int64_t first_ns_ = 0;
   std::int64_t last_ns_ = 0;

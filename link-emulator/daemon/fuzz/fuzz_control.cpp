@@ -30,7 +30,7 @@ class Link {
     if (reader.text("command") != "set") {
       throw ConfigError(reader.at("command"), "unknown command", "set");
     }
-    const auto config = model::changed(config_, reader.any("config"), reader.at("config"));
+    const auto config = model::apply_changes(config_, reader.any("config"), reader.at("config"));
     direction_->change(config, Instant{Duration{1'000'000}}, departures_);
     config_ = config;
     if (departures_.size() + direction_->held() != 20) std::abort();

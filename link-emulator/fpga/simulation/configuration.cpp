@@ -36,7 +36,7 @@ class DirectionRegisters {
     set(NAGI_FPGA_DIRECTION_OVERHEAD_BYTES, static_cast<std::uint32_t>(config.overhead.count));
     const auto delay = std::get<Duration>(config.delay);
     set_long(NAGI_FPGA_DIRECTION_DELAY_NS_LO, static_cast<std::uint64_t>(delay.count()));
-    if (config.loss_at == model::LossPlace::ingress) mode_ |= NAGI_FPGA_MODE_LOSS_AT_INGRESS_MASK;
+    if (config.loss_at == model::LossPoint::ingress) mode_ |= NAGI_FPGA_MODE_LOSS_AT_INGRESS_MASK;
     std::visit([&](const auto& loss) { set_loss(loss, config); }, config.loss);
     set(NAGI_FPGA_DIRECTION_MODE, mode_);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a link's core is told before it carries packets, by its registers (registers.yaml).
+// The configuration of a link's core through its registers (registers.yaml), before it carries
+// packets.
 #pragma once
 
 #include <array>
@@ -13,16 +14,16 @@
 
 namespace nagi::fpga {
 
-/// Throws InputError if the core is no core of this register map.
+/// Check that the core has this register map. Throws InputError if it does not.
 void require_known(Core& core);
 
-/// Configures the core and enables it. Throws InputError if it lacks what is asked for.
+/// Configure and enable the core. Throws InputError if the core lacks a required feature.
 void configure(Core& core, const LinkConfiguration& configuration);
 
-/// What a direction has counted up to now. Throws std::runtime_error if the core lost records or
-/// took a frame for bad, which it may not here.
+/// Return the counters of a direction. Throws std::runtime_error if the core lost records or found
+/// a bad frame, which must not happen in the simulation.
 daemon::fpga::CountsOf count(Core& core, std::size_t direction);
-/// Keeps the counters of this instant for count().
+/// Store the current counters for count().
 void latch(Core& core);
 
 }  // namespace nagi::fpga

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The core of the FPGA link emulator (rtl/nagi_link_core.v), simulated. Its time stands still while
-// it works, and jumps to the next instant at which there is something to do: only packets cost
-// time.
+// Simulation of the core of the FPGA link emulator (rtl/nagi_link_core.v). The core's time stops
+// while it works, and jumps to the next event, so that only packets take simulation time.
 #pragma once
 
 #include <array>
@@ -19,11 +18,11 @@ namespace nagi::fpga {
 
 constexpr std::int64_t tick_ns = 8;
 constexpr std::size_t beat_bytes = 64;
-// What a direction can hold; nagi/plan/fpga_links.py knows it, too.
+// The size of a direction's packet memory; nagi/plan/fpga_links.py has the same value.
 constexpr std::size_t address_bits = 18;  // words of 64 bytes: 16 MiB
 constexpr std::size_t packet_bits = 14;
 
-/// What the core recorded of a packet, and its frame if it was delivered.
+/// The core's record of a packet, with the frame if the packet was delivered.
 struct Departure {
   std::int64_t arrived_ns = 0;
   std::int64_t left_ns = 0;
@@ -47,20 +46,20 @@ class Core {
 
   void write_register(std::uint32_t address, std::uint32_t value);
   [[nodiscard]] std::uint32_t read_register(std::uint32_t address);
-  /// A register of 64 bits, the low word first.
+  /// Read a register of 64 bits, the low word first.
   void write_long(std::uint32_t address, std::uint64_t value);
   [[nodiscard]] std::uint64_t read_long(std::uint32_t address);
 
-  /// Time is a tick, not before the one it was; the core does what is due. Throws
-  /// std::runtime_error if it does not come to an end.
+  /// Set the time to a tick that is not earlier than the current one, and let the core process all
+  /// events that are due. Throws std::runtime_error if the core does not become idle.
   void set_time(std::int64_t now_ns);
-  /// A frame arrives now.
+  /// Let a frame arrive now.
   void offer(std::size_t direction, std::span<const std::byte> frame);
-  /// The tick at which something happens next by itself; nothing: never.
+  /// Return the tick of the next event without further arrivals, or nothing if there is none.
   [[nodiscard]] std::optional<std::int64_t> next_tick() const;
-  /// Packets that have left since this was last called, in that order.
+  /// Return the packets that have left since the last call, in order.
   std::vector<Departure> take_departures();
-  /// Clocks so far.
+  /// Return the number of clock cycles so far.
   [[nodiscard]] std::uint64_t clocks() const { return clocks_; }
 
  private:

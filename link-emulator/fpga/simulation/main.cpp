@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nagi-fpga: the core of the FPGA link emulator, simulated, for one link of nagi-link's.
+// nagi-fpga: simulates the core of the FPGA link emulator for one link of nagi-link.
 //
-// Exit status: 0 ended in order, 1 the core or nagi-link failed, 2 the input was refused.
+// Exit status: 0 on success, 1 if the core or nagi-link fails, 2 if the input is refused.
 
 #include <cap-ng.h>
 #include <sched.h>
@@ -35,7 +35,7 @@ void take_priority() {
   sched_setscheduler(0, SCHED_FIFO, &lowest);
 }
 
-/// It needs nothing but its socket.
+/// Give up all privileges, since the process needs only its socket.
 void drop_privileges() {
   capng_clear(CAPNG_SELECT_CAPS);
   if (capng_apply(CAPNG_SELECT_CAPS) != 0) spdlog::warn("could not give up all capabilities");

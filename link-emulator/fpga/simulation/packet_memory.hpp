@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packet memory at a memory port of the core: commands in order, one word a command, a word read
-// the clock after its turn.
+// Packet memory at a memory port of the core. It processes commands in order, one word per command,
+// and returns a word one clock cycle after its command.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace nagi::fpga {
 
-/// The port, as the core has it.
+/// The signals of the core's memory port.
 struct MemoryPort {
   using Word = VlWide<16>;
 
@@ -62,7 +62,7 @@ class PacketMemory {
     }
   }
 
-  /// Sets the port's inputs for the clock after it.
+  /// Set the port's inputs for the next clock cycle.
   void drive() {
     port_.read_valid = read_valid_ ? 1 : 0;
     if (read_valid_) port_.read_data = read_;

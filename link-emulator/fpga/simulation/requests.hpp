@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What nagi-link's requests say (daemon/fpga_protocol.hpp), before a core has to do it.
+// Parsing of nagi-link's requests (daemon/fpga_protocol.hpp), before the core processes them.
 #pragma once
 
 #include <array>
@@ -13,17 +13,18 @@
 
 namespace nagi::fpga {
 
-/// What a link's core is told before it carries packets.
+/// The configuration of a link's core.
 struct LinkConfiguration {
   std::uint64_t seed = 0;
   std::uint32_t link = 0;
   std::array<model::DirectionConfig, 2> directions;  // forward, backward
 };
 
-/// Reads the JSON of a request `configure`. Throws InputError if it is none, or of another version.
+/// Read the JSON of a request `configure`. Throws InputError if it is malformed or of another
+/// version.
 LinkConfiguration read_configuration(std::span<const std::byte> request);
 
-/// A frame that arrives; its bytes are the request's.
+/// A frame that arrives; its bytes are part of the request.
 struct FrameArrival {
   std::int64_t at_ns = 0;
   std::size_t direction = 0;
@@ -35,9 +36,9 @@ struct Advance {
   std::vector<FrameArrival> arrivals;
 };
 
-/// Reads a request `advance` to a core whose time is `now_ns`. Throws InputError if arrivals are
-/// not at ticks, out of order, or frames that a core does not take; std::system_error if it is cut
-/// off.
+/// Read a request `advance` to a core whose time is `now_ns`. Throws InputError if arrivals are not
+/// on ticks or not in order, or if the core does not accept a frame; std::system_error if the
+/// request is incomplete.
 Advance read_advance(std::span<const std::byte> request, std::int64_t now_ns);
 
 }  // namespace nagi::fpga

@@ -44,7 +44,7 @@ void Session::serve() {
     try {
       socket_.send(MessageWriter(Kind::refused).bytes(bytes_of(what)));
     } catch (const std::system_error&) {
-      // It is gone, and need not be told.
+      // nagi-link has already closed the socket and needs no error.
     }
     throw;
   }

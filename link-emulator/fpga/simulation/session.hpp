@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nagi-link's requests to a core (daemon/fpga_protocol.hpp), answered one after the other.
+// Answers nagi-link's requests to a core (daemon/fpga_protocol.hpp) one after the other.
 #pragma once
 
 #include "daemon/fpga_socket.hpp"
@@ -12,8 +12,8 @@ class Session {
  public:
   explicit Session(daemon::fpga::Socket& socket) : socket_(socket) {}
 
-  /// Until nagi-link closes the socket. Throws InputError if it asks for what the core lacks,
-  /// which it is told, too.
+  /// Answer requests until nagi-link closes the socket. If nagi-link requests a feature that the
+  /// core lacks, send it an error and throw InputError.
   void serve();
 
  private:

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rate adaptation by statistics, as mac80211's Minstrel does it
-// (net/mac80211/rc80211_minstrel_ht.c, and rc80211_minstrel.c before Linux 5.14), with its
-// constants: every 50 ms the share of transmissions of each mode that were received enters an
-// average that keeps 96/128 of what it was. From it follows what a mode would carry in packets of
-// 1,200 bytes: nothing below a share of 10 %, and nothing more above 90 %. The first transmission
-// of a packet is sent in the mode that carries most, the second in the next, further ones in the
-// mode that is received most often. One packet in ten looks around: its first transmission is in a
-// mode drawn at random from those that would carry more than the best one does if none were lost.
-// Shares are in units of 1/4096, as there.
+// Rate adaptation by statistics, as in mac80211's Minstrel (net/mac80211/rc80211_minstrel_ht.c, and
+// rc80211_minstrel.c before Linux 5.14), with its constants.
 //
-// Unlike there, modes are few, so that there are no groups of them, and frames are not aggregated.
+// Every 50 ms the success ratio of each mode enters an average that keeps 96/128 of its old value.
+// The average gives the expected throughput of the mode with packets of 1,200 bytes: 0 below a
+// ratio of 10 %, and no increase above 90 %. The first transmission of a packet uses the mode with
+// the highest throughput, the second the mode with the second highest, and further ones the mode
+// with the highest success ratio. One packet in ten explores: its first transmission uses a mode
+// drawn at random from those that would have a higher throughput than the best mode if no packet
+// were lost. Ratios are in units of 1/4096, as in mac80211.
+//
+// Unlike mac80211, this model has few modes and hence no groups of modes, and it does not aggregate
+// frames.
 #pragma once
 
 #include <algorithm>
@@ -39,14 +41,14 @@ class Minstrel::Model final : public AdaptationModel {
     if (attempt == 2) return second_;
     if (attempt > 2) return safest_;
     if (++packets_ % lookaround != 0) return best_;
-    std::vector<std::size_t> worth_a_try;
+    std::vector<std::size_t> candidates;
     for (std::size_t i = 0; i < modes_.size(); ++i) {
       if (i != best_ && carried(modes_[i], certain) > carried(modes_[best_])) {
-        worth_a_try.push_back(i);
+        candidates.push_back(i);
       }
     }
-    if (worth_a_try.empty()) return best_;
-    return worth_a_try[draws_.draw(number) % worth_a_try.size()];
+    if (candidates.empty()) return best_;
+    return candidates[draws_.draw(number) % candidates.size()];
   }
 
   void learn(const Transmission& transmission, Instant at) override {
@@ -59,15 +61,15 @@ class Minstrel::Model final : public AdaptationModel {
  private:
   static constexpr Duration interval = std::chrono::milliseconds(50);
   static constexpr Bytes average_packet{1200};
-  static constexpr std::uint64_t lookaround = 10;  // packets
-  static constexpr std::uint64_t certain = 4096;
-  static constexpr std::uint64_t kept = 96;  // of 128
+  static constexpr std::uint64_t lookaround = 10;  // packets per exploring packet
+  static constexpr std::uint64_t certain = 4096;   // success ratio of 1
+  static constexpr std::uint64_t kept = 96;        // weight of the old average, of 128
 
   struct Statistics {
     Duration air_time{};
     std::uint64_t successes = 0;  // since the last update
     std::uint64_t attempts = 0;
-    std::uint64_t share = 0;  // of 4096; 0 as long as it is not known
+    std::uint64_t share = 0;  // average success ratio, in 1/4096
     bool is_known = false;
   };
 
@@ -95,7 +97,7 @@ class Minstrel::Model final : public AdaptationModel {
     best_ = second_ = safest_ = 0;
     for (std::size_t i = 1; i < modes_.size(); ++i) {
       if (carried(modes_[i]) > carried(modes_[best_])) best_ = i;
-      // Above 95 %, what counts is how much is carried.
+      // If both ratios are above 95 %, the throughput decides.
       const bool both = std::min(modes_[i].share, modes_[safest_].share) > certain * 95 / 100;
       if (both ? carried(modes_[i]) > carried(modes_[safest_])
                : modes_[i].share > modes_[safest_].share) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rate adaptation: in which mode (modulation and code rate) a sender transmits. It knows what the
-// far end's feedback says of earlier transmissions, no sooner than that is there. A scheme of its
-// own file is added to AdaptationScheme.
+// Rate adaptation: the choice of the mode (modulation and code rate) of each transmission. It uses
+// the receiver's feedback about earlier transmissions, once the feedback has arrived. Add a new
+// scheme to AdaptationScheme.
 #pragma once
 
 #include <cstdint>
@@ -23,19 +23,22 @@ using AdaptationScheme = std::variant<SnrTable, Minstrel>;
 struct RateAdaptationConfig {
   AdaptationScheme scheme;
   std::vector<Mode> modes;  // at least one, in the order of their rates
-  /// For a replay, in which no radio measures: the SNR of each transmission, by its number.
+  /// The SNR of each transmission in 0.01 dB, by its number. Only replays have it, in which no
+  /// radio measures.
   std::vector<std::int16_t> recorded_snr;
 };
 
+/// Chooses modes from the feedback of a receiver.
 class RateAdaptation {
  public:
   RateAdaptation(const RateAdaptationConfig& config, Stream draws);
 
-  /// The mode of a transmission that starts at `at`, the last one of its packet being `attempt`
-  /// - 1.
+  /// Return the mode of a transmission that starts at `at`: attempt number `attempt` of its packet,
+  /// and transmission `number` of the direction.
   [[nodiscard]] std::uint8_t choose(Instant at, unsigned attempt, std::uint64_t number);
   [[nodiscard]] const Mode& mode(std::uint8_t index) const { return modes_[index]; }
-  /// The sender knows at `known` what became of a transmission. In the order of `known`.
+  /// Report the outcome of a transmission, of which the sender learns at `known`. Call this in the
+  /// order of `known`.
   void report(const Transmission& transmission, Instant known);
 
  private:
@@ -47,7 +50,7 @@ class RateAdaptation {
   std::vector<Mode> modes_;
   std::vector<std::int16_t> recorded_snr_;
   std::unique_ptr<AdaptationModel> scheme_;
-  std::deque<Report> reports_;  // that are still on their way
+  std::deque<Report> reports_;  // feedback that has not arrived yet
 };
 
 }  // namespace nagi::model

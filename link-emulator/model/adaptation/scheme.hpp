@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every scheme of rate adaptation has in common.
+// The interface of schemes for rate adaptation.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace nagi::model {
 
-/// A modulation with a code rate, as the link model knows it.
+/// A modulation with a code rate.
 struct Mode {
-  Bitrate rate;    // at which the packet's bits are carried
-  Bytes overhead;  // what a transmission has beside its packet, as bytes at that rate
-  /// How long a transmission takes, rounded up to a nanosecond.
+  Bitrate rate;    // rate of the packet's bits
+  Bytes overhead;  // duration of a transmission beyond its packet, in bytes at that rate
+  /// Return the duration of a transmission, rounded up to a nanosecond.
   [[nodiscard]] Duration air_time(Bytes packet) const {
     const auto bits = static_cast<unsigned __int128>((packet + overhead).count) * 8;
     const unsigned __int128 rounded = bits * 1'000'000'000 + rate.bits_per_second - 1;
@@ -24,6 +24,7 @@ struct Mode {
   }
 };
 
+/// A scheme for rate adaptation.
 class AdaptationModel {
  public:
   AdaptationModel() = default;
@@ -31,10 +32,10 @@ class AdaptationModel {
   AdaptationModel& operator=(const AdaptationModel&) = delete;
   virtual ~AdaptationModel() = default;
 
-  /// The mode for a transmission that starts at `at`; `attempt` counts those of its packet from 1,
-  /// `number` all of the direction. Instants never decrease.
+  /// Return the mode of a transmission that starts at `at`. `attempt` counts the transmissions of
+  /// its packet from 1, `number` those of the direction. Instants never decrease.
   virtual std::size_t choose(Instant at, unsigned attempt, std::uint64_t number) = 0;
-  /// What became of an earlier one becomes known at `at`.
+  /// Learn the outcome of an earlier transmission at `at`.
   virtual void learn(const Transmission& transmission, Instant at) = 0;
 };
 

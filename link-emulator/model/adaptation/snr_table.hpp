@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rate adaptation by a table: the fastest mode whose least SNR the receiver's last one reaches (as
-// G. Holland, N. Vaidya and P. Bahl, "A rate-adaptive MAC protocol for multi-hop wireless
-// networks", MobiCom 2001, from the feedback of data). Until an SNR is known, and after a
-// transmission of which the receiver measured none, the slowest.
+// Rate adaptation by a table: the fastest mode whose minimum SNR does not exceed the last SNR that
+// the receiver measured. The idea is that of G. Holland, N. Vaidya and P. Bahl, "A rate-adaptive
+// MAC protocol for multi-hop wireless networks", MobiCom 2001, but the SNR is that of data frames.
+// Before the first measurement, and after a transmission without one, the scheme chooses the
+// slowest mode.
 #pragma once
 
 #include <algorithm>

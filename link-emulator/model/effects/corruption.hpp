@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A share of packets arrives with bits changed: their checksums are wrong, so hosts discard them.
+// Corruption: some packets arrive with changed bits. Their checksums are wrong, so hosts discard
+// them.
 #pragma once
 
 #include "model/described.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A share of packets arrives twice, the copy just before the packet.
+// Duplication: some packets arrive twice; the copy arrives just before the original.
 #pragma once
 
 #include "model/described.hpp"

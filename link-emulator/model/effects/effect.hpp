@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What else may happen to a packet that the channel did not lose.
+// The interface of effects on packets that the channel did not lose.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,14 @@ namespace nagi::model {
 struct Arrival {
   Packet packet;
   Instant at;
-  bool keeps_order = true;  // not if it is held back on purpose
-  unsigned copies = 0;      // that arrive with it
+  bool keeps_order = true;  // false if an effect holds the packet back
+  unsigned copies = 0;      // number of copies that arrive with it
 };
 
+/// An effect on packets.
 class Effect : public Interface {
  public:
-  /// `index` counts the packets.
+  /// Apply the effect to the arrival of packet number `index`.
   virtual void apply(std::uint64_t index, Arrival& arrival) const = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A share of packets is held back, so that those sent after them overtake them (RFC 4737). The
-// others keep their order.
+// Reordering: some packets are held back, so that later packets overtake them (RFC 4737). The other
+// packets keep their order.
 #pragma once
 
 #include "model/described.hpp"
@@ -11,7 +11,7 @@ namespace nagi::model {
 
 struct Reordering {
   double probability = 0;
-  Duration delay{};  // beside the link's
+  Duration delay{};  // added to the link's delay
 
   static constexpr std::string_view name = "reordering";
   static constexpr Purpose purpose = Purpose::reordering;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All effects on packets under way, and the packets that are under way, in the order in which they
-// will arrive.
+// All effects on packets, and the packets that propagate, in the order of their arrival.
 #pragma once
 
 #include <deque>
@@ -17,21 +16,23 @@
 
 namespace nagi::model {
 
-/// An effect of its own file is added here.
+/// All effects. Add a new effect here.
 using EffectConfigs =
     std::tuple<std::optional<Corruption>, std::optional<Duplication>, std::optional<Reordering>>;
 
+/// Packets that have been transmitted and will arrive.
 class UnderWay {
  public:
-  /// Packets that arrive at the same instant do so in the order in which they were sent. With
-  /// `keep_order` a packet waits for those sent before it, unless it is held back on purpose.
+  /// Add a packet. Packets that arrive at the same instant arrive in the order in which they were
+  /// sent. With `keep_order` a packet arrives no earlier than the packets sent before it, unless an
+  /// effect holds it back.
   void send(Arrival arrival, bool keep_order);
-  /// What is sent from now on and keeps its order arrives at `at` or later.
+  /// Let packets that are sent from now on, and that keep the order, arrive at `at` or later.
   void hold_until(Instant at) { ordered_until_ = std::max(ordered_until_, at); }
 
   [[nodiscard]] bool is_empty() const { return in_order_.empty() && overtaking_.empty(); }
   [[nodiscard]] std::size_t size() const { return in_order_.size() + overtaking_.size(); }
-  /// When the next arrives. There must be one.
+  /// Return the instant of the next arrival. There must be one.
   [[nodiscard]] Instant next() const;
   Arrival take_next();
   template <class Visit>
@@ -53,8 +54,9 @@ class UnderWay {
            (!overtaking_.empty() && is_later(in_order_.front(), overtaking_.front()));
   }
 
-  std::deque<Sent> in_order_;     // of arrival
-  std::vector<Sent> overtaking_;  // a heap of those that arrive before the last of in_order_
+  std::deque<Sent> in_order_;  // in the order of arrival
+  std::vector<Sent>
+      overtaking_;  // heap of the packets that arrive before the last one of in_order_
   std::uint64_t sent_ = 0;
   Instant ordered_until_{};
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Jitter with an exponential distribution: never early.
+// Jitter with an exponential distribution, which is never negative.
 #pragma once
 
 #include "model/described.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Jitter by a table of quantiles, as netem's (tc-netem(8), `distribution`): every entry is as
-// likely as any other.
+// Jitter from a table of quantiles, as in netem (tc-netem(8), `distribution`): all entries are
+// equally likely.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace nagi::model {
 
 struct TableJitter {
   Duration deviation{};
-  std::vector<double> quantiles;  // in deviations, from the lowest to the highest
+  std::vector<double> quantiles;  // in units of `deviation`, in increasing order
 
   static constexpr std::string_view name = "table";
   static constexpr auto fields() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bit errors: every bit is hit with the same probability, independently; a packet with a bit that
-// was hit is lost, with probability 1 - (1 - b)^(8 x size).
+// Bit errors: every bit is wrong with the same probability b, independently. A packet with a wrong
+// bit is lost, which happens with probability 1 - (1 - b)^(8 x size).
 #pragma once
 
 #include "model/described.hpp"

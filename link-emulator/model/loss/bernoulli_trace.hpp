@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Losses whose probability follows a trace over time: a packet meets the one at which its
-// transmission begins.
+// Losses whose probability follows a trace over time. The probability at the begin of its
+// transmission applies to a packet.
 #pragma once
 
 #include "model/described.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two states, left with a given probability after every packet (Gilbert 1960, Elliott 1963). The
-// first packet meets the good one.
+// A channel with two states, each of which is left with a given probability after every packet
+// (Gilbert 1960, Elliott 1963). The first packet is sent in the good state.
 #pragma once
 
 #include "model/described.hpp"

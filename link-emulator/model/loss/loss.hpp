@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All that can lose packets on the channel. A model of its own file is added to LossConfig.
+// All models of losses on the channel. Add a new model to LossConfig.
 #pragma once
 
 #include <memory>
@@ -23,8 +23,8 @@ struct NoLoss {
   static constexpr auto fields() { return std::tuple(); }
 };
 
-/// Whatever happens to the waveforms of a radio: no losses are sampled, outcomes are reported; see
-/// radio_outcomes.hpp.
+/// Losses of a radio, which reports the outcome of each transmission; the model samples no losses.
+/// See radio_outcomes.hpp.
 struct RadioLoss {
   static constexpr std::string_view name = "radio";
   static constexpr auto fields() { return std::tuple(); }
@@ -34,7 +34,7 @@ using LossConfig =
     std::variant<NoLoss, BernoulliLoss, BernoulliBitLoss, BernoulliTraceLoss, PoissonLoss,
                  GilbertElliottLoss, MarkovLoss, TraceLoss, SdrLoss, RadioLoss>;
 
-/// The model that `config` asks for; null where no losses are sampled.
+/// Create the loss model of `config`. Return null if the model samples no losses.
 std::unique_ptr<LossModel> make_loss(const LossConfig& config, const LossContext& context);
 
 }  // namespace nagi::model

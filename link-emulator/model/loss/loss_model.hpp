@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model of losses on the channel is. It is asked about one transmission after the other, in
-// order. Per-packet models decide by the index, timed models by the instants, so the same arrivals
-// always give the same losses.
+// The interface of models of losses on the channel. Models that decide per packet use the index of
+// the transmission, timed models its instants, so equal arrivals always have equal losses.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +16,22 @@
 
 namespace nagi::model {
 
+/// A model of losses.
 class LossModel : public Interface {
  public:
-  /// `index` counts the transmissions that were asked about.
+  /// Return whether a transmission is lost. Callers pass all transmissions in order; `index` is
+  /// their number, from 0.
   [[nodiscard]] virtual bool loses(std::uint64_t index, const Transmission& transmission) = 0;
 };
 
-/// The direction that a model is of.
+/// The properties of a direction that loss models use.
 struct LossContext {
-  std::optional<Bitrate> rate;  // if it is constant
-  Bytes overhead;               // framing, a packet
+  std::optional<Bitrate> rate;  // rate of the direction, if it is constant
+  Bytes overhead;               // framing per packet
   Stream draws;
   Stream state_draws;
-  Instant from{};        // timed models begin here
-  ChannelKey channel{};  // of fading and shadowing
+  Instant from{};        // instant at which timed models begin
+  ChannelKey channel{};  // key of fading and shadowing
 };
 
 }  // namespace nagi::model

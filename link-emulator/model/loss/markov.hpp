@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two states, each left after an exponentially distributed time. A packet meets the state in which
-// its transmission begins. The first state is the good one.
+// A channel with two states, each of which is left after an exponentially distributed time. The
+// state at the begin of its transmission applies to a packet. The first state is the good one.
 #pragma once
 
 #include "model/described.hpp"
@@ -11,8 +11,8 @@
 namespace nagi::model {
 
 struct MarkovLoss {
-  Duration good_sojourn{};  // means
-  Duration bad_sojourn{};
+  Duration good_sojourn{};  // mean time in the good state
+  Duration bad_sojourn{};   // mean time in the bad state
   double loss_in_good = 0;
   double loss_in_bad = 1;
 
@@ -49,12 +49,13 @@ class MarkovLoss::Model final : public LossModel {
   }
 
  private:
-  /// Passes over a time in which nothing was sent for very many changes: the state then is drawn by
-  /// its share of time, and how long it goes on has no memory.
+  /// Skip a long time without transmissions: draw the state at its end from the shares of time of
+  /// the states. The remaining sojourn needs no history, because the exponential distribution has
+  /// no memory.
   void skip_to(Instant at) {
-    constexpr std::int64_t very_many = 1'000'000;
+    constexpr std::int64_t max_cycles = 1'000'000;
     const Duration both = good_sojourn_ + bad_sojourn_;
-    if (changes_at_ > at || (at - changes_at_) / both <= very_many) return;
+    if (changes_at_ > at || (at - changes_at_) / both <= max_cycles) return;
     const double share =
         static_cast<double>(bad_sojourn_.count()) / static_cast<double>(both.count());
     if (channel_.is_bad() != Chance(share).happens(sojourns_.draw(draw_++))) channel_.change();

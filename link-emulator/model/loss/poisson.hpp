@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Poisson process in time: a packet during whose transmission an event falls is lost. A full-size
-// packet of L bytes, with H bytes of overhead, is lost with probability E when the event rate is
-// -ln(1 - E) x rate / 8 (L + H).
+// Losses by a Poisson process in time: a packet is lost if an event occurs during its transmission.
+// A packet of L bytes, with H bytes of overhead, is lost with probability E if the rate of events
+// is -ln(1 - E) x rate / 8 (L + H).
 #pragma once
 
 #include <algorithm>
@@ -26,14 +26,14 @@ struct PoissonLoss {
         required("packet_bytes", &PoissonLoss::packet, bounds::packet_bytes));
   }
 
-  /// Mean time between events, in picoseconds; nothing if there are none.
+  /// Return the mean time between events in picoseconds, or nothing if there are no events.
   [[nodiscard]] std::optional<std::uint64_t> mean_interval(Bitrate rate, Bytes overhead) const {
     if (packet_loss_rate == 0) return std::nullopt;
     const double packet_seconds = 8.0 * static_cast<double>((packet + overhead).count) /
                                   static_cast<double>(rate.bits_per_second);
     const double picoseconds = std::round(packet_seconds / -std::log1p(-packet_loss_rate) * 1e12);
     if (picoseconds >= 9.2e18) return std::nullopt;  // less than one event in a hundred days
-    constexpr double one_nanosecond = 1e3;           // events cannot be told apart below that
+    constexpr double one_nanosecond = 1e3;           // the resolution of time
     return static_cast<std::uint64_t>(std::max(picoseconds, one_nanosecond));
   }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Losses of a radio's receiver as they were measured (`nagi-sdr calibrate`): a table of packet
-// error rates over SNR and length, met at the SNR of each transmission, which may follow a trace,
-// shadowing and fading. Where the channel changes within a transmission, the mean of its exponents
-// counts.
+// Losses from the measured error rates of a radio's receiver (`nagi-sdr calibrate`): a table of
+// packet error rates over SNR and length. The model evaluates it at the SNR of each transmission,
+// which may follow a trace, shadowing and fading. If the channel changes within a transmission, the
+// mean of the exponents applies.
 #pragma once
 
 #include "model/described.hpp"
@@ -13,13 +13,14 @@
 
 namespace nagi::model {
 
-/// An SNR over time: "snr_db" or "snr_trace", "fading", "shadowing"; see sdr_json.hpp.
+/// An SNR over time, under the keys "snr_db" or "snr_trace", "fading", "shadowing"; see
+/// sdr_json.hpp.
 template <class Config>
 struct SnrField {
   SnrConfig Config::* member;
 };
 
-/// Curves of a table: "curves".
+/// The curves of a table, under the key "curves".
 template <class Config>
 struct CurvesField {
   std::vector<LossCurve> Config::* member;

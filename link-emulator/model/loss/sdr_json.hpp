@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the loss model `sdr` has of JSON beside numbers; see direction_json.hpp.
+// The fields of the loss model `sdr` in JSON that are not plain numbers; see direction_json.hpp.
 #pragma once
 
 #include <string>

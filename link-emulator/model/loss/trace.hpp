@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Losses as recorded: the packets whose indices are listed, again and again after `length` packets.
+// Recorded losses: the packets with the listed indices are lost. The list repeats after `length`
+// packets.
 #pragma once
 
 #include <algorithm>

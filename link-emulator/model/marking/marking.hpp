@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All marking rules. One of its own file is added to MarkConfig.
+// All marking rules. Add a new rule to MarkConfig.
 #pragma once
 
 #include <memory>

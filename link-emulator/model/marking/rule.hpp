@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a rule is by which packets that come in are marked (ECN), beside a drop-tail queue.
+// The interface of rules that mark arriving packets (ECN) at a drop-tail queue.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,16 @@
 
 namespace nagi::model {
 
+/// A rule that decides which arriving packets are marked.
 class MarkingRule : public Interface {
  public:
-  /// A packet comes in, while so much waits. Whether it is to be marked.
+  /// Return whether to mark a packet that arrives while `packets` packets of `bytes` bytes wait.
   [[nodiscard]] virtual bool marks(Packets packets, Bytes bytes) = 0;
-  /// Nothing waited and nothing was sent for as long as `packets` typical packets take.
+  /// Note that the queue and the server were idle for the duration of `packets` typical packets.
   virtual void idle(std::uint64_t packets) = 0;
   [[nodiscard]] virtual Bytes typical_packet() const = 0;
-  /// Takes the place of another rule.
-  virtual void resume(const MarkingRule& before) = 0;
+  /// Take over the state of the rule that this rule replaces, if that is possible.
+  virtual void resume(const MarkingRule& previous) = 0;
 };
 
 }  // namespace nagi::model

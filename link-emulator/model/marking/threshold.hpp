@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Marking over a threshold (RFC 3168): while the averaged queue is over it, packets that come in
-// are marked. The average is RED's (Floyd and Jacobson 1993, section 4): at every arrival it moves
-// to the queue's length by a share `weight` of the difference; over an idle time it falls as if
-// typical packets had come, as many as could have been sent.
+// Marking above a threshold (RFC 3168): arriving packets are marked while the average queue length
+// exceeds the threshold. The average is that of RED (Floyd and Jacobson 1993, section 4): at every
+// arrival it moves towards the queue length by the fraction `weight` of the difference. After an
+// idle time it decreases as if as many typical packets had arrived as could have been sent.
 #pragma once
 
 #include "model/described.hpp"
@@ -13,8 +13,8 @@ namespace nagi::model {
 
 struct ThresholdMarking {
   std::variant<Packets, Bytes> threshold;
-  double weight = 1;   // in (0, 1]; 1: the queue itself
-  Bytes packet{1500};  // a typical one
+  double weight = 1;   // in (0, 1]; with 1 the average is the queue length itself
+  Bytes packet{1500};  // size of a typical packet
 
   static constexpr std::string_view name = "threshold";
   static constexpr auto fields() {
@@ -42,7 +42,7 @@ class ThresholdMarking::Model final : public MarkingRule {
   }
 
   void idle(std::uint64_t packets) override {
-    // (1 - weight)^packets by repeated squaring: the same to the last bit everywhere.
+    // Repeated squaring computes (1 - weight)^packets equally on all machines.
     double power = 1 - config_.weight;
     for (; packets != 0; packets >>= 1) {
       if ((packets & 1) != 0) average_ *= power;
@@ -52,9 +52,9 @@ class ThresholdMarking::Model final : public MarkingRule {
 
   [[nodiscard]] Bytes typical_packet() const override { return config_.packet; }
 
-  /// The average stays, unless it is of something else.
-  void resume(const MarkingRule& before) override {
-    const auto* same = dynamic_cast<const Model*>(&before);
+  /// Keep the average, unless it has another unit.
+  void resume(const MarkingRule& previous) override {
+    const auto* same = dynamic_cast<const Model*>(&previous);
     if (same != nullptr && same->config_.threshold.index() == config_.threshold.index()) {
       average_ = same->average_;
     }
@@ -62,7 +62,7 @@ class ThresholdMarking::Model final : public MarkingRule {
 
  private:
   ThresholdMarking config_;
-  double average_ = 0;  // packets or bytes, as the threshold is
+  double average_ = 0;  // packets or bytes, in the unit of the threshold
 };
 
 }  // namespace nagi::model

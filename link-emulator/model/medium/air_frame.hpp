@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Frames on the air of a medium, and what became of each at the station it was meant for.
+// Frames on the air of a medium, and the outcome of each at the station to which it was addressed.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@
 
 namespace nagi::model {
 
-/// Where a packet goes that is for all that hear it.
+/// The destination of a broadcast.
 constexpr StationIndex everybody = 0xFFFF'FFFF;
-/// Where one goes that is for a station which is not on this medium.
+/// The destination of a packet for a station that is not on this medium.
 constexpr StationIndex nobody = 0xFFFF'FFFE;
 
 enum class FrameKind : std::uint8_t { rts = 1, cts = 2, data = 3, ack = 4 };
 
 enum class FrameOutcome : std::uint8_t {
   received,
-  channel_error,    // drawn by the loss model
-  collided,         // with a frame of a station that its sender hears: both began in one slot
-  hidden_terminal,  // with a frame of a station that its sender does not hear
-  receiver_busy,    // the receiver was sending itself
-  out_of_reach,
-  not_answered,  // an RTS that was received where the air is reserved (NAV)
+  channel_error,    // lost by the loss model
+  collided,         // disturbed by a station that the sender senses: both began in one slot
+  hidden_terminal,  // disturbed by a station that the sender does not sense
+  receiver_busy,    // the receiver was transmitting
+  out_of_reach,     // too weak at the receiver
+  not_answered,     // an RTS that arrived while the receiver's NAV was set
 };
 constexpr std::size_t frame_outcomes = 7;
 
@@ -36,12 +36,13 @@ struct AirFrame {
   StationIndex to = 0;
   Instant start{};
   Instant end{};
-  Duration reserves{};       // after its end, for the rest of the exchange (its Duration field)
-  std::uint64_t number = 0;  // counts the frames of its sender
-  std::uint64_t packet = 0;  // counts the packets of the sender whose exchange this is; of CTS and
-                             // ACK: of the other station
-  unsigned attempt = 1;      // at that packet
-  Packet data;               // of RTS and DATA: what is sent
+  Duration reserves{};       // its Duration field: time after its end that the exchange needs
+  std::uint64_t number = 0;  // number among all frames of its sender
+  std::uint64_t packet =
+      0;                 // number of the packet among all packets of the station that began
+                         // the exchange: the sender of RTS and DATA, the receiver of CTS and ACK
+  unsigned attempt = 1;  // attempt at that packet, from 1
+  Packet data;           // the packet of this exchange
   FrameOutcome outcome = FrameOutcome::out_of_reach;
 };
 

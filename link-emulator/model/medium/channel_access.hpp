@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When a station may send: carrier sense, physical and virtual (NAV), interframe spaces, and the
+// Channel access of a station: physical and virtual carrier sense (NAV), interframe spaces, and the
 // backoff that counts down while the air is idle (IEEE 802.11-2020, 10.3.2 to 10.3.4).
 //
-// A backoff of n slots ends n slots after DIFS, or EIFS, of idle air. What the air's becoming busy
-// interrupts goes on after the next such space; slots that were not whole count again.
+// A backoff of n slots ends n slots after the air has been idle for DIFS or EIFS. If the air
+// becomes busy during the backoff, the backoff resumes after the next DIFS or EIFS; only whole
+// slots count.
 #pragma once
 
 #include <algorithm>
@@ -20,34 +21,38 @@ class ChannelAccess {
   explicit ChannelAccess(const Phy& phy)
       : slot_(phy.slot()), difs_(phy.difs()), eifs_(phy.eifs()) {}
 
-  /// Another signal, or a transmission of its own, keeps the air busy.
+  /// Begin a period in which a signal, or the station's own transmission, keeps the air busy.
+  /// Periods may overlap.
   void begin_busy(Instant at) {
     freeze(at);
     ++busy_;
   }
+  /// End one such period.
   void end_busy(Instant at) {
     if (--busy_ != 0) return;
     idle_since_ = at;
     if (eifs_is_due_) eifs_until_ = at + eifs_;
     eifs_is_due_ = false;
   }
-  /// An exchange of its own is under way, during which it does not count: waiting for an answer, or
-  /// about to give one.
+  /// Begin a period in which the station waits for a response or is about to send one. The backoff
+  /// does not count down in this time.
   void begin_exchange(Instant at) {
     freeze(at);
     ++exchanges_;
   }
+  /// End one such period.
   void end_exchange(Instant at) {
     --exchanges_;
     not_before_ = std::max(not_before_, at);
   }
 
-  /// NAV: others have reserved the air.
+  /// Extend the NAV: another station has reserved the air until `until`.
   void reserve(Instant until) { reserved_until_ = std::max(reserved_until_, until); }
+  /// Reset the NAV to `at` if it ends later.
   void end_reservation(Instant at) { reserved_until_ = std::min(reserved_until_, at); }
   [[nodiscard]] Instant reserved_until() const { return reserved_until_; }
 
-  /// A frame was not received correctly; the air is idle, or will be.
+  /// Record that a frame was received with an error: the next space is EIFS.
   void note_error() {
     if (busy_ == 0) {
       eifs_until_ = std::max(eifs_until_, idle_since_ + eifs_);
@@ -55,7 +60,7 @@ class ChannelAccess {
       eifs_is_due_ = true;
     }
   }
-  /// One was: DIFS will do.
+  /// Record that a frame was received correctly: the next space is DIFS.
   void note_correct() {
     eifs_is_due_ = false;
     eifs_until_ = Instant::min();
@@ -65,14 +70,15 @@ class ChannelAccess {
     return busy_ == 0 && exchanges_ == 0 && reserved_until_ <= at;
   }
   [[nodiscard]] bool has_backoff() const { return backoff_.has_value(); }
-  /// Begins a backoff of so many slots.
+  /// Begin a backoff of `slots` slots.
   void back_off(std::uint64_t slots, Instant at) {
     backoff_ = slots;
     not_before_ = std::max(not_before_, at);
   }
   void end_backoff() { backoff_.reset(); }
 
-  /// When it may send if nothing happens until then; nothing: it is busy.
+  /// Return the time at which the station may send if nothing else happens, or nothing while the
+  /// air is busy.
   [[nodiscard]] std::optional<Instant> next() const {
     if (busy_ != 0 || exchanges_ != 0) return std::nullopt;
     return counts_from() + static_cast<std::int64_t>(backoff_.value_or(0)) * slot_;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A medium that stations share by the distributed coordination function (DCF) of IEEE 802.11-2020,
-// clause 10, as a discrete-event model without clock and I/O: carrier sense, NAV, backoff, RTS/CTS,
-// ACKs, retry limits, broadcasts, and an interface queue a station.
+// clause 10: carrier sense, NAV, backoff, RTS/CTS, ACKs, retry limits, broadcasts, and one
+// interface queue per station. It is a discrete-event model without clock and I/O.
 //
-// Signals take no time to propagate: what a slot has for it (aAirPropagationTime) is more than the
-// ranges here need. Two stations whose backoffs end at the same instant collide.
+// The model neglects the propagation time of signals, which is shorter than the part of a slot that
+// the standard reserves for it (aAirPropagationTime). Two stations whose backoffs end at the same
+// instant collide.
 //
-// At one instant: moves, ends of frames, timeouts, arrivals, then begins of frames, which see
-// neither each other nor themselves.
+// The order of events at one instant is: moves, ends of frames, timeouts, arrivals of packets,
+// begins of frames. Frames that begin at the same instant do not sense each other.
 #pragma once
 
 #include <array>
@@ -32,6 +33,7 @@
 
 namespace nagi::model {
 
+/// A change of a station's position, at a time after the epoch.
 struct Move {
   Duration at{};
   Position to;
@@ -42,19 +44,20 @@ struct StationConfig {
   std::vector<Move> trace;
 };
 
-/// After what EIFS follows: frames that began to be decoded and were not received correctly, as
-/// the standard has it, or also signals that were only sensed, as ns-2 has it.
+/// The cases in which EIFS replaces DIFS. `frames`: after frames whose decoding began and that were
+/// not received correctly, as in the standard. `signals`: also after signals that were only sensed,
+/// as in ns-2.
 enum class EifsAfter : std::uint8_t { frames, signals };
 
 struct MediumConfig {
   PhyConfig phy;
-  std::optional<Bytes> rts_threshold;  // longer MPDUs are preceded by RTS and CTS
+  std::optional<Bytes> rts_threshold;  // longer MPDUs use RTS and CTS; without a value none does
   unsigned short_retry_limit = 7;
   unsigned long_retry_limit = 4;
   std::uint32_t cw_min = 31;
   std::uint32_t cw_max = 1023;
   QueueConfig queue = DropTail{Packets{50}};
-  LossConfig loss;  // of each frame at the station it is for
+  LossConfig loss;  // applied to each frame at the station to which it is addressed
   bool resets_nav = true;
   EifsAfter eifs_after = EifsAfter::frames;
   ReachConfig reach;
@@ -64,58 +67,64 @@ struct MediumConfig {
 /// Running totals of a station.
 struct StationCounters {
   std::uint64_t offered = 0;
-  std::uint64_t delivered = 0;  // to whom they were for; broadcasts: sent
+  std::uint64_t delivered = 0;  // received by their destination; broadcasts count when sent
   std::uint64_t queue_overflows = 0;
   std::uint64_t aqm_drops = 0;
   std::uint64_t given_up = 0;
   std::uint64_t marked = 0;
   Bytes offered_bytes;
   Bytes delivered_bytes;
-  std::uint64_t max_waiting = 0;                                          // packets
-  Duration on_air{};                                                      // sending
+  std::uint64_t max_waiting = 0;                                          // packets in the queue
+  Duration on_air{};                                                      // time spent transmitting
   std::array<std::uint64_t, 5> frames{};                                  // by kind
   std::array<std::array<std::uint64_t, frame_outcomes>, 5> by_outcome{};  // by kind
 };
 
-/// What has left the model.
+/// Results of the model, which the caller processes.
 struct MediumEvents {
-  /// A packet as it is received, while its sender keeps it: until its departure.
+  /// The reception of a packet. Its sender holds the packet until the departure.
   struct Delivery {
     StationIndex from = 0;
     StationIndex to = 0;
     Packet packet;
     Instant at{};
   };
+  /// The departure of a packet from its sender.
   struct Leaving {
     StationIndex from = 0;
     Departure departure;
   };
   std::vector<Delivery> deliveries;
-  std::vector<AirFrame> frames;     // in the order of their ends
-  std::vector<Leaving> departures;  // of packets that their senders are through with
+  std::vector<AirFrame> frames;  // in the order of their ends
+  std::vector<Leaving> departures;
 };
 
+/// The model of a medium with its stations.
 class Medium {
  public:
+  /// Create the medium. `seed` and `id` select its random numbers.
   Medium(const MediumConfig& config, std::uint64_t seed, std::uint32_t id);
 
-  /// A packet for the station `packet.next_hop` arrives at station `from`. Brings the model to `at`
-  /// first; `at` must not lie before now().
+  /// Add a packet for station `packet.next_hop` to the queue of station `from`, after advancing the
+  /// model to `at`. `at` must not lie before now().
   void offer(StationIndex from, const Packet& packet, Instant at, MediumEvents& events);
-  /// Brings the model to `to`; frames that begin at `to` do so when it goes on.
+  /// Process all events up to `to`. Frames that begin exactly at `to` begin at the next call, so
+  /// that packets may still arrive at that instant.
   void advance(Instant to, MediumEvents& events);
 
-  /// No packet is delivered before this instant; nothing if none will be until one arrives.
+  /// Return an instant before which the model delivers no packet, or nothing if it delivers none
+  /// until the next offer().
   [[nodiscard]] std::optional<Instant> next_delivery() const;
   [[nodiscard]] Instant now() const { return now_; }
   [[nodiscard]] std::size_t stations() const { return stations_.size(); }
-  /// Packets at a station.
+  /// Return the number of packets that a station holds, including the one that it is sending.
   [[nodiscard]] std::size_t held(StationIndex station) const;
+  /// Call `visit(packet)` for each packet that a station holds.
   template <class Visit>
   void for_each_held(StationIndex station, Visit visit) const {
-    const Station& mine = stations_[station];
-    if (mine.sending) visit(mine.sending->packet);
-    mine.queue->for_each(visit);
+    const Station& holder = stations_[station];
+    if (holder.sending) visit(holder.sending->packet);
+    holder.queue->for_each(visit);
   }
   [[nodiscard]] const StationCounters& counters(StationIndex station) const {
     return stations_[station].counters;
@@ -131,31 +140,32 @@ class Medium {
     Instant at;
     Phase phase = Phase::move;
     StationIndex station = 0;
-    std::uint64_t turn = 0;  // valid if it is still the station's for this phase
+    std::uint64_t version = 0;  // the event is valid while the station's version is equal
     bool operator>(const Event& other) const {
-      return std::tie(at, phase, station, turn) >
-             std::tie(other.at, other.phase, other.station, other.turn);
+      return std::tie(at, phase, station, version) >
+             std::tie(other.at, other.phase, other.station, other.version);
     }
   };
-  /// The packet whose turn it is.
+  /// The packet that a station is sending.
   struct Sending {
     Packet packet;
     std::uint64_t number = 0;
     unsigned attempt = 1;
     unsigned short_retries = 0;
     unsigned long_retries = 0;
-    std::optional<Instant> delivered;
+    std::optional<Instant> delivered;  // time of the first correct reception
   };
+  /// A frame on the air as a station receives it.
   struct Signal {
     FrameSlot frame = 0;
     double power = 0;
     bool interferes = false;
   };
-  /// The frame that is being received.
+  /// The frame that a station is receiving.
   struct Reception {
     FrameSlot frame = 0;
     double power = 0;
-    std::optional<FrameOutcome> disturbed;
+    std::optional<FrameOutcome> error;  // set if the reception is disturbed
   };
   struct Station {
     explicit Station(const Phy& phy) : access(phy) {}
@@ -165,73 +175,84 @@ class Medium {
     std::uint32_t cw = 0;
     std::uint64_t draws = 0;
     Awaited awaited = Awaited::nothing;
-    Instant asked{};                   // end of the frame that is to be answered
-    std::optional<AirFrame> response;  // about to be sent
+    Instant request_end{};             // end of the frame whose response is awaited
+    std::optional<AirFrame> response;  // frame to send after SIFS
     std::optional<FrameSlot> transmitting;
     std::optional<Reception> reception;
     Instant reception_began = Instant::min();
     std::vector<Signal> signals;
-    Instant reserving_rts = Instant::min();  // end of the RTS that NAV follows from, if it does
-    std::array<std::uint64_t, 5> turns{};    // by phase
-    std::unordered_map<StationIndex, std::uint64_t> last_received;  // number of a packet, by sender
+    Instant nav_rts_end = Instant::min();     // end of the RTS that set the NAV, if one did
+    std::array<std::uint64_t, 5> versions{};  // of the next event, by phase
+    // Number of the last packet received, by sender.
+    std::unordered_map<StationIndex, std::uint64_t> last_received;
     std::size_t next_move = 0;
     std::uint64_t packets = 0;
     std::uint64_t frames = 0;
-    bool is_touched = false;
+    bool is_marked = false;
     StationCounters counters;
   };
+  /// A frame on the air, and the stations that its signal reaches.
   struct OnAir {
     AirFrame frame;
     std::vector<Heard> heard;
   };
+  /// The loss model of a sender and a receiver.
   struct PairLoss {
     std::unique_ptr<LossModel> model;
     std::uint64_t index = 0;
   };
 
   void schedule(StationIndex station, Phase phase, Instant at);
-  void cancel(StationIndex station, Phase phase) { ++stations_[station].turns[index_of(phase)]; }
+  void cancel(StationIndex station, Phase phase) { ++stations_[station].versions[index_of(phase)]; }
   [[nodiscard]] bool is_valid(const Event& event) const {
-    return event.turn == stations_[event.station].turns[index_of(event.phase)];
+    return event.version == stations_[event.station].versions[index_of(event.phase)];
   }
   static std::size_t index_of(Phase phase) { return static_cast<std::size_t>(phase); }
-  /// Takes all valid events of the first one's instant and phase.
-  std::vector<StationIndex> take_events();
+  /// Remove the events that have the instant and phase of the first event. Return the stations of
+  /// the valid ones.
+  std::vector<StationIndex> pop_events();
 
-  void touch(StationIndex station);
-  void settle_touched();
+  /// Note that the access of a station must be planned again at the end of this step.
+  void mark_for_planning(StationIndex station);
+  void plan_marked_stations();
+
+  // medium_access.cpp
   void plan_access(StationIndex station);
   void serve_queue(StationIndex station);
   void back_off(StationIndex station);
 
   void move(StationIndex station);
-  void begin_frames(const std::vector<StationIndex>& begins);
   [[nodiscard]] std::optional<AirFrame> next_frame(StationIndex station);
-  [[nodiscard]] AirFrame first_of_exchange(StationIndex station) const;
+  [[nodiscard]] AirFrame first_frame_of_exchange(StationIndex station) const;
   [[nodiscard]] AirFrame data_frame(StationIndex station) const;
+  [[nodiscard]] bool uses_rts(const Packet& packet) const;
+
+  // medium_air.cpp
+  void begin_frames(const std::vector<StationIndex>& begins);
   void put_on_air(AirFrame frame);
-  void hear(FrameSlot slot);
-  void listen(FrameSlot slot, const Heard& heard);
-  void disturb(Station& station, StationIndex index);
-  [[nodiscard]] std::optional<FrameOutcome> disturbance(const Station& station, FrameSlot slot,
-                                                        double power,
-                                                        std::optional<double> ratio) const;
-  [[nodiscard]] FrameOutcome cause(const AirFrame& frame, const AirFrame& other) const;
-  void note(FrameSlot slot, StationIndex receiver, FrameOutcome outcome);
+  void add_signal(FrameSlot slot);
+  void start_reception(FrameSlot slot, const Heard& heard);
+  void add_interference(Station& station, StationIndex index);
+  [[nodiscard]] std::optional<FrameOutcome> find_disturbance(const Station& station, FrameSlot slot,
+                                                             double power,
+                                                             std::optional<double> ratio) const;
+  [[nodiscard]] FrameOutcome collision_kind(const AirFrame& frame, const AirFrame& other) const;
+  void record_outcome(FrameSlot slot, StationIndex receiver, FrameOutcome outcome);
 
   void end_frames(const std::vector<StationIndex>& senders);
+
+  // medium_exchange.cpp
   void finish_reception(StationIndex station, const OnAir& ended);
   void finish_sending(StationIndex station, const AirFrame& frame);
   [[nodiscard]] bool is_lost(StationIndex station, const AirFrame& frame);
-  void answer(StationIndex station, const AirFrame& frame);
-  void heed(StationIndex station, const AirFrame& frame);
+  void handle_addressed_frame(StationIndex station, const AirFrame& frame);
+  void update_nav(StationIndex station, const AirFrame& frame);
   void deliver(StationIndex station, const AirFrame& frame);
-  void await(StationIndex station, Awaited what);
+  void await_response(StationIndex station, Awaited awaited);
   void time_out(StationIndex station);
   void check_reservation(StationIndex station);
-  void fail(StationIndex station);
+  void retry_or_give_up(StationIndex station);
   void finish_packet(StationIndex station, Fate fate);
-  [[nodiscard]] bool uses_rts(const Packet& packet) const;
 
   MediumConfig config_;
   std::uint64_t seed_;
@@ -240,13 +261,13 @@ class Medium {
   Reach reach_;
   std::vector<Station> stations_;
   std::vector<OnAir> on_air_;
-  std::vector<FrameSlot> free_;
+  std::vector<FrameSlot> free_slots_;
   std::multiset<Instant> data_ends_;
   std::map<std::uint64_t, PairLoss> losses_;  // by sender and receiver
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  std::vector<StationIndex> touched_;
+  std::vector<StationIndex> marked_;
   Instant now_{};
-  MediumEvents* out_ = nullptr;  // of the call that is under way
+  MediumEvents* output_ = nullptr;  // results of the current call
   QueueEvents queue_events_;
 };
 

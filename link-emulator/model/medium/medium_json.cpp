@@ -13,25 +13,25 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::size_t max_stations = 250;  // pairs of them have 16 bits in random draws
+constexpr std::size_t max_stations = 250;  // random draws number pairs of stations with 16 bits
 
 const PhyTable& read_phy_table(const ObjectReader& reader) {
   const std::string name = reader.text("phy");
-  const auto found = std::ranges::find(phy_tables, name, &PhyTable::name);
-  if (found != phy_tables.end()) return *found;
-  std::string known;
-  for (const PhyTable& each : phy_tables) {
-    known += (known.empty() ? "" : ", ") + std::string(each.name);
+  const auto table = std::ranges::find(phy_tables, name, &PhyTable::name);
+  if (table != phy_tables.end()) return *table;
+  std::string names;
+  for (const PhyTable& phy : phy_tables) {
+    names += (names.empty() ? "" : ", ") + std::string(phy.name);
   }
-  throw ConfigError(reader.at("phy"), "unknown PHY " + shown(reader.any("phy")), known);
+  throw ConfigError(reader.at("phy"), "unknown PHY " + shown(reader.any("phy")), names);
 }
 
 Bitrate read_rate(const ObjectReader& reader, const std::string& key, const PhyTable& table) {
   const std::uint64_t bps = reader.whole(key);
   if (bps != 0 && std::ranges::find(table.rates_bps, bps) != table.rates_bps.end()) return {bps};
   std::string rates;
-  for (const std::uint64_t each : table.rates_bps) {
-    if (each != 0) rates += (rates.empty() ? "" : ", ") + std::to_string(each);
+  for (const std::uint64_t rate : table.rates_bps) {
+    if (rate != 0) rates += (rates.empty() ? "" : ", ") + std::to_string(rate);
   }
   throw ConfigError(reader.at(key),
                     std::string(table.name) + " has no rate of " + std::to_string(bps) + " bit/s",
@@ -66,8 +66,8 @@ PhyConfig read_phy(const ObjectReader& reader) {
 }
 
 std::uint32_t read_window(const ObjectReader& reader, const std::string& key,
-                          std::uint32_t otherwise) {
-  if (!reader.has(key)) return otherwise;
+                          std::uint32_t default_window) {
+  if (!reader.has(key)) return default_window;
   const std::uint64_t window = reader.whole(key, bounds::contention_window);
   if (!std::has_single_bit(window + 1)) {
     throw ConfigError(reader.at(key), std::to_string(window) + " is no contention window",
@@ -213,13 +213,13 @@ json to_json(const StationConfig& station) {
 
 }  // namespace
 
-MediumConfig read_medium(ObjectReader reader, const std::vector<std::string_view>& others,
-                         const std::vector<std::string_view>& of_stations) {
+MediumConfig read_medium(ObjectReader reader, const std::vector<std::string_view>& medium_keys,
+                         const std::vector<std::string_view>& station_keys) {
   std::vector<std::string_view> keys = {
       "phy",    "preamble", "data_rate_bps",     "basic_rate_bps",   "rts_threshold_bytes",
       "cw_min", "cw_max",   "short_retry_limit", "long_retry_limit", "queue",
       "loss",   "reach",    "resets_nav",        "eifs_after",       "stations"};
-  keys.insert(keys.end(), others.begin(), others.end());
+  keys.insert(keys.end(), medium_keys.begin(), medium_keys.end());
   reader.only(keys);
   MediumConfig config;
   config.phy = read_phy(reader);
@@ -263,9 +263,9 @@ MediumConfig read_medium(ObjectReader reader, const std::vector<std::string_view
   }
   for (std::size_t i = 0; i < stations.size(); ++i) {
     ObjectReader station(stations[i], reader.at("stations") / i);
-    std::vector<std::string_view> known = {"position_m", "trace"};
-    known.insert(known.end(), of_stations.begin(), of_stations.end());
-    station.only(known);
+    std::vector<std::string_view> allowed = {"position_m", "trace"};
+    allowed.insert(allowed.end(), station_keys.begin(), station_keys.end());
+    station.only(allowed);
     config.stations.push_back(read_station(station));
   }
   config.reach = read_reach(reader.object("reach"), stations.size());

@@ -12,18 +12,18 @@
 
 namespace nagi::model {
 
-/// Reads a medium's configuration. What values may be, bounds.json says; what stations may send at,
-/// phys.json.
+/// Read a medium's configuration. bounds.json lists the ranges of the values, phys.json the rates
+/// of the PHYs.
 ///
-///   "phy": "802.11b", "preamble": "long"    "802.11a" and "802.11g" have one preamble alone
+///   "phy": "802.11b", "preamble": "long"    "802.11a" and "802.11g" have only one preamble
 ///   "data_rate_bps": 11000000, "basic_rate_bps": 1000000
-///   "rts_threshold_bytes": 0                longer MPDUs have an RTS; without it none has
+///   "rts_threshold_bytes": 0                longer MPDUs use RTS; without this key none does
 ///   "short_retry_limit": 7, "long_retry_limit": 4, "cw_min": 31, "cw_max": 1023
-///                                           may be missing: contention windows are the PHY's then
-///   "queue": {...}, "loss": {...}           see direction_json.hpp; 50 packets and none if missing
+///                                           optional; default contention windows are the PHY's
+///   "queue": {...}, "loss": {...}           see direction_json.hpp; default: 50 packets, no loss
 ///   "resets_nav": true, "eifs_after": "frames" or "signals"
 ///   "reach": {"by": "ranges", "transmission_m": 250, "carrier_sense_m": 550,
-///             "interference_m": 550, "capture_db": 10},      without capture_db: none
+///             "interference_m": 550, "capture_db": 10},      without capture_db: no capture
 ///            {"by": "sinr", "tx_power_dbm": 16, "path_loss_exponent": 3,
 ///            "reference_loss_db": 46.7,
 ///             "noise_dbm": -94, "sensitivity_dbm": -82, "carrier_sense_dbm": -82,
@@ -31,13 +31,14 @@ namespace nagi::model {
 ///            {"by": "matrix", "decodes": [[false, true], [true, false]], "senses": ...,
 ///             "interferes": ...}                             [sender][receiver]
 ///   "stations": [{"position_m": [0, 0], "trace": [[10000000000, 20, 0], ...]}, ...]
-///                                           the trace: at that many ns after the epoch to x, y
+///                                           trace: [time after the epoch in ns, x in m, y in m]
 ///
-/// `others`, `of_stations`: further keys that the medium and its stations may have.
-MediumConfig read_medium(ObjectReader reader, const std::vector<std::string_view>& others,
-                         const std::vector<std::string_view>& of_stations);
+/// `medium_keys` and `station_keys` are further keys that the medium and its stations may have.
+/// Throws ConfigError.
+MediumConfig read_medium(ObjectReader reader, const std::vector<std::string_view>& medium_keys,
+                         const std::vector<std::string_view>& station_keys);
 
-/// The same as JSON, with what was missing.
+/// Return the configuration as JSON, with all defaults.
 nlohmann::json to_json(const MediumConfig& config);
 
 }  // namespace nagi::model

@@ -21,10 +21,10 @@ Duration Phy::frame(Bytes mpdu, Bitrate rate) const {
   const PhyTable& table = *config_.table;
   const std::uint64_t bits =
       mpdu.count * 8 + static_cast<std::uint64_t>(table.service_and_tail_bits);
-  // Of a symbol, in 10^-9 bits; a rate in bit/s and a time in ns give whole ones.
-  const std::uint64_t of_symbol =
+  // In units of 10^-9 bits, in which a rate in bit/s times a duration in ns is a whole number.
+  const std::uint64_t bits_per_symbol =
       rate.bits_per_second * static_cast<std::uint64_t>(table.symbol_ns);
-  const std::uint64_t symbols = (bits * 1'000'000'000 + of_symbol - 1) / of_symbol;
+  const std::uint64_t symbols = (bits * 1'000'000'000 + bits_per_symbol - 1) / bits_per_symbol;
   return preamble() + Duration{static_cast<std::int64_t>(symbols) * table.symbol_ns} +
          Duration{table.extension_ns};
 }

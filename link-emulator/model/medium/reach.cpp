@@ -9,10 +9,10 @@ namespace nagi::model {
 
 namespace {
 
-// Signals that are weaker than noise by more than this are left out.
+// Signals weaker than this fraction of the noise are ignored.
 constexpr double negligible = 0.01;
 
-double linear(double db) { return std::pow(10, db / 10); }
+double db_to_ratio(double db) { return std::pow(10, db / 10); }
 
 double distance_squared(const Position& one, const Position& other) {
   const double x = one.x - other.x;
@@ -27,16 +27,16 @@ bool is_within(double squared, double range) { return squared <= range * range; 
 Reach::Reach(ReachConfig config, std::vector<Position> positions)
     : config_(std::move(config)), positions_(std::move(positions)), heard_(positions_.size()) {
   if (const auto* ranges = std::get_if<RangesReach>(&config_)) {
-    if (ranges->capture_db) capture_ratio_ = linear(*ranges->capture_db);
+    if (ranges->capture_db) capture_ratio_ = db_to_ratio(*ranges->capture_db);
   } else if (const auto* sinr = std::get_if<SinrReach>(&config_)) {
-    capture_ratio_ = linear(sinr->capture_db);
-    preamble_ratio_ = linear(sinr->preamble_db);
-    noise_ = linear(sinr->noise_dbm);
+    capture_ratio_ = db_to_ratio(sinr->capture_db);
+    preamble_ratio_ = db_to_ratio(sinr->preamble_db);
+    noise_ = db_to_ratio(sinr->noise_dbm);
   }
-  for (StationIndex sender = 0; sender < positions_.size(); ++sender) list(sender);
+  for (StationIndex sender = 0; sender < positions_.size(); ++sender) update_heard(sender);
 }
 
-Heard Reach::judge(StationIndex sender, StationIndex receiver) const {
+Heard Reach::compute_heard(StationIndex sender, StationIndex receiver) const {
   Heard heard{receiver};
   const double squared = distance_squared(positions_[sender], positions_[receiver]);
   if (const auto* ranges = std::get_if<RangesReach>(&config_)) {
@@ -48,7 +48,7 @@ Heard Reach::judge(StationIndex sender, StationIndex receiver) const {
     const double decades = std::log10(std::max(squared, 1.0)) / 2;
     const double dbm =
         sinr->tx_power_dbm - sinr->reference_loss_db - 10 * sinr->path_loss_exponent * decades;
-    heard.power = linear(dbm);
+    heard.power = db_to_ratio(dbm);
     heard.decodes = dbm >= sinr->sensitivity_dbm;
     heard.senses = dbm >= sinr->carrier_sense_dbm;
     heard.interferes = heard.power >= negligible * *noise_;
@@ -62,39 +62,39 @@ Heard Reach::judge(StationIndex sender, StationIndex receiver) const {
   return heard;
 }
 
-void Reach::list(StationIndex sender) {
+void Reach::update_heard(StationIndex sender) {
   heard_[sender].clear();
   for (StationIndex receiver = 0; receiver < positions_.size(); ++receiver) {
     if (receiver == sender) continue;
-    const Heard heard = judge(sender, receiver);
+    const Heard heard = compute_heard(sender, receiver);
     if (heard.decodes || heard.senses || heard.interferes) heard_[sender].push_back(heard);
   }
 }
 
 Heard Reach::between(StationIndex sender, StationIndex receiver) const {
-  const auto& all = heard_[sender];
-  const auto found = std::ranges::lower_bound(all, receiver, {}, &Heard::by);
-  return found != all.end() && found->by == receiver ? *found : Heard{receiver};
+  const auto& heard_stations = heard_[sender];
+  const auto entry = std::ranges::lower_bound(heard_stations, receiver, {}, &Heard::receiver);
+  return entry != heard_stations.end() && entry->receiver == receiver ? *entry : Heard{receiver};
 }
 
 void Reach::move(StationIndex station, Position to) {
   positions_[station] = to;
   for (StationIndex sender = 0; sender < positions_.size(); ++sender) {
     if (sender == station) {
-      list(sender);
+      update_heard(sender);
       continue;
     }
-    auto& all = heard_[sender];
-    const auto place = std::ranges::lower_bound(all, station, {}, &Heard::by);
-    const bool was_heard = place != all.end() && place->by == station;
-    const Heard heard = judge(sender, station);
+    auto& heard_stations = heard_[sender];
+    const auto position = std::ranges::lower_bound(heard_stations, station, {}, &Heard::receiver);
+    const bool was_heard = position != heard_stations.end() && position->receiver == station;
+    const Heard heard = compute_heard(sender, station);
     const bool is_heard = heard.decodes || heard.senses || heard.interferes;
     if (was_heard && is_heard) {
-      *place = heard;
+      *position = heard;
     } else if (was_heard) {
-      all.erase(place);
+      heard_stations.erase(position);
     } else if (is_heard) {
-      all.insert(place, heard);
+      heard_stations.insert(position, heard);
     }
   }
 }

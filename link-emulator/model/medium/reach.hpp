@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who hears whom on a medium: at which stations a station's frames can be decoded, keep the air
-// busy, or disturb others; from positions and ranges, from received powers, or from matrices.
+// The stations that the signal of each station reaches on a medium: where its frames can be
+// decoded, where they keep the air busy, and where they interfere with other frames. They follow
+// from positions and ranges, from received powers, or from matrices.
 //
-// Ranges follow ns-2 (802_11 with TwoRayGround): a frame is decoded within the transmission range
-// and senses up to the carrier-sense range. Powers are taken to fall with the fourth power of the
-// distance. With a capture ratio, a frame survives what begins later and is weaker by that ratio.
-// Without, anything within the interference range disturbs it.
+// Ranges follow ns-2 (802_11 with TwoRayGround): stations within the transmission range decode a
+// frame, and stations within the carrier-sense range sense it. The power falls with the fourth
+// power of the distance. With a capture ratio, a frame survives a frame that begins later and is
+// weaker by that ratio. Without one, any frame from within the interference range disturbs it.
 //
-// Powers in dBm follow a path-loss exponent. A receiver finds a frame's preamble where its power is
-// above the sensitivity and its ratio to noise and all that disturbs it (SINR) is at least
-// `preamble_db` when the frame begins. It then receives the frame if that ratio is never below the
-// capture ratio. Otherwise the reception ends in an error, and the station waits for EIFS.
+// Powers in dBm follow a path-loss exponent. A receiver finds a frame's preamble if its power is
+// above the sensitivity and if, when the frame begins, its ratio to noise plus interference (SINR)
+// is at least `preamble_db`. It receives the frame if the SINR never falls below the capture ratio.
+// Otherwise the reception ends with an error, and the station waits for EIFS.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +49,7 @@ struct SinrReach {
   double preamble_db = 0;  // at most capture_db
 };
 
-/// Of each sender at each receiver.
+/// Matrices that are indexed by [sender][receiver].
 struct MatrixReach {
   std::vector<std::vector<bool>> decodes;
   std::vector<std::vector<bool>> senses;
@@ -57,35 +58,38 @@ struct MatrixReach {
 
 using ReachConfig = std::variant<RangesReach, SinrReach, MatrixReach>;
 
-/// What a station hears of another one.
+/// The signal of another station as `receiver` hears it.
 struct Heard {
-  StationIndex by = 0;
+  StationIndex receiver = 0;
   bool decodes = false;
   bool senses = false;
   bool interferes = false;
-  double power = 0;  // relative, or mW
+  double power = 0;  // mW with SinrReach, otherwise relative
 };
 
+/// The signals between all stations of a medium.
 class Reach {
  public:
   Reach(ReachConfig config, std::vector<Position> positions);
 
-  /// All that hear anything of `sender`, in the order of their numbers.
-  [[nodiscard]] const std::vector<Heard>& of(StationIndex sender) const { return heard_[sender]; }
+  /// Return the signals of `sender` at all stations that it reaches, in the order of their indices.
+  [[nodiscard]] const std::vector<Heard>& heard_from(StationIndex sender) const {
+    return heard_[sender];
+  }
   [[nodiscard]] Heard between(StationIndex sender, StationIndex receiver) const;
   void move(StationIndex station, Position to);
 
-  /// How much stronger than a single disturbance that begins later a frame must be; nothing: any
-  /// disturbance is one too many.
+  /// Return the ratio by which a frame must be stronger than a frame that begins later to survive
+  /// it, or nothing if it survives none.
   [[nodiscard]] std::optional<double> capture_ratio() const { return capture_ratio_; }
-  /// The ratio from which on a preamble is found; nothing: each is.
+  /// Return the SINR from which on a preamble is found, or nothing if every preamble is found.
   [[nodiscard]] std::optional<double> preamble_ratio() const { return preamble_ratio_; }
-  /// Of powers: the noise; nothing where SINRs do not count.
+  /// Return the power of the noise in mW, or nothing if the model does not use SINRs.
   [[nodiscard]] std::optional<double> noise() const { return noise_; }
 
  private:
-  [[nodiscard]] Heard judge(StationIndex sender, StationIndex receiver) const;
-  void list(StationIndex sender);
+  [[nodiscard]] Heard compute_heard(StationIndex sender, StationIndex receiver) const;
+  void update_heard(StationIndex sender);
 
   ReachConfig config_;
   std::vector<Position> positions_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CoDel (RFC 8289): one queue, controlled by its sojourn time.
+// CoDel (RFC 8289): one queue, controlled by the sojourn time of its packets.
 #pragma once
 
 #include "model/described.hpp"
@@ -13,7 +13,7 @@ struct CoDel {
   Duration target = std::chrono::milliseconds(5);
   Duration interval = std::chrono::milliseconds(100);
   bool ecn = false;
-  Bytes packet{1500};  // a full-size one
+  Bytes packet{1500};  // size of a full-size packet
   Style style = Style::as_linux;
 
   static constexpr std::string_view name = "codel";

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CoDel's control law (RFC 8289, section 5), for whatever queue it is applied to: once the sojourn
-// time has been above `target` for an `interval`, packets are dropped, or marked, at intervals that
-// shrink with the square root of their number, until it is below again.
+// CoDel's control law (RFC 8289, section 5) for one queue. Once the sojourn time has been above
+// `target` for an `interval`, packets are dropped or marked until it falls below again. The
+// intervals between drops shrink with the square root of the number of drops.
 //
-// As Linux does it (include/net/codel_impl.h), time has units of 1,024 ns, a Newton step a drop
-// approaches the square root, and one call of dequeue() drops at most 256 packets.
+// With the style `linux` (include/net/codel_impl.h), the unit of time is 1,024 ns, one Newton step
+// per drop approximates the square root, and one call of dequeue() drops at most 256 packets.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct CoDelParameters {
   Duration target;
   Duration interval;
   bool ecn;
-  Bytes packet;  // MAXPACKET: no drops while no more than that waits
+  Bytes packet;  // MAXPACKET: the control drops only while more bytes than this wait
 
   template <class Config>
   explicit CoDelParameters(const Config& config)
@@ -34,7 +34,7 @@ struct CoDelParameters {
         packet(config.packet) {}
 
   [[nodiscard]] bool is_linux() const { return style == Style::as_linux; }
-  /// Time as the discipline sees it.
+  /// Return the time in the resolution of the style.
   [[nodiscard]] Instant rounded(Instant at) const {
     return Instant{rounded(at.time_since_epoch())};
   }
@@ -45,21 +45,23 @@ struct CoDelParameters {
   static constexpr Duration linux_tick{1024};
 };
 
+/// The state of the control law for one queue.
 class CoDelControl {
  public:
-  /// The next packet that is to be sent. `take` takes the first one out of the queue, `backlog`
-  /// says what then waits.
+  /// Return the next packet to send. `take()` removes the first packet of the queue, `backlog()`
+  /// returns the bytes that wait.
   template <class Take, class Backlog>
-  std::optional<Packet> dequeue(const CoDelParameters& with, Instant at, QueueEvents& events,
+  std::optional<Packet> dequeue(const CoDelParameters& parameters, Instant at, QueueEvents& events,
                                 Take take, Backlog backlog) {
-    const Instant now = with.rounded(at);
+    const Instant now = parameters.rounded(at);
     const auto drop = [&events](const Packet& packet) {
       events.drops.push_back({packet, Fate::aqm_drop});
     };
     bool may_drop = false;
     const auto next = [&]() -> std::optional<Packet> {
       const std::optional<Waiting> first = take();
-      may_drop = first && is_too_long(with, now, now - with.rounded(first->since), backlog());
+      may_drop =
+          first && is_too_long(parameters, now, now - parameters.rounded(first->since), backlog());
       if (!first) {
         above_since_.reset();
         return std::nullopt;
@@ -74,70 +76,73 @@ class CoDelControl {
     if (is_dropping_) {
       if (!may_drop) is_dropping_ = false;
       for (int drops = 0; is_dropping_ && now >= next_drop_; ++drops) {
-        if (with.is_linux() && drops == linux_max_drops) {
-          next_drop_ = control_law(with, now);
+        if (parameters.is_linux() && drops == linux_max_drops) {
+          next_drop_ = control_law(parameters, now);
           break;
         }
         ++count_;
         approach_root();
-        if (with.ecn && try_to_mark(*packet, events)) {
-          next_drop_ = control_law(with, next_drop_);
+        if (parameters.ecn && try_to_mark(*packet, events)) {
+          next_drop_ = control_law(parameters, next_drop_);
           return packet;
         }
         drop(*packet);
         packet = next();
         if (may_drop) {
-          next_drop_ = control_law(with, next_drop_);
+          next_drop_ = control_law(parameters, next_drop_);
         } else {
           is_dropping_ = false;
         }
       }
     } else if (may_drop) {
-      if (!with.ecn || !try_to_mark(*packet, events)) {
+      if (!parameters.ecn || !try_to_mark(*packet, events)) {
         drop(*packet);
         packet = next();
       }
       is_dropping_ = true;
-      // After a short pause it begins with the rate that controlled the queue before.
+      // After a short pause the control resumes with the drop rate that controlled the queue
+      // before.
       const std::uint32_t before = count_ - last_count_;
-      if (before > 1 && now - next_drop_ < 16 * with.interval) {
+      if (before > 1 && now - next_drop_ < 16 * parameters.interval) {
         count_ = before;
         approach_root();
       } else {
         count_ = 1;
         inverse_root_ = 0xFFFF;
       }
-      next_drop_ = control_law(with, now);
+      next_drop_ = control_law(parameters, now);
       last_count_ = count_;
     }
     return packet;
   }
 
-  /// Counts packets that others have dropped from this queue.
+  /// Add packets that were dropped from this queue for other reasons to the count.
   void add_drops(std::uint32_t drops) { count_ += drops; }
 
  private:
   static constexpr int linux_max_drops = 256;
 
-  [[nodiscard]] Instant control_law(const CoDelParameters& with, Instant from) const {
-    if (!with.is_linux()) {
-      const double interval = static_cast<double>(with.interval.count());
+  [[nodiscard]] Instant control_law(const CoDelParameters& parameters, Instant from) const {
+    if (!parameters.is_linux()) {
+      const double interval = static_cast<double>(parameters.interval.count());
       return from + Duration{std::llround(interval / std::sqrt(static_cast<double>(count_)))};
     }
-    const auto interval = static_cast<std::uint64_t>(with.interval / CoDelParameters::linux_tick);
+    const auto interval =
+        static_cast<std::uint64_t>(parameters.interval / CoDelParameters::linux_tick);
     const std::uint64_t ticks = interval * (std::uint64_t{inverse_root_} << 16) >> 32;
     return from + static_cast<std::int64_t>(std::max<std::uint64_t>(ticks, 1)) *
                       CoDelParameters::linux_tick;
   }
-  /// Linux's Newton step towards 1 / sqrt(count_), of which it keeps 16 bits.
+  /// Do Linux's Newton step towards 1 / sqrt(count_), of which Linux stores 16 bits.
   void approach_root() {
     const std::uint64_t root = std::uint64_t{inverse_root_} << 16;
     const std::uint64_t value = (std::uint64_t{3} << 32) - count_ * (root * root >> 32);
     inverse_root_ = static_cast<std::uint16_t>(((value >> 2) * root >> 31) >> 16);
   }
-  /// Whether the sojourn time has been above the target for an interval.
-  bool is_too_long(const CoDelParameters& with, Instant now, Duration sojourn, Bytes backlog) {
-    if (sojourn < with.target || backlog <= with.packet) {
+  /// Return whether the sojourn time has been above the target for an interval.
+  bool is_too_long(const CoDelParameters& parameters, Instant now, Duration sojourn,
+                   Bytes backlog) {
+    if (sojourn < parameters.target || backlog <= parameters.packet) {
       above_since_.reset();
       return false;
     }
@@ -146,15 +151,16 @@ class CoDelControl {
       return false;
     }
     const Duration above = now - *above_since_;
-    return with.is_linux() ? above > with.interval : above >= with.interval;
+    return parameters.is_linux() ? above > parameters.interval : above >= parameters.interval;
   }
 
   std::optional<Instant> above_since_;
   bool is_dropping_ = false;
   Instant next_drop_{};
-  std::uint32_t count_ = 0;  // of drops since dropping began
+  std::uint32_t count_ = 0;  // number of drops since dropping began
   std::uint32_t last_count_ = 0;
-  std::uint16_t inverse_root_ = 0;  // Linux begins with 0, and with 1 when dropping does
+  std::uint16_t inverse_root_ =
+      0;  // in 2^-16; Linux starts with 0, and resets it when dropping begins
 };
 
 }  // namespace nagi::model

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All queue disciplines. One of its own file is added to QueueConfig.
+// All queue disciplines. Add a new discipline to QueueConfig.
 #pragma once
 
 #include <memory>

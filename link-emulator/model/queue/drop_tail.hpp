@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Drop-tail: first in, first out; what finds the queue full is dropped.
+// Drop-tail: first in, first out; packets that arrive at a full queue are dropped.
 #pragma once
 
 #include "model/described.hpp"
@@ -10,7 +10,7 @@ namespace nagi::model {
 
 struct DropTail {
   QueueLimit limit;
-  /// The packet in transmission counts as waiting, as in mahimahi's queues.
+  /// If true, the packet in transmission counts as waiting, as in mahimahi's queues.
   bool counts_transmission = false;
 
   static constexpr std::string_view name = "drop_tail";

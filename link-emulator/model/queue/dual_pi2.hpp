@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DualPI2 (RFC 9332, appendix A.2): a queue of low latency for packets with ECT(1) or CE, and a
-// classic one. A PI2 controller gives a base probability p every `update`: classic packets are
-// dropped or marked with p^2, the others marked with k p, or more by how long they waited. Weighted
-// round robin keeps the classic queue from starving, as in Linux.
+// DualPI2 (RFC 9332, appendix A.2): a low-latency queue for packets with ECT(1) or CE, and a
+// classic queue. A PI2 controller computes a base probability p every `update`. Classic packets are
+// dropped or marked with probability p^2. Low-latency packets are marked with probability k p, or
+// with a higher one that depends on their sojourn time. As in Linux, weighted round robin prevents
+// starvation of the classic queue.
 //
-// k p is bounded by 1: by the RFC's pseudocode its count grows without an end in overload, and
-// takes packets that p^2 is to drop.
+// Here k p is at most 1. In the RFC's pseudocode its count grows without bound in overload, and
+// takes packets that p^2 should drop.
 //
-// As Linux does it (net/sched/sch_dualpi2.c), the controller drops and marks nothing while less
-// waits than two full-size packets, or a slow link would idle; it draws at random where the RFC
-// counts; and low latency's packets are marked above a step where the RFC has a ramp.
+// With the style `linux` (net/sched/sch_dualpi2.c), there are three differences. The controller
+// drops and marks no packet while less than two full-size packets wait, so that slow links do not
+// idle. It draws random numbers where the RFC counts. Low-latency packets are marked above a step
+// where the RFC has a ramp.
 #pragma once
 
 #include <algorithm>
@@ -29,11 +31,11 @@ struct DualPi2 {
   double alpha = 0.16;                    // Hz
   double beta = 3.2;                      // Hz
   double coupling = 2;                    // k
-  std::optional<Duration> step;           // Linux marks above it; 1 ms
-  std::optional<Duration> min_threshold;  // the RFC's marking begins here; 800 us
-  std::optional<Duration> range;          // and is certain so much above; 400 us
-  double classic_weight = 0.1;            // of the classic queue, where both wait
-  Bytes packet{1500};                     // a full-size one
+  std::optional<Duration> step;           // sojourn time above which Linux marks; default 1 ms
+  std::optional<Duration> min_threshold;  // begin of the RFC's ramp; default 800 us
+  std::optional<Duration> range;          // length of the ramp; default 400 us
+  double classic_weight = 0.1;            // share of the classic queue if packets wait in both
+  Bytes packet{1500};                     // size of a full-size packet
   Style style = Style::as_linux;
 
   static constexpr std::string_view name = "dualpi2";
@@ -116,7 +118,8 @@ class DualPi2::Model final : public Queue {
   }
 
  private:
-  /// Says yes with a likelihood, as evenly as that is possible (`recur` in the RFC).
+  /// An event that happens with a given likelihood, at intervals as equal as possible (`recur` in
+  /// the RFC).
   class Recurrence {
    public:
     bool happens(double likelihood) {
@@ -131,16 +134,17 @@ class DualPi2::Model final : public Queue {
   };
 
   [[nodiscard]] bool is_linux() const { return config_.style == Style::as_linux; }
-  /// Whether so little waits behind a packet that Linux's controller lets it pass.
+  /// Return whether the queue behind a packet is so short that Linux's controller ignores the
+  /// packet.
   [[nodiscard]] bool is_short() const { return bytes().count < 2 * config_.packet.count; }
-  /// Linux's draw.
+  /// Return true with a probability, by a random draw as in Linux.
   bool rolls(double probability) { return Chance(probability).happens(draws_.draw(draw_++)); }
   bool rolls_classic() { return rolls(base_) && rolls(base_); }
   [[nodiscard]] bool is_overloaded() const { return config_.coupling * base_ > 1; }
   [[nodiscard]] double coupled() const { return std::min(config_.coupling * base_, 1.0); }
   [[nodiscard]] double classic() const { return base_ * base_; }
 
-  /// Marking by how long a packet waited, if more wait behind it.
+  /// Return the probability of marking by the RFC's ramp, if other packets wait behind the packet.
   [[nodiscard]] double native(Duration sojourn) const {
     if (low_latency_.is_empty() || sojourn <= min_threshold_) return 0;
     const Duration above = sojourn - min_threshold_;
@@ -162,7 +166,7 @@ class DualPi2::Model final : public Queue {
       if (recurs_low_latency_.happens(likelihood)) try_to_mark(packet, events);
       return true;
     }
-    // Overload: both queues drop.
+    // In overload both queues drop.
     if (recurs_low_latency_.happens(classic())) return false;
     try_to_mark(packet, events);
     return true;
@@ -181,7 +185,8 @@ class DualPi2::Model final : public Queue {
   [[nodiscard]] bool schedules_low_latency() const {
     return !low_latency_.is_empty() && (classic_.is_empty() || credit_ <= 0);
   }
-  /// The credit is the classic queue's: the others' bytes add to it.
+  /// Account for a sent packet: low-latency bytes add to the credit of the classic queue, classic
+  /// bytes reduce it.
   void charge(Bytes size, bool is_low_latency) {
     const bool both_wait = !(is_low_latency ? classic_ : low_latency_).is_empty();
     if (!both_wait) return;
@@ -196,7 +201,7 @@ class DualPi2::Model final : public Queue {
     updates_.run_until(
         at, [this] { return is_at_rest(); }, [this](Instant due) { update_probability(due); });
   }
-  /// Whether updates change nothing until a packet comes.
+  /// Return whether updates have no effect until a packet arrives.
   [[nodiscard]] bool is_at_rest() const {
     return packets() == 0 && delay_before_ == Duration::zero() &&
            (base_ == 0 || config_.alpha == 0);

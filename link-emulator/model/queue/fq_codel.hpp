@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FQ-CoDel (RFC 8290): a queue a flow, each with CoDel, served by deficit round robin, in which
-// flows that have just begun come first. What overflows the whole is taken off the longest queue.
+// FQ-CoDel (RFC 8290): one queue per flow, each with CoDel. Deficit round robin serves the queues,
+// new flows first. If all queues together exceed the limit, packets of the longest queue are
+// dropped.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +18,8 @@ struct FqCoDel {
   Duration target = std::chrono::milliseconds(5);
   Duration interval = std::chrono::milliseconds(100);
   bool ecn = true;
-  Bytes packet{1500};            // a full-size one
-  std::optional<Bytes> quantum;  // what a flow may send before the next one's turn; a packet
+  Bytes packet{1500};            // size of a full-size packet
+  std::optional<Bytes> quantum;  // bytes that a flow may send per turn; default: a full-size packet
   std::uint64_t flows = 1024;
   Style style = Style::as_linux;
 
@@ -81,7 +82,8 @@ class FqCoDel::Model final : public Queue {
         flow.deficit -= static_cast<std::int64_t>(packet->size.count);
         return packet;
       }
-      // A flow that has just begun passes through the others' list, lest it come first again.
+      // A new flow that has become empty joins the old flows, so that it cannot be a new flow again
+      // at once.
       if (is_new && !old_flows_.empty()) {
         old_flows_.splice(old_flows_.end(), list, list.begin());
       } else {
@@ -127,7 +129,7 @@ class FqCoDel::Model final : public Queue {
     bool is_listed = false;
   };
 
-  /// Its queue, by a hash that the run's seed salts.
+  /// Return the queue of a packet's flow, by a hash that depends on the seed of the run.
   Flow& flow_of(const Packet& packet) {
     constexpr int half = 32;
     return flows_[(draws_.draw(packet.flow) >> half) * flows_.size() >> half];
@@ -139,7 +141,7 @@ class FqCoDel::Model final : public Queue {
     return flow.fifo.pop();
   }
 
-  /// Half of the queue that has the most bytes, from its head, and no more than 64 packets.
+  /// Drop half of the bytes of the longest queue, from its head, but at most 64 packets.
   void drop_from_longest(QueueEvents& events) {
     constexpr std::uint32_t max_drops = 64;
     Flow& longest =

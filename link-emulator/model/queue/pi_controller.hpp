@@ -7,9 +7,9 @@
 
 namespace nagi::model {
 
-/// By how much a proportional integral controller changes a probability (RFC 8033 section 4.2):
-/// `config` has a target and the gains alpha and beta in Hz; `before` is the delay as of the last
-/// update.
+/// Return the change of the probability of a proportional integral controller (RFC 8033
+/// section 4.2). `config` has a target and the gains alpha and beta in Hz; `before` is the delay at
+/// the previous update.
 template <class Config>
 double pi_change(const Config& config, Duration delay, Duration before) {
   const auto seconds = [](Duration duration) {
@@ -18,14 +18,14 @@ double pi_change(const Config& config, Duration delay, Duration before) {
   return config.alpha * seconds(delay - config.target) + config.beta * seconds(delay - before);
 }
 
-/// The updates of a controller, every `period` from `first` on.
+/// The periodic updates of a controller: the first at `first`, then one every `period`.
 class Updates {
  public:
   Updates(Instant first, Duration period) : next_(first), period_(period) {}
 
-  /// Runs the updates that are due until `at`: update(instant). While is_at_rest(), an update
-  /// changes nothing: of these the last one alone is run, however long the silence was. Updates
-  /// before the first call are passed over: the queue was empty, or belonged to another discipline.
+  /// Call `update(instant)` for each update that is due until `at`. While `is_at_rest()`, updates
+  /// have no effect, so only the last of them is run, however long the pause was. Updates before
+  /// the first call are skipped, because the queue was empty or belonged to another discipline.
   template <class IsAtRest, class Update>
   void run_until(Instant at, IsAtRest is_at_rest, Update update) {
     if (!has_run_ && next_ <= at) next_ += ((at - next_) / period_ + 1) * period_;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PIE (RFC 8033): arriving packets are dropped, or marked, with a probability that a proportional
-// integral controller updates every `update` by the queueing delay. That is measured by timestamps.
-// Of the RFC's optional elements there are ECN (section 5.1), derandomization (5.4) and the bound
-// on increments (5.5).
+// PIE (RFC 8033): arriving packets are dropped or marked with a probability that a proportional
+// integral controller updates every `update` from the queueing delay, which is measured by
+// timestamps. The model has the RFC's optional elements ECN (section 5.1), derandomization (5.4)
+// and the bound on increments (5.5).
 //
-// As Linux does it (net/sched/sch_pie.c), updates begin after half a second; while packets wait
-// more than 250 ms, an update adds 2 %; each departure reduces the allowance for bursts by the time
-// since the one before.
+// With the style `linux` (net/sched/sch_pie.c), updates begin after half a second; while packets
+// wait longer than 250 ms, each update adds 2 %; each departure reduces the burst allowance by the
+// time since the previous departure.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct Pie {
   double alpha = 0.125;  // Hz
   double beta = 1.25;    // Hz
   bool ecn = false;
-  Bytes packet{1500};  // a full-size one
+  Bytes packet{1500};  // size of a full-size packet
   Style style = Style::as_linux;
 
   static constexpr std::string_view name = "pie";
@@ -85,9 +85,10 @@ class Pie::Model final : public SingleQueue {
  private:
   [[nodiscard]] bool is_linux() const { return config_.style == Style::as_linux; }
 
-  static constexpr double max_marking = 0.1;  // above that probability even ECT is dropped
+  static constexpr double max_marking =
+      0.1;  // above this probability ECT packets are dropped as well
 
-  /// Whether the packet that comes in is to be dropped or marked.
+  /// Return whether to drop or mark an arriving packet.
   bool is_due() {
     constexpr double low = 0.2;
     constexpr double min_accumulated = 0.85;
@@ -110,7 +111,7 @@ class Pie::Model final : public SingleQueue {
     updates_.run_until(
         at, [this] { return is_at_rest(); }, [this](Instant /*at*/) { update_probability(); });
   }
-  /// Whether updates change nothing until a packet comes.
+  /// Return whether updates have no effect until a packet arrives.
   [[nodiscard]] bool is_at_rest() const {
     return packets() == 0 && delay_ == Duration::zero() && delay_before_ == Duration::zero() &&
            probability_ == 0 && accumulated_ == 0 && burst_allowance_ == config_.max_burst;
@@ -129,7 +130,8 @@ class Pie::Model final : public SingleQueue {
     const bool is_idle = delay_ == Duration::zero() && delay_before_ == Duration::zero();
     if (is_idle && !(is_linux() && packets() > 0)) probability_ *= decay;
     probability_ = std::max(probability_, 0.0);
-    // Linux has 56 bits for the fraction and 8 beyond, and falls back to 1 when these overflow.
+    // Linux stores 56 fractional and 8 integer bits, and resets the probability to 1 when these
+    // overflow.
     if (probability_ >= (is_linux() ? linux_overflow : 1)) probability_ = 1;
     const Duration half = config_.target / 2;
     if (probability_ == 0 && delay_ < half && delay_before_ < half) {
@@ -145,7 +147,7 @@ class Pie::Model final : public SingleQueue {
     burst_allowance_ = std::max(burst_allowance_ - time, Duration::zero());
   }
 
-  /// A low probability moves by small steps (section 4.2).
+  /// Return the factor that makes the steps of low probabilities small (section 4.2).
   [[nodiscard]] double scale() const {
     if (probability_ < 1e-6) return 1.0 / 2048;
     if (probability_ < 1e-5) return 1.0 / 512;
@@ -162,10 +164,10 @@ class Pie::Model final : public SingleQueue {
   double probability_ = 0;
   double accumulated_ = 0;
   Duration burst_allowance_;
-  Duration delay_{};         // of the packet that left last
-  Duration delay_before_{};  // as of the last update
+  Duration delay_{};         // queueing delay of the last departure
+  Duration delay_before_{};  // queueing delay at the last update
   Updates updates_;
-  std::optional<Instant> last_left_;  // when a packet left last, with Linux's allowance
+  std::optional<Instant> last_left_;  // time of the last departure, for Linux's allowance
 };
 
 }  // namespace nagi::model

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a queue discipline is: what waits for a direction's rate server, and which of it is sent
-// next, dropped or marked. Instants that are passed in never go back.
+// The interface of queue disciplines. A discipline holds the packets that wait for the rate server
+// of a direction, and decides which packet is sent next, dropped or marked. The instants in
+// successive calls never decrease.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace nagi::model {
 
-/// How much may wait. The packet being transmitted is not waiting.
+/// The maximum size of a queue, without the packet in transmission.
 using QueueLimit = std::variant<Unlimited, Packets, Bytes>;
 
 /// A packet that waits.
@@ -26,7 +27,7 @@ struct Waiting {
   Instant since;
 };
 
-/// What a discipline did beside letting packets wait.
+/// The drops and marks of a discipline.
 struct QueueEvents {
   struct Drop {
     Packet packet;
@@ -36,18 +37,20 @@ struct QueueEvents {
   std::uint64_t marks = 0;
 };
 
+/// A queue discipline with its packets.
 class Queue : public Interface {
  public:
-  /// A packet comes in. `in_transmission` is what the rate server is busy with; where that is
-  /// nothing, the packet is taken out again at once.
+  /// Add an arriving packet. `in_transmission` is the size of the packet in transmission; without
+  /// one, the caller dequeues the packet at once.
   virtual void enqueue(const Packet& packet, Instant at, std::optional<Bytes> in_transmission,
                        QueueEvents& events) = 0;
-  /// What is sent next; nothing if nothing waits.
+  /// Remove and return the next packet to send, or nothing if the queue is empty.
   virtual std::optional<Packet> dequeue(Instant at, QueueEvents& events) = 0;
 
-  /// Goes on as another queue that it is replaced by. What waits is handed over in the order of
-  /// its arrival.
+  /// Remove and return all packets in the order of their arrival, for a queue that replaces this
+  /// one.
   virtual std::vector<Waiting> take_all() = 0;
+  /// Add a packet of the queue that this queue replaces.
   virtual void adopt(const Waiting& waiting) = 0;
 
   [[nodiscard]] virtual std::size_t packets() const = 0;
@@ -55,7 +58,7 @@ class Queue : public Interface {
   virtual void for_each(const std::function<void(const Packet&)>& visit) const = 0;
 };
 
-/// Packets in the order of their arrival, with their bytes: what disciplines are made of.
+/// A first-in, first-out list of packets with their total size, from which disciplines are built.
 class Fifo {
  public:
   void push(const Waiting& waiting) {
@@ -80,7 +83,7 @@ class Fifo {
   Bytes bytes_;
 };
 
-/// Whether a packet still fits where so much waits.
+/// Return whether a packet fits into a queue that holds `packets` packets of `bytes` bytes.
 inline bool has_room(const QueueLimit& limit, std::size_t packets, Bytes bytes,
                      const Packet& packet) {
   if (const auto* maximum = std::get_if<Packets>(&limit)) return packets < maximum->count;
@@ -88,7 +91,8 @@ inline bool has_room(const QueueLimit& limit, std::size_t packets, Bytes bytes,
   return true;
 }
 
-/// Whether a packet finds no room in `queue`. Where nothing is in transmission it needs none.
+/// Return whether `queue` has no room for a packet. A packet needs no room if none is in
+/// transmission.
 inline bool overflows(const QueueLimit& limit, const Queue& queue, const Packet& packet,
                       std::optional<Bytes> in_transmission) {
   return in_transmission && !has_room(limit, queue.packets(), queue.bytes(), packet);
@@ -116,9 +120,9 @@ class SingleQueue : public Queue {
   Fifo fifo_;
 };
 
-/// Marks a packet that understands marks.
+/// Mark a packet if it is ECN-capable. Return whether it is marked.
 inline bool try_to_mark(Packet& packet, QueueEvents& events) {
-  if (packet.ecn == Ecn::ce) return true;  // is marked already
+  if (packet.ecn == Ecn::ce) return true;  // the packet arrived with a mark
   if (!packet.may_be_marked()) return false;
   if (!packet.marked) ++events.marks;
   packet.marked = true;

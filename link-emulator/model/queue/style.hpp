@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queue disciplines are defined by RFCs, whose pseudocode Linux follows with changes of its own.
-// docs/links-and-impairments.md lists where the two differ.
+// The style of a queue discipline: as in its RFC, or as in Linux, which changes the RFC's
+// pseudocode. docs/links-and-impairments.md lists the differences.
 #pragma once
 
 #include <array>
@@ -19,13 +19,13 @@ inline constexpr Choice<Style> as_linux = {"linux", Style::as_linux};
 inline constexpr Choice<Style> as_rfc = {"rfc", Style::as_rfc};
 inline constexpr std::array<Choice<Style>, 2> styles = {as_linux, as_rfc};
 
-/// The key that all disciplines with a style have.
+/// Describe the key "style".
 template <class Config>
 constexpr ChoiceField<Config, Style> style_field() {
   return {"style", &Config::style, styles};
 }
 
-/// The rule for a key that only one style knows.
+/// Describe the rule that only one style has a key.
 template <class Config, class Value>
 constexpr OnlyWith<Config, Value, Style> only_with(Choice<Style> style, std::string_view key,
                                                    std::optional<Value> Config::* member) {

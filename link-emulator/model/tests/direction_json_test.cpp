@@ -40,7 +40,7 @@ TEST(ReadDirection, TakesEverythingItKnows) {
   EXPECT_EQ(std::get<Duration>(config.delay), Duration{5'000'000});
   EXPECT_EQ(std::get<Packets>(limit_of(config.queue)), Packets{119});
   EXPECT_EQ(std::get<PoissonLoss>(config.loss).packet, Bytes{1052});
-  EXPECT_EQ(config.loss_at, LossPlace::ingress);
+  EXPECT_EQ(config.loss_at, LossPoint::ingress);
 }
 
 TEST(ReadDirection, NeedsNothing) {
@@ -349,7 +349,7 @@ TEST(ReadDirection, RefusesATraceWhoseMeanIsNoRate) {
 }
 
 TEST(Changed, RefusesToTakeAwayWhatThereIsNot) {
-  EXPECT_THROW(changed(read("{}"), json::parse(R"({"rat_bps": null})"), json::json_pointer()),
+  EXPECT_THROW(apply_changes(read("{}"), json::parse(R"({"rat_bps": null})"), json::json_pointer()),
                ConfigError);
 }
 
@@ -357,7 +357,7 @@ TEST(Changed, ReplacesWhatIsGiven) {
   const DirectionConfig config = read(R"({"rate_bps": 1000, "delay_ns": 7,
     "queue": {"packets": 3}, "loss": {"model": "bernoulli", "probability": 0.5}})");
   const auto change = [&](const char* changes) {
-    return to_json(changed(config, json::parse(changes), json::json_pointer("/config")));
+    return to_json(apply_changes(config, json::parse(changes), json::json_pointer("/config")));
   };
   EXPECT_EQ(change("{}"), to_json(config));
   EXPECT_EQ(change(R"({"rate_bps": 2000})")["rate_bps"], 2000);

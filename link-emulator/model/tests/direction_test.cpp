@@ -236,7 +236,7 @@ class Any {
     config.effects = effects();
     config.loss = loss(std::holds_alternative<Bitrate>(config.rate));
     if (coin()) {
-      config.loss_at = LossPlace::ingress;
+      config.loss_at = LossPoint::ingress;
     } else if (coin()) {
       config.arq = ArqConfig{static_cast<unsigned>(between(1, 3)), duration(10'000'000) + 1ns};
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes what nagi-fpga reads of nagi-link's requests: any request is either refused, or says what
-// a core can be asked. The first byte of an input says of which kind it is, and the time of the
-// core; the others are the request.
+// Fuzzes nagi-fpga's parser of nagi-link's requests: it must either refuse a request or return one
+// that a core can process. The first byte of an input selects the kind of the request and the time
+// of the core; the other bytes are the request.
 #include <cstdlib>
 #include <system_error>
 
