@@ -29,6 +29,7 @@
 #include "native/flow_columns.hpp"
 #include "native/flows.hpp"
 #include "native/match.hpp"
+#include "native/scan.hpp"
 #include "native/trace.hpp"
 
 namespace nb = nanobind;

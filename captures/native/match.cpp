@@ -8,57 +8,6 @@
 
 namespace nagi::captures {
 
-// ------------------------------------------------------------------------------------ loss pattern
-
-void LossPattern::add(bool lost, std::int64_t time_ns) {
-  if (packets_ == 0) gap_first_ns_ = time_ns;
-  const std::int64_t at = packets_++;
-  last_ns_ = time_ns;
-  if (!lost) {
-    if (run_ != 0) ++runs_[std::exchange(run_, 0)];
-    return;
-  }
-  ++run_;
-  if (cluster_lost_ != 0 && at - cluster_last_ > gap_packets_least) end_cluster();
-  if (cluster_lost_ == 0) {
-    cluster_first_ = at;
-    cluster_first_ns_ = time_ns;
-  }
-  ++cluster_lost_;
-  cluster_last_ = at;
-  cluster_last_ns_ = time_ns;
-}
-
-void LossPattern::end_cluster() {
-  if (cluster_lost_ == 1) {
-    ++gaps_.lost;
-  } else if (cluster_lost_ > 1) {
-    end_gap(cluster_first_, cluster_first_ns_);
-    ++bursts_.count;
-    bursts_.lost += cluster_lost_;
-    bursts_.packets += cluster_last_ - cluster_first_ + 1;
-    bursts_.time_ns += static_cast<double>(cluster_last_ns_ - cluster_first_ns_);
-    gap_first_ = cluster_last_ + 1;
-    gap_first_ns_ = cluster_last_ns_;
-  }
-  cluster_lost_ = 0;
-}
-
-void LossPattern::end_gap(std::int64_t at, std::int64_t time_ns) {
-  if (at == gap_first_) return;
-  ++gaps_.count;
-  gaps_.packets += at - gap_first_;
-  gaps_.time_ns += static_cast<double>(time_ns - gap_first_ns_);
-}
-
-void LossPattern::finish() {
-  if (run_ != 0) ++runs_[std::exchange(run_, 0)];
-  end_cluster();
-  end_gap(packets_, last_ns_);
-}
-
-// ----------------------------------------------------------------------------------------- matcher
-
 namespace {
 
 constexpr std::int64_t looked_at_first = 200'000;  // packets, to find the clocks' difference
@@ -87,55 +36,6 @@ void Matcher::Input::step(const ClockCurve& clock, const Sizes& sizes) {
   if (found == sizes.end()) return;
   cut_at = found->second;
   cut();
-}
-
-/// Keeps of a segment what a card makes its first one; the rest comes next.
-void Matcher::Input::cut() {
-  constexpr std::uint8_t of_last = flag_fin | flag_psh;
-  constexpr std::uint8_t of_first = flag_cwr;
-  if (packet.payload <= cut_at) {
-    cut_at = 0;
-    return;
-  }
-  rest = packet;
-  rest.sequence += cut_at;
-  rest.payload -= cut_at;
-  rest.flags = static_cast<std::uint8_t>(rest.flags & ~of_first);
-  if (rest.identification != 0) ++rest.identification;
-  packet.payload = cut_at;
-  packet.flags = static_cast<std::uint8_t>(packet.flags & ~of_last);
-}
-
-/// Finds out, after the first pass, to which length large segments are to be cut. Returns whether
-/// there are any.
-bool Matcher::find_sizes() {
-  constexpr std::uint32_t timestamps = 12;
-  constexpr std::uint32_t shortest_mss = 500;  // that is believed without seeing it
-  struct Lengths {
-    std::array<std::uint32_t, 2> longest{};
-    std::uint32_t mss = 0;
-  };
-  std::unordered_map<Endpoints, Lengths, HashOfEndpoints> found;
-  for (unsigned side = 0; side < 2; ++side) {
-    for (const Local& each : locals_[side]) {
-      for (unsigned direction = 0; direction < 2; ++direction) {
-        if (each.longest[direction] == 0) continue;
-        Lengths& lengths = found[each.endpoints[direction]];
-        lengths.longest[side] = std::max(lengths.longest[side], each.longest[direction]);
-        lengths.mss = std::max(lengths.mss, each.mss[1 - direction]);
-      }
-    }
-  }
-  for (const auto& [endpoints, lengths] : found) {
-    const auto [least, most] = std::minmax(lengths.longest[0], lengths.longest[1]);
-    // Without the MSS, one capture has to have segments of a likely length.
-    const bool is_large =
-        lengths.mss != 0 ? most > lengths.mss : least >= shortest_mss && most >= 2 * least;
-    if (least == 0 || !is_large) continue;
-    const bool both = lengths.mss != 0 && least > lengths.mss;
-    sizes_[endpoints] = both ? lengths.mss - timestamps : least;
-  }
-  return !sizes_.empty();
 }
 
 Matcher::Matcher(Open open, const MatchOptions& options)

@@ -9,6 +9,7 @@
 #include "native/flow_columns.hpp"
 #include "native/flows.hpp"
 #include "native/match.hpp"
+#include "native/scan.hpp"
 
 namespace {
 
