@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The module nagi_captures_native, which captures/nagi_captures/capture.py makes tables of. Columns
+// are NumPy arrays that own what the reader wrote: nothing is copied. The interpreter is free for
+// other threads while a file is read, and asked for signals every some hundred thousand packets.
+#include "native/python/module.hpp"
+
+#include "native/capture_file.hpp"
+
+using namespace nagi::captures;
+using namespace nagi::captures::python;
+
+NB_MODULE(nagi_captures_native, module) {
+  module.doc() = "Reads captures; see nagi_captures.capture.";
+  static PyObject* refused =
+      PyErr_NewException("nagi_captures_native.Refused", PyExc_Exception, nullptr);
+  module.attr("Refused") = nb::handle(refused);
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const CaptureError& error) {
+      const nb::tuple says = nb::make_tuple(error.what(), error.cure());
+      PyErr_SetObject(refused, says.ptr());
+    }
+  });
+  module.def("scan", &scan, nb::arg("path"), nb::arg("start_ns").none(), nb::arg("end_ns").none(),
+             nb::arg("interval_ns"), nb::arg("relative"), nb::arg("columns"), nb::arg("tunnels"));
+  module.def("rows", &rows, nb::arg("path"), nb::arg("start_ns").none(), nb::arg("end_ns").none(),
+             nb::arg("relative"), nb::arg("tunnels"), nb::arg("by"), nb::arg("limit"));
+  module.def("trace", &trace, nb::arg("path"), nb::arg("connection"), nb::arg("direction"),
+             nb::arg("tunnels"));
+  module.def("match", &match, nb::arg("sent"), nb::arg("received"), nb::arg("start_ns").none(),
+             nb::arg("end_ns").none(), nb::arg("complete"), nb::arg("sent_clock"),
+             nb::arg("received_clock"));
+  add_packet_reader(module);
+}

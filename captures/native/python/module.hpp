@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The functions of the module nagi_captures_native, one per file of this folder.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "native/clock_curve.hpp"
+#include "native/python/nanobind.hpp"
+
+namespace nagi::captures::python {
+
+nb::dict scan(const nb::bytes& path, std::optional<std::int64_t> start_ns,
+              std::optional<std::int64_t> end_ns, std::int64_t interval_ns, bool relative,
+              const std::vector<std::string>& columns, bool tunnels);
+
+/// ROWS
+nb::dict rows(const nb::bytes& path, std::optional<std::int64_t> start_ns,
+              std::optional<std::int64_t> end_ns, bool relative, bool tunnels,
+              const std::string& by, std::size_t limit);
+
+/// TRACE
+nb::dict trace(const nb::bytes& path, std::uint32_t connection, unsigned direction, bool tunnels);
+
+nb::dict match(const nb::bytes& sent, const nb::bytes& received,
+               std::optional<std::int64_t> start_ns, std::optional<std::int64_t> end_ns,
+               bool complete, std::vector<ClockCurve::Knot> sent_clock,
+               std::vector<ClockCurve::Knot> received_clock);
+
+/// READER
+void add_packet_reader(nb::module_& module);
+
+}  // namespace nagi::captures::python

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "native/flow_columns.hpp"
+#include "native/python/columns.hpp"
+#include "native/python/module.hpp"
+#include "native/python/scan_result.hpp"
+
+namespace nagi::captures::python {
+
+namespace {
+
+/// Addresses as numbers of an entry in a list of their texts.
+class Addresses {
+ public:
+  std::int32_t number(const std::array<std::uint64_t, 2>& address, std::uint8_t version) {
+    const auto [at, is_new] = numbers_.try_emplace(std::tuple{address[0], address[1], version},
+                                                   static_cast<std::int32_t>(texts_.size()));
+    if (is_new) texts_.push_back(address_text(address, version));
+    return at->second;
+  }
+  [[nodiscard]] nb::list texts() const {
+    nb::list all;
+    for (const std::string& each : texts_) all.append(each);
+    return all;
+  }
+
+ private:
+  std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint8_t>, std::int32_t> numbers_;
+  std::vector<std::string> texts_;
+};
+
+/// The columns asked for (all, if none), and "addresses", the texts whose places are in `source`
+/// and `destination`.
+class FlowArrays {
+ public:
+  FlowArrays(const FlowRows& rows, const std::vector<std::string>& names) : rows_(rows) {
+    const auto columns = flow_columns();
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (wants(names, columns[i].name)) wanted_.push_back({i, columns[i].kind});
+    }
+    make();
+  }
+
+  [[nodiscard]] nb::dict columns(const std::vector<std::string>& names) {
+    nb::dict all;
+    const auto give = [&](const char* name, auto& values) {
+      if (wants(names, name)) all[name] = array(std::move(values));
+    };
+    give("connection", connection_);
+    give("direction", direction_);
+    give("protocol", protocol_);
+    give("source", source_);
+    give("source_port", source_port_);
+    give("destination", destination_);
+    give("destination_port", destination_port_);
+    for (Wanted& each : wanted_) {
+      const char* name = flow_columns()[each.index].name;
+      if (each.kind == Kind::whole) all[name] = array(std::move(each.whole));
+      if (each.kind == Kind::real) all[name] = array(std::move(each.real));
+      if (each.kind == Kind::truth) all[name] = each.truth->array();
+    }
+    all["addresses"] = addresses_.texts();
+    return all;
+  }
+
+ private:
+  struct Wanted {
+    std::size_t index;
+    Kind kind;
+    std::vector<std::int64_t> whole{};
+    std::vector<double> real{};
+    std::unique_ptr<Flags> truth{};
+  };
+
+  static bool wants(const std::vector<std::string>& names, const char* name) {
+    return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+  }
+
+  void make() {
+    const std::size_t count = 2 * rows_.size();
+    for (Wanted& each : wanted_) {
+      if (each.kind == Kind::whole) each.whole.reserve(count);
+      if (each.kind == Kind::real) each.real.reserve(count);
+      if (each.kind == Kind::truth) each.truth = std::make_unique<Flags>(count);
+    }
+    FlowRows::Rows rows;
+    for (std::size_t connection = 0; connection < rows_.size(); ++connection) {
+      rows_.read(connection, rows);
+      for (unsigned direction = 0; direction < 2; ++direction) {
+        const Endpoints ends = direction == 0 ? rows.endpoints : rows.endpoints.turned();
+        connection_.push_back(static_cast<std::int64_t>(connection));
+        direction_.push_back(direction);
+        protocol_.push_back(ends.protocol());
+        source_.push_back(addresses_.number(ends.source, ends.version()));
+        source_port_.push_back(ntohs(ends.source_port()));
+        destination_.push_back(addresses_.number(ends.destination, ends.version()));
+        destination_port_.push_back(ntohs(ends.destination_port()));
+        for (Wanted& each : wanted_) {
+          const std::int64_t value = rows.values[direction][each.index];
+          if (each.kind == Kind::whole) each.whole.push_back(value);
+          if (each.kind == Kind::real) each.real.push_back(std::bit_cast<double>(value));
+          if (each.kind == Kind::truth) each.truth->push_back(value != 0);
+        }
+      }
+    }
+  }
+
+  const FlowRows& rows_;
+  std::vector<Wanted> wanted_;
+  Addresses addresses_;
+  std::vector<std::int64_t> connection_;
+  std::vector<std::int64_t> direction_;
+  std::vector<std::uint8_t> protocol_;
+  std::vector<std::int32_t> source_;
+  std::vector<std::int64_t> source_port_;
+  std::vector<std::int32_t> destination_;
+  std::vector<std::int64_t> destination_port_;
+};
+
+nb::dict series_columns(std::vector<Kept::Interval> rows, std::int64_t origin_ns,
+                        std::int64_t interval_ns) {
+  using Row = Kept::Interval;
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row& a, const Row& b) { return a.flow < b.flow; });
+  Table<Row> table(std::move(rows));
+  table.add("flow", [](const Row& row) { return row.flow; });
+  table.add("start_ns", [=](const Row& row) { return origin_ns + row.row.index * interval_ns; });
+  table.add("payload_bytes", [](const Row& row) { return row.row.payload_bytes; });
+  table.add("first_time_bytes", [](const Row& row) { return row.row.first_time_bytes; });
+  table.add("retransmitted_packets", [](const Row& row) { return row.row.retransmitted_packets; });
+  table.add("in_flight_max_bytes", [](const Row& row) {
+    return number_or_nan(row.row.in_flight_most >= 0, row.row.in_flight_most);
+  });
+  table.add("rtt_mean_ns", [](const Row& row) {
+    return row.row.rtt_count == 0 ? nan : row.row.rtt_sum / static_cast<double>(row.row.rtt_count);
+  });
+  table.add("rtt_max_ns",
+            [](const Row& row) { return number_or_nan(row.row.rtt_count != 0, row.row.rtt_most); });
+  table.add("window_bytes",
+            [](const Row& row) { return number_or_nan(row.row.window >= 0, row.row.window); });
+  return table.columns();
+}
+
+}  // namespace
+
+nb::dict scan(const nb::bytes& path, std::optional<std::int64_t> start_ns,
+              std::optional<std::int64_t> end_ns, std::int64_t interval_ns, bool relative,
+              const std::vector<std::string>& columns, bool tunnels) {
+  Asked all = asked(start_ns, end_ns, relative, tunnels);
+  all.options.interval_ns = interval_ns;
+  Found found;
+  std::optional<FlowArrays> table;
+  {
+    const std::string name(path.c_str(), path.size());
+    const nb::gil_scoped_release free;
+    scan_file(name, all, found);
+    table.emplace(found.kept.rows, columns);
+  }
+  nb::dict result = totals_of(found);
+  result["flows"] = table->columns(columns);
+  if (interval_ns != 0) {
+    result["series"] = series_columns(std::move(found.kept.series), found.origin_ns, interval_ns);
+  }
+  return result;
+}
+
+}  // namespace nagi::captures::python

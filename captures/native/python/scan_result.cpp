@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/python/scan_result.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "native/capture_file.hpp"
+#include "native/decode.hpp"
+#include "native/python/signals.hpp"
+
+namespace nagi::captures::python {
+
+namespace {
+
+/// Packets by what they are, most first.
+nb::dict contents(const Totals& totals) {
+  std::map<std::string, std::int64_t> counts;  // several numbers may have one name
+  if (totals.tcp != 0) counts["TCP"] = totals.tcp;
+  if (totals.udp != 0) counts["UDP"] = totals.udp;
+  for (const auto& [what, count] : totals.others) counts[name_of(what)] += count;
+  std::vector<std::pair<std::string, std::int64_t>> ordered(counts.begin(), counts.end());
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  nb::dict all;
+  for (const auto& [name, count] : ordered) all[name.c_str()] = count;
+  return all;
+}
+
+}  // namespace
+
+Asked asked(std::optional<std::int64_t> start_ns, std::optional<std::int64_t> end_ns, bool relative,
+            bool tunnels) {
+  Asked all;
+  if (start_ns) all.options.start_ns = *start_ns;
+  if (end_ns) all.options.end_ns = *end_ns;
+  all.options.relative = relative;
+  all.tunnels = tunnels;
+  return all;
+}
+
+void scan_file(const std::string& name, const Asked& all, Found& found) {
+  Engine engine(all.options, [&](const Connection& each) { found.kept.add(each); });
+  CaptureFile file(name);
+  Decoder decoder(all.tunnels);
+  while (scan_some(file, decoder, engine, found.totals, packets_between_signals)) let_signals_in();
+  engine.finish();
+  found.damage = file.damage();
+  found.frames_of_several = decoder.frames_of_several();
+  found.measured = engine.options();
+  found.origin_ns = engine.origin_ns();
+}
+
+nb::dict totals_of(const Found& found) {
+  const Totals& totals = found.totals;
+  nb::dict result;
+  result["packets"] = totals.packets;
+  result["bytes"] = totals.bytes;
+  result["first_ns"] = totals.packets == 0 ? 0 : totals.first_ns;
+  result["last_ns"] = totals.packets == 0 ? 0 : totals.last_ns;
+  result["packets_back"] = totals.packets_back;
+  result["max_back_ns"] = totals.max_back_ns;
+  result["packets_without_time"] = totals.packets_without_time;
+  const auto bound = [](std::int64_t time_ns, std::int64_t open) -> nb::object {
+    return time_ns == open ? nb::none() : nb::cast(time_ns);
+  };
+  result["start_ns"] = bound(found.measured.start_ns, Options{}.start_ns);
+  result["end_ns"] = bound(found.measured.end_ns, Options{}.end_ns);
+  result["damage"] = found.damage;
+  result["frames_of_several"] = found.frames_of_several;
+  nb::dict unused;
+  for (std::size_t reason = 1; reason < unused_reasons; ++reason) {
+    if (totals.unused[reason] != 0) unused[unused_names[reason]] = totals.unused[reason];
+  }
+  result["unused"] = unused;
+  result["contents"] = contents(totals);
+  return result;
+}
+
+}  // namespace nagi::captures::python
