@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiles the JSON of p4c. Parts of the work are in files of their own: load.cpp (the whole, and
-// what a program declares), load_expression.cpp, load_action.cpp, load_parser.cpp, load_table.cpp.
-// Whatever is wrong in the JSON, or not supported, throws InputError here.
+// Compiles the JSON of p4c. Each part of a program has a file: load.cpp (the whole, arrays, errors,
+// the deparser), load_headers.cpp, load_calculations.cpp, load_expression.cpp, load_operation.cpp,
+// load_action.cpp, load_parser.cpp, load_table.cpp. JSON that is wrong or not supported raises
+// InputError here.
 #pragma once
 
 #include <memory>
@@ -45,24 +46,28 @@ class Loader {
   };
 
   // load.cpp
-  void load_header_types();
-  void load_headers();
-  void load_stacks();
-  void load_unions();
   void load_arrays();
+  void load_errors();
+  void load_standard_fields();
+  void load_deparser();
+  void take_bytes(const JsonAt& at, std::uint64_t count, std::uint64_t each);
+
+  // load_calculations.cpp
   void load_calculations();
   void load_inputs(const JsonAt& at, Calculation& calculation);
   void make_sum(Calculation& calculation) const;
   void load_checksums();
   void load_lists();
-  void load_errors();
-  void load_standard_fields();
-  void load_deparser();
   /// The first primitive `op` with a parameter of this value, which has a line in the source where
   /// what it uses has none; else `otherwise`.
   [[nodiscard]] JsonAt use(const char* op, const JsonAt::Json& value,
                            const JsonAt& otherwise) const;
-  void take_bytes(const JsonAt& at, std::uint64_t count, std::uint64_t each);
+
+  // load_headers.cpp
+  void load_header_types();
+  void load_headers();
+  void load_stacks();
+  void load_unions();
 
   // What JSON refers to by name.
   using Names = std::unordered_map<std::string, Index>;
@@ -81,7 +86,7 @@ class Loader {
   [[nodiscard]] static std::vector<std::uint64_t> number(const JsonAt& at, std::string digits,
                                                          std::uint32_t bits);
 
-  // load_expression.cpp. `demand`: the low bits that matter.
+  // load_expression.cpp, and operation() in load_operation.cpp. `demand`: the low bits that matter.
   Value expression(const JsonAt& at, std::uint32_t demand, unsigned depth = 0);
   /// A value, of {"type": ..., "value": ...}.
   Value value(const JsonAt& at, std::uint32_t demand);
