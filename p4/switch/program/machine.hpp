@@ -131,7 +131,7 @@ class Packet {
   explicit Packet(State& home) : home_(&home) {}
 
   State* home_;
-  std::unique_ptr<std::uint64_t[]> words_;  // all fields: see compiled.hpp
+  std::unique_ptr<std::uint64_t[]> words_;  // all fields: see compiled/fields.hpp
   io::Frame frame_{};
   std::uint32_t parsed_ = 0;              // bytes at the front that the parser has passed
   std::uint32_t truncated_ = 0xffffffff;  // the greatest length it may leave with

@@ -55,7 +55,7 @@ void perform_all(const Path& path, Control& control) {
     const auto operation = nlohmann::json::parse(line);
     nagi::ObjectReader reader(operation, nlohmann::json::json_pointer());
     const std::string op = reader.text("op");
-    perform(control, reader, op);
+    perform_operation(control, reader, op);
   }
 }
 
