@@ -12,6 +12,7 @@
 #include "io/input_error.hpp"
 #include "program/control.hpp"
 #include "switch/daemon/config.hpp"
+#include "switch/daemon/operation_values.hpp"
 #include "switch/daemon/operations.hpp"
 
 namespace nagi::p4 {
@@ -124,7 +125,7 @@ json Controller::events() {
   control.set_time(switch_.now_us());
   json packets = json::array();
   for (const PacketIn& packet : switch_.take_packets_in()) {
-    packets.push_back({{"bytes", hexadecimal_of(packet.bytes)},
+    packets.push_back({{"bytes", to_hexadecimal(packet.bytes)},
                        {"at_us", packet.at.time_since_epoch().count() / 1000}});
   }
   json timeouts = json::array();
@@ -145,7 +146,7 @@ json Controller::perform_one(ObjectReader& reader, const std::string& op,
   if (op == "queue_set") return queue_set(reader, changes);
   Control& control = switch_.machine().control();
   control.set_time(switch_.now_us());
-  return perform(control, reader, op);
+  return perform_operation(control, reader, op);
 }
 
 json Controller::queue_set(ObjectReader& reader, std::vector<Change>& changes) {

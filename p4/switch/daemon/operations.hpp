@@ -54,10 +54,8 @@
 //       {"op": "value_set_read", "set": S}                                        "values"
 #pragma once
 
-#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "base/object_reader.hpp"
 #include "program/control.hpp"
@@ -66,16 +64,6 @@ namespace nagi::p4 {
 
 /// Performs an operation and returns its answer. Throws ConfigError if it is no good,
 /// InputError if the machine refuses; nothing has happened then.
-nlohmann::json perform(Control& control, ObjectReader& reader, const std::string& op);
-
-/// Bytes of a packet as "bytes" has them: two hexadecimal digits each.
-std::vector<std::uint8_t> read_packet(const ObjectReader& reader);
-std::string hexadecimal_of(const std::vector<std::uint8_t>& bytes);
-
-/// An entry as table_read has it.
-nlohmann::json entry_to_json(const Entry& entry);
-
-/// A number of the program as JSON: an integer, or "0x..." where it has more than 64 bits.
-nlohmann::json number_to_json(const std::vector<std::uint8_t>& big_endian);
+nlohmann::json perform_operation(Control& control, ObjectReader& reader, const std::string& op);
 
 }  // namespace nagi::p4

@@ -10,7 +10,7 @@
 #include "switch/daemon/controller.hpp"
 #include "switch/daemon/load.hpp"
 #include "switch/daemon/logs.hpp"
-#include "switch/daemon/operations.hpp"
+#include "switch/daemon/operation_values.hpp"
 #include "switch/daemon/port_account.hpp"
 #include "switch/daemon/switch.hpp"
 
@@ -83,7 +83,7 @@ class Simulation {
     for (const Departure& departure : switch_.departures()) {
       const std::uint8_t* bytes = pool_.data(departure.frame.slot) + departure.frame.offset;
       all.push_back({{"port", config_.ports[departure.port].number},
-                     {"bytes", hexadecimal_of({bytes, bytes + departure.frame.length})},
+                     {"bytes", to_hexadecimal({bytes, bytes + departure.frame.length})},
                      {"at_us", departure.at.time_since_epoch().count() / 1000}});
       pool_.give_back(departure.frame.slot);
     }

@@ -10,7 +10,7 @@
 
 #include "control/control_socket.hpp"
 #include "frames.hpp"
-#include "switch/daemon/operations.hpp"
+#include "switch/daemon/operation_values.hpp"
 
 namespace nagi::p4 {
 namespace {
