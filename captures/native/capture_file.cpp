@@ -12,7 +12,7 @@ namespace nagi::captures {
 
 namespace {
 
-constexpr std::uint32_t section_block = 0x0a0d0d0a;  // the same in either byte order
+constexpr std::uint32_t section_block = 0x0a0d0d0a;  // identical in either byte order
 constexpr std::uint32_t interface_block = 1;
 constexpr std::uint32_t old_packet_block = 2;
 constexpr std::uint32_t simple_packet_block = 3;
@@ -95,7 +95,7 @@ void CaptureFile::open() {
   }
   const std::uint8_t* header = source_.peek(24);
   if (header == nullptr) throw CaptureError("is no capture: it is too short", cure);
-  link_type_ = word(header + 20) & 0xffff;  // above are bits on frame check sequences
+  link_type_ = word(header + 20) & 0xffff;  // the higher bits describe frame check sequences
   if (!known_link_type(link_type_)) {
     throw CaptureError("has link type " + std::to_string(link_type_) + " (" +
                            link_type_name(link_type_) + "), which is not read",
@@ -104,7 +104,7 @@ void CaptureFile::open() {
   source_.advance(24);
 }
 
-/// Says what the file is instead of a capture.
+/// Throw a CaptureError that says what the file is instead of a capture.
 void CaptureFile::refuse() {
   for (const Format& format : other_formats) {
     const std::uint8_t* first = source_.peek(format.begins.size());
@@ -123,7 +123,7 @@ bool CaptureFile::cut_off(const char* where) {
   } else if (source_.left() != 0) {
     damage_ = std::string("cut off ") + where + std::to_string(records_ + 1);
   } else {
-    return false;  // the file's end
+    return false;  // end of the file
   }
   damage_ += ", at byte " + std::to_string(source_.offset());
   if (source_.compressed()) damage_ += " uncompressed";
@@ -249,7 +249,7 @@ bool CaptureFile::read_packet(std::uint32_t type, std::uint32_t length, Record& 
     return spoilt("is of interface " + std::to_string(number) + ", which is not described");
   }
   const Interface& interface = interfaces_[number];
-  // The block's end, options and its length once more, is looked at only where it is short.
+  // Read the end of the block (options and its length) only if the block is short.
   const std::uint32_t looked_at =
       std::min(length, static_cast<std::uint32_t>(ByteSource::longest_piece));
   head = source_.peek(looked_at);
@@ -257,7 +257,7 @@ bool CaptureFile::read_packet(std::uint32_t type, std::uint32_t length, Record& 
   if (looked_at == length && word(head + length - 4) != length) {
     return spoilt("is in a block whose two lengths differ");
   }
-  // A simple packet has no time: that of the packet before it.
+  // A simple packet has no time and takes that of the packet before it.
   record.has_time = type != simple_packet_block;
   if (record.has_time) last_time_ns_ = nanoseconds(interface, units);
   record.failed_check = type == packet_block && looked_at == length &&
@@ -276,7 +276,7 @@ bool CaptureFile::read_packet(std::uint32_t type, std::uint32_t length, Record& 
   return true;
 }
 
-/// Do the options of a packet say that its frame failed the check of the link layer?
+/// Return whether the options of a packet say that its frame failed the check of the link layer.
 bool CaptureFile::failed_check(const std::uint8_t* at, const std::uint8_t* end) const {
   constexpr std::uint16_t option_flags = 2;
   constexpr std::uint32_t wrong_check = 1U << 24;

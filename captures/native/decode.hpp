@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a captured frame to the fields of its TCP or UDP packet. RFC 791, RFC 8200 with extension
+// Decodes a captured frame to the fields of its TCP or UDP packet. RFC 791, RFC 8200 with extension
 // headers, RFC 9293, RFC 768; options: RFC 9293, 7323, 2018. Link layers are in link_layer.cpp,
 // tunnels and fragments in tunnels.cpp, names in names.cpp.
 //
-// A datagram in fragments counts once and whole: UDP at its first fragment, whose header has the
-// length, TCP when both the first and the last fragment are there. Its other fragments are unused.
+// A fragmented datagram counts once, with its whole length: UDP at its first fragment, whose header
+// has the length; TCP when both the first and the last fragment have arrived. Its other fragments
+// count as unused.
 //
-// Lengths come from the IP header: what is padding of the link layer is not counted, and frames may
-// be cut anywhere after the fixed TCP header. Where the IP header has no length (segments that a
-// network card is yet to split), it is the frame's.
+// Lengths come from the IP header, so padding of the link layer does not count. A frame may be cut
+// anywhere after the fixed TCP header. If the IP header has no length (segments that a network card
+// has yet to split), the length is the frame's.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +42,7 @@ inline std::uint32_t word(const std::uint8_t* at) {
 constexpr std::uint16_t type_ipv4 = 0x0800;
 constexpr std::uint16_t type_ipv6 = 0x86dd;
 
-/// The options between `at` and `end`; what is malformed ends them.
+/// Read the options between `at` and `end`, up to the first malformed one.
 inline void options(const std::uint8_t* at, const std::uint8_t* end, Packet& packet) {
   while (at < end) {
     const std::uint8_t kind = *at;
@@ -117,7 +118,7 @@ inline Unused udp(const std::uint8_t* at, const std::uint8_t* end, std::uint32_t
   if (end - at < 8) return Unused::cut_short;
   const std::uint32_t length = half(at + 4);
   if (length != 0 && (length < 8 || length > bytes)) return Unused::bad_header;
-  Packet fresh;  // with what IP and the link layer say
+  Packet fresh;  // holds the fields that IP and the link layer set
   fresh.endpoints = packet.endpoints;
   fresh.time_ns = packet.time_ns;
   fresh.ip_bytes = packet.ip_bytes;
@@ -128,8 +129,8 @@ inline Unused udp(const std::uint8_t* at, const std::uint8_t* end, std::uint32_t
   set_ports(at, protocol_udp, version, packet);
   packet.checksum = half(at + 6);
   packet.payload = (length == 0 ? bytes : length) - 8;
-  // Nothing else tells datagrams of one length apart: IPv6 has no identification, and a socket that
-  // is not connected leaves IPv4's at 0.
+  // Only the payload distinguishes datagrams of one length: IPv6 has no identification, and a
+  // socket that is not connected leaves IPv4's at 0.
   constexpr std::uint32_t looked_at = 16;
   const std::uint32_t content = std::min(packet.payload, looked_at);
   if (packet.identification == 0 && end - at >= static_cast<std::ptrdiff_t>(8 + content)) {
@@ -142,23 +143,24 @@ inline Unused udp(const std::uint8_t* at, const std::uint8_t* end, std::uint32_t
 
 }  // namespace decoding
 
-/// What a packet is by the last header that is understood, for those that are in no connection.
+/// The last header that the decoder understood, for packets that belong to no connection.
 struct What {
   enum class Kind : std::uint8_t { link_type, ether_type, llc, ppp, ip_protocol, wifi, nothing };
   Kind kind = Kind::nothing;
   std::uint32_t number = 0;
   auto operator<=>(const What&) const = default;
 };
-/// In words: "ARP", "ICMP", "Ethernet type 0x88b5".
+/// Return the name of a packet's protocol: "ARP", "ICMP", "Ethernet type 0x88b5".
 std::string name_of(const What& what);
-/// In words: "Ethernet", "USB (USBPcap)", "of unknown name"; whether its frames are read.
+/// Return the name of a link type, and whether its frames are decoded: "Ethernet", "USB (USBPcap)",
+/// "of unknown name".
 std::string link_type_name(std::uint32_t link_type);
 bool known_link_type(std::uint32_t link_type);
 
-/// Part of a frame.
+/// A part of a frame.
 struct Piece {
   const std::uint8_t* at = nullptr;
-  const std::uint8_t* end = nullptr;  // of what was captured
+  const std::uint8_t* end = nullptr;  // end of the captured bytes
   std::uint32_t length = 0;           // on the wire
 
   [[nodiscard]] bool has(std::ptrdiff_t bytes) const { return end - at >= bytes; }
@@ -170,14 +172,14 @@ struct Piece {
 
 class Decoder {
  public:
-  /// `tunnels`: packets within GRE, VXLAN, Geneve, GTP-U and IP-in-IP are read in place of those
-  /// that carry them.
+  /// If `tunnels` is set, decode the packets within GRE, VXLAN, Geneve, GTP-U and IP-in-IP instead
+  /// of their carriers.
   explicit Decoder(bool tunnels) : tunnels_(tunnels) {}
   Decoder() = default;
 
-  /// Reads the headers of a captured frame. `packet` has its fields if the answer is Unused::none.
+  /// Decode the headers of a captured frame. `packet` is filled in if the result is Unused::none.
   Unused decode(const Record& record, Packet& packet) {
-    // Tools that cut packets sometimes leave a length smaller than what they kept.
+    // Tools that cut packets sometimes leave a length smaller than the captured bytes.
     constexpr std::uint32_t longest = 1U << 24;
     const std::uint32_t length =
         std::min(longest, record.length < record.captured ? record.captured : record.length);
@@ -196,13 +198,13 @@ class Decoder {
     what_ = {What::Kind::link_type, record.link_type};
     return link(record.link_type, frame, packet);
   }
-  /// Frames with packets beyond the first, which are not read (802.11: A-MSDU).
+  /// Return the number of frames with further packets, which are not decoded (802.11: A-MSDU).
   [[nodiscard]] std::int64_t frames_of_several() const { return frames_of_several_; }
-  /// What the packet was that decode() did not take.
+  /// Return what the packet was that decode() rejected.
   [[nodiscard]] const What& what() const { return what_; }
 
  private:
-  /// A datagram of TCP in fragments, of which the first or the last is missing yet.
+  /// A fragmented TCP datagram that lacks its first or its last fragment.
   struct Fragmented {
     Endpoints of;
     std::uint32_t identification = 0;
@@ -259,7 +261,7 @@ class Decoder {
     return other_protocol(protocol, inside, packet);
   }
 
-  /// `piece.length`: on the wire, as the link layer has it.
+  /// `piece.length` is the length on the wire according to the link layer.
   Unused ipv4(const Piece& piece, Packet& packet) {
     using namespace decoding;
     const std::uint8_t* at = piece.at;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Count, mean, extremes and quantiles of many durations in bounded memory. Extremes and mean are
-// exact; quantiles come from logarithmic buckets, 128 to an octave, and are within 0.8 % (the idea
-// of HdrHistogram). Up to 16 values are kept as they are; then an octave without values takes 8
-// bytes, one with values 1 KiB.
+// exact. Quantiles come from logarithmic buckets, 128 per octave, and are within 0.8 % (the idea of
+// HdrHistogram). Up to 16 values are stored unchanged; beyond that, an octave without values takes
+// 8 bytes and one with values 1 KiB.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace nagi::captures {
 
 class Distribution {
  public:
-  /// Counts one value; what is below zero counts as zero.
+  /// Count one value. A value below zero counts as zero.
   void add(std::int64_t value) {
     value = std::max<std::int64_t>(value, 0);
     ++count_;
@@ -39,14 +39,14 @@ class Distribution {
   }
 
   [[nodiscard]] std::uint64_t count() const { return count_; }
-  /// These are NaN where there are no values.
+  /// The extremes, the mean and the quantiles are NaN without values.
   [[nodiscard]] double least() const { return count_ == 0 ? nan : static_cast<double>(least_); }
   [[nodiscard]] double most() const { return count_ == 0 ? nan : static_cast<double>(most_); }
   [[nodiscard]] double mean() const {
     return count_ == 0 ? nan : sum_ / static_cast<double>(count_);
   }
-  /// The smallest value that at least `share` of the values do not exceed; values are taken as
-  /// spread evenly over their bucket.
+  /// Return the smallest value that at least `share` of the values do not exceed. Values are
+  /// assumed to be spread evenly over their bucket.
   [[nodiscard]] double quantile(double share) const {
     if (count_ == 0) return nan;
     if (octaves_.empty()) {
@@ -86,7 +86,7 @@ class Distribution {
   static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   using Octave = std::array<std::uint64_t, per_octave>;
 
-  // Octave 0 has the values below 128, and so its own rules.
+  // Octave 0 holds the values below 128 and therefore has its own rules.
   static unsigned octave_of(std::uint64_t value) {
     const auto width = static_cast<unsigned>(std::bit_width(value));
     return width <= bits ? 0 : width - bits;

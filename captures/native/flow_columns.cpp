@@ -28,7 +28,7 @@ template <auto member>
 constexpr Get samples = [](const Connection&, unsigned, const Direction& its) {
   return its.*member ? static_cast<std::int64_t>((its.*member)->count()) : 0;
 };
-/// A number of a distribution, not known without samples.
+/// Return a number of a distribution, or NaN without samples.
 template <auto member, auto get>
 constexpr Get of_samples = [](const Connection&, unsigned, const Direction& its) {
   return bits(its.*member ? ((its.*member).get()->*get)() : nan);
@@ -132,12 +132,12 @@ constexpr auto columns = std::to_array<Column>({
     {"window_max_bytes", Kind::real, extreme<window, &Extent::most>},
 });
 
-// Before the columns of both rows: the endpoints, in five numbers.
+// The endpoints precede the columns of both rows, in five numbers.
 constexpr std::size_t endpoint_words = 5;
 constexpr std::size_t words = endpoint_words + 2 * columns.size();
 constexpr std::size_t mask_bytes = (words + 7) / 8;
 
-/// What is kept of a column's value: 0 for what is usual.
+/// Return the stored form of a column's value: 0 for the most frequent value.
 std::uint64_t squeeze(const Column& column, std::int64_t value) {
   return static_cast<std::uint64_t>(column.kind == Kind::real ? value ^ bits(nan) : value);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of flows.hpp that run seldom: the beginning and the end of a connection, its handshake,
-// and what is computed from its counts.
+// The functions of flows.hpp that run seldom: the beginning and the end of a connection, its
+// handshake, and the numbers that are derived from its counts.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -28,7 +28,7 @@ Counts Direction::inside() const {
   return less;
 }
 
-/// Begins with the number of a SYN, whatever has been seen before it.
+/// Restart the direction at the number of a SYN and discard what was seen before.
 void Direction::renumber(std::uint32_t first) {
   base_ = first;
   has_base_ = started_ = true;
@@ -41,13 +41,13 @@ void Direction::renumber(std::uint32_t first) {
   sack_permitted = false;
 }
 
-/// What was counted since `before` is outside of what is measured.
+/// Count the difference from `before` as outside the measured interval.
 void Direction::leave_out(const Counts& before) {
   if (!outside) outside = std::make_unique<Counts>();
   outside->add_difference(before, counts);
 }
 
-/// Has the byte before this number been seen?
+/// Return whether the byte before this number has been seen.
 bool Direction::has_seen(std::int64_t number) const {
   if (number <= low_ || number > next_) return false;
   const auto hole = std::partition_point(holes_.begin(), holes_.end(),
@@ -57,7 +57,7 @@ bool Direction::has_seen(std::int64_t number) const {
 
 std::int64_t Direction::uncaptured_bytes() const {
   if (acked_ == unknown || !started_) return 0;
-  // An acknowledgement far beyond is none of this connection's; a FIN takes a number, too.
+  // An acknowledgement far beyond belongs to another connection. A FIN takes one number.
   constexpr std::int64_t believable = 1 << 30;
   const std::int64_t beyond = acked_ - next_ - (fin_seen_ ? 0 : 1);
   std::int64_t bytes = beyond > 0 && beyond < believable ? beyond : 0;
@@ -68,9 +68,10 @@ std::int64_t Direction::uncaptured_bytes() const {
 }
 
 Place Connection::captured_at(unsigned direction) const {
-  constexpr double at_an_end = 0.1;              // of the round trip
-  constexpr double shortest_round_trip = 200e3;  // ns; in less there is no telling
-  // Times to the ends of direction 0, and back.
+  constexpr double at_an_end = 0.1;  // share of the round-trip time
+  // ns; a shorter round trip is too inaccurate to locate the capture point
+  constexpr double shortest_round_trip = 200e3;
+  // Round-trip times from the capture point to the two ends.
   std::array<double, 2> to{};
   for (unsigned end = 0; end < 2; ++end) {
     double least = std::numeric_limits<double>::infinity();
@@ -84,7 +85,7 @@ Place Connection::captured_at(unsigned direction) const {
   }
   const double whole = to[0] + to[1];
   if (!(whole >= shortest_round_trip) || std::isinf(whole)) return Place::unknown;
-  const double share = to[direction] / whole;  // of the way from the source
+  const double share = to[direction] / whole;  // share of the path, from the source
   if (share <= at_an_end) return Place::source;
   return share >= 1 - at_an_end ? Place::destination : Place::between;
 }
@@ -136,13 +137,13 @@ void Engine::begin(std::int64_t time_ns) {
   has_origin_ = true;
 }
 
-/// Takes a SYN-ACK with another number than its direction's. Returns whether it is but one of
-/// several answers to the SYN, of which nothing else is known yet.
+/// Handle a SYN-ACK whose number differs from its direction's. Return true if it is one of several
+/// answers to the SYN, of which select_syn_ack() later chooses one.
 bool Engine::answers_again(const Packet& packet, Connection& connection, unsigned number,
                            Direction& mine, Direction& other) {
   constexpr std::size_t most = 8;
   if (!mine.sent_syn_ack_) {
-    // What came before, such as a challenge ACK (RFC 5961), was another connection's.
+    // Earlier packets, such as a challenge ACK (RFC 5961), belonged to another connection.
     if (mine.counts.data_packets != 0) return false;
     mine.renumber(packet.sequence);
     other.acked_ = Direction::unknown;
@@ -153,13 +154,14 @@ bool Engine::answers_again(const Packet& packet, Connection& connection, unsigne
   if (connection.handshake && !connection.complete_handshake) {
     connection.handshake->syn_ack_again = true;
   }
-  if (mine.acked_ != Direction::unknown || mine.counts.data_packets != 0) return true;  // settled
+  // one of the answers has been selected
+  if (mine.acked_ != Direction::unknown || mine.counts.data_packets != 0) return true;
   if (!mine.rivals_) mine.rivals_ = std::make_unique<std::vector<Packet>>();
   if (mine.rivals_->size() < most) mine.rivals_->push_back(packet);
   return true;
 }
 
-/// Tells which of several SYN-ACKs holds, by the number after it.
+/// Select the SYN-ACK that precedes `after_syn`, the first number used after the SYN.
 void Engine::settle(std::uint32_t after_syn, Connection& connection, unsigned number,
                     Direction& mine, Direction& other) {
   const auto holds = [=](const Packet& each) { return after_syn == each.sequence + 1; };
@@ -168,11 +170,11 @@ void Engine::settle(std::uint32_t after_syn, Connection& connection, unsigned nu
     mine.renumber(rival->sequence);
     connection.numbers[number].first = rival->sequence;
     connection.numbers[number].next = rival->sequence + 1;
-    --mine.syn_packets;  // open() counts it
+    --mine.syn_packets;  // add_syn() counts the SYN again
     open(*rival, connection, number, mine, other);
     mine.see(0, 1);
   } else if (after_syn != mine.base_ + 1) {
-    return;  // it agrees with none
+    return;  // the number agrees with no SYN-ACK
   }
   mine.rivals_.reset();
 }
@@ -194,12 +196,13 @@ void Engine::open(const Packet& packet, Connection& connection, unsigned number,
     handshake.syn_again = true;
   }
   ((packet.flags & flag_ack) != 0 ? mine.sent_syn_ack_ : mine.sent_syn_) = true;
-  mine.low_ = Direction::unknown;  // there is nothing before a SYN
+  mine.low_ = Direction::unknown;  // no bytes precede a SYN
   mine.has_whole_syn_ = !packet.options_cut;
   if (packet.mss != 0) mine.mss = packet.mss;
   if (packet.window_scale >= 0) mine.window_scale = packet.window_scale;
   mine.sack_permitted = mine.sack_permitted || packet.sack_permitted;
-  // Scaled if both sides say so (RFC 7323, section 2.2); one may not be in the capture.
+  // Windows are scaled if both sides offer it (RFC 7323, section 2.2). One SYN may not be in the
+  // capture.
   const bool refused = other.syn_packets != 0 && other.window_scale < 0;
   const bool mine_scaled = mine.window_scale >= 0 && !refused;
   mine.shift_ = static_cast<std::uint8_t>(mine_scaled ? mine.window_scale : 0);
@@ -209,7 +212,7 @@ void Engine::open(const Packet& packet, Connection& connection, unsigned number,
 
 SeriesRow* Engine::new_row(Direction& direction, std::int64_t index) {
   auto& rows = direction.series;
-  auto place = rows.end();  // mostly; times that go back are rare
+  auto place = rows.end();  // usually the end: times seldom go back
   while (place != rows.begin() && std::prev(place)->index > index) --place;
   if (place != rows.begin() && std::prev(place)->index == index) return &*std::prev(place);
   SeriesRow fresh;

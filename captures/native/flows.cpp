@@ -20,7 +20,7 @@ void add_sample(std::unique_ptr<Distribution>& samples, std::int64_t value) {
 
 // ---------------------------------------------------------------------------------- sequence space
 
-/// Takes [begin, end) as seen; returns how much of it had not been.
+/// Mark [begin, end) as seen. Return how many of its bytes are new.
 std::int64_t Direction::see(std::int64_t begin, std::int64_t end) {
   if (begin == next_) [[likely]] {
     next_ = end;
@@ -39,7 +39,7 @@ std::int64_t Direction::see(std::int64_t begin, std::int64_t end) {
   return fresh;
 }
 
-/// Takes [begin, end) out of what has not been seen; returns how much of it was in there.
+/// Remove [begin, end) from the holes. Return how many bytes the holes lost.
 std::int64_t Direction::fill(std::int64_t begin, std::int64_t end) {
   std::int64_t filled = 0;
   if (begin < low_) {
@@ -51,7 +51,7 @@ std::int64_t Direction::fill(std::int64_t begin, std::int64_t end) {
                                           [=](const Hole& hole) { return hole.end <= begin; });
   auto gone_from = first;
   auto hole = first;
-  if (hole != holes_.end() && hole->begin < begin && hole->end > end) {  // within one hole
+  if (hole != holes_.end() && hole->begin < begin && hole->end > end) {  // inside one hole
     const Hole above{end, hole->end};
     hole->end = begin;
     add_hole(static_cast<std::size_t>(hole - holes_.begin()) + 1, above);
@@ -79,7 +79,7 @@ void Direction::add_hole(std::size_t place, Hole hole) {
   if (holes_.size() > max_holes) holes_.erase(holes_.begin());
 }
 
-/// Takes note of a packet with payload. `outstanding`: its bytes have not been acknowledged.
+/// Count a packet with payload. `outstanding`: its bytes have not been acknowledged.
 void Direction::add_data(std::int64_t time_ns, std::uint32_t payload, bool outstanding) {
   if (counts.data_packets == 0) first_data_ns = last_data_ns = time_ns;
   first_data_ns = std::min(first_data_ns, time_ns);
@@ -93,13 +93,14 @@ void Direction::add_data(std::int64_t time_ns, std::uint32_t payload, bool outst
 
 // ------------------------------------------------------------------------------------------ engine
 
-/// Has the same packet been captured before: at another place on its way, or as a frame that the
-/// link layer sent again? Packets are the same if they agree in direction of a connection,
-/// identification, sequence and acknowledgement, flags, payload and checksum. TCP's retransmissions
-/// and repeated acknowledgements may do so, too, unless their sender counts identifications (IPv6
-/// has none, and a sender may leave them at 0 or at one number). Without, a router's copy has fewer
-/// hops left, a frame that was sent again says so, SYNs are not retransmitted so soon, and data not
-/// within a moment.
+/// Return whether the same packet has been captured before, at another point of the path or as a
+/// frame that the link layer sent again. Packets are the same if they agree in connection and
+/// direction, identification, sequence and acknowledgement number, flags, payload and checksum.
+/// TCP's retransmissions and repeated acknowledgements may agree in these as well, unless their
+/// sender increments identifications (IPv6 has none, and a sender may leave them constant). Without
+/// identifications, a packet is a copy if its hop limit is lower (a router forwarded it), if the
+/// link layer marks its frame as repeated, if it is a SYN that is repeated sooner than TCP would,
+/// or if it is data that is repeated almost at once.
 bool Engine::is_copy(const Packet& packet, const Seen& seen, Connection& connection,
                      Direction& mine) {
   constexpr std::int64_t longest_way_ns = 4'000'000'000;
@@ -115,7 +116,7 @@ bool Engine::is_copy(const Packet& packet, const Seen& seen, Connection& connect
   print =
       mix(print, std::uint64_t{packet.identification} << 48 | std::uint64_t{packet.checksum} << 32 |
                      std::uint64_t{packet.flags} << 24 | (packet.payload & 0xffffff));
-  // A bucket is a line of the cache. The oldest print in it goes.
+  // A bucket is one cache line. The oldest fingerprint is overwritten.
   Print* const bucket = &prints_[(print >> 8 & (prints / bucket_prints - 1)) * bucket_prints];
   Print* last = bucket;
   bool same = false;
@@ -199,7 +200,7 @@ Seen Engine::add(const Packet& packet) {
   return seen;
 }
 
-/// A byte that was sent to a closed window, and has been acknowledged.
+/// Count a byte that was sent to a closed window and has been acknowledged.
 void Engine::accept_probe(Direction& direction, bool inside) {
   const std::int64_t byte = std::exchange(direction.probe_, Direction::unknown);
   const Counts before = direction.counts;
@@ -219,7 +220,7 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
   const std::int64_t now = packet.time_ns;
   Counts& counts = mine.counts;
   const std::uint8_t flags = packet.flags;
-  // A lone SYN says nothing of the other direction, which need not be kept.
+  // A SYN without ACK says nothing about the other direction, which is not allocated then.
   auto& place = connection.directions[1 - number];
   if (!place && (flags & flag_ack) != 0) [[unlikely]] {
     place = std::make_unique<Direction>();
@@ -236,7 +237,7 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
     return;
   }
   if (!mine.started_) [[unlikely]] {
-    // An acknowledgement may have said where it stands.
+    // An earlier acknowledgement may have set the numbers of this direction.
     if (mine.acked_ != Direction::unknown) {
       const std::uint32_t acked = mine.base_ + static_cast<std::uint32_t>(mine.acked_);
       mine.acked_ = static_cast<std::int32_t>(acked - packet.sequence);
@@ -265,7 +266,7 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
   bool segment = special;
   if (packet.payload <= 1 && !special && (begin == mine.next_ - 1 || begin == mine.next_))
       [[unlikely]] {
-    // A probe: of a closed window, or whether the other side is still there.
+    // A probe of a closed window, or a keep-alive.
     const bool closed = other.last_window_ == 0;
     const bool all_acknowledged =
         mine.acked_ == Direction::unknown ? packet.payload == 0 : mine.acked_ >= mine.next_;
@@ -321,8 +322,8 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
       }
     }
     if (repeated && to >= mine.acked_) [[unlikely]] {
-      // An acknowledgement above its begin may be of it, or have waited for it, until something is
-      // acknowledged that was sent later.
+      // Until data that was sent later is acknowledged, an acknowledgement above `begin` may be of
+      // either copy, or may have waited for one.
       while (!mine.outstanding_.empty() && mine.outstanding_.back().end > begin) {
         mine.outstanding_.pop_back();
       }
@@ -361,7 +362,7 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
     }
   }
   if ((flags & flag_syn) == 0) [[likely]] {
-    // Without both SYNs, or one that has no scale, nobody knows what a window is scaled by.
+    // The scale of a window is known only from both SYNs, or from one SYN that offers no scaling.
     const bool scale_known =
         (mine.has_whole_syn_ && mine.window_scale < 0) ||
         (other.has_whole_syn_ && (other.window_scale < 0 || mine.has_whole_syn_));
@@ -456,8 +457,9 @@ inline void Engine::stamp(const Packet& packet, Direction& mine, Direction& othe
   }
 }
 
-/// Queues what waits for an answer. Where none has ever come (a capture of one direction only), and
-/// where all connections together have too much of it, the oldest is forgotten instead.
+/// Append what waits for an answer to a ring. If no answer has ever come (a capture of one
+/// direction only), or if the rings of all connections are too large, the oldest element is dropped
+/// instead.
 template <typename T>
 inline void Engine::remember(Ring<T>& ring, const T& value, bool answered) {
   if (ring.full()) [[unlikely]] {
@@ -473,7 +475,7 @@ inline void Engine::remember(Ring<T>& ring, const T& value, bool answered) {
   ring.push(value);
 }
 
-/// The direction's row of the interval that a time is in; null if there are no series.
+/// Return the direction's row for the interval of a time, or null without series.
 inline SeriesRow* Engine::row(Direction& direction, std::int64_t time_ns) {
   if (options_.interval_ns == 0) [[likely]] {
     return nullptr;

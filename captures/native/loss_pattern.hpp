@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Losses in sending order give bursts and gaps as RFC 3611, section 4.7.2, has them, with Gmin 16:
-// a burst begins and ends with a loss and has nowhere in it 16 packets received one after the
-// other; a single loss with 16 received on both sides is part of a gap. Before the first packet and
-// after the last one, packets count as received. A burst's length in time is from the sending of
-// its first packet lost to that of its last, a gap's from there to the next burst's first.
+// Bursts and gaps of losses in the order of sending, as RFC 3611, section 4.7.2, defines them, with
+// Gmin 16: a burst begins and ends with a loss and contains no 16 successive packets received; a
+// single loss with 16 packets received on both sides belongs to a gap. Before the first and after
+// the last packet, packets count as received. The duration of a burst is the time between the
+// sending of its first and of its last lost packet; a gap lasts from there to the first lost packet
+// of the next burst.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +15,11 @@ namespace nagi::captures {
 
 constexpr std::int64_t gap_packets_least = 16;  // Gmin
 
-/// Bursts, gaps and runs of losses among packets in the order of their sending.
+/// Counts bursts, gaps and runs of losses.
 class LossPattern {
  public:
   void add(bool lost, std::int64_t time_ns);
-  /// After the last packet.
+  /// Complete the counts after the last packet.
   void finish();
 
   struct Periods {
@@ -29,7 +30,7 @@ class LossPattern {
   };
   [[nodiscard]] const Periods& bursts() const { return bursts_; }
   [[nodiscard]] const Periods& gaps() const { return gaps_; }
-  /// Losses one after the other: how many, how often.
+  /// Return how often each number of successive losses occurred.
   [[nodiscard]] const std::map<std::int64_t, std::int64_t>& runs() const { return runs_; }
 
  private:
@@ -42,7 +43,7 @@ class LossPattern {
   std::int64_t packets_ = 0;
   std::int64_t last_ns_ = 0;
   std::int64_t run_ = 0;
-  // Losses with fewer than Gmin packets received between them.
+  // The current cluster: losses with fewer than Gmin packets received between them.
   std::int64_t cluster_lost_ = 0;
   std::int64_t cluster_first_ = 0;
   std::int64_t cluster_first_ns_ = 0;

@@ -10,9 +10,10 @@ namespace nagi::captures {
 
 namespace {
 
-constexpr std::int64_t looked_at_first = 200'000;  // packets, to find the clocks' difference
+// packets that are read to estimate the difference of the clocks
+constexpr std::int64_t looked_at_first = 200'000;
 constexpr std::size_t pairs_enough = 10'000;
-constexpr std::size_t udp_waiting_most = 1 << 15;  // half of what an identification can tell apart
+constexpr std::size_t udp_waiting_most = 1 << 15;  // half the number of different identifications
 
 }  // namespace
 
@@ -77,7 +78,8 @@ bool Matcher::work(std::int64_t packets) {
   return pass_ != 3;
 }
 
-/// Which packets near the beginnings are in both files, and how far apart they were captured.
+/// Estimate the difference of the clocks: the median over packets near the beginnings of both
+/// files.
 void Matcher::estimate_difference() {
   std::unordered_map<std::uint64_t, std::int64_t> sent;
   std::vector<std::int64_t> differences;
@@ -104,7 +106,7 @@ void Matcher::estimate_difference() {
 }
 
 void Matcher::begin_pass() {
-  difference_ns_ = first_difference_ns_;  // so that both passes read in the same order
+  difference_ns_ = first_difference_ns_;  // both passes then read in the same order
   for (unsigned side = 0; side < 2; ++side) {
     inputs_[side] = Input{};
     inputs_[side].file = open_(static_cast<int>(side));
@@ -182,7 +184,7 @@ void Matcher::take(unsigned side) {
            packet.endpoints);
     }
     const Whose theirs = other.whose;
-    // Of connections that the two captures divide differently, that of the first capture counts.
+    // If the captures divide a connection differently, the division of the first capture counts.
     MatchedDirection& direction = *matched(side == 0 ? whose : theirs);
     const std::int64_t ahead = packet.time_ns - other.time_ns;
     const std::int64_t difference_ns = side == 1 ? ahead : -ahead;
@@ -192,7 +194,8 @@ void Matcher::take(unsigned side) {
     other.delay_ns = delay_ns;
     note(direction, difference_ns, side == 0 ? packet.time_ns : other.time_ns);
     settle(theirs, max_waiting, false);
-    if (side == origin(direction)) {  // where it set out it was seen last: clocks are apart
+    // if the clocks differ, the packet was read later at its origin
+    if (side == origin(direction)) {
       Entry& mine = entries_[static_cast<std::size_t>(wait(whose, packet))];
       mine.found = true;
       mine.delay_ns = delay_ns;
@@ -202,19 +205,20 @@ void Matcher::take(unsigned side) {
     entries_[static_cast<std::size_t>(entry)].key = key_of(packet, side);
     insert(entry);
   }
-  // Identifications of UDP packets come again.
+  // UDP's identifications repeat.
   const bool udp = packet.endpoints.protocol() == protocol_udp;
   settle(whose, udp ? udp_waiting_most : max_waiting, false);
   input.step(options_.clocks[side], sizes_);
 }
 
-/// Takes connections of the two captures, which have a packet with these endpoints in common, for
-/// the same, as far as they are not yet the same as others.
+/// Record that connections of the two captures are the same, as they have a packet with these
+/// endpoints in common, unless either already equals another connection.
 void Matcher::link(const std::array<Whose, 2>& pair, const Endpoints& endpoints) {
   Local& sent = local(pair[0]);
   Local& received = local(pair[1]);
   if (sent.matched < 0) {
-    // One that the first capture divides in two stays what it was on the other side.
+    // A connection that only the first capture divides in two keeps its first match on the other
+    // side.
     sent.matched = static_cast<std::int32_t>(matched_.size());
     MatchedConnection& fresh = matched_.emplace_back();
     fresh.numbers = {pair[0].number, pair[1].number};
@@ -227,7 +231,7 @@ void Matcher::link(const std::array<Whose, 2>& pair, const Endpoints& endpoints)
   }
 }
 
-/// The direction in the result; null if the other capture has not the connection.
+/// Return the direction in the result, or null if the other capture does not have the connection.
 MatchedDirection* Matcher::matched(const Whose& whose) {
   const Local& mine = local(whose);
   if (mine.matched < 0) return nullptr;
@@ -235,7 +239,7 @@ MatchedDirection* Matcher::matched(const Whose& whose) {
   return &connection.directions[mine.turned ? 1 - whose.direction : whose.direction];
 }
 
-/// Forgets the first pass.
+/// Discard the first pass and repeat it.
 void Matcher::begin_again() {
   locals_ = {};
   matched_.clear();
@@ -249,7 +253,7 @@ void Matcher::begin_again() {
   begin_pass();
 }
 
-/// A pair of packets, whichever came first.
+/// Record a pair of packets, whichever was read first.
 void Matcher::note(MatchedDirection& direction, std::int64_t difference_ns,
                    std::int64_t sent_side_ns) {
   if (pass_ == 1) {
@@ -270,7 +274,7 @@ void Matcher::note(MatchedDirection& direction, std::int64_t difference_ns,
   if (sent_side_ns >= pairs_last_ns_ - tenth) take_note(smallest_last_);
 }
 
-/// Puts a packet last in its queue.
+/// Append a packet to its queue. Return its entry.
 std::int32_t Matcher::wait(const Whose& whose, const Packet& packet) {
   std::int32_t place = free_;
   if (place >= 0) {
@@ -291,12 +295,12 @@ std::int32_t Matcher::wait(const Whose& whose, const Packet& packet) {
   return place;
 }
 
-/// Decides on the packets first in a queue, as far as they have been found or waited too long.
+/// Settle the packets at the head of a queue that have been found or have waited too long.
 void Matcher::settle(const Whose& whose, std::size_t most, bool all) {
   auto& queue = local(whose).waiting[whose.direction];
   if (queue.empty()) return;
   const unsigned side = whose.side;
-  // How far both captures have been read, by this one's clock.
+  // The time up to which both captures have been read, by this capture's clock.
   constexpr std::int64_t unread = std::numeric_limits<std::int64_t>::min();
   std::int64_t now = inputs_[1 - side].taken_ns;
   if (now != unread) {
@@ -329,10 +333,10 @@ void Matcher::settle_all() {
   }
 }
 
-/// Counts a packet in the second pass, in the order of its capture.
+/// Count a packet in the second pass, in the order of its capture.
 void Matcher::decide(MatchedDirection& direction, unsigned side, const Entry& entry) {
   if (direction.pairs == 0 && !options_.complete) {
-    // Nothing says how long the way is.
+    // The delay of the path is not known.
     if (side == origin(direction)) ++direction.uncovered;
     return;
   }
@@ -367,7 +371,7 @@ void Matcher::decide(MatchedDirection& direction, unsigned side, const Entry& en
 
 // ------------------------------------------------------------- packets that wait, by how they look
 
-/// Where the entries with a key are, or where they would be.
+/// Return the slot of the entries with a key, or the free slot for them.
 std::size_t Matcher::slot_of(std::uint64_t key) const {
   const std::size_t mask = slots_.size() - 1;
   std::size_t slot = key & mask;
@@ -397,8 +401,8 @@ void Matcher::grow() {
   }
 }
 
-/// Takes an entry away. Of those of its connection that look the same it is the first; others may
-/// be of connections before, with the same addresses and ports.
+/// Remove an entry from the hash table. It is the first one with its key of its connection; earlier
+/// ones may belong to earlier connections with the same addresses and ports.
 void Matcher::remove(std::int32_t place) {
   const std::size_t slot = slot_of(entries_[static_cast<std::size_t>(place)].key);
   const std::int32_t first = slots_[slot].entry;
@@ -415,7 +419,7 @@ void Matcher::remove(std::int32_t place) {
   if (last == place) last = before;
 }
 
-/// Takes the first entry with a key away.
+/// Remove the first entry with a key from the hash table and return it.
 std::int32_t Matcher::remove_first(std::size_t slot) {
   const std::int32_t place = slots_[slot].entry;
   const Entry& entry = entries_[static_cast<std::size_t>(place)];
@@ -424,7 +428,7 @@ std::int32_t Matcher::remove_first(std::size_t slot) {
     slots_[slot].entry = entry.next;
     return place;
   }
-  // What stands further on because this place was taken moves up.
+  // Move up entries that were displaced because this slot was occupied.
   const std::size_t mask = slots_.size() - 1;
   std::size_t hole = slot;
   for (std::size_t at = (slot + 1) & mask; slots_[at].entry >= 0; at = (at + 1) & mask) {

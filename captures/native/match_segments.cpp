@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Large segments, which a network card cuts or joins, are cut as match.hpp says.
+// Cuts large segments as a network card would: see match.hpp.
 #include <algorithm>
 #include <unordered_map>
 
@@ -8,7 +8,7 @@
 
 namespace nagi::captures {
 
-/// Keeps of a segment what a card makes its first one; the rest comes next.
+/// Reduce the packet to the first segment that a card would send; `rest` keeps the remainder.
 void Matcher::Input::cut() {
   constexpr std::uint8_t of_last = flag_fin | flag_psh;
   constexpr std::uint8_t of_first = flag_cwr;
@@ -25,11 +25,12 @@ void Matcher::Input::cut() {
   packet.flags = static_cast<std::uint8_t>(packet.flags & ~of_last);
 }
 
-/// Finds out, after the first pass, to which length large segments are to be cut. Returns whether
+/// Determine, after the first pass, the length to which large segments are cut. Return whether
 /// there are any.
 bool Matcher::find_sizes() {
   constexpr std::uint32_t timestamps = 12;
-  constexpr std::uint32_t shortest_mss = 500;  // that is believed without seeing it
+  // the shortest MSS that is plausible without the option
+  constexpr std::uint32_t shortest_mss = 500;
   struct Lengths {
     std::array<std::uint32_t, 2> longest{};
     std::uint32_t mss = 0;
@@ -47,7 +48,7 @@ bool Matcher::find_sizes() {
   }
   for (const auto& [endpoints, lengths] : found) {
     const auto [least, most] = std::minmax(lengths.longest[0], lengths.longest[1]);
-    // Without the MSS, one capture has to have segments of a likely length.
+    // Without the MSS, one capture must have segments of a plausible length.
     const bool is_large =
         lengths.mss != 0 ? most > lengths.mss : least >= shortest_mss && most >= 2 * least;
     if (least == 0 || !is_large) continue;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What messages call link types (https://www.tcpdump.org/linktypes.html) and protocols (IANA).
+// The names of link types (https://www.tcpdump.org/linktypes.html) and protocols (IANA) for
+// messages.
 #include <array>
 #include <cstdio>
 

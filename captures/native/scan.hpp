@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a capture into the engine of flows.hpp, and counts what the capture holds besides.
+// Feeds a capture into the engine of flows.hpp, and counts the packets that the engine does not
+// see.
 #pragma once
 
 #include <array>
@@ -14,13 +15,13 @@
 
 namespace nagi::captures {
 
-/// What a capture holds beside its connections.
+/// Counts over all packets of a capture.
 struct Totals {
   std::int64_t packets = 0;
   std::int64_t bytes = 0;  // on the wire
   std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
   std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
-  // Packets stamped before the one in front of them, and by how much at most.
+  // Packets with a time before their predecessor's, and the largest difference.
   std::int64_t packets_back = 0;
   std::int64_t max_back_ns = 0;
   std::int64_t previous_ns = std::numeric_limits<std::int64_t>::min();
@@ -28,10 +29,10 @@ struct Totals {
   std::array<std::int64_t, unused_reasons> unused{};
   std::int64_t tcp = 0;
   std::int64_t udp = 0;
-  std::map<What, std::int64_t> others;  // what the unused ones are
+  std::map<What, std::int64_t> others;  // protocols of the unused packets
 };
 
-/// Gives up to `most` packets of a file to the engine; false when there are no more.
+/// Pass up to `max_packets` packets of a file to the engine. Return false at the end of the file.
 bool scan_some(CaptureFile& file, Decoder& decoder, Engine& engine, Totals& totals,
                std::int64_t most);
 

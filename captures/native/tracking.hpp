@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which connection a packet belongs to: by addresses and ports, in either direction, and where
-// these are used again by TCP's sequence numbers.
+// Assigns packets to connections: by addresses and ports, in either direction, and by TCP's
+// sequence numbers where addresses and ports are reused.
 //
 // A SYN, with ACK or without, begins a new connection unless it has the number of the SYN that its
-// direction sent, or just precedes the first number of a direction captured from its middle, or is
-// a SYN-ACK that acknowledges the SYN of the present connection. The connection before stays at
-// hand: a packet whose numbers are far from the new one's and near to its own is still counted
-// there. Any other packet belongs to the connection that began last.
+// direction sent, or immediately precedes the first number of a direction captured from its middle,
+// or is a SYN-ACK that acknowledges the SYN of the present connection. The previous connection is
+// kept: a packet whose numbers are far from the new one's and near to its own is still assigned to
+// it. Any other packet belongs to the connection that began last.
 //
 // A connection is closed by an RST, or by two FINs that are acknowledged. `linger_ns` after its
-// last packet a closed connection leaves: its memory is free, and whatever comes then with its
-// addresses and ports is a new connection. Data that goes on after an RST opens it again.
+// last packet a closed connection ends: its memory is freed, and later packets with its addresses
+// and ports begin a new connection. Data that continues after an RST reopens the connection.
 //
-// A packet of the same connection as the one before costs a comparison; others a look into a hash
-// table.
+// A packet of the same connection as its predecessor costs one comparison; others cost a look-up in
+// a hash table.
 #pragma once
 
 #include <algorithm>
@@ -31,20 +31,21 @@ namespace nagi::captures {
 
 constexpr std::int64_t linger_ns = 60'000'000'000;  // Linux' TIME_WAIT
 
-/// What tells a direction of a connection from that of another with the same addresses and ports.
+/// The numbers that distinguish a direction of a connection from others with its addresses and
+/// ports.
 struct Numbers {
-  std::uint32_t first = 0;  // of its SYN, or (without) of the first packet captured
-  std::uint32_t next = 0;   // one above the highest
-  std::uint32_t acked = 0;  // the first acknowledgement of the other side
-  std::uint32_t fin = 0;    // one above its FIN
-  bool started = false;     // `first` and `next` are known
+  std::uint32_t first = 0;  // number of its SYN, or without one of the first packet captured
+  std::uint32_t next = 0;  // one above the highest number
+  std::uint32_t acked = 0;  // first acknowledgement by the other side
+  std::uint32_t fin = 0;  // one above the number of its FIN
+  bool started = false;  // `first` and `next` are set
   bool syn = false;
   bool is_acked = false;
   bool has_fin = false;
   bool fin_acked = false;
 };
 
-/// The same for both directions.
+/// Return a hash that is equal for both directions.
 inline std::size_t hash_of(const Endpoints& endpoints) {
   const auto mix = [](const std::array<std::uint64_t, 2>& address, std::uint16_t port) {
     std::uint64_t value = (address[0] ^ (std::uint64_t{port} << 40)) * 0x9e3779b97f4a7c15;
@@ -60,17 +61,17 @@ struct Tracked {
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
   Endpoints endpoints;          // of direction 0
-  std::uint32_t number = none;  // in the order of first packets; none: a free place
+  std::uint32_t number = none;  // in the order of first packets; none: a free slot
   std::uint32_t place = 0;
-  std::uint32_t before = none;  // place of the connection before it with the same endpoints
+  std::uint32_t before = none;  // slot of the previous connection with the same endpoints
   bool closed = false;
-  bool superseded = false;  // another has it as `before`
+  bool superseded = false;  // another connection has it as `before`
   std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
   std::array<Numbers, 2> numbers;
 };
 
-/// `T` is a Tracked and what else is kept of a connection. `Gone` is called with a connection that
-/// leaves.
+/// Keeps the connections. `T` is a Tracked with further state. `Gone` is called with a connection
+/// that ends.
 template <typename T, typename Gone>
 class Tracker {
  public:
@@ -78,7 +79,7 @@ class Tracker {
   Tracker(const Tracker&) = delete;
   Tracker& operator=(const Tracker&) = delete;
 
-  /// The packet's connection, and which of its directions the packet has.
+  /// Return the packet's connection, and in `direction` which of its directions the packet has.
   T& find(const Packet& packet, std::int64_t time_ns, unsigned& direction) {
     T* found = look_up(packet.endpoints, direction);
     const bool special = (packet.flags & (flag_syn | flag_fin | flag_rst)) != 0;
@@ -91,10 +92,10 @@ class Tracker {
     return *found;
   }
 
-  /// Connections that have not left, by their places; those without a number are free places.
+  /// Return the connections that have not ended. Those without a number are free slots.
   [[nodiscard]] std::deque<T>& places() { return places_; }
   [[nodiscard]] const std::deque<T>& places() const { return places_; }
-  /// How many there have been.
+  /// Return how many connections have begun.
   [[nodiscard]] std::uint32_t count() const { return count_; }
 
  private:
@@ -176,7 +177,7 @@ class Tracker {
     return mine.is_acked && mine.acked - packet.sequence - 1 >= near;
   }
 
-  /// Do a packet's numbers contradict a connection's (-1), or how many agree?
+  /// Return -1 if the packet's numbers contradict the connection's, else how many of them agree.
   static int evidence(const Packet& packet, const T& connection, unsigned direction) {
     const Numbers& mine = connection.numbers[direction];
     const Numbers& other = connection.numbers[1 - direction];
@@ -197,7 +198,7 @@ class Tracker {
     Numbers& other = connection.numbers[1 - direction];
     const std::uint8_t flags = packet.flags;
     if ((flags & flag_rst) != 0) [[unlikely]] {
-      // Nobody heeds one whose number is far from what is expected (RFC 5961, section 3).
+      // Receivers ignore an RST whose number is far from the expected one (RFC 5961, section 3).
       if (!mine.started || is_near(packet.sequence, mine.next)) close(connection);
       return;
     }
@@ -206,7 +207,7 @@ class Tracker {
       mine.started = true;
       mine.first = mine.next = packet.sequence;
     }
-    bool rival = false;  // one of several answers to a SYN
+    bool rival = false;  // the packet is one of several answers to a SYN
     if ((flags & (flag_syn | flag_fin)) != 0) [[unlikely]] {
       end += ((flags & flag_syn) != 0 ? 1 : 0) + ((flags & flag_fin) != 0 ? 1 : 0);
       rival = (flags & flag_syn) != 0 && mine.syn && packet.sequence != mine.first;
@@ -262,7 +263,7 @@ class Tracker {
     return connection;
   }
 
-  /// Lets some of the connections leave that closed long ago.
+  /// End some of the connections that closed long ago.
   void sweep(std::int64_t now) {
     for (int i = 0; i < 4 && !closing_.empty(); ++i) {
       const Closing first = closing_.front();
@@ -291,7 +292,7 @@ class Tracker {
 
   // ---------------------------------------------------------------------------------- hash table
 
-  /// Where the endpoints are, or where they would be.
+  /// Return the slot of the endpoints, or the free slot for them.
   [[nodiscard]] std::size_t slot_of(const Endpoints& endpoints) const {
     const std::size_t mask = table_.size() - 1;
     std::size_t slot = hash_of(endpoints) & mask;
@@ -312,7 +313,7 @@ class Tracker {
   void erase(const T& connection) {
     const std::size_t mask = table_.size() - 1;
     std::size_t hole = slot_of(connection.endpoints);
-    // What stands further on because this slot was taken moves up.
+    // Move up entries that were displaced because this slot was occupied.
     for (std::size_t at = (hole + 1) & mask; table_[at] != 0; at = (at + 1) & mask) {
       const std::size_t home = hash_of(places_[table_[at] - 1].endpoints) & mask;
       if (((at - home) & mask) >= ((at - hole) & mask)) {
@@ -327,11 +328,11 @@ class Tracker {
   Gone gone_;
   std::deque<T> places_;
   std::vector<std::uint32_t> free_;
-  std::vector<std::uint32_t> table_;  // a connection's place + 1; 0: free
-  std::deque<Closing> closing_;       // in the order of their last packets, roughly
+  std::vector<std::uint32_t> table_;  // a connection's slot + 1; 0: free
+  std::deque<Closing> closing_;  // roughly in the order of their last packets
   std::size_t used_ = 0;
   std::uint32_t count_ = 0;
-  T* last_ = nullptr;  // looked up last
+  T* last_ = nullptr;  // the connection that was looked up last
 };
 
 }  // namespace nagi::captures

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is within IP packets beside TCP and UDP: extension headers of IPv6, fragments, tunnels. GRE
-// (RFC 2784, 2890; version 1 of PPTP, RFC 2637), IP in IP (RFC 2003, 4213), VXLAN (RFC 7348),
-// Geneve (RFC 8926), GTP-U (3GPP TS 29.281). A tunnel's packet that is not TCP or UDP is left to
-// the packet that carries it.
+// Decodes the contents of IP packets other than TCP and UDP: extension headers of IPv6, fragments
+// and tunnels. The tunnels are GRE (RFC 2784, 2890; version 1 of PPTP, RFC 2637), IP in IP (RFC
+// 2003, 4213), VXLAN (RFC 7348), Geneve (RFC 8926) and GTP-U (3GPP TS 29.281). If a tunnel's packet
+// is neither TCP nor UDP, its carrier counts.
 #include "native/decode.hpp"
 
 namespace nagi::captures {
@@ -104,7 +104,7 @@ Unused Decoder::fragment(const Fragment& fragment, std::uint8_t protocol, std::u
     found->packet = packet;
     found->packet.ip_bytes = headers;
     found->packet.payload =
-        inside.length - packet.payload;  // the header of TCP, for the time being
+        inside.length - packet.payload;  // temporarily the length of TCP's header
   } else {
     found->total = fragment.offset + inside.length;
   }
@@ -150,7 +150,7 @@ Unused Decoder::gre(Piece piece, Packet& packet) {
   return network(type, piece, packet);
 }
 
-/// Takes a tunnel's packet out of a UDP packet. If there is none, `packet` stays what it is.
+/// Decode a tunnel's packet out of a UDP packet. Without one, `packet` is unchanged.
 bool Decoder::in_udp(Piece payload, Packet& packet) {
   const std::uint16_t port = __builtin_bswap16(packet.endpoints.destination_port());
   if (++depth_ > max_depth || !payload.has(8)) return false;
@@ -158,7 +158,7 @@ bool Decoder::in_udp(Piece payload, Packet& packet) {
   const What what = what_;
   const std::uint8_t* at = payload.at;
   Unused unused = Unused::not_ip;
-  if (port == 4789 || port == 8472) {  // VXLAN; as Linux had it
+  if (port == 4789 || port == 8472) {  // VXLAN; Linux's former port
     if ((at[0] & 0x08) == 0) return false;
     payload.skip(8);
     unused = ethernet(payload, packet);

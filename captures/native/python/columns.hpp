@@ -21,7 +21,7 @@ namespace nagi::captures::python {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// A column that becomes a NumPy array without being copied.
+/// Return a column as a NumPy array, without a copy.
 template <typename T>
 nb::object array(std::vector<T>&& values) {
   auto owned = std::make_unique<std::vector<T>>(std::move(values));
@@ -32,7 +32,7 @@ nb::object array(std::vector<T>&& values) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
 }
 
-/// std::vector<bool> has no array to give away.
+/// A column of truth values: std::vector<bool> has no array that NumPy could own.
 class Flags {
  public:
   explicit Flags(std::size_t most) : values_(std::make_unique<bool[]>(most)) {}
@@ -48,7 +48,7 @@ class Flags {
   std::size_t size_ = 0;
 };
 
-/// The columns of a table, made by what each row's value is.
+/// Builds the columns of a table: add() computes a column from each row.
 template <typename Row>
 class Table {
  public:

@@ -48,7 +48,7 @@ nb::dict match_columns(const std::vector<MatchRow>& rows) {
   table.add("data_lost", [](const Row& row) { return row.it().data_lost; });
   table.add("unseen", [](const Row& row) { return row.it().unseen; });
   table.add("uncovered", [](const Row& row) { return row.it().uncovered; });
-  // Delays are the smallest one and what was spent in queues.
+  // A delay is the smallest one plus the time spent in queues.
   const auto smallest = [](const Row& row) {
     return static_cast<double>(row.it().smallest_delay());
   };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The module nagi_captures_native, which captures/nagi_captures/capture.py makes tables of. Columns
-// are NumPy arrays that own what the reader wrote: nothing is copied. The interpreter is free for
-// other threads while a file is read, and asked for signals every some hundred thousand packets.
+// Defines the module nagi_captures_native, whose columns captures/nagi_captures/capture.py
+// assembles to tables. Columns are NumPy arrays that own the reader's memory: nothing is copied.
+// While a file is read, the interpreter is free for other threads; signals are checked every some
+// hundred thousand packets.
 #include "native/python/module.hpp"
 
 #include "native/capture_file.hpp"

@@ -17,12 +17,13 @@ nb::dict scan(const nb::bytes& path, std::optional<std::int64_t> start_ns,
               std::optional<std::int64_t> end_ns, std::int64_t interval_ns, bool relative,
               const std::vector<std::string>& columns, bool tunnels);
 
-/// ROWS
+/// Return the connections with the highest values in column `by` of integers; the larger value of
+/// both directions counts.
 nb::dict rows(const nb::bytes& path, std::optional<std::int64_t> start_ns,
               std::optional<std::int64_t> end_ns, bool relative, bool tunnels,
               const std::string& by, std::size_t limit);
 
-/// TRACE
+/// Return the trace of one direction of a connection (trace.hpp).
 nb::dict trace(const nb::bytes& path, std::uint32_t connection, unsigned direction, bool tunnels);
 
 nb::dict match(const nb::bytes& sent, const nb::bytes& received,
@@ -30,7 +31,7 @@ nb::dict match(const nb::bytes& sent, const nb::bytes& received,
                bool complete, std::vector<ClockCurve::Knot> sent_clock,
                std::vector<ClockCurve::Knot> received_clock);
 
-/// READER
+/// Add the class PacketReader, which returns the packets of a file in blocks of rows.
 void add_packet_reader(nb::module_& module);
 
 }  // namespace nagi::captures::python

@@ -17,13 +17,13 @@ namespace nagi::captures::python {
 
 namespace {
 
-/// The packets of a file, some rows at a time.
+/// Reads the packets of a file in blocks of `rows` rows.
 class PacketReader {
  public:
   PacketReader(const nb::bytes& path, std::size_t rows)
       : rows_(rows), file_(std::string(path.c_str(), path.size())) {}
 
-  /// The next columns; nothing after the last.
+  /// Return the columns of the next block, or nothing after the last.
   std::optional<nb::dict> next() {
     Columns columns(rows_);
     std::size_t count = 0;

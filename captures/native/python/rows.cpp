@@ -20,7 +20,7 @@ namespace nagi::captures::python {
 
 namespace {
 
-/// One direction as a dict; what is not known is None.
+/// Return one direction as a dict; unknown values are None.
 nb::dict row_of(const FlowRows::Rows& rows, std::size_t connection, unsigned direction) {
   constexpr std::array places = {"", "source", "between", "destination"};
   const Endpoints ends = direction == 0 ? rows.endpoints : rows.endpoints.turned();
@@ -51,7 +51,6 @@ nb::dict row_of(const FlowRows::Rows& rows, std::size_t connection, unsigned dir
 
 }  // namespace
 
-/// The connections with most in a column of whole numbers, of both directions the larger.
 nb::dict rows(const nb::bytes& path, std::optional<std::int64_t> start_ns,
               std::optional<std::int64_t> end_ns, bool relative, bool tunnels,
               const std::string& by, std::size_t limit) {

@@ -21,7 +21,7 @@ namespace nagi::captures::python {
 
 namespace {
 
-/// Addresses as numbers of an entry in a list of their texts.
+/// Numbers addresses by the order of their first appearance.
 class Addresses {
  public:
   std::int32_t number(const std::array<std::uint64_t, 2>& address, std::uint8_t version) {
@@ -41,8 +41,8 @@ class Addresses {
   std::vector<std::string> texts_;
 };
 
-/// The columns asked for (all, if none), and "addresses", the texts whose places are in `source`
-/// and `destination`.
+/// Builds the requested columns (all if none is requested) and "addresses", the texts to which the
+/// columns `source` and `destination` refer by index.
 class FlowArrays {
  public:
   FlowArrays(const FlowRows& rows, const std::vector<std::string>& names) : rows_(rows) {

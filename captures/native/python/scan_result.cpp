@@ -13,9 +13,9 @@ namespace nagi::captures::python {
 
 namespace {
 
-/// Packets by what they are, most first.
+/// Return the number of packets by protocol, in descending order.
 nb::dict contents(const Totals& totals) {
-  std::map<std::string, std::int64_t> counts;  // several numbers may have one name
+  std::map<std::string, std::int64_t> counts;  // several protocol numbers may have one name
   if (totals.tcp != 0) counts["TCP"] = totals.tcp;
   if (totals.udp != 0) counts["UDP"] = totals.udp;
   for (const auto& [what, count] : totals.others) counts[name_of(what)] += count;

@@ -15,7 +15,7 @@
 
 namespace nagi::captures::python {
 
-/// What is kept of connections that left.
+/// The rows and series of connections that have ended.
 struct Kept {
   struct Interval {
     std::int64_t flow;
@@ -35,7 +35,7 @@ struct Kept {
   }
 };
 
-/// What a scan is asked for.
+/// The request for a scan.
 struct Asked {
   Options options;
   bool tunnels = false;
@@ -43,7 +43,7 @@ struct Asked {
 Asked asked(std::optional<std::int64_t> start_ns, std::optional<std::int64_t> end_ns, bool relative,
             bool tunnels);
 
-/// What a scan found.
+/// The result of a scan.
 struct Found {
   Kept kept;
   Totals totals;
@@ -53,7 +53,7 @@ struct Found {
   std::int64_t frames_of_several = 0;
 };
 
-/// Without the interpreter.
+/// Scan a file. The caller must have released the interpreter.
 void scan_file(const std::string& name, const Asked& all, Found& found);
 
 nb::dict totals_of(const Found& found);
