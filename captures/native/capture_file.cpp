@@ -30,7 +30,7 @@ constexpr const char* cure =
 
 struct Format {
   std::string_view begins;
-  const char* what;
+  const char* problem;
   const char* cure;
 };
 constexpr const char* convert = "convert it first: editcap -F pcap FILE NEW";
@@ -111,7 +111,7 @@ void CaptureFile::refuse() {
     if (first != nullptr &&
         std::equal(format.begins.begin(), format.begins.end(), first,
                    [](char a, std::uint8_t b) { return static_cast<std::uint8_t>(a) == b; })) {
-      throw CaptureError(format.what, format.cure);
+      throw CaptureError(format.problem, format.cure);
     }
   }
   throw CaptureError("is no capture", cure);
@@ -130,8 +130,8 @@ bool CaptureFile::cut_off(const char* where) {
   return false;
 }
 
-bool CaptureFile::spoilt(const std::string& what) {
-  damage_ = "damaged: packet " + std::to_string(records_ + 1) + " " + what + ", at byte " +
+bool CaptureFile::spoilt(const std::string& problem) {
+  damage_ = "damaged: packet " + std::to_string(records_ + 1) + " " + problem + ", at byte " +
             std::to_string(source_.offset());
   if (source_.compressed()) damage_ += " uncompressed";
   return false;
@@ -154,9 +154,9 @@ bool CaptureFile::next_pcapng(Record& record) {
     if (type == interface_block) {
       if (!read_interface(length)) return false;
     } else if (type == packet_block || type == simple_packet_block || type == old_packet_block) {
-      bool found = false;
-      if (!read_packet(type, length, record, found)) return false;
-      if (found) return true;
+      bool has_packet = false;
+      if (!read_packet(type, length, record, has_packet)) return false;
+      if (has_packet) return true;
     } else if (!source_.skip(length)) {
       return source_.failure().empty() ? spoilt("is missing: cut off in the block before it")
                                        : cut_off("");
@@ -216,7 +216,7 @@ bool CaptureFile::read_interface(std::uint32_t length) {
 }
 
 bool CaptureFile::read_packet(std::uint32_t type, std::uint32_t length, Record& record,
-                              bool& found) {
+                              bool& has_packet) {
   const std::uint32_t header = type == simple_packet_block ? 12 : 28;
   if (length < header + 4) {
     return spoilt("is in a block of " + std::to_string(length) + " bytes");
@@ -272,7 +272,7 @@ bool CaptureFile::read_packet(std::uint32_t type, std::uint32_t length, Record& 
     return spoilt("is in a block of " + std::to_string(length) + " bytes");
   }
   ++records_;
-  found = true;
+  has_packet = true;
   return true;
 }
 

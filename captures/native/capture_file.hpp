@@ -62,11 +62,11 @@ class CaptureFile {
   bool next_pcapng(Record& record);
   bool read_section();
   bool read_interface(std::uint32_t length);
-  bool read_packet(std::uint32_t type, std::uint32_t length, Record& record, bool& found);
+  bool read_packet(std::uint32_t type, std::uint32_t length, Record& record, bool& has_packet);
   [[nodiscard]] bool failed_check(const std::uint8_t* at, const std::uint8_t* end) const;
   static std::int64_t nanoseconds(const Interface& interface, std::uint64_t units);
   bool cut_off(const char* where);
-  bool spoilt(const std::string& what);
+  bool spoilt(const std::string& problem);
 
   [[nodiscard]] std::uint16_t half(const std::uint8_t* at) const {
     std::uint16_t value = 0;

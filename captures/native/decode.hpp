@@ -144,14 +144,14 @@ inline Unused udp(const std::uint8_t* at, const std::uint8_t* end, std::uint32_t
 }  // namespace decoding
 
 /// The last header that the decoder understood, for packets that belong to no connection.
-struct What {
+struct LastHeader {
   enum class Kind : std::uint8_t { link_type, ether_type, llc, ppp, ip_protocol, wifi, nothing };
   Kind kind = Kind::nothing;
   std::uint32_t number = 0;
-  auto operator<=>(const What&) const = default;
+  auto operator<=>(const LastHeader&) const = default;
 };
 /// Return the name of a packet's protocol: "ARP", "ICMP", "Ethernet type 0x88b5".
-std::string name_of(const What& what);
+std::string name_of(const LastHeader& header);
 /// Return the name of a link type, and whether its frames are decoded: "Ethernet", "USB (USBPcap)",
 /// "of unknown name".
 std::string link_type_name(std::uint32_t link_type);
@@ -187,7 +187,7 @@ class Decoder {
     packet.resent_frame = false;
     depth_ = 0;
     if (record.failed_check) [[unlikely]] {
-      what_ = {What::Kind::link_type, record.link_type};
+      last_header_ = {LastHeader::Kind::link_type, record.link_type};
       return Unused::failed_check;
     }
     const Piece frame{record.data, record.data + record.captured, length};
@@ -195,18 +195,18 @@ class Decoder {
         decoding::half(record.data + 12) == decoding::type_ipv4) [[likely]] {
       return ipv4({frame.at + 14, frame.end, length - 14}, packet);
     }
-    what_ = {What::Kind::link_type, record.link_type};
+    last_header_ = {LastHeader::Kind::link_type, record.link_type};
     return link(record.link_type, frame, packet);
   }
   /// Return the number of frames with further packets, which are not decoded (802.11: A-MSDU).
   [[nodiscard]] std::int64_t frames_of_several() const { return frames_of_several_; }
   /// Return what the packet was that decode() rejected.
-  [[nodiscard]] const What& what() const { return what_; }
+  [[nodiscard]] const LastHeader& last_header() const { return last_header_; }
 
  private:
   /// A fragmented TCP datagram that lacks its first or its last fragment.
   struct Fragmented {
-    Endpoints of;
+    Endpoints endpoints;
     std::uint32_t identification = 0;
     std::uint32_t total = 0;  // bytes of IP payload; 0: the last fragment is missing
     bool has_first = false;
@@ -233,8 +233,8 @@ class Decoder {
   Unused radiotap(Piece piece, Packet& packet);
   Unused ppi(Piece piece, Packet& packet);
   Unused nflog(Piece piece, Packet& packet);
-  Unused is(What::Kind kind, std::uint32_t number, Unused why = Unused::not_ip) {
-    what_ = {kind, number};
+  Unused is(LastHeader::Kind kind, std::uint32_t number, Unused why = Unused::not_ip) {
+    last_header_ = {kind, number};
     return why;
   }
   // tunnels.cpp
@@ -247,11 +247,11 @@ class Decoder {
   Unused transport(std::uint8_t protocol, std::uint8_t version, const Piece& inside,
                    Packet& packet) {
     if (protocol == protocol_tcp) [[likely]] {
-      what_ = {What::Kind::ip_protocol, protocol};
+      last_header_ = {LastHeader::Kind::ip_protocol, protocol};
       return decoding::tcp(inside.at, inside.end, inside.length, version, packet);
     }
     if (protocol == protocol_udp) {
-      what_ = {What::Kind::ip_protocol, protocol};
+      last_header_ = {LastHeader::Kind::ip_protocol, protocol};
       const Unused unused = decoding::udp(inside.at, inside.end, inside.length, version, packet);
       if (tunnels_ && unused == Unused::none) [[unlikely]] {
         in_udp({inside.at + 8, inside.end, packet.payload}, packet);
@@ -265,14 +265,14 @@ class Decoder {
   Unused ipv4(const Piece& piece, Packet& packet) {
     using namespace decoding;
     const std::uint8_t* at = piece.at;
-    if (!piece.has(20)) return is(What::Kind::ether_type, type_ipv4, Unused::cut_short);
+    if (!piece.has(20)) return is(LastHeader::Kind::ether_type, type_ipv4, Unused::cut_short);
     const std::uint32_t header = (at[0] & 15) * 4U;
     std::uint32_t bytes = half(at + 2);
     if (bytes == 0) bytes = piece.length;
     if (at[0] >> 4 != 4 || header < 20 || bytes < header) {
-      return is(What::Kind::ether_type, type_ipv4, Unused::bad_header);
+      return is(LastHeader::Kind::ether_type, type_ipv4, Unused::bad_header);
     }
-    if (!piece.has(header)) return is(What::Kind::ether_type, type_ipv4, Unused::cut_short);
+    if (!piece.has(header)) return is(LastHeader::Kind::ether_type, type_ipv4, Unused::cut_short);
     packet.ip_bytes = bytes;
     packet.identification = half(at + 4);
     packet.hops = at[8];
@@ -282,10 +282,11 @@ class Decoder {
     std::memcpy(&address, at + 16, 4);
     packet.endpoints.destination = {address, 0};
     const Piece inside{at + header, piece.end, bytes - header};
-    const std::uint16_t place = half(at + 6);
-    if ((place & 0x3fff) != 0) [[unlikely]] {
-      return fragment({packet.identification, (place & 0x1fffU) * 8, (place & 0x2000) != 0}, at[9],
-                      4, inside, packet);
+    const std::uint16_t offset_and_flags = half(at + 6);
+    if ((offset_and_flags & 0x3fff) != 0) [[unlikely]] {
+      return fragment({packet.identification, (offset_and_flags & 0x1fffU) * 8,
+                       (offset_and_flags & 0x2000) != 0},
+                      at[9], 4, inside, packet);
     }
     return transport(at[9], 4, inside, packet);
   }
@@ -294,7 +295,7 @@ class Decoder {
   bool tunnels_ = false;
   int depth_ = 0;
   std::int64_t frames_of_several_ = 0;
-  What what_;
+  LastHeader last_header_;
   std::vector<Fragmented> fragmented_;
   std::size_t oldest_fragmented_ = 0;
 };

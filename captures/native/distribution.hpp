@@ -26,8 +26,8 @@ class Distribution {
     value = std::max<std::int64_t>(value, 0);
     ++count_;
     sum_ += static_cast<double>(value);
-    least_ = std::min(least_, value);
-    most_ = std::max(most_, value);
+    min_ = std::min(min_, value);
+    max_ = std::max(max_, value);
     if (octaves_.empty()) {
       if (few_.size() < max_few) {
         few_.push_back(value);
@@ -40,8 +40,8 @@ class Distribution {
 
   [[nodiscard]] std::uint64_t count() const { return count_; }
   /// The extremes, the mean and the quantiles are NaN without values.
-  [[nodiscard]] double least() const { return count_ == 0 ? nan : static_cast<double>(least_); }
-  [[nodiscard]] double most() const { return count_ == 0 ? nan : static_cast<double>(most_); }
+  [[nodiscard]] double min() const { return count_ == 0 ? nan : static_cast<double>(min_); }
+  [[nodiscard]] double max() const { return count_ == 0 ? nan : static_cast<double>(max_); }
   [[nodiscard]] double mean() const {
     return count_ == 0 ? nan : sum_ / static_cast<double>(count_);
   }
@@ -53,8 +53,8 @@ class Distribution {
       Distribution buckets;
       for (const std::int64_t each : few_) buckets.put(each);
       buckets.count_ = count_;
-      buckets.least_ = least_;
-      buckets.most_ = most_;
+      buckets.min_ = min_;
+      buckets.max_ = max_;
       return buckets.quantile(share);
     }
     const auto wanted = std::max<std::uint64_t>(
@@ -72,11 +72,11 @@ class Distribution {
         const auto bottom = static_cast<double>(octave == 0 ? i : per_octave + i) * width;
         const double part =
             (static_cast<double>(wanted - passed) - 0.5) / static_cast<double>(here);
-        return std::clamp(bottom + std::floor(part * width), static_cast<double>(least_),
-                          static_cast<double>(most_));
+        return std::clamp(bottom + std::floor(part * width), static_cast<double>(min_),
+                          static_cast<double>(max_));
       }
     }
-    return static_cast<double>(most_);
+    return static_cast<double>(max_);
   }
 
  private:
@@ -105,8 +105,8 @@ class Distribution {
   std::vector<std::unique_ptr<Octave>> octaves_;
   std::uint64_t count_ = 0;
   double sum_ = 0;
-  std::int64_t least_ = std::numeric_limits<std::int64_t>::max();
-  std::int64_t most_ = 0;
+  std::int64_t min_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t max_ = 0;
 };
 
 }  // namespace nagi::captures

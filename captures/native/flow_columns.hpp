@@ -42,20 +42,20 @@ class FlowRows {
 
   void add(const Connection& connection);
   /// Return one more than the highest number of a connection that has rows.
-  [[nodiscard]] std::size_t size() const { return places_.size(); }
+  [[nodiscard]] std::size_t size() const { return slots_.size(); }
   void read(std::size_t number, Rows& rows) const;
   /// Return the bytes in use.
   [[nodiscard]] std::size_t bytes() const;
 
  private:
-  struct Place {
+  struct Slot {
     std::uint32_t chunk = 0;
     std::uint32_t offset = 0;
   };
   static constexpr std::size_t chunk_bytes = 1 << 18;
 
   std::deque<std::vector<std::uint8_t>> chunks_;
-  std::vector<Place> places_;  // by number
+  std::vector<Slot> slots_;  // by number
   std::vector<std::uint8_t> packed_;
 };
 

@@ -42,7 +42,7 @@ void Direction::renumber(std::uint32_t first) {
 }
 
 /// Count the difference from `before` as outside the measured interval.
-void Direction::leave_out(const Counts& before) {
+void Direction::count_outside(const Counts& before) {
   if (!outside) outside = std::make_unique<Counts>();
   outside->add_difference(before, counts);
 }
@@ -67,7 +67,7 @@ std::int64_t Direction::uncaptured_bytes() const {
   return bytes;
 }
 
-Place Connection::captured_at(unsigned direction) const {
+CapturePoint Connection::capture_point(unsigned direction) const {
   constexpr double at_an_end = 0.1;  // share of the round-trip time
   // ns; a shorter round trip is too inaccurate to locate the capture point
   constexpr double shortest_round_trip = 200e3;
@@ -76,7 +76,7 @@ Place Connection::captured_at(unsigned direction) const {
   for (unsigned end = 0; end < 2; ++end) {
     double least = std::numeric_limits<double>::infinity();
     const Direction* towards = directions[1 - end].get();
-    if (towards != nullptr && towards->rtt_sequence) least = towards->rtt_sequence->least();
+    if (towards != nullptr && towards->rtt_sequence) least = towards->rtt_sequence->min();
     if (handshake) {
       const std::int64_t time = end == 1 ? handshake->to_listener() : handshake->to_caller();
       if (time != Handshake::none) least = std::min(least, static_cast<double>(time));
@@ -84,54 +84,54 @@ Place Connection::captured_at(unsigned direction) const {
     to[end] = std::max(least, 0.0);
   }
   const double whole = to[0] + to[1];
-  if (!(whole >= shortest_round_trip) || std::isinf(whole)) return Place::unknown;
+  if (!(whole >= shortest_round_trip) || std::isinf(whole)) return CapturePoint::unknown;
   const double share = to[direction] / whole;  // share of the path, from the source
-  if (share <= at_an_end) return Place::source;
-  return share >= 1 - at_an_end ? Place::destination : Place::between;
+  if (share <= at_an_end) return CapturePoint::source;
+  return share >= 1 - at_an_end ? CapturePoint::destination : CapturePoint::between;
 }
 
-Engine::Engine(const Options& options, Left left)
-    : options_(options), left_(std::move(left)), tracker_(Gone{this}) {}
+Engine::Engine(const Options& options, EndHandler handler)
+    : options_(options), on_end_(std::move(handler)), tracker_(OnEnd{this}) {}
 
 Connection* Engine::connection(std::uint32_t number) {
-  for (Connection& each : tracker_.places()) {
+  for (Connection& each : tracker_.slots()) {
     if (each.number == number) return &each;
   }
   return nullptr;
 }
 
 void Engine::finish() {
-  std::vector<Connection*> rest;
-  for (Connection& each : tracker_.places()) {
-    if (each.number != Tracked::none) rest.push_back(&each);
+  std::vector<Connection*> remaining;
+  for (Connection& each : tracker_.slots()) {
+    if (each.number != Tracked::none) remaining.push_back(&each);
   }
-  std::sort(rest.begin(), rest.end(),
+  std::sort(remaining.begin(), remaining.end(),
             [](const Connection* a, const Connection* b) { return a->number < b->number; });
-  for (Connection* each : rest) leave(*each);
+  for (Connection* each : remaining) end_connection(*each);
 }
 
-void Engine::leave(Connection& connection) {
+void Engine::end_connection(Connection& connection) {
   for (const auto& direction : connection.directions) {
     if (direction) {
       outstanding_ -= direction->outstanding_.capacity() + direction->stamps_.capacity();
-      if (connection.copied_apart) {
+      if (connection.captured_at_several_points) {
         direction->rtt_sequence.reset();
         direction->rtt_timestamps.reset();
-        for (SeriesRow& each : direction->series) each.rtt_count = each.rtt_most = 0;
+        for (SeriesRow& each : direction->series) each.rtt_count = each.max_rtt = 0;
       }
     }
   }
-  if (connection.copied_apart) connection.handshake.reset();
-  if (left_) left_(connection);
+  if (connection.captured_at_several_points) connection.handshake.reset();
+  if (on_end_) on_end_(connection);
 }
 
-void Engine::count_from(std::int64_t time_ns) {
+void Engine::resolve_relative_times(std::int64_t time_ns) {
   const Options open;
   if (options_.start_ns != open.start_ns) options_.start_ns += time_ns;
   if (options_.end_ns != open.end_ns) options_.end_ns += time_ns;
 }
 
-void Engine::begin(std::int64_t time_ns) {
+void Engine::set_origin(std::int64_t time_ns) {
   constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min();
   origin_ns_ = options_.start_ns == none ? time_ns : options_.start_ns;
   has_origin_ = true;
@@ -139,49 +139,49 @@ void Engine::begin(std::int64_t time_ns) {
 
 /// Handle a SYN-ACK whose number differs from its direction's. Return true if it is one of several
 /// answers to the SYN, of which select_syn_ack() later chooses one.
-bool Engine::answers_again(const Packet& packet, Connection& connection, unsigned number,
-                           Direction& mine, Direction& other) {
+bool Engine::is_further_answer(const Packet& packet, Connection& connection, unsigned number,
+                               Direction& direction, Direction& opposite) {
   constexpr std::size_t most = 8;
-  if (!mine.sent_syn_ack_) {
+  if (!direction.sent_syn_ack_) {
     // Earlier packets, such as a challenge ACK (RFC 5961), belonged to another connection.
-    if (mine.counts.data_packets != 0) return false;
-    mine.renumber(packet.sequence);
-    other.acked_ = Direction::unknown;
+    if (direction.counts.data_packets != 0) return false;
+    direction.renumber(packet.sequence);
+    opposite.acked_ = Direction::unknown;
     connection.numbers[number].next = packet.sequence + 1;
     return false;
   }
-  ++mine.syn_packets;
+  ++direction.syn_packets;
   if (connection.handshake && !connection.complete_handshake) {
     connection.handshake->syn_ack_again = true;
   }
   // one of the answers has been selected
-  if (mine.acked_ != Direction::unknown || mine.counts.data_packets != 0) return true;
-  if (!mine.rivals_) mine.rivals_ = std::make_unique<std::vector<Packet>>();
-  if (mine.rivals_->size() < most) mine.rivals_->push_back(packet);
+  if (direction.acked_ != Direction::unknown || direction.counts.data_packets != 0) return true;
+  if (!direction.rivals_) direction.rivals_ = std::make_unique<std::vector<Packet>>();
+  if (direction.rivals_->size() < most) direction.rivals_->push_back(packet);
   return true;
 }
 
 /// Select the SYN-ACK that precedes `after_syn`, the first number used after the SYN.
-void Engine::settle(std::uint32_t after_syn, Connection& connection, unsigned number,
-                    Direction& mine, Direction& other) {
+void Engine::select_syn_ack(std::uint32_t after_syn, Connection& connection, unsigned number,
+                            Direction& direction, Direction& opposite) {
   const auto holds = [=](const Packet& each) { return after_syn == each.sequence + 1; };
-  const auto rival = std::find_if(mine.rivals_->begin(), mine.rivals_->end(), holds);
-  if (rival != mine.rivals_->end()) {
-    mine.renumber(rival->sequence);
+  const auto rival = std::find_if(direction.rivals_->begin(), direction.rivals_->end(), holds);
+  if (rival != direction.rivals_->end()) {
+    direction.renumber(rival->sequence);
     connection.numbers[number].first = rival->sequence;
     connection.numbers[number].next = rival->sequence + 1;
-    --mine.syn_packets;  // add_syn() counts the SYN again
-    open(*rival, connection, number, mine, other);
-    mine.see(0, 1);
-  } else if (after_syn != mine.base_ + 1) {
+    --direction.syn_packets;  // add_syn() counts the SYN again
+    add_syn(*rival, connection, number, direction, opposite);
+    direction.add_interval(0, 1);
+  } else if (after_syn != direction.base_ + 1) {
     return;  // the number agrees with no SYN-ACK
   }
-  mine.rivals_.reset();
+  direction.rivals_.reset();
 }
 
-void Engine::open(const Packet& packet, Connection& connection, unsigned number, Direction& mine,
-                  Direction& other) {
-  ++mine.syn_packets;
+void Engine::add_syn(const Packet& packet, Connection& connection, unsigned number,
+                     Direction& direction, Direction& opposite) {
+  ++direction.syn_packets;
   if (!connection.handshake) connection.handshake = std::make_unique<Handshake>();
   Handshake& handshake = *connection.handshake;
   if ((packet.flags & flag_ack) != 0) {
@@ -195,22 +195,22 @@ void Engine::open(const Packet& packet, Connection& connection, unsigned number,
   } else if (handshake.syn_ack_ns == Handshake::none) {
     handshake.syn_again = true;
   }
-  ((packet.flags & flag_ack) != 0 ? mine.sent_syn_ack_ : mine.sent_syn_) = true;
-  mine.low_ = Direction::unknown;  // no bytes precede a SYN
-  mine.has_whole_syn_ = !packet.options_cut;
-  if (packet.mss != 0) mine.mss = packet.mss;
-  if (packet.window_scale >= 0) mine.window_scale = packet.window_scale;
-  mine.sack_permitted = mine.sack_permitted || packet.sack_permitted;
+  ((packet.flags & flag_ack) != 0 ? direction.sent_syn_ack_ : direction.sent_syn_) = true;
+  direction.low_ = Direction::unknown;  // no bytes precede a SYN
+  direction.has_whole_syn_ = !packet.options_cut;
+  if (packet.mss != 0) direction.mss = packet.mss;
+  if (packet.window_scale >= 0) direction.window_scale = packet.window_scale;
+  direction.sack_permitted = direction.sack_permitted || packet.sack_permitted;
   // Windows are scaled if both sides offer it (RFC 7323, section 2.2). One SYN may not be in the
   // capture.
-  const bool refused = other.syn_packets != 0 && other.window_scale < 0;
-  const bool mine_scaled = mine.window_scale >= 0 && !refused;
-  mine.shift_ = static_cast<std::uint8_t>(mine_scaled ? mine.window_scale : 0);
-  const bool other_scaled = other.window_scale >= 0 && mine.window_scale >= 0;
-  other.shift_ = static_cast<std::uint8_t>(other_scaled ? other.window_scale : 0);
+  const bool refused = opposite.syn_packets != 0 && opposite.window_scale < 0;
+  const bool mine_scaled = direction.window_scale >= 0 && !refused;
+  direction.shift_ = static_cast<std::uint8_t>(mine_scaled ? direction.window_scale : 0);
+  const bool other_scaled = opposite.window_scale >= 0 && direction.window_scale >= 0;
+  opposite.shift_ = static_cast<std::uint8_t>(other_scaled ? opposite.window_scale : 0);
 }
 
-SeriesRow* Engine::new_row(Direction& direction, std::int64_t index) {
+SeriesRow* Engine::add_series_row(Direction& direction, std::int64_t index) {
   auto& rows = direction.series;
   auto place = rows.end();  // usually the end: times seldom go back
   while (place != rows.begin() && std::prev(place)->index > index) --place;

@@ -21,7 +21,7 @@ void add_sample(std::unique_ptr<Distribution>& samples, std::int64_t value) {
 // ---------------------------------------------------------------------------------- sequence space
 
 /// Mark [begin, end) as seen. Return how many of its bytes are new.
-std::int64_t Direction::see(std::int64_t begin, std::int64_t end) {
+std::int64_t Direction::add_interval(std::int64_t begin, std::int64_t end) {
   if (begin == next_) [[likely]] {
     next_ = end;
     return end - begin;
@@ -31,7 +31,7 @@ std::int64_t Direction::see(std::int64_t begin, std::int64_t end) {
     next_ = end;
     return end - begin;
   }
-  std::int64_t fresh = fill(begin, std::min(end, next_));
+  std::int64_t fresh = close_hole(begin, std::min(end, next_));
   if (end > next_) {
     fresh += end - next_;
     next_ = end;
@@ -40,7 +40,7 @@ std::int64_t Direction::see(std::int64_t begin, std::int64_t end) {
 }
 
 /// Remove [begin, end) from the holes. Return how many bytes the holes lost.
-std::int64_t Direction::fill(std::int64_t begin, std::int64_t end) {
+std::int64_t Direction::close_hole(std::int64_t begin, std::int64_t end) {
   std::int64_t filled = 0;
   if (begin < low_) {
     filled += std::min(end, low_) - begin;
@@ -74,8 +74,8 @@ std::int64_t Direction::fill(std::int64_t begin, std::int64_t end) {
   return filled;
 }
 
-void Direction::add_hole(std::size_t place, Hole hole) {
-  holes_.insert(holes_.begin() + static_cast<std::ptrdiff_t>(place), hole);
+void Direction::add_hole(std::size_t slot, Hole hole) {
+  holes_.insert(holes_.begin() + static_cast<std::ptrdiff_t>(slot), hole);
   if (holes_.size() > max_holes) holes_.erase(holes_.begin());
 }
 
@@ -101,8 +101,8 @@ void Direction::add_data(std::int64_t time_ns, std::uint32_t payload, bool outst
 /// identifications, a packet is a copy if its hop limit is lower (a router forwarded it), if the
 /// link layer marks its frame as repeated, if it is a SYN that is repeated sooner than TCP would,
 /// or if it is data that is repeated almost at once.
-bool Engine::is_copy(const Packet& packet, const Seen& seen, Connection& connection,
-                     Direction& mine) {
+bool Engine::is_copy(const Packet& packet, const Classification& result, Connection& connection,
+                     Direction& direction) {
   constexpr std::int64_t longest_way_ns = 4'000'000'000;
   constexpr std::int64_t shortest_rto_ns = 200'000'000;
   constexpr std::int64_t apart_ns = 1'000'000;
@@ -111,16 +111,18 @@ bool Engine::is_copy(const Packet& packet, const Seen& seen, Connection& connect
     state = (state ^ value) * 0x9e3779b97f4a7c15;
     return state ^ (state >> 32);
   };
-  std::uint64_t print = mix(2 * std::uint64_t{seen.connection} + seen.direction + 1,
+  std::uint64_t print = mix(2 * std::uint64_t{result.connection} + result.direction + 1,
                             std::uint64_t{packet.sequence} << 32 | packet.acknowledgement);
   print =
       mix(print, std::uint64_t{packet.identification} << 48 | std::uint64_t{packet.checksum} << 32 |
                      std::uint64_t{packet.flags} << 24 | (packet.payload & 0xffffff));
   // A bucket is one cache line. The oldest fingerprint is overwritten.
-  Print* const bucket = &prints_[(print >> 8 & (prints / bucket_prints - 1)) * bucket_prints];
-  Print* last = bucket;
+  Fingerprint* const bucket =
+      &fingerprints_[(print >> 8 & (max_fingerprints / bucket_fingerprints - 1)) *
+                     bucket_fingerprints];
+  Fingerprint* last = bucket;
   bool same = false;
-  for (Print* each = bucket; each != bucket + bucket_prints; ++each) {
+  for (Fingerprint* each = bucket; each != bucket + bucket_fingerprints; ++each) {
     if ((each->value ^ print) >> 8 == 0) [[unlikely]] {
       last = each;
       same = true;
@@ -128,19 +130,19 @@ bool Engine::is_copy(const Packet& packet, const Seen& seen, Connection& connect
     }
     if (each->time_ns < last->time_ns) last = each;
   }
-  const Print now{(print & ~std::uint64_t{0xff}) | packet.hops, packet.time_ns};
+  const Fingerprint now{(print & ~std::uint64_t{0xff}) | packet.hops, packet.time_ns};
   const std::int64_t since = same ? packet.time_ns - last->time_ns : -1;
   if (since < 0 || since > longest_way_ns) [[likely]] {
     *last = now;
-    if (packet.identification != mine.last_identification_) {
-      mine.last_identification_ = packet.identification;
-      if (mine.counts.packets != 0) ++mine.identifications_;
+    if (packet.identification != direction.last_identification_) {
+      direction.last_identification_ = packet.identification;
+      if (direction.counts.packets != 0) ++direction.identifications_;
     }
     return false;
   }
   const unsigned last_hops = last->value & 0xff;
-  const bool counted = packet.identification != 0 && mine.identifications_ != 0 &&
-                       2 * std::int64_t{mine.identifications_} >= mine.counts.packets;
+  const bool counted = packet.identification != 0 && direction.identifications_ != 0 &&
+                       2 * std::int64_t{direction.identifications_} >= direction.counts.packets;
   const bool soon = since < shortest_rto_ns;
   const bool copy = counted || packet.hops < last_hops || (packet.resent_frame && soon) ||
                     ((packet.flags & flag_syn) != 0 && soon) ||
@@ -148,134 +150,136 @@ bool Engine::is_copy(const Packet& packet, const Seen& seen, Connection& connect
   if (!copy) {
     *last = now;
   } else if (since > apart_ns && !packet.resent_frame) {
-    connection.copied_apart = true;
+    connection.captured_at_several_points = true;
   }
   return copy;
 }
 
-Seen Engine::add(const Packet& packet) {
+Classification Engine::add(const Packet& packet) {
   const std::int64_t now = packet.time_ns;
   if (!has_origin_) [[unlikely]] {
-    begin(now);
+    set_origin(now);
   }
   unsigned number = 0;
   Connection& connection = tracker_.find(packet, now, number);
-  Seen seen;
-  seen.connection = connection.number;
-  seen.direction = static_cast<std::uint8_t>(number);
-  auto& place = connection.directions[number];
-  if (!place) [[unlikely]] {
-    place = std::make_unique<Direction>();
+  Classification result;
+  result.connection = connection.number;
+  result.direction = static_cast<std::uint8_t>(number);
+  auto& slot = connection.directions[number];
+  if (!slot) [[unlikely]] {
+    slot = std::make_unique<Direction>();
   }
-  Direction& mine = *place;
-  if (is_copy(packet, seen, connection, mine)) [[unlikely]] {
-    ++mine.captured_twice;
-    seen.copy = true;
-    return seen;
+  Direction& direction = *slot;
+  if (is_copy(packet, result, connection, direction)) [[unlikely]] {
+    ++direction.captured_twice;
+    result.copy = true;
+    return result;
   }
   const bool inside = now >= options_.start_ns && now < options_.end_ns;
-  Counts& counts = mine.counts;
+  Counts& counts = direction.counts;
   Counts before;
   if (!inside) before = counts;
   if (counts.packets == 0) {
-    mine.first_ns = mine.last_ns = now;
+    direction.first_ns = direction.last_ns = now;
   } else {
-    mine.first_ns = std::min(mine.first_ns, now);
-    mine.last_ns = std::max(mine.last_ns, now);
+    direction.first_ns = std::min(direction.first_ns, now);
+    direction.last_ns = std::max(direction.last_ns, now);
   }
   ++counts.packets;
   counts.ip_bytes += packet.ip_bytes;
   if (packet.endpoints.protocol() == protocol_tcp) [[likely]] {
-    add_tcp(packet, connection, number, inside, seen);
+    add_tcp(packet, connection, number, inside, result);
   } else {
-    if (packet.payload != 0) mine.add_data(now, packet.payload, true);
-    seen.new_bytes = packet.payload;
+    if (packet.payload != 0) direction.add_data(now, packet.payload, true);
+    result.new_bytes = packet.payload;
     counts.first_time_bytes += packet.payload;
-    if (SeriesRow* at = row(mine, now)) {
-      at->payload_bytes += packet.payload;
-      at->first_time_bytes += packet.payload;
+    if (SeriesRow* interval = series_row(direction, now)) {
+      interval->payload_bytes += packet.payload;
+      interval->first_time_bytes += packet.payload;
     }
   }
-  if (!inside) mine.leave_out(before);
-  return seen;
+  if (!inside) direction.count_outside(before);
+  return result;
 }
 
 /// Count a byte that was sent to a closed window and has been acknowledged.
 void Engine::accept_probe(Direction& direction, bool inside) {
   const std::int64_t byte = std::exchange(direction.probe_, Direction::unknown);
   const Counts before = direction.counts;
-  if (direction.has_seen(byte + 1) || direction.see(byte, byte + 1) == 0) return;
+  if (direction.has_seen(byte + 1) || direction.add_interval(byte, byte + 1) == 0) return;
   direction.add_data(direction.probe_ns_, 1, true);
   ++direction.counts.first_time_bytes;
-  if (SeriesRow* at = row(direction, direction.probe_ns_)) {
-    ++at->payload_bytes;
-    ++at->first_time_bytes;
+  if (SeriesRow* interval = series_row(direction, direction.probe_ns_)) {
+    ++interval->payload_bytes;
+    ++interval->first_time_bytes;
   }
-  if (!inside) direction.leave_out(before);
+  if (!inside) direction.count_outside(before);
 }
 
 inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsigned number,
-                            bool inside, Seen& seen) {
-  Direction& mine = *connection.directions[number];
+                            bool inside, Classification& result) {
+  Direction& direction = *connection.directions[number];
   const std::int64_t now = packet.time_ns;
-  Counts& counts = mine.counts;
+  Counts& counts = direction.counts;
   const std::uint8_t flags = packet.flags;
   // A SYN without ACK says nothing about the other direction, which is not allocated then.
-  auto& place = connection.directions[1 - number];
-  if (!place && (flags & flag_ack) != 0) [[unlikely]] {
-    place = std::make_unique<Direction>();
+  auto& slot = connection.directions[1 - number];
+  if (!slot && (flags & flag_ack) != 0) [[unlikely]] {
+    slot = std::make_unique<Direction>();
   }
-  Direction& other = place ? *place : blank_;
+  Direction& opposite = slot ? *slot : blank_;
 
   if ((flags & flag_rst) != 0) [[unlikely]] {
-    ++mine.rst_packets;
-    if (mine.started_) seen.sequence = mine.unwrap(packet.sequence);
-    if ((flags & flag_ack) != 0 && other.has_base_) {
-      seen.acknowledgement = other.unwrap(packet.acknowledgement);
+    ++direction.rst_packets;
+    if (direction.started_) result.sequence = direction.unwrap(packet.sequence);
+    if ((flags & flag_ack) != 0 && opposite.has_base_) {
+      result.acknowledgement = opposite.unwrap(packet.acknowledgement);
     }
-    seen.window = packet.window;
+    result.window = packet.window;
     return;
   }
-  if (!mine.started_) [[unlikely]] {
+  if (!direction.started_) [[unlikely]] {
     // An earlier acknowledgement may have set the numbers of this direction.
-    if (mine.acked_ != Direction::unknown) {
-      const std::uint32_t acked = mine.base_ + static_cast<std::uint32_t>(mine.acked_);
-      mine.acked_ = static_cast<std::int32_t>(acked - packet.sequence);
+    if (direction.acked_ != Direction::unknown) {
+      const std::uint32_t acked = direction.base_ + static_cast<std::uint32_t>(direction.acked_);
+      direction.acked_ = static_cast<std::int32_t>(acked - packet.sequence);
     }
-    mine.base_ = packet.sequence;
-    mine.has_base_ = mine.started_ = true;
-    mine.next_ = mine.low_ = 0;
+    direction.base_ = packet.sequence;
+    direction.has_base_ = direction.started_ = true;
+    direction.next_ = direction.low_ = 0;
   }
-  if (mine.rivals_ && (flags & flag_syn) == 0) [[unlikely]] {
-    settle(packet.sequence, connection, number, mine, other);
+  if (direction.rivals_ && (flags & flag_syn) == 0) [[unlikely]] {
+    select_syn_ack(packet.sequence, connection, number, direction, opposite);
   }
-  if ((flags & (flag_syn | flag_ack)) == (flag_syn | flag_ack) && packet.sequence != mine.base_ &&
-      answers_again(packet, connection, number, mine, other)) [[unlikely]] {
-    seen.window = packet.window;
+  if ((flags & (flag_syn | flag_ack)) == (flag_syn | flag_ack) &&
+      packet.sequence != direction.base_ &&
+      is_further_answer(packet, connection, number, direction, opposite)) [[unlikely]] {
+    result.window = packet.window;
     return;
   }
-  const std::int64_t begin = mine.unwrap(packet.sequence);
-  seen.sequence = begin;
+  const std::int64_t begin = direction.unwrap(packet.sequence);
+  result.sequence = begin;
   const bool special = (flags & (flag_syn | flag_fin)) != 0;
   if ((flags & flag_syn) != 0) [[unlikely]] {
-    open(packet, connection, number, mine, other);
+    add_syn(packet, connection, number, direction, opposite);
   }
 
-  SeriesRow* const at = row(mine, now);
+  SeriesRow* const interval = series_row(direction, now);
   bool probing = false;
   bool segment = special;
-  if (packet.payload <= 1 && !special && (begin == mine.next_ - 1 || begin == mine.next_))
+  if (packet.payload <= 1 && !special && (begin == direction.next_ - 1 || begin == direction.next_))
       [[unlikely]] {
     // A probe of a closed window, or a keep-alive.
-    const bool closed = other.last_window_ == 0;
-    const bool all_acknowledged =
-        mine.acked_ == Direction::unknown ? packet.payload == 0 : mine.acked_ >= mine.next_;
-    const bool old = begin < mine.next_;
-    seen.probe = probing = old ? closed || all_acknowledged : closed && packet.payload == 1;
-    if (probing) ++(closed ? mine.window_probes : mine.keep_alives);
+    const bool closed = opposite.last_window_ == 0;
+    const bool all_acknowledged = direction.acked_ == Direction::unknown
+                                      ? packet.payload == 0
+                                      : direction.acked_ >= direction.next_;
+    const bool old = begin < direction.next_;
+    result.probe = probing = old ? closed || all_acknowledged : closed && packet.payload == 1;
+    if (probing) ++(closed ? direction.window_probes : direction.keep_alives);
     if (probing && !old) {
-      mine.probe_ = begin;
-      mine.probe_ns_ = now;
+      direction.probe_ = begin;
+      direction.probe_ns_ = now;
     }
   }
   if (!probing && (packet.payload != 0 || special)) {
@@ -283,150 +287,152 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
     bool repeated = false;
     bool fills = false;
     if ((flags & flag_syn) != 0) [[unlikely]] {
-      repeated = begin < mine.next_;
-      if (!repeated) mine.see(begin, begin + 1);
+      repeated = begin < direction.next_;
+      if (!repeated) direction.add_interval(begin, begin + 1);
     }
     const std::int64_t from = begin + ((flags & flag_syn) != 0 ? 1 : 0);
     const std::int64_t to = from + packet.payload;
-    const std::int64_t next = mine.next_;
+    const std::int64_t next = direction.next_;
     if (packet.payload != 0) [[likely]] {
-      const std::int64_t fresh = mine.see(from, to);
-      mine.add_data(now, packet.payload, fresh != 0 || to > mine.acked_);
-      seen.new_bytes = static_cast<std::uint32_t>(fresh);
+      const std::int64_t fresh = direction.add_interval(from, to);
+      direction.add_data(now, packet.payload, fresh != 0 || to > direction.acked_);
+      result.new_bytes = static_cast<std::uint32_t>(fresh);
       counts.first_time_bytes += fresh;
       if (from < next) [[unlikely]] {
         repeated = true;
         if (fresh < packet.payload) {
-          seen.retransmission = true;
+          result.retransmission = true;
           ++counts.retransmitted_packets;
           counts.retransmitted_bytes += packet.payload - fresh;
         } else {
-          seen.out_of_order = true;
+          result.out_of_order = true;
           ++counts.out_of_order_packets;
           fills = to <= next;
         }
       }
-      if (at != nullptr) {
-        at->payload_bytes += packet.payload;
-        at->first_time_bytes += fresh;
-        if (seen.retransmission) ++at->retransmitted_packets;
+      if (interval != nullptr) {
+        interval->payload_bytes += packet.payload;
+        interval->first_time_bytes += fresh;
+        if (result.retransmission) ++interval->retransmitted_packets;
       }
     }
     if ((flags & flag_fin) != 0) [[unlikely]] {
-      ++mine.fin_packets;
-      mine.fin_seen_ = true;
-      if (to < mine.next_) {
+      ++direction.fin_packets;
+      direction.fin_seen_ = true;
+      if (to < direction.next_) {
         repeated = true;
       } else {
-        mine.see(to, to + 1);
+        direction.add_interval(to, to + 1);
       }
     }
-    if (repeated && to >= mine.acked_) [[unlikely]] {
+    if (repeated && to >= direction.acked_) [[unlikely]] {
       // Until data that was sent later is acknowledged, an acknowledgement above `begin` may be of
       // either copy, or may have waited for one.
-      while (!mine.outstanding_.empty() && mine.outstanding_.back().end > begin) {
-        mine.outstanding_.pop_back();
+      while (!direction.outstanding_.empty() && direction.outstanding_.back().end > begin) {
+        direction.outstanding_.pop_back();
       }
-      remember(mine.outstanding_, {begin + 1, Direction::unknown},
-               mine.acked_ != Direction::unknown);
+      append(direction.outstanding_, {begin + 1, Direction::unknown},
+             direction.acked_ != Direction::unknown);
     }
     if (!repeated || fills) [[likely]] {
-      remember(mine.outstanding_, {fills ? to : mine.next_, now},
-               mine.acked_ != Direction::unknown);
+      append(direction.outstanding_, {fills ? to : direction.next_, now},
+             direction.acked_ != Direction::unknown);
     }
-    if (packet.payload != 0 && mine.acked_ != Direction::unknown) {
-      const std::int64_t in_flight = std::max<std::int64_t>(0, mine.next_ - mine.acked_);
-      seen.in_flight = in_flight;
-      if (inside) mine.in_flight.add(in_flight);
-      if (at != nullptr) at->in_flight_most = std::max(at->in_flight_most, in_flight);
+    if (packet.payload != 0 && direction.acked_ != Direction::unknown) {
+      const std::int64_t in_flight = std::max<std::int64_t>(0, direction.next_ - direction.acked_);
+      result.in_flight = in_flight;
+      if (inside) direction.in_flight.add(in_flight);
+      if (interval != nullptr)
+        interval->max_in_flight = std::max(interval->max_in_flight, in_flight);
     }
   }
 
   if ((flags & flag_ack) != 0) [[likely]] {
-    if (other.rivals_) [[unlikely]] {
-      settle(packet.acknowledgement, connection, 1 - number, other, mine);
+    if (opposite.rivals_) [[unlikely]] {
+      select_syn_ack(packet.acknowledgement, connection, 1 - number, opposite, direction);
     }
-    acknowledge(packet, mine, other, inside, probing || segment, seen);
-    if (!connection.complete_handshake && mine.sent_syn_ && other.sent_syn_ack_ &&
-        (flags & flag_syn) == 0 && seen.acknowledgement >= 1) [[unlikely]] {
+    acknowledge(packet, direction, opposite, inside, probing || segment, result);
+    if (!connection.complete_handshake && direction.sent_syn_ && opposite.sent_syn_ack_ &&
+        (flags & flag_syn) == 0 && result.acknowledgement >= 1) [[unlikely]] {
       connection.complete_handshake = true;
       if (connection.handshake) connection.handshake->ack_ns = now;
     }
   }
-  if (packet.has_timestamps) stamp(packet, mine, other, segment, inside, seen);
+  if (packet.has_timestamps) add_timestamps(packet, direction, opposite, segment, inside, result);
   if (packet.sack_blocks != 0) {
-    ++mine.sack_packets;
-    mine.sack_blocks += packet.sack_blocks;
+    ++direction.sack_packets;
+    direction.sack_blocks += packet.sack_blocks;
     for (std::size_t i = 0; i < packet.sack_edges; ++i) {
-      seen.sack[i] = other.unwrap(packet.sack[i]);
+      result.sack[i] = opposite.unwrap(packet.sack[i]);
     }
   }
   if ((flags & flag_syn) == 0) [[likely]] {
     // The scale of a window is known only from both SYNs, or from one SYN that offers no scaling.
     const bool scale_known =
-        (mine.has_whole_syn_ && mine.window_scale < 0) ||
-        (other.has_whole_syn_ && (other.window_scale < 0 || mine.has_whole_syn_));
-    seen.window = static_cast<std::int64_t>(packet.window) << mine.shift_;
-    mine.last_window_ = packet.window;
-    if (packet.window == 0) ++mine.zero_window_packets;
-    if (inside && scale_known) mine.window.add(seen.window);
-    if (at != nullptr) at->window = seen.window;
+        (direction.has_whole_syn_ && direction.window_scale < 0) ||
+        (opposite.has_whole_syn_ && (opposite.window_scale < 0 || direction.has_whole_syn_));
+    result.window = static_cast<std::int64_t>(packet.window) << direction.shift_;
+    direction.last_window_ = packet.window;
+    if (packet.window == 0) ++direction.zero_window_packets;
+    if (inside && scale_known) direction.window.add(result.window);
+    if (interval != nullptr) interval->window = result.window;
   } else {
-    seen.window = packet.window;
+    result.window = packet.window;
   }
 }
 
-inline void Engine::acknowledge(const Packet& packet, Direction& mine, Direction& other,
-                                bool inside, bool probing, Seen& seen) {
-  if (!other.has_base_) [[unlikely]] {
-    other.base_ = packet.acknowledgement;
-    other.has_base_ = true;
+inline void Engine::acknowledge(const Packet& packet, Direction& direction, Direction& opposite,
+                                bool inside, bool probing, Classification& result) {
+  if (!opposite.has_base_) [[unlikely]] {
+    opposite.base_ = packet.acknowledgement;
+    opposite.has_base_ = true;
   }
-  const std::int64_t number = other.unwrap(packet.acknowledgement);
-  seen.acknowledgement = number;
-  if (number > other.acked_) {
-    other.acked_ = number;
-    if (other.probe_ != Direction::unknown && number > other.probe_) [[unlikely]] {
-      accept_probe(other, inside);
+  const std::int64_t number = opposite.unwrap(packet.acknowledgement);
+  result.acknowledgement = number;
+  if (number > opposite.acked_) {
+    opposite.acked_ = number;
+    if (opposite.probe_ != Direction::unknown && number > opposite.probe_) [[unlikely]] {
+      accept_probe(opposite, inside);
     }
-    if (!other.started_) other.next_ = number;
+    if (!opposite.started_) opposite.next_ = number;
     const Direction::Segment* newest = nullptr;
-    while (!other.outstanding_.empty() && other.outstanding_.front().end <= number) {
-      newest = &other.outstanding_.front();
-      other.outstanding_.pop();
+    while (!opposite.outstanding_.empty() && opposite.outstanding_.front().end <= number) {
+      newest = &opposite.outstanding_.front();
+      opposite.outstanding_.pop();
     }
     if (newest != nullptr && newest->time_ns != Direction::unknown &&
-        (newest->end == number || other.has_seen(number))) {
+        (newest->end == number || opposite.has_seen(number))) {
       const std::int64_t rtt = packet.time_ns - newest->time_ns;
-      seen.rtt_sequence_ns = rtt;
-      if (inside && rtt >= 0) add_sample(other.rtt_sequence, rtt);
-      if (options_.interval_ns != 0 && !other.timestamps && rtt >= 0) {
-        SeriesRow* const at = row(other, packet.time_ns);
-        ++at->rtt_count;
-        at->rtt_sum += static_cast<double>(rtt);
-        at->rtt_most = std::max(at->rtt_most, rtt);
+      result.rtt_sequence_ns = rtt;
+      if (inside && rtt >= 0) add_sample(opposite.rtt_sequence, rtt);
+      if (options_.interval_ns != 0 && !opposite.timestamps && rtt >= 0) {
+        SeriesRow* const interval = series_row(opposite, packet.time_ns);
+        ++interval->rtt_count;
+        interval->rtt_sum += static_cast<double>(rtt);
+        interval->max_rtt = std::max(interval->max_rtt, rtt);
       }
     }
-  } else if (number == other.acked_ && !probing && packet.payload == 0 &&
-             packet.window == mine.last_window_ && other.next_ > number) {
-    ++mine.duplicate_acks;
-    seen.duplicate_ack = true;
+  } else if (number == opposite.acked_ && !probing && packet.payload == 0 &&
+             packet.window == direction.last_window_ && opposite.next_ > number) {
+    ++direction.duplicate_acks;
+    result.duplicate_ack = true;
   }
 }
 
-inline void Engine::stamp(const Packet& packet, Direction& mine, Direction& other, bool segment,
-                          bool inside, Seen& seen) {
+inline void Engine::add_timestamps(const Packet& packet, Direction& direction, Direction& opposite,
+                                   bool segment, bool inside, Classification& result) {
   const std::int64_t now = packet.time_ns;
-  mine.timestamps = true;
+  direction.timestamps = true;
   if (segment) {
-    const std::int64_t begin = seen.sequence;
+    const std::int64_t begin = result.sequence;
     const std::int64_t end = begin + packet.sequence_length();
-    if (!mine.has_stamp_ || static_cast<std::int32_t>(packet.tsval - mine.last_stamp_) > 0) {
-      mine.has_stamp_ = true;
-      mine.last_stamp_ = packet.tsval;
-      remember(mine.stamps_, {now, begin, end, end, packet.tsval}, other.counts.packets != 0);
-    } else if (!mine.stamps_.empty() && mine.stamps_.back().value == packet.tsval) {
-      Direction::Stamp& last = mine.stamps_.back();
+    if (!direction.has_stamp_ ||
+        static_cast<std::int32_t>(packet.tsval - direction.last_stamp_) > 0) {
+      direction.has_stamp_ = true;
+      direction.last_stamp_ = packet.tsval;
+      append(direction.stamps_, {now, begin, end, end, packet.tsval}, opposite.counts.packets != 0);
+    } else if (!direction.stamps_.empty() && direction.stamps_.back().value == packet.tsval) {
+      Direction::Stamp& last = direction.stamps_.back();
       if (begin >= last.top) {
         last.top = end;
       } else if (end <= last.begin && last.time_ns != Direction::unknown) {
@@ -437,21 +443,21 @@ inline void Engine::stamp(const Packet& packet, Direction& mine, Direction& othe
     }
   }
   if ((packet.flags & flag_ack) == 0) return;
-  while (!other.stamps_.empty()) {
-    const Direction::Stamp first = other.stamps_.front();
+  while (!opposite.stamps_.empty()) {
+    const Direction::Stamp first = opposite.stamps_.front();
     const auto older = static_cast<std::int32_t>(packet.tsecr - first.value);
-    if (older < 0 || (older == 0 && seen.acknowledgement < first.end)) break;
-    other.stamps_.pop();
+    if (older < 0 || (older == 0 && result.acknowledgement < first.end)) break;
+    opposite.stamps_.pop();
     if (older > 0) continue;
     const std::int64_t rtt = now - first.time_ns;
     if (first.time_ns == Direction::unknown || rtt < 0) break;
-    seen.rtt_timestamps_ns = rtt;
-    if (inside) add_sample(other.rtt_timestamps, rtt);
+    result.rtt_timestamps_ns = rtt;
+    if (inside) add_sample(opposite.rtt_timestamps, rtt);
     if (options_.interval_ns != 0) {
-      SeriesRow* const at = row(other, now);
-      ++at->rtt_count;
-      at->rtt_sum += static_cast<double>(rtt);
-      at->rtt_most = std::max(at->rtt_most, rtt);
+      SeriesRow* const interval = series_row(opposite, now);
+      ++interval->rtt_count;
+      interval->rtt_sum += static_cast<double>(rtt);
+      interval->max_rtt = std::max(interval->max_rtt, rtt);
     }
     break;
   }
@@ -461,9 +467,9 @@ inline void Engine::stamp(const Packet& packet, Direction& mine, Direction& othe
 /// direction only), or if the rings of all connections are too large, the oldest element is dropped
 /// instead.
 template <typename T>
-inline void Engine::remember(Ring<T>& ring, const T& value, bool answered) {
+inline void Engine::append(Ring<T>& ring, const T& value, bool answered) {
   if (ring.full()) [[unlikely]] {
-    const std::size_t more = ring.capacity() == 0 ? Ring<T>::least : ring.capacity();
+    const std::size_t more = ring.capacity() == 0 ? Ring<T>::min_capacity : ring.capacity();
     const bool may_grow = ring.capacity() < 64 || answered;
     if (ring.capacity() == 0 || (may_grow && outstanding_ + more <= max_outstanding)) {
       ring.grow();
@@ -476,7 +482,7 @@ inline void Engine::remember(Ring<T>& ring, const T& value, bool answered) {
 }
 
 /// Return the direction's row for the interval of a time, or null without series.
-inline SeriesRow* Engine::row(Direction& direction, std::int64_t time_ns) {
+inline SeriesRow* Engine::series_row(Direction& direction, std::int64_t time_ns) {
   if (options_.interval_ns == 0) [[likely]] {
     return nullptr;
   }
@@ -486,7 +492,7 @@ inline SeriesRow* Engine::row(Direction& direction, std::int64_t time_ns) {
   if (!direction.series.empty() && direction.series.back().index == index) [[likely]] {
     return &direction.series.back();
   }
-  return new_row(direction, index);
+  return add_series_row(direction, index);
 }
 
 }  // namespace nagi::captures

@@ -9,10 +9,10 @@
 // direction's first packet are a hole as well, unless that packet was the SYN. A packet with
 // payload is classified as
 //   - a window probe or keep-alive if it has one byte, which is the highest one sent, and the other
-//     side's window is 0 or the other side has acknowledged everything (RFC 9293, 3.8.6.1 and 3.8.4;
-//     these also come without payload, which is how Linux sends them); or if it has one new byte while
-//     the other side's window is 0. Such a new byte counts once it is acknowledged, as it may be
-//     refused;
+//     side's window is 0 or the other side has acknowledged everything (RFC 9293, 3.8.6.1
+//     and 3.8.4; these also come without payload, which is how Linux sends them); or if it has one
+//     new byte while the other side's window is 0. Such a new byte counts once it is acknowledged,
+//     as it may be refused;
 //   - a retransmission if some of its bytes have been seen before;
 //   - out of order if it begins below the highest number seen and none of its bytes have been seen
 //     (RFC 4737): it was reordered before the capture point, or retransmitted after the first copy
@@ -24,10 +24,11 @@
 //   - by sequence: from a segment to the first acknowledgement of its end. An acknowledgement gives
 //     one sample, of the newest segment it covers. A segment that is retransmitted before it is
 //     acknowledged gives none, and neither do segments above it that were sent before: their
-//     acknowledgement may be of the copy (Karn's rule), or may have waited for it. The same holds for
-//     segments above a hole that is filled, while the segment that fills it gives a sample if it was
-//     seen once.
-//   - by timestamps (RFC 7323): from the lowest segment with a TSval to the first packet that echoes
+//     acknowledgement may be of the copy (Karn's rule), or may have waited for it. The same holds
+//     for segments above a hole that is filled, while the segment that fills it gives a sample if
+//     it was seen once.
+//   - by timestamps (RFC 7323): from the lowest segment with a TSval to the first packet that
+//   echoes
 //     the TSval and acknowledges this segment, one sample per TSval; none if bytes were sent twice
 //     with the TSval.
 // SYN and FIN take sequence numbers and are segments in this sense. An RST is only counted: its
@@ -69,7 +70,7 @@ struct Options {
   std::int64_t start_ns = std::numeric_limits<std::int64_t>::min();
   std::int64_t end_ns = std::numeric_limits<std::int64_t>::max();
   std::int64_t interval_ns = 0;  // interval of the series; 0: no series
-  bool relative = false;  // start_ns and end_ns are relative to the first packet in the file
+  bool relative = false;         // start_ns and end_ns are relative to the first packet in the file
 };
 
 struct Counts {
@@ -89,14 +90,14 @@ struct Counts {
 struct Extent {
   std::int64_t count = 0;
   std::int64_t sum = 0;
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  std::int64_t most = std::numeric_limits<std::int64_t>::min();
+  std::int64_t min = std::numeric_limits<std::int64_t>::max();
+  std::int64_t max = std::numeric_limits<std::int64_t>::min();
 
   void add(std::int64_t value) {
     ++count;
     sum += value;
-    least = value < least ? value : least;
-    most = value > most ? value : most;
+    min = value < min ? value : min;
+    max = value > max ? value : max;
   }
 };
 
@@ -106,11 +107,11 @@ struct SeriesRow {
   std::int64_t payload_bytes = 0;
   std::int64_t first_time_bytes = 0;
   std::int64_t retransmitted_packets = 0;
-  std::int64_t in_flight_most = -1;  // -1 without a value
+  std::int64_t max_in_flight = -1;  // -1 without a value
   std::int64_t window = -1;
   std::int64_t rtt_count = 0;
   double rtt_sum = 0;
-  std::int64_t rtt_most = 0;
+  std::int64_t max_rtt = 0;
 };
 
 struct Direction {
@@ -120,7 +121,7 @@ struct Direction {
   std::int64_t first_ns = 0;
   std::int64_t last_ns = 0;
   std::int64_t first_data_ns = 0;
-  std::int64_t last_data_ns = 0;  // ignores packets that had already been acknowledged
+  std::int64_t last_data_ns = 0;      // ignores packets that had already been acknowledged
   std::int64_t ip_bytes_to_data = 0;  // IP bytes up to that packet
   std::uint32_t duplicate_acks = 0;
   std::uint32_t sack_packets = 0;
@@ -159,7 +160,7 @@ struct Direction {
   };
   struct Stamp {
     std::int64_t time_ns = 0;  // of the lowest segment; unknown: some bytes were sent twice
-    std::int64_t begin = 0;  // of the lowest segment
+    std::int64_t begin = 0;    // of the lowest segment
     std::int64_t end = 0;
     std::int64_t top = 0;  // above all segments with this TSval
     std::uint32_t value = 0;
@@ -171,33 +172,33 @@ struct Direction {
   }
   void renumber(std::uint32_t first);
   void add_data(std::int64_t time_ns, std::uint32_t payload, bool outstanding);
-  void leave_out(const Counts& before);
-  std::int64_t see(std::int64_t begin, std::int64_t end);
-  std::int64_t fill(std::int64_t begin, std::int64_t end);
+  void count_outside(const Counts& before);
+  std::int64_t add_interval(std::int64_t begin, std::int64_t end);
+  std::int64_t close_hole(std::int64_t begin, std::int64_t end);
   void add_hole(std::size_t place, Hole hole);
   [[nodiscard]] bool has_seen(std::int64_t byte) const;
 
-  std::uint32_t base_ = 0;  // the sequence number that is 0 when unwrapped
-  bool has_base_ = false;  // base_ is known, from an acknowledgement or
-  bool started_ = false;  // from a packet of this direction
+  std::uint32_t base_ = 0;         // the sequence number that is 0 when unwrapped
+  bool has_base_ = false;          // base_ is known, from an acknowledgement or
+  bool started_ = false;           // from a packet of this direction
   bool sent_syn_ = false;          // without ACK
   bool sent_syn_ack_ = false;      //
-  bool fin_seen_ = false;  // next_ includes the number of the FIN
-  std::uint8_t shift_ = 0;  // scale of the windows that this side advertises
+  bool fin_seen_ = false;          // next_ includes the number of the FIN
+  std::uint8_t shift_ = 0;         // scale of the windows that this side advertises
   std::int32_t last_window_ = -1;  // unscaled, as in the header
-  std::uint32_t last_stamp_ = 0;  // TSval of the last segment
+  std::uint32_t last_stamp_ = 0;   // TSval of the last segment
   bool has_stamp_ = false;
   bool has_whole_syn_ = false;  // a SYN was captured with all its options
   std::uint16_t last_identification_ = 0;
   std::uint32_t identifications_ = 0;  // how often the identification changed
-  std::int64_t probe_ = unknown;  // number of a new byte sent to a closed window
+  std::int64_t probe_ = unknown;       // number of a new byte sent to a closed window
   std::int64_t probe_ns_ = 0;
   // further SYN-ACKs with other numbers; null without any
   std::unique_ptr<std::vector<Packet>> rivals_;
-  std::int64_t next_ = 0;                        // one above the highest number seen
-  std::int64_t low_ = 0;  // no byte below has been seen or is known to be missing
+  std::int64_t next_ = 0;         // one above the highest number seen
+  std::int64_t low_ = 0;          // no byte below has been seen or is known to be missing
   std::int64_t acked_ = unknown;  // the highest acknowledgement by the other side
-  std::vector<Hole> holes_;  // in ascending order, between low_ and next_
+  std::vector<Hole> holes_;       // in ascending order, between low_ and next_
   Ring<Segment> outstanding_;
   Ring<Stamp> stamps_;
 };
@@ -225,7 +226,7 @@ struct Handshake {
 };
 
 /// The capture point on a direction's path.
-enum class Place : std::int8_t { unknown, source, between, destination };
+enum class CapturePoint : std::int8_t { unknown, source, between, destination };
 
 struct Connection : Tracked {
   // null without any packet or knowledge of the direction
@@ -233,14 +234,14 @@ struct Connection : Tracked {
   std::unique_ptr<Handshake> handshake;  // null without a SYN
   bool complete_handshake = false;
   // packets were captured at several points: their times are not comparable
-  bool copied_apart = false;
+  bool captured_at_several_points = false;
 
   /// Estimate the capture point from round-trip times to both ends, of the handshake and of data.
-  [[nodiscard]] Place captured_at(unsigned direction) const;
+  [[nodiscard]] CapturePoint capture_point(unsigned direction) const;
 };
 
 /// The classification of one packet.
-struct Seen {
+struct Classification {
   std::uint32_t connection = 0;
   std::uint8_t direction = 0;
   bool retransmission = false;
@@ -263,13 +264,13 @@ struct Seen {
 class Engine {
  public:
   /// Called with each connection once, when it ends; finish() passes the remaining ones.
-  using Left = std::function<void(Connection&)>;
+  using EndHandler = std::function<void(Connection&)>;
 
-  explicit Engine(const Options& options, Left left = {});
+  explicit Engine(const Options& options, EndHandler left = {});
 
-  Seen add(const Packet& packet);
+  Classification add(const Packet& packet);
   /// Convert a measured interval that is relative to `time_ns` to times since the epoch.
-  void count_from(std::int64_t time_ns);
+  void resolve_relative_times(std::int64_t time_ns);
   /// End all connections, in the order of their numbers.
   void finish();
 
@@ -283,46 +284,47 @@ class Engine {
   [[nodiscard]] const Options& options() const { return options_; }
 
  private:
-  struct Gone {
+  struct OnEnd {
     Engine* engine;
-    void operator()(Connection& connection) const { engine->leave(connection); }
+    void operator()(Connection& connection) const { engine->end_connection(connection); }
   };
-  struct Print {
+  struct Fingerprint {
     std::uint64_t value = 0;
     std::int64_t time_ns = 0;
   };
-  static constexpr std::size_t bucket_prints = 4;
-  static constexpr std::size_t prints = 1 << 16;  // 1 MiB
+  static constexpr std::size_t bucket_fingerprints = 4;
+  static constexpr std::size_t max_fingerprints = 1 << 16;  // 1 MiB
 
-  void begin(std::int64_t time_ns);
-  void leave(Connection& connection);
-  bool is_copy(const Packet& packet, const Seen& seen, Connection& connection, Direction& mine);
-  static bool answers_again(const Packet& packet, Connection& connection, unsigned number,
-                            Direction& mine, Direction& other);
-  static void settle(std::uint32_t after_syn, Connection& connection, unsigned number,
-                     Direction& mine, Direction& other);
+  void set_origin(std::int64_t time_ns);
+  void end_connection(Connection& connection);
+  bool is_copy(const Packet& packet, const Classification& result, Connection& connection,
+               Direction& direction);
+  static bool is_further_answer(const Packet& packet, Connection& connection, unsigned number,
+                                Direction& direction, Direction& opposite);
+  static void select_syn_ack(std::uint32_t after_syn, Connection& connection, unsigned number,
+                             Direction& direction, Direction& opposite);
   void accept_probe(Direction& direction, bool inside);
   void add_tcp(const Packet& packet, Connection& connection, unsigned number, bool inside,
-               Seen& seen);
-  static void open(const Packet& packet, Connection& connection, unsigned number, Direction& mine,
-                   Direction& other);
-  void acknowledge(const Packet& packet, Direction& mine, Direction& other, bool inside,
-                   bool probing, Seen& seen);
-  void stamp(const Packet& packet, Direction& mine, Direction& other, bool segment, bool inside,
-             Seen& seen);
-  SeriesRow* row(Direction& direction, std::int64_t time_ns);
-  SeriesRow* new_row(Direction& direction, std::int64_t index);
+               Classification& result);
+  static void add_syn(const Packet& packet, Connection& connection, unsigned number,
+                      Direction& direction, Direction& opposite);
+  void acknowledge(const Packet& packet, Direction& direction, Direction& opposite, bool inside,
+                   bool probing, Classification& result);
+  void add_timestamps(const Packet& packet, Direction& direction, Direction& opposite, bool segment,
+                      bool inside, Classification& result);
+  SeriesRow* series_row(Direction& direction, std::int64_t time_ns);
+  SeriesRow* add_series_row(Direction& direction, std::int64_t index);
   template <typename T>
-  void remember(Ring<T>& ring, const T& value, bool answered);
+  void append(Ring<T>& ring, const T& value, bool answered);
 
   Options options_;
-  Left left_;
-  Tracker<Connection, Gone> tracker_;
-  Direction blank_;  // stands in for a direction of which nothing is known
+  EndHandler on_end_;
+  Tracker<Connection, OnEnd> tracker_;
+  Direction blank_;              // stands in for a direction of which nothing is known
   std::size_t outstanding_ = 0;  // capacity of all rings together
   bool has_origin_ = false;
   std::int64_t origin_ns_ = 0;
-  std::vector<Print> prints_{prints};  // fingerprints of the last packets
+  std::vector<Fingerprint> fingerprints_{max_fingerprints};  // fingerprints of the last packets
 };
 
 }  // namespace nagi::captures

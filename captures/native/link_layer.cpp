@@ -104,7 +104,7 @@ Unused Decoder::ethernet(Piece frame, Packet& packet) {
 /// Decode what an Ethernet type announces.
 Unused Decoder::network(std::uint32_t type, Piece piece, Packet& packet) {
   while (type == 0x8100 || type == 0x88a8 || type == 0x9100) {
-    if (!piece.has(4)) return is(What::Kind::ether_type, type, Unused::cut_short);
+    if (!piece.has(4)) return is(LastHeader::Kind::ether_type, type, Unused::cut_short);
     type = half(piece.at + 2);
     piece.skip(4);
     if (type <= longest_802_3) return llc(piece, packet);
@@ -118,49 +118,49 @@ Unused Decoder::network(std::uint32_t type, Piece piece, Packet& packet) {
     case 0x8848:
       return mpls(piece, packet);
     case 0x8864:  // PPPoE
-      if (!piece.has(6)) return is(What::Kind::ether_type, type, Unused::cut_short);
-      if (piece.at[1] != 0) return is(What::Kind::ether_type, 0x8863);
+      if (!piece.has(6)) return is(LastHeader::Kind::ether_type, type, Unused::cut_short);
+      if (piece.at[1] != 0) return is(LastHeader::Kind::ether_type, 0x8863);
       piece.skip(6);
       return ppp(piece, packet);
     case 0x88e7:  // 802.1ah: its tag, then a frame
-      if (!piece.has(4)) return is(What::Kind::ether_type, type, Unused::cut_short);
+      if (!piece.has(4)) return is(LastHeader::Kind::ether_type, type, Unused::cut_short);
       piece.skip(4);
       [[fallthrough]];
     case 0x6558:  // a frame
-      if (++depth_ > max_depth) return is(What::Kind::ether_type, type, Unused::bad_header);
+      if (++depth_ > max_depth) return is(LastHeader::Kind::ether_type, type, Unused::bad_header);
       return ethernet(piece, packet);
     case 0x880b:
       return ppp(piece, packet);
     default:
-      return is(What::Kind::ether_type, type);
+      return is(LastHeader::Kind::ether_type, type);
   }
 }
 
 Unused Decoder::llc(Piece piece, Packet& packet) {
-  if (!piece.has(3)) return is(What::Kind::llc, 0, Unused::cut_short);
+  if (!piece.has(3)) return is(LastHeader::Kind::llc, 0, Unused::cut_short);
   const std::uint16_t both = half(piece.at);
   if (both == 0x0606 && piece.at[2] == 3) {
     piece.skip(3);
     return ip(piece, packet);
   }
-  if (both != 0xaaaa || piece.at[2] != 3) return is(What::Kind::llc, both);
-  if (!piece.has(8)) return is(What::Kind::llc, both, Unused::cut_short);
+  if (both != 0xaaaa || piece.at[2] != 3) return is(LastHeader::Kind::llc, both);
+  if (!piece.has(8)) return is(LastHeader::Kind::llc, both, Unused::cut_short);
   const std::uint32_t organisation = word(piece.at + 2) & 0xffffff;
   const std::uint16_t type = half(piece.at + 6);
   piece.skip(8);
   // Organisation 0 and that of 802.1H's bridge tunnel use Ethernet types.
   if (organisation == 0 || organisation == 0xf8) return network(type, piece, packet);
   if (organisation == 0x80c2 && (type == 1 || type == 7)) {  // RFC 2684: a bridged frame
-    if (!piece.has(2)) return is(What::Kind::llc, both, Unused::cut_short);
+    if (!piece.has(2)) return is(LastHeader::Kind::llc, both, Unused::cut_short);
     piece.skip(2);
     return ethernet(piece, packet);
   }
-  return is(What::Kind::llc, both);
+  return is(LastHeader::Kind::llc, both);
 }
 
 Unused Decoder::ppp(Piece piece, Packet& packet) {
   if (piece.has(2) && piece.at[0] == 0xff && piece.at[1] == 3) piece.skip(2);
-  if (!piece.has(2)) return is(What::Kind::ppp, 0, Unused::cut_short);
+  if (!piece.has(2)) return is(LastHeader::Kind::ppp, 0, Unused::cut_short);
   const bool is_short = (piece.at[0] & 1) != 0;
   const std::uint32_t protocol = is_short ? piece.at[0] : half(piece.at);
   piece.skip(is_short ? 1 : 2);
@@ -173,7 +173,7 @@ Unused Decoder::ppp(Piece piece, Packet& packet) {
     case 0x283:
       return mpls(piece, packet);
     default:
-      return is(What::Kind::ppp, protocol);
+      return is(LastHeader::Kind::ppp, protocol);
   }
 }
 
@@ -187,7 +187,7 @@ Unused Decoder::hdlc(Piece piece, Packet& packet) {
 Unused Decoder::mpls(Piece piece, Packet& packet) {
   bool bottom = false;
   while (!bottom) {
-    if (!piece.has(5)) return is(What::Kind::ether_type, 0x8847, Unused::cut_short);
+    if (!piece.has(5)) return is(LastHeader::Kind::ether_type, 0x8847, Unused::cut_short);
     bottom = (piece.at[2] & 1) != 0;
     piece.skip(4);
   }
@@ -197,7 +197,7 @@ Unused Decoder::mpls(Piece piece, Packet& packet) {
     piece.skip(4);
     return ethernet(piece, packet);
   }
-  return is(What::Kind::ether_type, 0x8847);
+  return is(LastHeader::Kind::ether_type, 0x8847);
 }
 
 Unused Decoder::ip(Piece piece, Packet& packet) {
@@ -219,7 +219,7 @@ Unused Decoder::radiotap(Piece piece, Packet& packet) {
   const std::uint8_t present = piece.at[4];
   if ((present & 1) != 0) at = (at + 7) / 8 * 8 + 8;
   const std::uint8_t flags = (present & 2) != 0 && at < length ? piece.at[at] : 0;
-  if ((flags & 0x40) != 0) return is(What::Kind::wifi, 2, Unused::failed_check);
+  if ((flags & 0x40) != 0) return is(LastHeader::Kind::wifi, 2, Unused::failed_check);
   piece.skip(length);
   return wifi(piece, (flags & 0x20) != 0, packet);
 }
@@ -239,7 +239,7 @@ Unused Decoder::ppi(Piece piece, Packet& packet) {
     // Flags follow a time of 8 bytes: the check failed, the physical layer failed.
     if (type == common_802_11 && bytes >= 10 && at + 10 <= length &&
         (little_half(piece.at + at + 8) & 0xc) != 0) {
-      return is(What::Kind::wifi, 2, Unused::failed_check);
+      return is(LastHeader::Kind::wifi, 2, Unused::failed_check);
     }
     at += bytes;
   }
@@ -249,26 +249,26 @@ Unused Decoder::ppi(Piece piece, Packet& packet) {
 
 /// Decode a frame of IEEE 802.11. If it has several packets (A-MSDU), only the first is decoded.
 Unused Decoder::wifi(Piece piece, bool padded, Packet& packet) {
-  if (!piece.has(2)) return is(What::Kind::wifi, 3, Unused::cut_short);
+  if (!piece.has(2)) return is(LastHeader::Kind::wifi, 3, Unused::cut_short);
   const std::uint8_t control = piece.at[0];
   const std::uint8_t flags = piece.at[1];
   const unsigned type = control >> 2 & 3;
-  if (type != 2) return is(What::Kind::wifi, type);
-  if ((control & 0x40) != 0) return is(What::Kind::wifi, 5);  // a frame without data
-  if ((flags & 0x40) != 0) return is(What::Kind::wifi, 4);
+  if (type != 2) return is(LastHeader::Kind::wifi, type);
+  if ((control & 0x40) != 0) return is(LastHeader::Kind::wifi, 5);  // a frame without data
+  if ((flags & 0x40) != 0) return is(LastHeader::Kind::wifi, 4);
   const bool quality = (control & 0x80) != 0;
   std::uint32_t header = 24;
   if ((flags & 3) == 3) header += 6;
   const std::uint32_t quality_at = header;
   if (quality) header += (flags & 0x80) != 0 ? 6 : 2;
-  if (!piece.has(header + 8)) return is(What::Kind::wifi, type, Unused::cut_short);
+  if (!piece.has(header + 8)) return is(LastHeader::Kind::wifi, type, Unused::cut_short);
   const bool several = quality && (piece.at[quality_at] & 0x80) != 0;
   if ((little_half(piece.at + 22) & 15) != 0) {  // a fragment other than the first
-    return is(What::Kind::wifi, type, Unused::fragment);
+    return is(LastHeader::Kind::wifi, type, Unused::fragment);
   }
   if (padded) header = (header + 3) / 4 * 4;
   if (several) header += 14;
-  if (!piece.has(header)) return is(What::Kind::wifi, type, Unused::cut_short);
+  if (!piece.has(header)) return is(LastHeader::Kind::wifi, type, Unused::cut_short);
   piece.skip(header);
   packet.resent_frame = (flags & 0x08) != 0;
   // Two addresses and its length precede each packet; padding to a multiple of 4 follows it.

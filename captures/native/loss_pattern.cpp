@@ -14,7 +14,7 @@ void LossPattern::add(bool lost, std::int64_t time_ns) {
     return;
   }
   ++run_;
-  if (cluster_lost_ != 0 && at - cluster_last_ > gap_packets_least) end_cluster();
+  if (cluster_lost_ != 0 && at - cluster_last_ > min_gap_packets) end_cluster();
   if (cluster_lost_ == 0) {
     cluster_first_ = at;
     cluster_first_ns_ = time_ns;

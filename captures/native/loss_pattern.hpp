@@ -13,7 +13,7 @@
 
 namespace nagi::captures {
 
-constexpr std::int64_t gap_packets_least = 16;  // Gmin
+constexpr std::int64_t min_gap_packets = 16;  // Gmin
 
 /// Counts bursts, gaps and runs of losses.
 class LossPattern {

@@ -54,7 +54,7 @@ struct MatchOptions {
   // time of sending: [start, end)
   std::int64_t start_ns = std::numeric_limits<std::int64_t>::min();
   std::int64_t end_ns = std::numeric_limits<std::int64_t>::max();
-  bool complete = false;  // both captures contain all packets that passed them
+  bool complete = false;               // both captures contain all packets that passed them
   std::array<ClockCurve, 2> clocks{};  // all times are converted to the common clock
 };
 
@@ -68,31 +68,31 @@ struct MatchedDirection {
   std::int64_t unseen = 0;
   std::int64_t uncovered = 0;
   double delay_sum = 0;
-  std::int64_t delay_least = std::numeric_limits<std::int64_t>::max();
+  std::int64_t min_delay = std::numeric_limits<std::int64_t>::max();
   Distribution queueing;  // delay - smallest_delay()
   LossPattern pattern;
 
   /// Return the smallest delay in the whole captures, not only in the measured interval; 0 without
   /// pairs.
   [[nodiscard]] std::int64_t smallest_delay() const {
-    return pairs == 0 ? 0 : forward ? least_ : -most_;
+    return pairs == 0 ? 0 : forward ? min_difference_ : -max_difference_;
   }
 
  private:
   friend class Matcher;
 
   [[nodiscard]] std::int64_t largest_delay() const {
-    return pairs == 0 ? 0 : forward ? most_ : -least_;
+    return pairs == 0 ? 0 : forward ? max_difference_ : -min_difference_;
   }
 
   // Extremes of time at `received` - time at `sent`.
-  std::int64_t least_ = std::numeric_limits<std::int64_t>::max();
-  std::int64_t most_ = std::numeric_limits<std::int64_t>::min();
+  std::int64_t min_difference_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t max_difference_ = std::numeric_limits<std::int64_t>::min();
 };
 
 /// A connection that both captures have.
 struct MatchedConnection {
-  std::array<Endpoints, 2> endpoints;  // of direction 0 and of direction 1
+  std::array<Endpoints, 2> endpoints;      // of direction 0 and of direction 1
   std::array<std::uint32_t, 2> numbers{};  // number of the connection in a scan of either capture
   std::array<MatchedDirection, 2> directions;
 };
@@ -133,31 +133,31 @@ class Matcher {
     std::unique_ptr<CaptureFile> file;
     Decoder decoder;
     Packet packet;
-    Packet rest;  // remainder of a large segment
-    std::uint32_t cut_at = 0;  // bytes of payload; 0 without a remainder
-    std::int64_t file_ns = 0;  // the packet's time by the clock of the file
+    Packet rest;                   // remainder of a large segment
+    std::uint32_t cut_length = 0;  // bytes of payload; 0 without a remainder
+    std::int64_t file_ns = 0;      // the packet's time by the clock of the file
     bool has_packet = false;
     std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
     std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
-    std::int64_t taken_ns = std::numeric_limits<std::int64_t>::min();  // latest packet processed
+    std::int64_t latest_ns = std::numeric_limits<std::int64_t>::min();  // latest packet processed
     void step(const ClockCurve& clock, const Sizes& sizes);
     void cut();
   };
-  struct Nothing {
+  struct NoCallback {
     void operator()(const Tracked& /*gone*/) const {}
   };
-  using Connections = Tracker<Tracked, Nothing>;
+  using Connections = Tracker<Tracked, NoCallback>;
   /// The state of a connection of one capture, by its number.
-  struct Local {
+  struct ConnectionState {
     std::array<Ring<std::int32_t>, 2> waiting;  // entries by direction, in the order of the capture
-    std::int32_t matched = -1;  // index in matched_
-    bool turned = false;  // its direction 0 is direction 1 of the matched connection
+    std::int32_t matched = -1;                  // index in matched_
+    bool turned = false;                 // its direction 0 is direction 1 of the matched connection
     std::array<Endpoints, 2> endpoints;  // this array and the next ones: by direction
     std::array<std::uint32_t, 2> longest{};  // most bytes of payload in a packet
-    std::array<std::uint32_t, 2> mss{};  // 0 if not seen
+    std::array<std::uint32_t, 2> mss{};      // 0 if not seen
   };
   /// Identifies a direction of a connection of one capture.
-  struct Whose {
+  struct FlowId {
     unsigned side = 0;
     std::uint32_t number = 0;
     unsigned direction = 0;
@@ -169,8 +169,8 @@ class Matcher {
     std::int64_t delay_ns = 0;
     std::int32_t next = -1;  // next entry with the same key, or next free entry
     std::int32_t last = -1;  // in the first entry with a key: the last one with it
-    Whose whose;
-    bool found = false;
+    FlowId flow;
+    bool is_found = false;
     bool data = false;
   };
   struct Slot {
@@ -183,21 +183,22 @@ class Matcher {
   void estimate_difference();
   void begin_pass();
   bool find_sizes();
-  void begin_again();
+  void restart();
   void end_first_pass();
-  void take(unsigned side);
-  Local& local(const Whose& whose) { return locals_[whose.side][whose.number]; }
-  MatchedDirection* matched(const Whose& whose);
-  void link(const std::array<Whose, 2>& pair, const Endpoints& endpoints);
-  void note(MatchedDirection& direction, std::int64_t difference_ns, std::int64_t sent_side_ns);
-  std::int32_t wait(const Whose& whose, const Packet& packet);
-  void settle(const Whose& whose, std::size_t most, bool all);
+  void process(unsigned side);
+  ConnectionState& state_of(const FlowId& flow) { return states_[flow.side][flow.number]; }
+  MatchedDirection* matched(const FlowId& flow);
+  void link(const std::array<FlowId, 2>& pair, const Endpoints& endpoints);
+  void record_pair(MatchedDirection& direction, std::int64_t difference_ns,
+                   std::int64_t sent_side_ns);
+  std::int32_t enqueue(const FlowId& flow, const Packet& packet);
+  void settle(const FlowId& flow, std::size_t max_queue, bool force);
   void settle_all();
-  void decide(MatchedDirection& direction, unsigned side, const Entry& entry);
+  void count(MatchedDirection& direction, unsigned side, const Entry& entry);
   std::size_t slot_of(std::uint64_t key) const;
   void insert(std::int32_t entry);
   void grow();
-  void remove(std::int32_t place);
+  void remove(std::int32_t index);
   std::int32_t remove_first(std::size_t slot);
 
   Open open_;
@@ -207,9 +208,9 @@ class Matcher {
   Sizes sizes_;
   std::array<std::string, 2> damage_;
   std::int64_t first_difference_ns_ = 0;  // rough estimate of time at `received` - time at `sent`
-  std::int64_t difference_ns_ = 0;  // current estimate of this difference
+  std::int64_t difference_ns_ = 0;        // current estimate of this difference
   std::array<std::unique_ptr<Connections>, 2> trackers_;  // this array and the next one: by capture
-  std::array<std::vector<Local>, 2> locals_;
+  std::array<std::vector<ConnectionState>, 2> states_;
   std::deque<MatchedConnection> matched_;
   std::vector<Entry> entries_;
   std::int32_t free_ = -1;

@@ -10,19 +10,19 @@ namespace nagi::captures {
 
 /// Reduce the packet to the first segment that a card would send; `rest` keeps the remainder.
 void Matcher::Input::cut() {
-  constexpr std::uint8_t of_last = flag_fin | flag_psh;
-  constexpr std::uint8_t of_first = flag_cwr;
-  if (packet.payload <= cut_at) {
-    cut_at = 0;
+  constexpr std::uint8_t last_flags = flag_fin | flag_psh;
+  constexpr std::uint8_t first_flags = flag_cwr;
+  if (packet.payload <= cut_length) {
+    cut_length = 0;
     return;
   }
   rest = packet;
-  rest.sequence += cut_at;
-  rest.payload -= cut_at;
-  rest.flags = static_cast<std::uint8_t>(rest.flags & ~of_first);
+  rest.sequence += cut_length;
+  rest.payload -= cut_length;
+  rest.flags = static_cast<std::uint8_t>(rest.flags & ~first_flags);
   if (rest.identification != 0) ++rest.identification;
-  packet.payload = cut_at;
-  packet.flags = static_cast<std::uint8_t>(packet.flags & ~of_last);
+  packet.payload = cut_length;
+  packet.flags = static_cast<std::uint8_t>(packet.flags & ~last_flags);
 }
 
 /// Determine, after the first pass, the length to which large segments are cut. Return whether
@@ -35,25 +35,25 @@ bool Matcher::find_sizes() {
     std::array<std::uint32_t, 2> longest{};
     std::uint32_t mss = 0;
   };
-  std::unordered_map<Endpoints, Lengths, HashOfEndpoints> found;
+  std::unordered_map<Endpoints, Lengths, HashOfEndpoints> lengths_by_direction;
   for (unsigned side = 0; side < 2; ++side) {
-    for (const Local& each : locals_[side]) {
+    for (const ConnectionState& state : states_[side]) {
       for (unsigned direction = 0; direction < 2; ++direction) {
-        if (each.longest[direction] == 0) continue;
-        Lengths& lengths = found[each.endpoints[direction]];
-        lengths.longest[side] = std::max(lengths.longest[side], each.longest[direction]);
-        lengths.mss = std::max(lengths.mss, each.mss[1 - direction]);
+        if (state.longest[direction] == 0) continue;
+        Lengths& lengths = lengths_by_direction[state.endpoints[direction]];
+        lengths.longest[side] = std::max(lengths.longest[side], state.longest[direction]);
+        lengths.mss = std::max(lengths.mss, state.mss[1 - direction]);
       }
     }
   }
-  for (const auto& [endpoints, lengths] : found) {
-    const auto [least, most] = std::minmax(lengths.longest[0], lengths.longest[1]);
+  for (const auto& [endpoints, lengths] : lengths_by_direction) {
+    const auto [shorter, longer] = std::minmax(lengths.longest[0], lengths.longest[1]);
     // Without the MSS, one capture must have segments of a plausible length.
     const bool is_large =
-        lengths.mss != 0 ? most > lengths.mss : least >= shortest_mss && most >= 2 * least;
-    if (least == 0 || !is_large) continue;
-    const bool both = lengths.mss != 0 && least > lengths.mss;
-    sizes_[endpoints] = both ? lengths.mss - timestamps : least;
+        lengths.mss != 0 ? longer > lengths.mss : shorter >= shortest_mss && longer >= 2 * shorter;
+    if (shorter == 0 || !is_large) continue;
+    const bool both = lengths.mss != 0 && shorter > lengths.mss;
+    sizes_[endpoints] = both ? lengths.mss - timestamps : shorter;
   }
   return !sizes_.empty();
 }

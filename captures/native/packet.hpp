@@ -92,14 +92,14 @@ struct Packet {
   std::uint16_t checksum = 0;
   std::uint16_t mss = 0;  // 0 if absent
   std::uint8_t flags = 0;
-  std::uint8_t sack_blocks = 0;  // number by the length of the option
-  std::uint8_t sack_edges = 0;  // number of begins and ends in `sack`
+  std::uint8_t sack_blocks = 0;   // number by the length of the option
+  std::uint8_t sack_edges = 0;    // number of begins and ends in `sack`
   std::int8_t window_scale = -1;  // -1 if absent
   std::uint8_t hops = 0;          // TTL or hop limit
   bool has_timestamps = false;
   bool sack_permitted = false;
-  bool options_cut = false;  // the capture lacks some of TCP's options
-  bool resent_frame = false;  // the link layer repeats the frame (802.11: Retry)
+  bool options_cut = false;             // the capture lacks some of TCP's options
+  bool resent_frame = false;            // the link layer repeats the frame (802.11: Retry)
   std::array<std::uint32_t, 8> sack{};  // begin, end, begin, end ...
 
   /// Return how many sequence numbers the packet takes: SEG.LEN of RFC 9293, section 3.4.

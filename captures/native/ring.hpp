@@ -13,7 +13,7 @@ namespace nagi::captures {
 template <typename T>
 class Ring {
  public:
-  static constexpr std::size_t least = 4;
+  static constexpr std::size_t min_capacity = 4;
 
   [[nodiscard]] bool empty() const { return first_ == last_; }
   [[nodiscard]] std::size_t size() const { return last_ - first_; }  // modulo 2^32
@@ -30,7 +30,7 @@ class Ring {
   /// Append a value. The ring must not be full.
   void push(const T& value) { slots_[last_++ & mask_] = value; }
   void grow() {
-    std::vector<T> larger(slots_.empty() ? least : 2 * slots_.size());
+    std::vector<T> larger(slots_.empty() ? min_capacity : 2 * slots_.size());
     const std::size_t count = size();
     for (std::size_t i = 0; i < count; ++i) larger[i] = (*this)[i];
     slots_ = std::move(larger);

@@ -6,12 +6,13 @@
 namespace nagi::captures {
 
 bool scan_some(CaptureFile& file, Decoder& decoder, Engine& engine, Totals& totals,
-               std::int64_t most) {
+               std::int64_t max_packets) {
   Record record;
   Packet packet;
-  for (std::int64_t i = 0; i < most; ++i) {
+  for (std::int64_t i = 0; i < max_packets; ++i) {
     if (!file.next(record)) return false;
-    if (totals.packets++ == 0 && engine.options().relative) engine.count_from(record.time_ns);
+    if (totals.packets++ == 0 && engine.options().relative)
+      engine.resolve_relative_times(record.time_ns);
     totals.bytes += record.length;
     totals.first_ns = std::min(totals.first_ns, record.time_ns);
     totals.last_ns = std::max(totals.last_ns, record.time_ns);
@@ -28,7 +29,7 @@ bool scan_some(CaptureFile& file, Decoder& decoder, Engine& engine, Totals& tota
       ++(packet.endpoints.protocol() == protocol_tcp ? totals.tcp : totals.udp);
       engine.add(packet);
     } else {
-      ++totals.others[decoder.what()];
+      ++totals.other_protocols[decoder.last_header()];
       ++totals.unused[static_cast<std::size_t>(unused)];
     }
   }

@@ -29,11 +29,11 @@ struct Totals {
   std::array<std::int64_t, unused_reasons> unused{};
   std::int64_t tcp = 0;
   std::int64_t udp = 0;
-  std::map<What, std::int64_t> others;  // protocols of the unused packets
+  std::map<LastHeader, std::int64_t> other_protocols;  // protocols of the unused packets
 };
 
 /// Pass up to `max_packets` packets of a file to the engine. Return false at the end of the file.
 bool scan_some(CaptureFile& file, Decoder& decoder, Engine& engine, Totals& totals,
-               std::int64_t most);
+               std::int64_t max_packets);
 
 }  // namespace nagi::captures

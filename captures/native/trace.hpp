@@ -38,12 +38,12 @@ class Tracer {
   Tracer(std::uint32_t connection, unsigned direction)
       : connection_(connection), direction_(direction) {}
 
-  void add(const Packet& packet, const Seen& seen);
+  void add(const Packet& packet, const Classification& result);
   [[nodiscard]] Trace& trace() { return trace_; }
 
  private:
-  void add_segment(const Packet& packet, const Seen& seen);
-  void add_answer(const Packet& packet, const Seen& seen);
+  void add_segment(const Packet& packet, const Classification& result);
+  void add_answer(const Packet& packet, const Classification& result);
 
   std::uint32_t connection_;
   unsigned direction_;

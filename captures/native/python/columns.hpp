@@ -28,18 +28,18 @@ nb::object array(std::vector<T>&& values) {
   T* data = owned->data();
   const std::size_t size = owned->size();
   nb::capsule owner(owned.release(),
-                    [](void* gone) noexcept { delete static_cast<std::vector<T>*>(gone); });
+                    [](void* vector) noexcept { delete static_cast<std::vector<T>*>(vector); });
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
 }
 
 /// A column of truth values: std::vector<bool> has no array that NumPy could own.
 class Flags {
  public:
-  explicit Flags(std::size_t most) : values_(std::make_unique<bool[]>(most)) {}
+  explicit Flags(std::size_t max_size) : values_(std::make_unique<bool[]>(max_size)) {}
   void push_back(bool value) { values_[size_++] = value; }
   nb::object array() {
     bool* data = values_.release();
-    nb::capsule owner(data, [](void* gone) noexcept { delete[] static_cast<bool*>(gone); });
+    nb::capsule owner(data, [](void* vector) noexcept { delete[] static_cast<bool*>(vector); });
     return nb::cast(nb::ndarray<nb::numpy, bool, nb::ndim<1>>(data, {size_}, owner));
   }
 
@@ -98,8 +98,8 @@ void add_endpoints(Table<Row>& table, Get endpoints) {
             [=](const Row& row) { return std::int64_t{ntohs(endpoints(row).destination_port())}; });
 }
 
-inline double number_or_nan(bool there, std::int64_t value) {
-  return there ? static_cast<double>(value) : nan;
+inline double number_or_nan(bool is_known, std::int64_t value) {
+  return is_known ? static_cast<double>(value) : nan;
 }
 
 }  // namespace nagi::captures::python

@@ -21,12 +21,12 @@ namespace {
 struct MatchRow {
   std::int64_t connection;
   unsigned direction;
-  const MatchedConnection* of;
-  [[nodiscard]] const MatchedDirection& it() const { return of->directions[direction]; }
-  [[nodiscard]] std::int64_t received() const { return it().sent - it().lost; }
+  const MatchedConnection* matched;
+  [[nodiscard]] const MatchedDirection& flow() const { return matched->directions[direction]; }
+  [[nodiscard]] std::int64_t received() const { return flow().sent - flow().lost; }
 };
 
-double per(double sum, std::int64_t count) {
+double mean_per(double sum, std::int64_t count) {
   return count == 0 ? nan : sum / static_cast<double>(count);
 }
 
@@ -35,46 +35,48 @@ nb::dict match_columns(const std::vector<MatchRow>& rows) {
   Table<Row> table(rows);
   table.add("connection", [](const Row& row) { return row.connection; });
   table.add("direction", [](const Row& row) { return std::int64_t{row.direction}; });
-  table.add("forward", [](const Row& row) { return row.it().forward; });
-  table.add("sent_connection", [](const Row& row) { return std::int64_t{row.of->numbers[0]}; });
-  table.add("received_connection", [](const Row& row) { return std::int64_t{row.of->numbers[1]}; });
-  add_endpoints(table, [](const Row& row) { return row.of->endpoints[row.direction]; });
-  table.add("sent", [](const Row& row) { return row.it().sent; });
+  table.add("forward", [](const Row& row) { return row.flow().forward; });
+  table.add("sent_connection",
+            [](const Row& row) { return std::int64_t{row.matched->numbers[0]}; });
+  table.add("received_connection",
+            [](const Row& row) { return std::int64_t{row.matched->numbers[1]}; });
+  add_endpoints(table, [](const Row& row) { return row.matched->endpoints[row.direction]; });
+  table.add("sent", [](const Row& row) { return row.flow().sent; });
   table.add("received", [](const Row& row) { return row.received(); });
-  table.add("lost", [](const Row& row) { return row.it().lost; });
-  table.add("data_sent", [](const Row& row) { return row.it().data_sent; });
+  table.add("lost", [](const Row& row) { return row.flow().lost; });
+  table.add("data_sent", [](const Row& row) { return row.flow().data_sent; });
   table.add("data_received",
-            [](const Row& row) { return row.it().data_sent - row.it().data_lost; });
-  table.add("data_lost", [](const Row& row) { return row.it().data_lost; });
-  table.add("unseen", [](const Row& row) { return row.it().unseen; });
-  table.add("uncovered", [](const Row& row) { return row.it().uncovered; });
+            [](const Row& row) { return row.flow().data_sent - row.flow().data_lost; });
+  table.add("data_lost", [](const Row& row) { return row.flow().data_lost; });
+  table.add("unseen", [](const Row& row) { return row.flow().unseen; });
+  table.add("uncovered", [](const Row& row) { return row.flow().uncovered; });
   // A delay is the smallest one plus the time spent in queues.
   const auto smallest = [](const Row& row) {
-    return static_cast<double>(row.it().smallest_delay());
+    return static_cast<double>(row.flow().smallest_delay());
   };
   table.add("delay_min_ns", [](const Row& row) {
-    return number_or_nan(row.received() != 0, row.it().delay_least);
+    return number_or_nan(row.received() != 0, row.flow().min_delay);
   });
   table.add("delay_mean_ns",
-            [](const Row& row) { return per(row.it().delay_sum, row.received()); });
+            [](const Row& row) { return mean_per(row.flow().delay_sum, row.received()); });
   const std::pair<const char*, double> quantiles[] = {
       {"median", 0.5}, {"p95", 0.95}, {"p99", 0.99}};
   for (const auto& [name, share] : quantiles) {
     table.add((std::string("delay_") + name + "_ns").c_str(), [=, share = share](const Row& row) {
-      return smallest(row) + row.it().queueing.quantile(share);
+      return smallest(row) + row.flow().queueing.quantile(share);
     });
   }
   table.add("delay_max_ns",
-            [=](const Row& row) { return smallest(row) + row.it().queueing.most(); });
-  table.add("queueing_mean_ns", [](const Row& row) { return row.it().queueing.mean(); });
+            [=](const Row& row) { return smallest(row) + row.flow().queueing.max(); });
+  table.add("queueing_mean_ns", [](const Row& row) { return row.flow().queueing.mean(); });
   for (const auto& [name, share] : quantiles) {
     table.add((std::string("queueing_") + name + "_ns").c_str(),
-              [share = share](const Row& row) { return row.it().queueing.quantile(share); });
+              [share = share](const Row& row) { return row.flow().queueing.quantile(share); });
   }
-  table.add("queueing_max_ns", [](const Row& row) { return row.it().queueing.most(); });
+  table.add("queueing_max_ns", [](const Row& row) { return row.flow().queueing.max(); });
   using Periods = LossPattern::Periods;
-  const auto bursts = [](const Row& row) -> const Periods& { return row.it().pattern.bursts(); };
-  const auto gaps = [](const Row& row) -> const Periods& { return row.it().pattern.gaps(); };
+  const auto bursts = [](const Row& row) -> const Periods& { return row.flow().pattern.bursts(); };
+  const auto gaps = [](const Row& row) -> const Periods& { return row.flow().pattern.gaps(); };
   const auto density = [](const Periods& all) {
     return all.packets == 0 ? 0.0
                             : static_cast<double>(all.lost) / static_cast<double>(all.packets);
@@ -84,25 +86,27 @@ nb::dict match_columns(const std::vector<MatchRow>& rows) {
   table.add("burst_density", [=](const Row& row) { return density(bursts(row)); });
   table.add("gap_density", [=](const Row& row) { return density(gaps(row)); });
   const auto packets = [](const Periods& all) {
-    return per(static_cast<double>(all.packets), all.count);
+    return mean_per(static_cast<double>(all.packets), all.count);
   };
-  const auto milliseconds = [](const Periods& all) { return per(all.time_ns / 1e6, all.count); };
+  const auto milliseconds = [](const Periods& all) {
+    return mean_per(all.time_ns / 1e6, all.count);
+  };
   table.add("burst_packets", [=](const Row& row) { return packets(bursts(row)); });
   table.add("burst_ms", [=](const Row& row) { return milliseconds(bursts(row)); });
   table.add("gap_packets", [=](const Row& row) { return packets(gaps(row)); });
   table.add("gap_ms", [=](const Row& row) { return milliseconds(gaps(row)); });
   table.add("loss_runs", [](const Row& row) {
     std::int64_t count = 0;
-    for (const auto& run : row.it().pattern.runs()) count += run.second;
+    for (const auto& run : row.flow().pattern.runs()) count += run.second;
     return count;
   });
   table.add("loss_run_mean", [](const Row& row) {
     std::int64_t count = 0;
-    for (const auto& run : row.it().pattern.runs()) count += run.second;
-    return per(static_cast<double>(row.it().lost), count);
+    for (const auto& run : row.flow().pattern.runs()) count += run.second;
+    return mean_per(static_cast<double>(row.flow().lost), count);
   });
   table.add("loss_run_max", [](const Row& row) {
-    const auto& runs = row.it().pattern.runs();
+    const auto& runs = row.flow().pattern.runs();
     return runs.empty() ? std::int64_t{0} : runs.rbegin()->first;
   });
   return table.columns();
@@ -116,7 +120,7 @@ nb::dict match_runs(const std::vector<MatchRow>& flows) {
   };
   std::vector<Row> rows;
   for (std::size_t flow = 0; flow < flows.size(); ++flow) {
-    for (const auto& [length, count] : flows[flow].it().pattern.runs()) {
+    for (const auto& [length, count] : flows[flow].flow().pattern.runs()) {
       rows.push_back({static_cast<std::int64_t>(flow), length, count});
     }
   }
@@ -128,10 +132,10 @@ nb::dict match_runs(const std::vector<MatchRow>& flows) {
 }
 
 nb::object delays(const SmallestDelays& smallest) {
-  const auto one = [](std::int64_t delay) -> nb::object {
+  const auto to_object = [](std::int64_t delay) -> nb::object {
     return delay == SmallestDelays::none ? nb::none() : nb::cast(delay);
   };
-  return nb::make_tuple(one(smallest.forward), one(smallest.backward));
+  return nb::make_tuple(to_object(smallest.forward), to_object(smallest.backward));
 }
 
 }  // namespace
@@ -154,7 +158,7 @@ nb::dict match(const nb::bytes& sent, const nb::bytes& received,
       options);
   {
     const nb::gil_scoped_release free;
-    while (matcher.work(packets_between_signals)) let_signals_in();
+    while (matcher.work(packets_between_signals)) check_signals();
   }
   std::vector<MatchRow> rows;
   for (const MatchedConnection& connection : matcher.connections()) {
@@ -166,7 +170,7 @@ nb::dict match(const nb::bytes& sent, const nb::bytes& received,
   result["flows"] = match_columns(rows);
   result["runs"] = match_runs(rows);
   nb::list damage;
-  for (const std::string& each : matcher.damage()) damage.append(each);
+  for (const std::string& problem : matcher.damage()) damage.append(problem);
   result["damage"] = damage;
   result["smallest"] = delays(matcher.smallest());
   result["smallest_first"] = delays(matcher.smallest_first());

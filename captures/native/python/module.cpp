@@ -13,15 +13,15 @@ using namespace nagi::captures::python;
 
 NB_MODULE(nagi_captures_native, module) {
   module.doc() = "Reads captures; see nagi_captures.capture.";
-  static PyObject* refused =
+  static PyObject* capture_error =
       PyErr_NewException("nagi_captures_native.Refused", PyExc_Exception, nullptr);
-  module.attr("Refused") = nb::handle(refused);
+  module.attr("Refused") = nb::handle(capture_error);
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
     } catch (const CaptureError& error) {
-      const nb::tuple says = nb::make_tuple(error.what(), error.cure());
-      PyErr_SetObject(refused, says.ptr());
+      const nb::tuple description = nb::make_tuple(error.what(), error.cure());
+      PyErr_SetObject(capture_error, description.ptr());
     }
   });
   module.def("scan", &scan, nb::arg("path"), nb::arg("start_ns").none(), nb::arg("end_ns").none(),

@@ -32,7 +32,7 @@ class PacketReader {
       Record record;
       Packet packet;
       for (std::int64_t passed = 1; count < rows_ && !ended_; ++passed) {
-        if (passed % packets_between_signals == 0) let_signals_in();
+        if (passed % packets_between_signals == 0) check_signals();
         if (!file_.next(record)) {
           ended_ = true;
         } else if (decoder_.decode(record, packet) == Unused::none) {
@@ -42,7 +42,7 @@ class PacketReader {
       }
     }
     if (count == 0) return std::nullopt;
-    return columns.take();
+    return columns.to_dict();
   }
 
  private:
@@ -64,43 +64,43 @@ class PacketReader {
       identity.reserve(rows);
       new_bytes.reserve(rows);
     }
-    void add(const Packet& packet, const Seen& seen) {
+    void add(const Packet& packet, const Classification& result) {
       time_ns.push_back(packet.time_ns);
-      connection.push_back(static_cast<std::int32_t>(seen.connection));
-      direction.push_back(static_cast<std::int8_t>(seen.direction));
-      sequence.push_back(seen.sequence);
-      acknowledgement.push_back(seen.acknowledgement);
+      connection.push_back(static_cast<std::int32_t>(result.connection));
+      direction.push_back(static_cast<std::int8_t>(result.direction));
+      sequence.push_back(result.sequence);
+      acknowledgement.push_back(result.acknowledgement);
       payload.push_back(static_cast<std::int32_t>(packet.payload));
       ip_bytes.push_back(static_cast<std::int32_t>(packet.ip_bytes));
-      window.push_back(seen.window);
+      window.push_back(result.window);
       flags.push_back(packet.flags);
       tsval.push_back(packet.has_timestamps ? std::int64_t{packet.tsval} : -1);
       tsecr.push_back(packet.has_timestamps ? std::int64_t{packet.tsecr} : -1);
       identification.push_back(packet.identification);
       checksum.push_back(packet.checksum);
       identity.push_back(packet.identity());
-      retransmission.push_back(seen.retransmission);
-      new_bytes.push_back(static_cast<std::int32_t>(seen.new_bytes));
+      retransmission.push_back(result.retransmission);
+      new_bytes.push_back(static_cast<std::int32_t>(result.new_bytes));
     }
-    nb::dict take() {
-      nb::dict all;
-      all["time_ns"] = array(std::move(time_ns));
-      all["connection"] = array(std::move(connection));
-      all["direction"] = array(std::move(direction));
-      all["sequence"] = array(std::move(sequence));
-      all["acknowledgement"] = array(std::move(acknowledgement));
-      all["payload"] = array(std::move(payload));
-      all["ip_bytes"] = array(std::move(ip_bytes));
-      all["window"] = array(std::move(window));
-      all["flags"] = array(std::move(flags));
-      all["tsval"] = array(std::move(tsval));
-      all["tsecr"] = array(std::move(tsecr));
-      all["identification"] = array(std::move(identification));
-      all["checksum"] = array(std::move(checksum));
-      all["identity"] = array(std::move(identity));
-      all["retransmission"] = retransmission.array();
-      all["new_bytes"] = array(std::move(new_bytes));
-      return all;
+    nb::dict to_dict() {
+      nb::dict columns;
+      columns["time_ns"] = array(std::move(time_ns));
+      columns["connection"] = array(std::move(connection));
+      columns["direction"] = array(std::move(direction));
+      columns["sequence"] = array(std::move(sequence));
+      columns["acknowledgement"] = array(std::move(acknowledgement));
+      columns["payload"] = array(std::move(payload));
+      columns["ip_bytes"] = array(std::move(ip_bytes));
+      columns["window"] = array(std::move(window));
+      columns["flags"] = array(std::move(flags));
+      columns["tsval"] = array(std::move(tsval));
+      columns["tsecr"] = array(std::move(tsecr));
+      columns["identification"] = array(std::move(identification));
+      columns["checksum"] = array(std::move(checksum));
+      columns["identity"] = array(std::move(identity));
+      columns["retransmission"] = retransmission.array();
+      columns["new_bytes"] = array(std::move(new_bytes));
+      return columns;
     }
 
     std::vector<std::int64_t> time_ns;

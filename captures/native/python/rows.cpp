@@ -21,8 +21,8 @@ namespace nagi::captures::python {
 namespace {
 
 /// Return one direction as a dict; unknown values are None.
-nb::dict row_of(const FlowRows::Rows& rows, std::size_t connection, unsigned direction) {
-  constexpr std::array places = {"", "source", "between", "destination"};
+nb::dict row_to_dict(const FlowRows::Rows& rows, std::size_t connection, unsigned direction) {
+  constexpr std::array capture_points = {"", "source", "between", "destination"};
   const Endpoints ends = direction == 0 ? rows.endpoints : rows.endpoints.turned();
   nb::dict row;
   row["connection"] = connection;
@@ -45,7 +45,7 @@ nb::dict row_of(const FlowRows::Rows& rows, std::size_t connection, unsigned dir
       row[name] = std::isnan(real) ? nb::none() : nb::cast(real);
     }
   }
-  row["captured_at"] = places[static_cast<std::size_t>(nb::cast<int>(row["captured_at"]))];
+  row["captured_at"] = capture_points[static_cast<std::size_t>(nb::cast<int>(row["captured_at"]))];
   return row;
 }
 
@@ -54,24 +54,24 @@ nb::dict row_of(const FlowRows::Rows& rows, std::size_t connection, unsigned dir
 nb::dict rows(const nb::bytes& path, std::optional<std::int64_t> start_ns,
               std::optional<std::int64_t> end_ns, bool relative, bool tunnels,
               const std::string& by, std::size_t limit) {
-  Found found;
+  ScanResult scanned;
   std::vector<std::pair<std::int64_t, std::size_t>> order;
   FlowRows::Rows rows;
   {
     const std::string name(path.c_str(), path.size());
     const nb::gil_scoped_release free;
-    scan_file(name, asked(start_ns, end_ns, relative, tunnels), found);
+    scan_file(name, make_request(start_ns, end_ns, relative, tunnels), scanned);
     const auto columns = flow_columns();
-    const auto column =
-        static_cast<std::size_t>(std::find_if(columns.begin(), columns.end(),
-                                              [&](const Column& each) { return by == each.name; }) -
-                                 columns.begin());
+    const auto column = static_cast<std::size_t>(
+        std::find_if(columns.begin(), columns.end(),
+                     [&](const Column& candidate) { return by == candidate.name; }) -
+        columns.begin());
     if (column == columns.size() || columns[column].kind != Kind::whole) {
       throw std::invalid_argument("no column of whole numbers: " + by);
     }
-    for (std::size_t each = 0; each < found.kept.rows.size(); ++each) {
-      found.kept.rows.read(each, rows);
-      order.emplace_back(-std::max(rows.values[0][column], rows.values[1][column]), each);
+    for (std::size_t connection = 0; connection < scanned.connections.rows.size(); ++connection) {
+      scanned.connections.rows.read(connection, rows);
+      order.emplace_back(-std::max(rows.values[0][column], rows.values[1][column]), connection);
     }
     limit = std::min(limit, order.size());
     std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(limit),
@@ -79,12 +79,12 @@ nb::dict rows(const nb::bytes& path, std::optional<std::int64_t> start_ns,
   }
   nb::list all;
   for (std::size_t i = 0; i < limit; ++i) {
-    found.kept.rows.read(order[i].second, rows);
+    scanned.connections.rows.read(order[i].second, rows);
     for (unsigned direction = 0; direction < 2; ++direction) {
-      all.append(row_of(rows, order[i].second, direction));
+      all.append(row_to_dict(rows, order[i].second, direction));
     }
   }
-  nb::dict result = totals_of(found);
+  nb::dict result = totals_to_dict(scanned);
   result["connections"] = order.size();
   result["rows"] = all;
   return result;

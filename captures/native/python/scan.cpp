@@ -25,14 +25,14 @@ namespace {
 class Addresses {
  public:
   std::int32_t number(const std::array<std::uint64_t, 2>& address, std::uint8_t version) {
-    const auto [at, is_new] = numbers_.try_emplace(std::tuple{address[0], address[1], version},
-                                                   static_cast<std::int32_t>(texts_.size()));
+    const auto [position, is_new] = numbers_.try_emplace(
+        std::tuple{address[0], address[1], version}, static_cast<std::int32_t>(texts_.size()));
     if (is_new) texts_.push_back(address_text(address, version));
-    return at->second;
+    return position->second;
   }
   [[nodiscard]] nb::list texts() const {
     nb::list all;
-    for (const std::string& each : texts_) all.append(each);
+    for (const std::string& text : texts_) all.append(text);
     return all;
   }
 
@@ -48,35 +48,35 @@ class FlowArrays {
   FlowArrays(const FlowRows& rows, const std::vector<std::string>& names) : rows_(rows) {
     const auto columns = flow_columns();
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      if (wants(names, columns[i].name)) wanted_.push_back({i, columns[i].kind});
+      if (is_requested(names, columns[i].name)) requested_.push_back({i, columns[i].kind});
     }
-    make();
+    fill_columns();
   }
 
   [[nodiscard]] nb::dict columns(const std::vector<std::string>& names) {
     nb::dict all;
-    const auto give = [&](const char* name, auto& values) {
-      if (wants(names, name)) all[name] = array(std::move(values));
+    const auto add = [&](const char* name, auto& values) {
+      if (is_requested(names, name)) all[name] = array(std::move(values));
     };
-    give("connection", connection_);
-    give("direction", direction_);
-    give("protocol", protocol_);
-    give("source", source_);
-    give("source_port", source_port_);
-    give("destination", destination_);
-    give("destination_port", destination_port_);
-    for (Wanted& each : wanted_) {
-      const char* name = flow_columns()[each.index].name;
-      if (each.kind == Kind::whole) all[name] = array(std::move(each.whole));
-      if (each.kind == Kind::real) all[name] = array(std::move(each.real));
-      if (each.kind == Kind::truth) all[name] = each.truth->array();
+    add("connection", connection_);
+    add("direction", direction_);
+    add("protocol", protocol_);
+    add("source", source_);
+    add("source_port", source_port_);
+    add("destination", destination_);
+    add("destination_port", destination_port_);
+    for (RequestedColumn& column : requested_) {
+      const char* name = flow_columns()[column.index].name;
+      if (column.kind == Kind::whole) all[name] = array(std::move(column.whole));
+      if (column.kind == Kind::real) all[name] = array(std::move(column.real));
+      if (column.kind == Kind::truth) all[name] = column.truth->array();
     }
     all["addresses"] = addresses_.texts();
     return all;
   }
 
  private:
-  struct Wanted {
+  struct RequestedColumn {
     std::size_t index;
     Kind kind;
     std::vector<std::int64_t> whole{};
@@ -84,16 +84,16 @@ class FlowArrays {
     std::unique_ptr<Flags> truth{};
   };
 
-  static bool wants(const std::vector<std::string>& names, const char* name) {
+  static bool is_requested(const std::vector<std::string>& names, const char* name) {
     return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
   }
 
-  void make() {
+  void fill_columns() {
     const std::size_t count = 2 * rows_.size();
-    for (Wanted& each : wanted_) {
-      if (each.kind == Kind::whole) each.whole.reserve(count);
-      if (each.kind == Kind::real) each.real.reserve(count);
-      if (each.kind == Kind::truth) each.truth = std::make_unique<Flags>(count);
+    for (RequestedColumn& column : requested_) {
+      if (column.kind == Kind::whole) column.whole.reserve(count);
+      if (column.kind == Kind::real) column.real.reserve(count);
+      if (column.kind == Kind::truth) column.truth = std::make_unique<Flags>(count);
     }
     FlowRows::Rows rows;
     for (std::size_t connection = 0; connection < rows_.size(); ++connection) {
@@ -107,18 +107,18 @@ class FlowArrays {
         source_port_.push_back(ntohs(ends.source_port()));
         destination_.push_back(addresses_.number(ends.destination, ends.version()));
         destination_port_.push_back(ntohs(ends.destination_port()));
-        for (Wanted& each : wanted_) {
-          const std::int64_t value = rows.values[direction][each.index];
-          if (each.kind == Kind::whole) each.whole.push_back(value);
-          if (each.kind == Kind::real) each.real.push_back(std::bit_cast<double>(value));
-          if (each.kind == Kind::truth) each.truth->push_back(value != 0);
+        for (RequestedColumn& column : requested_) {
+          const std::int64_t value = rows.values[direction][column.index];
+          if (column.kind == Kind::whole) column.whole.push_back(value);
+          if (column.kind == Kind::real) column.real.push_back(std::bit_cast<double>(value));
+          if (column.kind == Kind::truth) column.truth->push_back(value != 0);
         }
       }
     }
   }
 
   const FlowRows& rows_;
-  std::vector<Wanted> wanted_;
+  std::vector<RequestedColumn> requested_;
   Addresses addresses_;
   std::vector<std::int64_t> connection_;
   std::vector<std::int64_t> direction_;
@@ -129,9 +129,9 @@ class FlowArrays {
   std::vector<std::int64_t> destination_port_;
 };
 
-nb::dict series_columns(std::vector<Kept::Interval> rows, std::int64_t origin_ns,
+nb::dict series_columns(std::vector<EndedConnections::Interval> rows, std::int64_t origin_ns,
                         std::int64_t interval_ns) {
-  using Row = Kept::Interval;
+  using Row = EndedConnections::Interval;
   std::stable_sort(rows.begin(), rows.end(),
                    [](const Row& a, const Row& b) { return a.flow < b.flow; });
   Table<Row> table(std::move(rows));
@@ -141,13 +141,13 @@ nb::dict series_columns(std::vector<Kept::Interval> rows, std::int64_t origin_ns
   table.add("first_time_bytes", [](const Row& row) { return row.row.first_time_bytes; });
   table.add("retransmitted_packets", [](const Row& row) { return row.row.retransmitted_packets; });
   table.add("in_flight_max_bytes", [](const Row& row) {
-    return number_or_nan(row.row.in_flight_most >= 0, row.row.in_flight_most);
+    return number_or_nan(row.row.max_in_flight >= 0, row.row.max_in_flight);
   });
   table.add("rtt_mean_ns", [](const Row& row) {
     return row.row.rtt_count == 0 ? nan : row.row.rtt_sum / static_cast<double>(row.row.rtt_count);
   });
   table.add("rtt_max_ns",
-            [](const Row& row) { return number_or_nan(row.row.rtt_count != 0, row.row.rtt_most); });
+            [](const Row& row) { return number_or_nan(row.row.rtt_count != 0, row.row.max_rtt); });
   table.add("window_bytes",
             [](const Row& row) { return number_or_nan(row.row.window >= 0, row.row.window); });
   return table.columns();
@@ -158,20 +158,21 @@ nb::dict series_columns(std::vector<Kept::Interval> rows, std::int64_t origin_ns
 nb::dict scan(const nb::bytes& path, std::optional<std::int64_t> start_ns,
               std::optional<std::int64_t> end_ns, std::int64_t interval_ns, bool relative,
               const std::vector<std::string>& columns, bool tunnels) {
-  Asked all = asked(start_ns, end_ns, relative, tunnels);
-  all.options.interval_ns = interval_ns;
-  Found found;
+  ScanRequest request = make_request(start_ns, end_ns, relative, tunnels);
+  request.options.interval_ns = interval_ns;
+  ScanResult scanned;
   std::optional<FlowArrays> table;
   {
     const std::string name(path.c_str(), path.size());
     const nb::gil_scoped_release free;
-    scan_file(name, all, found);
-    table.emplace(found.kept.rows, columns);
+    scan_file(name, request, scanned);
+    table.emplace(scanned.connections.rows, columns);
   }
-  nb::dict result = totals_of(found);
+  nb::dict result = totals_to_dict(scanned);
   result["flows"] = table->columns(columns);
   if (interval_ns != 0) {
-    result["series"] = series_columns(std::move(found.kept.series), found.origin_ns, interval_ns);
+    result["series"] =
+        series_columns(std::move(scanned.connections.series), scanned.origin_ns, interval_ns);
   }
   return result;
 }

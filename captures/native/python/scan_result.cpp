@@ -14,11 +14,11 @@ namespace nagi::captures::python {
 namespace {
 
 /// Return the number of packets by protocol, in descending order.
-nb::dict contents(const Totals& totals) {
+nb::dict count_by_protocol(const Totals& totals) {
   std::map<std::string, std::int64_t> counts;  // several protocol numbers may have one name
   if (totals.tcp != 0) counts["TCP"] = totals.tcp;
   if (totals.udp != 0) counts["UDP"] = totals.udp;
-  for (const auto& [what, count] : totals.others) counts[name_of(what)] += count;
+  for (const auto& [header, count] : totals.other_protocols) counts[name_of(header)] += count;
   std::vector<std::pair<std::string, std::int64_t>> ordered(counts.begin(), counts.end());
   std::stable_sort(ordered.begin(), ordered.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -29,30 +29,31 @@ nb::dict contents(const Totals& totals) {
 
 }  // namespace
 
-Asked asked(std::optional<std::int64_t> start_ns, std::optional<std::int64_t> end_ns, bool relative,
-            bool tunnels) {
-  Asked all;
-  if (start_ns) all.options.start_ns = *start_ns;
-  if (end_ns) all.options.end_ns = *end_ns;
-  all.options.relative = relative;
-  all.tunnels = tunnels;
-  return all;
+ScanRequest make_request(std::optional<std::int64_t> start_ns, std::optional<std::int64_t> end_ns,
+                         bool relative, bool tunnels) {
+  ScanRequest request;
+  if (start_ns) request.options.start_ns = *start_ns;
+  if (end_ns) request.options.end_ns = *end_ns;
+  request.options.relative = relative;
+  request.tunnels = tunnels;
+  return request;
 }
 
-void scan_file(const std::string& name, const Asked& all, Found& found) {
-  Engine engine(all.options, [&](const Connection& each) { found.kept.add(each); });
+void scan_file(const std::string& name, const ScanRequest& request, ScanResult& scanned) {
+  Engine engine(request.options,
+                [&](const Connection& connection) { scanned.connections.add(connection); });
   CaptureFile file(name);
-  Decoder decoder(all.tunnels);
-  while (scan_some(file, decoder, engine, found.totals, packets_between_signals)) let_signals_in();
+  Decoder decoder(request.tunnels);
+  while (scan_some(file, decoder, engine, scanned.totals, packets_between_signals)) check_signals();
   engine.finish();
-  found.damage = file.damage();
-  found.frames_of_several = decoder.frames_of_several();
-  found.measured = engine.options();
-  found.origin_ns = engine.origin_ns();
+  scanned.damage = file.damage();
+  scanned.frames_of_several = decoder.frames_of_several();
+  scanned.measured = engine.options();
+  scanned.origin_ns = engine.origin_ns();
 }
 
-nb::dict totals_of(const Found& found) {
-  const Totals& totals = found.totals;
+nb::dict totals_to_dict(const ScanResult& scanned) {
+  const Totals& totals = scanned.totals;
   nb::dict result;
   result["packets"] = totals.packets;
   result["bytes"] = totals.bytes;
@@ -64,16 +65,16 @@ nb::dict totals_of(const Found& found) {
   const auto bound = [](std::int64_t time_ns, std::int64_t open) -> nb::object {
     return time_ns == open ? nb::none() : nb::cast(time_ns);
   };
-  result["start_ns"] = bound(found.measured.start_ns, Options{}.start_ns);
-  result["end_ns"] = bound(found.measured.end_ns, Options{}.end_ns);
-  result["damage"] = found.damage;
-  result["frames_of_several"] = found.frames_of_several;
+  result["start_ns"] = bound(scanned.measured.start_ns, Options{}.start_ns);
+  result["end_ns"] = bound(scanned.measured.end_ns, Options{}.end_ns);
+  result["damage"] = scanned.damage;
+  result["frames_of_several"] = scanned.frames_of_several;
   nb::dict unused;
   for (std::size_t reason = 1; reason < unused_reasons; ++reason) {
     if (totals.unused[reason] != 0) unused[unused_names[reason]] = totals.unused[reason];
   }
   result["unused"] = unused;
-  result["contents"] = contents(totals);
+  result["contents"] = count_by_protocol(totals);
   return result;
 }
 

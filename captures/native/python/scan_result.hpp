@@ -16,7 +16,7 @@
 namespace nagi::captures::python {
 
 /// The rows and series of connections that have ended.
-struct Kept {
+struct EndedConnections {
   struct Interval {
     std::int64_t flow;
     SeriesRow row;
@@ -28,24 +28,24 @@ struct Kept {
     rows.add(connection);
     for (unsigned direction = 0; direction < 2; ++direction) {
       if (!connection.directions[direction]) continue;
-      for (const SeriesRow& each : connection.directions[direction]->series) {
-        series.push_back({2 * std::int64_t{connection.number} + direction, each});
+      for (const SeriesRow& interval : connection.directions[direction]->series) {
+        series.push_back({2 * std::int64_t{connection.number} + direction, interval});
       }
     }
   }
 };
 
 /// The request for a scan.
-struct Asked {
+struct ScanRequest {
   Options options;
   bool tunnels = false;
 };
-Asked asked(std::optional<std::int64_t> start_ns, std::optional<std::int64_t> end_ns, bool relative,
-            bool tunnels);
+ScanRequest make_request(std::optional<std::int64_t> start_ns, std::optional<std::int64_t> end_ns,
+                         bool relative, bool tunnels);
 
 /// The result of a scan.
-struct Found {
-  Kept kept;
+struct ScanResult {
+  EndedConnections connections;
   Totals totals;
   Options measured;
   std::int64_t origin_ns = 0;
@@ -54,8 +54,8 @@ struct Found {
 };
 
 /// Scan a file. The caller must have released the interpreter.
-void scan_file(const std::string& name, const Asked& all, Found& found);
+void scan_file(const std::string& name, const ScanRequest& request, ScanResult& scanned);
 
-nb::dict totals_of(const Found& found);
+nb::dict totals_to_dict(const ScanResult& scanned);
 
 }  // namespace nagi::captures::python

@@ -26,26 +26,26 @@ nb::dict trace(const nb::bytes& path, std::uint32_t connection, unsigned directi
     Record record;
     Packet packet;
     for (std::int64_t passed = 1; file.next(record); ++passed) {
-      if (passed % packets_between_signals == 0) let_signals_in();
+      if (passed % packets_between_signals == 0) check_signals();
       if (decoder.decode(record, packet) == Unused::none) tracer.add(packet, engine.add(packet));
     }
   }
-  Trace& all = tracer.trace();
+  Trace& trace = tracer.trace();
   nb::dict segments;
-  segments["time_ns"] = array(std::move(all.segments.time_ns));
-  segments["begin"] = array(std::move(all.segments.begin));
-  segments["end"] = array(std::move(all.segments.end));
-  segments["kind"] = array(std::move(all.segments.kind));
-  segments["flags"] = array(std::move(all.segments.flags));
+  segments["time_ns"] = array(std::move(trace.segments.time_ns));
+  segments["begin"] = array(std::move(trace.segments.begin));
+  segments["end"] = array(std::move(trace.segments.end));
+  segments["kind"] = array(std::move(trace.segments.kind));
+  segments["flags"] = array(std::move(trace.segments.flags));
   nb::dict acknowledgements;
-  acknowledgements["time_ns"] = array(std::move(all.acknowledgements.time_ns));
-  acknowledgements["number"] = array(std::move(all.acknowledgements.number));
-  acknowledgements["window_end"] = array(std::move(all.acknowledgements.window_end));
-  acknowledgements["duplicate"] = array(std::move(all.acknowledgements.duplicate));
+  acknowledgements["time_ns"] = array(std::move(trace.acknowledgements.time_ns));
+  acknowledgements["number"] = array(std::move(trace.acknowledgements.number));
+  acknowledgements["window_end"] = array(std::move(trace.acknowledgements.window_end));
+  acknowledgements["duplicate"] = array(std::move(trace.acknowledgements.duplicate));
   nb::dict sacks;
-  sacks["time_ns"] = array(std::move(all.sacks.time_ns));
-  sacks["begin"] = array(std::move(all.sacks.begin));
-  sacks["end"] = array(std::move(all.sacks.end));
+  sacks["time_ns"] = array(std::move(trace.sacks.time_ns));
+  sacks["begin"] = array(std::move(trace.sacks.begin));
+  sacks["end"] = array(std::move(trace.sacks.end));
   const auto samples = [](Trace::Samples& from, const char* value) {
     nb::dict columns;
     columns["time_ns"] = array(std::move(from.time_ns));
@@ -56,9 +56,9 @@ nb::dict trace(const nb::bytes& path, std::uint32_t connection, unsigned directi
   result["segments"] = segments;
   result["acknowledgements"] = acknowledgements;
   result["sacks"] = sacks;
-  result["rtt_sequence"] = samples(all.rtt_sequence, "rtt_ns");
-  result["rtt_timestamps"] = samples(all.rtt_timestamps, "rtt_ns");
-  result["in_flight"] = samples(all.in_flight, "bytes");
+  result["rtt_sequence"] = samples(trace.rtt_sequence, "rtt_ns");
+  result["rtt_timestamps"] = samples(trace.rtt_timestamps, "rtt_ns");
+  result["in_flight"] = samples(trace.in_flight, "bytes");
   return result;
 }
 
