@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Operations that stand in no batch.
+/// Return whether an operation is not permitted in a batch.
 bool is_alone(const std::string& op) {
   static const std::set<std::string> all = {"batch",        "digests",        "events",
                                             "packet_out",   "pipeline_check", "pipeline_read",
@@ -29,7 +29,7 @@ bool is_alone(const std::string& op) {
   return all.contains(op);
 }
 
-/// A program in a request.
+/// Load the program of a request.
 Program program_in(const ObjectReader& reader) {
   const std::string name = reader.has("name") ? reader.text("name") : "the program";
   const json& text = reader.any("program");
@@ -159,7 +159,7 @@ json Controller::queue_set(ObjectReader& reader, std::vector<Change>& changes) {
     throw ConfigError(reader.at("port"), "there is no port " + std::to_string(number),
                       "give a port of the configuration");
   }
-  // Of several changes of a port in a batch, the later ones are laid over the earlier.
+  // Several changes of a port in a batch are combined.
   const auto earlier = std::ranges::find(changes.rbegin(), changes.rend(), *port, &Change::port);
   Change change{*port, earlier != changes.rend() ? earlier->queue : switch_.queue(*port)};
   read_queue(reader, change.queue);
@@ -169,7 +169,7 @@ json Controller::queue_set(ObjectReader& reader, std::vector<Change>& changes) {
 
 void Controller::change_queues(const std::vector<Change>& changes) {
   if (changes.empty()) return;
-  driver_.bring_up_to_date();  // a long batch was begun a while ago
+  driver_.bring_up_to_date();  // a long batch may have begun some time ago
   for (const Change& change : changes) {
     switch_.change(change.port, change.queue);
     driver_.queue_changed(change.port);

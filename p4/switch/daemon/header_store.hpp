@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The headers that packets came with, kept for the log of drops until it is known what becomes of
-// them. Copies of a packet share theirs.
+// Keeps the headers with which packets arrived, for the log of drops, until the packets' outcome is
+// known. Copies of a packet share their headers.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace nagi::p4 {
 
 struct Headers {
   std::array<std::uint8_t, io::PcapngFile::headers> bytes;
-  std::uint32_t length = 0;  // of the frame
+  std::uint32_t length = 0;  // length of the frame
 };
 
 class HeaderStore {
@@ -25,7 +25,7 @@ class HeaderStore {
   using Place = std::uint32_t;
   static constexpr Place none = std::numeric_limits<Place>::max();
 
-  /// Keeps the headers of a frame, until they have been released as often as shared, and once.
+  /// Store the headers of a frame until they have been released once more than they were shared.
   Place keep(const std::uint8_t* frame, std::uint32_t length) {
     if (free_.empty()) {
       free_.push_back(static_cast<Place>(all_.size()));

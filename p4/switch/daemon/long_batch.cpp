@@ -25,7 +25,7 @@ void BatchText::look_at(char letter) {
   if (in_list_ && !in_text_ && depth_ == of_elements && (letter == ',' || letter == ']')) {
     const bool empty = element_.find_first_not_of(" \t\r") == std::string::npos;
     in_list_ = letter == ',';
-    // "[]" has no element; "[,]" and "[1,]" have one that is no JSON.
+    // "[]" has no element; "[,]" and "[1,]" have an element that is not valid JSON.
     at_end_ = !(empty && count_ == 0 && !in_list_);
     if (at_end_) ++count_;
     if (in_list_) return;
@@ -95,7 +95,7 @@ std::optional<std::string> LongBatch::take(std::string_view piece) {
 }
 
 std::string LongBatch::finish() {
-  if (!batch_) {  // nothing that need be done in pieces
+  if (!batch_) {  // a short request, which is performed at once
     return runtime::answer(text_.rest(),
                            [&](const json& request) { return controller_.answer(request); });
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nagi-switch: runs a P4 program (v1model, as p4c-bm2-ss compiles it) between network interfaces,
+// nagi-switch runs a P4 program (v1model, compiled by p4c-bm2-ss) between network interfaces,
 // between captures, or by requests.
 //
-// Exit status: 0 ended in order, 1 the kernel refused something, 2 the input was refused.
+// Exit status: 0 regular end, 1 the kernel refused something, 2 the input was refused.
 
 #include <cerrno>
 #include <cstring>
@@ -26,7 +26,7 @@ namespace {
 using nlohmann::json;
 using runtime::JsonSource;
 
-/// What the command line asks for.
+/// The arguments of the command line.
 struct Arguments {
   std::string config;
   std::string pipeline;
@@ -71,15 +71,15 @@ int stop(const Arguments& arguments) {
   return 0;
 }
 
-/// Sends a file's operations, one a line, and prints the answers. Goes on after one that is
-/// refused; the exit status says that there were some.
+/// Send a file's operations, one per line, and print the answers. Continue after one that is
+/// refused; the exit status says whether there were any.
 int control(const Arguments& arguments) {
   std::ifstream file(arguments.operations);
   if (!file) {
     throw InputError(arguments.operations + ": cannot read it: " + std::strerror(errno) +
                      "; give the path of a file of operations");
   }
-  std::vector<int> lines;  // where each request stands
+  std::vector<int> lines;  // line of each request
   int at = 0;
   std::size_t refused = 0;
   const auto next = [&](std::string& line) {

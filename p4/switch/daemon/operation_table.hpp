@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operations of a controller, by what they work on. operations.hpp has their JSON.
+// Lists the operations of a controller by the objects that they change. operations.hpp has their
+// JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -16,7 +17,7 @@ namespace nagi::p4 {
 
 struct ControllerOperation {
   nlohmann::json (*perform)(Control&, ObjectReader&);
-  std::vector<std::string_view> keys;  // that the request may have
+  std::vector<std::string_view> keys;  // keys that the request may have
 };
 using OperationTable = std::unordered_map<std::string, ControllerOperation>;
 

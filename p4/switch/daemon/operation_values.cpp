@@ -15,7 +15,7 @@ using nlohmann::json;
 namespace {
 
 constexpr std::uint64_t max_32_bits = std::numeric_limits<std::uint32_t>::max();
-constexpr std::uint64_t max_bits = 4096;  // of a prefix: more than any field has
+constexpr std::uint64_t max_bits = 4096;  // maximum length of a prefix, longer than any field
 
 std::optional<Bytes> ethernet_address(std::string_view text) {
   constexpr std::size_t length = 17;
@@ -99,7 +99,7 @@ Bytes big_endian_bytes(std::uint64_t number) {
 std::optional<Bytes> parse_hexadecimal(std::string_view digits, std::size_t max_length) {
   if (digits.empty() || digits.size() > max_length) return std::nullopt;
   Bytes bytes;
-  // An odd number of digits: the first stands alone.
+  // If the number of digits is odd, the first one is a byte of its own.
   for (std::size_t at = 0; at < digits.size();) {
     const std::size_t length = (digits.size() - at) % 2 == 0 ? 2 : 1;
     std::uint8_t byte = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values of operations as JSON: numbers, keys and actions are read, entries are written.
+// Converts values of operations between JSON and the machine's types.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ std::optional<Bytes> parse_number(const std::string& text);
 
 bool is_natural(const nlohmann::json& value);
 
-/// `where`: makes the place of the value, which takes longer than to read it.
+/// Read a number. `where` returns the position of the value for errors; computing it takes longer
+/// than reading the number.
 template <class Where>
 Bytes read_number(const nlohmann::json& value, const Where& where) {
   if (is_natural(value)) return big_endian_bytes(value.get<std::uint64_t>());
@@ -52,7 +53,7 @@ Target read_target(ObjectReader& reader);
 
 std::optional<std::int32_t> read_priority(ObjectReader& reader);
 
-/// The entry that a request names, by handle or by key.
+/// Return the entry that a request names, by handle or by key.
 Handle read_entry(const Control& control, const std::string& table, ObjectReader& reader);
 
 std::optional<std::uint64_t> read_timeout(ObjectReader& reader);
@@ -63,14 +64,14 @@ void add_target(nlohmann::json& answer, const Target& target);
 
 nlohmann::json rates_to_json(const std::vector<MeterRate>& rates);
 
-/// Bytes of a packet as "bytes" has them: two hexadecimal digits each.
+/// Read and write the bytes of a packet as "bytes": two hexadecimal digits per byte.
 std::vector<std::uint8_t> read_packet(const ObjectReader& reader);
 std::string to_hexadecimal(const std::vector<std::uint8_t>& bytes);
 
-/// An entry as table_read has it.
+/// Return an entry in the form of table_read.
 nlohmann::json entry_to_json(const Entry& entry);
 
-/// A number of the program as JSON: an integer, or "0x..." where it has more than 64 bits.
+/// Convert a number to JSON: an integer, or "0x..." if it has more than 64 bits.
 nlohmann::json number_to_json(const std::vector<std::uint8_t>& big_endian);
 
 }  // namespace nagi::p4

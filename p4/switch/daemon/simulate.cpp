@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uint64_t max_us = 1ULL << 40;  // a fortnight
+constexpr std::uint64_t max_us = 1ULL << 40;  // about two weeks
 
 class Simulation {
  public:

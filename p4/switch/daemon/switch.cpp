@@ -12,7 +12,7 @@
 namespace nagi::p4 {
 
 namespace {
-// More than any multicast group is large; a program that clones each clone would never end.
+// Larger than any multicast group; a program that clones each clone would never end.
 constexpr std::size_t max_at_one_instant = 16'384;
 constexpr std::size_t max_packets_in = 65'536;
 
@@ -94,7 +94,7 @@ std::vector<Digest> Switch::take_digests() {
 }
 
 void Switch::arrive(std::size_t place, const std::vector<std::uint8_t>& bytes) {
-  // A long frame has less room in front of it.
+  // A long frame has less room in front.
   const auto offset = std::min<std::size_t>(headroom, pool_.slot_bytes() - bytes.size());
   const io::Frame frame{pool_.take(), static_cast<std::uint16_t>(offset),
                         static_cast<std::uint32_t>(bytes.size())};
@@ -191,10 +191,10 @@ void Switch::change(std::size_t place, const QueueConfig& queue) {
   SwitchPort& port = ports_[place];
   port.out.change(queue, now_);
   if (port.sending) port.sending->at = port.out.busy_until();
-  advance(now_);  // without a rate, all that waits goes at once
+  advance(now_);  // without a rate, all waiting packets leave at once
 }
 
-/// Queues what the machine has handed over, and what egress hands over on the way.
+/// Queue the packets that the machine has returned, and those that egress returns meanwhile.
 void Switch::settle() {
   for (std::size_t i = 0; i < queued_.size(); ++i) {
     Queued queued = std::move(queued_[i]);

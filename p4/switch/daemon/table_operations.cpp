@@ -10,7 +10,7 @@ using nlohmann::json;
 
 namespace {
 
-/// Everything an operation says is read, and what it should not say refused, before it is done.
+/// Every operation reads and checks its whole request before it changes anything.
 json table_add(Control& control, ObjectReader& reader) {
   const std::string table = reader.text("table");
   const std::vector<Match> match = read_match(reader);

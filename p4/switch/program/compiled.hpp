@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A P4 program compiled: names have become indices, JSON has become arrays that a packet runs
-// through. Nothing in here changes once the program is loaded; what changes is in state.hpp.
+// A compiled P4 program: names are indices, and JSON is arrays through which a packet runs. Nothing
+// here changes once the program is loaded; state.hpp has the state that changes.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace nagi::p4 {
 
 class TableState;
 
-/// Fields that the switch itself reads and writes; those that the program lacks have no bits.
+/// Fields that the switch itself reads and writes. A field that the program lacks has 0 bits.
 struct StandardFields {
   Field ingress_port, egress_spec, egress_port, instance_type, packet_length, enqueued,
       enqueue_depth, queue_time, dequeue_depth, queue_id, ingress_time, egress_time,
@@ -45,22 +45,22 @@ struct Compiled {
   std::vector<HeaderType> types;
   std::vector<Header> headers;
   std::vector<Union> unions;
-  std::vector<Stack> stacks;                      // of headers, then of unions
-  std::uint32_t words = 1;                        // of a packet; word 0 is nobody's
-  std::vector<std::uint64_t> blank;               // a packet before it is parsed
-  std::vector<std::pair<Index, Index>> metadata;  // runs of words: first, count
+  std::vector<Stack> stacks;                      // stacks of headers, then stacks of unions
+  std::uint32_t words = 1;                        // words of a packet; word 0 is unused
+  std::vector<std::uint64_t> blank;               // the words of a packet before it is parsed
+  std::vector<std::pair<Index, Index>> metadata;  // ranges of words: first, count
   std::vector<Node> nodes;
   std::vector<std::vector<std::uint64_t>> wide_constants;  // lowest word first, two's complement
   std::vector<Action> actions;
-  std::vector<std::pair<std::uint64_t, Index>> action_ids;  // the program's own actions
+  std::vector<std::pair<std::uint64_t, Index>> action_ids;  // the actions that the program declares
   std::vector<LogMessage> messages;
-  std::vector<std::string> places;   // of assertions, in the source
+  std::vector<std::string> places;   // source lines of assertions
   std::vector<std::string> notices;  // see Description
   std::vector<ParserState> states;
   Index first_state = none;
   std::vector<ValueSet> value_sets;
   std::vector<ValueSetUse> value_set_uses;
-  std::vector<EmittedHeader> deparser;  // in order
+  std::vector<EmittedHeader> deparser;  // in the order of emission
   Index deparser_action = none;
   std::vector<Table> tables;
   std::vector<Profile> profiles;
@@ -75,7 +75,8 @@ struct Compiled {
   std::vector<std::uint64_t> learn_order;
   StandardFields standard;
   Errors errors;
-  std::vector<TableState> table_states;  // with the program's own entries; the machine takes them
+  // with the program's own entries; the machine takes them over
+  std::vector<TableState> table_states;
 };
 
 Description description_of(const Compiled& program);

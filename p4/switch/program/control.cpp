@@ -24,7 +24,7 @@ bool outside(const Words& value, const Words& mask) {
   return false;
 }
 
-/// Lays one field of an entry's key out.
+/// Append one field of an entry's key.
 void put(KeyBuilder& builder, const std::string& table, const Match& match) {
   const KeyField& field = builder.next();
   const std::uint32_t bits = field.field.bits;
@@ -86,7 +86,7 @@ void Control::roll_back() { state_.transaction.roll_back(); }
 
 namespace {
 
-/// A key of an entry, checked and laid out.
+/// Check and build the key of an entry.
 Key key_of(const Table& table, const std::vector<Match>& match,
            std::optional<std::int32_t> priority) {
   if (table.key.empty()) {
@@ -159,7 +159,7 @@ std::vector<Expired> Control::expired() {
     handles.clear();
     state_.tables[i].live.expire(now_us_, handles);
     for (const Handle handle : handles) {
-      // In a transaction the controller may have deleted it.
+      // A transaction may have deleted the entry.
       if (state_.tables[i].now().place_of(handle)) {
         all.push_back({table.name, table_entry(table.name, handle)});
       }

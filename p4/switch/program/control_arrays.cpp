@@ -54,7 +54,7 @@ void Control::direct_counter_write(const std::string& name, Handle handle, const
   const Index index = operation.counted(name);
   (void)operation.entry(index, handle);
   state_.tables[index].change(state_.transaction, [handle, count](TableState& entries) {
-    // Later in a transaction the entry may have been deleted.
+    // A later operation of the transaction may have deleted the entry.
     if (const auto place = entries.place_of(handle)) entries.count(*place) = count;
   });
 }
@@ -90,7 +90,7 @@ void Control::direct_meter_rates(const std::string& name, Handle handle,
   const MeterCell cell =
       operation.rated(state_.program->meters[state_.program->tables[index].meter], rates);
   state_.tables[index].change(state_.transaction, [handle, cell](TableState& entries) {
-    // Later in a transaction the entry may have been deleted.
+    // A later operation of the transaction may have deleted the entry.
     if (const auto place = entries.place_of(handle)) entries.meter(*place) = cell;
   });
 }

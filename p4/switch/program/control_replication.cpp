@@ -90,7 +90,7 @@ void Control::value_set_add(const std::string& name, const Bytes& value) {
            resource_exhausted);
   }
   operation.change(state_.value_sets[index]).push_back(tidy);
-  // Each state that uses the set has its own parts in the key.
+  // Each state that uses the set has its own parts of the value in its key.
   for (std::size_t i = 0; i < state_.program->value_set_uses.size(); ++i) {
     const ValueSetUse& use = state_.program->value_set_uses[i];
     if (use.set != index) continue;

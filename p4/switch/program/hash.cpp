@@ -19,7 +19,7 @@ constexpr Word reflected(Word value) {
   return result;
 }
 
-/// A CRC whose bits go in and come out lowest first: the polynomial stands reflected.
+/// A CRC that processes and returns the lowest bit first: the polynomial is reflected.
 template <typename Word, Word polynomial>
 struct ReflectedCrc {
   static constexpr std::array<Word, 256> make() {
@@ -48,7 +48,7 @@ struct ReflectedCrc {
   }
 };
 
-/// One whose bits go in and come out highest first.
+/// A CRC that processes and returns the highest bit first.
 template <typename Word>
 std::uint64_t plain_crc(const std::uint8_t* bytes, std::size_t length, Word polynomial,
                         Word first) {
@@ -96,7 +96,7 @@ std::uint64_t exclusive_or(const std::uint8_t* bytes, std::size_t length) {
   return result;
 }
 
-/// The first bytes, eight at most, as a number.
+/// Return the first bytes, at most eight, as a number.
 std::uint64_t identity(const std::uint8_t* bytes, std::size_t length) {
   std::uint64_t result = 0;
   for (std::size_t i = 0; i < std::min<std::size_t>(length, 8); ++i)
@@ -114,7 +114,7 @@ constexpr Named functions[] = {
     {"cksum16", internet_checksum},
     {"crc8_custom", crc8},
     {"crc16", crc16},
-    {"crc16_custom", crc16},  // the custom ones begin with the usual parameters
+    {"crc16_custom", crc16},  // the custom CRCs start with the usual parameters
     {"crc32", crc32},
     {"crc32_custom", crc32},
     {"crc64_custom", crc64},

@@ -54,7 +54,7 @@ std::int64_t JsonAt::integer(std::int64_t minimum, std::int64_t maximum) const {
 }
 
 bool JsonAt::flag() const {
-  if (*value_ == 0) return false;  // what p4c writes of some fields
+  if (*value_ == 0) return false;  // p4c writes this for some fields
   if (!value_->is_boolean()) refuse("neither true nor false: " + what_it_is());
   return value_->get<bool>();
 }

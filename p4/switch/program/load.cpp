@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a program declares: headers, arrays, calculations, lists.
+// The whole program, its arrays, errors, standard fields and deparser.
 #include <algorithm>
 
 #include "base/json_text.hpp"
@@ -12,7 +12,7 @@ namespace nagi::p4 {
 
 namespace {
 
-constexpr std::size_t max_nesting = 1024;  // Loader::deepest expressions of some levels each
+constexpr std::size_t max_nesting = 1024;  // Loader::deepest expressions of several levels each
 constexpr std::uint64_t max_array_bytes = 1ULL << 30;
 constexpr std::uint64_t max_elements = 1ULL << 32;
 

@@ -8,14 +8,14 @@
 
 namespace nagi::p4 {
 
-/// Sums do not mind the order of 16-bit words, so all that matters is how a field lies in them.
-/// That is known if every run of a header's fields, which is not there when the header is not
-/// valid, takes whole words.
+/// Precompute an internet checksum. Sums do not depend on the order of 16-bit words, so only the
+/// position of a field within its word matters. The position is constant if every range of a
+/// header's fields, which is absent while the header is invalid, takes whole words.
 void Loader::make_sum(Calculation& calculation) const {
   std::vector<SumRun> runs;
   std::uint64_t constants = 0;
   std::uint32_t bits = 0;
-  std::uint32_t shift = 0;  // of what was added last
+  std::uint32_t shift = 0;  // shift of the last field
   const auto add = [&](const Field& field, Index header, Index word) {
     if (!runs.empty() && runs.back().variable != none) return false;
     const Index valid = header == none ? none : program_->headers[header].base + valid_word;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Expressions: types are checked, and for each value it is worked out how many bits it can need.
-// Where only the low bits of a result matter (a sum that is masked to 16 bits, say), the operands'
-// low bits suffice too: sums, products, shifts to the left and bitwise operations are calculated
-// modulo a power of two then, which is what the fixed widths of Width do.
+// Compiles expressions. Types are checked, and for each value the number of bits that it can need
+// is determined. If only the low bits of a result matter (for example a sum that is masked to 16
+// bits), the operands' low bits suffice too: sums, products, shifts to the left and bitwise
+// operations are then calculated modulo a power of two, as the fixed widths of Width do.
 #include <algorithm>
 #include <bit>
 
@@ -20,7 +20,7 @@ Width width_for(std::uint32_t bits) {
 
 }  // namespace
 
-/// A node whose value has so many bits, calculated as widely as what is demanded needs.
+/// Append a node whose value has `bits` bits, with the width that `demand` requires.
 Loader::Value Loader::put(Node node, std::uint32_t bits, bool is_signed, std::uint32_t demand) {
   Width width = width_for(std::min(demand, bits + 1));
   const auto widen = [&](Index operand) {
@@ -146,7 +146,7 @@ Loader::Value Loader::expression(const JsonAt& at, std::uint32_t demand, unsigne
   const std::string& type = at["type"].text();
   const JsonAt what = at["value"];
   if (type == "expression") {
-    // The compiler wraps expressions once more where they are a primitive's parameters.
+    // The compiler wraps expressions once more if they are parameters of a primitive.
     return what.has("type") ? expression(what, demand, depth + 1) : operation(what, demand, depth);
   }
   if (type == "hexstr") return constant(what);
@@ -229,7 +229,8 @@ Loader::Value Loader::expression(const JsonAt& at, std::uint32_t demand, unsigne
   at.unsupported("expression of type \"" + type + "\"");
 }
 
-/// The whole header `last` or `next` of a stack, which the compiler writes as if it were a field.
+/// Compile the header `last` or `next` of a stack, which the compiler writes like a field. Return
+/// nothing if the name is that of a field.
 std::optional<Loader::Value> Loader::end_of_stack(Index stack, const JsonAt& name) {
   const HeaderType& type = program_->types[program_->stacks[stack].type];
   const std::string& end = name.text();
@@ -256,7 +257,7 @@ std::optional<Loader::Value> Loader::end_of_stack(Index stack, const JsonAt& nam
   return value;
 }
 
-/// A field of a stack's element that is known only at run time: its header is an expression.
+/// Compile a field of a stack's element that is chosen at run time: its header is an expression.
 Loader::Value Loader::field_of_element(const JsonAt& at, std::uint32_t demand, unsigned depth) {
   const JsonAt element = at.element(0);
   const Value header = element.has("type") ? operand(element, exact, depth, Kind::header)
@@ -278,7 +279,7 @@ Loader::Value Loader::field_of_element(const JsonAt& at, std::uint32_t demand, u
   return of_field(Op::access, from, demand, header.node);
 }
 
-/// Of the last element that was extracted; -1 if there is none.
+/// Compile the index of the last extracted element; -1 if there is none.
 Loader::Value Loader::last_index(Index stack) {
   Node last;
   last.op = Op::last_index;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Headers, stacks and unions that a program declares, and how their fields are found by name.
+// Headers, stacks and unions that a program declares, and the look-up of their fields by name.
 #include <algorithm>
 
 #include "program/loader.hpp"
@@ -9,9 +9,9 @@ namespace nagi::p4 {
 
 namespace {
 
-constexpr std::uint32_t max_words = 1 << 16;  // of one packet's fields
+constexpr std::uint32_t max_words = 1 << 16;  // words of one packet's fields
 
-/// How a header's fields come out of 8 bytes each, or nothing, if they do not.
+/// Return how to extract a header's fields from 8 bytes each, or nothing if that is impossible.
 std::vector<Pick> picks_of(const HeaderType& type) {
   const std::uint32_t bytes = type.bits / 8;
   if (type.variable != none || bytes < 8) return {};
@@ -35,7 +35,7 @@ std::vector<Chunk> chunks_of(const HeaderType& type) {
   }
   std::uint32_t at = 0;
   for (const Field& field : type.fields) {
-    std::uint32_t bits = field.bits % 64 == 0 ? 64 : field.bits % 64;  // of the highest word
+    std::uint32_t bits = field.bits % 64 == 0 ? 64 : field.bits % 64;  // bits of the highest word
     for (std::uint32_t limb = field.limbs; limb-- > 0; bits = 64) {
       const Index word = field.word + limb;
       const std::uint32_t end = at % 64 + bits;
@@ -96,7 +96,7 @@ void Loader::load_header_types() {
     if (type.variable != none) {
       if (8 * maximum < type.bits) at["max_length"].refuse("less than the other fields take");
       Field& field = type.fields[type.variable];
-      field.word = type.words;  // after the others
+      field.word = type.words;  // after the other fields
       field.bits = static_cast<std::uint32_t>(8 * maximum - type.bits) / 8 * 8;
       field.limbs = 1 + (field.bits + 63) / 64;
       type.words += field.limbs;
@@ -112,7 +112,7 @@ void Loader::load_header_types() {
 }
 
 void Loader::load_headers() {
-  // p4c writes a variable of a header union's type as if it were a header.
+  // p4c writes a variable of a header union's type like a header.
   std::set<std::string> union_types;
   root_.each("header_union_types",
              [&](const JsonAt& at) { union_types.insert(at["name"].text()); });
@@ -158,7 +158,7 @@ void Loader::load_stacks() {
         one.refuse("a header of another type than the stack's");
       }
       if (program_->headers[found->second].is_metadata) {
-        // Local stacks' elements are marked so; they have a validity all the same.
+        // Elements of local stacks are marked as metadata, but have a validity as well.
         program_->headers[found->second].is_metadata = false;
       }
       if (std::find(stack.headers.begin(), stack.headers.end(), found->second) !=
@@ -175,7 +175,7 @@ void Loader::load_stacks() {
 
 void Loader::load_unions() {
   Names types;
-  std::vector<Names> members;  // by type, with their places
+  std::vector<Names> members;  // by type, with their indices
   root_.each("header_union_types", [&](const JsonAt& at) {
     name(types, at, static_cast<Index>(members.size()), "header union type");
     Names places;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operations of expressions: see load_expression.cpp.
+// Compiles the operators of expressions: see load_expression.cpp.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -103,7 +103,7 @@ Loader::Value Loader::operation(const JsonAt& at, std::uint32_t demand, unsigned
         const Value a = left(demand);
         node.a = a.node;
         node.b = by.node;
-        // What leaves the bits that matter need not be kept.
+        // Bits that are shifted beyond those that matter need not be kept.
         std::uint64_t maximum =
             by.number ? *by.number : (by.bits > 31 ? ~0U : (1ULL << by.bits) - 1);
         std::uint64_t bits = std::min<std::uint64_t>(a.bits + maximum, std::uint64_t{1} << 40);
@@ -119,7 +119,7 @@ Loader::Value Loader::operation(const JsonAt& at, std::uint32_t demand, unsigned
         return put(node, a.bits, a.is_signed, demand);
       }
       case Op::bit_and: {
-        // A mask leaves only so many bits of the other operand that matter.
+        // A mask limits the bits of the other operand that matter.
         bool all_ones = false;
         const auto mask = [&](const char* side) -> std::optional<std::uint32_t> {
           const JsonAt one = at[side];
@@ -130,7 +130,7 @@ Loader::Value Loader::operation(const JsonAt& at, std::uint32_t demand, unsigned
         };
         const auto left_mask = mask("left");
         const auto right_mask = mask("right");
-        // A mask of no more than is demanded anyway does nothing.
+        // A mask that covers all bits that matter has no effect.
         if (all_ones && left_mask && !right_mask && demand <= *left_mask) return right(demand);
         if (all_ones && right_mask && !left_mask && demand <= *right_mask) return left(demand);
         const Value a = left(right_mask ? std::min(demand, *right_mask) : demand);
@@ -161,7 +161,7 @@ Loader::Value Loader::operation(const JsonAt& at, std::uint32_t demand, unsigned
         const Value a = left(node.op == Op::wrap_signed ? to : exact);
         node.a = a.node;
         if (node.op == Op::wrap_signed) return put(node, to - 1, true, exact);
-        // The bounds must fit too.
+        // The bounds must fit as well.
         Value result = put(node, std::max(a.bits, to) + 2, node.op == Op::saturate_signed, exact);
         result.bits = node.op == Op::saturate_signed ? to - 1 : to;
         return result;

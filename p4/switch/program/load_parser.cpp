@@ -60,7 +60,7 @@ ParserStep Loader::parser_step(const JsonAt& at) {
       if (program_->types[of].variable == none) at.refuse("no field of variable length");
       step.a = value(parameter(1), 32).node;
     } else if (program_->types[of].variable != none) {
-      // bmv2's older way, where the header's type says the length.
+      // bmv2's older format, in which the header's type has the length.
       at.unsupported("header with a field of variable length whose length is not given");
     }
     return step;
@@ -124,7 +124,8 @@ ParserStep Loader::parser_step(const JsonAt& at) {
   at.unsupported("parser operation \"" + op + "\"");
 }
 
-/// Words as a state's key has them, of a hexadecimal string in which each part takes whole bytes.
+/// Return the words of a state's key from a hexadecimal string in which each part takes whole
+/// bytes.
 std::vector<std::uint64_t> Loader::key_number(const JsonAt& at, const ParserState& state) const {
   std::uint32_t bytes = 0;
   for (const KeyPart& part : state.key) bytes += (part.bits + 7) / 8;

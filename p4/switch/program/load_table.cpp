@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pipelines: tables, conditions, what follows what, and the entries that the program brings.
+// Pipelines: tables, conditions, their order, and the entries that the program declares.
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -82,7 +82,7 @@ void Loader::load_profiles(const JsonAt& at) {
 }
 
 void Loader::load_key(const JsonAt& at, Table& table) {
-  std::uint32_t free = 0;  // bits left in the last word
+  std::uint32_t free = 0;  // free bits of the last word
   std::size_t prefixes = 0;
   bool masked = false;
   std::vector<std::pair<std::size_t, std::vector<std::uint64_t>>> masks;
@@ -199,7 +199,8 @@ void Loader::load_table(const JsonAt& at) {
   program_->tables.push_back(std::move(table));
 }
 
-/// As in simple_switch, what is to be told is looked at after ingress only.
+/// Record a notice for a digest() outside ingress: as in simple_switch, digests are sent only after
+/// ingress.
 void Loader::notice_digest(const JsonAt& at, Index index) {
   const Action& action = program_->actions[index];
   if (!in_egress_ || std::none_of(action.steps.begin(), action.steps.end(),
@@ -366,7 +367,7 @@ void Loader::refuse_cycles(const JsonAt& at, const Pipeline& pipeline) const {
   }
 }
 
-/// A condition that compares a word of the packet with a constant needs no walk through its
+/// Replace a condition that compares a word of the packet with a constant by a node without
 /// expression.
 void Loader::shorten(FlowNode& node) const {
   const auto& nodes = program_->nodes;
@@ -397,7 +398,8 @@ void Loader::shorten(FlowNode& node) const {
   }
 }
 
-/// The compiler makes a table without a key of every statement. Nobody can change what it does.
+/// Replace tables without a key that only run an action, which the compiler makes of every
+/// statement and nobody can change, by the action.
 void Loader::unwrap_actions(Pipeline& pipeline) const {
   for (FlowNode& node : pipeline.nodes) {
     if (node.what != FlowNode::What::table) continue;

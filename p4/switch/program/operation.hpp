@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What operations on a State share: finding what they name, checking what they are given, and how
-// they refuse.
+// Shared by operations on a State: look-ups by name, checks of values, and errors.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +30,7 @@ Index find(const std::vector<Object>& objects, const std::string& name, const ch
   std::string names;
   for (const Object& object : objects) {
     if constexpr (requires { object.is_hidden; }) {
-      if (object.is_hidden) continue;  // the compiler's own
+      if (object.is_hidden) continue;  // made by the compiler
     }
     names += (names.empty() ? "" : ", ") + object.name;
   }
@@ -52,7 +51,7 @@ inline const char* kind_name(MatchKind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-/// What an action takes, as words one after another.
+/// Return the values of an action's parameters as consecutive words.
 inline Words data_of(const Action& action, const std::string& where,
                      const std::vector<Bytes>& given) {
   if (given.size() != action.parameters.size()) {
@@ -74,7 +73,7 @@ inline Words data_of(const Action& action, const std::string& where,
   return data;
 }
 
-/// Which one of `allowed` has this name.
+/// Return the index in `allowed` of the action with a name.
 inline Index place_of(const Compiled& program, const std::vector<Index>& allowed,
                       const std::string& where, const std::string& name) {
   std::string names;
@@ -86,12 +85,12 @@ inline Index place_of(const Compiled& program, const std::vector<Index>& allowed
   refuse(where, "action " + name + " is none of its own", "give one of " + names);
 }
 
-/// Operations on a State, with what they share.
+/// One operation on a State.
 class Operation {
  public:
   explicit Operation(State& state) : state_(state), program_(*state.program) {}
 
-  /// What the controller may change.
+  /// Return the controller's version of a value, to be changed.
   template <typename Value>
   Value& change(Staged<Value>& staged) const {
     return staged.change(state_.transaction);
@@ -115,7 +114,7 @@ class Operation {
     }
   }
 
-  /// A target, checked, and the data that goes with it.
+  /// Check a target. Return its result, and its data in `data`.
   Result result(Index index, const Target& target, Words& data) const {
     const Table& table = program_.tables[index];
     if (const auto* call = std::get_if<ActionCall>(&target)) {
@@ -152,7 +151,7 @@ class Operation {
     return {Result::What::group, number, none};
   }
 
-  /// Counts entries that refer to a member or group.
+  /// Add `by` to the reference count of a member or group.
   void refer(Index table, const Result& result, std::int64_t by) {
     if (result.what == Result::What::action) return;
     ProfileState& profile = change(state_.profiles[program_.tables[table].profile]);
@@ -193,13 +192,13 @@ class Operation {
     }
   }
 
-  /// A table whose entries may have an idle timeout.
+  /// Refuse a table whose entries have no idle timeout.
   void timed(Index table) const {
     if (program_.tables[table].with_timeouts) return;
     refuse(program_.tables[table].name, "its entries have no idle timeout",
            "give the table `support_timeout = true` in the P4 program");
   }
-  /// A counter or meter array whose cells have numbers.
+  /// Refuse a direct counter or meter, whose cells have no index.
   template <typename Array>
   void not_direct(const Array& array) const {
     if (array.is_direct) {
@@ -207,7 +206,7 @@ class Operation {
              "give that table and an entry");
     }
   }
-  /// A table with a direct counter.
+  /// Return the table with a direct counter.
   Index counted(const std::string& name) const {
     const Index index = table(name);
     if (!program_.tables[index].with_counters) {
@@ -215,7 +214,7 @@ class Operation {
     }
     return index;
   }
-  /// A table with a direct meter.
+  /// Return the table with a direct meter.
   Index metered(const std::string& name) const {
     const Index index = table(name);
     if (program_.tables[index].meter == none) {
@@ -224,7 +223,7 @@ class Operation {
     return index;
   }
 
-  /// New rates for a meter's cell.
+  /// Return a meter's cell with new rates.
   MeterCell rated(const MeterArray& meter, const std::vector<MeterRate>& rates) const {
     if (!rates.empty() && rates.size() != meter.rates) {
       refuse(meter.name, std::to_string(rates.size()) + " rates",

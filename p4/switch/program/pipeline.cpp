@@ -215,7 +215,7 @@ void State::pop(std::uint64_t* words, const Stack& stack, std::uint64_t elements
 
 std::uint64_t State::draw(std::uint64_t low, std::uint64_t high) {
   const std::uint64_t any = random_.draw(draws_++);
-  const std::uint64_t span = high - low + 1;  // 0: all there are
+  const std::uint64_t span = high - low + 1;  // 0 for the full range
   if (span == 0) return any;
   return low + static_cast<std::uint64_t>(static_cast<unsigned __int128>(any) * span >> 64);
 }
@@ -230,7 +230,7 @@ void State::log(const LogMessage& message, const Scope& scope) const {
 }
 
 void State::count_loop() {
-  constexpr std::uint32_t maximum = 1 << 20;  // in all loops of a pipeline together
+  constexpr std::uint32_t maximum = 1 << 20;  // over all loops of a pipeline
   if (++wishes_.jumps_back < maximum) return;
   wishes_.failed = true;
   if (settings.log) settings.log("a loop went round too often");

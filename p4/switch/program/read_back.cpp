@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a controller may read back: all that it can write, and what packets have made of it.
+// The operations of a controller that read: all values that it can write, and counts of packets.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -12,7 +12,7 @@ namespace nagi::p4 {
 
 namespace {
 
-/// The field's words out of a key that was laid out.
+/// Return a field's words in a key.
 Words part_of(const Words& key, const KeyField& field) {
   Words part(field.field.limbs);
   for (std::uint32_t i = 0; i < field.field.limbs; ++i) part[i] = key[field.word + i];
@@ -40,7 +40,7 @@ Match match_of(const Key& key, const KeyField& field, std::size_t range_at) {
   return Exact{bytes(value)};
 }
 
-/// What an action was given, out of words that were laid out for it.
+/// Return the call of an action from its data words.
 ActionCall call_of(const Action& action, const std::uint64_t* data) {
   ActionCall call{action.name, {}};
   for (const Parameter& parameter : action.parameters) {
@@ -121,7 +121,7 @@ Entry Control::table_entry(const std::string& name, Handle handle) const {
 Default Control::table_default_read(const std::string& name) const {
   const Index index = Operation(state_).table(name);
   const TableState& entries = state_.tables[index].now();
-  const TableState& live = state_.tables[index].live;  // which is what packets count in
+  const TableState& live = state_.tables[index].live;  // packets count in the live table
   Default found;
   found.hits = live.hits;
   found.misses = live.misses;

@@ -54,7 +54,7 @@ TableState::TableState(const Table& table)
       ranges_(table.kind == Kind::range) {
   for (const KeyField& field : table.key) {
     if (field.match != MatchKind::lpm) continue;
-    const std::uint32_t top_bits = (field.field.bits - 1) % 64 + 1;  // in its highest word
+    const std::uint32_t top_bits = (field.field.bits - 1) % 64 + 1;  // bits of its highest word
     index_bits_ = std::min(top_bits, max_index_bits);
     index_word_ = field.word + field.field.limbs - 1;
     index_shift_ = field.shift + top_bits - index_bits_;
@@ -140,7 +140,7 @@ bool TableState::in_ranges(const Key& entry, const std::uint64_t* key) const {
     const auto part = [&](std::uint32_t i) {
       return limbs > 1 ? key[field.word + i] : key[field.word] >> field.shift & field.field.mask();
     };
-    int low = 0;  // how the value compares with it
+    int low = 0;  // result of the comparison
     int high = 0;
     for (std::uint32_t i = limbs; i-- > 0;) {
       const std::uint64_t value = part(i);
@@ -258,7 +258,7 @@ void TableState::expire(std::uint64_t now_us, std::vector<Handle>& expired) {
     const auto place = place_of(deadline.handle);
     if (!place) continue;
     Usage& usage = entries_[*place].usage;
-    // Of an entry that was given another timeout, the last deadline holds.
+    // If the timeout of an entry was changed, its last deadline is valid.
     if (usage.timeout_us == 0 || usage.look_us != deadline.at_us) continue;
     const std::uint64_t over_us = usage.last_us + usage.timeout_us;
     if (over_us > now_us) {
@@ -267,7 +267,7 @@ void TableState::expire(std::uint64_t now_us, std::vector<Handle>& expired) {
     }
     if (!usage.is_told) expired.push_back(deadline.handle);
     usage.is_told = true;
-    look_at(*place, now_us + usage.timeout_us);  // it may be hit again, and again not
+    look_at(*place, now_us + usage.timeout_us);  // it may be hit again and expire again
   }
 }
 
@@ -330,7 +330,7 @@ void TableState::take_out(Tuple& tuple, Index place) {
     tuple.slots[at] = slot_of(code, entry.after);
     return;
   }
-  // Close the gap, so that no search ends in it too early.
+  // Close the gap, so that no search ends there too early.
   tuple.slots[at] = 0;
   for (std::size_t next = (at + 1) & last; tuple.slots[next] != 0; next = (next + 1) & last) {
     const std::uint64_t* other = keys_.data() + std::size_t{entry_of(tuple.slots[next])} * words_;
@@ -363,7 +363,7 @@ void TableState::erase(Index place) {
   } else {
     Tuple& tuple = tuples_[entry.tuple];
     take_out(tuple, place);
-    if (tuple.used == 0) {  // the last one moves to where it was
+    if (tuple.used == 0) {  // the last tuple moves to its position
       const auto gone = entry.tuple;
       const auto moved = static_cast<Index>(tuples_.size() - 1);
       if (gone != moved) {
@@ -428,7 +428,7 @@ void TableState::take_measurements(const TableState& other) {
     if (table_->with_counters) counts_[place] = other.counts_[place];
     if (table_->meter != none) meters_[place] = other.meters_[place];
     entry.usage.hits = same.usage.hits;
-    if (same.usage.last_us < entry.usage.last_us) continue;  // it was given another timeout
+    if (same.usage.last_us < entry.usage.last_us) continue;  // its timeout was changed
     entry.usage.last_us = same.usage.last_us;
     entry.usage.is_told = same.usage.is_told;
   }

@@ -13,11 +13,11 @@ namespace nagi::p4 {
 
 enum class Do : std::uint8_t {
   set_constant,
-  set_field,      // both of at most 64 bits
-  set_parameter,  // the same
+  set_field,      // both fields have at most 64 bits
+  set_parameter,  // the parameter has at most 64 bits
   set_value,
   set_wide,
-  set_dynamic,  // of a header that is known only then
+  set_dynamic,  // the header is chosen at run time
   set_variable,
   set_header,
   set_stack,
@@ -48,30 +48,31 @@ enum class Do : std::uint8_t {
 
 struct Step {
   Do code = Do::exit;
-  bool flag = false;                   // adds to packet_length; jumps back
-  Field to;                            // the field that is set
-  Field from;                          // where it comes from, of copies
-  Index a = none, b = none, c = none;  // expressions, or the index of what it works on
-  Index target = none;                 // header expression of set_dynamic
-  std::uint64_t value = 0;             // a constant, a mask or the step to jump to
+  bool flag = false;                   // changes packet_length; or jumps backwards
+  Field to;                            // field that is set
+  Field from;                          // source of copies
+  Index a = none, b = none, c = none;  // expressions, or indices of objects
+  Index target = none;                 // expression for the header of set_dynamic
+  std::uint64_t value = 0;             // a constant, a mask or the index of the step to jump to
 };
 
 struct Parameter {
   std::string name;
   std::uint32_t bits = 0;
-  Field field;  // word: in the entry's data; a bit wider and signed where the program gives a
-                // negative value
+  // `word` counts in the entry's data; one bit wider and signed if the program assigns a negative
+  // value
+  Field field;
 };
 
 struct Action {
   std::string name;
   std::vector<Parameter> parameters;
-  std::uint32_t words = 0;  // of data
+  std::uint32_t words = 0;  // words of data
   std::vector<Step> steps;
 };
 
 struct LogMessage {
-  std::vector<std::string> pieces;  // what is between the values: one more than there are values
+  std::vector<std::string> pieces;  // texts between the values: one more than there are values
   std::vector<Index> values;
 };
 

@@ -21,7 +21,7 @@ struct CounterArray {
   std::string name;
   std::uint64_t size = 0;
   bool is_direct = false;
-  Index table = none;  // of a direct one
+  Index table = none;  // table of a direct counter
 };
 struct MeterArray {
   std::string name;
@@ -40,24 +40,25 @@ struct CalculationInput {
   std::uint32_t bits = 0;
   std::vector<std::uint64_t> value;
 };
-/// A word's part in an internet checksum: its value, shifted to where its 16-bit words lie.
+/// The contribution of a word to an internet checksum: its value, shifted to its position in 16-bit
+/// words.
 struct SumPart {
   Index word = none;
   std::uint32_t shift = 0;
 };
-/// Parts that follow each other, of one header: they count while it is valid.
+/// Successive parts of one header, which count while the header is valid.
 struct SumRun {
   Index valid = none;
-  std::vector<SumPart> narrow;  // of fields of at most 32 bits
+  std::vector<SumPart> narrow;  // parts of fields of at most 32 bits
   std::vector<SumPart> wide;
-  Index variable = none;  // in place of them: a field of variable length
+  Index variable = none;  // instead of the parts: a field of variable length
 };
 struct Calculation {
   std::string name;
   HashFunction function = nullptr;
   std::vector<CalculationInput> inputs;
-  /// Where each field adds the same to an internet checksum, whichever headers are valid: what they
-  /// add. Empty: the bits have to be laid out.
+  /// The contributions to an internet checksum, if those of each field do not depend on which
+  /// headers are valid. Empty if the bits have to be written out.
   std::vector<SumRun> sum;
   std::uint64_t sum_of_constants = 0;
 };

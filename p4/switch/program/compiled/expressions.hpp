@@ -60,19 +60,20 @@ enum class Op : std::uint8_t {
   stack_element
 };
 
-/// How wide a value must be calculated: 64 or 128 bits with a sign, or any number.
+/// The width of a calculation: 64 or 128 bits, signed, or unbounded.
 enum class Width : std::uint8_t { word, twice, any };
 
 struct Node {
   Op op = Op::constant;
-  Width width = Width::word;    // of the operation
-  Width compare = Width::word;  // of comparisons: of the operands
-  bool is_plain = false;  // a comparison of fields or constants of 64 bits, without a sign, or such
-                          // a field; or the validity of a header, in `field`
-  Field field;            // of field, parameter, access (from the base on), lookahead
+  Width width = Width::word;    // width of the operation
+  Width compare = Width::word;  // width of the operands of comparisons
+  // a comparison of unsigned fields or constants of 64 bits, or such a field; or the validity of a
+  // header, whose word is in `field`
+  bool is_plain = false;
+  Field field;  // for field, parameter, access (relative to the base) and lookahead
   Index a = none, b = none,
-        c = none;           // operands; or the index of a stack, register, header, constant
-  std::uint64_t value = 0;  // of a constant of 64 bits, or a truth
+        c = none;           // operands; or the index of a stack, register, header or constant
+  std::uint64_t value = 0;  // value of a constant of 64 bits, or of a truth
 };
 
 }  // namespace nagi::p4

@@ -18,9 +18,9 @@ struct KeyField {
   std::string name;
   MatchKind match = MatchKind::exact;
   Field field;
-  Index value = none;       // an expression, where the field is known only at run time
-  Index word = 0;           // its first word in the key
-  std::uint32_t shift = 0;  // within it; wide ones have words of their own
+  Index value = none;       // an expression, if the field is chosen at run time
+  Index word = 0;           // index of its first word in the key
+  std::uint32_t shift = 0;  // position in the word; wide fields have words of their own
 };
 
 struct Table {
@@ -28,14 +28,15 @@ struct Table {
   Kind kind = Kind::exact;
   std::vector<KeyField> key;
   std::uint32_t words = 0;
-  std::vector<std::uint64_t> key_mask;  // that the program lays on it; empty: none
+  // mask that the program applies to the key; empty without one
+  std::vector<std::uint64_t> key_mask;
   std::uint64_t size = 0;
   std::vector<Index> actions;
-  std::vector<Index> next;  // by action, as in `actions`
-  /// Where in `actions` those of its action profile are, or nothing. The compiler numbers the same
-  /// action anew for each table.
+  std::vector<Index> next;  // next node by action, parallel to `actions`
+  /// For each action of its action profile the index in `actions`, or empty. The compiler gives the
+  /// same action another number in each table.
   std::vector<Index> places;
-  bool by_hit = false;  // what is next depends on whether it hit
+  bool by_hit = false;  // the next node depends on hit or miss
   Index hit_next = none, miss_next = none, base_next = none;
   Index default_action = none;
   std::vector<std::uint64_t> default_data;
@@ -44,24 +45,25 @@ struct Table {
   bool is_hidden = false;
   Index profile = none;
   bool with_groups = false;
-  bool with_timeouts = false;  // its entries may have an idle timeout
+  bool with_timeouts = false;  // whether entries may have an idle timeout
   bool with_counters = false;
   std::string counter_name;
   Index meter = none;
-  std::uint32_t data_words = 0;  // the most that an action takes
+  std::uint32_t data_words = 0;  // maximum over the actions
 };
 
 struct Profile {
   std::string name;
   std::uint64_t size = 0;
-  Index selector = none;  // a calculation
+  Index selector = none;  // index of the calculation
   std::vector<Index> actions;
 };
 
 struct FlowNode {
-  /// `equal`: the condition that a word of the packet has a value, as most conditions are.
+  /// `equal`: a condition that compares a word of the packet with a constant, as most conditions
+  /// do.
   enum class What : std::uint8_t { table, condition, equal, action } what = What::table;
-  Index index = none;  // table, expression, word or action
+  Index index = none;  // index of a table, expression, word or action
   Index yes = none, no = none;
   std::uint64_t value = 0;
 };
