@@ -104,7 +104,7 @@ class Tracker {
     std::uint32_t number = 0;
     std::int64_t time_ns = 0;
   };
-  static constexpr std::uint32_t near = 1U << 25;  // bytes
+  static constexpr std::uint32_t near = 1U << 25;  // bytes between numbers of one connection
 
   static unsigned direction_of(const T& connection, const Endpoints& endpoints) {
     return connection.endpoints == endpoints ? 0 : 1;
@@ -129,6 +129,9 @@ class Tracker {
     return last_;
   }
 
+  /// Return the connection of a packet that may not belong to `connection`, the last one with its
+  /// endpoints (or null), which is the case for SYN, FIN and RST, and where the last connection has
+  /// closed or has a predecessor. Begin a new connection if necessary.
   T& select_connection(const Packet& packet, std::int64_t time_ns, T* connection,
                        unsigned& direction) {
     if (connection != nullptr && connection->closed) {
@@ -160,12 +163,14 @@ class Tracker {
       }
     }
     if (!syn || !starts_new_connection(packet, *connection, direction)) return *connection;
-    if (connection->previous != Tracked::none)
+    if (connection->previous != Tracked::none) {
       end_connection(slots_[std::exchange(connection->previous, Tracked::none)]);
+    }
     connection->superseded = true;
     return add(packet, time_ns, direction, connection->slot);
   }
 
+  /// Return whether a SYN begins a new connection instead of belonging to `connection`.
   static bool starts_new_connection(const Packet& packet, const T& connection, unsigned direction) {
     const Numbers& sender = connection.numbers[direction];
     const Numbers& receiver = connection.numbers[1 - direction];
@@ -196,6 +201,7 @@ class Tracker {
     return agree;
   }
 
+  /// Record the packet's sequence numbers, and close the connection if the packet ends it.
   void update_numbers(const Packet& packet, T& connection, unsigned direction) {
     Numbers& sender = connection.numbers[direction];
     Numbers& receiver = connection.numbers[1 - direction];

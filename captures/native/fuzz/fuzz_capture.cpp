@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes what reads captures: any file is either refused by a CaptureError, or read to its end or
-// to where it is damaged; what its connections did adds up, and it matches itself.
+// Fuzzes the capture reader: any file is either refused by a CaptureError, or read to its end or to
+// the damage; the counts of its connections are consistent, and it matches itself.
 #include <cstdlib>
 #include <memory>
 #include <vector>

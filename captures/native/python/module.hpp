@@ -13,6 +13,8 @@
 
 namespace nagi::captures::python {
 
+/// Scan a capture. Return its totals, flows with the given columns (all if empty), and series if
+/// `interval_ns` is not 0.
 nb::dict scan(const nb::bytes& path, std::optional<std::int64_t> start_ns,
               std::optional<std::int64_t> end_ns, std::int64_t interval_ns, bool relative,
               const std::vector<std::string>& columns, bool tunnels);
@@ -26,6 +28,7 @@ nb::dict rows(const nb::bytes& path, std::optional<std::int64_t> start_ns,
 /// Return the trace of one direction of a connection (trace.hpp).
 nb::dict trace(const nb::bytes& path, std::uint32_t connection, unsigned direction, bool tunnels);
 
+/// Compare two captures of one path (match.hpp).
 nb::dict match(const nb::bytes& sent, const nb::bytes& received,
                std::optional<std::int64_t> start_ns, std::optional<std::int64_t> end_ns,
                bool complete, std::vector<ClockCurve::Knot> sent_clock,

@@ -15,7 +15,7 @@ using namespace made;
 
 constexpr std::int64_t ms = 1'000'000;
 
-/// Packets go in, connections come out.
+/// Passes packets to an engine and returns its connections.
 class Flows : public testing::Test {
  protected:
   Classification give(const Segment& segment, std::int64_t time_ns) {
@@ -30,7 +30,7 @@ class Flows : public testing::Test {
     return engine.add(packet);
   }
   Classification give(const Segment& segment) { return give(segment, now += ms); }
-  /// Data of direction 0.
+  /// Add data of direction 0.
   Classification data(std::uint32_t sequence, std::uint32_t payload = 100) {
     return give({.sequence = sequence, .acknowledgement = 1, .payload = payload});
   }
@@ -326,7 +326,7 @@ TEST_F(Flows, ASynOvertakenByItsDataOpensNothing) {
 }
 
 TEST_F(Flows, WhatIsAcknowledgedTellsWhichOfSeveralSynAcksHolds) {
-  // RFC 9293: the number of whoever answers the SYN is what the other side acknowledges.
+  // RFC 9293: the valid SYN-ACK is the one whose number the other side acknowledges.
   for (const std::uint32_t number : {500'000'000U, 510'000'000U, 490'000'000U, 3'000'000'000U}) {
     engine.~Engine();
     new (&engine) Engine(Options{});
@@ -358,8 +358,8 @@ TEST_F(Flows, WhatIsAcknowledgedTellsWhichOfSeveralSynAcksHolds) {
 }
 
 TEST_F(Flows, AChallengeAckOfAnotherConnectionTeachesNothing) {
-  // RFC 5961: who has the ports open from before answers a SYN so; a reset closes that, and the
-  // same SYN opens the new one.
+  // RFC 5961: a host whose ports are still open answers a SYN so; a reset closes that connection,
+  // and the same SYN opens the new one.
   give({.sequence = 1000, .flags = flag_syn, .options = {3, 3, 2, 1, 2, 4, 5, 0xb4}});
   give({.sequence = 77, .acknowledgement = 3'000'000'000, .back = true});
   give({.sequence = 3'000'000'000, .flags = flag_rst});

@@ -107,7 +107,7 @@ TEST(Matching, EqualPacketsOfSeveralConnectionsAreKeptApart) {
       Segment segment = number(i);
       segment.port = port;
       path.add(0, i * ms, segment);
-      // Each loses another one in ten.
+      // Each direction loses a different packet in ten.
       if (i % 10 != port) path.add(1, i * ms + 20 * ms + port, segment);
       segment.back = true;
       if (i % 10 != port) path.add(1, i * ms + 20 * ms + port, segment);
@@ -210,7 +210,7 @@ TEST(ClockCurves, AreStraightBetweenKnotsAndLevelOutside) {
 TEST(Matching, SilenceIsNoLoss) {
   Path path;
   for (std::uint32_t i = 0; i < 400; ++i) {
-    // After half of them nothing for 12 s, with packets under way.
+    // After half of the packets there is a pause of 12 s, with packets in flight.
     const std::int64_t at = i * ms + (i < 200 ? 0 : 12 * second);
     path.add(0, at, number(i));
     path.add(1, at + 100 * ms, number(i));

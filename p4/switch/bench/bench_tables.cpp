@@ -69,7 +69,7 @@ nlohmann::json measure(const std::string& kind, const Table& table, std::vector<
   const std::size_t count = entries.size();
   TableState state(table);
   const auto added = Clock::now();
-  for (Key& key : entries) state.add(std::move(key), {Result::What::action, 0, 0}, {});
+  for (Key& key : entries) state.add(std::move(key), {Result::Kind::action, 0, 0}, {});
   const double add_s = seconds_since(added);
 
   std::size_t lookups = 0;
@@ -129,18 +129,18 @@ std::vector<Key> prefixes(const Table& table, std::size_t count, std::mt19937_64
 std::vector<Key> rules(const Table& table, std::size_t count, std::size_t masks,
                        std::mt19937_64& random) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>>
-      of;  // lengths of the two addresses' prefixes
+      prefix_lengths;  // lengths of the two addresses' prefixes
   for (std::uint64_t source = 0; source <= 32; ++source) {
     for (std::uint64_t destination = 0; destination <= 32; ++destination) {
-      of.emplace_back(source, destination);
+      prefix_lengths.emplace_back(source, destination);
     }
   }
-  std::shuffle(of.begin(), of.end(), random);
+  std::shuffle(prefix_lengths.begin(), prefix_lengths.end(), random);
   std::vector<Key> keys;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t which = i % masks;
-    const auto [source, destination] = of[which % of.size()];
-    const std::uint64_t ports = 0xffff >> which / of.size();
+    const auto [source, destination] = prefix_lengths[which % prefix_lengths.size()];
+    const std::uint64_t ports = 0xffff >> which / prefix_lengths.size();
     KeyBuilder builder(table);
     const auto field = [&](std::uint32_t bits, std::uint64_t mask) {
       builder.ternary({random() & mask}, {mask & ((1ULL << bits) - 1)});

@@ -154,7 +154,7 @@ json Controller::queue_set(ObjectReader& reader, std::vector<Change>& changes) {
   keys.insert(keys.end(), {"op", "port"});
   reader.only(keys);
   const Port number = static_cast<Port>(reader.whole("port", 0, max_ports - 1));
-  const auto port = switch_.place_of(number);
+  const auto port = switch_.port_index(number);
   if (!port) {
     throw ConfigError(reader.at("port"), "there is no port " + std::to_string(number),
                       "give a port of the configuration");
@@ -187,13 +187,13 @@ void Controller::load(const std::string& path) {
   for (int number = 1; std::getline(file, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const runtime::JsonSource source(path, std::move(line), number);
-    const std::string place = path + ":" + std::to_string(number) + ": ";
+    const std::string location = path + ":" + std::to_string(number) + ": ";
     try {
       batch.perform(source.value(), json::json_pointer());
     } catch (const ConfigError& error) {
       throw source.located(error);
     } catch (const InputError& error) {
-      throw InputError(place + error.what());
+      throw InputError(location + error.what());
     }
   }
   batch.commit();

@@ -35,7 +35,7 @@ class LiveSwitch final : public runtime::Service {
   std::optional<int> go_on_without(const std::string& interface) override {
     return ports_.descriptor_of(interface);
   }
-  void note(const std::string& what) override { notices_.add(what); }
+  void note(const std::string& notice) override { notices_.add(notice); }
   runtime::Served serve(const std::vector<int>& readable) override;
   void hold_time() override { time_.hold(); }
   nlohmann::json answer(const nlohmann::json& request) override {

@@ -49,7 +49,8 @@ void BatchText::look_at(char letter) {
       if (depth_ == of_keys) key_.clear();
       break;
     case '[':
-      if (depth_ == of_keys && key_ == "operations" && !found_) found_ = in_list_ = true;
+      if (depth_ == of_keys && key_ == "operations" && !has_operations_)
+        has_operations_ = in_list_ = true;
       ++depth_;
       break;
     case '{':

@@ -25,7 +25,7 @@ class BatchText {
   [[nodiscard]] const std::string& element() const { return element_; }
   [[nodiscard]] const std::string& rest() const { return rest_; }
   /// Return whether the request has a list of operations.
-  [[nodiscard]] bool found() const { return found_; }
+  [[nodiscard]] bool has_operations() const { return has_operations_; }
 
  private:
   void look_at(char letter);
@@ -38,7 +38,7 @@ class BatchText {
   bool in_text_ = false;
   bool escaped_ = false;
   bool in_list_ = false;
-  bool found_ = false;
+  bool has_operations_ = false;
   bool at_end_ = false;  // at the end of an element
 };
 

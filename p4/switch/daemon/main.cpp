@@ -104,8 +104,9 @@ int control(const Arguments& arguments) {
 int main(int argc, char** argv) {
   runtime::CommandLine line("nagi-switch", "runs a P4 program between network interfaces");
   Arguments arguments;
-  const auto command = [&](const char* name, const char* what, int (*perform)(const Arguments&)) {
-    return line.add(name, what, [&arguments, perform] { return perform(arguments); });
+  const auto command = [&](const char* name, const char* description,
+                           int (*perform)(const Arguments&)) {
+    return line.add(name, description, [&arguments, perform] { return perform(arguments); });
   };
   const auto with_config = [&](CLI::App* added) {
     added->add_option("config", arguments.config, "configuration (JSON)")->required();

@@ -26,20 +26,20 @@ const OperationTable& operations() {
 }  // namespace
 
 json perform_operation(Control& control, ObjectReader& reader, const std::string& op) {
-  const auto found = operations().find(op);
-  if (found == operations().end()) {
+  const auto entry = operations().find(op);
+  if (entry == operations().end()) {
     std::vector<std::string> names;
     for (const auto& [name, operation] : operations()) names.push_back(name);
     std::ranges::sort(names);
-    std::string known;
-    for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
+    std::string names_text;
+    for (const std::string& name : names) names_text += (names_text.empty() ? "" : ", ") + name;
     throw ConfigError(reader.at("op"), "unknown operation " + shown(op),
-                      "one of " + known +
+                      "one of " + names_text +
                           ", batch, digests, events, packet_out, pipeline_check, pipeline_read, "
                           "pipeline_set, queue_set, show, stop");
   }
-  reader.only(found->second.keys);
-  return found->second.perform(control, reader);
+  reader.only(entry->second.keys);
+  return entry->second.perform(control, reader);
 }
 
 }  // namespace nagi::p4

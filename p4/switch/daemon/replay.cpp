@@ -56,18 +56,18 @@ class Source {
     }
   }
   void check() const {
-    const std::string place = path_ + ": packet " + std::to_string(file_->records()) + " ";
+    const std::string location = path_ + ": packet " + std::to_string(file_->records()) + " ";
     if (record_.link_type != ethernet) {
-      throw InputError(place + "is no Ethernet frame (link type " +
+      throw InputError(location + "is no Ethernet frame (link type " +
                        std::to_string(record_.link_type) + "); capture on an Ethernet interface");
     }
     if (record_.captured != record_.length) {
-      throw InputError(place + "is cut to " + std::to_string(record_.captured) + " of " +
+      throw InputError(location + "is cut to " + std::to_string(record_.captured) + " of " +
                        std::to_string(record_.length) +
                        " bytes; capture whole packets (tcpdump -s 0)");
     }
     if (record_.captured > slot_bytes - headroom) {
-      throw InputError(place + "has " + std::to_string(record_.captured) +
+      throw InputError(location + "has " + std::to_string(record_.captured) +
                        " bytes; no frame has more than " + std::to_string(slot_bytes - headroom));
     }
   }
@@ -86,12 +86,13 @@ struct ReplayPort {
 
 /// Return the port with the earliest next packet, or null if there are no more.
 ReplayPort* earliest(std::vector<ReplayPort>& ports) {
-  ReplayPort* found = nullptr;
+  ReplayPort* earliest_port = nullptr;
   for (ReplayPort& port : ports) {
     if (!port.in || port.in->next() == nullptr) continue;
-    if (found == nullptr || port.in->next()->time_ns < found->in->next()->time_ns) found = &port;
+    if (earliest_port == nullptr || port.in->next()->time_ns < earliest_port->in->next()->time_ns)
+      earliest_port = &port;
   }
-  return found;
+  return earliest_port;
 }
 
 class Replay {

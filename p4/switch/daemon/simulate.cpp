@@ -64,8 +64,8 @@ class Simulation {
  private:
   json packet(ObjectReader& reader) {
     reader.only({"op", "port", "bytes"});
-    const auto place = switch_.place_of(static_cast<Port>(reader.whole("port", 0, max_ports - 1)));
-    if (!place || *place >= switch_.ports()) {
+    const auto port = switch_.port_index(static_cast<Port>(reader.whole("port", 0, max_ports - 1)));
+    if (!port || *port >= switch_.ports()) {
       throw ConfigError(reader.at("port"), "there is no such port",
                         "give one of the configuration");
     }
@@ -74,7 +74,7 @@ class Simulation {
       throw ConfigError(reader.at("bytes"), "a frame of " + std::to_string(bytes.size()) + " bytes",
                         "give 1 to " + std::to_string(slot_bytes - headroom));
     }
-    switch_.arrive(*place, bytes);
+    switch_.arrive(*port, bytes);
     return sent();
   }
 

@@ -127,7 +127,7 @@ class Switch {
   [[nodiscard]] std::size_t ports() const { return configured_; }
   /// Return whether there is a controller's port. Its index follows those of the others.
   [[nodiscard]] bool has_cpu_port() const { return ports_.size() > configured_; }
-  [[nodiscard]] std::optional<std::size_t> place_of(Port number) const;
+  [[nodiscard]] std::optional<std::size_t> port_index(Port number) const;
   [[nodiscard]] const QueueConfig& queue(std::size_t port) const {
     return ports_[port].out.config();
   }
@@ -156,7 +156,7 @@ class Switch {
   /// The origin of a packet.
   struct Origin {
     std::size_t port = 0;
-    HeaderStore::Place headers = HeaderStore::none;
+    HeaderStore::Slot headers = HeaderStore::none;
   };
   struct Item {
     PacketPtr packet;
@@ -172,8 +172,8 @@ class Switch {
   void move_to(Instant at);
   void settle();
   void offer(Queued& queued, const Origin& origin);
-  void serve(std::size_t place);
-  void run_egress(std::size_t place, OutputPort<Item>::Taken& taken);
+  void serve(std::size_t index);
+  void run_egress(std::size_t index, OutputPort<Item>::Taken& taken);
   void run_egress_of_no_port(Queued& queued, const Origin& origin);
   void hand_to_controller(const io::Frame& frame);
   std::optional<io::Frame> egress(PacketPtr packet, Port number, const QueueTimes& times,
@@ -183,9 +183,9 @@ class Switch {
   void forget_replaced();
   void take_digests_of(Machine& machine);
   /// Report the packets that a program dropped in its last call. Return their number.
-  std::size_t tell_drops(const Machine& machine, std::size_t port, Drop::Side side,
-                         const Origin& origin);
-  void tell(std::size_t port, Drop::Side side, std::string_view cause, const Origin& origin);
+  std::size_t report_drops(const Machine& machine, std::size_t port, Drop::Side side,
+                           const Origin& origin);
+  void report_drop(std::size_t port, Drop::Side side, std::string_view cause, const Origin& origin);
 
   std::function<void(const Drop&)> dropped_;
   io::FramePool& pool_;
@@ -200,7 +200,8 @@ class Switch {
   std::size_t configured_;
   std::vector<PacketIn> packets_in_;
   std::uint64_t packets_in_lost_ = 0;
-  std::array<std::int16_t, max_ports + 1> place_of_{};  // index by port number; -1: no such port
+  std::array<std::int16_t, max_ports + 1>
+      port_indexes_{};  // index by port number; -1: no such port
   Instant now_{};
   std::vector<Departure> departures_;
   std::vector<Queued> queued_;  // packets that the machine has returned and that wait to be queued,

@@ -75,12 +75,12 @@ json table_default(Control& control, ObjectReader& reader) {
 }
 
 json default_read(Control& control, ObjectReader& reader) {
-  const Default found = control.table_default_read(reader.text("table"));
+  const Default default_entry = control.table_default_read(reader.text("table"));
   json answer = {{"ok", true},
-                 {"is_initial", found.is_initial},
-                 {"hits", found.hits},
-                 {"misses", found.misses}};
-  if (found.target) add_target(answer, *found.target);
+                 {"is_initial", default_entry.is_initial},
+                 {"hits", default_entry.hits},
+                 {"misses", default_entry.misses}};
+  if (default_entry.target) add_target(answer, *default_entry.target);
   return answer;
 }
 

@@ -54,8 +54,8 @@ struct Compiled {
   std::vector<Action> actions;
   std::vector<std::pair<std::uint64_t, Index>> action_ids;  // the actions that the program declares
   std::vector<LogMessage> messages;
-  std::vector<std::string> places;   // source lines of assertions
-  std::vector<std::string> notices;  // see Description
+  std::vector<std::string> assertion_sources;  // source lines of assertions
+  std::vector<std::string> notices;            // see Description
   std::vector<ParserState> states;
   Index first_state = none;
   std::vector<ValueSet> value_sets;

@@ -133,7 +133,7 @@ Handle Control::table_add(const std::string& name, const std::vector<Match>& mat
   operation.refer(index, result, 1);
   TableState& changed = operation.change(state_.tables[index]);
   const Handle handle = changed.add(std::move(key), result, data, now_us_);
-  if (timeout_us) changed.set_timeout(*changed.place_of(handle), *timeout_us, now_us_);
+  if (timeout_us) changed.set_timeout(*changed.find_entry(handle), *timeout_us, now_us_);
   return handle;
 }
 
@@ -142,12 +142,12 @@ Handle Control::table_find(const std::string& name, const std::vector<Match>& ma
   Operation operation(state_);
   const Index index = operation.table(name);
   const TableState& entries = state_.tables[index].now();
-  const Index place = entries.find_same(key_of(state_.program->tables[index], match, priority));
-  if (place == none) {
+  const Index entry = entries.find_same(key_of(state_.program->tables[index], match, priority));
+  if (entry == none) {
     refuse(name, "there is no entry with this key", "give that of an entry, priority included",
            not_found);
   }
-  return entries.handle(place);
+  return entries.handle(entry);
 }
 
 std::vector<Expired> Control::expired() {
@@ -160,7 +160,7 @@ std::vector<Expired> Control::expired() {
     state_.tables[i].live.expire(now_us_, handles);
     for (const Handle handle : handles) {
       // A transaction may have deleted the entry.
-      if (state_.tables[i].now().place_of(handle)) {
+      if (state_.tables[i].now().find_entry(handle)) {
         all.push_back({table.name, table_entry(table.name, handle)});
       }
     }
@@ -173,25 +173,25 @@ void Control::table_modify(const std::string& name, Handle handle, const Target&
   Operation operation(state_);
   const Index index = operation.table(name);
   operation.not_constant(index);
-  const Index place = operation.entry(index, handle);
+  const Index entry = operation.entry(index, handle);
   Words data;
   const Result result = operation.result(index, target, data);
   if (timeout_us) operation.timed(index);
   TableState& entries = operation.change(state_.tables[index]);
-  operation.refer(index, entries.result(place), -1);
+  operation.refer(index, entries.result(entry), -1);
   operation.refer(index, result, 1);
-  entries.modify(place, result, data);
-  if (timeout_us) entries.set_timeout(place, *timeout_us, now_us_);
+  entries.modify(entry, result, data);
+  if (timeout_us) entries.set_timeout(entry, *timeout_us, now_us_);
 }
 
 void Control::table_delete(const std::string& name, Handle handle) {
   Operation operation(state_);
   const Index index = operation.table(name);
   operation.not_constant(index);
-  const Index place = operation.entry(index, handle);
+  const Index entry = operation.entry(index, handle);
   TableState& entries = operation.change(state_.tables[index]);
-  operation.refer(index, entries.result(place), -1);
-  entries.erase(place);
+  operation.refer(index, entries.result(entry), -1);
+  entries.erase(entry);
 }
 
 void Control::table_clear(const std::string& name) {
@@ -199,8 +199,8 @@ void Control::table_clear(const std::string& name) {
   const Index index = operation.table(name);
   operation.not_constant(index);
   TableState& entries = operation.change(state_.tables[index]);
-  for (Index place = entries.next_used(0); place != none; place = entries.next_used(place + 1ULL)) {
-    operation.refer(index, entries.result(place), -1);
+  for (Index entry = entries.next_used(0); entry != none; entry = entries.next_used(entry + 1ULL)) {
+    operation.refer(index, entries.result(entry), -1);
   }
   entries.clear();
 }

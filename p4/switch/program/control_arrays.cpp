@@ -55,7 +55,7 @@ void Control::direct_counter_write(const std::string& name, Handle handle, const
   (void)operation.entry(index, handle);
   state_.tables[index].change(state_.transaction, [handle, count](TableState& entries) {
     // A later operation of the transaction may have deleted the entry.
-    if (const auto place = entries.place_of(handle)) entries.count(*place) = count;
+    if (const auto entry = entries.find_entry(handle)) entries.count(*entry) = count;
   });
 }
 
@@ -91,7 +91,7 @@ void Control::direct_meter_rates(const std::string& name, Handle handle,
       operation.rated(state_.program->meters[state_.program->tables[index].meter], rates);
   state_.tables[index].change(state_.transaction, [handle, cell](TableState& entries) {
     // A later operation of the transaction may have deleted the entry.
-    if (const auto place = entries.place_of(handle)) entries.meter(*place) = cell;
+    if (const auto entry = entries.find_entry(handle)) entries.meter(*entry) = cell;
   });
 }
 }  // namespace nagi::p4

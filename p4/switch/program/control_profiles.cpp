@@ -19,7 +19,7 @@ std::uint32_t Control::member_add(const std::string& name, const ActionCall& cal
   const Index index = operation.profile(name);
   const Profile& profile = state_.program->profiles[index];
   ProfileState& state = operation.change(state_.profiles[index]);
-  const Index choice = place_of(*state_.program, profile.actions, name, call.action);
+  const Index choice = find_action(*state_.program, profile.actions, name, call.action);
   const Index action = profile.actions[choice];
   Words data = data_of(state_.program->actions[action], name, call.data);
   auto free = std::find_if(state.members.begin(), state.members.end(),
@@ -38,7 +38,7 @@ void Control::member_modify(const std::string& name, std::uint32_t number, const
   const Index index = operation.profile(name);
   const Profile& profile = state_.program->profiles[index];
   operation.member(index, number);
-  const Index choice = place_of(*state_.program, profile.actions, name, call.action);
+  const Index choice = find_action(*state_.program, profile.actions, name, call.action);
   const Index action = profile.actions[choice];
   Words data = data_of(state_.program->actions[action], name, call.data);
   ProfileState& state = operation.change(state_.profiles[index]);
@@ -89,9 +89,9 @@ void Control::group_add_member(const std::string& name, std::uint32_t group, std
     refuse(name, "member " + std::to_string(member) + " is in the group", "add another",
            already_exists);
   }
-  const auto place = at - members.begin();
+  const auto offset = at - members.begin();
   auto& changed = state.groups[group].members;
-  changed.insert(changed.begin() + place, member);
+  changed.insert(changed.begin() + offset, member);
   ++state.members[member].references;
 }
 
@@ -107,9 +107,9 @@ void Control::group_remove_member(const std::string& name, std::uint32_t group,
     refuse(name, "member " + std::to_string(member) + " is not in the group",
            "give one of the group's", not_found);
   }
-  const auto place = at - members.begin();
+  const auto offset = at - members.begin();
   auto& changed = state.groups[group].members;
-  changed.erase(changed.begin() + place);
+  changed.erase(changed.begin() + offset);
   --state.members[member].references;
 }
 

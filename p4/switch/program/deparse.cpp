@@ -77,11 +77,11 @@ std::uint64_t State::calculate(const Calculation& calculation, const Packet& pac
   const std::uint8_t* payload = nullptr;
   std::size_t payload_bytes = 0;
   for (const CalculationInput& input : calculation.inputs) {
-    switch (input.what) {
-      case CalculationInput::What::constant:
+    switch (input.kind) {
+      case CalculationInput::Kind::constant:
         to.put(input.value.data(), input.field);
         break;
-      case CalculationInput::What::field:
+      case CalculationInput::Kind::field:
         if (words[program->headers[input.header].base + valid_word] == 0) break;
         if (input.field.is_variable) {
           to.put_bytes(reinterpret_cast<const std::uint8_t*>(words + input.field.word + 1),
@@ -90,13 +90,13 @@ std::uint64_t State::calculate(const Calculation& calculation, const Packet& pac
           to.put(words + input.field.word, input.field);
         }
         break;
-      case CalculationInput::What::header: {
+      case CalculationInput::Kind::header: {
         const Header& header = program->headers[input.header];
         if (words[header.base + valid_word] == 0) break;
         put_header(to, program->types[header.type], words + header.base);
         break;
       }
-      case CalculationInput::What::payload:
+      case CalculationInput::Kind::payload:
         payload = frames.data(packet.frame_.slot) + packet.frame_.offset + packet.parsed_;
         payload_bytes =
             std::min<std::size_t>(packet.frame_.length - packet.parsed_, packet.truncated_);
@@ -120,8 +120,8 @@ bool State::verify_checksums(const Packet& packet) {
     if (checksum.condition != none && !truth_of(scope_of(words, nullptr), checksum.condition)) {
       continue;
     }
-    const std::uint64_t found = calculate(program->calculations[checksum.calculation], packet);
-    if (found != words[checksum.target.word]) good = false;
+    const std::uint64_t computed = calculate(program->calculations[checksum.calculation], packet);
+    if (computed != words[checksum.target.word]) good = false;
   }
   return good;
 }

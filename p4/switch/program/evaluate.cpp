@@ -437,8 +437,8 @@ void read_bits(const std::uint8_t* bytes, std::size_t at, std::uint32_t bits, st
 std::vector<std::uint8_t> bytes_of_words(const std::uint64_t* words, std::uint32_t bits) {
   std::vector<std::uint8_t> bytes((bits + 7) / 8);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const std::size_t place = bytes.size() - 1 - i;
-    bytes[i] = static_cast<std::uint8_t>(words[place / 8] >> (8 * (place % 8)));
+    const std::size_t position = bytes.size() - 1 - i;
+    bytes[i] = static_cast<std::uint8_t>(words[position / 8] >> (8 * (position % 8)));
   }
   return bytes;
 }
@@ -448,10 +448,10 @@ std::vector<std::uint64_t> words_of_bytes(const std::vector<std::uint8_t>& bytes
   std::vector<std::uint64_t> words((bits + 63) / 64);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     if (bytes[i] == 0) continue;
-    const std::size_t place = bytes.size() - 1 - i;
-    const std::size_t top = 8 * place + static_cast<std::size_t>(std::bit_width(bytes[i]));
+    const std::size_t position = bytes.size() - 1 - i;
+    const std::size_t top = 8 * position + static_cast<std::size_t>(std::bit_width(bytes[i]));
     if (top > bits) return {};
-    words[place / 8] |= std::uint64_t{bytes[i]} << (8 * (place % 8));
+    words[position / 8] |= std::uint64_t{bytes[i]} << (8 * (position % 8));
   }
   return words;
 }

@@ -57,7 +57,7 @@ class JsonAt {
   [[nodiscard]] bool flag(const char* key, bool otherwise) const;
 
   /// Throw InputError with what is wrong here and the cure.
-  [[noreturn]] void refuse(const std::string& what,
+  [[noreturn]] void refuse(const std::string& problem,
                            const std::string& cure = "compile the program again with p4c") const;
   /// Throw InputError: this switch does not support a construct of P4.
   [[noreturn]] void unsupported(const std::string& construct) const;

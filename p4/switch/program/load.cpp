@@ -18,17 +18,17 @@ constexpr std::uint64_t max_elements = 1ULL << 32;
 
 }  // namespace
 
-void Loader::name(Names& names, const JsonAt& at, Index index, const char* what) const {
+void Loader::name(Names& names, const JsonAt& at, Index index, const char* object_kind) const {
   const JsonAt here = at["name"];
   if (!names.emplace(here.text(), index).second) {
-    here.refuse("another " + std::string(what) + " has this name");
+    here.refuse("another " + std::string(object_kind) + " has this name");
   }
 }
 
-Index Loader::find(const Names& names, const JsonAt& at, const char* what) const {
-  const auto found = names.find(at.text());
-  if (found == names.end()) at.refuse("no " + std::string(what) + " is called " + at.text());
-  return found->second;
+Index Loader::find(const Names& names, const JsonAt& at, const char* object_kind) const {
+  const auto entry = names.find(at.text());
+  if (entry == names.end()) at.refuse("no " + std::string(object_kind) + " is called " + at.text());
+  return entry->second;
 }
 
 std::vector<std::uint64_t> Loader::number(const JsonAt& at, std::string digits,
@@ -108,8 +108,8 @@ void Loader::load_errors() {
     next = std::max(next, value + 1);
   });
   const auto value = [&](const char* name) {
-    const auto found = values.find(name);
-    return found != values.end() ? found->second : next++;
+    const auto entry = values.find(name);
+    return entry != values.end() ? entry->second : next++;
   };
   Errors& errors = program_->errors;
   errors.none = value("NoError");
@@ -128,26 +128,26 @@ void Loader::load_standard_fields() {
   });
   const auto standard = [&](const char* header, const char* member, bool needed = false) {
     const std::string full = std::string(header) + "." + member;
-    Field found;
+    Field field;
     const auto alias = aliases.find(full);
-    const auto of = headers_.find(header);
+    const auto header_entry = headers_.find(header);
     if (alias != aliases.end()) {
-      found = alias->second;
-    } else if (of != headers_.end()) {
-      const Header& real = program_->headers[of->second];
+      field = alias->second;
+    } else if (header_entry != headers_.end()) {
+      const Header& real = program_->headers[header_entry->second];
       const HeaderType& type = program_->types[real.type];
       const auto at = std::find(type.names.begin(), type.names.end(), member);
       if (at != type.names.end()) {
-        found = at_base(type.fields[static_cast<std::size_t>(at - type.names.begin())], real.base);
+        field = at_base(type.fields[static_cast<std::size_t>(at - type.names.begin())], real.base);
       }
     }
-    if (needed && found.bits == 0) {
+    if (needed && field.bits == 0) {
       root_.refuse("has no field " + full, "compile it for the architecture v1model");
     }
-    if (found.is_variable || found.limbs > 1 || (found.bits != 0 && found.written == 0)) {
+    if (field.is_variable || field.limbs > 1 || (field.bits != 0 && field.written == 0)) {
       root_.refuse(full + " is not a number");
     }
-    return found;
+    return field;
   };
   StandardFields& fields = program_->standard;
   fields.ingress_port = standard("standard_metadata", "ingress_port", true);

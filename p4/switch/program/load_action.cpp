@@ -92,9 +92,9 @@ std::uint32_t Loader::union_member(Index stack, const JsonAt& at) const {
 }
 
 Index Loader::object(const Names& names, const JsonAt& at, const char* type,
-                     const char* what) const {
-  if (at["type"].text() != type) at.refuse("not a " + std::string(what));
-  return find(names, at["value"], what);
+                     const char* object_kind) const {
+  if (at["type"].text() != type) at.refuse("not a " + std::string(object_kind));
+  return find(names, at["value"], object_kind);
 }
 
 /// Return the field that a primitive writes.
@@ -323,9 +323,9 @@ Step Loader::primitive(const JsonAt& at, Action& action) {
     need(1);
     step.code = Do::assertion;
     step.a = truth(parameter(0)).node;
-    step.b = static_cast<Index>(program_->places.size());
-    program_->places.push_back(name + " failed in action " + action.name +
-                               (at.source().empty() ? "" : " (" + at.source() + ")"));
+    step.b = static_cast<Index>(program_->assertion_sources.size());
+    program_->assertion_sources.push_back(name + " failed in action " + action.name +
+                                          (at.source().empty() ? "" : " (" + at.source() + ")"));
     return step;
   }
   if (name == "log_msg") {

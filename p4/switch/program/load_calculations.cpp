@@ -34,19 +34,19 @@ void Loader::make_sum(Calculation& calculation) const {
     return true;
   };
   for (const CalculationInput& input : calculation.inputs) {
-    switch (input.what) {
-      case CalculationInput::What::payload:
+    switch (input.kind) {
+      case CalculationInput::Kind::payload:
         return;
-      case CalculationInput::What::constant:
+      case CalculationInput::Kind::constant:
         if (!add(input.field, none, none)) return;
         for (const std::uint64_t word : input.value) {
           constants += ((word & 0xffffffff) + (word >> 32)) << shift;
         }
         break;
-      case CalculationInput::What::field:
+      case CalculationInput::Kind::field:
         if (!add(input.field, input.header, input.field.word)) return;
         break;
-      case CalculationInput::What::header: {
+      case CalculationInput::Kind::header: {
         const Header& header = program_->headers[input.header];
         for (const Field& field : program_->types[header.type].fields) {
           if (!add(field, input.header, header.base + field.word)) return;
@@ -61,16 +61,16 @@ void Loader::make_sum(Calculation& calculation) const {
 }
 
 JsonAt Loader::use(const char* op, const JsonAt::Json& value, const JsonAt& otherwise) const {
-  JsonAt found = otherwise;
+  JsonAt result = otherwise;
   root_.each("actions", [&](const JsonAt& action) {
     action.each("primitives", [&](const JsonAt& primitive) {
       if (!primitive.has("op") || primitive["op"].json() != op) return;
       primitive.each("parameters", [&](const JsonAt& parameter) {
-        if (parameter.has("value") && parameter["value"].json() == value) found = primitive;
+        if (parameter.has("value") && parameter["value"].json() == value) result = primitive;
       });
     });
   });
-  return found;
+  return result;
 }
 
 void Loader::load_calculations() {
@@ -95,21 +95,21 @@ void Loader::load_inputs(const JsonAt& at, Calculation& calculation) {
     const std::string& type = one["type"].text();
     CalculationInput input;
     if (type == "field") {
-      input.what = CalculationInput::What::field;
+      input.kind = CalculationInput::Kind::field;
       input.header = header_of_field(one["value"]);
       input.field = field(one["value"]);
     } else if (type == "hexstr") {
-      input.what = CalculationInput::What::constant;
+      input.kind = CalculationInput::Kind::constant;
       input.field.bits = static_cast<std::uint32_t>(one["bitwidth"].whole(1, 64 * max_field_words));
       input.field.limbs = (input.field.bits + 63) / 64;
       input.value = number(one["value"], input.field.bits);
     } else if (type == "header") {
-      input.what = CalculationInput::What::header;
+      input.kind = CalculationInput::Kind::header;
       input.header = find(headers_, one["value"], "header");
-      const HeaderType& of = program_->types[program_->headers[input.header].type];
-      bits += 8 * of.max_bytes;
+      const HeaderType& header_type = program_->types[program_->headers[input.header].type];
+      bits += 8 * header_type.max_bytes;
     } else if (type == "payload") {
-      input.what = CalculationInput::What::payload;
+      input.kind = CalculationInput::Kind::payload;
     } else {
       one.unsupported("hash over \"" + type + "\"");
     }

@@ -144,40 +144,41 @@ Loader::Value Loader::constant(const JsonAt& at) {
 Loader::Value Loader::expression(const JsonAt& at, std::uint32_t demand, unsigned depth) {
   if (depth > deepest) at.refuse("expressions nested too deeply", "write it in several steps");
   const std::string& type = at["type"].text();
-  const JsonAt what = at["value"];
+  const JsonAt content = at["value"];
   if (type == "expression") {
     // The compiler wraps expressions once more if they are parameters of a primitive.
-    return what.has("type") ? expression(what, demand, depth + 1) : operation(what, demand, depth);
+    return content.has("type") ? expression(content, demand, depth + 1)
+                               : operation(content, demand, depth);
   }
-  if (type == "hexstr") return constant(what);
+  if (type == "hexstr") return constant(content);
   if (type == "field") {
-    if (what.is_array() && what.element(0).is_object())
-      return field_of_element(what, demand, depth);
-    const Field from = field(what);
+    if (content.is_array() && content.element(0).is_object())
+      return field_of_element(content, demand, depth);
+    const Field from = field(content);
     if (!from.is_variable) return of_field(Op::field, from, demand);
     if (from.bits > 64 * max_field_words) {
-      what.unsupported("arithmetic with a field of more than 2,048 bits");
+      content.unsupported("arithmetic with a field of more than 2,048 bits");
     }
     return of_field(Op::variable, from, demand);
   }
   if (type == "bool") {
     Node node;
     node.op = Op::truth;
-    node.value = what.flag() ? 1 : 0;
+    node.value = content.flag() ? 1 : 0;
     return put_truth(node);
   }
   if (type == "local" || type == "runtime_data") {
     if (action_ == nullptr) at.refuse("an action's parameter outside an action");
-    const std::uint64_t index = what.whole(0, 1 << 20);
+    const std::uint64_t index = content.whole(0, 1 << 20);
     if (index >= action_->parameters.size()) {
-      what.refuse("the action has no parameter " + std::to_string(index));
+      content.refuse("the action has no parameter " + std::to_string(index));
     }
     return of_field(Op::parameter, action_->parameters[index].field, demand);
   }
   if (type == "header") {
     Node node;
     node.op = Op::header;
-    node.a = find(headers_, what, "header");
+    node.a = find(headers_, content, "header");
     Value value = put_truth(node);
     value.kind = Kind::header;
     value.type = program_->headers[node.a].type;
@@ -186,44 +187,45 @@ Loader::Value Loader::expression(const JsonAt& at, std::uint32_t demand, unsigne
   if (type == "header_stack") {
     Value value;
     value.kind = Kind::stack;
-    value.node = find(stacks_, what, "header stack");
+    value.node = find(stacks_, content, "header stack");
     value.type = program_->stacks[value.node].type;
     return value;
   }
   if (type == "stack_field") {
-    const Index stack = find(stacks_, what.element(0), "header stack");
-    if (const auto whole = end_of_stack(stack, what.element(1))) return *whole;
-    const Field from = field_of_type(program_->stacks[stack].type, what.element(1));
-    if (from.is_variable) what.unsupported("arithmetic with a field of variable length");
+    const Index stack = find(stacks_, content.element(0), "header stack");
+    if (const auto whole = end_of_stack(stack, content.element(1))) return *whole;
+    const Field from = field_of_type(program_->stacks[stack].type, content.element(1));
+    if (from.is_variable) content.unsupported("arithmetic with a field of variable length");
     return of_field(Op::stack_last, from, demand, stack);
   }
   if (type == "register") {
     Node node;
     node.op = Op::register_cell;
-    node.a = find(registers_, what.element(0), "register");
-    node.b = operand(what.element(1), 32, depth, Kind::value).node;
+    node.a = find(registers_, content.element(0), "register");
+    node.b = operand(content.element(1), 32, depth, Kind::value).node;
     node.field = program_->registers[node.a].cell;
     return put(node, node.field.bits, false, demand);
   }
   if (type == "lookahead") {
     if (!ahead_) at.refuse("looks ahead outside the parser");
     Field from;
-    from.bits = static_cast<std::uint32_t>(what.element(1).whole(1, 64 * max_field_words));
+    from.bits = static_cast<std::uint32_t>(content.element(1).whole(1, 64 * max_field_words));
     from.limbs = (from.bits + 63) / 64;
     Node node;
     node.op = Op::lookahead;
     node.field = from;
-    node.value = what.element(0).whole(0, 1 << 20);
+    node.value = content.element(0).whole(0, 1 << 20);
     return put(node, from.bits, false, demand);
   }
   if (type == "union_stack_field") {
     Node node;
     node.op = Op::stack_last;
-    node.a = find(union_stacks_, what.element(0), "header union stack");
-    node.value = union_member(node.a, what.element(1));
+    node.a = find(union_stacks_, content.element(0), "header union stack");
+    node.value = union_member(node.a, content.element(1));
     const Stack& stack = program_->stacks[node.a];
-    node.field = field_of_type(program_->headers[stack.headers[node.value]].type, what.element(2));
-    if (node.field.is_variable) what.unsupported("arithmetic with a field of variable length");
+    node.field =
+        field_of_type(program_->headers[stack.headers[node.value]].type, content.element(2));
+    if (node.field.is_variable) content.unsupported("arithmetic with a field of variable length");
     return put(node, node.field.bits, node.field.is_signed, demand);
   }
   at.unsupported("expression of type \"" + type + "\"");

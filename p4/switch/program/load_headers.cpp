@@ -40,10 +40,10 @@ std::vector<Chunk> chunks_of(const HeaderType& type) {
       const Index word = field.word + limb;
       const std::uint32_t end = at % 64 + bits;
       if (end <= 64) {
-        chunks[at / 64].places.push_back({word, static_cast<std::uint8_t>(64 - end), 0});
+        chunks[at / 64].parts.push_back({word, static_cast<std::uint8_t>(64 - end), 0});
       } else {
-        chunks[at / 64].places.push_back({word, 0, static_cast<std::uint8_t>(end - 64)});
-        chunks[at / 64 + 1].places.push_back({word, static_cast<std::uint8_t>(128 - end), 0});
+        chunks[at / 64].parts.push_back({word, 0, static_cast<std::uint8_t>(end - 64)});
+        chunks[at / 64 + 1].parts.push_back({word, static_cast<std::uint8_t>(128 - end), 0});
       }
       at += bits;
     }
@@ -152,20 +152,20 @@ void Loader::load_stacks() {
     stack.type = find(types_, at["header_type"], "header type");
     stack.next = program_->words++;
     at["header_ids"].each([&](const JsonAt& one) {
-      const auto found = header_ids_.find(one.whole(0, 0x7fffffff));
-      if (found == header_ids_.end()) one.refuse("no header has this id");
-      if (program_->headers[found->second].type != stack.type) {
+      const auto entry = header_ids_.find(one.whole(0, 0x7fffffff));
+      if (entry == header_ids_.end()) one.refuse("no header has this id");
+      if (program_->headers[entry->second].type != stack.type) {
         one.refuse("a header of another type than the stack's");
       }
-      if (program_->headers[found->second].is_metadata) {
+      if (program_->headers[entry->second].is_metadata) {
         // Elements of local stacks are marked as metadata, but have a validity as well.
-        program_->headers[found->second].is_metadata = false;
+        program_->headers[entry->second].is_metadata = false;
       }
-      if (std::find(stack.headers.begin(), stack.headers.end(), found->second) !=
+      if (std::find(stack.headers.begin(), stack.headers.end(), entry->second) !=
           stack.headers.end()) {
         one.refuse("a header that is in the stack already");
       }
-      stack.headers.push_back(found->second);
+      stack.headers.push_back(entry->second);
     });
     if (stack.headers.empty()) at["header_ids"].refuse("a stack without headers");
     name(stacks_, at, static_cast<Index>(program_->stacks.size()), "header stack");
@@ -178,14 +178,15 @@ void Loader::load_unions() {
   std::vector<Names> members;  // by type, with their indices
   root_.each("header_union_types", [&](const JsonAt& at) {
     name(types, at, static_cast<Index>(members.size()), "header union type");
-    Names places;
+    Names member_indexes;
     at["headers"].each([&](const JsonAt& one) {
-      if (!places.emplace(one.element(0).text(), static_cast<Index>(places.size())).second) {
+      if (!member_indexes.emplace(one.element(0).text(), static_cast<Index>(member_indexes.size()))
+               .second) {
         one.refuse("a member of this name is there already");
       }
     });
-    if (places.empty()) at["headers"].refuse("a union without headers");
-    members.push_back(std::move(places));
+    if (member_indexes.empty()) at["headers"].refuse("a union without headers");
+    members.push_back(std::move(member_indexes));
   });
   std::unordered_map<std::uint64_t, Index> ids;
   root_.each("header_unions", [&](const JsonAt& at) {
@@ -194,12 +195,12 @@ void Loader::load_unions() {
     one.type = find(types, at["union_type"], "header union type");
     const auto index = static_cast<Index>(program_->unions.size());
     at["header_ids"].each([&](const JsonAt& id) {
-      const auto found = header_ids_.find(id.whole(0, 0x7fffffff));
-      if (found == header_ids_.end()) id.refuse("no header has this id");
-      Header& header = program_->headers[found->second];
+      const auto entry = header_ids_.find(id.whole(0, 0x7fffffff));
+      if (entry == header_ids_.end()) id.refuse("no header has this id");
+      Header& header = program_->headers[entry->second];
       if (header.of_union != none || header.is_metadata) id.refuse("a header that is no member");
       header.of_union = index;
-      one.headers.push_back(found->second);
+      one.headers.push_back(entry->second);
     });
     if (one.headers.size() != members[one.type].size()) {
       at["header_ids"].refuse("not as many headers as the union has members");
@@ -225,9 +226,9 @@ void Loader::load_unions() {
     stack.width = static_cast<std::uint32_t>(members[stack.type].size());
     stack.next = program_->words++;
     at["header_union_ids"].each([&](const JsonAt& id) {
-      const auto found = ids.find(id.whole(0, 0x7fffffff));
-      if (found == ids.end()) id.refuse("no header union has this id");
-      const Union& one = program_->unions[found->second];
+      const auto entry = ids.find(id.whole(0, 0x7fffffff));
+      if (entry == ids.end()) id.refuse("no header union has this id");
+      const Union& one = program_->unions[entry->second];
       if (one.type != stack.type) id.refuse("a header union of another type than the stack's");
       if (std::find(stack.headers.begin(), stack.headers.end(), one.headers[0]) !=
           stack.headers.end()) {
@@ -260,9 +261,9 @@ Field Loader::field_of_type(Index index, const JsonAt& at) const {
     valid.bits = 1;
     return valid;
   }
-  const auto found = std::find(type.names.begin(), type.names.end(), at.text());
-  if (found == type.names.end()) at.refuse(type.name + " has no field " + at.text());
-  return type.fields[static_cast<std::size_t>(found - type.names.begin())];
+  const auto entry = std::find(type.names.begin(), type.names.end(), at.text());
+  if (entry == type.names.end()) at.refuse(type.name + " has no field " + at.text());
+  return type.fields[static_cast<std::size_t>(entry - type.names.begin())];
 }
 
 Field Loader::field_of(Index index, const JsonAt& at) const {

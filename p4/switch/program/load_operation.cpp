@@ -66,12 +66,12 @@ Loader::Value Loader::operation(const JsonAt& at, std::uint32_t demand, unsigned
     const bool unary = !at.has("left");
     if (unary && node.op != Op::add && node.op != Op::subtract) at.refuse("has no left operand");
     if (unary) {
-      const Value of = right(demand);
-      if (node.op == Op::add) return of;
+      const Value argument = right(demand);
+      if (node.op == Op::add) return argument;
       Node zero;
       node.a = put(zero, 0, false, exact).node;
-      node.b = of.node;
-      return put(node, check(of.bits + 1), true, demand);
+      node.b = argument.node;
+      return put(node, check(argument.bits + 1), true, demand);
     }
     switch (node.op) {
       case Op::add:
@@ -265,14 +265,14 @@ Loader::Value Loader::operation(const JsonAt& at, std::uint32_t demand, unsigned
     return value;
   }
   if (name == "access_field") {
-    const Value of = left(exact, Kind::header);
-    const auto& fields = program_->types[of.type].fields;
+    const Value argument = left(exact, Kind::header);
+    const auto& fields = program_->types[argument.type].fields;
     const std::uint64_t index = at["right"].whole(0, 1 << 20);
     if (index >= fields.size()) at["right"].refuse("the header has no such field");
     if (fields[index].is_variable) {
       at.unsupported("field of variable length of a header that is chosen at run time");
     }
-    return of_field(Op::access, fields[index], demand, of.node);
+    return of_field(Op::access, fields[index], demand, argument.node);
   }
   if (name == "last_stack_index") return last_index(right(exact, Kind::stack).node);
   if (name == "size_stack") {

@@ -72,8 +72,8 @@ class Loader {
 
   // Objects that JSON refers to by name.
   using Names = std::unordered_map<std::string, Index>;
-  void name(Names& names, const JsonAt& at, Index index, const char* what) const;
-  [[nodiscard]] Index find(const Names& names, const JsonAt& at, const char* what) const;
+  void name(Names& names, const JsonAt& at, Index index, const char* object_kind) const;
+  [[nodiscard]] Index find(const Names& names, const JsonAt& at, const char* object_kind) const;
   /// Return the field that a pair [header, field] names.
   [[nodiscard]] Field field(const JsonAt& at) const;
   [[nodiscard]] Field field_of(Index header, const JsonAt& name) const;
@@ -112,7 +112,7 @@ class Loader {
   Step assignment(const JsonAt& at, const Field& to, Value from);
   Step assignment_of_variable(const JsonAt& to, const JsonAt& from);
   [[nodiscard]] Index object(const Names& names, const JsonAt& at, const char* type,
-                             const char* what) const;
+                             const char* object_kind) const;
   /// Return the index of a stack of headers or of unions.
   [[nodiscard]] Index any_stack(const JsonAt& at) const;
   [[nodiscard]] std::uint32_t union_member(Index stack, const JsonAt& at) const;

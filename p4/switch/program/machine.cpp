@@ -22,7 +22,7 @@ std::size_t scratch_bytes(const Compiled& program, std::size_t slot_bytes) {
   for (const Calculation& calculation : program.calculations) {
     std::size_t bits = 0;
     for (const CalculationInput& input : calculation.inputs) {
-      bits += input.what == CalculationInput::What::header
+      bits += input.kind == CalculationInput::Kind::header
                   ? 8 * program.types[program.headers[input.header].type].max_bytes
                   : input.field.bits;
     }
@@ -113,9 +113,9 @@ void State::reset_metadata(std::uint64_t* words) const {
 void State::keep_fields(const std::uint64_t* from, std::uint64_t* to, std::uint64_t list,
                         Instance instance) const {
   reset_metadata(to);
-  const auto found = program->field_lists.find(list);
-  if (found != program->field_lists.end()) {
-    for (const Field& field : found->second.fields) {
+  const auto entry = program->field_lists.find(list);
+  if (entry != program->field_lists.end()) {
+    for (const Field& field : entry->second.fields) {
       std::copy_n(from + field.word, field.limbs, to + field.word);
       to[field.written] = 1;
     }
@@ -130,10 +130,10 @@ void State::enqueue(PacketPtr packet, Port port, std::vector<Queued>& queued) co
 }
 
 std::size_t State::multicast(Packet& packet, std::uint32_t group, std::vector<Queued>& queued) {
-  const auto found = groups.live.find(group);
-  if (found == groups.live.end()) return 0;
+  const auto entry = groups.live.find(group);
+  if (entry == groups.live.end()) return 0;
   std::size_t count = 0;
-  for (const Copies& copies : found->second) {
+  for (const Copies& copies : entry->second) {
     for (const Port port : copies.ports) {
       set(packet.words_.get(), program->standard.egress_rid, copies.rid);
       enqueue(copy(packet, true), port, queued);
@@ -181,14 +181,14 @@ void State::clone(const Packet& packet, const Wishes& wishes, bool at_ingress, s
 }
 
 void State::learn(const Packet& packet, std::uint64_t list, std::uint64_t now_us) {
-  const auto found = program->learn_lists.find(list);
-  if (found == program->learn_lists.end()) return;
+  const auto entry = program->learn_lists.find(list);
+  if (entry == program->learn_lists.end()) return;
   if (learned_.size() >= settings.digests) {
     ++counts.digests_lost;
     return;
   }
   learned_.push_back({list, now_us, learned_words_.size()});
-  for (const Field& field : found->second.fields) {
+  for (const Field& field : entry->second.fields) {
     const std::uint64_t* from = packet.words_.get() + field.word;
     learned_words_.insert(learned_words_.end(), from, from + field.limbs);
   }

@@ -17,13 +17,13 @@ namespace nagi::p4 {
 
 using Words = std::vector<std::uint64_t>;
 
-[[noreturn]] inline void refuse(const std::string& where, const std::string& what,
+[[noreturn]] inline void refuse(const std::string& where, const std::string& problem,
                                 const std::string& cure, const char* code = "") {
-  throw InputError(where + ": " + what + "; " + cure, code);
+  throw InputError(where + ": " + problem + "; " + cure, code);
 }
 
 template <typename Object>
-Index find(const std::vector<Object>& objects, const std::string& name, const char* what) {
+Index find(const std::vector<Object>& objects, const std::string& name, const char* kind) {
   for (Index i = 0; i < objects.size(); ++i) {
     if (objects[i].name == name) return i;
   }
@@ -34,7 +34,7 @@ Index find(const std::vector<Object>& objects, const std::string& name, const ch
     }
     names += (names.empty() ? "" : ", ") + object.name;
   }
-  refuse(name, std::string("there is no such ") + what,
+  refuse(name, std::string("there is no such ") + kind,
          names.empty() ? "the program has none" : "give one of " + names, not_found);
 }
 
@@ -74,8 +74,8 @@ inline Words data_of(const Action& action, const std::string& where,
 }
 
 /// Return the index in `allowed` of the action with a name.
-inline Index place_of(const Compiled& program, const std::vector<Index>& allowed,
-                      const std::string& where, const std::string& name) {
+inline Index find_action(const Compiled& program, const std::vector<Index>& allowed,
+                         const std::string& where, const std::string& name) {
   std::string names;
   for (Index i = 0; i < allowed.size(); ++i) {
     const Action& action = program.actions[allowed[i]];
@@ -99,12 +99,12 @@ class Operation {
   Index table(const std::string& name) const { return find(program_.tables, name, "table"); }
 
   Index entry(Index table, Handle handle) const {
-    const auto place = state_.tables[table].now().place_of(handle);
-    if (!place) {
+    const auto entry = state_.tables[table].now().find_entry(handle);
+    if (!entry) {
       refuse(program_.tables[table].name, "there is no entry " + std::to_string(handle),
              "give a handle that adding an entry returned", not_found);
     }
-    return *place;
+    return *entry;
   }
 
   void not_constant(Index table) const {
@@ -123,24 +123,25 @@ class Operation {
                "its entries refer to the action profile " + program_.profiles[table.profile].name,
                "give a member or a group instead of an action");
       }
-      const Index place = place_of(program_, table.actions, table.name, call->action);
-      const Index action = table.actions[place];
+      const Index choice = find_action(program_, table.actions, table.name, call->action);
+      const Index action = table.actions[choice];
       data = data_of(program_.actions[action], table.name, call->data);
-      return {Result::What::action, action, place};
+      return {Result::Kind::action, action, choice};
     }
     if (table.profile == none) {
       refuse(table.name, "it has no action profile", "give an action");
     }
     const std::string& name = program_.profiles[table.profile].name;
     if (const auto* member = std::get_if<Member>(&target)) {
-      const auto& of = profile_of(table).members[this->member(table.profile, member->number)];
-      if (table.places[of.choice] == none) {
+      const auto& member_state =
+          profile_of(table).members[this->member(table.profile, member->number)];
+      if (table.profile_choices[member_state.choice] == none) {
         refuse(table.name,
-               "action " + program_.actions[of.action].name + " of member " +
+               "action " + program_.actions[member_state.action].name + " of member " +
                    std::to_string(member->number) + " is none of its own",
                "give another member");
       }
-      return {Result::What::member, member->number, none};
+      return {Result::Kind::member, member->number, none};
     }
     const std::uint32_t number = std::get<Group>(target).number;
     if (!table.with_groups) refuse(table.name, name + " has no groups", "give a member");
@@ -148,14 +149,14 @@ class Operation {
       refuse(table.name, "group " + std::to_string(number) + " is empty",
              "add a member to it first", failed_precondition);
     }
-    return {Result::What::group, number, none};
+    return {Result::Kind::group, number, none};
   }
 
   /// Add `by` to the reference count of a member or group.
   void refer(Index table, const Result& result, std::int64_t by) {
-    if (result.what == Result::What::action) return;
+    if (result.kind == Result::Kind::action) return;
     ProfileState& profile = change(state_.profiles[program_.tables[table].profile]);
-    std::size_t& references = result.what == Result::What::member
+    std::size_t& references = result.kind == Result::Kind::member
                                   ? profile.members[result.index].references
                                   : profile.groups[result.index].references;
     references = static_cast<std::size_t>(static_cast<std::int64_t>(references) + by);

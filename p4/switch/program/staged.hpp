@@ -67,13 +67,13 @@ class Staged {
     return next(transaction);
   }
   /// Change a value that packets change as well.
-  void change(Transaction& transaction, std::function<void(Value&)> what) {
+  void change(Transaction& transaction, std::function<void(Value&)> change_value) {
     if (!transaction.is_open()) {
-      what(live);
+      change_value(live);
       return;
     }
-    what(next(transaction));
-    transaction.add([this, what = std::move(what)] { what(live); });
+    change_value(next(transaction));
+    transaction.add([this, change_value = std::move(change_value)] { change_value(live); });
   }
 
  private:

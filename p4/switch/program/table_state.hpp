@@ -29,9 +29,9 @@ constexpr std::uint32_t max_key_words = 64;
 
 /// The result of an entry.
 struct Result {
-  enum class What : std::uint8_t { action, member, group } what = What::action;
-  Index index = none;  // index of the action, member or group
-  Index place = none;  // index of an action among the table's
+  enum class Kind : std::uint8_t { action, member, group } kind = Kind::action;
+  Index index = none;   // index of the action, member or group
+  Index choice = none;  // index of an action among the table's
   bool operator==(const Result&) const = default;
 };
 
@@ -41,7 +41,7 @@ struct Usage {
   std::uint64_t last_us = 0;     // time of the last hit, or of the addition
   std::uint64_t timeout_us = 0;  // idle time after which the controller is notified; 0: never
   std::uint64_t look_us = 0;     // time of the next check
-  bool is_told = false;          // whether the controller was notified since the last hit
+  bool was_reported = false;     // whether the controller was notified since the last hit
 };
 
 /// A key to add, checked and in the layout of a packet's key.
@@ -81,7 +81,7 @@ class TableState {
     Usage& usage = entries_[entry].usage;
     ++usage.hits;
     usage.last_us = now_us;
-    usage.is_told = false;
+    usage.was_reported = false;
   }
   std::uint64_t hits = 0, misses = 0;  // counts of the whole table
   [[nodiscard]] std::size_t used() const { return used_; }
@@ -97,7 +97,7 @@ class TableState {
   void expire(std::uint64_t now_us, std::vector<Handle>& expired);
   void erase(Index entry);
   void clear();
-  [[nodiscard]] std::optional<Index> place_of(Handle handle) const;
+  [[nodiscard]] std::optional<Index> find_entry(Handle handle) const;
   [[nodiscard]] Handle handle(Index entry) const {
     return Handle{entries_[entry].generation} << 32 | entry;
   }

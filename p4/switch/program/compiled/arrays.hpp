@@ -34,7 +34,7 @@ struct MeterArray {
 };
 
 struct CalculationInput {
-  enum class What : std::uint8_t { field, constant, header, payload } what = What::field;
+  enum class Kind : std::uint8_t { field, constant, header, payload } kind = Kind::field;
   Field field;
   Index header = none;
   std::uint32_t bits = 0;

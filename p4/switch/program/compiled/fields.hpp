@@ -50,16 +50,16 @@ struct Pick {
 
 /// How to write fields to bytes, 8 at a time, the first in the highest bits: words of a header,
 /// shifted left or right.
-struct Place {
+struct WordPart {
   Index word;
   std::uint8_t left, right;
 };
 struct Chunk {
   std::uint32_t bytes = 0;  // 8, or fewer at the end
-  std::vector<Place> places;
+  std::vector<WordPart> parts;
   [[nodiscard]] std::uint64_t value(const std::uint64_t* words) const {
     std::uint64_t all = 0;
-    for (const Place& place : places) all |= words[place.word] << place.left >> place.right;
+    for (const WordPart& part : parts) all |= words[part.word] << part.left >> part.right;
     return all;
   }
 };

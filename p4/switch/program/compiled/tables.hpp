@@ -35,7 +35,7 @@ struct Table {
   std::vector<Index> next;  // next node by action, parallel to `actions`
   /// For each action of its action profile the index in `actions`, or empty. The compiler gives the
   /// same action another number in each table.
-  std::vector<Index> places;
+  std::vector<Index> profile_choices;
   bool by_hit = false;  // the next node depends on hit or miss
   Index hit_next = none, miss_next = none, base_next = none;
   Index default_action = none;
@@ -62,7 +62,7 @@ struct Profile {
 struct FlowNode {
   /// `equal`: a condition that compares a word of the packet with a constant, as most conditions
   /// do.
-  enum class What : std::uint8_t { table, condition, equal, action } what = What::table;
+  enum class Kind : std::uint8_t { table, condition, equal, action } kind = Kind::table;
   Index index = none;  // index of a table, expression, word or action
   Index yes = none, no = none;
   std::uint64_t value = 0;
