@@ -25,7 +25,7 @@ enum class Kind : std::uint8_t { whole, real, truth };
 struct Column {
   const char* name;
   Kind kind;
-  // Returns the number, or the bits of a real number. NaN: not known.
+  // The function that computes the number. A real number is returned as its bits; NaN: not known.
   std::int64_t (*value)(const Connection& connection, unsigned direction, const Direction& its);
 };
 

@@ -253,9 +253,9 @@ struct Classification {
   std::int64_t sequence = 0;
   std::int64_t acknowledgement = -1;
   std::int64_t window = 0;
-  // of packets with payload, once the other side has acknowledged something
+  // bytes in flight after a packet with payload, once the other side has acknowledged something
   std::int64_t in_flight = -1;
-  // round-trip samples that the packet gives of the other direction
+  // round-trip samples of the opposite direction, which this packet completes
   std::int64_t rtt_sequence_ns = -1;
   std::int64_t rtt_timestamps_ns = -1;
   std::array<std::int64_t, 8> sack{};  // unwrapped, one for each of the packet's sack_edges

@@ -14,7 +14,6 @@
 
 namespace nagi::captures::python {
 
-/// What one direction of a connection did over time.
 nb::dict trace(const nb::bytes& path, std::uint32_t connection, unsigned direction, bool tunnels) {
   Tracer tracer(connection, direction);
   {

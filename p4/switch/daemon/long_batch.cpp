@@ -20,7 +20,7 @@ bool BatchText::next(std::string_view& text) {
 }
 
 void BatchText::look_at(char letter) {
-  constexpr std::size_t of_keys = 1;
+  constexpr std::size_t key_depth = 1;
   constexpr std::size_t of_elements = 2;
   if (in_list_ && !in_text_ && depth_ == of_elements && (letter == ',' || letter == ']')) {
     const bool empty = element_.find_first_not_of(" \t\r") == std::string::npos;
@@ -37,19 +37,19 @@ void BatchText::look_at(char letter) {
     } else if (letter == '"') {
       in_text_ = false;
     }
-    if (in_text_ && depth_ == of_keys) key_ += letter;
+    if (in_text_ && depth_ == key_depth) key_ += letter;
     return;
   }
   switch (letter) {
     case '"':
       in_text_ = true;
-      if (depth_ == of_keys) key_.clear();
+      if (depth_ == key_depth) key_.clear();
       break;
     case ',':
-      if (depth_ == of_keys) key_.clear();
+      if (depth_ == key_depth) key_.clear();
       break;
     case '[':
-      if (depth_ == of_keys && key_ == "operations" && !has_operations_)
+      if (depth_ == key_depth && key_ == "operations" && !has_operations_)
         has_operations_ = in_list_ = true;
       ++depth_;
       break;

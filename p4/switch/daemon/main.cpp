@@ -116,16 +116,16 @@ int main(int argc, char** argv) {
     return added;
   };
   with_config(command("run", "switch until SIGTERM, SIGINT, SIGHUP or a stop operation", run));
-  with_config(command("replay", "switch what is in captures, without a clock", replay));
+  with_config(command("replay", "switch the packets of captures, without a clock", replay));
   with_config(
       command("simulate", "switch by requests on standard input, without a clock", simulate));
-  command("check", "load a program, say what is wrong with it, or what is in it", check)
-      ->add_option("pipeline", arguments.pipeline, "what p4c-bm2-ss made (JSON)")
+  command("check", "check a program, and describe it or its errors", check)
+      ->add_option("pipeline", arguments.pipeline, "program compiled by p4c-bm2-ss (JSON)")
       ->required();
   with_socket(command("show", "print the account of a running nagi-switch", show));
   with_socket(command("stop", "end a running nagi-switch", stop));
-  with_socket(command("control", "have a running nagi-switch perform operations", control))
-      ->add_option("operations", arguments.operations, "a file of operations, one a line (JSON)")
+  with_socket(command("control", "perform operations on a running nagi-switch", control))
+      ->add_option("operations", arguments.operations, "file of operations, one per line (JSON)")
       ->required();
   return line.run(argc, argv);
 }

@@ -237,7 +237,7 @@ std::vector<std::uint8_t> read_packet(const ObjectReader& reader) {
     }
   }
   throw ConfigError(reader.at("bytes"), "no bytes: " + shown(value),
-                    R"(write two hexadecimal digits a byte: "0a1b2c")");
+                    R"(write two hexadecimal digits per byte: "0a1b2c")");
 }
 
 std::string to_hexadecimal(const Bytes& bytes) {

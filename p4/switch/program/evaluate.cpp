@@ -234,7 +234,7 @@ Number calculate(const Scope& scope, const Node& node) {
       return std::clamp<Number>(left(), 0, power<Number>(node.value) - 1);
     case Op::choose:
       return truth_of(scope, node.c) ? left() : right();
-    case Op::of_bool:
+    case Op::bool_to_value:
       return Number(truth_of(scope, node.b) ? 1 : 0);
     case Op::last_index:
       return Number(unwrapped(scope.words[scope.program.stacks[node.a].next]) - 1);
@@ -375,7 +375,7 @@ bool calculated_truth(const Scope& scope, Index index) {
       return !truth_of(scope, node.b);
     case Op::choose:
       return truth_of(scope, node.c) ? truth_of(scope, node.a) : truth_of(scope, node.b);
-    case Op::of_value:
+    case Op::value_to_bool:
       if (node.compare == Width::word) [[likely]]
         return word_of(scope, node.b) != 0;
       if (node.compare == Width::twice) return value_of<Twice>(scope, node.b) != 0;

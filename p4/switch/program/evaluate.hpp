@@ -50,7 +50,7 @@ inline bool truth_of(const Scope& scope, Index index) {
   const Node& node = scope.program.nodes[index];
   if (!node.is_plain) return calculated_truth(scope, index);
   if (node.op == Op::is_valid) return scope.words[node.field.word] != 0;
-  if (node.op == Op::of_value) return word_of(scope, node.b) != 0;
+  if (node.op == Op::value_to_bool) return word_of(scope, node.b) != 0;
   const std::uint64_t a = word_of(scope, node.a);
   const std::uint64_t b = word_of(scope, node.b);
   switch (node.op) {

@@ -37,7 +37,7 @@ Loader::Value Loader::put(Node node, std::uint32_t bits, bool is_signed, std::ui
     case Op::register_cell:
     case Op::last_index:
     case Op::stack_size:
-    case Op::of_bool:
+    case Op::bool_to_value:
       break;
     case Op::shift_left:
     case Op::shift_right:
@@ -79,7 +79,7 @@ Loader::Value Loader::put_truth(Node node) {
     case Op::greater_or_equal:
       node.is_plain = is_word(node.a) && is_word(node.b);
       break;
-    case Op::of_value:
+    case Op::value_to_bool:
       node.is_plain = is_word(node.b);
       break;
     case Op::is_valid:
@@ -98,7 +98,7 @@ Loader::Value Loader::put_truth(Node node) {
   return value;
 }
 
-Loader::Value Loader::of_field(Op op, const Field& field, std::uint32_t demand, Index object) {
+Loader::Value Loader::put_field(Op op, const Field& field, std::uint32_t demand, Index object) {
   Node node;
   node.op = op;
   node.field = field;
@@ -155,11 +155,11 @@ Loader::Value Loader::expression(const JsonAt& at, std::uint32_t demand, unsigne
     if (content.is_array() && content.element(0).is_object())
       return field_of_element(content, demand, depth);
     const Field from = field(content);
-    if (!from.is_variable) return of_field(Op::field, from, demand);
+    if (!from.is_variable) return put_field(Op::field, from, demand);
     if (from.bits > 64 * max_field_words) {
       content.unsupported("arithmetic with a field of more than 2,048 bits");
     }
-    return of_field(Op::variable, from, demand);
+    return put_field(Op::variable, from, demand);
   }
   if (type == "bool") {
     Node node;
@@ -173,7 +173,7 @@ Loader::Value Loader::expression(const JsonAt& at, std::uint32_t demand, unsigne
     if (index >= action_->parameters.size()) {
       content.refuse("the action has no parameter " + std::to_string(index));
     }
-    return of_field(Op::parameter, action_->parameters[index].field, demand);
+    return put_field(Op::parameter, action_->parameters[index].field, demand);
   }
   if (type == "header") {
     Node node;
@@ -196,7 +196,7 @@ Loader::Value Loader::expression(const JsonAt& at, std::uint32_t demand, unsigne
     if (const auto whole = end_of_stack(stack, content.element(1))) return *whole;
     const Field from = field_of_type(program_->stacks[stack].type, content.element(1));
     if (from.is_variable) content.unsupported("arithmetic with a field of variable length");
-    return of_field(Op::stack_last, from, demand, stack);
+    return put_field(Op::stack_last, from, demand, stack);
   }
   if (type == "register") {
     Node node;
@@ -270,7 +270,7 @@ Loader::Value Loader::field_of_element(const JsonAt& at, std::uint32_t demand, u
     valid.op = Op::is_valid;
     valid.b = header.node;
     Node node;
-    node.op = Op::of_bool;
+    node.op = Op::bool_to_value;
     node.b = put_truth(valid).node;
     return put(node, 1, false, exact);
   }
@@ -278,7 +278,7 @@ Loader::Value Loader::field_of_element(const JsonAt& at, std::uint32_t demand, u
   if (from.is_variable) {
     at.unsupported("field of variable length of a header that is chosen at run time");
   }
-  return of_field(Op::access, from, demand, header.node);
+  return put_field(Op::access, from, demand, header.node);
 }
 
 /// Compile the index of the last extracted element; -1 if there is none.
@@ -303,7 +303,7 @@ Loader::Value Loader::value(const JsonAt& at, std::uint32_t demand) {
   if (value.kind == Kind::value) return value;
   if (value.kind != Kind::truth) at.refuse("not a number");
   Node node;
-  node.op = Op::of_bool;
+  node.op = Op::bool_to_value;
   node.b = value.node;
   return put(node, 1, false, exact);
 }
@@ -313,7 +313,7 @@ Loader::Value Loader::truth(const JsonAt& at) {
   if (value.kind == Kind::truth) return value;
   if (value.kind != Kind::value) at.refuse("not a truth value");
   Node node;
-  node.op = Op::of_value;
+  node.op = Op::value_to_bool;
   node.b = value.node;
   node.compare = width_of(value.node);
   return put_truth(node);

@@ -198,8 +198,8 @@ void Loader::load_unions() {
       const auto entry = header_ids_.find(id.whole(0, 0x7fffffff));
       if (entry == header_ids_.end()) id.refuse("no header has this id");
       Header& header = program_->headers[entry->second];
-      if (header.of_union != none || header.is_metadata) id.refuse("a header that is no member");
-      header.of_union = index;
+      if (header.union_index != none || header.is_metadata) id.refuse("a header that is no member");
+      header.union_index = index;
       one.headers.push_back(entry->second);
     });
     if (one.headers.size() != members[one.type].size()) {

@@ -215,13 +215,13 @@ Loader::Value Loader::operation(const JsonAt& at, std::uint32_t demand, unsigned
     return put(node, b.bits, true, demand);
   }
   if (name == "d2b") {
-    node.op = Op::of_value;
+    node.op = Op::value_to_bool;
     node.b = right(exact).node;
     node.compare = width_of(node.b);
     return put_truth(node);
   }
   if (name == "b2d") {
-    node.op = Op::of_bool;
+    node.op = Op::bool_to_value;
     node.b = right(exact, Kind::truth).node;
     return put(node, 1, false, exact);
   }
@@ -272,7 +272,7 @@ Loader::Value Loader::operation(const JsonAt& at, std::uint32_t demand, unsigned
     if (fields[index].is_variable) {
       at.unsupported("field of variable length of a header that is chosen at run time");
     }
-    return of_field(Op::access, fields[index], demand, argument.node);
+    return put_field(Op::access, fields[index], demand, argument.node);
   }
   if (name == "last_stack_index") return last_index(right(exact, Kind::stack).node);
   if (name == "size_stack") {

@@ -384,7 +384,7 @@ void Loader::shorten(FlowNode& node) const {
     node.kind = FlowNode::Kind::equal;
     node.index = condition.field.word;
     node.value = 1;
-  } else if (condition.op == Op::of_value && is_field(condition.b)) {
+  } else if (condition.op == Op::value_to_bool && is_field(condition.b)) {
     node.kind = FlowNode::Kind::equal;
     node.index = nodes[condition.b].field.word;
     node.value = 0;

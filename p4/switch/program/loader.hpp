@@ -99,7 +99,7 @@ class Loader {
   Value field_of_element(const JsonAt& at, std::uint32_t demand, unsigned depth);
   Value last_index(Index stack);
   Value constant(const JsonAt& at);
-  Value of_field(Op op, const Field& field, std::uint32_t demand, Index object = none);
+  Value put_field(Op op, const Field& field, std::uint32_t demand, Index object = none);
   Value put(Node node, std::uint32_t bits, bool is_signed, std::uint32_t demand);
   Value put_truth(Node node);
   [[nodiscard]] Width width_of(Index node) const { return program_->nodes[node].width; }

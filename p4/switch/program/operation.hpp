@@ -34,8 +34,9 @@ Index find(const std::vector<Object>& objects, const std::string& name, const ch
     }
     names += (names.empty() ? "" : ", ") + object.name;
   }
-  refuse(name, std::string("there is no such ") + kind,
-         names.empty() ? "the program has none" : "give one of " + names, not_found);
+  std::string problem = "there is no such ";
+  problem += kind;
+  refuse(name, problem, names.empty() ? "the program has none" : "give one of " + names, not_found);
 }
 
 inline Words words_for(const std::string& where, const Bytes& bytes, std::uint32_t bits) {

@@ -143,8 +143,8 @@ class State {
   void assign(const Step& step, const Scope& scope);
   /// Make a header valid, and the others of its union invalid.
   void make_valid(std::uint64_t* words, const Header& header) const {
-    if (header.of_union != none) {
-      for (const Index other : program->unions[header.of_union].headers) {
+    if (header.union_index != none) {
+      for (const Index other : program->unions[header.union_index].headers) {
         words[program->headers[other].base + valid_word] = 0;
       }
     }

@@ -34,7 +34,7 @@ enum class Op : std::uint8_t {
   saturate_signed,
   saturate_unsigned,
   choose,
-  of_bool,
+  bool_to_value,
   last_index,
   stack_size,
   // truths
@@ -50,7 +50,7 @@ enum class Op : std::uint8_t {
   both,
   either,
   negate,
-  of_value,
+  value_to_bool,
   headers_equal,
   headers_different,
   is_valid,

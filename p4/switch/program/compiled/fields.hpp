@@ -30,7 +30,7 @@ struct Field {
   Index word = 0;           // in a header type: relative to the base; else: index in the packet
   Index written = 0;        // written_word of its header
   std::uint32_t bits = 0;   // for a field of variable length: the maximum
-  std::uint32_t limbs = 1;  // words
+  std::uint32_t limbs = 1;  // number of 64-bit words
   bool is_signed = false;
   bool is_variable = false;
   [[nodiscard]] std::uint64_t mask() const { return bits >= 64 ? ~0ULL : (1ULL << bits) - 1; }
@@ -39,8 +39,8 @@ struct Field {
   }
 };
 
-/// How to extract a field of at most 64 bits from a header of at least 8 bytes: 8 bytes from offset
-/// `at`, big endian, shifted and masked.
+/// The extraction of a field of at most 64 bits from a header of at least 8 bytes: 8 bytes from
+/// offset `at`, big endian, shifted and masked.
 struct Pick {
   Index word;  // word of the header
   std::uint32_t at;
@@ -48,8 +48,8 @@ struct Pick {
   std::uint64_t mask;
 };
 
-/// How to write fields to bytes, 8 at a time, the first in the highest bits: words of a header,
-/// shifted left or right.
+/// The part of one word in 8 bytes of a header, whose first byte is in the highest bits: the word
+/// is shifted left or right.
 struct WordPart {
   Index word;
   std::uint8_t left, right;
@@ -80,7 +80,7 @@ struct Header {
   std::string name;
   Index type = 0;
   Index base = 0;
-  Index of_union = none;  // union of which only one header is valid
+  Index union_index = none;  // union of which only one header is valid
   bool is_metadata = false;
 };
 
