@@ -43,7 +43,7 @@ void scan(const std::uint8_t* data, std::size_t size) {
       }
       hold(in_series == direction.counts.payload_bytes);
       if (const auto& rtt = direction.rtt_sequence) {
-        hold(rtt->least() <= rtt->quantile(0.5) && rtt->quantile(0.5) <= rtt->most());
+        hold(rtt->min() <= rtt->quantile(0.5) && rtt->quantile(0.5) <= rtt->max());
       }
     }
   };
