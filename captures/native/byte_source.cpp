@@ -16,10 +16,11 @@ namespace nagi::captures {
 
 namespace {
 
-// Of what is read at once a good part is still in the processor's cache when it is parsed.
+// Small enough that most of it is still in the processor's cache when it is parsed.
 constexpr std::size_t read_bytes = 128 * 1024;
 constexpr std::size_t buffer_bytes = ByteSource::longest_piece + read_bytes;
-constexpr int longest_window_log = 25;  // 32 MiB: more is made by `zstd --ultra` and `--long` only
+// 32 MiB; only `zstd --ultra` and `--long` make larger windows
+constexpr int longest_window_log = 25;
 
 bool is_zstd(const std::uint8_t* first) {
   const std::uint32_t magic =
@@ -34,7 +35,7 @@ bool is_gzip(const std::uint8_t* first) {
 
 }  // namespace
 
-/// What the file holds, compressed; the buffer then has it uncompressed.
+/// A decompressor between the file and the buffer of the ByteSource.
 class ByteSource::Compression {
  public:
   Compression() : input_(read_bytes + 16) {}
@@ -42,17 +43,17 @@ class ByteSource::Compression {
   Compression& operator=(const Compression&) = delete;
   virtual ~Compression() = default;
 
-  /// Uncompresses up to `space` bytes; 0 at the end, or with a failure.
+  /// Uncompress up to `space` bytes. Return 0 at the end and after a failure.
   virtual std::size_t read(ByteSource& source, std::uint8_t* to, std::size_t space) = 0;
 
-  /// What was already read of the file.
+  /// Accept bytes of the file that were already read.
   void give(const std::uint8_t* data, std::size_t size) {
     std::memcpy(input_.data(), data, size);
     filled_ = size;
   }
 
  protected:
-  /// Reads on where all that was read has been used; false if the file is at its end.
+  /// Read more of the file once all input has been used. Return false at the end of the file.
   bool refill(ByteSource& source) {
     if (at_ == filled_ && !ended_) {
       at_ = 0;
@@ -118,7 +119,7 @@ class ByteSource::Gzip : public Compression {
         break;
       }
       if (!member_open_) {
-        // Another member may follow; what is no member is padding (gzip itself takes it so).
+        // Another member may follow. Anything else is padding, as it is to gzip itself.
         if (members_ != 0 && input_[at_] != 0x1f) {
           at_ = filled_;
           continue;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file, or standard input, as a stream of bytes through one buffer, uncompressed on the way if
-// zstd (RFC 8878) or gzip (RFC 1952) has compressed it. Memory is the buffer's and the window of
-// the compression, however long the file.
+// A file or standard input as a stream of bytes behind one buffer. zstd (RFC 8878) and gzip (RFC
+// 1952) are uncompressed on the way. The memory in use is the buffer's and the compression's
+// window, however long the file is.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace nagi::captures {
 
-/// A file that is refused: what is wrong, and what would be right.
+/// A file that cannot be read: what() says what is wrong, cure() what to do.
 class CaptureError : public std::runtime_error {
  public:
   CaptureError(const std::string& what, std::string cure)
@@ -26,38 +26,39 @@ class CaptureError : public std::runtime_error {
 
 class ByteSource {
  public:
-  /// The most that can be looked at in one piece.
+  /// The longest piece that peek() can return.
   static constexpr std::size_t longest_piece = 384 * 1024;
 
-  /// Throws CaptureError if the file cannot be opened or read. "-" is standard input.
+  /// Open a file; "-" is standard input. Throws CaptureError if it cannot be opened or read.
   explicit ByteSource(const std::string& path);
-  /// Reads from memory, which must stay: for tests.
+  /// Read from memory, which must outlive this object. For tests.
   ByteSource(const std::uint8_t* data, std::size_t size);
   ByteSource(const ByteSource&) = delete;
   ByteSource& operator=(const ByteSource&) = delete;
   ~ByteSource();
 
-  /// The next `count` bytes, which stay next; null if fewer are left. Valid until the next call.
+  /// Return the next `count` bytes without consuming them, or null if fewer are left. The pointer
+  /// is valid until the next call.
   const std::uint8_t* peek(std::size_t count) {
     if (static_cast<std::size_t>(end_ - at_) >= count) [[likely]] {
       return at_;
     }
     return fill(count) ? at_ : nullptr;
   }
-  /// Goes on by bytes that were looked at.
+  /// Consume `count` bytes that peek() returned.
   void advance(std::size_t count) { at_ += count; }
-  /// Goes on by any number of bytes; false if the file ends before.
+  /// Consume any number of bytes. Return false if the file ends before.
   bool skip(std::uint64_t count);
-  /// Bytes that are left in one piece, after peek() said there are not enough.
+  /// Return how many bytes peek() can still return after it returned null.
   [[nodiscard]] std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
 
-  /// Where the next byte is in the (uncompressed) file.
+  /// Return the offset of the next byte in the (uncompressed) file.
   [[nodiscard]] std::uint64_t offset() const {
     return base_ + static_cast<std::uint64_t>(at_ - buffer_.get());
   }
   [[nodiscard]] bool compressed() const { return compression_ != nullptr; }
-  /// Why there are no more bytes, if that is not the end of the file: reading failed, or what is
-  /// compressed is damaged.
+  /// Return why reading stopped before the end of the file: a read error, or damaged compression.
+  /// Empty at the end of the file.
   [[nodiscard]] const std::string& failure() const { return failure_; }
 
  private:

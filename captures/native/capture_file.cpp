@@ -12,7 +12,7 @@ namespace nagi::captures {
 
 namespace {
 
-constexpr std::uint32_t section_block = 0x0a0d0d0a;  // the same in either byte order
+constexpr std::uint32_t section_block = 0x0a0d0d0a;  // identical in either byte order
 constexpr std::uint32_t interface_block = 1;
 constexpr std::uint32_t old_packet_block = 2;
 constexpr std::uint32_t simple_packet_block = 3;
@@ -30,7 +30,7 @@ constexpr const char* cure =
 
 struct Format {
   std::string_view begins;
-  const char* what;
+  const char* problem;
   const char* cure;
 };
 constexpr const char* convert = "convert it first: editcap -F pcap FILE NEW";
@@ -95,7 +95,7 @@ void CaptureFile::open() {
   }
   const std::uint8_t* header = source_.peek(24);
   if (header == nullptr) throw CaptureError("is no capture: it is too short", cure);
-  link_type_ = word(header + 20) & 0xffff;  // above are bits on frame check sequences
+  link_type_ = word(header + 20) & 0xffff;  // the higher bits describe frame check sequences
   if (!known_link_type(link_type_)) {
     throw CaptureError("has link type " + std::to_string(link_type_) + " (" +
                            link_type_name(link_type_) + "), which is not read",
@@ -104,14 +104,14 @@ void CaptureFile::open() {
   source_.advance(24);
 }
 
-/// Says what the file is instead of a capture.
+/// Throw a CaptureError that says what the file is instead of a capture.
 void CaptureFile::refuse() {
   for (const Format& format : other_formats) {
     const std::uint8_t* first = source_.peek(format.begins.size());
     if (first != nullptr &&
         std::equal(format.begins.begin(), format.begins.end(), first,
                    [](char a, std::uint8_t b) { return static_cast<std::uint8_t>(a) == b; })) {
-      throw CaptureError(format.what, format.cure);
+      throw CaptureError(format.problem, format.cure);
     }
   }
   throw CaptureError("is no capture", cure);
@@ -123,15 +123,15 @@ bool CaptureFile::cut_off(const char* where) {
   } else if (source_.left() != 0) {
     damage_ = std::string("cut off ") + where + std::to_string(records_ + 1);
   } else {
-    return false;  // the file's end
+    return false;  // end of the file
   }
   damage_ += ", at byte " + std::to_string(source_.offset());
   if (source_.compressed()) damage_ += " uncompressed";
   return false;
 }
 
-bool CaptureFile::spoilt(const std::string& what) {
-  damage_ = "damaged: packet " + std::to_string(records_ + 1) + " " + what + ", at byte " +
+bool CaptureFile::spoilt(const std::string& problem) {
+  damage_ = "damaged: packet " + std::to_string(records_ + 1) + " " + problem + ", at byte " +
             std::to_string(source_.offset());
   if (source_.compressed()) damage_ += " uncompressed";
   return false;
@@ -154,9 +154,9 @@ bool CaptureFile::next_pcapng(Record& record) {
     if (type == interface_block) {
       if (!read_interface(length)) return false;
     } else if (type == packet_block || type == simple_packet_block || type == old_packet_block) {
-      bool found = false;
-      if (!read_packet(type, length, record, found)) return false;
-      if (found) return true;
+      bool has_packet = false;
+      if (!read_packet(type, length, record, has_packet)) return false;
+      if (has_packet) return true;
     } else if (!source_.skip(length)) {
       return source_.failure().empty() ? spoilt("is missing: cut off in the block before it")
                                        : cut_off("");
@@ -216,7 +216,7 @@ bool CaptureFile::read_interface(std::uint32_t length) {
 }
 
 bool CaptureFile::read_packet(std::uint32_t type, std::uint32_t length, Record& record,
-                              bool& found) {
+                              bool& has_packet) {
   const std::uint32_t header = type == simple_packet_block ? 12 : 28;
   if (length < header + 4) {
     return spoilt("is in a block of " + std::to_string(length) + " bytes");
@@ -249,7 +249,7 @@ bool CaptureFile::read_packet(std::uint32_t type, std::uint32_t length, Record& 
     return spoilt("is of interface " + std::to_string(number) + ", which is not described");
   }
   const Interface& interface = interfaces_[number];
-  // The block's end, options and its length once more, is looked at only where it is short.
+  // Read the end of the block (options and its length) only if the block is short.
   const std::uint32_t looked_at =
       std::min(length, static_cast<std::uint32_t>(ByteSource::longest_piece));
   head = source_.peek(looked_at);
@@ -257,7 +257,7 @@ bool CaptureFile::read_packet(std::uint32_t type, std::uint32_t length, Record& 
   if (looked_at == length && word(head + length - 4) != length) {
     return spoilt("is in a block whose two lengths differ");
   }
-  // A simple packet has no time: that of the packet before it.
+  // A simple packet has no time and takes that of the packet before it.
   record.has_time = type != simple_packet_block;
   if (record.has_time) last_time_ns_ = nanoseconds(interface, units);
   record.failed_check = type == packet_block && looked_at == length &&
@@ -272,11 +272,11 @@ bool CaptureFile::read_packet(std::uint32_t type, std::uint32_t length, Record& 
     return spoilt("is in a block of " + std::to_string(length) + " bytes");
   }
   ++records_;
-  found = true;
+  has_packet = true;
   return true;
 }
 
-/// Do the options of a packet say that its frame failed the check of the link layer?
+/// Return whether the options of a packet say that its frame failed the check of the link layer.
 bool CaptureFile::failed_check(const std::uint8_t* at, const std::uint8_t* end) const {
   constexpr std::uint16_t option_flags = 2;
   constexpr std::uint32_t wrong_check = 1U << 24;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The records of a capture file, one after the other, in bounded memory. pcap
+// Reads the records of a capture file in order and in bounded memory. The formats are pcap
 // (draft-ietf-opsawg-pcap; also with the longer records of Kuznetzov's kernels) and pcapng
-// (draft-ietf-opsawg-pcapng), either byte order, whole or compressed by gzip or zstd.
+// (draft-ietf-opsawg-pcapng), in either byte order, uncompressed or compressed by gzip or zstd.
 //
-// A file that is no capture is refused by CaptureError. A file that is damaged gives the records
-// before the damage, and then says what is wrong and at which byte.
+// A file that is no capture raises CaptureError. A damaged file returns the records before the
+// damage; damage() then says what is wrong and at which byte.
 #pragma once
 
 #include <cstdint>
@@ -16,42 +16,43 @@
 
 namespace nagi::captures {
 
-/// Longest captured packet that is believed: libpcap's own limit.
+/// The longest captured packet that is accepted: libpcap's own limit.
 constexpr std::uint32_t longest_packet = 262'144;
 
 struct Record {
   std::int64_t time_ns = 0;            // since the epoch
-  const std::uint8_t* data = nullptr;  // until the next record is read
+  const std::uint8_t* data = nullptr;  // valid until the next record is read
   std::uint32_t captured = 0;          // bytes at `data`
   std::uint32_t length = 0;            // bytes on the wire
   std::uint32_t link_type = 0;         // LINKTYPE_ value
   bool has_time = true;
-  bool failed_check = false;  // who captured it says that its FCS is wrong
+  bool failed_check = false;  // the capturing program reports a wrong FCS
 };
 
 class CaptureFile {
  public:
-  /// Throws CaptureError.
+  /// Open a capture. Throws CaptureError.
   explicit CaptureFile(const std::string& path) : source_(path) { open(); }
   CaptureFile(const std::uint8_t* data, std::size_t size) : source_(data, size) { open(); }
 
-  /// Reads the next record; false at the end, or where the file is damaged.
+  /// Read the next record. Return false at the end, and where the file is damaged.
   bool next(Record& record) {
     if (classic_) [[likely]] {
       return next_pcap(record);
     }
     return next_pcapng(record);
   }
-  /// Empty, or one sentence on how the file is damaged. Only after next() was false.
+  /// Return one sentence on how the file is damaged, or an empty text. Valid after next() returned
+  /// false.
   [[nodiscard]] const std::string& damage() const { return damage_; }
-  /// Records read.
+  /// Return the number of records read.
   [[nodiscard]] std::uint64_t records() const { return records_; }
 
  private:
   struct Interface {
     std::uint32_t link_type = 0;
     std::uint32_t snap_length = 0;
-    std::uint64_t units_to_ns = 1000;  // exact, if not 0
+    std::uint64_t units_to_ns = 1000;  // exact, unless 0
     std::uint8_t resolution = 6;       // if_tsresol
     std::int64_t offset_s = 0;
   };
@@ -61,11 +62,11 @@ class CaptureFile {
   bool next_pcapng(Record& record);
   bool read_section();
   bool read_interface(std::uint32_t length);
-  bool read_packet(std::uint32_t type, std::uint32_t length, Record& record, bool& found);
+  bool read_packet(std::uint32_t type, std::uint32_t length, Record& record, bool& has_packet);
   [[nodiscard]] bool failed_check(const std::uint8_t* at, const std::uint8_t* end) const;
   static std::int64_t nanoseconds(const Interface& interface, std::uint64_t units);
   bool cut_off(const char* where);
-  bool spoilt(const std::string& what);
+  bool spoilt(const std::string& problem);
 
   [[nodiscard]] std::uint16_t half(const std::uint8_t* at) const {
     std::uint16_t value = 0;
@@ -110,7 +111,7 @@ class CaptureFile {
   std::uint32_t record_header_ = 16;
   std::uint32_t link_type_ = 0;
   std::int64_t fraction_ns_ = 1000;
-  std::vector<Interface> interfaces_;  // of the section
+  std::vector<Interface> interfaces_;  // of the current section
   std::int64_t last_time_ns_ = 0;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A capture's clock against a common one: how far it is ahead, by its own time, along straight
-// lines between knots; before the first and after the last as there. Without knots it is the common
-// one.
+// The offset of a capture's clock from a common clock, as a function of the capture's time. The
+// offset is interpolated linearly between knots, and constant before the first and after the last
+// knot. Without knots, the capture uses the common clock.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@ namespace nagi::captures {
 class ClockCurve {
  public:
   using Knot =
-      std::pair<std::int64_t, std::int64_t>;  // time by the capture's clock, ns it is ahead
+      std::pair<std::int64_t, std::int64_t>;  // capture's time, ns by which its clock is ahead
 
   ClockCurve() = default;
-  /// Knots in the order of their times, which differ.
+  /// Make a curve of knots in ascending order of their times, which must differ.
   explicit ClockCurve(std::vector<Knot> knots) : knots_(std::move(knots)) {}
 
-  /// A time of the capture by the common clock.
+  /// Convert a time of the capture to the common clock.
   [[nodiscard]] std::int64_t common(std::int64_t time_ns) const {
     return knots_.empty() ? time_ns : time_ns - ahead(time_ns);
   }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a captured frame to the fields of its TCP or UDP packet. RFC 791, RFC 8200 with extension
+// Decodes a captured frame to the fields of its TCP or UDP packet. RFC 791, RFC 8200 with extension
 // headers, RFC 9293, RFC 768; options: RFC 9293, 7323, 2018. Link layers are in link_layer.cpp,
 // tunnels and fragments in tunnels.cpp, names in names.cpp.
 //
-// A datagram in fragments counts once and whole: UDP at its first fragment, whose header has the
-// length, TCP when both the first and the last fragment are there. Its other fragments are unused.
+// A fragmented datagram counts once, with its whole length: UDP at its first fragment, whose header
+// has the length; TCP when both the first and the last fragment have arrived. Its other fragments
+// count as unused.
 //
-// Lengths come from the IP header: what is padding of the link layer is not counted, and frames may
-// be cut anywhere after the fixed TCP header. Where the IP header has no length (segments that a
-// network card is yet to split), it is the frame's.
+// Lengths come from the IP header, so padding of the link layer does not count. A frame may be cut
+// anywhere after the fixed TCP header. If the IP header has no length (segments that a network card
+// has yet to split), the length is the frame's.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +42,7 @@ inline std::uint32_t word(const std::uint8_t* at) {
 constexpr std::uint16_t type_ipv4 = 0x0800;
 constexpr std::uint16_t type_ipv6 = 0x86dd;
 
-/// The options between `at` and `end`; what is malformed ends them.
+/// Read the options between `at` and `end`, up to the first malformed one.
 inline void options(const std::uint8_t* at, const std::uint8_t* end, Packet& packet) {
   while (at < end) {
     const std::uint8_t kind = *at;
@@ -117,7 +118,7 @@ inline Unused udp(const std::uint8_t* at, const std::uint8_t* end, std::uint32_t
   if (end - at < 8) return Unused::cut_short;
   const std::uint32_t length = half(at + 4);
   if (length != 0 && (length < 8 || length > bytes)) return Unused::bad_header;
-  Packet fresh;  // with what IP and the link layer say
+  Packet fresh;  // holds the fields that IP and the link layer set
   fresh.endpoints = packet.endpoints;
   fresh.time_ns = packet.time_ns;
   fresh.ip_bytes = packet.ip_bytes;
@@ -128,8 +129,8 @@ inline Unused udp(const std::uint8_t* at, const std::uint8_t* end, std::uint32_t
   set_ports(at, protocol_udp, version, packet);
   packet.checksum = half(at + 6);
   packet.payload = (length == 0 ? bytes : length) - 8;
-  // Nothing else tells datagrams of one length apart: IPv6 has no identification, and a socket that
-  // is not connected leaves IPv4's at 0.
+  // Only the payload distinguishes datagrams of one length: IPv6 has no identification, and a
+  // socket that is not connected leaves IPv4's at 0.
   constexpr std::uint32_t looked_at = 16;
   const std::uint32_t content = std::min(packet.payload, looked_at);
   if (packet.identification == 0 && end - at >= static_cast<std::ptrdiff_t>(8 + content)) {
@@ -142,23 +143,24 @@ inline Unused udp(const std::uint8_t* at, const std::uint8_t* end, std::uint32_t
 
 }  // namespace decoding
 
-/// What a packet is by the last header that is understood, for those that are in no connection.
-struct What {
+/// The last header that the decoder understood, for packets that belong to no connection.
+struct LastHeader {
   enum class Kind : std::uint8_t { link_type, ether_type, llc, ppp, ip_protocol, wifi, nothing };
   Kind kind = Kind::nothing;
   std::uint32_t number = 0;
-  auto operator<=>(const What&) const = default;
+  auto operator<=>(const LastHeader&) const = default;
 };
-/// In words: "ARP", "ICMP", "Ethernet type 0x88b5".
-std::string name_of(const What& what);
-/// In words: "Ethernet", "USB (USBPcap)", "of unknown name"; whether its frames are read.
+/// Return the name of a packet's protocol: "ARP", "ICMP", "Ethernet type 0x88b5".
+std::string name_of(const LastHeader& header);
+/// Return the name of a link type, and whether its frames are decoded: "Ethernet", "USB (USBPcap)",
+/// "of unknown name".
 std::string link_type_name(std::uint32_t link_type);
 bool known_link_type(std::uint32_t link_type);
 
-/// Part of a frame.
+/// A part of a frame.
 struct Piece {
   const std::uint8_t* at = nullptr;
-  const std::uint8_t* end = nullptr;  // of what was captured
+  const std::uint8_t* end = nullptr;  // end of the captured bytes
   std::uint32_t length = 0;           // on the wire
 
   [[nodiscard]] bool has(std::ptrdiff_t bytes) const { return end - at >= bytes; }
@@ -170,14 +172,14 @@ struct Piece {
 
 class Decoder {
  public:
-  /// `tunnels`: packets within GRE, VXLAN, Geneve, GTP-U and IP-in-IP are read in place of those
-  /// that carry them.
+  /// If `tunnels` is set, decode the packets within GRE, VXLAN, Geneve, GTP-U and IP-in-IP instead
+  /// of their carriers.
   explicit Decoder(bool tunnels) : tunnels_(tunnels) {}
   Decoder() = default;
 
-  /// Reads the headers of a captured frame. `packet` has its fields if the answer is Unused::none.
+  /// Decode the headers of a captured frame. `packet` is filled in if the result is Unused::none.
   Unused decode(const Record& record, Packet& packet) {
-    // Tools that cut packets sometimes leave a length smaller than what they kept.
+    // Tools that cut packets sometimes leave a length smaller than the captured bytes.
     constexpr std::uint32_t longest = 1U << 24;
     const std::uint32_t length =
         std::min(longest, record.length < record.captured ? record.captured : record.length);
@@ -185,7 +187,7 @@ class Decoder {
     packet.resent_frame = false;
     depth_ = 0;
     if (record.failed_check) [[unlikely]] {
-      what_ = {What::Kind::link_type, record.link_type};
+      last_header_ = {LastHeader::Kind::link_type, record.link_type};
       return Unused::failed_check;
     }
     const Piece frame{record.data, record.data + record.captured, length};
@@ -193,18 +195,18 @@ class Decoder {
         decoding::half(record.data + 12) == decoding::type_ipv4) [[likely]] {
       return ipv4({frame.at + 14, frame.end, length - 14}, packet);
     }
-    what_ = {What::Kind::link_type, record.link_type};
+    last_header_ = {LastHeader::Kind::link_type, record.link_type};
     return link(record.link_type, frame, packet);
   }
-  /// Frames with packets beyond the first, which are not read (802.11: A-MSDU).
+  /// Return the number of frames with further packets, which are not decoded (802.11: A-MSDU).
   [[nodiscard]] std::int64_t frames_of_several() const { return frames_of_several_; }
-  /// What the packet was that decode() did not take.
-  [[nodiscard]] const What& what() const { return what_; }
+  /// Return what the packet was that decode() rejected.
+  [[nodiscard]] const LastHeader& last_header() const { return last_header_; }
 
  private:
-  /// A datagram of TCP in fragments, of which the first or the last is missing yet.
+  /// A fragmented TCP datagram that lacks its first or its last fragment.
   struct Fragmented {
-    Endpoints of;
+    Endpoints endpoints;
     std::uint32_t identification = 0;
     std::uint32_t total = 0;  // bytes of IP payload; 0: the last fragment is missing
     bool has_first = false;
@@ -231,8 +233,8 @@ class Decoder {
   Unused radiotap(Piece piece, Packet& packet);
   Unused ppi(Piece piece, Packet& packet);
   Unused nflog(Piece piece, Packet& packet);
-  Unused is(What::Kind kind, std::uint32_t number, Unused why = Unused::not_ip) {
-    what_ = {kind, number};
+  Unused is(LastHeader::Kind kind, std::uint32_t number, Unused why = Unused::not_ip) {
+    last_header_ = {kind, number};
     return why;
   }
   // tunnels.cpp
@@ -245,11 +247,11 @@ class Decoder {
   Unused transport(std::uint8_t protocol, std::uint8_t version, const Piece& inside,
                    Packet& packet) {
     if (protocol == protocol_tcp) [[likely]] {
-      what_ = {What::Kind::ip_protocol, protocol};
+      last_header_ = {LastHeader::Kind::ip_protocol, protocol};
       return decoding::tcp(inside.at, inside.end, inside.length, version, packet);
     }
     if (protocol == protocol_udp) {
-      what_ = {What::Kind::ip_protocol, protocol};
+      last_header_ = {LastHeader::Kind::ip_protocol, protocol};
       const Unused unused = decoding::udp(inside.at, inside.end, inside.length, version, packet);
       if (tunnels_ && unused == Unused::none) [[unlikely]] {
         in_udp({inside.at + 8, inside.end, packet.payload}, packet);
@@ -259,18 +261,18 @@ class Decoder {
     return other_protocol(protocol, inside, packet);
   }
 
-  /// `piece.length`: on the wire, as the link layer has it.
+  /// `piece.length` is the length on the wire according to the link layer.
   Unused ipv4(const Piece& piece, Packet& packet) {
     using namespace decoding;
     const std::uint8_t* at = piece.at;
-    if (!piece.has(20)) return is(What::Kind::ether_type, type_ipv4, Unused::cut_short);
+    if (!piece.has(20)) return is(LastHeader::Kind::ether_type, type_ipv4, Unused::cut_short);
     const std::uint32_t header = (at[0] & 15) * 4U;
     std::uint32_t bytes = half(at + 2);
     if (bytes == 0) bytes = piece.length;
     if (at[0] >> 4 != 4 || header < 20 || bytes < header) {
-      return is(What::Kind::ether_type, type_ipv4, Unused::bad_header);
+      return is(LastHeader::Kind::ether_type, type_ipv4, Unused::bad_header);
     }
-    if (!piece.has(header)) return is(What::Kind::ether_type, type_ipv4, Unused::cut_short);
+    if (!piece.has(header)) return is(LastHeader::Kind::ether_type, type_ipv4, Unused::cut_short);
     packet.ip_bytes = bytes;
     packet.identification = half(at + 4);
     packet.hops = at[8];
@@ -280,10 +282,11 @@ class Decoder {
     std::memcpy(&address, at + 16, 4);
     packet.endpoints.destination = {address, 0};
     const Piece inside{at + header, piece.end, bytes - header};
-    const std::uint16_t place = half(at + 6);
-    if ((place & 0x3fff) != 0) [[unlikely]] {
-      return fragment({packet.identification, (place & 0x1fffU) * 8, (place & 0x2000) != 0}, at[9],
-                      4, inside, packet);
+    const std::uint16_t offset_and_flags = half(at + 6);
+    if ((offset_and_flags & 0x3fff) != 0) [[unlikely]] {
+      return fragment({packet.identification, (offset_and_flags & 0x1fffU) * 8,
+                       (offset_and_flags & 0x2000) != 0},
+                      at[9], 4, inside, packet);
     }
     return transport(at[9], 4, inside, packet);
   }
@@ -292,7 +295,7 @@ class Decoder {
   bool tunnels_ = false;
   int depth_ = 0;
   std::int64_t frames_of_several_ = 0;
-  What what_;
+  LastHeader last_header_;
   std::vector<Fragmented> fragmented_;
   std::size_t oldest_fragmented_ = 0;
 };

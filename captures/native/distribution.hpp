@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Count, mean, extremes and quantiles of many durations in bounded memory. Extremes and mean are
-// exact; quantiles come from logarithmic buckets, 128 to an octave, and are within 0.8 % (the idea
-// of HdrHistogram). Up to 16 values are kept as they are; then an octave without values takes 8
-// bytes, one with values 1 KiB.
+// exact. Quantiles come from logarithmic buckets, 128 per octave, and are within 0.8 % (the idea of
+// HdrHistogram). Up to 16 values are stored unchanged; beyond that, an octave without values takes
+// 8 bytes and one with values 1 KiB.
 #pragma once
 
 #include <algorithm>
@@ -21,13 +21,13 @@ namespace nagi::captures {
 
 class Distribution {
  public:
-  /// Counts one value; what is below zero counts as zero.
+  /// Count one value. A value below zero counts as zero.
   void add(std::int64_t value) {
     value = std::max<std::int64_t>(value, 0);
     ++count_;
     sum_ += static_cast<double>(value);
-    least_ = std::min(least_, value);
-    most_ = std::max(most_, value);
+    min_ = std::min(min_, value);
+    max_ = std::max(max_, value);
     if (octaves_.empty()) {
       if (few_.size() < max_few) {
         few_.push_back(value);
@@ -39,22 +39,22 @@ class Distribution {
   }
 
   [[nodiscard]] std::uint64_t count() const { return count_; }
-  /// These are NaN where there are no values.
-  [[nodiscard]] double least() const { return count_ == 0 ? nan : static_cast<double>(least_); }
-  [[nodiscard]] double most() const { return count_ == 0 ? nan : static_cast<double>(most_); }
+  /// The extremes, the mean and the quantiles are NaN without values.
+  [[nodiscard]] double min() const { return count_ == 0 ? nan : static_cast<double>(min_); }
+  [[nodiscard]] double max() const { return count_ == 0 ? nan : static_cast<double>(max_); }
   [[nodiscard]] double mean() const {
     return count_ == 0 ? nan : sum_ / static_cast<double>(count_);
   }
-  /// The smallest value that at least `share` of the values do not exceed; values are taken as
-  /// spread evenly over their bucket.
+  /// Return the smallest value that at least `share` of the values do not exceed. Values are
+  /// assumed to be spread evenly over their bucket.
   [[nodiscard]] double quantile(double share) const {
     if (count_ == 0) return nan;
     if (octaves_.empty()) {
       Distribution buckets;
       for (const std::int64_t each : few_) buckets.put(each);
       buckets.count_ = count_;
-      buckets.least_ = least_;
-      buckets.most_ = most_;
+      buckets.min_ = min_;
+      buckets.max_ = max_;
       return buckets.quantile(share);
     }
     const auto wanted = std::max<std::uint64_t>(
@@ -72,11 +72,11 @@ class Distribution {
         const auto bottom = static_cast<double>(octave == 0 ? i : per_octave + i) * width;
         const double part =
             (static_cast<double>(wanted - passed) - 0.5) / static_cast<double>(here);
-        return std::clamp(bottom + std::floor(part * width), static_cast<double>(least_),
-                          static_cast<double>(most_));
+        return std::clamp(bottom + std::floor(part * width), static_cast<double>(min_),
+                          static_cast<double>(max_));
       }
     }
-    return static_cast<double>(most_);
+    return static_cast<double>(max_);
   }
 
  private:
@@ -86,7 +86,7 @@ class Distribution {
   static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   using Octave = std::array<std::uint64_t, per_octave>;
 
-  // Octave 0 has the values below 128, and so its own rules.
+  // Octave 0 holds the values below 128 and therefore has its own rules.
   static unsigned octave_of(std::uint64_t value) {
     const auto width = static_cast<unsigned>(std::bit_width(value));
     return width <= bits ? 0 : width - bits;
@@ -105,8 +105,8 @@ class Distribution {
   std::vector<std::unique_ptr<Octave>> octaves_;
   std::uint64_t count_ = 0;
   double sum_ = 0;
-  std::int64_t least_ = std::numeric_limits<std::int64_t>::max();
-  std::int64_t most_ = 0;
+  std::int64_t min_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t max_ = 0;
 };
 
 }  // namespace nagi::captures

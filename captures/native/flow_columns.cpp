@@ -28,9 +28,9 @@ template <auto member>
 constexpr Get samples = [](const Connection&, unsigned, const Direction& its) {
   return its.*member ? static_cast<std::int64_t>((its.*member)->count()) : 0;
 };
-/// A number of a distribution, not known without samples.
+/// Return a number of a distribution, or NaN without samples.
 template <auto member, auto get>
-constexpr Get of_samples = [](const Connection&, unsigned, const Direction& its) {
+constexpr Get statistic = [](const Connection&, unsigned, const Direction& its) {
   return bits(its.*member ? ((its.*member).get()->*get)() : nan);
 };
 template <auto member, int percent>
@@ -53,10 +53,10 @@ constexpr Get extreme = [](const Connection&, unsigned, const Direction& its) {
 std::int64_t handshake_rtt(const Connection& connection, unsigned /*direction*/,
                            const Direction& /*its*/) {
   if (!connection.handshake) return bits(nan);
-  const std::int64_t there = connection.handshake->to_listener();
+  const std::int64_t is_stored = connection.handshake->to_listener();
   const std::int64_t back = connection.handshake->to_caller();
-  const bool known = there != Handshake::none && back != Handshake::none;
-  return bits(known ? static_cast<double>(there + back) : nan);
+  const bool is_known = is_stored != Handshake::none && back != Handshake::none;
+  return bits(is_known ? static_cast<double>(is_stored + back) : nan);
 }
 
 constexpr auto sequence = &Direction::rtt_sequence;
@@ -109,35 +109,35 @@ constexpr auto columns = std::to_array<Column>({
     {"handshake_rtt_ns", Kind::real, handshake_rtt},
     {"captured_at", Kind::whole,
      [](const Connection& connection, unsigned direction, const Direction&) {
-       return static_cast<std::int64_t>(connection.captured_at(direction));
+       return static_cast<std::int64_t>(connection.capture_point(direction));
      }},
     {"rtt_sequence_count", Kind::whole, samples<sequence>},
-    {"rtt_sequence_min_ns", Kind::real, of_samples<sequence, &Distribution::least>},
-    {"rtt_sequence_mean_ns", Kind::real, of_samples<sequence, &Distribution::mean>},
+    {"rtt_sequence_min_ns", Kind::real, statistic<sequence, &Distribution::min>},
+    {"rtt_sequence_mean_ns", Kind::real, statistic<sequence, &Distribution::mean>},
     {"rtt_sequence_median_ns", Kind::real, quantile<sequence, 50>},
     {"rtt_sequence_p95_ns", Kind::real, quantile<sequence, 95>},
     {"rtt_sequence_p99_ns", Kind::real, quantile<sequence, 99>},
-    {"rtt_sequence_max_ns", Kind::real, of_samples<sequence, &Distribution::most>},
+    {"rtt_sequence_max_ns", Kind::real, statistic<sequence, &Distribution::max>},
     {"rtt_timestamps_count", Kind::whole, samples<stamps>},
-    {"rtt_timestamps_min_ns", Kind::real, of_samples<stamps, &Distribution::least>},
-    {"rtt_timestamps_mean_ns", Kind::real, of_samples<stamps, &Distribution::mean>},
+    {"rtt_timestamps_min_ns", Kind::real, statistic<stamps, &Distribution::min>},
+    {"rtt_timestamps_mean_ns", Kind::real, statistic<stamps, &Distribution::mean>},
     {"rtt_timestamps_median_ns", Kind::real, quantile<stamps, 50>},
     {"rtt_timestamps_p95_ns", Kind::real, quantile<stamps, 95>},
     {"rtt_timestamps_p99_ns", Kind::real, quantile<stamps, 99>},
-    {"rtt_timestamps_max_ns", Kind::real, of_samples<stamps, &Distribution::most>},
+    {"rtt_timestamps_max_ns", Kind::real, statistic<stamps, &Distribution::max>},
     {"in_flight_mean_bytes", Kind::real, mean<in_flight>},
-    {"in_flight_max_bytes", Kind::real, extreme<in_flight, &Extent::most>},
-    {"window_min_bytes", Kind::real, extreme<window, &Extent::least>},
+    {"in_flight_max_bytes", Kind::real, extreme<in_flight, &Extent::max>},
+    {"window_min_bytes", Kind::real, extreme<window, &Extent::min>},
     {"window_mean_bytes", Kind::real, mean<window>},
-    {"window_max_bytes", Kind::real, extreme<window, &Extent::most>},
+    {"window_max_bytes", Kind::real, extreme<window, &Extent::max>},
 });
 
-// Before the columns of both rows: the endpoints, in five numbers.
+// The endpoints precede the columns of both rows, in five numbers.
 constexpr std::size_t endpoint_words = 5;
 constexpr std::size_t words = endpoint_words + 2 * columns.size();
 constexpr std::size_t mask_bytes = (words + 7) / 8;
 
-/// What is kept of a column's value: 0 for what is usual.
+/// Return the stored form of a column's value: 0 for the most frequent value.
 std::uint64_t squeeze(const Column& column, std::int64_t value) {
   return static_cast<std::uint64_t>(column.kind == Kind::real ? value ^ bits(nan) : value);
 }
@@ -184,21 +184,21 @@ void FlowRows::add(const Connection& connection) {
   if (chunks_.empty() || chunks_.back().size() + packed_.size() > chunk_bytes) {
     chunks_.emplace_back().reserve(chunk_bytes);
   }
-  if (places_.size() <= connection.number) places_.resize(connection.number + 1);
-  places_[connection.number] = {static_cast<std::uint32_t>(chunks_.size() - 1),
-                                static_cast<std::uint32_t>(chunks_.back().size())};
+  if (slots_.size() <= connection.number) slots_.resize(connection.number + 1);
+  slots_[connection.number] = {static_cast<std::uint32_t>(chunks_.size() - 1),
+                               static_cast<std::uint32_t>(chunks_.back().size())};
   chunks_.back().insert(chunks_.back().end(), packed_.begin(), packed_.end());
 }
 
 void FlowRows::read(std::size_t number, Rows& rows) const {
-  const Place place = places_[number];
-  const std::uint8_t* mask = chunks_[place.chunk].data() + place.offset;
+  const Slot slot = slots_[number];
+  const std::uint8_t* mask = chunks_[slot.chunk].data() + slot.offset;
   const std::uint8_t* at = mask + mask_bytes;
   std::size_t index = 0;
   const auto next = [&] {
-    const bool there = (mask[index / 8] >> index % 8 & 1) != 0;
+    const bool is_stored = (mask[index / 8] >> index % 8 & 1) != 0;
     ++index;
-    return there ? take(at) : 0;
+    return is_stored ? take(at) : 0;
   };
   rows.endpoints.source = {next(), next()};
   rows.endpoints.destination = {next(), next()};
@@ -212,7 +212,7 @@ void FlowRows::read(std::size_t number, Rows& rows) const {
 }
 
 std::size_t FlowRows::bytes() const {
-  return chunks_.size() * chunk_bytes + places_.capacity() * sizeof(Place);
+  return chunks_.size() * chunk_bytes + slots_.capacity() * sizeof(Slot);
 }
 
 }  // namespace nagi::captures

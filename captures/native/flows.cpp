@@ -20,8 +20,8 @@ void add_sample(std::unique_ptr<Distribution>& samples, std::int64_t value) {
 
 // ---------------------------------------------------------------------------------- sequence space
 
-/// Takes [begin, end) as seen; returns how much of it had not been.
-std::int64_t Direction::see(std::int64_t begin, std::int64_t end) {
+/// Mark [begin, end) as seen. Return how many of its bytes are new.
+std::int64_t Direction::add_interval(std::int64_t begin, std::int64_t end) {
   if (begin == next_) [[likely]] {
     next_ = end;
     return end - begin;
@@ -31,7 +31,7 @@ std::int64_t Direction::see(std::int64_t begin, std::int64_t end) {
     next_ = end;
     return end - begin;
   }
-  std::int64_t fresh = fill(begin, std::min(end, next_));
+  std::int64_t fresh = close_hole(begin, std::min(end, next_));
   if (end > next_) {
     fresh += end - next_;
     next_ = end;
@@ -39,8 +39,8 @@ std::int64_t Direction::see(std::int64_t begin, std::int64_t end) {
   return fresh;
 }
 
-/// Takes [begin, end) out of what has not been seen; returns how much of it was in there.
-std::int64_t Direction::fill(std::int64_t begin, std::int64_t end) {
+/// Remove [begin, end) from the holes. Return how many bytes the holes lost.
+std::int64_t Direction::close_hole(std::int64_t begin, std::int64_t end) {
   std::int64_t filled = 0;
   if (begin < low_) {
     filled += std::min(end, low_) - begin;
@@ -51,7 +51,7 @@ std::int64_t Direction::fill(std::int64_t begin, std::int64_t end) {
                                           [=](const Hole& hole) { return hole.end <= begin; });
   auto gone_from = first;
   auto hole = first;
-  if (hole != holes_.end() && hole->begin < begin && hole->end > end) {  // within one hole
+  if (hole != holes_.end() && hole->begin < begin && hole->end > end) {  // inside one hole
     const Hole above{end, hole->end};
     hole->end = begin;
     add_hole(static_cast<std::size_t>(hole - holes_.begin()) + 1, above);
@@ -74,51 +74,12 @@ std::int64_t Direction::fill(std::int64_t begin, std::int64_t end) {
   return filled;
 }
 
-void Direction::add_hole(std::size_t place, Hole hole) {
-  holes_.insert(holes_.begin() + static_cast<std::ptrdiff_t>(place), hole);
+void Direction::add_hole(std::size_t slot, Hole hole) {
+  holes_.insert(holes_.begin() + static_cast<std::ptrdiff_t>(slot), hole);
   if (holes_.size() > max_holes) holes_.erase(holes_.begin());
 }
 
-void Counts::add_difference(const Counts& before, const Counts& after) {
-  packets += after.packets - before.packets;
-  ip_bytes += after.ip_bytes - before.ip_bytes;
-  payload_bytes += after.payload_bytes - before.payload_bytes;
-  data_packets += after.data_packets - before.data_packets;
-  first_time_bytes += after.first_time_bytes - before.first_time_bytes;
-  retransmitted_packets += after.retransmitted_packets - before.retransmitted_packets;
-  retransmitted_bytes += after.retransmitted_bytes - before.retransmitted_bytes;
-  out_of_order_packets += after.out_of_order_packets - before.out_of_order_packets;
-}
-
-/// Has the byte before this number been seen?
-bool Direction::has_seen(std::int64_t number) const {
-  if (number <= low_ || number > next_) return false;
-  const auto hole = std::partition_point(holes_.begin(), holes_.end(),
-                                         [=](const Hole& each) { return each.end < number; });
-  return hole == holes_.end() || hole->begin >= number;
-}
-
-Counts Direction::inside() const {
-  if (!outside) return counts;
-  Counts less;
-  less.add_difference(*outside, counts);
-  return less;
-}
-
-/// Begins with the number of a SYN, whatever has been seen before it.
-void Direction::renumber(std::uint32_t first) {
-  base_ = first;
-  has_base_ = started_ = true;
-  next_ = low_ = 0;
-  acked_ = unknown;
-  holes_.clear();
-  while (!outstanding_.empty()) outstanding_.pop();
-  mss = -1;
-  window_scale = -1;
-  sack_permitted = false;
-}
-
-/// Takes note of a packet with payload. `outstanding`: its bytes have not been acknowledged.
+/// Count a packet with payload. `outstanding`: its bytes have not been acknowledged.
 void Direction::add_data(std::int64_t time_ns, std::uint32_t payload, bool outstanding) {
   if (counts.data_packets == 0) first_data_ns = last_data_ns = time_ns;
   first_data_ns = std::min(first_data_ns, time_ns);
@@ -130,104 +91,18 @@ void Direction::add_data(std::int64_t time_ns, std::uint32_t payload, bool outst
   counts.payload_bytes += payload;
 }
 
-/// What was counted since `before` is outside of what is measured.
-void Direction::leave_out(const Counts& before) {
-  if (!outside) outside = std::make_unique<Counts>();
-  outside->add_difference(before, counts);
-}
-
-std::int64_t Direction::uncaptured_bytes() const {
-  if (acked_ == unknown || !started_) return 0;
-  // An acknowledgement far beyond is none of this connection's; a FIN takes a number, too.
-  constexpr std::int64_t believable = 1 << 30;
-  const std::int64_t beyond = acked_ - next_ - (fin_seen_ ? 0 : 1);
-  std::int64_t bytes = beyond > 0 && beyond < believable ? beyond : 0;
-  for (const Hole& hole : holes_) {
-    if (hole.begin < acked_) bytes += std::min(hole.end, acked_) - hole.begin;
-  }
-  return bytes;
-}
-
-Place Connection::captured_at(unsigned direction) const {
-  constexpr double at_an_end = 0.1;              // of the round trip
-  constexpr double shortest_round_trip = 200e3;  // ns; in less there is no telling
-  // Times to the ends of direction 0, and back.
-  std::array<double, 2> to{};
-  for (unsigned end = 0; end < 2; ++end) {
-    double least = std::numeric_limits<double>::infinity();
-    const Direction* towards = directions[1 - end].get();
-    if (towards != nullptr && towards->rtt_sequence) least = towards->rtt_sequence->least();
-    if (handshake) {
-      const std::int64_t time = end == 1 ? handshake->to_listener() : handshake->to_caller();
-      if (time != Handshake::none) least = std::min(least, static_cast<double>(time));
-    }
-    to[end] = std::max(least, 0.0);
-  }
-  const double whole = to[0] + to[1];
-  if (!(whole >= shortest_round_trip) || std::isinf(whole)) return Place::unknown;
-  const double share = to[direction] / whole;  // of the way from the source
-  if (share <= at_an_end) return Place::source;
-  return share >= 1 - at_an_end ? Place::destination : Place::between;
-}
-
 // ------------------------------------------------------------------------------------------ engine
 
-Engine::Engine(const Options& options, Left left)
-    : options_(options), left_(std::move(left)), tracker_(Gone{this}) {}
-
-Connection* Engine::connection(std::uint32_t number) {
-  for (Connection& each : tracker_.places()) {
-    if (each.number == number) return &each;
-  }
-  return nullptr;
-}
-
-void Engine::finish() {
-  std::vector<Connection*> rest;
-  for (Connection& each : tracker_.places()) {
-    if (each.number != Tracked::none) rest.push_back(&each);
-  }
-  std::sort(rest.begin(), rest.end(),
-            [](const Connection* a, const Connection* b) { return a->number < b->number; });
-  for (Connection* each : rest) leave(*each);
-}
-
-void Engine::leave(Connection& connection) {
-  for (const auto& direction : connection.directions) {
-    if (direction) {
-      outstanding_ -= direction->outstanding_.capacity() + direction->stamps_.capacity();
-      if (connection.copied_apart) {
-        direction->rtt_sequence.reset();
-        direction->rtt_timestamps.reset();
-        for (SeriesRow& each : direction->series) each.rtt_count = each.rtt_most = 0;
-      }
-    }
-  }
-  if (connection.copied_apart) connection.handshake.reset();
-  if (left_) left_(connection);
-}
-
-void Engine::count_from(std::int64_t time_ns) {
-  const Options open;
-  if (options_.start_ns != open.start_ns) options_.start_ns += time_ns;
-  if (options_.end_ns != open.end_ns) options_.end_ns += time_ns;
-}
-
-void Engine::begin(std::int64_t time_ns) {
-  constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min();
-  origin_ns_ = options_.start_ns == none ? time_ns : options_.start_ns;
-  has_origin_ = true;
-}
-
-/// Has the same packet been captured before: at another place on its way, or as a frame that the
-/// link layer sent again? Packets are the same if they agree in direction of a connection,
-/// identification, sequence and acknowledgement, flags, payload and checksum. TCP's retransmissions
-/// and repeated acknowledgements may do so, too, unless their sender counts identifications (IPv6
-/// has none, and a sender may leave them at 0 or at one number). Without, a router's copy has fewer
-/// hops left, a frame that was sent again says so, SYNs are not retransmitted so soon, and data not
-/// within a moment.
-bool Engine::is_copy(const Packet& packet, const Seen& seen, Connection& connection,
-                     Direction& mine) {
+/// Return whether the same packet has been captured before, at another point of the path or as a
+/// frame that the link layer sent again. Packets are the same if they agree in connection and
+/// direction, identification, sequence and acknowledgement number, flags, payload and checksum.
+/// TCP's retransmissions and repeated acknowledgements may agree in these as well, unless their
+/// sender increments identifications (IPv6 has none, and a sender may leave them constant). Without
+/// identifications, a packet is a copy if its hop limit is lower (a router forwarded it), if the
+/// link layer marks its frame as repeated, if it is a SYN that is repeated sooner than TCP would,
+/// or if it is data that is repeated almost at once.
+bool Engine::is_copy(const Packet& packet, const Classification& result, Connection& connection,
+                     Direction& direction) {
   constexpr std::int64_t longest_way_ns = 4'000'000'000;
   constexpr std::int64_t shortest_rto_ns = 200'000'000;
   constexpr std::int64_t apart_ns = 1'000'000;
@@ -236,16 +111,18 @@ bool Engine::is_copy(const Packet& packet, const Seen& seen, Connection& connect
     state = (state ^ value) * 0x9e3779b97f4a7c15;
     return state ^ (state >> 32);
   };
-  std::uint64_t print = mix(2 * std::uint64_t{seen.connection} + seen.direction + 1,
+  std::uint64_t print = mix(2 * std::uint64_t{result.connection} + result.direction + 1,
                             std::uint64_t{packet.sequence} << 32 | packet.acknowledgement);
   print =
       mix(print, std::uint64_t{packet.identification} << 48 | std::uint64_t{packet.checksum} << 32 |
                      std::uint64_t{packet.flags} << 24 | (packet.payload & 0xffffff));
-  // A bucket is a line of the cache. The oldest print in it goes.
-  Print* const bucket = &prints_[(print >> 8 & (prints / bucket_prints - 1)) * bucket_prints];
-  Print* last = bucket;
+  // A bucket is one cache line. The oldest fingerprint is overwritten.
+  Fingerprint* const bucket =
+      &fingerprints_[(print >> 8 & (max_fingerprints / bucket_fingerprints - 1)) *
+                     bucket_fingerprints];
+  Fingerprint* last = bucket;
   bool same = false;
-  for (Print* each = bucket; each != bucket + bucket_prints; ++each) {
+  for (Fingerprint* each = bucket; each != bucket + bucket_fingerprints; ++each) {
     if ((each->value ^ print) >> 8 == 0) [[unlikely]] {
       last = each;
       same = true;
@@ -253,19 +130,19 @@ bool Engine::is_copy(const Packet& packet, const Seen& seen, Connection& connect
     }
     if (each->time_ns < last->time_ns) last = each;
   }
-  const Print now{(print & ~std::uint64_t{0xff}) | packet.hops, packet.time_ns};
+  const Fingerprint now{(print & ~std::uint64_t{0xff}) | packet.hops, packet.time_ns};
   const std::int64_t since = same ? packet.time_ns - last->time_ns : -1;
   if (since < 0 || since > longest_way_ns) [[likely]] {
     *last = now;
-    if (packet.identification != mine.last_identification_) {
-      mine.last_identification_ = packet.identification;
-      if (mine.counts.packets != 0) ++mine.identifications_;
+    if (packet.identification != direction.last_identification_) {
+      direction.last_identification_ = packet.identification;
+      if (direction.counts.packets != 0) ++direction.identifications_;
     }
     return false;
   }
   const unsigned last_hops = last->value & 0xff;
-  const bool counted = packet.identification != 0 && mine.identifications_ != 0 &&
-                       2 * std::int64_t{mine.identifications_} >= mine.counts.packets;
+  const bool counted = packet.identification != 0 && direction.identifications_ != 0 &&
+                       2 * std::int64_t{direction.identifications_} >= direction.counts.packets;
   const bool soon = since < shortest_rto_ns;
   const bool copy = counted || packet.hops < last_hops || (packet.resent_frame && soon) ||
                     ((packet.flags & flag_syn) != 0 && soon) ||
@@ -273,175 +150,136 @@ bool Engine::is_copy(const Packet& packet, const Seen& seen, Connection& connect
   if (!copy) {
     *last = now;
   } else if (since > apart_ns && !packet.resent_frame) {
-    connection.copied_apart = true;
+    connection.captured_at_several_points = true;
   }
   return copy;
 }
 
-Seen Engine::add(const Packet& packet) {
+Classification Engine::add(const Packet& packet) {
   const std::int64_t now = packet.time_ns;
   if (!has_origin_) [[unlikely]] {
-    begin(now);
+    set_origin(now);
   }
   unsigned number = 0;
   Connection& connection = tracker_.find(packet, now, number);
-  Seen seen;
-  seen.connection = connection.number;
-  seen.direction = static_cast<std::uint8_t>(number);
-  auto& place = connection.directions[number];
-  if (!place) [[unlikely]] {
-    place = std::make_unique<Direction>();
+  Classification result;
+  result.connection = connection.number;
+  result.direction = static_cast<std::uint8_t>(number);
+  auto& slot = connection.directions[number];
+  if (!slot) [[unlikely]] {
+    slot = std::make_unique<Direction>();
   }
-  Direction& mine = *place;
-  if (is_copy(packet, seen, connection, mine)) [[unlikely]] {
-    ++mine.captured_twice;
-    seen.copy = true;
-    return seen;
+  Direction& direction = *slot;
+  if (is_copy(packet, result, connection, direction)) [[unlikely]] {
+    ++direction.captured_twice;
+    result.copy = true;
+    return result;
   }
   const bool inside = now >= options_.start_ns && now < options_.end_ns;
-  Counts& counts = mine.counts;
+  Counts& counts = direction.counts;
   Counts before;
   if (!inside) before = counts;
   if (counts.packets == 0) {
-    mine.first_ns = mine.last_ns = now;
+    direction.first_ns = direction.last_ns = now;
   } else {
-    mine.first_ns = std::min(mine.first_ns, now);
-    mine.last_ns = std::max(mine.last_ns, now);
+    direction.first_ns = std::min(direction.first_ns, now);
+    direction.last_ns = std::max(direction.last_ns, now);
   }
   ++counts.packets;
   counts.ip_bytes += packet.ip_bytes;
   if (packet.endpoints.protocol() == protocol_tcp) [[likely]] {
-    add_tcp(packet, connection, number, inside, seen);
+    add_tcp(packet, connection, number, inside, result);
   } else {
-    if (packet.payload != 0) mine.add_data(now, packet.payload, true);
-    seen.new_bytes = packet.payload;
+    if (packet.payload != 0) direction.add_data(now, packet.payload, true);
+    result.new_bytes = packet.payload;
     counts.first_time_bytes += packet.payload;
-    if (SeriesRow* at = row(mine, now)) {
-      at->payload_bytes += packet.payload;
-      at->first_time_bytes += packet.payload;
+    if (SeriesRow* interval = series_row(direction, now)) {
+      interval->payload_bytes += packet.payload;
+      interval->first_time_bytes += packet.payload;
     }
   }
-  if (!inside) mine.leave_out(before);
-  return seen;
+  if (!inside) direction.count_outside(before);
+  return result;
 }
 
-/// A byte that was sent to a closed window, and has been acknowledged.
+/// Count a byte that was sent to a closed window and has been acknowledged.
 void Engine::accept_probe(Direction& direction, bool inside) {
   const std::int64_t byte = std::exchange(direction.probe_, Direction::unknown);
   const Counts before = direction.counts;
-  if (direction.has_seen(byte + 1) || direction.see(byte, byte + 1) == 0) return;
+  if (direction.has_seen(byte + 1) || direction.add_interval(byte, byte + 1) == 0) return;
   direction.add_data(direction.probe_ns_, 1, true);
   ++direction.counts.first_time_bytes;
-  if (SeriesRow* at = row(direction, direction.probe_ns_)) {
-    ++at->payload_bytes;
-    ++at->first_time_bytes;
+  if (SeriesRow* interval = series_row(direction, direction.probe_ns_)) {
+    ++interval->payload_bytes;
+    ++interval->first_time_bytes;
   }
-  if (!inside) direction.leave_out(before);
-}
-
-/// Takes a SYN-ACK with another number than its direction's. Returns whether it is but one of
-/// several answers to the SYN, of which nothing else is known yet.
-bool Engine::answers_again(const Packet& packet, Connection& connection, unsigned number,
-                           Direction& mine, Direction& other) {
-  constexpr std::size_t most = 8;
-  if (!mine.sent_syn_ack_) {
-    // What came before, such as a challenge ACK (RFC 5961), was another connection's.
-    if (mine.counts.data_packets != 0) return false;
-    mine.renumber(packet.sequence);
-    other.acked_ = Direction::unknown;
-    connection.numbers[number].next = packet.sequence + 1;
-    return false;
-  }
-  ++mine.syn_packets;
-  if (connection.handshake && !connection.complete_handshake) {
-    connection.handshake->syn_ack_again = true;
-  }
-  if (mine.acked_ != Direction::unknown || mine.counts.data_packets != 0) return true;  // settled
-  if (!mine.rivals_) mine.rivals_ = std::make_unique<std::vector<Packet>>();
-  if (mine.rivals_->size() < most) mine.rivals_->push_back(packet);
-  return true;
-}
-
-/// Tells which of several SYN-ACKs holds, by the number after it.
-void Engine::settle(std::uint32_t after_syn, Connection& connection, unsigned number,
-                    Direction& mine, Direction& other) {
-  const auto holds = [=](const Packet& each) { return after_syn == each.sequence + 1; };
-  const auto rival = std::find_if(mine.rivals_->begin(), mine.rivals_->end(), holds);
-  if (rival != mine.rivals_->end()) {
-    mine.renumber(rival->sequence);
-    connection.numbers[number].first = rival->sequence;
-    connection.numbers[number].next = rival->sequence + 1;
-    --mine.syn_packets;  // open() counts it
-    open(*rival, connection, number, mine, other);
-    mine.see(0, 1);
-  } else if (after_syn != mine.base_ + 1) {
-    return;  // it agrees with none
-  }
-  mine.rivals_.reset();
+  if (!inside) direction.count_outside(before);
 }
 
 inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsigned number,
-                            bool inside, Seen& seen) {
-  Direction& mine = *connection.directions[number];
+                            bool inside, Classification& result) {
+  Direction& direction = *connection.directions[number];
   const std::int64_t now = packet.time_ns;
-  Counts& counts = mine.counts;
+  Counts& counts = direction.counts;
   const std::uint8_t flags = packet.flags;
-  // A lone SYN says nothing of the other direction, which need not be kept.
-  auto& place = connection.directions[1 - number];
-  if (!place && (flags & flag_ack) != 0) [[unlikely]] {
-    place = std::make_unique<Direction>();
+  // A SYN without ACK says nothing about the other direction, which is not allocated then.
+  auto& slot = connection.directions[1 - number];
+  if (!slot && (flags & flag_ack) != 0) [[unlikely]] {
+    slot = std::make_unique<Direction>();
   }
-  Direction& other = place ? *place : blank_;
+  Direction& opposite = slot ? *slot : blank_;
 
   if ((flags & flag_rst) != 0) [[unlikely]] {
-    ++mine.rst_packets;
-    if (mine.started_) seen.sequence = mine.unwrap(packet.sequence);
-    if ((flags & flag_ack) != 0 && other.has_base_) {
-      seen.acknowledgement = other.unwrap(packet.acknowledgement);
+    ++direction.rst_packets;
+    if (direction.started_) result.sequence = direction.unwrap(packet.sequence);
+    if ((flags & flag_ack) != 0 && opposite.has_base_) {
+      result.acknowledgement = opposite.unwrap(packet.acknowledgement);
     }
-    seen.window = packet.window;
+    result.window = packet.window;
     return;
   }
-  if (!mine.started_) [[unlikely]] {
-    // An acknowledgement may have said where it stands.
-    if (mine.acked_ != Direction::unknown) {
-      const std::uint32_t acked = mine.base_ + static_cast<std::uint32_t>(mine.acked_);
-      mine.acked_ = static_cast<std::int32_t>(acked - packet.sequence);
+  if (!direction.started_) [[unlikely]] {
+    // An earlier acknowledgement may have set the numbers of this direction.
+    if (direction.acked_ != Direction::unknown) {
+      const std::uint32_t acked = direction.base_ + static_cast<std::uint32_t>(direction.acked_);
+      direction.acked_ = static_cast<std::int32_t>(acked - packet.sequence);
     }
-    mine.base_ = packet.sequence;
-    mine.has_base_ = mine.started_ = true;
-    mine.next_ = mine.low_ = 0;
+    direction.base_ = packet.sequence;
+    direction.has_base_ = direction.started_ = true;
+    direction.next_ = direction.low_ = 0;
   }
-  if (mine.rivals_ && (flags & flag_syn) == 0) [[unlikely]] {
-    settle(packet.sequence, connection, number, mine, other);
+  if (direction.rivals_ && (flags & flag_syn) == 0) [[unlikely]] {
+    select_syn_ack(packet.sequence, connection, number, direction, opposite);
   }
-  if ((flags & (flag_syn | flag_ack)) == (flag_syn | flag_ack) && packet.sequence != mine.base_ &&
-      answers_again(packet, connection, number, mine, other)) [[unlikely]] {
-    seen.window = packet.window;
+  if ((flags & (flag_syn | flag_ack)) == (flag_syn | flag_ack) &&
+      packet.sequence != direction.base_ &&
+      is_further_answer(packet, connection, number, direction, opposite)) [[unlikely]] {
+    result.window = packet.window;
     return;
   }
-  const std::int64_t begin = mine.unwrap(packet.sequence);
-  seen.sequence = begin;
+  const std::int64_t begin = direction.unwrap(packet.sequence);
+  result.sequence = begin;
   const bool special = (flags & (flag_syn | flag_fin)) != 0;
   if ((flags & flag_syn) != 0) [[unlikely]] {
-    open(packet, connection, number, mine, other);
+    add_syn(packet, connection, number, direction, opposite);
   }
 
-  SeriesRow* const at = row(mine, now);
+  SeriesRow* const interval = series_row(direction, now);
   bool probing = false;
   bool segment = special;
-  if (packet.payload <= 1 && !special && (begin == mine.next_ - 1 || begin == mine.next_))
+  if (packet.payload <= 1 && !special && (begin == direction.next_ - 1 || begin == direction.next_))
       [[unlikely]] {
-    // A probe: of a closed window, or whether the other side is still there.
-    const bool closed = other.last_window_ == 0;
-    const bool all_acknowledged =
-        mine.acked_ == Direction::unknown ? packet.payload == 0 : mine.acked_ >= mine.next_;
-    const bool old = begin < mine.next_;
-    seen.probe = probing = old ? closed || all_acknowledged : closed && packet.payload == 1;
-    if (probing) ++(closed ? mine.window_probes : mine.keep_alives);
+    // A probe of a closed window, or a keep-alive.
+    const bool closed = opposite.last_window_ == 0;
+    const bool all_acknowledged = direction.acked_ == Direction::unknown
+                                      ? packet.payload == 0
+                                      : direction.acked_ >= direction.next_;
+    const bool old = begin < direction.next_;
+    result.probe = probing = old ? closed || all_acknowledged : closed && packet.payload == 1;
+    if (probing) ++(closed ? direction.window_probes : direction.keep_alives);
     if (probing && !old) {
-      mine.probe_ = begin;
-      mine.probe_ns_ = now;
+      direction.probe_ = begin;
+      direction.probe_ns_ = now;
     }
   }
   if (!probing && (packet.payload != 0 || special)) {
@@ -449,180 +287,152 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
     bool repeated = false;
     bool fills = false;
     if ((flags & flag_syn) != 0) [[unlikely]] {
-      repeated = begin < mine.next_;
-      if (!repeated) mine.see(begin, begin + 1);
+      repeated = begin < direction.next_;
+      if (!repeated) direction.add_interval(begin, begin + 1);
     }
     const std::int64_t from = begin + ((flags & flag_syn) != 0 ? 1 : 0);
     const std::int64_t to = from + packet.payload;
-    const std::int64_t next = mine.next_;
+    const std::int64_t next = direction.next_;
     if (packet.payload != 0) [[likely]] {
-      const std::int64_t fresh = mine.see(from, to);
-      mine.add_data(now, packet.payload, fresh != 0 || to > mine.acked_);
-      seen.new_bytes = static_cast<std::uint32_t>(fresh);
+      const std::int64_t fresh = direction.add_interval(from, to);
+      direction.add_data(now, packet.payload, fresh != 0 || to > direction.acked_);
+      result.new_bytes = static_cast<std::uint32_t>(fresh);
       counts.first_time_bytes += fresh;
       if (from < next) [[unlikely]] {
         repeated = true;
         if (fresh < packet.payload) {
-          seen.retransmission = true;
+          result.retransmission = true;
           ++counts.retransmitted_packets;
           counts.retransmitted_bytes += packet.payload - fresh;
         } else {
-          seen.out_of_order = true;
+          result.out_of_order = true;
           ++counts.out_of_order_packets;
           fills = to <= next;
         }
       }
-      if (at != nullptr) {
-        at->payload_bytes += packet.payload;
-        at->first_time_bytes += fresh;
-        if (seen.retransmission) ++at->retransmitted_packets;
+      if (interval != nullptr) {
+        interval->payload_bytes += packet.payload;
+        interval->first_time_bytes += fresh;
+        if (result.retransmission) ++interval->retransmitted_packets;
       }
     }
     if ((flags & flag_fin) != 0) [[unlikely]] {
-      ++mine.fin_packets;
-      mine.fin_seen_ = true;
-      if (to < mine.next_) {
+      ++direction.fin_packets;
+      direction.fin_seen_ = true;
+      if (to < direction.next_) {
         repeated = true;
       } else {
-        mine.see(to, to + 1);
+        direction.add_interval(to, to + 1);
       }
     }
-    if (repeated && to >= mine.acked_) [[unlikely]] {
-      // An acknowledgement above its begin may be of it, or have waited for it, until something is
-      // acknowledged that was sent later.
-      while (!mine.outstanding_.empty() && mine.outstanding_.back().end > begin) {
-        mine.outstanding_.pop_back();
+    if (repeated && to >= direction.acked_) [[unlikely]] {
+      // Until data that was sent later is acknowledged, an acknowledgement above `begin` may be of
+      // either copy, or may have waited for one.
+      while (!direction.outstanding_.empty() && direction.outstanding_.back().end > begin) {
+        direction.outstanding_.pop_back();
       }
-      remember(mine.outstanding_, {begin + 1, Direction::unknown},
-               mine.acked_ != Direction::unknown);
+      append(direction.outstanding_, {begin + 1, Direction::unknown},
+             direction.acked_ != Direction::unknown);
     }
     if (!repeated || fills) [[likely]] {
-      remember(mine.outstanding_, {fills ? to : mine.next_, now},
-               mine.acked_ != Direction::unknown);
+      append(direction.outstanding_, {fills ? to : direction.next_, now},
+             direction.acked_ != Direction::unknown);
     }
-    if (packet.payload != 0 && mine.acked_ != Direction::unknown) {
-      const std::int64_t in_flight = std::max<std::int64_t>(0, mine.next_ - mine.acked_);
-      seen.in_flight = in_flight;
-      if (inside) mine.in_flight.add(in_flight);
-      if (at != nullptr) at->in_flight_most = std::max(at->in_flight_most, in_flight);
+    if (packet.payload != 0 && direction.acked_ != Direction::unknown) {
+      const std::int64_t in_flight = std::max<std::int64_t>(0, direction.next_ - direction.acked_);
+      result.in_flight = in_flight;
+      if (inside) direction.in_flight.add(in_flight);
+      if (interval != nullptr)
+        interval->max_in_flight = std::max(interval->max_in_flight, in_flight);
     }
   }
 
   if ((flags & flag_ack) != 0) [[likely]] {
-    if (other.rivals_) [[unlikely]] {
-      settle(packet.acknowledgement, connection, 1 - number, other, mine);
+    if (opposite.rivals_) [[unlikely]] {
+      select_syn_ack(packet.acknowledgement, connection, 1 - number, opposite, direction);
     }
-    acknowledge(packet, mine, other, inside, probing || segment, seen);
-    if (!connection.complete_handshake && mine.sent_syn_ && other.sent_syn_ack_ &&
-        (flags & flag_syn) == 0 && seen.acknowledgement >= 1) [[unlikely]] {
+    acknowledge(packet, direction, opposite, inside, probing || segment, result);
+    if (!connection.complete_handshake && direction.sent_syn_ && opposite.sent_syn_ack_ &&
+        (flags & flag_syn) == 0 && result.acknowledgement >= 1) [[unlikely]] {
       connection.complete_handshake = true;
       if (connection.handshake) connection.handshake->ack_ns = now;
     }
   }
-  if (packet.has_timestamps) stamp(packet, mine, other, segment, inside, seen);
+  if (packet.has_timestamps) add_timestamps(packet, direction, opposite, segment, inside, result);
   if (packet.sack_blocks != 0) {
-    ++mine.sack_packets;
-    mine.sack_blocks += packet.sack_blocks;
+    ++direction.sack_packets;
+    direction.sack_blocks += packet.sack_blocks;
     for (std::size_t i = 0; i < packet.sack_edges; ++i) {
-      seen.sack[i] = other.unwrap(packet.sack[i]);
+      result.sack[i] = opposite.unwrap(packet.sack[i]);
     }
   }
   if ((flags & flag_syn) == 0) [[likely]] {
-    // Without both SYNs, or one that has no scale, nobody knows what a window is scaled by.
+    // The scale of a window is known only from both SYNs, or from one SYN that offers no scaling.
     const bool scale_known =
-        (mine.has_whole_syn_ && mine.window_scale < 0) ||
-        (other.has_whole_syn_ && (other.window_scale < 0 || mine.has_whole_syn_));
-    seen.window = static_cast<std::int64_t>(packet.window) << mine.shift_;
-    mine.last_window_ = packet.window;
-    if (packet.window == 0) ++mine.zero_window_packets;
-    if (inside && scale_known) mine.window.add(seen.window);
-    if (at != nullptr) at->window = seen.window;
+        (direction.has_whole_syn_ && direction.window_scale < 0) ||
+        (opposite.has_whole_syn_ && (opposite.window_scale < 0 || direction.has_whole_syn_));
+    result.window = static_cast<std::int64_t>(packet.window) << direction.shift_;
+    direction.last_window_ = packet.window;
+    if (packet.window == 0) ++direction.zero_window_packets;
+    if (inside && scale_known) direction.window.add(result.window);
+    if (interval != nullptr) interval->window = result.window;
   } else {
-    seen.window = packet.window;
+    result.window = packet.window;
   }
 }
 
-void Engine::open(const Packet& packet, Connection& connection, unsigned number, Direction& mine,
-                  Direction& other) {
-  ++mine.syn_packets;
-  if (!connection.handshake) connection.handshake = std::make_unique<Handshake>();
-  Handshake& handshake = *connection.handshake;
-  if ((packet.flags & flag_ack) != 0) {
-    if (handshake.syn_ack_ns == Handshake::none) {
-      handshake.syn_ack_ns = packet.time_ns;
-    } else if (!connection.complete_handshake) {
-      handshake.syn_ack_again = true;
-    }
-  } else if (number == 0 && handshake.syn_ns == Handshake::none) {
-    handshake.syn_ns = packet.time_ns;
-  } else if (handshake.syn_ack_ns == Handshake::none) {
-    handshake.syn_again = true;
+inline void Engine::acknowledge(const Packet& packet, Direction& direction, Direction& opposite,
+                                bool inside, bool probing, Classification& result) {
+  if (!opposite.has_base_) [[unlikely]] {
+    opposite.base_ = packet.acknowledgement;
+    opposite.has_base_ = true;
   }
-  ((packet.flags & flag_ack) != 0 ? mine.sent_syn_ack_ : mine.sent_syn_) = true;
-  mine.low_ = Direction::unknown;  // there is nothing before a SYN
-  mine.has_whole_syn_ = !packet.options_cut;
-  if (packet.mss != 0) mine.mss = packet.mss;
-  if (packet.window_scale >= 0) mine.window_scale = packet.window_scale;
-  mine.sack_permitted = mine.sack_permitted || packet.sack_permitted;
-  // Scaled if both sides say so (RFC 7323, section 2.2); one may not be in the capture.
-  const bool refused = other.syn_packets != 0 && other.window_scale < 0;
-  const bool mine_scaled = mine.window_scale >= 0 && !refused;
-  mine.shift_ = static_cast<std::uint8_t>(mine_scaled ? mine.window_scale : 0);
-  const bool other_scaled = other.window_scale >= 0 && mine.window_scale >= 0;
-  other.shift_ = static_cast<std::uint8_t>(other_scaled ? other.window_scale : 0);
-}
-
-inline void Engine::acknowledge(const Packet& packet, Direction& mine, Direction& other,
-                                bool inside, bool probing, Seen& seen) {
-  if (!other.has_base_) [[unlikely]] {
-    other.base_ = packet.acknowledgement;
-    other.has_base_ = true;
-  }
-  const std::int64_t number = other.unwrap(packet.acknowledgement);
-  seen.acknowledgement = number;
-  if (number > other.acked_) {
-    other.acked_ = number;
-    if (other.probe_ != Direction::unknown && number > other.probe_) [[unlikely]] {
-      accept_probe(other, inside);
+  const std::int64_t number = opposite.unwrap(packet.acknowledgement);
+  result.acknowledgement = number;
+  if (number > opposite.acked_) {
+    opposite.acked_ = number;
+    if (opposite.probe_ != Direction::unknown && number > opposite.probe_) [[unlikely]] {
+      accept_probe(opposite, inside);
     }
-    if (!other.started_) other.next_ = number;
+    if (!opposite.started_) opposite.next_ = number;
     const Direction::Segment* newest = nullptr;
-    while (!other.outstanding_.empty() && other.outstanding_.front().end <= number) {
-      newest = &other.outstanding_.front();
-      other.outstanding_.pop();
+    while (!opposite.outstanding_.empty() && opposite.outstanding_.front().end <= number) {
+      newest = &opposite.outstanding_.front();
+      opposite.outstanding_.pop();
     }
     if (newest != nullptr && newest->time_ns != Direction::unknown &&
-        (newest->end == number || other.has_seen(number))) {
+        (newest->end == number || opposite.has_seen(number))) {
       const std::int64_t rtt = packet.time_ns - newest->time_ns;
-      seen.rtt_sequence_ns = rtt;
-      if (inside && rtt >= 0) add_sample(other.rtt_sequence, rtt);
-      if (options_.interval_ns != 0 && !other.timestamps && rtt >= 0) {
-        SeriesRow* const at = row(other, packet.time_ns);
-        ++at->rtt_count;
-        at->rtt_sum += static_cast<double>(rtt);
-        at->rtt_most = std::max(at->rtt_most, rtt);
+      result.rtt_sequence_ns = rtt;
+      if (inside && rtt >= 0) add_sample(opposite.rtt_sequence, rtt);
+      if (options_.interval_ns != 0 && !opposite.timestamps && rtt >= 0) {
+        SeriesRow* const interval = series_row(opposite, packet.time_ns);
+        ++interval->rtt_count;
+        interval->rtt_sum += static_cast<double>(rtt);
+        interval->max_rtt = std::max(interval->max_rtt, rtt);
       }
     }
-  } else if (number == other.acked_ && !probing && packet.payload == 0 &&
-             packet.window == mine.last_window_ && other.next_ > number) {
-    ++mine.duplicate_acks;
-    seen.duplicate_ack = true;
+  } else if (number == opposite.acked_ && !probing && packet.payload == 0 &&
+             packet.window == direction.last_window_ && opposite.next_ > number) {
+    ++direction.duplicate_acks;
+    result.duplicate_ack = true;
   }
 }
 
-inline void Engine::stamp(const Packet& packet, Direction& mine, Direction& other, bool segment,
-                          bool inside, Seen& seen) {
+inline void Engine::add_timestamps(const Packet& packet, Direction& direction, Direction& opposite,
+                                   bool segment, bool inside, Classification& result) {
   const std::int64_t now = packet.time_ns;
-  mine.timestamps = true;
+  direction.timestamps = true;
   if (segment) {
-    const std::int64_t begin = seen.sequence;
+    const std::int64_t begin = result.sequence;
     const std::int64_t end = begin + packet.sequence_length();
-    if (!mine.has_stamp_ || static_cast<std::int32_t>(packet.tsval - mine.last_stamp_) > 0) {
-      mine.has_stamp_ = true;
-      mine.last_stamp_ = packet.tsval;
-      remember(mine.stamps_, {now, begin, end, end, packet.tsval}, other.counts.packets != 0);
-    } else if (!mine.stamps_.empty() && mine.stamps_.back().value == packet.tsval) {
-      Direction::Stamp& last = mine.stamps_.back();
+    if (!direction.has_stamp_ ||
+        static_cast<std::int32_t>(packet.tsval - direction.last_stamp_) > 0) {
+      direction.has_stamp_ = true;
+      direction.last_stamp_ = packet.tsval;
+      append(direction.stamps_, {now, begin, end, end, packet.tsval}, opposite.counts.packets != 0);
+    } else if (!direction.stamps_.empty() && direction.stamps_.back().value == packet.tsval) {
+      Direction::Stamp& last = direction.stamps_.back();
       if (begin >= last.top) {
         last.top = end;
       } else if (end <= last.begin && last.time_ns != Direction::unknown) {
@@ -633,32 +443,33 @@ inline void Engine::stamp(const Packet& packet, Direction& mine, Direction& othe
     }
   }
   if ((packet.flags & flag_ack) == 0) return;
-  while (!other.stamps_.empty()) {
-    const Direction::Stamp first = other.stamps_.front();
+  while (!opposite.stamps_.empty()) {
+    const Direction::Stamp first = opposite.stamps_.front();
     const auto older = static_cast<std::int32_t>(packet.tsecr - first.value);
-    if (older < 0 || (older == 0 && seen.acknowledgement < first.end)) break;
-    other.stamps_.pop();
+    if (older < 0 || (older == 0 && result.acknowledgement < first.end)) break;
+    opposite.stamps_.pop();
     if (older > 0) continue;
     const std::int64_t rtt = now - first.time_ns;
     if (first.time_ns == Direction::unknown || rtt < 0) break;
-    seen.rtt_timestamps_ns = rtt;
-    if (inside) add_sample(other.rtt_timestamps, rtt);
+    result.rtt_timestamps_ns = rtt;
+    if (inside) add_sample(opposite.rtt_timestamps, rtt);
     if (options_.interval_ns != 0) {
-      SeriesRow* const at = row(other, now);
-      ++at->rtt_count;
-      at->rtt_sum += static_cast<double>(rtt);
-      at->rtt_most = std::max(at->rtt_most, rtt);
+      SeriesRow* const interval = series_row(opposite, now);
+      ++interval->rtt_count;
+      interval->rtt_sum += static_cast<double>(rtt);
+      interval->max_rtt = std::max(interval->max_rtt, rtt);
     }
     break;
   }
 }
 
-/// Queues what waits for an answer. Where none has ever come (a capture of one direction only), and
-/// where all connections together have too much of it, the oldest is forgotten instead.
+/// Append what waits for an answer to a ring. If no answer has ever come (a capture of one
+/// direction only), or if the rings of all connections are too large, the oldest element is dropped
+/// instead.
 template <typename T>
-inline void Engine::remember(Ring<T>& ring, const T& value, bool answered) {
+inline void Engine::append(Ring<T>& ring, const T& value, bool answered) {
   if (ring.full()) [[unlikely]] {
-    const std::size_t more = ring.capacity() == 0 ? Ring<T>::least : ring.capacity();
+    const std::size_t more = ring.capacity() == 0 ? Ring<T>::min_capacity : ring.capacity();
     const bool may_grow = ring.capacity() < 64 || answered;
     if (ring.capacity() == 0 || (may_grow && outstanding_ + more <= max_outstanding)) {
       ring.grow();
@@ -670,8 +481,8 @@ inline void Engine::remember(Ring<T>& ring, const T& value, bool answered) {
   ring.push(value);
 }
 
-/// The direction's row of the interval that a time is in; null if there are no series.
-inline SeriesRow* Engine::row(Direction& direction, std::int64_t time_ns) {
+/// Return the direction's row for the interval of a time, or null without series.
+inline SeriesRow* Engine::series_row(Direction& direction, std::int64_t time_ns) {
   if (options_.interval_ns == 0) [[likely]] {
     return nullptr;
   }
@@ -681,47 +492,7 @@ inline SeriesRow* Engine::row(Direction& direction, std::int64_t time_ns) {
   if (!direction.series.empty() && direction.series.back().index == index) [[likely]] {
     return &direction.series.back();
   }
-  return new_row(direction, index);
-}
-
-SeriesRow* Engine::new_row(Direction& direction, std::int64_t index) {
-  auto& rows = direction.series;
-  auto place = rows.end();  // mostly; times that go back are rare
-  while (place != rows.begin() && std::prev(place)->index > index) --place;
-  if (place != rows.begin() && std::prev(place)->index == index) return &*std::prev(place);
-  SeriesRow fresh;
-  fresh.index = index;
-  return &*rows.insert(place, fresh);
-}
-
-bool scan_some(CaptureFile& file, Decoder& decoder, Engine& engine, Totals& totals,
-               std::int64_t most) {
-  Record record;
-  Packet packet;
-  for (std::int64_t i = 0; i < most; ++i) {
-    if (!file.next(record)) return false;
-    if (totals.packets++ == 0 && engine.options().relative) engine.count_from(record.time_ns);
-    totals.bytes += record.length;
-    totals.first_ns = std::min(totals.first_ns, record.time_ns);
-    totals.last_ns = std::max(totals.last_ns, record.time_ns);
-    if (record.time_ns < totals.previous_ns) [[unlikely]] {
-      ++totals.packets_back;
-      totals.max_back_ns = std::max(totals.max_back_ns, totals.previous_ns - record.time_ns);
-    }
-    totals.previous_ns = record.time_ns;
-    if (!record.has_time) [[unlikely]] {
-      ++totals.packets_without_time;
-    }
-    const Unused unused = decoder.decode(record, packet);
-    if (unused == Unused::none) [[likely]] {
-      ++(packet.endpoints.protocol() == protocol_tcp ? totals.tcp : totals.udp);
-      engine.add(packet);
-    } else {
-      ++totals.others[decoder.what()];
-      ++totals.unused[static_cast<std::size_t>(unused)];
-    }
-  }
-  return true;
+  return add_series_row(direction, index);
 }
 
 }  // namespace nagi::captures

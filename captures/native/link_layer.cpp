@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a frame to its IP packet. Link types are those of https://www.tcpdump.org/linktypes.html:
+// Finds the IP packet in a frame. Link types are those of https://www.tcpdump.org/linktypes.html:
 // Ethernet, Linux cooked (SLL, SLL2), raw IP, BSD loopback, PPP (RFC 1661, 1662), PPPoE (RFC 2516),
 // Cisco HDLC, 802.11 alone or behind radiotap, Prism, AVS and PPI headers, NFLOG, MPLS, RFC 1483.
 // Within these: VLAN tags (IEEE 802.1Q, 802.1ad), provider backbone bridges (802.1ah), MPLS (RFC
@@ -15,7 +15,7 @@ namespace {
 
 std::uint32_t little_half(const std::uint8_t* at) { return at[0] | at[1] << 8U; }
 
-constexpr std::uint32_t longest_802_3 = 1500;  // above, an Ethernet type
+constexpr std::uint32_t longest_802_3 = 1500;  // larger values are Ethernet types
 
 }  // namespace
 
@@ -31,7 +31,8 @@ Unused Decoder::link(std::uint32_t link_type, Piece frame, Packet& packet) {
     case 0:
     case 108: {
       if (!frame.has(4)) return Unused::cut_short;
-      std::uint32_t family = word(frame.at);  // in the byte order of who captured, a small number
+      // in the byte order of the capturing host; a small number
+      std::uint32_t family = word(frame.at);
       if (family > 0xffff) family = __builtin_bswap32(family);
       const bool is_ip =
           family == 2 || family == 10 || family == 24 || family == 28 || family == 30;
@@ -43,7 +44,7 @@ Unused Decoder::link(std::uint32_t link_type, Piece frame, Packet& packet) {
       if (frame.has(2) && (frame.at[0] == 0x0f || frame.at[0] == 0x8f)) return hdlc(frame, packet);
       return ppp(frame, packet);
     case 166:
-    case 204:  // a byte of direction first
+    case 204:  // preceded by a byte with the direction
       return behind(1, [&] { return ppp(frame, packet); });
     case 51:
       return network(0x8864, frame, packet);
@@ -100,10 +101,10 @@ Unused Decoder::ethernet(Piece frame, Packet& packet) {
   return type <= longest_802_3 ? llc(frame, packet) : network(type, frame, packet);
 }
 
-/// What an Ethernet type says.
+/// Decode what an Ethernet type announces.
 Unused Decoder::network(std::uint32_t type, Piece piece, Packet& packet) {
   while (type == 0x8100 || type == 0x88a8 || type == 0x9100) {
-    if (!piece.has(4)) return is(What::Kind::ether_type, type, Unused::cut_short);
+    if (!piece.has(4)) return is(LastHeader::Kind::ether_type, type, Unused::cut_short);
     type = half(piece.at + 2);
     piece.skip(4);
     if (type <= longest_802_3) return llc(piece, packet);
@@ -117,49 +118,49 @@ Unused Decoder::network(std::uint32_t type, Piece piece, Packet& packet) {
     case 0x8848:
       return mpls(piece, packet);
     case 0x8864:  // PPPoE
-      if (!piece.has(6)) return is(What::Kind::ether_type, type, Unused::cut_short);
-      if (piece.at[1] != 0) return is(What::Kind::ether_type, 0x8863);
+      if (!piece.has(6)) return is(LastHeader::Kind::ether_type, type, Unused::cut_short);
+      if (piece.at[1] != 0) return is(LastHeader::Kind::ether_type, 0x8863);
       piece.skip(6);
       return ppp(piece, packet);
     case 0x88e7:  // 802.1ah: its tag, then a frame
-      if (!piece.has(4)) return is(What::Kind::ether_type, type, Unused::cut_short);
+      if (!piece.has(4)) return is(LastHeader::Kind::ether_type, type, Unused::cut_short);
       piece.skip(4);
       [[fallthrough]];
     case 0x6558:  // a frame
-      if (++depth_ > max_depth) return is(What::Kind::ether_type, type, Unused::bad_header);
+      if (++depth_ > max_depth) return is(LastHeader::Kind::ether_type, type, Unused::bad_header);
       return ethernet(piece, packet);
     case 0x880b:
       return ppp(piece, packet);
     default:
-      return is(What::Kind::ether_type, type);
+      return is(LastHeader::Kind::ether_type, type);
   }
 }
 
 Unused Decoder::llc(Piece piece, Packet& packet) {
-  if (!piece.has(3)) return is(What::Kind::llc, 0, Unused::cut_short);
+  if (!piece.has(3)) return is(LastHeader::Kind::llc, 0, Unused::cut_short);
   const std::uint16_t both = half(piece.at);
   if (both == 0x0606 && piece.at[2] == 3) {
     piece.skip(3);
     return ip(piece, packet);
   }
-  if (both != 0xaaaa || piece.at[2] != 3) return is(What::Kind::llc, both);
-  if (!piece.has(8)) return is(What::Kind::llc, both, Unused::cut_short);
+  if (both != 0xaaaa || piece.at[2] != 3) return is(LastHeader::Kind::llc, both);
+  if (!piece.has(8)) return is(LastHeader::Kind::llc, both, Unused::cut_short);
   const std::uint32_t organisation = word(piece.at + 2) & 0xffffff;
   const std::uint16_t type = half(piece.at + 6);
   piece.skip(8);
-  // Ethernet types are of organisation 0, and of 802.1H's bridge tunnel.
+  // Organisation 0 and that of 802.1H's bridge tunnel use Ethernet types.
   if (organisation == 0 || organisation == 0xf8) return network(type, piece, packet);
   if (organisation == 0x80c2 && (type == 1 || type == 7)) {  // RFC 2684: a bridged frame
-    if (!piece.has(2)) return is(What::Kind::llc, both, Unused::cut_short);
+    if (!piece.has(2)) return is(LastHeader::Kind::llc, both, Unused::cut_short);
     piece.skip(2);
     return ethernet(piece, packet);
   }
-  return is(What::Kind::llc, both);
+  return is(LastHeader::Kind::llc, both);
 }
 
 Unused Decoder::ppp(Piece piece, Packet& packet) {
   if (piece.has(2) && piece.at[0] == 0xff && piece.at[1] == 3) piece.skip(2);
-  if (!piece.has(2)) return is(What::Kind::ppp, 0, Unused::cut_short);
+  if (!piece.has(2)) return is(LastHeader::Kind::ppp, 0, Unused::cut_short);
   const bool is_short = (piece.at[0] & 1) != 0;
   const std::uint32_t protocol = is_short ? piece.at[0] : half(piece.at);
   piece.skip(is_short ? 1 : 2);
@@ -172,7 +173,7 @@ Unused Decoder::ppp(Piece piece, Packet& packet) {
     case 0x283:
       return mpls(piece, packet);
     default:
-      return is(What::Kind::ppp, protocol);
+      return is(LastHeader::Kind::ppp, protocol);
   }
 }
 
@@ -186,7 +187,7 @@ Unused Decoder::hdlc(Piece piece, Packet& packet) {
 Unused Decoder::mpls(Piece piece, Packet& packet) {
   bool bottom = false;
   while (!bottom) {
-    if (!piece.has(5)) return is(What::Kind::ether_type, 0x8847, Unused::cut_short);
+    if (!piece.has(5)) return is(LastHeader::Kind::ether_type, 0x8847, Unused::cut_short);
     bottom = (piece.at[2] & 1) != 0;
     piece.skip(4);
   }
@@ -196,7 +197,7 @@ Unused Decoder::mpls(Piece piece, Packet& packet) {
     piece.skip(4);
     return ethernet(piece, packet);
   }
-  return is(What::Kind::ether_type, 0x8847);
+  return is(LastHeader::Kind::ether_type, 0x8847);
 }
 
 Unused Decoder::ip(Piece piece, Packet& packet) {
@@ -211,19 +212,19 @@ Unused Decoder::radiotap(Piece piece, Packet& packet) {
   const std::uint32_t length = little_half(piece.at + 2);
   if (length < 8) return Unused::bad_header;
   if (!piece.has(length)) return Unused::cut_short;
-  // Flags, if there, come behind all words that say what is there, and a time of 8 bytes.
+  // The flags, if present, follow all words of the presence mask and a time of 8 bytes.
   std::uint32_t at = 4;
   while (at + 4 <= length && (piece.at[at + 3] & 0x80) != 0) at += 4;
   at += 4;
   const std::uint8_t present = piece.at[4];
   if ((present & 1) != 0) at = (at + 7) / 8 * 8 + 8;
   const std::uint8_t flags = (present & 2) != 0 && at < length ? piece.at[at] : 0;
-  if ((flags & 0x40) != 0) return is(What::Kind::wifi, 2, Unused::failed_check);
+  if ((flags & 0x40) != 0) return is(LastHeader::Kind::wifi, 2, Unused::failed_check);
   piece.skip(length);
   return wifi(piece, (flags & 0x20) != 0, packet);
 }
 
-/// Per-Packet Information: fields of a type and a length, then a frame of any link type.
+/// Decode Per-Packet Information: fields with a type and a length, then a frame of any link type.
 Unused Decoder::ppi(Piece piece, Packet& packet) {
   constexpr std::uint32_t common_802_11 = 2;
   if (!piece.has(8)) return Unused::cut_short;
@@ -235,10 +236,10 @@ Unused Decoder::ppi(Piece piece, Packet& packet) {
     const std::uint32_t type = little_half(piece.at + at);
     const std::uint32_t bytes = little_half(piece.at + at + 2);
     at += 4;
-    // Behind a time of 8 bytes, flags: the check failed, the physical layer failed.
+    // Flags follow a time of 8 bytes: the check failed, the physical layer failed.
     if (type == common_802_11 && bytes >= 10 && at + 10 <= length &&
         (little_half(piece.at + at + 8) & 0xc) != 0) {
-      return is(What::Kind::wifi, 2, Unused::failed_check);
+      return is(LastHeader::Kind::wifi, 2, Unused::failed_check);
     }
     at += bytes;
   }
@@ -246,31 +247,31 @@ Unused Decoder::ppi(Piece piece, Packet& packet) {
   return link(inner, piece, packet);
 }
 
-/// IEEE 802.11. Of several packets in one frame (A-MSDU) the first is read.
+/// Decode a frame of IEEE 802.11. If it has several packets (A-MSDU), only the first is decoded.
 Unused Decoder::wifi(Piece piece, bool padded, Packet& packet) {
-  if (!piece.has(2)) return is(What::Kind::wifi, 3, Unused::cut_short);
+  if (!piece.has(2)) return is(LastHeader::Kind::wifi, 3, Unused::cut_short);
   const std::uint8_t control = piece.at[0];
   const std::uint8_t flags = piece.at[1];
   const unsigned type = control >> 2 & 3;
-  if (type != 2) return is(What::Kind::wifi, type);
-  if ((control & 0x40) != 0) return is(What::Kind::wifi, 5);  // without data
-  if ((flags & 0x40) != 0) return is(What::Kind::wifi, 4);
+  if (type != 2) return is(LastHeader::Kind::wifi, type);
+  if ((control & 0x40) != 0) return is(LastHeader::Kind::wifi, 5);  // a frame without data
+  if ((flags & 0x40) != 0) return is(LastHeader::Kind::wifi, 4);
   const bool quality = (control & 0x80) != 0;
   std::uint32_t header = 24;
   if ((flags & 3) == 3) header += 6;
   const std::uint32_t quality_at = header;
   if (quality) header += (flags & 0x80) != 0 ? 6 : 2;
-  if (!piece.has(header + 8)) return is(What::Kind::wifi, type, Unused::cut_short);
+  if (!piece.has(header + 8)) return is(LastHeader::Kind::wifi, type, Unused::cut_short);
   const bool several = quality && (piece.at[quality_at] & 0x80) != 0;
-  if ((little_half(piece.at + 22) & 15) != 0) {  // not the first fragment
-    return is(What::Kind::wifi, type, Unused::fragment);
+  if ((little_half(piece.at + 22) & 15) != 0) {  // a fragment other than the first
+    return is(LastHeader::Kind::wifi, type, Unused::fragment);
   }
   if (padded) header = (header + 3) / 4 * 4;
   if (several) header += 14;
-  if (!piece.has(header)) return is(What::Kind::wifi, type, Unused::cut_short);
+  if (!piece.has(header)) return is(LastHeader::Kind::wifi, type, Unused::cut_short);
   piece.skip(header);
   packet.resent_frame = (flags & 0x08) != 0;
-  // Before each packet are two addresses and its length, behind it what makes that a multiple of 4.
+  // Two addresses and its length precede each packet; padding to a multiple of 4 follows it.
   if (several && (half(piece.at - 2) + 14U + 3) / 4 * 4 < piece.length + 14) ++frames_of_several_;
   return llc(piece, packet);
 }
@@ -281,7 +282,7 @@ Unused Decoder::nflog(Piece piece, Packet& packet) {
   while (piece.has(4)) {
     const std::uint32_t length = little_half(piece.at);
     if (length < 4) return Unused::bad_header;
-    if (little_half(piece.at + 2) == 9) {  // the packet
+    if (little_half(piece.at + 2) == 9) {  // the element that holds the packet
       piece.skip(4);
       piece.length = length - 4;
       return ip(piece, packet);

@@ -8,68 +8,18 @@
 
 namespace nagi::captures {
 
-// ------------------------------------------------------------------------------------ loss pattern
-
-void LossPattern::add(bool lost, std::int64_t time_ns) {
-  if (packets_ == 0) gap_first_ns_ = time_ns;
-  const std::int64_t at = packets_++;
-  last_ns_ = time_ns;
-  if (!lost) {
-    if (run_ != 0) ++runs_[std::exchange(run_, 0)];
-    return;
-  }
-  ++run_;
-  if (cluster_lost_ != 0 && at - cluster_last_ > gap_packets_least) end_cluster();
-  if (cluster_lost_ == 0) {
-    cluster_first_ = at;
-    cluster_first_ns_ = time_ns;
-  }
-  ++cluster_lost_;
-  cluster_last_ = at;
-  cluster_last_ns_ = time_ns;
-}
-
-void LossPattern::end_cluster() {
-  if (cluster_lost_ == 1) {
-    ++gaps_.lost;
-  } else if (cluster_lost_ > 1) {
-    end_gap(cluster_first_, cluster_first_ns_);
-    ++bursts_.count;
-    bursts_.lost += cluster_lost_;
-    bursts_.packets += cluster_last_ - cluster_first_ + 1;
-    bursts_.time_ns += static_cast<double>(cluster_last_ns_ - cluster_first_ns_);
-    gap_first_ = cluster_last_ + 1;
-    gap_first_ns_ = cluster_last_ns_;
-  }
-  cluster_lost_ = 0;
-}
-
-void LossPattern::end_gap(std::int64_t at, std::int64_t time_ns) {
-  if (at == gap_first_) return;
-  ++gaps_.count;
-  gaps_.packets += at - gap_first_;
-  gaps_.time_ns += static_cast<double>(time_ns - gap_first_ns_);
-}
-
-void LossPattern::finish() {
-  if (run_ != 0) ++runs_[std::exchange(run_, 0)];
-  end_cluster();
-  end_gap(packets_, last_ns_);
-}
-
-// ----------------------------------------------------------------------------------------- matcher
-
 namespace {
 
-constexpr std::int64_t looked_at_first = 200'000;  // packets, to find the clocks' difference
-constexpr std::size_t pairs_enough = 10'000;
-constexpr std::size_t udp_waiting_most = 1 << 15;  // half of what an identification can tell apart
+// packets that are read to estimate the difference of the clocks
+constexpr std::int64_t max_first_packets = 200'000;
+constexpr std::size_t enough_pairs = 10'000;
+constexpr std::size_t max_udp_waiting = 1 << 15;  // half the number of different identifications
 
 }  // namespace
 
 void Matcher::Input::step(const ClockCurve& clock, const Sizes& sizes) {
   Record record;
-  if (cut_at != 0) {
+  if (cut_length != 0) {
     packet = rest;
     cut();
     return;
@@ -83,59 +33,10 @@ void Matcher::Input::step(const ClockCurve& clock, const Sizes& sizes) {
     has_packet = decoder.decode(record, packet) == Unused::none;
   }
   if (sizes.empty() || !has_packet || packet.endpoints.protocol() != protocol_tcp) return;
-  const auto found = sizes.find(packet.endpoints);
-  if (found == sizes.end()) return;
-  cut_at = found->second;
+  const auto size = sizes.find(packet.endpoints);
+  if (size == sizes.end()) return;
+  cut_length = size->second;
   cut();
-}
-
-/// Keeps of a segment what a card makes its first one; the rest comes next.
-void Matcher::Input::cut() {
-  constexpr std::uint8_t of_last = flag_fin | flag_psh;
-  constexpr std::uint8_t of_first = flag_cwr;
-  if (packet.payload <= cut_at) {
-    cut_at = 0;
-    return;
-  }
-  rest = packet;
-  rest.sequence += cut_at;
-  rest.payload -= cut_at;
-  rest.flags = static_cast<std::uint8_t>(rest.flags & ~of_first);
-  if (rest.identification != 0) ++rest.identification;
-  packet.payload = cut_at;
-  packet.flags = static_cast<std::uint8_t>(packet.flags & ~of_last);
-}
-
-/// Finds out, after the first pass, to which length large segments are to be cut. Returns whether
-/// there are any.
-bool Matcher::find_sizes() {
-  constexpr std::uint32_t timestamps = 12;
-  constexpr std::uint32_t shortest_mss = 500;  // that is believed without seeing it
-  struct Lengths {
-    std::array<std::uint32_t, 2> longest{};
-    std::uint32_t mss = 0;
-  };
-  std::unordered_map<Endpoints, Lengths, HashOfEndpoints> found;
-  for (unsigned side = 0; side < 2; ++side) {
-    for (const Local& each : locals_[side]) {
-      for (unsigned direction = 0; direction < 2; ++direction) {
-        if (each.longest[direction] == 0) continue;
-        Lengths& lengths = found[each.endpoints[direction]];
-        lengths.longest[side] = std::max(lengths.longest[side], each.longest[direction]);
-        lengths.mss = std::max(lengths.mss, each.mss[1 - direction]);
-      }
-    }
-  }
-  for (const auto& [endpoints, lengths] : found) {
-    const auto [least, most] = std::minmax(lengths.longest[0], lengths.longest[1]);
-    // Without the MSS, one capture has to have segments of a likely length.
-    const bool is_large =
-        lengths.mss != 0 ? most > lengths.mss : least >= shortest_mss && most >= 2 * least;
-    if (least == 0 || !is_large) continue;
-    const bool both = lengths.mss != 0 && least > lengths.mss;
-    sizes_[endpoints] = both ? lengths.mss - timestamps : least;
-  }
-  return !sizes_.empty();
 }
 
 Matcher::Matcher(Open open, const MatchOptions& options)
@@ -148,12 +49,13 @@ bool Matcher::work(std::int64_t packets) {
     begin_pass();
   }
   for (std::int64_t i = 0; i < packets; ++i) {
-    const bool some = inputs_[0].has_packet;
-    const bool others = inputs_[1].has_packet;
-    if (some || others) {
-      const bool first = some && (!others || inputs_[0].packet.time_ns <=
-                                                 inputs_[1].packet.time_ns - difference_ns_);
-      take(first ? 0 : 1);
+    const bool has_sent = inputs_[0].has_packet;
+    const bool has_received = inputs_[1].has_packet;
+    if (has_sent || has_received) {
+      const bool first =
+          has_sent && (!has_received ||
+                       inputs_[0].packet.time_ns <= inputs_[1].packet.time_ns - difference_ns_);
+      process(first ? 0 : 1);
       continue;
     }
     settle_all();
@@ -166,7 +68,7 @@ bool Matcher::work(std::int64_t packets) {
       return false;
     }
     if (sizes_.empty() && find_sizes()) {
-      begin_again();
+      restart();
       return true;
     }
     end_first_pass();
@@ -177,7 +79,8 @@ bool Matcher::work(std::int64_t packets) {
   return pass_ != 3;
 }
 
-/// Which packets near the beginnings are in both files, and how far apart they were captured.
+/// Estimate the difference of the clocks: the median over packets near the beginnings of both
+/// files.
 void Matcher::estimate_difference() {
   std::unordered_map<std::uint64_t, std::int64_t> sent;
   std::vector<std::int64_t> differences;
@@ -186,14 +89,14 @@ void Matcher::estimate_difference() {
     input.file = open_(static_cast<int>(side));
     const ClockCurve& clock = options_.clocks[side];
     input.step(clock, sizes_);
-    for (std::int64_t i = 0; i < looked_at_first && input.has_packet;
+    for (std::int64_t i = 0; i < max_first_packets && input.has_packet;
          ++i, input.step(clock, sizes_)) {
       const std::uint64_t key = key_of(input.packet, 0);
       if (side == 0) {
         sent.emplace(key, input.packet.time_ns);
-      } else if (const auto found = sent.find(key); found != sent.end()) {
-        differences.push_back(input.packet.time_ns - found->second);
-        if (differences.size() == pairs_enough) break;
+      } else if (const auto match = sent.find(key); match != sent.end()) {
+        differences.push_back(input.packet.time_ns - match->second);
+        if (differences.size() == enough_pairs) break;
       }
     }
   }
@@ -204,12 +107,12 @@ void Matcher::estimate_difference() {
 }
 
 void Matcher::begin_pass() {
-  difference_ns_ = first_difference_ns_;  // so that both passes read in the same order
+  difference_ns_ = first_difference_ns_;  // both passes then read in the same order
   for (unsigned side = 0; side < 2; ++side) {
     inputs_[side] = Input{};
     inputs_[side].file = open_(static_cast<int>(side));
     inputs_[side].step(options_.clocks[side], sizes_);
-    trackers_[side] = std::make_unique<Connections>(Nothing{});
+    trackers_[side] = std::make_unique<Connections>(NoCallback{});
   }
 }
 
@@ -221,11 +124,11 @@ void Matcher::end_first_pass() {
   for (MatchedConnection& connection : matched_) {
     auto& [one, two] = connection.directions;
     if (one.pairs != 0 && two.pairs != 0) {
-      one.forward = one.least_ - two.most_ >= 0;
+      one.forward = one.min_difference_ - two.max_difference_ >= 0;
     } else if (one.pairs != 0) {
-      one.forward = one.least_ / 2 + one.most_ / 2 >= 0;
+      one.forward = one.min_difference_ / 2 + one.max_difference_ / 2 >= 0;
     } else if (two.pairs != 0) {
-      one.forward = two.least_ / 2 + two.most_ / 2 < 0;
+      one.forward = two.min_difference_ / 2 + two.max_difference_ / 2 < 0;
     }
     two.forward = !one.forward;
     for (MatchedDirection& direction : connection.directions) {
@@ -259,62 +162,64 @@ std::uint64_t Matcher::key_of(const Packet& packet, unsigned side) {
   return key;
 }
 
-void Matcher::take(unsigned side) {
+void Matcher::process(unsigned side) {
   Input& input = inputs_[side];
   const Packet& packet = input.packet;
-  Whose whose{.side = side};
-  const Tracked& connection = trackers_[side]->find(packet, input.file_ns, whose.direction);
-  whose.number = connection.number;
-  if (locals_[side].size() <= whose.number) locals_[side].resize(whose.number + 1);
-  input.taken_ns = std::max(input.taken_ns, packet.time_ns);
+  FlowId flow{.side = side};
+  const Tracked& connection = trackers_[side]->find(packet, input.file_ns, flow.direction);
+  flow.number = connection.number;
+  if (states_[side].size() <= flow.number) states_[side].resize(flow.number + 1);
+  input.latest_ns = std::max(input.latest_ns, packet.time_ns);
   if (packet.payload != 0 && pass_ == 1 && packet.endpoints.protocol() == protocol_tcp) {
-    Local& mine = local(whose);
-    mine.endpoints[whose.direction] = packet.endpoints;
-    std::uint32_t& longest = mine.longest[whose.direction];
+    ConnectionState& state = state_of(flow);
+    state.endpoints[flow.direction] = packet.endpoints;
+    std::uint32_t& longest = state.longest[flow.direction];
     longest = std::max(longest, packet.payload);
   }
-  if (packet.mss != 0) local(whose).mss[whose.direction] = packet.mss;
+  if (packet.mss != 0) state_of(flow).mss[flow.direction] = packet.mss;
   const std::size_t slot = slot_of(key_of(packet, 1 - side));
   if (slots_[slot].entry >= 0) {
     Entry& other = entries_[static_cast<std::size_t>(remove_first(slot))];
-    if (local(whose).matched < 0 || local(other.whose).matched < 0) {
-      link(side == 0 ? std::array{whose, other.whose} : std::array{other.whose, whose},
+    if (state_of(flow).matched < 0 || state_of(other.flow).matched < 0) {
+      link(side == 0 ? std::array{flow, other.flow} : std::array{other.flow, flow},
            packet.endpoints);
     }
-    const Whose theirs = other.whose;
-    // Of connections that the two captures divide differently, that of the first capture counts.
-    MatchedDirection& direction = *matched(side == 0 ? whose : theirs);
+    const FlowId other_flow = other.flow;
+    // If the captures divide a connection differently, the division of the first capture counts.
+    MatchedDirection& direction = *matched(side == 0 ? flow : other_flow);
     const std::int64_t ahead = packet.time_ns - other.time_ns;
     const std::int64_t difference_ns = side == 1 ? ahead : -ahead;
     const std::int64_t delay_ns = direction.forward ? difference_ns : -difference_ns;
     difference_ns_ += (difference_ns - difference_ns_) / 64;
-    other.found = true;
+    other.is_found = true;
     other.delay_ns = delay_ns;
-    note(direction, difference_ns, side == 0 ? packet.time_ns : other.time_ns);
-    settle(theirs, max_waiting, false);
-    if (side == origin(direction)) {  // where it set out it was seen last: clocks are apart
-      Entry& mine = entries_[static_cast<std::size_t>(wait(whose, packet))];
-      mine.found = true;
-      mine.delay_ns = delay_ns;
+    record_pair(direction, difference_ns, side == 0 ? packet.time_ns : other.time_ns);
+    settle(other_flow, max_waiting, false);
+    // if the clocks differ, the packet was read later at its origin
+    if (side == origin(direction)) {
+      Entry& sent = entries_[static_cast<std::size_t>(enqueue(flow, packet))];
+      sent.is_found = true;
+      sent.delay_ns = delay_ns;
     }
   } else {
-    const std::int32_t entry = wait(whose, packet);
+    const std::int32_t entry = enqueue(flow, packet);
     entries_[static_cast<std::size_t>(entry)].key = key_of(packet, side);
     insert(entry);
   }
-  // Identifications of UDP packets come again.
+  // UDP's identifications repeat.
   const bool udp = packet.endpoints.protocol() == protocol_udp;
-  settle(whose, udp ? udp_waiting_most : max_waiting, false);
+  settle(flow, udp ? max_udp_waiting : max_waiting, false);
   input.step(options_.clocks[side], sizes_);
 }
 
-/// Takes connections of the two captures, which have a packet with these endpoints in common, for
-/// the same, as far as they are not yet the same as others.
-void Matcher::link(const std::array<Whose, 2>& pair, const Endpoints& endpoints) {
-  Local& sent = local(pair[0]);
-  Local& received = local(pair[1]);
+/// Record that connections of the two captures are the same, as they have a packet with these
+/// endpoints in common, unless either already equals another connection.
+void Matcher::link(const std::array<FlowId, 2>& pair, const Endpoints& endpoints) {
+  ConnectionState& sent = state_of(pair[0]);
+  ConnectionState& received = state_of(pair[1]);
   if (sent.matched < 0) {
-    // One that the first capture divides in two stays what it was on the other side.
+    // A connection that only the first capture divides in two keeps its first match on the other
+    // side.
     sent.matched = static_cast<std::int32_t>(matched_.size());
     MatchedConnection& fresh = matched_.emplace_back();
     fresh.numbers = {pair[0].number, pair[1].number};
@@ -327,17 +232,17 @@ void Matcher::link(const std::array<Whose, 2>& pair, const Endpoints& endpoints)
   }
 }
 
-/// The direction in the result; null if the other capture has not the connection.
-MatchedDirection* Matcher::matched(const Whose& whose) {
-  const Local& mine = local(whose);
-  if (mine.matched < 0) return nullptr;
-  MatchedConnection& connection = matched_[static_cast<std::size_t>(mine.matched)];
-  return &connection.directions[mine.turned ? 1 - whose.direction : whose.direction];
+/// Return the direction in the result, or null if the other capture does not have the connection.
+MatchedDirection* Matcher::matched(const FlowId& flow) {
+  const ConnectionState& state = state_of(flow);
+  if (state.matched < 0) return nullptr;
+  MatchedConnection& connection = matched_[static_cast<std::size_t>(state.matched)];
+  return &connection.directions[state.turned ? 1 - flow.direction : flow.direction];
 }
 
-/// Forgets the first pass.
-void Matcher::begin_again() {
-  locals_ = {};
+/// Discard the first pass and repeat it.
+void Matcher::restart() {
+  states_ = {};
   matched_.clear();
   entries_.clear();
   free_ = -1;
@@ -349,79 +254,79 @@ void Matcher::begin_again() {
   begin_pass();
 }
 
-/// A pair of packets, whichever came first.
-void Matcher::note(MatchedDirection& direction, std::int64_t difference_ns,
-                   std::int64_t sent_side_ns) {
+/// Record a pair of packets, whichever was read first.
+void Matcher::record_pair(MatchedDirection& direction, std::int64_t difference_ns,
+                          std::int64_t sent_side_ns) {
   if (pass_ == 1) {
     ++direction.pairs;
-    direction.least_ = std::min(direction.least_, difference_ns);
-    direction.most_ = std::max(direction.most_, difference_ns);
+    direction.min_difference_ = std::min(direction.min_difference_, difference_ns);
+    direction.max_difference_ = std::max(direction.max_difference_, difference_ns);
     pairs_first_ns_ = std::min(pairs_first_ns_, sent_side_ns);
     pairs_last_ns_ = std::max(pairs_last_ns_, sent_side_ns);
     return;
   }
   const std::int64_t tenth = span_ns() / 10;
   const std::int64_t delay_ns = direction.forward ? difference_ns : -difference_ns;
-  const auto take_note = [&](SmallestDelays& smallest) {
+  const auto update = [&](SmallestDelays& smallest) {
     std::int64_t& least = direction.forward ? smallest.forward : smallest.backward;
     least = std::min(least, delay_ns);
   };
-  if (sent_side_ns <= pairs_first_ns_ + tenth) take_note(smallest_first_);
-  if (sent_side_ns >= pairs_last_ns_ - tenth) take_note(smallest_last_);
+  if (sent_side_ns <= pairs_first_ns_ + tenth) update(smallest_first_);
+  if (sent_side_ns >= pairs_last_ns_ - tenth) update(smallest_last_);
 }
 
-/// Puts a packet last in its queue.
-std::int32_t Matcher::wait(const Whose& whose, const Packet& packet) {
-  std::int32_t place = free_;
-  if (place >= 0) {
-    free_ = entries_[static_cast<std::size_t>(place)].next;
+/// Append a packet to its queue. Return its entry.
+std::int32_t Matcher::enqueue(const FlowId& flow, const Packet& packet) {
+  std::int32_t index = free_;
+  if (index >= 0) {
+    free_ = entries_[static_cast<std::size_t>(index)].next;
   } else {
-    place = static_cast<std::int32_t>(entries_.size());
+    index = static_cast<std::int32_t>(entries_.size());
     entries_.emplace_back();
   }
-  Entry& entry = entries_[static_cast<std::size_t>(place)];
+  Entry& entry = entries_[static_cast<std::size_t>(index)];
   entry = Entry{};
   entry.time_ns = packet.time_ns;
   entry.data = packet.payload != 0;
-  entry.whose = whose;
+  entry.flow = flow;
   ++waiting_;
-  auto& queue = local(whose).waiting[whose.direction];
+  auto& queue = state_of(flow).waiting[flow.direction];
   if (queue.full()) queue.grow();
-  queue.push(place);
-  return place;
+  queue.push(index);
+  return index;
 }
 
-/// Decides on the packets first in a queue, as far as they have been found or waited too long.
-void Matcher::settle(const Whose& whose, std::size_t most, bool all) {
-  auto& queue = local(whose).waiting[whose.direction];
+/// Settle the packets at the head of a queue that have been found or have waited too long.
+void Matcher::settle(const FlowId& flow, std::size_t max_queue, bool force) {
+  auto& queue = state_of(flow).waiting[flow.direction];
   if (queue.empty()) return;
-  const unsigned side = whose.side;
-  // How far both captures have been read, by this one's clock.
+  const unsigned side = flow.side;
+  // The time up to which both captures have been read, by this capture's clock.
   constexpr std::int64_t unread = std::numeric_limits<std::int64_t>::min();
-  std::int64_t now = inputs_[1 - side].taken_ns;
+  std::int64_t now = inputs_[1 - side].latest_ns;
   if (now != unread) {
-    now = std::min(inputs_[side].taken_ns, now + (side == 1 ? difference_ns_ : -difference_ns_));
+    now = std::min(inputs_[side].latest_ns, now + (side == 1 ? difference_ns_ : -difference_ns_));
   }
-  MatchedDirection* direction = matched(whose);
+  MatchedDirection* direction = matched(flow);
   while (!queue.empty()) {
-    const std::int32_t place = queue.front();
-    Entry& entry = entries_[static_cast<std::size_t>(place)];
-    if (!entry.found) {
+    const std::int32_t index = queue.front();
+    Entry& entry = entries_[static_cast<std::size_t>(index)];
+    if (!entry.is_found) {
       const bool late = now != unread && now - entry.time_ns > longest_delay_ns;
-      if (!all && !late && queue.size() <= most && waiting_ <= max_waiting) return;
-      remove(place);
+      if (!force && !late && queue.size() <= max_queue && waiting_ <= max_waiting) return;
+      remove(index);
     }
-    if (pass_ == 2 && direction != nullptr) decide(*direction, side, entry);
+    if (pass_ == 2 && direction != nullptr) count(*direction, side, entry);
     queue.pop();
     entry.next = free_;
-    free_ = place;
+    free_ = index;
     --waiting_;
   }
 }
 
 void Matcher::settle_all() {
   for (unsigned side = 0; side < 2; ++side) {
-    for (std::uint32_t number = 0; number < locals_[side].size(); ++number) {
+    for (std::uint32_t number = 0; number < states_[side].size(); ++number) {
       for (unsigned direction = 0; direction < 2; ++direction) {
         settle({side, number, direction}, 0, true);
       }
@@ -429,16 +334,16 @@ void Matcher::settle_all() {
   }
 }
 
-/// Counts a packet in the second pass, in the order of its capture.
-void Matcher::decide(MatchedDirection& direction, unsigned side, const Entry& entry) {
+/// Count a packet in the second pass, in the order of its capture.
+void Matcher::count(MatchedDirection& direction, unsigned side, const Entry& entry) {
   if (direction.pairs == 0 && !options_.complete) {
-    // Nothing says how long the way is.
+    // The delay of the path is not known.
     if (side == origin(direction)) ++direction.uncovered;
     return;
   }
   const unsigned other = 1 - side;
   if (side != origin(direction)) {
-    if (entry.found) return;
+    if (entry.is_found) return;
     const bool covered =
         options_.complete || (entry.time_ns - direction.largest_delay() >= first_ns_[other] &&
                               entry.time_ns - direction.smallest_delay() <= last_ns_[other]);
@@ -446,7 +351,7 @@ void Matcher::decide(MatchedDirection& direction, unsigned side, const Entry& en
     return;
   }
   if (entry.time_ns < options_.start_ns || entry.time_ns >= options_.end_ns) return;
-  if (!entry.found && !options_.complete &&
+  if (!entry.is_found && !options_.complete &&
       (entry.time_ns + direction.smallest_delay() < first_ns_[other] ||
        entry.time_ns + direction.largest_delay() > last_ns_[other])) {
     ++direction.uncovered;
@@ -454,20 +359,20 @@ void Matcher::decide(MatchedDirection& direction, unsigned side, const Entry& en
   }
   ++direction.sent;
   if (entry.data) ++direction.data_sent;
-  direction.pattern.add(!entry.found, entry.time_ns);
-  if (!entry.found) {
+  direction.pattern.add(!entry.is_found, entry.time_ns);
+  if (!entry.is_found) {
     ++direction.lost;
     if (entry.data) ++direction.data_lost;
     return;
   }
   direction.delay_sum += static_cast<double>(entry.delay_ns);
-  direction.delay_least = std::min(direction.delay_least, entry.delay_ns);
+  direction.min_delay = std::min(direction.min_delay, entry.delay_ns);
   direction.queueing.add(entry.delay_ns - direction.smallest_delay());
 }
 
 // ------------------------------------------------------------- packets that wait, by how they look
 
-/// Where the entries with a key are, or where they would be.
+/// Return the slot of the entries with a key, or the free slot for them.
 std::size_t Matcher::slot_of(std::uint64_t key) const {
   const std::size_t mask = slots_.size() - 1;
   std::size_t slot = key & mask;
@@ -475,18 +380,18 @@ std::size_t Matcher::slot_of(std::uint64_t key) const {
   return slot;
 }
 
-void Matcher::insert(std::int32_t place) {
-  const std::uint64_t key = entries_[static_cast<std::size_t>(place)].key;
+void Matcher::insert(std::int32_t index) {
+  const std::uint64_t key = entries_[static_cast<std::size_t>(index)].key;
   Slot& slot = slots_[slot_of(key)];
   if (slot.entry < 0) {
-    slot = {key, place};
+    slot = {key, index};
     if (2 * ++used_ > slots_.size()) grow();
-    entries_[static_cast<std::size_t>(place)].last = place;
+    entries_[static_cast<std::size_t>(index)].last = index;
     return;
   }
   Entry& first = entries_[static_cast<std::size_t>(slot.entry)];
-  entries_[static_cast<std::size_t>(first.last)].next = place;
-  first.last = place;
+  entries_[static_cast<std::size_t>(first.last)].next = index;
+  first.last = index;
 }
 
 void Matcher::grow() {
@@ -497,34 +402,35 @@ void Matcher::grow() {
   }
 }
 
-/// Takes an entry away. Of those of its connection that look the same it is the first; others may
-/// be of connections before, with the same addresses and ports.
-void Matcher::remove(std::int32_t place) {
-  const std::size_t slot = slot_of(entries_[static_cast<std::size_t>(place)].key);
+/// Remove an entry from the hash table. It is the first one with its key of its connection; earlier
+/// ones may belong to earlier connections with the same addresses and ports.
+void Matcher::remove(std::int32_t index) {
+  const std::size_t slot = slot_of(entries_[static_cast<std::size_t>(index)].key);
   const std::int32_t first = slots_[slot].entry;
-  if (first == place) {
+  if (first == index) {
     remove_first(slot);
     return;
   }
-  std::int32_t before = first;
-  while (entries_[static_cast<std::size_t>(before)].next != place) {
-    before = entries_[static_cast<std::size_t>(before)].next;
+  std::int32_t previous = first;
+  while (entries_[static_cast<std::size_t>(previous)].next != index) {
+    previous = entries_[static_cast<std::size_t>(previous)].next;
   }
-  entries_[static_cast<std::size_t>(before)].next = entries_[static_cast<std::size_t>(place)].next;
+  entries_[static_cast<std::size_t>(previous)].next =
+      entries_[static_cast<std::size_t>(index)].next;
   std::int32_t& last = entries_[static_cast<std::size_t>(first)].last;
-  if (last == place) last = before;
+  if (last == index) last = previous;
 }
 
-/// Takes the first entry with a key away.
+/// Remove the first entry with a key from the hash table and return it.
 std::int32_t Matcher::remove_first(std::size_t slot) {
-  const std::int32_t place = slots_[slot].entry;
-  const Entry& entry = entries_[static_cast<std::size_t>(place)];
+  const std::int32_t index = slots_[slot].entry;
+  const Entry& entry = entries_[static_cast<std::size_t>(index)];
   if (entry.next >= 0) {
     entries_[static_cast<std::size_t>(entry.next)].last = entry.last;
     slots_[slot].entry = entry.next;
-    return place;
+    return index;
   }
-  // What stands further on because this place was taken moves up.
+  // Move up entries that were displaced because this slot was occupied.
   const std::size_t mask = slots_.size() - 1;
   std::size_t hole = slot;
   for (std::size_t at = (slot + 1) & mask; slots_[at].entry >= 0; at = (at + 1) & mask) {
@@ -536,7 +442,7 @@ std::int32_t Matcher::remove_first(std::size_t slot) {
   }
   slots_[hole] = Slot{};
   --used_;
-  return place;
+  return index;
 }
 
 }  // namespace nagi::captures

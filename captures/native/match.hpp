@@ -1,37 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two captures of one path: each packet of one is looked for in the other.
+// Compares two captures of one path: each packet of one is searched in the other.
 //
 // Packets are the same if they agree in addresses, ports, TCP sequence and acknowledgement numbers,
-// flags (but for ECN's), window, timestamps, length of payload, and IPv4 identification, or where
-// UDP has none (as in IPv6) the first bytes of the payload. Several that agree in all of it are
-// matched in their order.
+// flags (without ECN's), window, timestamps, length of payload, and IPv4 identification; or, for
+// UDP without identification (as in IPv6), the first bytes of the payload. Packets that agree in
+// all of these are matched in their order.
 //
-// Network cards cut large segments, or join small ones, on the other side of the place of capture
-// (TSO, GSO, GRO, LRO). A segment that is longer than the longest one the other capture has of the
-// same direction is cut to that length before it is looked for, as a card would. If both captures
-// have them, the MSS says how long they are.
+// Network cards cut large segments, or join small ones, beyond the capture point (TSO, GSO, GRO,
+// LRO). A segment that is longer than the longest one of the other capture in this direction is cut
+// to that length before it is searched, as a card would. If both captures have large segments, the
+// MSS gives the length.
 //
-// Both files are read side by side, by their times and the difference of their clocks. That is
-// found from packets near their beginnings that both have; if there are none, clocks are taken for
-// equal. A packet counts as lost when both files have been read to `longest_delay_ns` after it and
-// it has not been found, earlier if more than `max_waiting` wait. Where nothing is captured, no
-// time passes.
+// Both files are read in parallel, ordered by their times and the difference of their clocks. The
+// difference is estimated from packets near the beginnings that both captures have; without any,
+// the clocks are assumed to agree. A packet counts as lost if it has not been found when both files
+// have been read to `longest_delay_ns` after it, or earlier if more than `max_waiting` packets
+// wait. Times at which nothing is captured do not count.
 //
-// Each capture's connections are those of a scan of it (tracking.hpp), also where addresses and
-// ports are used again. One of either capture are the same connection if they have a packet in
-// common.
+// Each capture has the connections that a scan of it has (tracking.hpp), even if addresses and
+// ports are reused. Connections of the two captures are the same if they have a packet in common.
 //
-// They are read twice: first for the smallest delays and to see which way each direction of a
-// connection goes, then for everything else. The way follows from the times: in one direction
-// packets are captured at `sent` first, in the other at `received`, and forth and back together
-// take a positive time by any two clocks.
-//
-// Losses in sending order give bursts and gaps as RFC 3611, section 4.7.2, has them, with Gmin 16:
-// a burst begins and ends with a loss and has nowhere in it 16 packets received one after the
-// other; a single loss with 16 received on both sides is part of a gap. Before the first packet and
-// after the last one, packets count as received. A burst's length in time is from the sending of
-// its first packet lost to that of its last, a gap's from there to the next burst's first.
+// The captures are read twice: first for the smallest delays and for the orientation of each
+// direction of a connection, then for everything else. The orientation follows from the times: in
+// one direction packets are captured at `sent` first, in the other at `received`, and both delays
+// together are positive whichever the clocks.
 #pragma once
 
 #include <array>
@@ -39,7 +32,6 @@
 #include <deque>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -49,6 +41,7 @@
 #include "native/clock_curve.hpp"
 #include "native/decode.hpp"
 #include "native/distribution.hpp"
+#include "native/loss_pattern.hpp"
 #include "native/ring.hpp"
 #include "native/tracking.hpp"
 
@@ -56,56 +49,18 @@ namespace nagi::captures {
 
 constexpr std::int64_t longest_delay_ns = 10'000'000'000;
 constexpr std::size_t max_waiting = 1 << 19;
-constexpr std::int64_t gap_packets_least = 16;  // Gmin
-
-/// Bursts, gaps and runs of losses among packets in the order of their sending.
-class LossPattern {
- public:
-  void add(bool lost, std::int64_t time_ns);
-  /// After the last packet.
-  void finish();
-
-  struct Periods {
-    std::int64_t count = 0;
-    std::int64_t packets = 0;
-    std::int64_t lost = 0;
-    double time_ns = 0;
-  };
-  [[nodiscard]] const Periods& bursts() const { return bursts_; }
-  [[nodiscard]] const Periods& gaps() const { return gaps_; }
-  /// Losses one after the other: how many, how often.
-  [[nodiscard]] const std::map<std::int64_t, std::int64_t>& runs() const { return runs_; }
-
- private:
-  void end_cluster();
-  void end_gap(std::int64_t at, std::int64_t time_ns);
-
-  Periods bursts_;
-  Periods gaps_;
-  std::map<std::int64_t, std::int64_t> runs_;
-  std::int64_t packets_ = 0;
-  std::int64_t last_ns_ = 0;
-  std::int64_t run_ = 0;
-  // Losses with fewer than Gmin packets received between them.
-  std::int64_t cluster_lost_ = 0;
-  std::int64_t cluster_first_ = 0;
-  std::int64_t cluster_first_ns_ = 0;
-  std::int64_t cluster_last_ = 0;
-  std::int64_t cluster_last_ns_ = 0;
-  std::int64_t gap_first_ = 0;
-  std::int64_t gap_first_ns_ = 0;
-};
 
 struct MatchOptions {
-  std::int64_t start_ns = std::numeric_limits<std::int64_t>::min();  // of sending: [start, end)
+  // time of sending: [start, end)
+  std::int64_t start_ns = std::numeric_limits<std::int64_t>::min();
   std::int64_t end_ns = std::numeric_limits<std::int64_t>::max();
-  bool complete = false;               // both captures have all that passed them
-  std::array<ClockCurve, 2> clocks{};  // times are by the common clock throughout
+  bool complete = false;               // both captures contain all packets that passed them
+  std::array<ClockCurve, 2> clocks{};  // all times are converted to the common clock
 };
 
 struct MatchedDirection {
   bool forward = false;
-  std::int64_t pairs = 0;  // in the whole captures
+  std::int64_t pairs = 0;  // pairs of packets in the whole captures
   std::int64_t sent = 0;
   std::int64_t lost = 0;
   std::int64_t data_sent = 0;
@@ -113,35 +68,36 @@ struct MatchedDirection {
   std::int64_t unseen = 0;
   std::int64_t uncovered = 0;
   double delay_sum = 0;
-  std::int64_t delay_least = std::numeric_limits<std::int64_t>::max();
+  std::int64_t min_delay = std::numeric_limits<std::int64_t>::max();
   Distribution queueing;  // delay - smallest_delay()
   LossPattern pattern;
 
-  /// Over the whole captures, not only what is measured; 0 without pairs.
+  /// Return the smallest delay in the whole captures, not only in the measured interval; 0 without
+  /// pairs.
   [[nodiscard]] std::int64_t smallest_delay() const {
-    return pairs == 0 ? 0 : forward ? least_ : -most_;
+    return pairs == 0 ? 0 : forward ? min_difference_ : -max_difference_;
   }
 
  private:
   friend class Matcher;
 
   [[nodiscard]] std::int64_t largest_delay() const {
-    return pairs == 0 ? 0 : forward ? most_ : -least_;
+    return pairs == 0 ? 0 : forward ? max_difference_ : -min_difference_;
   }
 
-  // Time at `received` - time at `sent`.
-  std::int64_t least_ = std::numeric_limits<std::int64_t>::max();
-  std::int64_t most_ = std::numeric_limits<std::int64_t>::min();
+  // Extremes of time at `received` - time at `sent`.
+  std::int64_t min_difference_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t max_difference_ = std::numeric_limits<std::int64_t>::min();
 };
 
 /// A connection that both captures have.
 struct MatchedConnection {
-  std::array<Endpoints, 2> endpoints;      // of direction 0, of direction 1
-  std::array<std::uint32_t, 2> numbers{};  // of the connection in a scan of either capture
+  std::array<Endpoints, 2> endpoints;      // of direction 0 and of direction 1
+  std::array<std::uint32_t, 2> numbers{};  // number of the connection in a scan of either capture
   std::array<MatchedDirection, 2> directions;
 };
 
-/// Smallest delays; the largest number where there is none.
+/// The smallest delays of both directions, or `none`.
 struct SmallestDelays {
   static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
   std::int64_t forward = none;
@@ -150,70 +106,71 @@ struct SmallestDelays {
 
 class Matcher {
  public:
-  /// `open` gives either capture from its beginning: 0 `sent`, 1 `received`.
+  /// Opens a capture at its beginning: 0 `sent`, 1 `received`.
   using Open = std::function<std::unique_ptr<CaptureFile>(int)>;
 
   Matcher(Open open, const MatchOptions& options);
-  /// Does a piece of the work; false when all is done. Throws CaptureError.
+  /// Process up to `packets` packets. Return false when all is done. Throws CaptureError.
   bool work(std::int64_t packets);
 
   [[nodiscard]] std::deque<MatchedConnection>& connections() { return matched_; }
   [[nodiscard]] const std::array<std::string, 2>& damage() const { return damage_; }
-  /// Of everything; of the first and of the last tenth of the time between first and last pair.
+  /// The smallest delays of all pairs, and of the first and of the last tenth of the time between
+  /// the first and the last pair.
   [[nodiscard]] const SmallestDelays& smallest() const { return smallest_; }
   [[nodiscard]] const SmallestDelays& smallest_first() const { return smallest_first_; }
   [[nodiscard]] const SmallestDelays& smallest_last() const { return smallest_last_; }
-  /// Time between first and last pair.
+  /// Return the time between the first and the last pair.
   [[nodiscard]] std::int64_t span_ns() const { return pairs_last_ns_ - pairs_first_ns_; }
 
  private:
   struct HashOfEndpoints {
     std::size_t operator()(const Endpoints& ends) const { return hash_of(ends); }
   };
-  /// A direction of a connection -> the bytes of payload to which its large segments are cut.
+  /// Maps a direction of a connection to the bytes of payload to which its large segments are cut.
   using Sizes = std::unordered_map<Endpoints, std::uint32_t, HashOfEndpoints>;
   struct Input {
     std::unique_ptr<CaptureFile> file;
     Decoder decoder;
     Packet packet;
-    Packet rest;               // of a large segment
-    std::uint32_t cut_at = 0;  // bytes of payload; 0: there is no rest
-    std::int64_t file_ns = 0;  // the packet's time by the file
+    Packet rest;                   // remainder of a large segment
+    std::uint32_t cut_length = 0;  // bytes of payload; 0 without a remainder
+    std::int64_t file_ns = 0;      // the packet's time by the clock of the file
     bool has_packet = false;
     std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
     std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
-    std::int64_t taken_ns = std::numeric_limits<std::int64_t>::min();  // latest packet taken
+    std::int64_t latest_ns = std::numeric_limits<std::int64_t>::min();  // latest packet processed
     void step(const ClockCurve& clock, const Sizes& sizes);
     void cut();
   };
-  struct Nothing {
+  struct NoCallback {
     void operator()(const Tracked& /*gone*/) const {}
   };
-  using Connections = Tracker<Tracked, Nothing>;
-  /// What belongs to a connection of one capture, by its number.
-  struct Local {
-    std::array<Ring<std::int32_t>, 2> waiting;  // entries by direction, in the capture's order
-    std::int32_t matched = -1;                  // place in matched_
-    bool turned = false;                        // its direction 0 is direction 1 there
-    std::array<Endpoints, 2> endpoints;         // by direction, as the next
-    std::array<std::uint32_t, 2> longest{};     // bytes of payload of a packet
-    std::array<std::uint32_t, 2> mss{};         // 0: not seen
+  using Connections = Tracker<Tracked, NoCallback>;
+  /// The state of a connection of one capture, by its number.
+  struct ConnectionState {
+    std::array<Ring<std::int32_t>, 2> waiting;  // entries by direction, in the order of the capture
+    std::int32_t matched = -1;                  // index in matched_
+    bool turned = false;                 // its direction 0 is direction 1 of the matched connection
+    std::array<Endpoints, 2> endpoints;  // this array and the next ones: by direction
+    std::array<std::uint32_t, 2> longest{};  // most bytes of payload in a packet
+    std::array<std::uint32_t, 2> mss{};      // 0 if not seen
   };
-  /// A direction of a connection of one capture.
-  struct Whose {
+  /// Identifies a direction of a connection of one capture.
+  struct FlowId {
     unsigned side = 0;
     std::uint32_t number = 0;
     unsigned direction = 0;
   };
-  /// A packet whose fate, or that of one before it, is open.
+  /// A packet that is not settled, or that waits for an earlier one to be settled.
   struct Entry {
     std::uint64_t key = 0;
     std::int64_t time_ns = 0;
     std::int64_t delay_ns = 0;
-    std::int32_t next = -1;  // that looks the same; or the next free one
-    std::int32_t last = -1;  // of these, in the first of them
-    Whose whose;
-    bool found = false;
+    std::int32_t next = -1;  // next entry with the same key, or next free entry
+    std::int32_t last = -1;  // in the first entry with a key: the last one with it
+    FlowId flow;
+    bool is_found = false;
     bool data = false;
   };
   struct Slot {
@@ -226,38 +183,39 @@ class Matcher {
   void estimate_difference();
   void begin_pass();
   bool find_sizes();
-  void begin_again();
+  void restart();
   void end_first_pass();
-  void take(unsigned side);
-  Local& local(const Whose& whose) { return locals_[whose.side][whose.number]; }
-  MatchedDirection* matched(const Whose& whose);
-  void link(const std::array<Whose, 2>& pair, const Endpoints& endpoints);
-  void note(MatchedDirection& direction, std::int64_t difference_ns, std::int64_t sent_side_ns);
-  std::int32_t wait(const Whose& whose, const Packet& packet);
-  void settle(const Whose& whose, std::size_t most, bool all);
+  void process(unsigned side);
+  ConnectionState& state_of(const FlowId& flow) { return states_[flow.side][flow.number]; }
+  MatchedDirection* matched(const FlowId& flow);
+  void link(const std::array<FlowId, 2>& pair, const Endpoints& endpoints);
+  void record_pair(MatchedDirection& direction, std::int64_t difference_ns,
+                   std::int64_t sent_side_ns);
+  std::int32_t enqueue(const FlowId& flow, const Packet& packet);
+  void settle(const FlowId& flow, std::size_t max_queue, bool force);
   void settle_all();
-  void decide(MatchedDirection& direction, unsigned side, const Entry& entry);
+  void count(MatchedDirection& direction, unsigned side, const Entry& entry);
   std::size_t slot_of(std::uint64_t key) const;
   void insert(std::int32_t entry);
   void grow();
-  void remove(std::int32_t place);
+  void remove(std::int32_t index);
   std::int32_t remove_first(std::size_t slot);
 
   Open open_;
   MatchOptions options_;
-  int pass_ = 0;  // 0: to begin, 1 and 2: reading, 3: done
+  int pass_ = 0;  // 0: not begun, 1 and 2: reading, 3: done
   std::array<Input, 2> inputs_;
   Sizes sizes_;
   std::array<std::string, 2> damage_;
-  std::int64_t first_difference_ns_ = 0;  // time at `received` - time at `sent`, roughly
-  std::int64_t difference_ns_ = 0;        // the same, followed
-  std::array<std::unique_ptr<Connections>, 2> trackers_;  // by capture, as the next
-  std::array<std::vector<Local>, 2> locals_;
+  std::int64_t first_difference_ns_ = 0;  // rough estimate of time at `received` - time at `sent`
+  std::int64_t difference_ns_ = 0;        // current estimate of this difference
+  std::array<std::unique_ptr<Connections>, 2> trackers_;  // this array and the next one: by capture
+  std::array<std::vector<ConnectionState>, 2> states_;
   std::deque<MatchedConnection> matched_;
   std::vector<Entry> entries_;
   std::int32_t free_ = -1;
   std::size_t waiting_ = 0;
-  std::vector<Slot> slots_;  // those not found, by key
+  std::vector<Slot> slots_;  // hash table of the entries not found, by key
   std::size_t used_ = 0;
   SmallestDelays smallest_;
   SmallestDelays smallest_first_;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The capture reader in C++ (bindings.cpp); reading.py and capture.py document it."""
+"""The capture reader in C++ (python/); reading.py and capture.py document it."""
 
 from typing import Any
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What messages call link types (https://www.tcpdump.org/linktypes.html) and protocols (IANA).
+// The names of link types (https://www.tcpdump.org/linktypes.html) and protocols (IANA) for
+// messages.
 #include <array>
 #include <cstdio>
 
@@ -195,21 +196,21 @@ std::string look_up(const std::array<Name, n>& names, std::uint32_t number, cons
 
 }  // namespace
 
-std::string name_of(const What& what) {
-  switch (what.kind) {
-    case What::Kind::link_type:
-      return link_type_name(what.number) + " frames";
-    case What::Kind::ether_type:
-      return look_up(ether_types, what.number, "Ethernet type 0x%04x");
-    case What::Kind::llc:
-      return look_up(llc_services, what.number, "LLC 0x%04x");
-    case What::Kind::ppp:
-      return look_up(ppp_protocols, what.number, "PPP protocol 0x%04x");
-    case What::Kind::ip_protocol:
-      return look_up(ip_protocols, what.number, "IP protocol %u");
-    case What::Kind::wifi:
-      return look_up(wifi_frames, what.number, "802.11 type %u");
-    case What::Kind::nothing:
+std::string name_of(const LastHeader& header) {
+  switch (header.kind) {
+    case LastHeader::Kind::link_type:
+      return link_type_name(header.number) + " frames";
+    case LastHeader::Kind::ether_type:
+      return look_up(ether_types, header.number, "Ethernet type 0x%04x");
+    case LastHeader::Kind::llc:
+      return look_up(llc_services, header.number, "LLC 0x%04x");
+    case LastHeader::Kind::ppp:
+      return look_up(ppp_protocols, header.number, "PPP protocol 0x%04x");
+    case LastHeader::Kind::ip_protocol:
+      return look_up(ip_protocols, header.number, "IP protocol %u");
+    case LastHeader::Kind::wifi:
+      return look_up(wifi_frames, header.number, "802.11 type %u");
+    case LastHeader::Kind::nothing:
       break;
   }
   return "nothing known";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is known of one TCP or UDP packet, and why other packets are in no connection.
+// The decoded fields of a TCP or UDP packet, and the reasons why other packets belong to no
+// connection.
 #pragma once
 
 #include <array>
@@ -8,7 +9,7 @@
 
 namespace nagi::captures {
 
-/// Why a packet is in no connection.
+/// Why a packet belongs to no connection.
 enum class Unused : std::uint8_t {
   none,
   link_type,
@@ -41,12 +42,12 @@ constexpr std::uint8_t flag_cwr = 128;
 constexpr std::uint8_t protocol_tcp = 6;
 constexpr std::uint8_t protocol_udp = 17;
 
-/// Who talks to whom, as the packet has it: addresses and ports in network byte order.
+/// The addresses and ports of a packet, in network byte order and in the packet's direction.
 struct Endpoints {
   std::array<std::uint64_t, 2> source{};  // IPv4: the first four bytes
   std::array<std::uint64_t, 2> destination{};
-  // In one word, which is written and compared at once: source port, destination port (16 bits
-  // each), protocol, version of IP (8 bits each).
+  // Source port, destination port (16 bits each), protocol and version of IP (8 bits each), in one
+  // word, so that they are written and compared at once.
   std::uint64_t rest = 0;
 
   void set_rest(std::uint32_t both_ports, std::uint8_t protocol_number, std::uint8_t ip_version) {
@@ -62,7 +63,7 @@ struct Endpoints {
     const std::uint64_t ports = (rest & 0xffff) << 16 | (rest >> 16 & 0xffff);
     return {destination, source, (rest & ~std::uint64_t{0xffffffff}) | ports};
   }
-  /// Is `other` the other direction?
+  /// Return whether `other` is the opposite direction.
   [[nodiscard]] bool is_turned(const Endpoints& other) const {
     const std::uint64_t ports = (rest & 0xffff) << 16 | (rest >> 16 & 0xffff);
     return ((source[0] ^ other.destination[0]) | (source[1] ^ other.destination[1]) |
@@ -85,27 +86,27 @@ struct Packet {
   std::uint32_t acknowledgement = 0;
   std::uint32_t tsval = 0;
   std::uint32_t tsecr = 0;
-  std::uint32_t content = 0;  // of UDP without identification: of the first bytes of its payload
+  std::uint32_t content = 0;  // hash of the first bytes of payload of UDP without identification
   std::uint16_t window = 0;
   std::uint16_t identification = 0;
   std::uint16_t checksum = 0;
-  std::uint16_t mss = 0;  // 0: not there
+  std::uint16_t mss = 0;  // 0 if absent
   std::uint8_t flags = 0;
-  std::uint8_t sack_blocks = 0;   // as the option's length says
-  std::uint8_t sack_edges = 0;    // of these, begins and ends in `sack`
-  std::int8_t window_scale = -1;  // -1: not there
+  std::uint8_t sack_blocks = 0;   // number by the length of the option
+  std::uint8_t sack_edges = 0;    // number of begins and ends in `sack`
+  std::int8_t window_scale = -1;  // -1 if absent
   std::uint8_t hops = 0;          // TTL or hop limit
   bool has_timestamps = false;
   bool sack_permitted = false;
-  bool options_cut = false;             // some of TCP's options were not captured
-  bool resent_frame = false;            // the link layer sent it before (802.11: Retry)
+  bool options_cut = false;             // the capture lacks some of TCP's options
+  bool resent_frame = false;            // the link layer repeats the frame (802.11: Retry)
   std::array<std::uint32_t, 8> sack{};  // begin, end, begin, end ...
 
-  /// Numbers of the sequence that it takes: SEG.LEN of RFC 9293, section 3.4.
+  /// Return how many sequence numbers the packet takes: SEG.LEN of RFC 9293, section 3.4.
   [[nodiscard]] std::uint32_t sequence_length() const {
     return payload + ((flags & flag_syn) != 0 ? 1 : 0) + ((flags & flag_fin) != 0 ? 1 : 0);
   }
-  /// By what nagi-link's record knows it: runtime/io/ip_header.hpp.
+  /// Return the identity by which nagi-link's record names the packet: runtime/io/ip_header.hpp.
   [[nodiscard]] std::uint32_t identity() const {
     const bool has_numbers = endpoints.version() == 6 && endpoints.protocol() == protocol_tcp;
     const std::uint32_t high = has_numbers ? sequence + acknowledgement : identification;

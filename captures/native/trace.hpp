@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one direction of a connection did over time, for plots: its segments, what the other side
-// acknowledged and advertised, its round-trip times and bytes in flight. Numbers are unwrapped, 0
-// is the SYN or (without) the first number; they are classified as in flows.hpp. Memory grows with
-// the connection's packets: 25 bytes a segment, 25 an acknowledgement, 24 a SACK block.
+// The course of one direction of a connection, for plots: its segments, the acknowledgements and
+// windows of the other side, its round-trip times and bytes in flight. Numbers are unwrapped; 0 is
+// the SYN or, without one, the first number. Packets are classified as in flows.hpp. Memory grows
+// with the connection's packets: 25 bytes per segment, 25 per acknowledgement, 24 per SACK block.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ enum class SegmentKind : std::uint8_t { fresh, retransmission, out_of_order, pro
 
 struct Trace {
   struct Segments {
-    std::vector<std::int64_t> time_ns, begin, end;  // SYN and FIN take a number
+    std::vector<std::int64_t> time_ns, begin, end;  // SYN and FIN take one number each
     std::vector<std::uint8_t> kind, flags;
   } segments;
   struct Acknowledgements {
@@ -32,18 +32,18 @@ struct Trace {
   } rtt_sequence, rtt_timestamps, in_flight;
 };
 
-/// Collects the trace of one direction from what an engine says of packets.
+/// Collects the trace of one direction from the engine's classification of packets.
 class Tracer {
  public:
   Tracer(std::uint32_t connection, unsigned direction)
       : connection_(connection), direction_(direction) {}
 
-  void add(const Packet& packet, const Seen& seen);
+  void add(const Packet& packet, const Classification& result);
   [[nodiscard]] Trace& trace() { return trace_; }
 
  private:
-  void add_segment(const Packet& packet, const Seen& seen);
-  void add_answer(const Packet& packet, const Seen& seen);
+  void add_segment(const Packet& packet, const Classification& result);
+  void add_answer(const Packet& packet, const Classification& result);
 
   std::uint32_t connection_;
   unsigned direction_;

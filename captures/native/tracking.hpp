@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which connection a packet belongs to: by addresses and ports, in either direction, and where
-// these are used again by TCP's sequence numbers.
+// Assigns packets to connections: by addresses and ports, in either direction, and by TCP's
+// sequence numbers where addresses and ports are reused.
 //
 // A SYN, with ACK or without, begins a new connection unless it has the number of the SYN that its
-// direction sent, or just precedes the first number of a direction captured from its middle, or is
-// a SYN-ACK that acknowledges the SYN of the present connection. The connection before stays at
-// hand: a packet whose numbers are far from the new one's and near to its own is still counted
-// there. Any other packet belongs to the connection that began last.
+// direction sent, or immediately precedes the first number of a direction captured from its middle,
+// or is a SYN-ACK that acknowledges the SYN of the present connection. The previous connection is
+// kept: a packet whose numbers are far from the new one's and near to its own is still assigned to
+// it. Any other packet belongs to the connection that began last.
 //
 // A connection is closed by an RST, or by two FINs that are acknowledged. `linger_ns` after its
-// last packet a closed connection leaves: its memory is free, and whatever comes then with its
-// addresses and ports is a new connection. Data that goes on after an RST opens it again.
+// last packet a closed connection ends: its memory is freed, and later packets with its addresses
+// and ports begin a new connection. Data that continues after an RST reopens the connection.
 //
-// A packet of the same connection as the one before costs a comparison; others a look into a hash
-// table.
+// A packet of the same connection as its predecessor costs one comparison; others cost a look-up in
+// a hash table.
 #pragma once
 
 #include <algorithm>
@@ -31,20 +31,21 @@ namespace nagi::captures {
 
 constexpr std::int64_t linger_ns = 60'000'000'000;  // Linux' TIME_WAIT
 
-/// What tells a direction of a connection from that of another with the same addresses and ports.
+/// The numbers that distinguish a direction of a connection from others with its addresses and
+/// ports.
 struct Numbers {
-  std::uint32_t first = 0;  // of its SYN, or (without) of the first packet captured
-  std::uint32_t next = 0;   // one above the highest
-  std::uint32_t acked = 0;  // the first acknowledgement of the other side
-  std::uint32_t fin = 0;    // one above its FIN
-  bool started = false;     // `first` and `next` are known
+  std::uint32_t first = 0;  // number of its SYN, or without one of the first packet captured
+  std::uint32_t next = 0;   // one above the highest number
+  std::uint32_t acked = 0;  // first acknowledgement by the other side
+  std::uint32_t fin = 0;    // one above the number of its FIN
+  bool started = false;     // `first` and `next` are set
   bool syn = false;
   bool is_acked = false;
   bool has_fin = false;
   bool fin_acked = false;
 };
 
-/// The same for both directions.
+/// Return a hash that is equal for both directions.
 inline std::size_t hash_of(const Endpoints& endpoints) {
   const auto mix = [](const std::array<std::uint64_t, 2>& address, std::uint16_t port) {
     std::uint64_t value = (address[0] ^ (std::uint64_t{port} << 40)) * 0x9e3779b97f4a7c15;
@@ -60,57 +61,55 @@ struct Tracked {
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
   Endpoints endpoints;          // of direction 0
-  std::uint32_t number = none;  // in the order of first packets; none: a free place
-  std::uint32_t place = 0;
-  std::uint32_t before = none;  // place of the connection before it with the same endpoints
+  std::uint32_t number = none;  // in the order of first packets; none: a free slot
+  std::uint32_t slot = 0;
+  std::uint32_t previous = none;  // slot of the previous connection with the same endpoints
   bool closed = false;
-  bool superseded = false;  // another has it as `before`
+  bool superseded = false;  // another connection has it as `previous`
   std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
   std::array<Numbers, 2> numbers;
 };
 
-/// `T` is a Tracked and what else is kept of a connection. `Gone` is called with a connection that
-/// leaves.
-template <typename T, typename Gone>
+/// Keeps the connections. `T` is a Tracked with further state. `OnEnd` is called with a connection
+/// that ends.
+template <typename T, typename OnEnd>
 class Tracker {
  public:
-  explicit Tracker(Gone gone) : gone_(std::move(gone)), table_(1024) {}
+  explicit Tracker(OnEnd on_end) : on_end_(std::move(on_end)), table_(1024) {}
   Tracker(const Tracker&) = delete;
   Tracker& operator=(const Tracker&) = delete;
 
-  /// The packet's connection, and which of its directions the packet has.
+  /// Return the packet's connection, and in `direction` which of its directions the packet has.
   T& find(const Packet& packet, std::int64_t time_ns, unsigned& direction) {
-    T* found = look_up(packet.endpoints, direction);
+    T* connection = look_up(packet.endpoints, direction);
     const bool special = (packet.flags & (flag_syn | flag_fin | flag_rst)) != 0;
-    if (found == nullptr || special || found->closed || found->before != Tracked::none)
-        [[unlikely]] {
-      found = &choose(packet, time_ns, found, direction);
+    if (connection == nullptr || special || connection->closed ||
+        connection->previous != Tracked::none) [[unlikely]] {
+      connection = &select_connection(packet, time_ns, connection, direction);
     }
-    found->last_ns = std::max(found->last_ns, time_ns);
-    if (packet.endpoints.protocol() == protocol_tcp) note(packet, *found, direction);
-    return *found;
+    connection->last_ns = std::max(connection->last_ns, time_ns);
+    if (packet.endpoints.protocol() == protocol_tcp) update_numbers(packet, *connection, direction);
+    return *connection;
   }
 
-  /// Connections that have not left, by their places; those without a number are free places.
-  [[nodiscard]] std::deque<T>& places() { return places_; }
-  [[nodiscard]] const std::deque<T>& places() const { return places_; }
-  /// How many there have been.
+  /// Return the connections that have not ended. Those without a number are free slots.
+  [[nodiscard]] std::deque<T>& slots() { return slots_; }
+  [[nodiscard]] const std::deque<T>& slots() const { return slots_; }
+  /// Return how many connections have begun.
   [[nodiscard]] std::uint32_t count() const { return count_; }
 
  private:
   struct Closing {
-    std::uint32_t place = 0;
+    std::uint32_t slot = 0;
     std::uint32_t number = 0;
     std::int64_t time_ns = 0;
   };
-  static constexpr std::uint32_t near = 1U << 25;  // bytes
+  static constexpr std::uint32_t near = 1U << 25;  // bytes between numbers of one connection
 
   static unsigned direction_of(const T& connection, const Endpoints& endpoints) {
     return connection.endpoints == endpoints ? 0 : 1;
   }
-  static bool is_near(std::uint32_t some, std::uint32_t other) {
-    return some - other + near < 2 * near;
-  }
+  static bool is_near(std::uint32_t a, std::uint32_t b) { return a - b + near < 2 * near; }
 
   T* look_up(const Endpoints& endpoints, unsigned& direction) {
     if (last_ != nullptr) [[likely]] {
@@ -125,178 +124,189 @@ class Tracker {
     }
     const std::uint32_t entry = table_[slot_of(endpoints)];
     if (entry == 0) return nullptr;
-    last_ = &places_[entry - 1];
+    last_ = &slots_[entry - 1];
     direction = direction_of(*last_, endpoints);
     return last_;
   }
 
-  T& choose(const Packet& packet, std::int64_t time_ns, T* found, unsigned& direction) {
-    if (found != nullptr && found->closed) {
-      if (time_ns - found->last_ns > linger_ns) {
-        leave(*found);
-        found = nullptr;
+  /// Return the connection of a packet that may not belong to `connection`, the last one with its
+  /// endpoints (or null), which is the case for SYN, FIN and RST, and where the last connection has
+  /// closed or has a predecessor. Begin a new connection if necessary.
+  T& select_connection(const Packet& packet, std::int64_t time_ns, T* connection,
+                       unsigned& direction) {
+    if (connection != nullptr && connection->closed) {
+      if (time_ns - connection->last_ns > linger_ns) {
+        end_connection(*connection);
+        connection = nullptr;
       } else if (packet.payload != 0 && (packet.flags & flag_rst) == 0) {
-        const Numbers& mine = found->numbers[direction];
-        const bool over = found->numbers[0].fin_acked && found->numbers[1].fin_acked;
-        const auto more = static_cast<std::int32_t>(packet.sequence + packet.payload - mine.next);
-        if (!over && mine.started && more > 0) found->closed = false;
+        const Numbers& sender = connection->numbers[direction];
+        const bool both_finished =
+            connection->numbers[0].fin_acked && connection->numbers[1].fin_acked;
+        const auto more = static_cast<std::int32_t>(packet.sequence + packet.payload - sender.next);
+        if (!both_finished && sender.started && more > 0) connection->closed = false;
       }
     }
-    if (found == nullptr) return add(packet, time_ns, direction, Tracked::none);
+    if (connection == nullptr) return add(packet, time_ns, direction, Tracked::none);
     const bool syn = (packet.flags & flag_syn) != 0;
-    if (found->before != Tracked::none) {
-      T& before = places_[found->before];
-      const unsigned there = direction_of(before, packet.endpoints);
-      const bool older =
-          syn ? before.numbers[there].syn && before.numbers[there].first == packet.sequence &&
-                    begins_another(packet, *found, direction)
-              : evidence(packet, *found, direction) < 0 && evidence(packet, before, there) > 0;
-      if (older) {
-        direction = there;
-        return before;
+    if (connection->previous != Tracked::none) {
+      T& previous = slots_[connection->previous];
+      const unsigned previous_direction = direction_of(previous, packet.endpoints);
+      const bool belongs_to_previous =
+          syn ? previous.numbers[previous_direction].syn &&
+                    previous.numbers[previous_direction].first == packet.sequence &&
+                    starts_new_connection(packet, *connection, direction)
+              : score_numbers(packet, *connection, direction) < 0 &&
+                    score_numbers(packet, previous, previous_direction) > 0;
+      if (belongs_to_previous) {
+        direction = previous_direction;
+        return previous;
       }
     }
-    if (!syn || !begins_another(packet, *found, direction)) return *found;
-    if (found->before != Tracked::none) leave(places_[std::exchange(found->before, Tracked::none)]);
-    found->superseded = true;
-    return add(packet, time_ns, direction, found->place);
+    if (!syn || !starts_new_connection(packet, *connection, direction)) return *connection;
+    if (connection->previous != Tracked::none) {
+      end_connection(slots_[std::exchange(connection->previous, Tracked::none)]);
+    }
+    connection->superseded = true;
+    return add(packet, time_ns, direction, connection->slot);
   }
 
-  static bool begins_another(const Packet& packet, const T& connection, unsigned direction) {
-    const Numbers& mine = connection.numbers[direction];
-    const Numbers& other = connection.numbers[1 - direction];
-    const bool answer = (packet.flags & flag_ack) != 0;
-    if (answer && other.syn && packet.acknowledgement == other.first + 1) return false;
-    if (mine.started) return packet.sequence != (mine.syn ? mine.first : mine.first - 1);
-    if (!answer) {
+  /// Return whether a SYN begins a new connection instead of belonging to `connection`.
+  static bool starts_new_connection(const Packet& packet, const T& connection, unsigned direction) {
+    const Numbers& sender = connection.numbers[direction];
+    const Numbers& receiver = connection.numbers[1 - direction];
+    const bool is_answer = (packet.flags & flag_ack) != 0;
+    if (is_answer && receiver.syn && packet.acknowledgement == receiver.first + 1) return false;
+    if (sender.started) return packet.sequence != (sender.syn ? sender.first : sender.first - 1);
+    if (!is_answer) {
       if (connection.closed) return true;
-    } else if (other.syn) {
+    } else if (receiver.syn) {
       return false;
     }
-    return mine.is_acked && mine.acked - packet.sequence - 1 >= near;
+    return sender.is_acked && sender.acked - packet.sequence - 1 >= near;
   }
 
-  /// Do a packet's numbers contradict a connection's (-1), or how many agree?
-  static int evidence(const Packet& packet, const T& connection, unsigned direction) {
-    const Numbers& mine = connection.numbers[direction];
-    const Numbers& other = connection.numbers[1 - direction];
+  /// Return -1 if the packet's numbers contradict the connection's, else how many of them agree.
+  static int score_numbers(const Packet& packet, const T& connection, unsigned direction) {
+    const Numbers& sender = connection.numbers[direction];
+    const Numbers& receiver = connection.numbers[1 - direction];
     int agree = 0;
-    if (mine.started) {
-      if (!is_near(packet.sequence, mine.next)) return -1;
+    if (sender.started) {
+      if (!is_near(packet.sequence, sender.next)) return -1;
       ++agree;
     }
-    if ((packet.flags & flag_ack) != 0 && other.started) {
-      if (!is_near(packet.acknowledgement, other.next)) return -1;
+    if ((packet.flags & flag_ack) != 0 && receiver.started) {
+      if (!is_near(packet.acknowledgement, receiver.next)) return -1;
       ++agree;
     }
     return agree;
   }
 
-  void note(const Packet& packet, T& connection, unsigned direction) {
-    Numbers& mine = connection.numbers[direction];
-    Numbers& other = connection.numbers[1 - direction];
+  /// Record the packet's sequence numbers, and close the connection if the packet ends it.
+  void update_numbers(const Packet& packet, T& connection, unsigned direction) {
+    Numbers& sender = connection.numbers[direction];
+    Numbers& receiver = connection.numbers[1 - direction];
     const std::uint8_t flags = packet.flags;
     if ((flags & flag_rst) != 0) [[unlikely]] {
-      // Nobody heeds one whose number is far from what is expected (RFC 5961, section 3).
-      if (!mine.started || is_near(packet.sequence, mine.next)) close(connection);
+      // Receivers ignore an RST whose number is far from the expected one (RFC 5961, section 3).
+      if (!sender.started || is_near(packet.sequence, sender.next)) close(connection);
       return;
     }
     std::uint32_t end = packet.sequence + packet.payload;
-    if (!mine.started) [[unlikely]] {
-      mine.started = true;
-      mine.first = mine.next = packet.sequence;
+    if (!sender.started) [[unlikely]] {
+      sender.started = true;
+      sender.first = sender.next = packet.sequence;
     }
-    bool rival = false;  // one of several answers to a SYN
+    bool rival = false;  // the packet is one of several answers to a SYN
     if ((flags & (flag_syn | flag_fin)) != 0) [[unlikely]] {
       end += ((flags & flag_syn) != 0 ? 1 : 0) + ((flags & flag_fin) != 0 ? 1 : 0);
-      rival = (flags & flag_syn) != 0 && mine.syn && packet.sequence != mine.first;
-      if ((flags & flag_syn) != 0 && !mine.syn) {
-        mine.syn = true;
-        mine.first = packet.sequence;
+      rival = (flags & flag_syn) != 0 && sender.syn && packet.sequence != sender.first;
+      if ((flags & flag_syn) != 0 && !sender.syn) {
+        sender.syn = true;
+        sender.first = packet.sequence;
       }
       if ((flags & flag_fin) != 0) {
-        mine.has_fin = true;
-        mine.fin = end;
+        sender.has_fin = true;
+        sender.fin = end;
       }
     }
-    if (!rival && static_cast<std::int32_t>(end - mine.next) > 0) mine.next = end;
+    if (!rival && static_cast<std::int32_t>(end - sender.next) > 0) sender.next = end;
     if ((flags & flag_ack) == 0) return;
-    if (!other.is_acked) [[unlikely]] {
-      other.is_acked = true;
-      other.acked = packet.acknowledgement;
+    if (!receiver.is_acked) [[unlikely]] {
+      receiver.is_acked = true;
+      receiver.acked = packet.acknowledgement;
     }
-    if (other.has_fin && !other.fin_acked) [[unlikely]] {
-      other.fin_acked = static_cast<std::int32_t>(packet.acknowledgement - other.fin) >= 0;
-      if (other.fin_acked && mine.fin_acked) close(connection);
+    if (receiver.has_fin && !receiver.fin_acked) [[unlikely]] {
+      receiver.fin_acked = static_cast<std::int32_t>(packet.acknowledgement - receiver.fin) >= 0;
+      if (receiver.fin_acked && sender.fin_acked) close(connection);
     }
   }
 
   void close(T& connection) {
     if (connection.closed) return;
     connection.closed = true;
-    closing_.push_back({connection.place, connection.number, connection.last_ns});
+    closing_.push_back({connection.slot, connection.number, connection.last_ns});
   }
 
-  T& add(const Packet& packet, std::int64_t time_ns, unsigned& direction, std::uint32_t before) {
-    sweep(time_ns);
+  T& add(const Packet& packet, std::int64_t time_ns, unsigned& direction, std::uint32_t previous) {
+    end_lingering(time_ns);
     if (2 * (used_ + 1) > table_.size()) grow();
-    std::uint32_t place = 0;
+    std::uint32_t slot = 0;
     if (free_.empty()) {
-      place = static_cast<std::uint32_t>(places_.size());
-      places_.emplace_back();
+      slot = static_cast<std::uint32_t>(slots_.size());
+      slots_.emplace_back();
     } else {
-      place = free_.back();
+      slot = free_.back();
       free_.pop_back();
     }
-    T& connection = places_[place];
-    const bool answer = (packet.flags & (flag_syn | flag_ack)) == (flag_syn | flag_ack);
-    connection.endpoints = answer ? packet.endpoints.turned() : packet.endpoints;
+    T& connection = slots_[slot];
+    const bool is_answer = (packet.flags & (flag_syn | flag_ack)) == (flag_syn | flag_ack);
+    connection.endpoints = is_answer ? packet.endpoints.turned() : packet.endpoints;
     connection.number = count_++;
-    connection.place = place;
-    connection.before = before;
+    connection.slot = slot;
+    connection.previous = previous;
     direction = direction_of(connection, packet.endpoints);
     std::uint32_t& entry = table_[slot_of(packet.endpoints)];
     if (entry == 0) ++used_;
-    entry = place + 1;
+    entry = slot + 1;
     last_ = &connection;
     return connection;
   }
 
-  /// Lets some of the connections leave that closed long ago.
-  void sweep(std::int64_t now) {
+  /// End some of the connections that closed long ago.
+  void end_lingering(std::int64_t now) {
     for (int i = 0; i < 4 && !closing_.empty(); ++i) {
       const Closing first = closing_.front();
-      T& connection = places_[first.place];
+      T& connection = slots_[first.slot];
       const bool still = connection.number == first.number && connection.closed;
       if (still && !connection.superseded && now - first.time_ns <= linger_ns) return;
       closing_.pop_front();
       if (!still || connection.superseded) continue;
       if (now - connection.last_ns > linger_ns) {
-        leave(connection);
+        end_connection(connection);
       } else {
-        closing_.push_back({first.place, first.number, connection.last_ns});
+        closing_.push_back({first.slot, first.number, connection.last_ns});
       }
     }
   }
 
-  void leave(T& connection) {
-    if (connection.before != Tracked::none) leave(places_[connection.before]);
+  void end_connection(T& connection) {
+    if (connection.previous != Tracked::none) end_connection(slots_[connection.previous]);
     if (!connection.superseded) erase(connection);
-    gone_(connection);
-    const std::uint32_t place = connection.place;
+    on_end_(connection);
+    const std::uint32_t slot = connection.slot;
     connection = T{};
-    free_.push_back(place);
+    free_.push_back(slot);
     last_ = nullptr;
   }
 
   // ---------------------------------------------------------------------------------- hash table
 
-  /// Where the endpoints are, or where they would be.
+  /// Return the slot of the endpoints, or the free slot for them.
   [[nodiscard]] std::size_t slot_of(const Endpoints& endpoints) const {
     const std::size_t mask = table_.size() - 1;
     std::size_t slot = hash_of(endpoints) & mask;
     while (table_[slot] != 0) {
-      const T& connection = places_[table_[slot] - 1];
+      const T& connection = slots_[table_[slot] - 1];
       if (connection.endpoints == endpoints || connection.endpoints.is_turned(endpoints)) break;
       slot = (slot + 1) & mask;
     }
@@ -306,15 +316,15 @@ class Tracker {
     std::vector<std::uint32_t> larger(2 * table_.size());
     table_.swap(larger);
     for (const std::uint32_t each : larger) {
-      if (each != 0) table_[slot_of(places_[each - 1].endpoints)] = each;
+      if (each != 0) table_[slot_of(slots_[each - 1].endpoints)] = each;
     }
   }
   void erase(const T& connection) {
     const std::size_t mask = table_.size() - 1;
     std::size_t hole = slot_of(connection.endpoints);
-    // What stands further on because this slot was taken moves up.
+    // Move up entries that were displaced because this slot was occupied.
     for (std::size_t at = (hole + 1) & mask; table_[at] != 0; at = (at + 1) & mask) {
-      const std::size_t home = hash_of(places_[table_[at] - 1].endpoints) & mask;
+      const std::size_t home = hash_of(slots_[table_[at] - 1].endpoints) & mask;
       if (((at - home) & mask) >= ((at - hole) & mask)) {
         table_[hole] = table_[at];
         hole = at;
@@ -324,14 +334,14 @@ class Tracker {
     --used_;
   }
 
-  Gone gone_;
-  std::deque<T> places_;
+  OnEnd on_end_;
+  std::deque<T> slots_;
   std::vector<std::uint32_t> free_;
-  std::vector<std::uint32_t> table_;  // a connection's place + 1; 0: free
-  std::deque<Closing> closing_;       // in the order of their last packets, roughly
+  std::vector<std::uint32_t> table_;  // a connection's slot + 1; 0: free
+  std::deque<Closing> closing_;       // roughly in the order of their last packets
   std::size_t used_ = 0;
   std::uint32_t count_ = 0;
-  T* last_ = nullptr;  // looked up last
+  T* last_ = nullptr;  // the connection that was looked up last
 };
 
 }  // namespace nagi::captures

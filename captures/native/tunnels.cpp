@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is within IP packets beside TCP and UDP: extension headers of IPv6, fragments, tunnels. GRE
-// (RFC 2784, 2890; version 1 of PPTP, RFC 2637), IP in IP (RFC 2003, 4213), VXLAN (RFC 7348),
-// Geneve (RFC 8926), GTP-U (3GPP TS 29.281). A tunnel's packet that is not TCP or UDP is left to
-// the packet that carries it.
+// Decodes the contents of IP packets other than TCP and UDP: extension headers of IPv6, fragments
+// and tunnels. The tunnels are GRE (RFC 2784, 2890; version 1 of PPTP, RFC 2637), IP in IP (RFC
+// 2003, 4213), VXLAN (RFC 7348), Geneve (RFC 8926) and GTP-U (3GPP TS 29.281). If a tunnel's packet
+// is neither TCP nor UDP, its carrier counts.
 #include "native/decode.hpp"
 
 namespace nagi::captures {
@@ -11,7 +11,7 @@ namespace nagi::captures {
 using namespace decoding;
 
 Unused Decoder::ipv6(Piece piece, Packet& packet) {
-  const auto refuse = [&](Unused why) { return is(What::Kind::ether_type, type_ipv6, why); };
+  const auto refuse = [&](Unused why) { return is(LastHeader::Kind::ether_type, type_ipv6, why); };
   if (!piece.has(40)) return refuse(Unused::cut_short);
   if (piece.at[0] >> 4 != 6) return refuse(Unused::bad_header);
   std::uint32_t bytes = half(piece.at + 4);
@@ -40,10 +40,11 @@ Unused Decoder::ipv6(Piece piece, Packet& packet) {
         break;
       case 44: {  // fragment
         if (!inside.has(8)) return refuse(Unused::cut_short);
-        const std::uint16_t place = half(inside.at + 2);
-        if ((place & 0xfff9) != 0) {
+        const std::uint16_t offset_and_flags = half(inside.at + 2);
+        if ((offset_and_flags & 0xfff9) != 0) {
           if (inside.length < 8) return refuse(Unused::bad_header);
-          const Fragment part{word(inside.at + 4), place & 0xfff8U, (place & 1) != 0};
+          const Fragment part{word(inside.at + 4), offset_and_flags & 0xfff8U,
+                              (offset_and_flags & 1) != 0};
           const std::uint8_t protocol = inside.at[0];
           inside.skip(8);
           return fragment(part, protocol, 6, inside, packet);
@@ -68,7 +69,7 @@ Unused Decoder::ipv6(Piece piece, Packet& packet) {
 Unused Decoder::fragment(const Fragment& fragment, std::uint8_t protocol, std::uint8_t version,
                          const Piece& inside, Packet& packet) {
   constexpr std::uint32_t longest = 65'535;
-  what_ = {What::Kind::ip_protocol, protocol};
+  last_header_ = {LastHeader::Kind::ip_protocol, protocol};
   const bool first = fragment.offset == 0;
   const std::uint32_t headers = packet.ip_bytes - inside.length;
   if (protocol == protocol_udp && first) {
@@ -81,37 +82,38 @@ Unused Decoder::fragment(const Fragment& fragment, std::uint8_t protocol, std::u
     const Unused unused = tcp(inside.at, inside.end, inside.length, version, packet);
     if (unused != Unused::none) return unused;
   }
-  Endpoints of = packet.endpoints;
-  of.set_rest(0, protocol, version);
-  Fragmented* found = nullptr;
+  Endpoints endpoints = packet.endpoints;
+  endpoints.set_rest(0, protocol, version);
+  Fragmented* datagram = nullptr;
   for (Fragmented& each : fragmented_) {
-    if (each.identification == fragment.identification && each.of == of) found = &each;
+    if (each.identification == fragment.identification && each.endpoints == endpoints)
+      datagram = &each;
   }
-  if (found == nullptr) {
+  if (datagram == nullptr) {
     if (fragmented_.size() < max_fragmented) {
-      found = &fragmented_.emplace_back();
+      datagram = &fragmented_.emplace_back();
     } else {
-      found = &fragmented_[oldest_fragmented_];
+      datagram = &fragmented_[oldest_fragmented_];
       oldest_fragmented_ = (oldest_fragmented_ + 1) % max_fragmented;
     }
-    *found = Fragmented{};
-    found->of = of;
-    found->identification = fragment.identification;
+    *datagram = Fragmented{};
+    datagram->endpoints = endpoints;
+    datagram->identification = fragment.identification;
   }
   const std::int64_t now = packet.time_ns;
   if (first) {
-    found->has_first = true;
-    found->packet = packet;
-    found->packet.ip_bytes = headers;
-    found->packet.payload =
-        inside.length - packet.payload;  // the header of TCP, for the time being
+    datagram->has_first = true;
+    datagram->packet = packet;
+    datagram->packet.ip_bytes = headers;
+    datagram->packet.payload =
+        inside.length - packet.payload;  // temporarily the length of TCP's header
   } else {
-    found->total = fragment.offset + inside.length;
+    datagram->total = fragment.offset + inside.length;
   }
-  if (!found->has_first || found->total == 0) return Unused::fragment;
-  packet = found->packet;
-  const std::uint32_t total = found->total;
-  *found = Fragmented{};
+  if (!datagram->has_first || datagram->total == 0) return Unused::fragment;
+  packet = datagram->packet;
+  const std::uint32_t total = datagram->total;
+  *datagram = Fragmented{};
   if (total < packet.payload) return Unused::bad_header;
   packet.time_ns = now;
   packet.ip_bytes += total;
@@ -125,19 +127,19 @@ Unused Decoder::other_protocol(std::uint8_t protocol, Piece inside, Packet& pack
     if (protocol == 41) return ipv6(inside, packet);
     if (protocol == 47) return gre(inside, packet);
   }
-  return is(What::Kind::ip_protocol, protocol, Unused::not_tcp_or_udp);
+  return is(LastHeader::Kind::ip_protocol, protocol, Unused::not_tcp_or_udp);
 }
 
 Unused Decoder::gre(Piece piece, Packet& packet) {
-  const auto refuse = [&](Unused why) { return is(What::Kind::ip_protocol, 47, why); };
+  const auto refuse = [&](Unused why) { return is(LastHeader::Kind::ip_protocol, 47, why); };
   if (!piece.has(4)) return refuse(Unused::cut_short);
   const std::uint8_t flags = piece.at[0];
   const std::uint8_t more = piece.at[1];
   const std::uint16_t type = half(piece.at + 2);
   if ((flags & 0x40) != 0) return refuse(Unused::not_tcp_or_udp);  // source routes (RFC 1701)
   std::uint32_t header = 4;
-  for (const int there : {flags & 0x80, flags & 0x20, flags & 0x10, more & 0x80}) {
-    if (there != 0) header += 4;  // checksum, key, sequence, acknowledgement
+  for (const int is_present : {flags & 0x80, flags & 0x20, flags & 0x10, more & 0x80}) {
+    if (is_present != 0) header += 4;  // checksum, key, sequence, acknowledgement
   }
   if (!piece.has(header)) return refuse(Unused::cut_short);
   piece.skip(header);
@@ -150,15 +152,15 @@ Unused Decoder::gre(Piece piece, Packet& packet) {
   return network(type, piece, packet);
 }
 
-/// Takes a tunnel's packet out of a UDP packet. If there is none, `packet` stays what it is.
+/// Decode a tunnel's packet out of a UDP packet. Without one, `packet` is unchanged.
 bool Decoder::in_udp(Piece payload, Packet& packet) {
   const std::uint16_t port = __builtin_bswap16(packet.endpoints.destination_port());
   if (++depth_ > max_depth || !payload.has(8)) return false;
   const Packet outer = packet;
-  const What what = what_;
+  const LastHeader last_header = last_header_;
   const std::uint8_t* at = payload.at;
   Unused unused = Unused::not_ip;
-  if (port == 4789 || port == 8472) {  // VXLAN; as Linux had it
+  if (port == 4789 || port == 8472) {  // VXLAN; Linux's former port
     if ((at[0] & 0x08) == 0) return false;
     payload.skip(8);
     unused = ethernet(payload, packet);
@@ -186,7 +188,7 @@ bool Decoder::in_udp(Piece payload, Packet& packet) {
   }
   if (unused == Unused::none) return true;
   packet = outer;
-  what_ = what;
+  last_header_ = last_header;
   return false;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes what reads captures: any file is either refused by a CaptureError, or read to its end or
-// to where it is damaged; what its connections did adds up, and it matches itself.
+// Fuzzes the capture reader: any file is either refused by a CaptureError, or read to its end or to
+// the damage; the counts of its connections are consistent, and it matches itself.
 #include <cstdlib>
 #include <memory>
 #include <vector>
@@ -9,6 +9,7 @@
 #include "native/flow_columns.hpp"
 #include "native/flows.hpp"
 #include "native/match.hpp"
+#include "native/scan.hpp"
 
 namespace {
 
@@ -42,7 +43,7 @@ void scan(const std::uint8_t* data, std::size_t size) {
       }
       hold(in_series == direction.counts.payload_bytes);
       if (const auto& rtt = direction.rtt_sequence) {
-        hold(rtt->least() <= rtt->quantile(0.5) && rtt->quantile(0.5) <= rtt->most());
+        hold(rtt->min() <= rtt->quantile(0.5) && rtt->quantile(0.5) <= rtt->max());
       }
     }
   };

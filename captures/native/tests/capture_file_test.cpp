@@ -171,7 +171,7 @@ TEST(Zstd, IsReadThrough) {
   const Bytes plain = pcap(packets);
   EXPECT_EQ(read(compressed(plain)).times, read(plain).times);
   EXPECT_EQ(read(compressed(plain)).damage, "");
-  // In two frames, as `cat a.zst b.zst` makes them.
+  // Two frames, as `cat a.zst b.zst` makes them.
   const Bytes first(plain.begin(), plain.begin() + 500'000);
   const Bytes second(plain.begin() + 500'000, plain.end());
   EXPECT_EQ(read(compressed(first) + compressed(second)).times, read(plain).times);

@@ -25,7 +25,7 @@ Decoded decoded(const Bytes& bytes, std::uint32_t link_type = 1, std::uint32_t l
   record.link_type = link_type;
   Decoded result;
   result.unused = decoder.decode(record, result.packet);
-  result.what = name_of(decoder.what());
+  result.what = name_of(decoder.last_header());
   return result;
 }
 
@@ -196,7 +196,7 @@ TEST(Tunnels, AreReadOnRequest) {
   }
   EXPECT_EQ(decoded(all[0]).what, "GRE");
   EXPECT_EQ(decoded(all[0]).unused, Unused::not_tcp_or_udp);
-  // What is no TCP or UDP within stays with the packet around it.
+  // If the inner packet is neither TCP nor UDP, the outer one counts.
   const Bytes arp = udp_to(4789, vxlan + ethernet(Bytes(28), 0x0806));
   EXPECT_EQ(decoded(arp, 1, 0, Decoder(true)).packet.endpoints.protocol(), protocol_udp);
   Bytes deep = ip;
@@ -222,7 +222,7 @@ TEST(Lengths, ComeFromTheIpHeader) {
   EXPECT_EQ(decoded(cut, 1, 154).packet.payload, 100);
   EXPECT_EQ(decoded(cut, 1, 154).packet.ip_bytes, 140);
   EXPECT_EQ(decoded(Bytes(cut.begin(), cut.end() - 1), 1, 154).unused, Unused::cut_short);
-  // No length yet, where the network card is to split it: the frame's.
+  // Without a length, as the network card has yet to split the segment, the frame's length counts.
   const Bytes large = ethernet(ipv4(tcp(segment), false, 6, {}, 0, 0));
   EXPECT_EQ(decoded(large).packet.payload, 100);
   EXPECT_EQ(decoded(ethernet(ipv6(tcp(segment), 6, 0), 0x86dd)).packet.payload, 100);

@@ -15,10 +15,10 @@ using namespace made;
 
 constexpr std::int64_t ms = 1'000'000;
 
-/// Packets go in, connections come out.
+/// Passes packets to an engine and returns its connections.
 class Flows : public testing::Test {
  protected:
-  Seen give(const Segment& segment, std::int64_t time_ns) {
+  Classification give(const Segment& segment, std::int64_t time_ns) {
     const Bytes bytes = frame(segment);
     Record record;
     record.time_ns = time_ns;
@@ -29,12 +29,12 @@ class Flows : public testing::Test {
     EXPECT_EQ(Decoder().decode(record, packet), Unused::none);
     return engine.add(packet);
   }
-  Seen give(const Segment& segment) { return give(segment, now += ms); }
-  /// Data of direction 0.
-  Seen data(std::uint32_t sequence, std::uint32_t payload = 100) {
+  Classification give(const Segment& segment) { return give(segment, now += ms); }
+  /// Add data of direction 0.
+  Classification data(std::uint32_t sequence, std::uint32_t payload = 100) {
     return give({.sequence = sequence, .acknowledgement = 1, .payload = payload});
   }
-  Seen ack(std::uint32_t acknowledgement) {
+  Classification ack(std::uint32_t acknowledgement) {
     return give({.sequence = 1, .acknowledgement = acknowledgement, .back = true});
   }
   void handshake(std::uint32_t first = 0, std::uint32_t second = 0) {
@@ -74,7 +74,7 @@ TEST_F(Flows, HandshakeAndScaledWindows) {
   EXPECT_EQ(forth().mss, 1460);
   EXPECT_EQ(back().mss, -1);
   EXPECT_EQ(forth().window_scale, 2);
-  EXPECT_EQ(forth().window.most, 4000);
+  EXPECT_EQ(forth().window.max, 4000);
   EXPECT_EQ(forth().window.count, 1);  // not the SYN's
   EXPECT_EQ(give({.sequence = 78, .acknowledgement = 0, .back = true}).window, 16000);
   EXPECT_EQ(by_sequence().count(), 1);  // the SYN's
@@ -84,7 +84,7 @@ TEST_F(Flows, NumbersWrap) {
   handshake(0xffffff00);
   std::uint32_t sequence = 0xffffff01;
   for (int i = 0; i < 10; ++i) {
-    const Seen seen = data(sequence);
+    const Classification seen = data(sequence);
     EXPECT_EQ(seen.sequence, 1 + 100 * i);
     EXPECT_EQ(seen.new_bytes, 100);
     sequence += 100;
@@ -153,7 +153,7 @@ TEST_F(Flows, MidStreamAnAcknowledgementMayComeFirst) {
   give({.sequence = 1, .acknowledgement = 9001, .back = true});
   // It is direction 0, then.
   EXPECT_EQ(give({.sequence = 10001, .acknowledgement = 1, .payload = 100}).sequence, 0);
-  EXPECT_EQ(back().in_flight.most, 1100);
+  EXPECT_EQ(back().in_flight.max, 1100);
   EXPECT_EQ(all(back()).out_of_order_packets, 0);
 }
 
@@ -164,7 +164,7 @@ TEST_F(Flows, RttBySequence) {
   give({.sequence = 101, .acknowledgement = 1, .payload = 100}, 110 * ms);
   give({.sequence = 1, .acknowledgement = 201, .back = true}, 150 * ms);
   EXPECT_EQ(by_sequence().count(), before + 1);
-  EXPECT_EQ(by_sequence().most(), 40 * ms);
+  EXPECT_EQ(by_sequence().max(), 40 * ms);
 }
 
 TEST_F(Flows, RttBySequenceNotFromRetransmissions) {
@@ -203,8 +203,8 @@ TEST_F(Flows, RttByTimestamps) {
   stamped(52, true, 72, 0, 301, 0);
   stamped(60, true, 73, 1, 301, 0);
   EXPECT_EQ(by_timestamps().count(), 2);
-  EXPECT_EQ(by_timestamps().least(), 40 * ms);
-  EXPECT_EQ(by_timestamps().most(), 50 * ms);
+  EXPECT_EQ(by_timestamps().min(), 40 * ms);
+  EXPECT_EQ(by_timestamps().max(), 50 * ms);
   EXPECT_EQ(by_timestamps(1).count(), 0);
   EXPECT_TRUE(forth().timestamps);
 }
@@ -326,7 +326,7 @@ TEST_F(Flows, ASynOvertakenByItsDataOpensNothing) {
 }
 
 TEST_F(Flows, WhatIsAcknowledgedTellsWhichOfSeveralSynAcksHolds) {
-  // RFC 9293: the number of whoever answers the SYN is what the other side acknowledges.
+  // RFC 9293: the valid SYN-ACK is the one whose number the other side acknowledges.
   for (const std::uint32_t number : {500'000'000U, 510'000'000U, 490'000'000U, 3'000'000'000U}) {
     engine.~Engine();
     new (&engine) Engine(Options{});
@@ -341,7 +341,7 @@ TEST_F(Flows, WhatIsAcknowledgedTellsWhichOfSeveralSynAcksHolds) {
     }
     give({.sequence = 1001, .acknowledgement = number + 1, .payload = 9});
     EXPECT_EQ(engine.count(), 1);
-    const Seen seen =
+    const Classification seen =
         give({.sequence = number + 1, .acknowledgement = 1010, .payload = 70, .back = true});
     EXPECT_EQ(seen.sequence, 1);
     EXPECT_EQ(seen.new_bytes, 70);
@@ -358,8 +358,8 @@ TEST_F(Flows, WhatIsAcknowledgedTellsWhichOfSeveralSynAcksHolds) {
 }
 
 TEST_F(Flows, AChallengeAckOfAnotherConnectionTeachesNothing) {
-  // RFC 5961: who has the ports open from before answers a SYN so; a reset closes that, and the
-  // same SYN opens the new one.
+  // RFC 5961: a host whose ports are still open answers a SYN so; a reset closes that connection,
+  // and the same SYN opens the new one.
   give({.sequence = 1000, .flags = flag_syn, .options = {3, 3, 2, 1, 2, 4, 5, 0xb4}});
   give({.sequence = 77, .acknowledgement = 3'000'000'000, .back = true});
   give({.sequence = 3'000'000'000, .flags = flag_rst});
@@ -460,13 +460,13 @@ TEST_F(Flows, WhereTheCaptureWasMade) {
     give({.sequence = 0, .acknowledgement = 1, .flags = flag_syn | flag_ack, .back = true},
          now += to_listener);
     give({.sequence = 1, .acknowledgement = 1}, now += to_caller);
-    return engine.connection(0)->captured_at(0);
+    return engine.connection(0)->capture_point(0);
   };
-  EXPECT_EQ(made(40 * ms, ms / 20), Place::source);
-  EXPECT_EQ(made(ms / 20, 40 * ms), Place::destination);
-  EXPECT_EQ(engine.connection(0)->captured_at(1), Place::source);
-  EXPECT_EQ(made(20 * ms, 30 * ms), Place::between);
-  EXPECT_EQ(made(ms / 50, ms / 50), Place::unknown);
+  EXPECT_EQ(made(40 * ms, ms / 20), CapturePoint::source);
+  EXPECT_EQ(made(ms / 20, 40 * ms), CapturePoint::destination);
+  EXPECT_EQ(engine.connection(0)->capture_point(1), CapturePoint::source);
+  EXPECT_EQ(made(20 * ms, 30 * ms), CapturePoint::between);
+  EXPECT_EQ(made(ms / 50, ms / 50), CapturePoint::unknown);
   EXPECT_EQ(engine.connection(0)->handshake->to_listener(), ms / 50);
 }
 
@@ -534,8 +534,8 @@ TEST(Quantiles, AreWithinOnePercent) {
         static_cast<double>(values[static_cast<std::size_t>(std::ceil(share * 20'000)) - 1]);
     EXPECT_NEAR(all.quantile(share), exact, exact * 0.008) << share;
   }
-  EXPECT_EQ(all.least(), static_cast<double>(values.front()));
-  EXPECT_EQ(all.most(), static_cast<double>(values.back()));
+  EXPECT_EQ(all.min(), static_cast<double>(values.front()));
+  EXPECT_EQ(all.max(), static_cast<double>(values.back()));
   EXPECT_TRUE(std::isnan(Distribution().quantile(0.5)));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packets and capture files made by hand, byte by byte.
+// Packets and capture files for tests, built byte by byte.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@ using Bytes = std::vector<std::uint8_t>;
 
 inline void add(Bytes& to, const Bytes& more) { to.insert(to.end(), more.begin(), more.end()); }
 
-/// Integers in one byte order.
+/// Appends integers in one byte order.
 class Writer {
  public:
   explicit Writer(bool big = false) : big_(big) {}
@@ -122,7 +122,7 @@ inline Bytes pcap(const std::vector<Timed>& packets, const PcapOptions& options 
   return file;
 }
 
-/// A pcapng block with its body padded.
+/// Return a pcapng block with its body padded.
 inline Bytes block(bool big, std::uint32_t type, Bytes body) {
   body.resize((body.size() + 3) / 4 * 4);
   const auto length = static_cast<std::uint32_t>(body.size() + 12);
@@ -137,7 +137,7 @@ inline Bytes section(bool big) {
                    .put<std::int64_t>(-1)
                    .bytes);
 }
-/// `resolution`: if_tsresol; -1: not given. `offset`: if_tsoffset; 0: not given.
+/// `resolution` is if_tsresol (-1: absent), `offset` is if_tsoffset (0: absent).
 inline Bytes interface(bool big, std::uint16_t link_type, int resolution = -1,
                        std::int64_t offset = 0, std::uint32_t snap = 0) {
   Writer out(big);
@@ -160,7 +160,7 @@ inline Bytes enhanced(bool big, std::uint32_t number, std::uint64_t units, const
   return block(big, 6, out.bytes);
 }
 
-/// What a file holds.
+/// The contents of a file.
 struct Read {
   std::vector<std::int64_t> times;
   std::vector<std::uint32_t> lengths;

@@ -79,7 +79,7 @@ TEST(Matching, DelaysAndLossesOfBothDirections) {
     EXPECT_EQ(forth.unseen + back.unseen + forth.uncovered + back.uncovered, 0);
     EXPECT_EQ(forth.smallest_delay(), 20 * ms + ahead);
     EXPECT_EQ(back.smallest_delay(), 15 * ms - ahead);
-    EXPECT_EQ(forth.queueing.most(), 9 * ms);
+    EXPECT_EQ(forth.queueing.max(), 9 * ms);
     EXPECT_NEAR(forth.queueing.quantile(0.5), 5 * ms, 0.01 * 5 * ms);  // the 495th of 990
     EXPECT_EQ(matcher.smallest().forward, 20 * ms + ahead);
     EXPECT_EQ(matcher.smallest().backward, 15 * ms - ahead);
@@ -107,7 +107,7 @@ TEST(Matching, EqualPacketsOfSeveralConnectionsAreKeptApart) {
       Segment segment = number(i);
       segment.port = port;
       path.add(0, i * ms, segment);
-      // Each loses another one in ten.
+      // Each direction loses a different packet in ten.
       if (i % 10 != port) path.add(1, i * ms + 20 * ms + port, segment);
       segment.back = true;
       if (i % 10 != port) path.add(1, i * ms + 20 * ms + port, segment);
@@ -120,7 +120,7 @@ TEST(Matching, EqualPacketsOfSeveralConnectionsAreKeptApart) {
     const auto port = ntohs(connection.endpoints[0].source_port());
     EXPECT_EQ(connection.directions[0].lost, 20);
     EXPECT_EQ(connection.directions[0].smallest_delay(), 20 * ms + port);
-    EXPECT_EQ(connection.directions[0].queueing.most(), 0);
+    EXPECT_EQ(connection.directions[0].queueing.max(), 0);
     EXPECT_EQ(connection.directions[1].unseen, 20);
   }
 }
@@ -191,7 +191,7 @@ TEST(Matching, ClocksThatAreKnownAreTakenOff) {
   const MatchedDirection& forth = matcher.connections()[0].directions[0];
   EXPECT_TRUE(forth.forward);
   EXPECT_EQ(forth.lost, 0);
-  EXPECT_LE(forth.queueing.most(), 1000);
+  EXPECT_LE(forth.queueing.max(), 1000);
 }
 
 TEST(ClockCurves, AreStraightBetweenKnotsAndLevelOutside) {
@@ -210,7 +210,7 @@ TEST(ClockCurves, AreStraightBetweenKnotsAndLevelOutside) {
 TEST(Matching, SilenceIsNoLoss) {
   Path path;
   for (std::uint32_t i = 0; i < 400; ++i) {
-    // After half of them nothing for 12 s, with packets under way.
+    // After half of the packets there is a pause of 12 s, with packets in flight.
     const std::int64_t at = i * ms + (i < 200 ? 0 : 12 * second);
     path.add(0, at, number(i));
     path.add(1, at + 100 * ms, number(i));

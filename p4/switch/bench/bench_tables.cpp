@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What it costs to find an entry, and to add one, by a table's kind and size: the tables alone, no
-// packets. Keys are looked up in random order, all of them known, so that caches miss as they would
-// for that many flows. Prints a JSON array.
+// Measures the cost of finding and adding an entry by kind and size of a table, without packets.
+// Keys are looked up in random order, and all of them match, so that caches miss as they would with
+// as many flows. Prints a JSON array.
 //
 //   exact    48-bit addresses
 //   lpm      IPv4 prefixes, lengths as in routing tables of the Internet: most of 24 bits
@@ -27,8 +27,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Words = std::vector<std::uint64_t>;
 
-constexpr std::size_t max_looked_up = 1 << 18;  // different keys
-constexpr double min_seconds = 0.3;             // a measurement
+constexpr std::size_t max_looked_up = 1 << 18;  // number of different keys
+constexpr double min_seconds = 0.3;             // duration of a measurement
 
 Table table_of(Kind kind, MatchKind match, const std::vector<std::uint32_t>& widths) {
   Table table;
@@ -50,7 +50,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// Adds entries and looks up keys that meet them.
+/// Measure adding entries and looking up matching keys.
 nlohmann::json measure(const std::string& kind, const Table& table, std::vector<Key> entries,
                        std::size_t masks, std::mt19937_64& random) {
   std::vector<Words> keys;
@@ -69,7 +69,7 @@ nlohmann::json measure(const std::string& kind, const Table& table, std::vector<
   const std::size_t count = entries.size();
   TableState state(table);
   const auto added = Clock::now();
-  for (Key& key : entries) state.add(std::move(key), {Result::What::action, 0, 0}, {});
+  for (Key& key : entries) state.add(std::move(key), {Result::Kind::action, 0, 0}, {});
   const double add_s = seconds_since(added);
 
   std::size_t lookups = 0;
@@ -93,7 +93,7 @@ std::vector<Key> exact_keys(const Table& table, std::size_t count, std::mt19937_
   std::vector<Key> keys;
   for (std::size_t i = 0; i < count; ++i) {
     KeyBuilder builder(table);
-    // Different in their lower half, whatever is drawn.
+    // The keys differ in their lower halves, whatever is drawn.
     builder.exact({(random() & 0xffffULL) << 32 | i * 2654435761ULL % (1ULL << 32)});
     keys.push_back(builder.finish(0));
   }
@@ -101,7 +101,8 @@ std::vector<Key> exact_keys(const Table& table, std::size_t count, std::mt19937_
 }
 
 std::vector<Key> prefixes(const Table& table, std::size_t count, std::mt19937_64& random) {
-  // Shares of lengths in a full routing table, in per cent; the rest are shorter.
+  // Shares of prefix lengths in a full routing table, in per cent; the remaining prefixes are
+  // shorter.
   constexpr std::pair<std::uint32_t, std::uint32_t> shares[] = {
       {24, 60}, {23, 10}, {22, 11}, {21, 5}, {20, 4}, {19, 3}, {18, 2}, {16, 2}};
   std::vector<Key> keys;
@@ -128,18 +129,18 @@ std::vector<Key> prefixes(const Table& table, std::size_t count, std::mt19937_64
 std::vector<Key> rules(const Table& table, std::size_t count, std::size_t masks,
                        std::mt19937_64& random) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>>
-      of;  // lengths of the two addresses' prefixes
+      prefix_lengths;  // lengths of the two addresses' prefixes
   for (std::uint64_t source = 0; source <= 32; ++source) {
     for (std::uint64_t destination = 0; destination <= 32; ++destination) {
-      of.emplace_back(source, destination);
+      prefix_lengths.emplace_back(source, destination);
     }
   }
-  std::shuffle(of.begin(), of.end(), random);
+  std::shuffle(prefix_lengths.begin(), prefix_lengths.end(), random);
   std::vector<Key> keys;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t which = i % masks;
-    const auto [source, destination] = of[which % of.size()];
-    const std::uint64_t ports = 0xffff >> which / of.size();
+    const auto [source, destination] = prefix_lengths[which % prefix_lengths.size()];
+    const std::uint64_t ports = 0xffff >> which / prefix_lengths.size();
     KeyBuilder builder(table);
     const auto field = [&](std::uint32_t bits, std::uint64_t mask) {
       builder.ternary({random() & mask}, {mask & ((1ULL << bits) - 1)});

@@ -14,16 +14,16 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint64_t max_packet_rate = 1'000'000'000;
-constexpr std::uint64_t max_priorities = 8;  // the field has three bits
+constexpr std::uint64_t max_priorities = 8;  // the field of v1model has three bits
 constexpr std::uint64_t min_interval = 100'000;
 constexpr std::uint64_t max_interval = 3'600'000'000'000;
 
-/// Whether the key is there and not null.
+/// Return whether the key exists and is not null.
 bool is_given(const ObjectReader& reader, const std::string& key) {
   return reader.has(key) && !reader.any(key).is_null();
 }
 
-/// Replaces `value` if the key is there; null empties it.
+/// Replace `value` if the key exists; null clears it.
 template <class Value, class Make>
 void read_limit(const ObjectReader& reader, const std::string& key, Bound<std::uint64_t> bound,
                 std::optional<Value>& value, Make make) {
@@ -43,7 +43,7 @@ std::string optional_text(const ObjectReader& reader, const std::string& key) {
   return is_given(reader, key) ? reader.text(key) : std::string();
 }
 
-/// A name that no other port may have.
+/// Return a name that no other port may use.
 std::string unshared(const ObjectReader& reader, const std::string& key,
                      std::set<std::string>& taken) {
   std::string name = reader.text(key);

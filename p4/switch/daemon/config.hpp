@@ -1,30 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What nagi-switch is asked to do: its configuration file.
+// The configuration file of nagi-switch.
 //
 //   {"schema_version": 1,
-//    ...                                what every such program is told: runtime's
+//    ...                                keys of every program that moves frames: runtime's
 //                                       service/settings.hpp
-//    "pipeline": "edge.json",           what p4c made of a P4 program for v1model
-//    "entries": "entries.jsonl",        operations to begin with, one a line: operations.hpp
-//    "digests": "digests.jsonl",        what packets tell the controller: logs.hpp
+//    "pipeline": "edge.json",           the P4 program for v1model, compiled by p4c
+//    "entries": "entries.jsonl",        initial operations, one per line: operations.hpp
+//    "digests": "digests.jsonl",        digests, which packets send to the controller: logs.hpp
 //    "queues": "queues.jsonl",          queue depth over time: logs.hpp
-//    "queue_interval_ns": 10000000,     how often it is noted
-//    "cpu_port": 255,                   the controller's port, which has no interface: what leaves
-//                                       by it, events has; what packet_out has, comes in by it
-//    "ports": [{"number": 1,            as the program knows it: 0 to 510
-//               "interface": "p1",      for replay instead, captures: "in": "1.pcap", what comes,
-//                                       and "out": "1.out.pcapng", what leaves; one may be missing;
-//                                       for simulate nothing
-//               "rate_bps": 10000000,   bits of IP a second (frames without Ethernet's 14 bytes)
-//               "rate_pps": 1000,       packets a second; with both rates, the slower holds
-//               "overhead_bytes": 0,    what rate_bps counts on top of a packet
-//               "depth_packets": 100,   what may wait, in each queue; without: any number
+//    "queue_interval_ns": 10000000,     interval of the queues' log
+//    "cpu_port": 255,                   the controller's port, which has no interface: "events"
+//    returns
+//                                       the packets that leave by it, "packet_out" sends packets
+//                                       into it
+//    "ports": [{"number": 1,            number in the program: 0 to 510
+//               "interface": "p1",      for replay captures instead: "in": "1.pcap" for arrivals
+//               and
+//                                       "out": "1.out.pcapng" for departures; one may be missing;
+//                                       for simulate neither
+//               "rate_bps": 10000000,   bits of IP per second (frames without Ethernet's 14 bytes)
+//               "rate_pps": 1000,       packets per second; with both rates, the slower one applies
+//               "overhead_bytes": 0,    bytes that rate_bps counts in addition to a packet
+//               "depth_packets": 100,   maximum in each queue; unlimited if missing
 //               "depth_bytes": 100000,
-//               "priorities": 1}]}      queues; the higher number is served first
+//               "priorities": 1}]}      number of queues; the higher number is served first
 //
-// All but "pipeline" and "ports" may be missing, in a port all but "number" and where packets come
-// from or go to; what may be missing may also be null.
+// Only "pipeline" and "ports" are required, and in a port "number" and where packets come from or
+// go to. Other keys may be missing or null.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +43,7 @@
 
 namespace nagi::p4 {
 
-constexpr Port max_ports = 511;  // port 511 drops
+constexpr Port max_ports = 511;  // port 511 drops packets
 
 struct PortConfig {
   Port number = 0;
@@ -60,18 +63,18 @@ struct SwitchConfig : runtime::ServiceSettings {
   std::vector<PortConfig> ports;
 };
 
-/// Where packets come from and go to.
+/// Sources and destinations of packets.
 enum class Medium { interfaces, captures, requests };
 
-/// Reads a configuration. Throws InputError, naming file, line and key.
+/// Read a configuration. Throws InputError with file, line and key.
 SwitchConfig read_config(const runtime::JsonSource& source, Medium medium);
 
-/// The keys of rates, overhead and depths.
+/// Return the keys of rates, overhead and depths.
 std::vector<std::string_view> queue_keys();
-/// Reads rates, overhead and depths over what `queue` has; null takes one away.
+/// Read rates, overhead and depths into `queue`, of which other values stay; null removes one.
 /// Throws ConfigError.
 void read_queue(const ObjectReader& reader, QueueConfig& queue);
-/// The same, as JSON.
+/// Return rates, overhead and depths as JSON.
 nlohmann::json to_json(const QueueConfig& queue);
 
 }  // namespace nagi::p4

@@ -12,6 +12,7 @@
 #include "io/input_error.hpp"
 #include "program/control.hpp"
 #include "switch/daemon/config.hpp"
+#include "switch/daemon/operation_values.hpp"
 #include "switch/daemon/operations.hpp"
 
 namespace nagi::p4 {
@@ -20,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Operations that stand in no batch.
+/// Return whether an operation is not permitted in a batch.
 bool is_alone(const std::string& op) {
   static const std::set<std::string> all = {"batch",        "digests",        "events",
                                             "packet_out",   "pipeline_check", "pipeline_read",
@@ -28,7 +29,7 @@ bool is_alone(const std::string& op) {
   return all.contains(op);
 }
 
-/// A program in a request.
+/// Load the program of a request.
 Program program_in(const ObjectReader& reader) {
   const std::string name = reader.has("name") ? reader.text("name") : "the program";
   const json& text = reader.any("program");
@@ -124,7 +125,7 @@ json Controller::events() {
   control.set_time(switch_.now_us());
   json packets = json::array();
   for (const PacketIn& packet : switch_.take_packets_in()) {
-    packets.push_back({{"bytes", hexadecimal_of(packet.bytes)},
+    packets.push_back({{"bytes", to_hexadecimal(packet.bytes)},
                        {"at_us", packet.at.time_since_epoch().count() / 1000}});
   }
   json timeouts = json::array();
@@ -145,7 +146,7 @@ json Controller::perform_one(ObjectReader& reader, const std::string& op,
   if (op == "queue_set") return queue_set(reader, changes);
   Control& control = switch_.machine().control();
   control.set_time(switch_.now_us());
-  return perform(control, reader, op);
+  return perform_operation(control, reader, op);
 }
 
 json Controller::queue_set(ObjectReader& reader, std::vector<Change>& changes) {
@@ -153,12 +154,12 @@ json Controller::queue_set(ObjectReader& reader, std::vector<Change>& changes) {
   keys.insert(keys.end(), {"op", "port"});
   reader.only(keys);
   const Port number = static_cast<Port>(reader.whole("port", 0, max_ports - 1));
-  const auto port = switch_.place_of(number);
+  const auto port = switch_.port_index(number);
   if (!port) {
     throw ConfigError(reader.at("port"), "there is no port " + std::to_string(number),
                       "give a port of the configuration");
   }
-  // Of several changes of a port in a batch, the later ones are laid over the earlier.
+  // Several changes of a port in a batch are combined.
   const auto earlier = std::ranges::find(changes.rbegin(), changes.rend(), *port, &Change::port);
   Change change{*port, earlier != changes.rend() ? earlier->queue : switch_.queue(*port)};
   read_queue(reader, change.queue);
@@ -168,7 +169,7 @@ json Controller::queue_set(ObjectReader& reader, std::vector<Change>& changes) {
 
 void Controller::change_queues(const std::vector<Change>& changes) {
   if (changes.empty()) return;
-  driver_.bring_up_to_date();  // a long batch was begun a while ago
+  driver_.bring_up_to_date();  // a long batch may have begun some time ago
   for (const Change& change : changes) {
     switch_.change(change.port, change.queue);
     driver_.queue_changed(change.port);
@@ -186,13 +187,13 @@ void Controller::load(const std::string& path) {
   for (int number = 1; std::getline(file, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const runtime::JsonSource source(path, std::move(line), number);
-    const std::string place = path + ":" + std::to_string(number) + ": ";
+    const std::string location = path + ":" + std::to_string(number) + ": ";
     try {
       batch.perform(source.value(), json::json_pointer());
     } catch (const ConfigError& error) {
       throw source.located(error);
     } catch (const InputError& error) {
-      throw InputError(place + error.what());
+      throw InputError(location + error.what());
     }
   }
   batch.commit();

@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a controller may ask of a switch at work: the machine's operations (operations.hpp), and
+// The requests of a controller to a running switch: the machine's operations (operations.hpp), and
 //
-//   {"op": "queue_set", "port": 1, "rate_bps": 5000000, ...}   "queue": what holds now
-//       any of rate_bps, rate_pps, overhead_bytes, depth_packets, depth_bytes; null takes one away.
-//       No packet is lost by it.
-//   {"op": "digests"}                                          "digests": those since the last time
-//   {"op": "events"}                                           what happened since the last time:
-//       "packets": [{"bytes": "0a1b...", "at_us": 1000}, ...]  that left by the controller's port,
-//       "digests": the same as of digests,
-//       "timeouts": [{"table": T, ...}, ...]                   entries as table_read has them,
-//       "lost": 0                                              packets, for which no room was left
-//   {"op": "packet_out", "bytes": "0a1b..."}                   comes in by the controller's port
-//   {"op": "pipeline_set", "program": "...", "name": "a.json"} the text of the compiler's JSON
-//   takes
-//       the place of the program and all its state. Ports and queues go on; what waits in queues
-//       leaves by the program that it came in by.
-//   {"op": "pipeline_check", "program": "...", "name": "a.json"}   loads it, and that is all
+//   {"op": "queue_set", "port": 1, "rate_bps": 5000000, ...}   "queue": the settings in effect
+//       any of rate_bps, rate_pps, overhead_bytes, depth_packets, depth_bytes; null removes one.
+//       No packet is lost.
+//   {"op": "digests"}                                          "digests": those since the last
+//   request
+//   {"op": "events"}                                           events since the last request:
+//       "packets": [{"bytes": "0a1b...", "at_us": 1000}, ...]  packets at the controller's port,
+//       "digests": as for "digests",
+//       "timeouts": [{"table": T, ...}, ...]                   entries in the form of table_read,
+//       "lost": 0                                              packets for which there was no room
+//   {"op": "packet_out", "bytes": "0a1b..."}                   sends a packet into the controller's
+//                                                              port
+//   {"op": "pipeline_set", "program": "...", "name": "a.json"} replaces the program and all its
+//   state
+//       by the compiler's JSON in "program". Ports and queues stay; packets in queues leave by the
+//       program by which they entered.
+//   {"op": "pipeline_check", "program": "...", "name": "a.json"}   only checks the program
 //   {"op": "pipeline_read"}                                    "name", "program": its text
 //   {"op": "batch", "operations": [...]}                       "answers": [...]
-//       operations, queue_set among them: all or none. No packet meets some of them only.
+//       performs all operations (queue_set included) or none. No packet sees only some of them.
 //   {"op": "show"}                                             "account": {...}
 //   {"op": "stop"}
 #pragma once
@@ -36,41 +38,42 @@
 
 namespace nagi::p4 {
 
-/// Bytes of a request: a batch may be long.
+/// Maximum length of a request in bytes: a batch may be long.
 constexpr std::size_t longest_request = 64 << 20;
 
 class Controller {
  public:
-  /// What it needs of whoever drives the switch.
+  /// Functions that the driver of the switch provides.
   struct Driver {
-    std::function<void()> bring_up_to_date;  // the switch, to this instant
+    std::function<void()> bring_up_to_date;  // advances the switch to the present
     std::function<void(std::size_t port)> queue_changed;
     std::function<nlohmann::json()> digests;
     std::function<nlohmann::json()> account;
   };
   Controller(Switch& controlled, Driver driver) : switch_(controlled), driver_(std::move(driver)) {}
 
-  /// Throws ConfigError or InputError if a request is refused: nothing has happened then.
+  /// Perform a request and return the answer. Throws ConfigError or InputError if the request is
+  /// refused; then nothing has changed.
   nlohmann::json answer(const nlohmann::json& request);
   [[nodiscard]] bool stopped() const { return stopped_; }
 
-  /// Performs the operations in a file, one a line: all or none. Throws InputError with the line.
+  /// Perform all operations in a file, one per line, or none. Throws InputError with the line.
   void load(const std::string& path);
 
-  /// A queue to be changed.
+  /// A change of a queue.
   struct Change {
     std::size_t port;
     QueueConfig queue;
   };
 
-  /// Operations of which all stand after commit(), and none if it goes without.
+  /// Operations that take effect together at commit(), or never.
   class Batch {
    public:
     explicit Batch(Controller& controller);
     Batch(const Batch&) = delete;
     Batch& operator=(const Batch&) = delete;
     ~Batch();
-    /// Throws as answer() does.
+    /// Perform an operation. Throws the exceptions of answer().
     nlohmann::json perform(const nlohmann::json& operation,
                            const nlohmann::json::json_pointer& where);
     void commit();
@@ -82,7 +85,7 @@ class Controller {
   };
 
  private:
-  /// Performs what may stand in a batch. What it does to queues is noted in `changes`.
+  /// Perform an operation that is permitted in a batch. Add changes of queues to `changes`.
   nlohmann::json perform_one(ObjectReader& reader, const std::string& op,
                              std::vector<Change>& changes);
   nlohmann::json queue_set(ObjectReader& reader, std::vector<Change>& changes);

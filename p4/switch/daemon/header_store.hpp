@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The headers that packets came with, kept for the log of drops until it is known what becomes of
-// them. Copies of a packet share theirs.
+// Keeps the headers with which packets arrived, for the log of drops, until the packets' outcome is
+// known. Copies of a packet share their headers.
 #pragma once
 
 #include <algorithm>
@@ -17,36 +17,36 @@ namespace nagi::p4 {
 
 struct Headers {
   std::array<std::uint8_t, io::PcapngFile::headers> bytes;
-  std::uint32_t length = 0;  // of the frame
+  std::uint32_t length = 0;  // length of the frame
 };
 
 class HeaderStore {
  public:
-  using Place = std::uint32_t;
-  static constexpr Place none = std::numeric_limits<Place>::max();
+  using Slot = std::uint32_t;
+  static constexpr Slot none = std::numeric_limits<Slot>::max();
 
-  /// Keeps the headers of a frame, until they have been released as often as shared, and once.
-  Place keep(const std::uint8_t* frame, std::uint32_t length) {
+  /// Store the headers of a frame until they have been released once more than they were shared.
+  Slot keep(const std::uint8_t* frame, std::uint32_t length) {
     if (free_.empty()) {
-      free_.push_back(static_cast<Place>(all_.size()));
+      free_.push_back(static_cast<Slot>(all_.size()));
       all_.emplace_back();
     }
-    const Place place = free_.back();
+    const Slot slot = free_.back();
     free_.pop_back();
-    Kept& kept = all_[place];
+    Kept& kept = all_[slot];
     std::copy_n(frame, std::min<std::size_t>(length, kept.headers.bytes.size()),
                 kept.headers.bytes.begin());
     kept.headers.length = length;
     kept.owners = 1;
-    return place;
+    return slot;
   }
-  void share(Place place) {
-    if (place != none) ++all_[place].owners;
+  void share(Slot slot) {
+    if (slot != none) ++all_[slot].owners;
   }
-  void release(Place place) {
-    if (place != none && --all_[place].owners == 0) free_.push_back(place);
+  void release(Slot slot) {
+    if (slot != none && --all_[slot].owners == 0) free_.push_back(slot);
   }
-  [[nodiscard]] const Headers& at(Place place) const { return all_[place].headers; }
+  [[nodiscard]] const Headers& at(Slot slot) const { return all_[slot].headers; }
 
  private:
   struct Kept {
@@ -55,7 +55,7 @@ class HeaderStore {
   };
 
   std::deque<Kept> all_;
-  std::vector<Place> free_;
+  std::vector<Slot> free_;
 };
 
 }  // namespace nagi::p4

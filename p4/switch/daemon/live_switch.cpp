@@ -19,7 +19,7 @@ std::vector<std::string> interfaces_of(const SwitchConfig& config) {
   return all;
 }
 
-/// As far as the configuration says. What comes in may come at any rate.
+/// Return the expected load as far as the configuration determines it. Arrivals may have any rate.
 runtime::Expected expected_of(const SwitchConfig& config) {
   runtime::Expected expected;
   expected.rates.resize(config.ports.size());
@@ -55,7 +55,7 @@ LiveSwitch::LiveSwitch(const SwitchConfig& config)
                             [this] { return logs_.digests_for_controller(); },
                             [this] { return account(false); }}),
       live_(config.ports.size()) {
-  // The program's state first: whatever is wrong with it, no interface has been touched.
+  // The program's state comes first: if it is invalid, no interface has been changed.
   if (!config.entries.empty()) controller_.load(config.entries);
   for (std::size_t i = 0; i < live_.size(); ++i) {
     live_[i].port = &ports_.open(config.ports[i].interface);
@@ -67,8 +67,8 @@ LiveSwitch::LiveSwitch(const SwitchConfig& config)
 }
 
 runtime::Served LiveSwitch::serve(const std::vector<int>& readable) {
-  // The clock is read before the ports are: whatever arrived earlier is then in them, and the
-  // switch may move up to this instant.
+  // The clock is read before the ports: earlier arrivals are then in their queues, and the switch
+  // may advance to this time.
   const Instant now = time_.now();
   runtime::Served served;
   served.now_ns = time_.monotonic_ns(now);
@@ -113,7 +113,7 @@ bool LiveSwitch::receive(const std::vector<int>& readable) {
 
 void LiveSwitch::take_in() {
   for (const Arrival& each : arrivals_) {
-    // The kernel stamps a frame before it queues it; we may see it only after that.
+    // The kernel timestamps a frame before it queues it; the frame may become visible only later.
     const Instant stamped = time_.from_monotonic(each.arrival.monotonic_ns);
     const Instant at = std::max(stamped, switch_.now());
     live_[each.port].account.came(at - stamped);
@@ -122,7 +122,7 @@ void LiveSwitch::take_in() {
 }
 
 void LiveSwitch::bring_up_to_date() {
-  // What has arrived by now has arrived at queues as they were.
+  // Frames that have arrived by now saw the queues before the change.
   std::vector<int> all = ports_.descriptors();
   const Instant now = time_.now();
   receive(all);
@@ -142,8 +142,8 @@ void LiveSwitch::hand_over(LivePort& port) {
   if (port.due.empty()) return;
   frames_.clear();
   for (const Departure& departure : port.due) frames_.push_back(departure.frame);
-  // A frame is handed over when the kernel is done with those before it. What the kernel then does
-  // with it, the far end's receiving included, is no longer ours.
+  // A frame is handed over when the kernel has finished the frames before it. The subsequent work
+  // of the kernel, including reception at the far end, does not count.
   const Instant begun = time_.now();
   port.port->send(frames_);
   const auto all = static_cast<double>((time_.now() - begun).count());

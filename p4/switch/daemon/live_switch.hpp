@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The switch in real time, between network interfaces. Frames enter it at the instant the kernel
-// saw them; what leaves is handed to the kernel as soon as it is due.
+// The switch in real time, between network interfaces. Frames enter it at the time of their kernel
+// timestamps; departures are passed to the kernel as soon as they are due.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ namespace nagi::p4 {
 
 class LiveSwitch final : public runtime::Service {
  public:
-  /// Loads the program and its entries, and opens all interfaces and files of `config`, but for
-  /// account and control socket. Throws InputError, or std::system_error if the kernel refuses.
+  /// Load the program and its entries, and open all interfaces and files of `config` except account
+  /// and control socket. Throws InputError, or std::system_error if the kernel refuses.
   explicit LiveSwitch(const SwitchConfig& config);
 
   [[nodiscard]] std::vector<int> descriptors() const override { return ports_.descriptors(); }
@@ -35,7 +35,7 @@ class LiveSwitch final : public runtime::Service {
   std::optional<int> go_on_without(const std::string& interface) override {
     return ports_.descriptor_of(interface);
   }
-  void note(const std::string& what) override { notices_.add(what); }
+  void note(const std::string& notice) override { notices_.add(notice); }
   runtime::Served serve(const std::vector<int>& readable) override;
   void hold_time() override { time_.hold(); }
   nlohmann::json answer(const nlohmann::json& request) override {
@@ -63,7 +63,7 @@ class LiveSwitch final : public runtime::Service {
     io::Arrival arrival;
   };
 
-  /// Takes a batch from each port that may have frames. False if all there is was taken.
+  /// Receive a batch from each readable port. Return false if no frames are left.
   bool receive(const std::vector<int>& readable);
   void take_in();
   void bring_up_to_date();

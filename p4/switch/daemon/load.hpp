@@ -8,10 +8,10 @@
 
 namespace nagi::p4 {
 
-/// Reads a program from a file. Throws InputError.
+/// Load a program from a file. Throws InputError.
 Program load_program_file(const std::string& path);
 
-/// What is in a program, in a few lines for people.
+/// Print a summary of a program.
 void print(std::ostream& out, const Description& program);
 
 }  // namespace nagi::p4

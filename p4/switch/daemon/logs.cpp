@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "service/service.hpp"
-#include "switch/daemon/operations.hpp"
+#include "switch/daemon/operation_values.hpp"
 
 namespace nagi::p4 {
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a switch tells beside its account, as files: digests, queue depth over time, packets that
-// were dropped. Instants count from the epoch of the switch.
+// The log files of a switch: digests, queue depth over time, dropped packets. Times count from the
+// epoch of the switch.
 //
-//   digests, a line each   {"at_ns": 1000, "digest": "Sample", "values": [2, 7, ...]}
-//                          values in the order of the program's: p4c has names for few of them
-//   queues, a line a port and an interval in which something waited, was sent or was dropped
-//                          {"at_ns": 10000000, "port": 1,      the end of the interval
-//                           "packets": 3, "bytes": 3156,       waiting then
+//   digests, one per line  {"at_ns": 1000, "digest": "Sample", "values": [2, 7, ...]}
+//                          values in the order of the program: p4c names few of them
+//   queues, one line per port and interval in which packets waited, were sent or were dropped
+//                          {"at_ns": 10000000, "port": 1,      end of the interval
+//                           "packets": 3, "bytes": 3156,       waiting at the end
 //                           "max_packets": 9, "mean_packets": 4.2, "mean_bytes": 4418.4,
 //                           "sent_packets": 12, "sent_bytes": 12624, "overflows": 0}
-//                           of sent packets are IP bytes, counted when they begin to be sent
-//   drops                  pcapng, one interface a port and side ("1.in", "1.out"), the cause as
-//                          comment: "queue overflow", "no such priority" (out); "ingress", the same
-//                          with ", after a parser error", ", after a wrong checksum" or ",
-//                          recirculated" (the program dropped it there); "egress" (in: at a port
+//                           sent packets and their IP bytes count at the start of transmission
+//   drops                  pcapng with one interface per port and side ("1.in", "1.out") and the
+//                          cause as comment: "queue overflow", "no such priority" (out); "ingress",
+//                          alone or with ", after a parser error", ", after a wrong checksum" or
+//                          ", recirculated" (the program dropped it there); "egress" (in: at a port
 //                          that is not configured); "no such multicast group", "no such port" (in),
 //                          "failed assertion", "too long", "resubmitted or recirculated too often",
 //                          "copies without end". The controller's port is called "cpu".
@@ -36,27 +36,27 @@ namespace nagi::p4 {
 
 class Logs {
  public:
-  /// Makes the files that the configuration names. `epoch_realtime_ns`: the wall-clock time of
-  /// instant 0, for captures. Throws InputError if one cannot be made.
+  /// Create the files that the configuration names. `epoch_realtime_ns` is the wall-clock time of
+  /// time 0, for captures. Throws InputError if a file cannot be created.
   Logs(const SwitchConfig& config, std::int64_t epoch_realtime_ns, io::WhenBehind when_behind);
 
   [[nodiscard]] bool wants_drops() const { return drops_ != nullptr; }
   void add(const Drop& drop);
-  /// Notes what has happened at a switch's queues since the last time. Nothing without a file.
+  /// Record the events at a switch's queues since the last call. Does nothing without a file.
   void sample(Switch& whole);
   [[nodiscard]] bool wants_samples() const { return queues_ != nullptr; }
-  /// Takes the switch's new digests.
+  /// Log the switch's new digests.
   void take_digests(Switch& whole);
-  /// Those since the last call, for the controller.
+  /// Return the digests since the last call, for the controller.
   nlohmann::json digests_for_controller();
 
-  /// Starts the threads that write, with the rights that the caller has now.
+  /// Start the writing threads, with the caller's present privileges.
   void start();
-  /// Completes the files. Returns what was lost, a sentence a file.
+  /// Close the files. Return losses, one sentence per file.
   std::vector<std::string> close();
-  /// Records that the disk could not take.
+  /// Return the number of records that could not be written in time.
   [[nodiscard]] std::uint64_t lost() const;
-  /// Digests that no controller came for in time.
+  /// Return the number of digests that no controller fetched in time.
   [[nodiscard]] std::uint64_t digests_not_fetched() const { return digests_not_fetched_; }
 
  private:

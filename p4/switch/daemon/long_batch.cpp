@@ -20,12 +20,12 @@ bool BatchText::next(std::string_view& text) {
 }
 
 void BatchText::look_at(char letter) {
-  constexpr std::size_t of_keys = 1;
+  constexpr std::size_t key_depth = 1;
   constexpr std::size_t of_elements = 2;
   if (in_list_ && !in_text_ && depth_ == of_elements && (letter == ',' || letter == ']')) {
     const bool empty = element_.find_first_not_of(" \t\r") == std::string::npos;
     in_list_ = letter == ',';
-    // "[]" has no element; "[,]" and "[1,]" have one that is no JSON.
+    // "[]" has no element; "[,]" and "[1,]" have an element that is not valid JSON.
     at_end_ = !(empty && count_ == 0 && !in_list_);
     if (at_end_) ++count_;
     if (in_list_) return;
@@ -37,19 +37,20 @@ void BatchText::look_at(char letter) {
     } else if (letter == '"') {
       in_text_ = false;
     }
-    if (in_text_ && depth_ == of_keys) key_ += letter;
+    if (in_text_ && depth_ == key_depth) key_ += letter;
     return;
   }
   switch (letter) {
     case '"':
       in_text_ = true;
-      if (depth_ == of_keys) key_.clear();
+      if (depth_ == key_depth) key_.clear();
       break;
     case ',':
-      if (depth_ == of_keys) key_.clear();
+      if (depth_ == key_depth) key_.clear();
       break;
     case '[':
-      if (depth_ == of_keys && key_ == "operations" && !found_) found_ = in_list_ = true;
+      if (depth_ == key_depth && key_ == "operations" && !has_operations_)
+        has_operations_ = in_list_ = true;
       ++depth_;
       break;
     case '{':
@@ -95,7 +96,7 @@ std::optional<std::string> LongBatch::take(std::string_view piece) {
 }
 
 std::string LongBatch::finish() {
-  if (!batch_) {  // nothing that need be done in pieces
+  if (!batch_) {  // a short request, which is performed at once
     return runtime::answer(text_.rest(),
                            [&](const json& request) { return controller_.answer(request); });
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A batch of very many operations, performed piece by piece while packets pass: as a whole it would
-// take as long to read as to perform. Nothing of it is to be seen before its end.
+// A very long batch of operations, which is performed in pieces while packets pass, as its JSON
+// takes about as long to read as to perform. Its effects become visible only at its end.
 #pragma once
 
 #include <cstddef>
@@ -14,32 +14,32 @@
 
 namespace nagi::p4 {
 
-/// Takes the elements of "operations" out of a request's text as they come. What is left is the
-/// same request with an empty list. If that and all elements are JSON, so is the whole, and the
-/// other way round.
+/// Extracts the elements of "operations" from the text of a request as it is read. The remaining
+/// text is the request with an empty list. The request is valid JSON exactly if the remaining text
+/// and all elements are.
 class BatchText {
  public:
-  /// The rest of an element, up to its end: true then. `text` is what has not been looked at.
+  /// Read up to the end of the next element. Return true at its end. `text` keeps the unread part.
   bool next(std::string_view& text);
-  /// After next() was true.
+  /// Return the element after next() returned true.
   [[nodiscard]] const std::string& element() const { return element_; }
   [[nodiscard]] const std::string& rest() const { return rest_; }
-  /// Whether there was a list of operations.
-  [[nodiscard]] bool found() const { return found_; }
+  /// Return whether the request has a list of operations.
+  [[nodiscard]] bool has_operations() const { return has_operations_; }
 
  private:
   void look_at(char letter);
 
   std::string rest_;
   std::string element_;
-  std::string key_;  // the string that was last at the depth of the request's keys
+  std::string key_;  // last string at the depth of the request's keys
   std::size_t depth_ = 0;
-  std::size_t count_ = 0;  // of elements
+  std::size_t count_ = 0;  // number of elements
   bool in_text_ = false;
   bool escaped_ = false;
   bool in_list_ = false;
-  bool found_ = false;
-  bool at_end_ = false;  // of an element
+  bool has_operations_ = false;
+  bool at_end_ = false;  // at the end of an element
 };
 
 class LongBatch final : public runtime::LongRequest {

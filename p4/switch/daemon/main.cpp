@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nagi-switch: runs a P4 program (v1model, as p4c-bm2-ss compiles it) between network interfaces,
+// nagi-switch runs a P4 program (v1model, compiled by p4c-bm2-ss) between network interfaces,
 // between captures, or by requests.
 //
-// Exit status: 0 ended in order, 1 the kernel refused something, 2 the input was refused.
+// Exit status: 0 regular end, 1 the kernel refused something, 2 the input was refused.
 
 #include <cerrno>
 #include <cstring>
@@ -26,7 +26,7 @@ namespace {
 using nlohmann::json;
 using runtime::JsonSource;
 
-/// What the command line asks for.
+/// The arguments of the command line.
 struct Arguments {
   std::string config;
   std::string pipeline;
@@ -71,15 +71,15 @@ int stop(const Arguments& arguments) {
   return 0;
 }
 
-/// Sends a file's operations, one a line, and prints the answers. Goes on after one that is
-/// refused; the exit status says that there were some.
+/// Send a file's operations, one per line, and print the answers. Continue after one that is
+/// refused; the exit status says whether there were any.
 int control(const Arguments& arguments) {
   std::ifstream file(arguments.operations);
   if (!file) {
     throw InputError(arguments.operations + ": cannot read it: " + std::strerror(errno) +
                      "; give the path of a file of operations");
   }
-  std::vector<int> lines;  // where each request stands
+  std::vector<int> lines;  // line of each request
   int at = 0;
   std::size_t refused = 0;
   const auto next = [&](std::string& line) {
@@ -104,8 +104,9 @@ int control(const Arguments& arguments) {
 int main(int argc, char** argv) {
   runtime::CommandLine line("nagi-switch", "runs a P4 program between network interfaces");
   Arguments arguments;
-  const auto command = [&](const char* name, const char* what, int (*perform)(const Arguments&)) {
-    return line.add(name, what, [&arguments, perform] { return perform(arguments); });
+  const auto command = [&](const char* name, const char* description,
+                           int (*perform)(const Arguments&)) {
+    return line.add(name, description, [&arguments, perform] { return perform(arguments); });
   };
   const auto with_config = [&](CLI::App* added) {
     added->add_option("config", arguments.config, "configuration (JSON)")->required();
@@ -115,16 +116,16 @@ int main(int argc, char** argv) {
     return added;
   };
   with_config(command("run", "switch until SIGTERM, SIGINT, SIGHUP or a stop operation", run));
-  with_config(command("replay", "switch what is in captures, without a clock", replay));
+  with_config(command("replay", "switch the packets of captures, without a clock", replay));
   with_config(
       command("simulate", "switch by requests on standard input, without a clock", simulate));
-  command("check", "load a program, say what is wrong with it, or what is in it", check)
-      ->add_option("pipeline", arguments.pipeline, "what p4c-bm2-ss made (JSON)")
+  command("check", "check a program, and describe it or its errors", check)
+      ->add_option("pipeline", arguments.pipeline, "program compiled by p4c-bm2-ss (JSON)")
       ->required();
   with_socket(command("show", "print the account of a running nagi-switch", show));
   with_socket(command("stop", "end a running nagi-switch", stop));
-  with_socket(command("control", "have a running nagi-switch perform operations", control))
-      ->add_option("operations", arguments.operations, "a file of operations, one a line (JSON)")
+  with_socket(command("control", "perform operations on a running nagi-switch", control))
+      ->add_option("operations", arguments.operations, "file of operations, one per line (JSON)")
       ->required();
   return line.run(argc, argv);
 }

@@ -1,51 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a controller may ask for, as JSON: read here, done by the machine's Control. One operation
-// an object; the answer is {"ok": true, ...} with what is said on the right.
+// The operations of a controller as JSON, performed by the machine's Control. Each object is one
+// operation; the answer is {"ok": true, ...} with the keys on the right.
 //
 // Numbers are JSON integers, "0x..." of any width, or addresses: "10.0.0.1", "2001:db8::1",
 // "02:00:00:00:00:01".
 //
-//   {"op": "table_add", "table": T, "match": [M, ...], WHAT, "priority": 1,       "handle": 0
+//   {"op": "table_add", "table": T, "match": [M, ...], TARGET, "priority": 1,     "handle": 0
 //       "timeout_us": 5000000}
-//   {"op": "table_modify", "table": T, ENTRY, WHAT, "timeout_us": 0}
+//   {"op": "table_modify", "table": T, ENTRY, TARGET, "timeout_us": 0}
 //   {"op": "table_delete", "table": T, ENTRY}
 //   {"op": "table_clear", "table": T}
-//   {"op": "table_read", "table": T, ENTRY}, or all, at most "limit" (1,000) of   "entries",
-//       them, "from" a place on                                        "next": place or null
-//       An entry: "handle", "match", "priority" and WHAT as above; "hits", "idle_us" (since the
-//       last hit), "timeout_us"; "packets" and "bytes" of a direct counter, "rates" of a direct
+//   {"op": "table_read", "table": T, ENTRY}, or all entries, at most "limit"      "entries",
+//       (1,000) of them, starting at position "from"                  "next": position or null
+//       An entry has "handle", "match", "priority" and TARGET as above; "hits", "idle_us" (since
+//       the last hit), "timeout_us"; "packets" and "bytes" of a direct counter, "rates" of a direct
 //       meter.
-//   {"op": "table_default", "table": T, WHAT}, or the program's own without WHAT
-//   {"op": "default_read", "table": T}      WHAT, "is_initial": the program's own, "hits", "misses"
-//       ENTRY: "handle": 0, or "match": [M, ...] with "priority" where the table has priorities.
-//       "timeout_us": after so long without a hit, events has the entry; for tables with
+//   {"op": "table_default", "table": T, TARGET}; without TARGET the program's own default
+//   {"op": "default_read", "table": T}  TARGET, "is_initial": the program's own, "hits", "misses"
+//       ENTRY: "handle": 0, or "match": [M, ...] with "priority" if the table has priorities.
+//       "timeout_us": "events" returns the entry after this time without a hit; only in tables with
 //       support_timeout.
-//       WHAT: "action": A, "data": [1, "02:..."]; or "member": 3 or "group": 1, where the table has
-//       an action profile. "data" may be missing where there are no parameters.
+//       TARGET: "action": A, "data": [1, "02:..."]; or "member": 3 or "group": 1, if the table has
+//       an action profile. "data" may be missing if the action has no parameters.
 //       M: 5 or "10.0.0.1" (exact), "10.0.0.0/8" or {"value": V, "prefix": 8}, {"value": V,
 //       "mask": V}, {"low": V, "high": V}, null (any). The smaller priority wins.
 //   {"op": "member_add", "profile": P, "action": A, "data": [...]}                "member": 0
 //   {"op": "member_modify", "profile": P, "member": 0, "action": A, "data": [...]}
 //   {"op": "member_delete", "profile": P, "member": 0}
 //   {"op": "group_create", "profile": P}                                          "group": 0
-//   {"op": "group_add_member", "profile": P, "group": 0, "member": 0}, the same with
-//       "group_remove_member"
+//   {"op": "group_add_member", "profile": P, "group": 0, "member": 0}
+//   {"op": "group_remove_member", "profile": P, "group": 0, "member": 0}
 //   {"op": "group_delete", "profile": P, "group": 0}
 //   {"op": "member_read", "profile": P, "member": 0} (all without member)         "members"
 //   {"op": "group_read", "profile": P, "group": 0} (all without group)            "groups"
 //   {"op": "register_read", "register": R, "index": 0} (all without index)        "values": [...]
 //   {"op": "register_write", "register": R, "index": 0, "value": V}
 //   {"op": "register_reset", "register": R}
-//   {"op": "counter_read", "counter": C, "index": 0}, or "table", ENTRY           "packets",
-//   "bytes"
-//       all of an array without index                        "counts": [[packets, bytes], ...]
+//   {"op": "counter_read", "counter": C, "index": 0}, or "table", ENTRY   "packets", "bytes"
+//       all cells of an array without index                  "counts": [[packets, bytes], ...]
 //   {"op": "counter_write", "counter": C, "index": 0 (or "table", ENTRY), "packets": 0, "bytes": 0}
 //   {"op": "counter_reset", "counter": C}
 //   {"op": "meter_rates", "meter": N, "index": 0 (all without), or "table", ENTRY,
 //       "rates": [{"per_us": 0.5, "burst": 10}, ...]}
 //   {"op": "meter_read", "meter": N, "index": 0}, or "table", ENTRY               "rates"
-//       all of an array without index                                  "cells": [rates, ...]
+//       all cells of an array without index                            "cells": [rates, ...]
 //   {"op": "mirror_add", "session": 1, "port": 2 and/or "group": 1, "max_bytes": 128},
 //       {"op": "mirror_delete", "session": 1}, {"op": "mirror_read"}              "sessions"
 //   {"op": "multicast_create", "group": 1, "copies": [{"rid": 0, "ports": [1, 2]}]},
@@ -54,28 +53,16 @@
 //       {"op": "value_set_read", "set": S}                                        "values"
 #pragma once
 
-#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "base/object_reader.hpp"
 #include "program/control.hpp"
 
 namespace nagi::p4 {
 
-/// Performs an operation and returns its answer. Throws ConfigError if it is no good,
-/// InputError if the machine refuses; nothing has happened then.
-nlohmann::json perform(Control& control, ObjectReader& reader, const std::string& op);
-
-/// Bytes of a packet as "bytes" has them: two hexadecimal digits each.
-std::vector<std::uint8_t> read_packet(const ObjectReader& reader);
-std::string hexadecimal_of(const std::vector<std::uint8_t>& bytes);
-
-/// An entry as table_read has it.
-nlohmann::json entry_to_json(const Entry& entry);
-
-/// A number of the program as JSON: an integer, or "0x..." where it has more than 64 bits.
-nlohmann::json number_to_json(const std::vector<std::uint8_t>& big_endian);
+/// Perform an operation and return its answer. Throws ConfigError if the request is invalid,
+/// InputError if the machine refuses it; then nothing has changed.
+nlohmann::json perform_operation(Control& control, ObjectReader& reader, const std::string& op);
 
 }  // namespace nagi::p4

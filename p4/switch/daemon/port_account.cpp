@@ -67,9 +67,9 @@ json PortAccount::to_json(const Switch& whole, std::size_t port) const {
 
 json controller_account(const Switch& whole) {
   if (!whole.has_cpu_port()) return nullptr;
-  const std::size_t place = whole.ports();
-  return {{"packets_out", whole.input(place).received},
-          {"packets_in", whole.output(place).sent},
+  const std::size_t cpu_port = whole.ports();
+  return {{"packets_out", whole.input(cpu_port).received},
+          {"packets_in", whole.output(cpu_port).sent},
           {"packets_in_lost", whole.packets_in_lost()}};
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What nagi-switch notes of a port beside the traffic manager's own counts: how much later than due
-// frames were handed over, and the rate at which they were while packets waited.
+// The account of a port in nagi-switch, in addition to the traffic manager's counts: the lateness
+// of hand-overs, and the rate achieved while packets waited.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 
 namespace nagi::p4 {
 
-/// The rate over backlogged intervals: from the hand-over of a packet that ends when another
-/// follows at once, to that of the last that does. Short intervals say little, as each has an error
-/// of a hand-over at both ends.
+/// Measures the rate over backlogged intervals, each from the hand-over of a packet at whose end
+/// another follows at once to the hand-over of the last of these. Short intervals are inaccurate,
+/// as each has the error of a hand-over at both ends.
 class AchievedRate {
  public:
   static constexpr Duration shortest = std::chrono::milliseconds(100);
@@ -24,11 +24,11 @@ class AchievedRate {
   struct Sum {
     std::uint64_t intervals = 0;
     std::uint64_t packets = 0;
-    nagi::Bytes bytes;  // counted by the server
+    nagi::Bytes bytes;  // bytes that the server counted
     Duration length{};
   };
 
-  /// A packet was handed over at an instant.
+  /// Record the hand-over of a packet.
   void add(const Departure& departure, Instant handed_over) {
     if (!departure.follows) {
       end();
@@ -39,7 +39,7 @@ class AchievedRate {
     }
     last_ = handed_over;
   }
-  /// Whatever follows belongs to another interval: another rate holds.
+  /// End the interval, as another rate applies from now on.
   void end() {
     sum_ = sum();
     going_ = {};
@@ -64,7 +64,7 @@ class AchievedRate {
 
 class PortAccount {
  public:
-  /// A frame came in, `late` after the switch had moved past the instant it is stamped with.
+  /// Record the arrival of a frame, `late` after the switch had passed its timestamp.
   void came(Duration late) { arrival_lateness_.add(late.count()); }
   void handed_over(const Departure& departure, Instant at) {
     const std::int64_t late = (at - departure.at).count();
@@ -74,20 +74,20 @@ class PortAccount {
   }
   void changed(const QueueConfig& queue, Instant at);
 
-  /// The account of a port of `whole`, as of now.
+  /// Return the account of a port of `whole` up to now.
   [[nodiscard]] nlohmann::json to_json(const Switch& whole, std::size_t port) const;
 
  private:
   static constexpr std::int64_t late_event_ns = 1'000'000;
 
-  runtime::Histogram added_delay_;       // ns from being due to being handed over
-  runtime::Histogram arrival_lateness_;  // ns by which the switch had moved past an arrival
+  runtime::Histogram added_delay_;       // ns between due time and hand-over
+  runtime::Histogram arrival_lateness_;  // ns by which the switch had passed the time of an arrival
   std::uint64_t late_events_ = 0;
   AchievedRate rate_;
   nlohmann::json changes_ = nlohmann::json::array();
 };
 
-/// The account of the program as a whole: what became of packets, by cause.
+/// Return the account of the whole program: packets by outcome.
 nlohmann::json program_account(const Switch& whole);
 
 }  // namespace nagi::p4

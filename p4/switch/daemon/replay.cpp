@@ -32,12 +32,12 @@ using nlohmann::json;
 
 constexpr std::uint32_t ethernet = 1;  // LINKTYPE_ETHERNET
 
-/// The packets of one capture.
+/// Reads the packets of one capture.
 class Source {
  public:
   explicit Source(const std::string& path) : path_(path), file_(open(path)) { advance(); }
 
-  /// The next one; nothing at the end.
+  /// Return the next packet, or null at the end.
   [[nodiscard]] const captures::Record* next() const { return more_ ? &record_ : nullptr; }
   void advance() {
     more_ = file_->next(record_);
@@ -56,18 +56,18 @@ class Source {
     }
   }
   void check() const {
-    const std::string place = path_ + ": packet " + std::to_string(file_->records()) + " ";
+    const std::string location = path_ + ": packet " + std::to_string(file_->records()) + " ";
     if (record_.link_type != ethernet) {
-      throw InputError(place + "is no Ethernet frame (link type " +
+      throw InputError(location + "is no Ethernet frame (link type " +
                        std::to_string(record_.link_type) + "); capture on an Ethernet interface");
     }
     if (record_.captured != record_.length) {
-      throw InputError(place + "is cut to " + std::to_string(record_.captured) + " of " +
+      throw InputError(location + "is cut to " + std::to_string(record_.captured) + " of " +
                        std::to_string(record_.length) +
                        " bytes; capture whole packets (tcpdump -s 0)");
     }
     if (record_.captured > slot_bytes - headroom) {
-      throw InputError(place + "has " + std::to_string(record_.captured) +
+      throw InputError(location + "has " + std::to_string(record_.captured) +
                        " bytes; no frame has more than " + std::to_string(slot_bytes - headroom));
     }
   }
@@ -84,14 +84,15 @@ struct ReplayPort {
   PortAccount account;
 };
 
-/// The port whose next packet is the earliest; nothing if there are no more.
+/// Return the port with the earliest next packet, or null if there are no more.
 ReplayPort* earliest(std::vector<ReplayPort>& ports) {
-  ReplayPort* found = nullptr;
+  ReplayPort* earliest_port = nullptr;
   for (ReplayPort& port : ports) {
     if (!port.in || port.in->next() == nullptr) continue;
-    if (found == nullptr || port.in->next()->time_ns < found->in->next()->time_ns) found = &port;
+    if (earliest_port == nullptr || port.in->next()->time_ns < earliest_port->in->next()->time_ns)
+      earliest_port = &port;
   }
-  return found;
+  return earliest_port;
 }
 
 class Replay {
@@ -131,7 +132,7 @@ class Replay {
       const PortConfig& port = config.ports[i];
       if (!port.in.empty()) ports[i].in = std::make_unique<Source>(port.in);
     }
-    // Nothing is written before all that is read is known to be there.
+    // Nothing is written before all inputs are known to exist.
     for (std::size_t i = 0; i < ports.size(); ++i) {
       const PortConfig& port = config.ports[i];
       if (port.out.empty()) continue;
@@ -157,7 +158,7 @@ class Replay {
   void take_in(ReplayPort& port) {
     const captures::Record& record = *port.in->next();
     const Instant stamped{Duration{record.time_ns - epoch_ns_}};
-    // A capture may have packets that are stamped before those in front of them.
+    // A capture may have packets with earlier timestamps than their predecessors.
     const Instant at = std::max(stamped, switch_.now());
     port.account.came(at - stamped);
     const io::Frame frame{pool_.take(), headroom, record.captured};
@@ -193,7 +194,8 @@ class Replay {
     if (!config_.account.empty()) runtime::write_account(config_.account, account());
   }
 
-  /// Without what is another every time: processor time, the machine's clock.
+  /// Return the account without the values that differ between runs: processor time, the machine's
+  /// clock.
   [[nodiscard]] json account() const {
     json ports = json::array();
     for (std::size_t i = 0; i < ports_.size(); ++i) {

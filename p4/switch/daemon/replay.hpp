@@ -5,11 +5,10 @@
 
 namespace nagi::p4 {
 
-/// Gives the switch the packets of captures at the instants of their stamps, whichever the port, in
-/// the order of those (at the same instant, in that of the configuration), and writes what leaves
-/// to captures (pcapng), with the instants at which it left, and the account. No clock: the same
-/// files give the same files. Instant 0 is the first packet's, or `epoch_realtime_ns`. Throws
-/// InputError.
+/// Run the switch on captures: packets enter at the times of their timestamps, in this order over
+/// all ports (at equal times, in the order of the configuration). Write the departures to captures
+/// (pcapng) with their times, and the account. There is no clock: the same files always give the
+/// same results. Time 0 is that of the first packet, or `epoch_realtime_ns`. Throws InputError.
 void replay(const SwitchConfig& config);
 
 }  // namespace nagi::p4

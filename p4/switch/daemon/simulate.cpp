@@ -10,7 +10,7 @@
 #include "switch/daemon/controller.hpp"
 #include "switch/daemon/load.hpp"
 #include "switch/daemon/logs.hpp"
-#include "switch/daemon/operations.hpp"
+#include "switch/daemon/operation_values.hpp"
 #include "switch/daemon/port_account.hpp"
 #include "switch/daemon/switch.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uint64_t max_us = 1ULL << 40;  // a fortnight
+constexpr std::uint64_t max_us = 1ULL << 40;  // about two weeks
 
 class Simulation {
  public:
@@ -64,8 +64,8 @@ class Simulation {
  private:
   json packet(ObjectReader& reader) {
     reader.only({"op", "port", "bytes"});
-    const auto place = switch_.place_of(static_cast<Port>(reader.whole("port", 0, max_ports - 1)));
-    if (!place || *place >= switch_.ports()) {
+    const auto port = switch_.port_index(static_cast<Port>(reader.whole("port", 0, max_ports - 1)));
+    if (!port || *port >= switch_.ports()) {
       throw ConfigError(reader.at("port"), "there is no such port",
                         "give one of the configuration");
     }
@@ -74,7 +74,7 @@ class Simulation {
       throw ConfigError(reader.at("bytes"), "a frame of " + std::to_string(bytes.size()) + " bytes",
                         "give 1 to " + std::to_string(slot_bytes - headroom));
     }
-    switch_.arrive(*place, bytes);
+    switch_.arrive(*port, bytes);
     return sent();
   }
 
@@ -83,7 +83,7 @@ class Simulation {
     for (const Departure& departure : switch_.departures()) {
       const std::uint8_t* bytes = pool_.data(departure.frame.slot) + departure.frame.offset;
       all.push_back({{"port", config_.ports[departure.port].number},
-                     {"bytes", hexadecimal_of({bytes, bytes + departure.frame.length})},
+                     {"bytes", to_hexadecimal({bytes, bytes + departure.frame.length})},
                      {"at_us", departure.at.time_since_epoch().count() / 1000}});
       pool_.give_back(departure.frame.slot);
     }

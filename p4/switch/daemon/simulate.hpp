@@ -7,17 +7,17 @@
 
 namespace nagi::p4 {
 
-/// A switch by requests, a line each, and answers, a line each: no network, no clock. What a
-/// controller may ask (controller.hpp), and
+/// Run a switch that reads requests, one per line, and writes answers, one per line, without a
+/// network or a clock. The requests are those of a controller (controller.hpp), and
 ///
-///   {"op": "packet", "port": 1, "bytes": "0a1b..."}   comes in by a port, now
-///   {"op": "advance", "us": 1000}                     time goes on by so much
+///   {"op": "packet", "port": 1, "bytes": "0a1b..."}   a packet arrives at a port
+///   {"op": "advance", "us": 1000}                     time advances
 ///
-/// Both answer with what has left since the last answer to either, in order:
+/// Both answer with the departures since the last answer to either, in order:
 ///   "sent": [{"port": 2, "bytes": "0a1b...", "at_us": 1000}, ...]
-/// Time begins at 0. The same requests give the same answers. Ends with the requests, or after
-/// stop. Throws InputError if the configuration is no good; a request that is refused is answered
-/// with the error.
+/// Time begins at 0. The same requests give the same answers. Returns at the end of the requests,
+/// or after stop. A request that is refused is answered with the error. Throws InputError if the
+/// configuration is invalid.
 void simulate(const SwitchConfig& config, std::istream& requests, std::ostream& answers);
 
 }  // namespace nagi::p4

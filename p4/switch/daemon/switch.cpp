@@ -12,7 +12,7 @@
 namespace nagi::p4 {
 
 namespace {
-// More than any multicast group is large; a program that clones each clone would never end.
+// Larger than any multicast group; a program that clones each clone would never end.
 constexpr std::size_t max_at_one_instant = 16'384;
 constexpr std::size_t max_packets_in = 65'536;
 
@@ -41,9 +41,9 @@ Switch::Switch(const SwitchConfig& config, Program program, io::FramePool& pool,
       seed_(config.seed),
       machine_(made_of(std::move(program), pool, config.seed)),
       configured_(config.ports.size()) {
-  place_of_.fill(-1);
+  port_indexes_.fill(-1);
   const auto add = [this](const PortConfig& port) {
-    place_of_[port.number] = static_cast<std::int16_t>(ports_.size());
+    port_indexes_[port.number] = static_cast<std::int16_t>(ports_.size());
     ports_.emplace_back(port);
   };
   for (const PortConfig& port : config.ports) add(port);
@@ -93,13 +93,13 @@ std::vector<Digest> Switch::take_digests() {
   return std::exchange(digests_, {});
 }
 
-void Switch::arrive(std::size_t place, const std::vector<std::uint8_t>& bytes) {
-  // A long frame has less room in front of it.
+void Switch::arrive(std::size_t index, const std::vector<std::uint8_t>& bytes) {
+  // A long frame has less room in front.
   const auto offset = std::min<std::size_t>(headroom, pool_.slot_bytes() - bytes.size());
   const io::Frame frame{pool_.take(), static_cast<std::uint16_t>(offset),
                         static_cast<std::uint32_t>(bytes.size())};
   std::copy(bytes.begin(), bytes.end(), pool_.data(frame.slot) + frame.offset);
-  arrive(place, frame, now_);
+  arrive(index, frame, now_);
 }
 
 void Switch::arrive_from_controller(const std::vector<std::uint8_t>& bytes) {
@@ -123,9 +123,9 @@ Switch::~Switch() {
   }
 }
 
-std::optional<std::size_t> Switch::place_of(Port number) const {
-  if (number >= place_of_.size() || place_of_[number] < 0) return std::nullopt;
-  return static_cast<std::size_t>(place_of_[number]);
+std::optional<std::size_t> Switch::port_index(Port number) const {
+  if (number >= port_indexes_.size() || port_indexes_[number] < 0) return std::nullopt;
+  return static_cast<std::size_t>(port_indexes_[number]);
 }
 
 std::optional<Instant> Switch::next_departure() const {
@@ -136,17 +136,17 @@ std::optional<Instant> Switch::next_departure() const {
   return next;
 }
 
-void Switch::arrive(std::size_t place, const io::Frame& frame, Instant at) {
+void Switch::arrive(std::size_t index, const io::Frame& frame, Instant at) {
   advance(at);
-  SwitchPort& port = ports_[place];
+  SwitchPort& port = ports_[index];
   ++port.in.received;
   port.in.received_bytes += ip_bytes(frame.length);
-  Origin origin{place};
+  Origin origin{index};
   if (dropped_) {
     origin.headers = headers_.keep(pool_.data(frame.slot) + frame.offset, frame.length);
   }
   machine_->ingress(port.number, frame, now_us(), queued_);
-  port.in.dropped_by_program += tell_drops(*machine_, place, Drop::Side::in, origin);
+  port.in.dropped_by_program += report_drops(*machine_, index, Drop::Side::in, origin);
   while (origins_.size() < queued_.size()) {
     headers_.share(origin.headers);
     origins_.push_back(origin);
@@ -187,14 +187,14 @@ void Switch::sample_every(Duration interval, std::function<void(Instant)> sample
   next_sample_ = now_ + interval;
 }
 
-void Switch::change(std::size_t place, const QueueConfig& queue) {
-  SwitchPort& port = ports_[place];
+void Switch::change(std::size_t index, const QueueConfig& queue) {
+  SwitchPort& port = ports_[index];
   port.out.change(queue, now_);
   if (port.sending) port.sending->at = port.out.busy_until();
-  advance(now_);  // without a rate, all that waits goes at once
+  advance(now_);  // without a rate, all waiting packets leave at once
 }
 
-/// Queues what the machine has handed over, and what egress hands over on the way.
+/// Queue the packets that the machine has returned, and those that egress returns meanwhile.
 void Switch::settle() {
   for (std::size_t i = 0; i < queued_.size(); ++i) {
     Queued queued = std::move(queued_[i]);
@@ -203,7 +203,7 @@ void Switch::settle() {
       offer(queued, origin);
     } else {
       ++endless_copies_;
-      tell(origin.port, Drop::Side::in, "copies without end", origin);
+      report_drop(origin.port, Drop::Side::in, "copies without end", origin);
     }
     headers_.release(origin.headers);
   }
@@ -212,35 +212,35 @@ void Switch::settle() {
 }
 
 void Switch::offer(Queued& queued, const Origin& origin) {
-  const auto place = place_of(queued.port);
-  if (!place) {
+  const auto index = port_index(queued.port);
+  if (!index) {
     run_egress_of_no_port(queued, origin);
     return;
   }
   const nagi::Bytes size = ip_bytes(queued.packet->size());
   Item item{std::move(queued.packet), origin};
   headers_.share(origin.headers);
-  if (ports_[*place].out.pass(queued.priority, now_)) {
+  if (ports_[*index].out.pass(queued.priority, now_)) {
     OutputPort<Item>::Taken taken{std::move(item), queued.priority, now_, 0, 0};
-    run_egress(*place, taken);
+    run_egress(*index, taken);
     return;
   }
-  const auto refusal = ports_[*place].out.offer(item, size, queued.priority, now_);
+  const auto refusal = ports_[*index].out.offer(item, size, queued.priority, now_);
   if (refusal) {
-    tell(*place, Drop::Side::out,
-         *refusal == Refusal::queue_full ? "queue overflow" : "no such priority", origin);
+    report_drop(*index, Drop::Side::out,
+                *refusal == Refusal::queue_full ? "queue overflow" : "no such priority", origin);
     headers_.release(origin.headers);
     return;
   }
-  serve(*place);
+  serve(*index);
 }
 
-void Switch::serve(std::size_t place) {
-  while (auto taken = ports_[place].out.take(now_)) run_egress(place, *taken);
+void Switch::serve(std::size_t index) {
+  while (auto taken = ports_[index].out.take(now_)) run_egress(index, *taken);
 }
 
-void Switch::run_egress(std::size_t place, OutputPort<Item>::Taken& taken) {
-  SwitchPort& port = ports_[place];
+void Switch::run_egress(std::size_t index, OutputPort<Item>::Taken& taken) {
+  SwitchPort& port = ports_[index];
   const Origin origin = taken.item.origin;
   const auto us = [](auto since_epoch) {
     return static_cast<std::uint64_t>(since_epoch.count()) / 1000;
@@ -251,16 +251,16 @@ void Switch::run_egress(std::size_t place, OutputPort<Item>::Taken& taken) {
                          taken.priority};
   const Machine& machine = machine_of(*taken.item.packet);
   const auto frame = egress(std::move(taken.item.packet), port.number, times, origin);
-  if (tell_drops(machine, place, Drop::Side::out, origin) != 0 && !frame) port.out.drop();
+  if (report_drops(machine, index, Drop::Side::out, origin) != 0 && !frame) port.out.drop();
   headers_.release(origin.headers);
   if (!frame) return;
   const nagi::Bytes size = ip_bytes(frame->length);
   const Instant until = port.out.send(size, now_);
-  if (place == configured_) {
+  if (index == configured_) {
     hand_to_controller(*frame);
     return;
   }
-  const Departure departure{place, *frame, until, port.out.counted(size), port.out.follows()};
+  const Departure departure{index, *frame, until, port.out.counted(size), port.out.follows()};
   if (until > now_) {
     port.sending = departure;
   } else {
@@ -282,11 +282,11 @@ void Switch::run_egress_of_no_port(Queued& queued, const Origin& origin) {
   const QueueTimes times{now_us(), 0, 0, 0, 0};
   const Machine& machine = machine_of(*queued.packet);
   const auto frame = egress(std::move(queued.packet), queued.port, times, origin);
-  tell_drops(machine, origin.port, Drop::Side::in, origin);
+  report_drops(machine, origin.port, Drop::Side::in, origin);
   if (!frame) return;
   pool_.give_back(frame->slot);
   ++ports_[origin.port].in.no_such_port;
-  tell(origin.port, Drop::Side::in, "no such port", origin);
+  report_drop(origin.port, Drop::Side::in, "no such port", origin);
 }
 
 std::optional<io::Frame> Switch::egress(PacketPtr packet, Port number, const QueueTimes& times,
@@ -300,15 +300,16 @@ std::optional<io::Frame> Switch::egress(PacketPtr packet, Port number, const Que
   return frame;
 }
 
-std::size_t Switch::tell_drops(const Machine& machine, std::size_t port, Drop::Side side,
-                               const Origin& origin) {
+std::size_t Switch::report_drops(const Machine& machine, std::size_t port, Drop::Side side,
+                                 const Origin& origin) {
   for (const DropCause cause : machine.drops()) {
-    tell(port, side, cause_names[static_cast<std::size_t>(cause)], origin);
+    report_drop(port, side, cause_names[static_cast<std::size_t>(cause)], origin);
   }
   return machine.drops().size();
 }
 
-void Switch::tell(std::size_t port, Drop::Side side, std::string_view cause, const Origin& origin) {
+void Switch::report_drop(std::size_t port, Drop::Side side, std::string_view cause,
+                         const Origin& origin) {
   if (!dropped_) return;
   dropped_({port, side, now_, cause, headers_.at(origin.headers)});
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a controller may do to a program at work. Every operation happens whole or throws InputError
-// and changes nothing; the error's code is one of those below, or empty where what is asked is no
-// good in itself. Numbers of any width are byte strings, big endian; leading zeros are ignored
+// The operations of a controller on a running program. Every operation either succeeds or throws
+// InputError and changes nothing. The error's code is one of those below, or empty if the request
+// itself is invalid. Numbers of any width are byte strings, big endian; leading zeros are ignored
 // and may be missing, but a number that does not fit its width is refused.
 #pragma once
 
@@ -27,13 +27,14 @@ constexpr char unsupported[] = "unsupported";
 using Bytes = std::vector<std::uint8_t>;
 using Handle = std::uint64_t;
 
-/// How one field of a key is matched. Every field takes Exact; ternary ones (which "optional" ones
-/// are, after p4c) also Ternary, Prefix and Any, lpm ones Prefix and Any, range ones Range and Any.
+/// The match of one key field. Every field accepts Exact; ternary fields (p4c compiles "optional"
+/// to ternary) also accept Ternary, Prefix and Any, lpm fields Prefix and Any, range fields Range
+/// and Any.
 struct Exact {
   Bytes value;
 };
 struct Prefix {
-  Bytes value;  // bits behind the prefix must be 0
+  Bytes value;  // bits beyond the prefix must be 0
   std::uint32_t length = 0;
 };
 struct Ternary {
@@ -57,7 +58,7 @@ struct Member {
 struct Group {
   std::uint32_t number = 0;
 };
-/// What an entry does: an action, or, where the table has an action profile, a member or a group.
+/// The target of an entry: an action, or, if the table has an action profile, a member or a group.
 using Target = std::variant<ActionCall, Member, Group>;
 
 struct Count {
@@ -65,8 +66,8 @@ struct Count {
   std::uint64_t bytes = 0;
 };
 
-/// One rate of a meter: what may pass per microsecond (bytes or packets, as the program says), and
-/// how much at once.
+/// One rate of a meter: bytes or packets per microsecond, as the program declares, and the burst
+/// size.
 struct MeterRate {
   double per_us = 0;
   std::uint64_t burst = 0;
@@ -79,15 +80,15 @@ struct Entry {
   std::optional<std::int32_t> priority;
   std::uint64_t hits = 0;
   std::uint64_t idle_us = 0;                    // since the last hit, or since it was added
-  std::optional<std::uint64_t> timeout_us;      // of tables whose entries may have one
-  std::optional<Count> count;                   // of a direct counter
-  std::optional<std::vector<MeterRate>> rates;  // of a direct meter
+  std::optional<std::uint64_t> timeout_us;      // only in tables with idle timeouts
+  std::optional<Count> count;                   // only with a direct counter
+  std::optional<std::vector<MeterRate>> rates;  // only with a direct meter
 };
 
-/// What a miss does, if anything, and how often which was.
+/// The default entry of a table and its counts.
 struct Default {
   std::optional<Target> target;
-  bool is_initial = false;  // the program's own
+  bool is_initial = false;  // whether the program set it
   std::uint64_t hits = 0, misses = 0;
 };
 
@@ -100,23 +101,23 @@ struct ProfileGroup {
   std::vector<std::uint32_t> members;
 };
 
-/// An entry whose idle timeout is over.
+/// An entry that has expired.
 struct Expired {
   std::string table;
   Entry entry;
 };
 
-/// Copies of a multicast group: one for each port, with egress_rid `rid`.
+/// Copies of a multicast group: one per port, with egress_rid `rid`.
 struct Copies {
   std::uint32_t rid = 0;
   std::vector<Port> ports;
 };
 
-/// Where clones of a session go.
+/// The destination of clones of a session.
 struct Mirror {
   std::optional<Port> port;
   std::optional<std::uint32_t> group;
-  std::optional<std::uint32_t> max_bytes{};  // what they are cut to
+  std::optional<std::uint32_t> max_bytes{};  // length to which clones are truncated
 };
 
 class Control {
@@ -125,36 +126,38 @@ class Control {
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
-  // From begin() on operations are collected: packets meet none of them until commit(), and
-  // roll_back() makes all as it was. Packets may pass in between.
+  // begin() opens a transaction: packets see none of its operations until commit(), and roll_back()
+  // restores the former state. Packets may pass in between.
   void begin();
   void commit();
   void roll_back();
 
-  /// The instant of the operations that follow: idle times count by it.
+  /// Set the time of the operations that follow, from which idle times count.
   void set_time(std::uint64_t now_us) { now_us_ = now_us; }
 
-  // Tables. `priority` is for tables with ternary or range keys, which need it: the smaller number
-  // wins, among equal ones the entry that was added first. `timeout_us`: of tables with
-  // support_timeout, after how long without a hit expired() has the entry; 0: never. Without one an
-  // entry has none, or that which it had. It begins anew.
+  // Operations on tables. Tables with ternary or range keys need `priority`: the smaller number
+  // wins, and among equal ones the entry that was added first. In tables with support_timeout,
+  // expired() returns an entry that has not been hit for `timeout_us`; 0 disables the timeout.
+  // Without `timeout_us` a new entry has no timeout, and a modified entry keeps its own. The
+  // timeout restarts.
   Handle table_add(const std::string& table, const std::vector<Match>& match, const Target& target,
                    std::optional<std::int32_t> priority = std::nullopt,
                    std::optional<std::uint64_t> timeout_us = std::nullopt);
-  /// The entry with this key.
+  /// Return the entry with a key.
   [[nodiscard]] Handle table_find(const std::string& table, const std::vector<Match>& match,
                                   std::optional<std::int32_t> priority) const;
-  /// Entries with a timeout who have not been hit for so long, each once after its last hit.
+  /// Return the entries that have expired, each once after its last hit.
   [[nodiscard]] std::vector<Expired> expired();
   void table_modify(const std::string& table, Handle handle, const Target& target,
                     std::optional<std::uint64_t> timeout_us = std::nullopt);
   void table_delete(const std::string& table, Handle handle);
-  /// All entries but the default one.
+  /// Delete all entries except the default one.
   void table_clear(const std::string& table);
   void table_default(const std::string& table, const Target& target);
-  /// The program's own.
+  /// Restore the default action of the program.
   void table_default_reset(const std::string& table);
-  /// At most `limit` entries, from place `from` on. `next`: where the rest begins, if there is any.
+  /// A page of at most `limit` entries, from position `from`. `next` is the position of the next
+  /// page, if there is one.
   struct Page {
     std::vector<Entry> entries;
     std::optional<std::uint64_t> next;
@@ -165,7 +168,7 @@ class Control {
   [[nodiscard]] Default table_default_read(const std::string& table) const;
   [[nodiscard]] std::size_t table_size(const std::string& table) const;
 
-  // Action profiles. Members and groups in use cannot be deleted.
+  // Operations on action profiles. Members and groups in use cannot be deleted.
   std::uint32_t member_add(const std::string& profile, const ActionCall& call);
   void member_modify(const std::string& profile, std::uint32_t member, const ActionCall& call);
   void member_delete(const std::string& profile, std::uint32_t member);
@@ -173,33 +176,33 @@ class Control {
   void group_add_member(const std::string& profile, std::uint32_t group, std::uint32_t member);
   void group_remove_member(const std::string& profile, std::uint32_t group, std::uint32_t member);
   void group_delete(const std::string& profile, std::uint32_t group);
-  /// One, or all.
+  /// Return one member, or all.
   [[nodiscard]] std::vector<ProfileMember> members(
       const std::string& profile, std::optional<std::uint32_t> member = std::nullopt) const;
   [[nodiscard]] std::vector<ProfileGroup> groups(
       const std::string& profile, std::optional<std::uint32_t> group = std::nullopt) const;
 
-  // Registers. Values have as many bytes as the cell's width needs.
+  // Operations on registers. Values have as many bytes as the cell's width needs.
   [[nodiscard]] Bytes register_read(const std::string& name, std::uint64_t index) const;
   [[nodiscard]] std::vector<Bytes> register_read_all(const std::string& name) const;
   void register_write(const std::string& name, std::uint64_t index, const Bytes& value);
-  /// All cells become 0.
+  /// Set all cells to 0.
   void register_reset(const std::string& name);
 
-  // Counters: of an array by index, direct ones by the table's entry.
+  // Operations on counters: array counters by index, direct counters by the table's entry.
   [[nodiscard]] Count counter_read(const std::string& name, std::uint64_t index) const;
   [[nodiscard]] std::vector<Count> counter_read_all(const std::string& name) const;
   [[nodiscard]] Count direct_counter_read(const std::string& table, Handle handle) const;
   void counter_write(const std::string& name, std::uint64_t index, const Count& count);
   void direct_counter_write(const std::string& table, Handle handle, const Count& count);
-  /// All cells become 0. `name`: a counter array, or a direct counter.
+  /// Set all cells to 0. `name` is a counter array or a direct counter.
   void counter_reset(const std::string& name);
 
-  // Meters (RFC 2698): two rates, the committed one first. No rates: everything is green, which is
-  // how meters begin.
+  // Operations on meters (RFC 2698): two rates, the committed one first. Without rates every packet
+  // is green, which is the initial state.
   void meter_rates(const std::string& name, std::uint64_t index,
                    const std::vector<MeterRate>& rates);
-  /// All cells of the array.
+  /// Set the rates of all cells of an array.
   void meter_rates_all(const std::string& name, const std::vector<MeterRate>& rates);
   void direct_meter_rates(const std::string& table, Handle handle,
                           const std::vector<MeterRate>& rates);
@@ -209,7 +212,7 @@ class Control {
   [[nodiscard]] std::vector<MeterRate> direct_meter_read(const std::string& table,
                                                          Handle handle) const;
 
-  // The packet replication engine.
+  // Operations on the packet replication engine.
   void mirror_add(std::uint32_t session, const Mirror& mirror);
   void mirror_delete(std::uint32_t session);
   [[nodiscard]] const std::map<std::uint32_t, Mirror>& mirrors() const;
@@ -217,7 +220,8 @@ class Control {
   void multicast_delete(std::uint32_t group);
   [[nodiscard]] const std::map<std::uint32_t, std::vector<Copies>>& multicast_groups() const;
 
-  // Value sets of the parser. A value is the concatenation of its fields, without padding.
+  // Operations on value sets of the parser. A value is the concatenation of its fields, without
+  // padding.
   void value_set_add(const std::string& set, const Bytes& value);
   void value_set_clear(const std::string& set);
   [[nodiscard]] const std::vector<Bytes>& value_set(const std::string& set) const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fields become bytes: for hashes and checksums, and for the frame that leaves. A header that lies
-// in the frame where it belongs and was not written to is left alone.
+// Converts fields to bytes: for hashes and checksums, and for the frame to send. A header that was
+// not changed and is at its place in the frame is not written.
 #include <algorithm>
 #include <cstring>
 
@@ -22,7 +22,7 @@ void put_header(BitWriter& to, const HeaderType& type, const std::uint64_t* word
   }
 }
 
-/// Writes a header whose fields all have a fixed length.
+/// Write a header whose fields all have a fixed length.
 void write_header(const HeaderType& type, const std::uint64_t* words, std::uint8_t* to) {
   for (const Chunk& chunk : type.chunks) {
     const std::uint64_t value = big_endian(chunk.value(words));
@@ -57,7 +57,7 @@ std::uint64_t checksum_of(const Calculation& calculation, const std::uint64_t* w
       sum += internet_checksum(bytes, at[0] / 8) ^ 0xffff;
       continue;
     }
-    // 2^16, and so 2^32, is 1 in these sums (RFC 1071).
+    // 2^16, and therefore 2^32, equals 1 in these sums (RFC 1071).
     for (const SumPart& part : run.narrow) sum += words[part.word] << part.shift;
     for (const SumPart& part : run.wide) {
       const std::uint64_t value = words[part.word];
@@ -77,11 +77,11 @@ std::uint64_t State::calculate(const Calculation& calculation, const Packet& pac
   const std::uint8_t* payload = nullptr;
   std::size_t payload_bytes = 0;
   for (const CalculationInput& input : calculation.inputs) {
-    switch (input.what) {
-      case CalculationInput::What::constant:
+    switch (input.kind) {
+      case CalculationInput::Kind::constant:
         to.put(input.value.data(), input.field);
         break;
-      case CalculationInput::What::field:
+      case CalculationInput::Kind::field:
         if (words[program->headers[input.header].base + valid_word] == 0) break;
         if (input.field.is_variable) {
           to.put_bytes(reinterpret_cast<const std::uint8_t*>(words + input.field.word + 1),
@@ -90,13 +90,13 @@ std::uint64_t State::calculate(const Calculation& calculation, const Packet& pac
           to.put(words + input.field.word, input.field);
         }
         break;
-      case CalculationInput::What::header: {
+      case CalculationInput::Kind::header: {
         const Header& header = program->headers[input.header];
         if (words[header.base + valid_word] == 0) break;
         put_header(to, program->types[header.type], words + header.base);
         break;
       }
-      case CalculationInput::What::payload:
+      case CalculationInput::Kind::payload:
         payload = frames.data(packet.frame_.slot) + packet.frame_.offset + packet.parsed_;
         payload_bytes =
             std::min<std::size_t>(packet.frame_.length - packet.parsed_, packet.truncated_);
@@ -120,8 +120,8 @@ bool State::verify_checksums(const Packet& packet) {
     if (checksum.condition != none && !truth_of(scope_of(words, nullptr), checksum.condition)) {
       continue;
     }
-    const std::uint64_t found = calculate(program->calculations[checksum.calculation], packet);
-    if (found != words[checksum.target.word]) good = false;
+    const std::uint64_t computed = calculate(program->calculations[checksum.calculation], packet);
+    if (computed != words[checksum.target.word]) good = false;
   }
   return good;
 }
@@ -160,12 +160,12 @@ bool State::deparse(Packet& packet) {
   }
   io::Frame& frame = packet.frame_;
   const std::size_t payload = frame.length - packet.parsed_;
-  std::size_t shift = 0;  // what was at 0 is now at -shift
+  std::size_t shift = 0;  // bytes formerly at 0 are now at -shift
   if (front <= packet.parsed_) {
     shift = packet.parsed_ - front;
     frame.offset = static_cast<std::uint16_t>(frame.offset + shift);
   } else {
-    // The slot's front is the kernel's, so what follows moves back.
+    // The front of the slot belongs to the kernel, so the following bytes move back.
     const std::size_t room = frames.is_registered(frame.slot) ? io::FramePool::registered_slot_bytes
                                                               : frames.slot_bytes();
     const std::size_t length = front + payload;
@@ -175,7 +175,8 @@ bool State::deparse(Packet& packet) {
     } else if (length <= frames.slot_bytes()) {
       const io::Slot slot = frames.take();
       std::uint8_t* to = frames.data(slot);
-      from = frames.data(frame.slot) + frame.offset;  // taking may have moved the pool's list
+      // taking a slot may have moved the pool's list
+      from = frames.data(frame.slot) + frame.offset;
       std::memcpy(to, from, packet.parsed_);
       std::memcpy(to + front, from + packet.parsed_, payload);
       frames.give_back(frame.slot);

@@ -13,7 +13,7 @@ namespace {
 template <typename Number>
 constexpr bool is_big = std::is_same_v<Number, Big>;
 
-// Fixed widths wrap around; what is above the bits that matter is not looked at.
+// Fixed widths wrap around. Bits above those that matter are ignored.
 std::int64_t unwrapped(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 Twice unwrapped(unsigned __int128 value) { return static_cast<Twice>(value); }
 std::uint64_t wrapped(std::int64_t value) { return static_cast<std::uint64_t>(value); }
@@ -22,7 +22,7 @@ unsigned __int128 wrapped(Twice value) { return static_cast<unsigned __int128>(v
 template <typename Number>
 constexpr unsigned width_of = 8 * sizeof(Number);
 
-/// Words, two's complement when `is_signed`, as a number; for fixed widths, their low bits.
+/// Convert words, in two's complement if `is_signed`, to a number; fixed widths keep the low bits.
 template <typename Number>
 Number from_words(const std::uint64_t* words, std::uint32_t limbs, std::uint32_t bits,
                   bool is_signed) {
@@ -69,7 +69,7 @@ Number operand(const Scope& scope, Index index) {
   }
 }
 
-/// A shift's amount; what is negative or out of all bounds is as good as 2^32.
+/// Return the amount of a shift. A negative or excessive amount equals 2^32.
 std::uint64_t amount_of(const Scope& scope, Index index) {
   constexpr std::uint64_t maximum = 1ULL << 32;
   const Width width = scope.program.nodes[index].width;
@@ -85,7 +85,7 @@ std::uint64_t amount_of(const Scope& scope, Index index) {
 template <typename Number>
 Number shifted_left(const Number& value, std::uint64_t by) {
   if constexpr (is_big<Number>) {
-    return by > 65536 ? Number(0) : Number(value << by);  // the loader admits less
+    return by > 65536 ? Number(0) : Number(value << by);  // the loader permits less
   } else {
     return by >= width_of<Number> ? Number{0} : unwrapped(wrapped(value) << by);
   }
@@ -96,13 +96,13 @@ Number shifted_right(const Number& value, std::uint64_t by) {
   if constexpr (is_big<Number>) {
     if (by > 65536) return value < 0 ? Number(-1) : Number(0);
     if (value >= 0) return value >> by;
-    return -((-value - 1) >> by) - 1;  // towards minus infinity
+    return -((-value - 1) >> by) - 1;  // rounds towards minus infinity
   } else {
     return value >> std::min<std::uint64_t>(by, width_of<Number> - 1);
   }
 }
 
-/// The lowest `bits` bits as a number with a sign.
+/// Interpret the lowest `bits` bits as a signed number.
 template <typename Number>
 Number wrapped_signed(const Number& value, std::uint64_t bits) {
   if constexpr (is_big<Number>) {
@@ -118,7 +118,7 @@ Number wrapped_signed(const Number& value, std::uint64_t bits) {
   }
 }
 
-/// 2^bits; the loader sees to it that it fits.
+/// Return 2^bits. The loader ensures that it fits.
 template <typename Number>
 Number power(std::uint64_t bits) {
   if constexpr (is_big<Number>) {
@@ -205,7 +205,7 @@ Number calculate(const Scope& scope, const Node& node) {
     case Op::modulo: {
       const Number divisor = right();
       const Number dividend = left();
-      // P4 leaves both undefined; a division by -1 of fixed width could overflow.
+      // P4 defines neither; a division by -1 of fixed width could overflow.
       if (divisor <= 0) return Number(0);
       return node.op == Op::divide ? Number(dividend / divisor) : Number(dividend % divisor);
     }
@@ -234,14 +234,14 @@ Number calculate(const Scope& scope, const Node& node) {
       return std::clamp<Number>(left(), 0, power<Number>(node.value) - 1);
     case Op::choose:
       return truth_of(scope, node.c) ? left() : right();
-    case Op::of_bool:
+    case Op::bool_to_value:
       return Number(truth_of(scope, node.b) ? 1 : 0);
     case Op::last_index:
       return Number(unwrapped(scope.words[scope.program.stacks[node.a].next]) - 1);
     case Op::stack_size:
       return Number(unwrapped(scope.words[scope.program.stacks[node.a].next]));
     default:
-      return Number(0);  // the others are no values; the loader knows
+      return Number(0);  // the loader excludes the other kinds, which are no values
   }
 }
 
@@ -375,7 +375,7 @@ bool calculated_truth(const Scope& scope, Index index) {
       return !truth_of(scope, node.b);
     case Op::choose:
       return truth_of(scope, node.c) ? truth_of(scope, node.a) : truth_of(scope, node.b);
-    case Op::of_value:
+    case Op::value_to_bool:
       if (node.compare == Width::word) [[likely]]
         return word_of(scope, node.b) != 0;
       if (node.compare == Width::twice) return value_of<Twice>(scope, node.b) != 0;
@@ -417,12 +417,12 @@ std::string text_of(const Scope& scope, Index node) { return value_of<Big>(scope
 void read_bits(const std::uint8_t* bytes, std::size_t at, std::uint32_t bits, std::uint64_t* to) {
   bytes += at / 8;
   const auto skip = static_cast<std::uint32_t>(at % 8);
-  // From the end on: the lowest word first.
+  // From the end: the lowest word first.
   const std::uint32_t end = skip + bits;
   for (std::uint32_t i = 0; i * 64 < bits; ++i) {
     const std::uint32_t take = std::min(64U, bits - i * 64);
-    const std::uint32_t last = end - i * 64;  // one past its lowest bit
-    const std::uint32_t first = last - take;  // its highest bit
+    const std::uint32_t last = end - i * 64;  // one past the word's lowest bit
+    const std::uint32_t first = last - take;  // the word's highest bit
     std::uint64_t value = 0;
     unsigned __int128 window = 0;
     for (std::uint32_t byte = first / 8; byte < (last + 7) / 8; ++byte) {
@@ -437,8 +437,8 @@ void read_bits(const std::uint8_t* bytes, std::size_t at, std::uint32_t bits, st
 std::vector<std::uint8_t> bytes_of_words(const std::uint64_t* words, std::uint32_t bits) {
   std::vector<std::uint8_t> bytes((bits + 7) / 8);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const std::size_t place = bytes.size() - 1 - i;
-    bytes[i] = static_cast<std::uint8_t>(words[place / 8] >> (8 * (place % 8)));
+    const std::size_t position = bytes.size() - 1 - i;
+    bytes[i] = static_cast<std::uint8_t>(words[position / 8] >> (8 * (position % 8)));
   }
   return bytes;
 }
@@ -448,10 +448,10 @@ std::vector<std::uint64_t> words_of_bytes(const std::vector<std::uint8_t>& bytes
   std::vector<std::uint64_t> words((bits + 63) / 64);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     if (bytes[i] == 0) continue;
-    const std::size_t place = bytes.size() - 1 - i;
-    const std::size_t top = 8 * place + static_cast<std::size_t>(std::bit_width(bytes[i]));
+    const std::size_t position = bytes.size() - 1 - i;
+    const std::size_t top = 8 * position + static_cast<std::size_t>(std::bit_width(bytes[i]));
     if (top > bits) return {};
-    words[place / 8] |= std::uint64_t{bytes[i]} << (8 * (place % 8));
+    words[position / 8] |= std::uint64_t{bytes[i]} << (8 * (position % 8));
   }
   return words;
 }

@@ -19,7 +19,7 @@ constexpr Word reflected(Word value) {
   return result;
 }
 
-/// A CRC whose bits go in and come out lowest first: the polynomial stands reflected.
+/// A CRC that processes and returns the lowest bit first: the polynomial is reflected.
 template <typename Word, Word polynomial>
 struct ReflectedCrc {
   static constexpr std::array<Word, 256> make() {
@@ -37,7 +37,7 @@ struct ReflectedCrc {
   }
   static constexpr std::array<Word, 256> table = make();
 
-  static Word of(const std::uint8_t* bytes, std::size_t length, Word first) {
+  static Word compute(const std::uint8_t* bytes, std::size_t length, Word first) {
     Word rest = first;
     for (std::size_t i = 0; i < length; ++i) {
       const auto index = static_cast<std::uint8_t>(rest ^ bytes[i]);
@@ -48,7 +48,7 @@ struct ReflectedCrc {
   }
 };
 
-/// One whose bits go in and come out highest first.
+/// A CRC that processes and returns the highest bit first.
 template <typename Word>
 std::uint64_t plain_crc(const std::uint8_t* bytes, std::size_t length, Word polynomial,
                         Word first) {
@@ -66,16 +66,16 @@ std::uint64_t plain_crc(const std::uint8_t* bytes, std::size_t length, Word poly
 }
 
 std::uint64_t crc16(const std::uint8_t* bytes, std::size_t length) {
-  return ReflectedCrc<std::uint16_t, 0x8005>::of(bytes, length, 0);
+  return ReflectedCrc<std::uint16_t, 0x8005>::compute(bytes, length, 0);
 }
 
 std::uint64_t crc32(const std::uint8_t* bytes, std::size_t length) {
   return static_cast<std::uint32_t>(
-      ~ReflectedCrc<std::uint32_t, 0x04c11db7>::of(bytes, length, 0xffffffff));
+      ~ReflectedCrc<std::uint32_t, 0x04c11db7>::compute(bytes, length, 0xffffffff));
 }
 
 std::uint64_t crc64(const std::uint8_t* bytes, std::size_t length) {
-  return ReflectedCrc<std::uint64_t, 0x1b>::of(bytes, length, 0);
+  return ReflectedCrc<std::uint64_t, 0x1b>::compute(bytes, length, 0);
 }
 
 std::uint64_t crc8(const std::uint8_t* bytes, std::size_t length) {
@@ -90,13 +90,13 @@ template <typename Word>
 std::uint64_t exclusive_or(const std::uint8_t* bytes, std::size_t length) {
   Word result = 0;
   for (std::size_t i = 0; i < length; ++i) {
-    const std::size_t place = sizeof(Word) - 1 - i % sizeof(Word);
-    result ^= static_cast<Word>(static_cast<Word>(bytes[i]) << (8 * place));
+    const std::size_t position = sizeof(Word) - 1 - i % sizeof(Word);
+    result ^= static_cast<Word>(static_cast<Word>(bytes[i]) << (8 * position));
   }
   return result;
 }
 
-/// The first bytes, eight at most, as a number.
+/// Return the first bytes, at most eight, as a number.
 std::uint64_t identity(const std::uint8_t* bytes, std::size_t length) {
   std::uint64_t result = 0;
   for (std::size_t i = 0; i < std::min<std::size_t>(length, 8); ++i)
@@ -114,7 +114,7 @@ constexpr Named functions[] = {
     {"cksum16", internet_checksum},
     {"crc8_custom", crc8},
     {"crc16", crc16},
-    {"crc16_custom", crc16},  // the custom ones begin with the usual parameters
+    {"crc16_custom", crc16},  // the custom CRCs start with the usual parameters
     {"crc32", crc32},
     {"crc32_custom", crc32},
     {"crc64_custom", crc64},

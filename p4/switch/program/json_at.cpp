@@ -8,15 +8,15 @@ namespace nagi::p4 {
 
 JsonAt JsonAt::operator[](const char* key) const {
   if (!is_object()) refuse("not an object: " + what_it_is());
-  const auto found = value_->find(key);
-  if (found == value_->end()) refuse("has no \"" + std::string(key) + "\"");
-  return {*found, *this, key, 0};
+  const auto member = value_->find(key);
+  if (member == value_->end()) refuse("has no \"" + std::string(key) + "\"");
+  return {*member, *this, key, 0};
 }
 
 bool JsonAt::has(const char* key) const {
   if (!is_object()) return false;
-  const auto found = value_->find(key);
-  return found != value_->end() && !found->is_null();
+  const auto member = value_->find(key);
+  return member != value_->end() && !member->is_null();
 }
 
 JsonAt JsonAt::element(std::size_t index) const {
@@ -54,7 +54,7 @@ std::int64_t JsonAt::integer(std::int64_t minimum, std::int64_t maximum) const {
 }
 
 bool JsonAt::flag() const {
-  if (*value_ == 0) return false;  // what p4c writes of some fields
+  if (*value_ == 0) return false;  // p4c writes this for some fields
   if (!value_->is_boolean()) refuse("neither true nor false: " + what_it_is());
   return value_->get<bool>();
 }
@@ -63,10 +63,10 @@ bool JsonAt::flag(const char* key, bool otherwise) const {
   return has(key) ? (*this)[key].flag() : otherwise;
 }
 
-void JsonAt::refuse(const std::string& what, const std::string& cure) const {
+void JsonAt::refuse(const std::string& problem, const std::string& cure) const {
   const std::string line = source();
-  throw InputError(*file_ + ": " + path() + ": " + what + (line.empty() ? "" : " (" + line + ")") +
-                   "; " + cure);
+  throw InputError(*file_ + ": " + path() + ": " + problem +
+                   (line.empty() ? "" : " (" + line + ")") + "; " + cure);
 }
 
 void JsonAt::unsupported(const std::string& construct) const {
@@ -86,12 +86,12 @@ std::string JsonAt::path() const {
 std::string JsonAt::source() const {
   for (const Step* step = step_.get(); step != nullptr; step = step->before.get()) {
     if (!step->value->is_object()) continue;
-    const auto found = step->value->find("source_info");
-    if (found == step->value->end() || !found->is_object()) continue;
-    const auto line = found->find("line");
-    if (line == found->end() || !line->is_number_integer()) continue;
-    const auto name = found->find("filename");
-    const bool named = name != found->end() && name->is_string() && !name->empty();
+    const auto member = step->value->find("source_info");
+    if (member == step->value->end() || !member->is_object()) continue;
+    const auto line = member->find("line");
+    if (line == member->end() || !line->is_number_integer()) continue;
+    const auto name = member->find("filename");
+    const bool named = name != member->end() && name->is_string() && !name->empty();
     return (named ? name->get<std::string>() : *file_) + ":" + line->dump();
   }
   return {};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A place in the compiler's JSON: what reads it can trust nothing, and every complaint names the
-// place and, where the compiler says it, the line of the P4 source. Keys that are not asked for are
-// ignored, as other switches read them.
+// A position in the compiler's JSON. Nothing in the JSON is trusted, and every error names the
+// position and, if the compiler gives it, the line of the P4 source. Other keys are ignored, as
+// other switches read them.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class JsonAt {
  public:
   using Json = nlohmann::json;
 
-  /// The root of `file`. `root` and `file` live longer than every place in it.
+  /// Make the root of `file`. `root` and `file` must outlive every position in it.
   JsonAt(const Json& root, const std::string& file)
       : value_(&root),
         file_(&file),
@@ -29,15 +29,15 @@ class JsonAt {
   [[nodiscard]] bool is_text() const { return value_->is_string(); }
   [[nodiscard]] bool is_number() const { return value_->is_number_integer(); }
 
-  /// The value of a key that must be there.
+  /// Return the position of a key, which must exist.
   [[nodiscard]] JsonAt operator[](const char* key) const;
-  /// Whether the key is there and not null.
+  /// Return whether the key exists and is not null.
   [[nodiscard]] bool has(const char* key) const;
-  /// Of an array; it must be there.
+  /// Return the position of an array's element, which must exist.
   [[nodiscard]] JsonAt element(std::size_t index) const;
-  /// Number of elements; throws if it is no array.
+  /// Return the number of elements. Throws InputError if the value is no array.
   [[nodiscard]] std::size_t size() const;
-  /// The same, of a key's array; nothing there is an empty one.
+  /// Visit the elements of a key's array. A missing key is an empty array.
   template <typename Visit>
   void each(const char* key, const Visit& visit) const {
     if (!has(key)) return;
@@ -53,24 +53,25 @@ class JsonAt {
   [[nodiscard]] std::uint64_t whole(std::uint64_t minimum, std::uint64_t maximum) const;
   [[nodiscard]] std::int64_t integer(std::int64_t minimum, std::int64_t maximum) const;
   [[nodiscard]] bool flag() const;
-  /// A key's flag; `otherwise` if the key is not there.
+  /// Return a key's flag, or `otherwise` if the key is missing.
   [[nodiscard]] bool flag(const char* key, bool otherwise) const;
 
-  /// Throws InputError: what is wrong here; what would be right.
-  [[noreturn]] void refuse(const std::string& what,
+  /// Throw InputError with what is wrong here and the cure.
+  [[noreturn]] void refuse(const std::string& problem,
                            const std::string& cure = "compile the program again with p4c") const;
-  /// Throws InputError: a construct of P4 that this switch does not have.
+  /// Throw InputError: this switch does not support a construct of P4.
   [[noreturn]] void unsupported(const std::string& construct) const;
 
-  /// "FILE:LINE" of the P4 source, from the nearest object around it that says so; or nothing.
+  /// Return "FILE:LINE" of the P4 source, from the nearest enclosing object that has it, or an
+  /// empty text.
   [[nodiscard]] std::string source() const;
 
  private:
-  /// Where a value is; places share the way to them.
+  /// A step of the path to a value. Positions share the beginnings of their paths.
   struct Step {
     std::shared_ptr<const Step> before;
     const Json* value;
-    const char* key;  // nothing: an element
+    const char* key;  // null for an element of an array
     std::size_t index;
   };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lays out the key of a table's entry, field by field and in order, as a packet's key is laid out.
+// Builds the key of a table entry field by field, in the layout of a packet's key.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class KeyBuilder {
 
   [[nodiscard]] const KeyField& next() const { return table_->key[at_]; }
   void exact(const Words& value) { ternary(value, ones(next().field.bits)); }
-  /// Bits outside the mask do not count.
+  /// Add a ternary field. Bits outside the mask are ignored.
   void ternary(const Words& value, const Words& mask) {
     const KeyField& field = table_->key[at_++];
     if (field.match == MatchKind::range) {
@@ -56,7 +56,7 @@ class KeyBuilder {
     }
   }
   Key finish(std::int32_t priority) {
-    // What the program masks away of every packet's key is not compared.
+    // Bits that the program masks out of every packet's key are not compared.
     for (std::uint32_t i = 0; i < table_->key_mask.size(); ++i) {
       key_.value[i] &= table_->key_mask[i];
     }
@@ -64,9 +64,9 @@ class KeyBuilder {
     return std::move(key_);
   }
 
-  /// All ones, `bits` of them.
+  /// Return `bits` ones.
   static Words ones(std::uint32_t bits) { return high_ones(bits, bits); }
-  /// The highest `count` of `bits` bits.
+  /// Return a number of `bits` bits of which the highest `count` are 1.
   static Words high_ones(std::uint32_t bits, std::uint32_t count) {
     Words words((bits + 63) / 64, 0);
     for (std::uint32_t i = 0; i < words.size(); ++i) {

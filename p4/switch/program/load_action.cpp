@@ -11,7 +11,7 @@ namespace nagi::p4 {
 
 namespace {
 
-/// Primitives that are an operation on two values, which stores into the first parameter.
+/// Primitives that apply an operator to two values and store the result into the first parameter.
 struct Shorthand {
   const char* name;
   const char* op;
@@ -22,8 +22,9 @@ constexpr Shorthand shorthands[] = {{"add", "+"},         {"subtract", "-"}, {"b
 
 }  // namespace
 
-/// Parameters that the program itself gives negative values, in default or constant entries: they
-/// are negative to expressions. What a controller gives never is, whatever the parameter's type.
+/// Find the parameters to which the program itself assigns negative values, in default or constant
+/// entries: expressions treat these as signed. A controller's values are never negative, whatever
+/// the parameter's type.
 void Loader::find_negative_data() {
   const auto look = [&](const JsonAt& entry) {
     const std::uint64_t id = entry["action_id"].whole(0, 0x7fffffff);
@@ -91,12 +92,12 @@ std::uint32_t Loader::union_member(Index stack, const JsonAt& at) const {
 }
 
 Index Loader::object(const Names& names, const JsonAt& at, const char* type,
-                     const char* what) const {
-  if (at["type"].text() != type) at.refuse("not a " + std::string(what));
-  return find(names, at["value"], what);
+                     const char* object_kind) const {
+  if (at["type"].text() != type) at.refuse("not a " + std::string(object_kind));
+  return find(names, at["value"], object_kind);
 }
 
-/// A field that something is stored in.
+/// Return the field that a primitive writes.
 Field Loader::target(const JsonAt& at) const {
   if (at["type"].text() != "field") {
     at.unsupported("storing the result in anything but a field");
@@ -129,7 +130,7 @@ Step Loader::assignment(const JsonAt& at, const Field& to, Value from) {
   return step;
 }
 
-/// `to` may be any lvalue.
+/// Compile an assignment. `to` may be any lvalue.
 Step Loader::assignment(const JsonAt& at, const JsonAt& to, const JsonAt& from) {
   const std::string& type = to["type"].text();
   if (type == "field") {
@@ -155,7 +156,7 @@ Step Loader::assignment(const JsonAt& at, const JsonAt& to, const JsonAt& from) 
   if (node.op == Op::access) {
     step.target = node.a;
   } else if (node.op == Op::stack_last) {
-    // The element before the next one.
+    // The last element is the one before the next.
     Node element;
     element.op = Op::stack_element;
     element.a = node.a;
@@ -204,7 +205,7 @@ Step Loader::log_message(const JsonAt& format, const JsonAt& values) {
   }
   message.pieces.push_back(std::move(piece));
   const JsonAt list = values["value"];
-  if (!list.is_object() || !list.json().empty()) {  // {} is how p4c writes that there are none
+  if (!list.is_object() || !list.json().empty()) {  // p4c writes {} for an empty list
     list.each([&](const JsonAt& one) { message.values.push_back(value(one, exact).node); });
   }
   if (message.pieces.size() != message.values.size() + 1) {
@@ -322,9 +323,9 @@ Step Loader::primitive(const JsonAt& at, Action& action) {
     need(1);
     step.code = Do::assertion;
     step.a = truth(parameter(0)).node;
-    step.b = static_cast<Index>(program_->places.size());
-    program_->places.push_back(name + " failed in action " + action.name +
-                               (at.source().empty() ? "" : " (" + at.source() + ")"));
+    step.b = static_cast<Index>(program_->assertion_sources.size());
+    program_->assertion_sources.push_back(name + " failed in action " + action.name +
+                                          (at.source().empty() ? "" : " (" + at.source() + ")"));
     return step;
   }
   if (name == "log_msg") {

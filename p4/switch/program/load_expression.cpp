@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Expressions: types are checked, and for each value it is worked out how many bits it can need.
-// Where only the low bits of a result matter (a sum that is masked to 16 bits, say), the operands'
-// low bits suffice too: sums, products, shifts to the left and bitwise operations are calculated
-// modulo a power of two then, which is what the fixed widths of Width do.
+// Compiles expressions. Types are checked, and for each value the number of bits that it can need
+// is determined. If only the low bits of a result matter (for example a sum that is masked to 16
+// bits), the operands' low bits suffice too: sums, products, shifts to the left and bitwise
+// operations are then calculated modulo a power of two, as the fixed widths of Width do.
 #include <algorithm>
 #include <bit>
 
@@ -18,40 +18,9 @@ Width width_for(std::uint32_t bits) {
   return bits <= 128 ? Width::twice : Width::any;
 }
 
-struct Operator {
-  const char* name;
-  Op op;
-};
-
-constexpr Operator arithmetic[] = {
-    {"+", Op::add},
-    {"-", Op::subtract},
-    {"*", Op::multiply},
-    {"/", Op::divide},
-    {"%", Op::modulo},
-    {"<<", Op::shift_left},
-    {">>", Op::shift_right},
-    {"&", Op::bit_and},
-    {"|", Op::bit_or},
-    {"^", Op::bit_xor},
-    {"two_comp_mod", Op::wrap_signed},
-    {"sat_cast", Op::saturate_signed},
-    {"usat_cast", Op::saturate_unsigned},
-};
-constexpr Operator comparisons[] = {
-    {"<", Op::less}, {"<=", Op::less_or_equal}, {">", Op::greater}, {">=", Op::greater_or_equal}};
-
-template <std::size_t count>
-std::optional<Op> named(const Operator (&operators)[count], const std::string& name) {
-  for (const Operator& one : operators) {
-    if (name == one.name) return one.op;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
-/// A node whose value has so many bits, calculated as widely as what is demanded needs.
+/// Append a node whose value has `bits` bits, with the width that `demand` requires.
 Loader::Value Loader::put(Node node, std::uint32_t bits, bool is_signed, std::uint32_t demand) {
   Width width = width_for(std::min(demand, bits + 1));
   const auto widen = [&](Index operand) {
@@ -68,7 +37,7 @@ Loader::Value Loader::put(Node node, std::uint32_t bits, bool is_signed, std::ui
     case Op::register_cell:
     case Op::last_index:
     case Op::stack_size:
-    case Op::of_bool:
+    case Op::bool_to_value:
       break;
     case Op::shift_left:
     case Op::shift_right:
@@ -110,7 +79,7 @@ Loader::Value Loader::put_truth(Node node) {
     case Op::greater_or_equal:
       node.is_plain = is_word(node.a) && is_word(node.b);
       break;
-    case Op::of_value:
+    case Op::value_to_bool:
       node.is_plain = is_word(node.b);
       break;
     case Op::is_valid:
@@ -129,7 +98,7 @@ Loader::Value Loader::put_truth(Node node) {
   return value;
 }
 
-Loader::Value Loader::of_field(Op op, const Field& field, std::uint32_t demand, Index object) {
+Loader::Value Loader::put_field(Op op, const Field& field, std::uint32_t demand, Index object) {
   Node node;
   node.op = op;
   node.field = field;
@@ -175,40 +144,41 @@ Loader::Value Loader::constant(const JsonAt& at) {
 Loader::Value Loader::expression(const JsonAt& at, std::uint32_t demand, unsigned depth) {
   if (depth > deepest) at.refuse("expressions nested too deeply", "write it in several steps");
   const std::string& type = at["type"].text();
-  const JsonAt what = at["value"];
+  const JsonAt content = at["value"];
   if (type == "expression") {
-    // The compiler wraps expressions once more where they are a primitive's parameters.
-    return what.has("type") ? expression(what, demand, depth + 1) : operation(what, demand, depth);
+    // The compiler wraps expressions once more if they are parameters of a primitive.
+    return content.has("type") ? expression(content, demand, depth + 1)
+                               : operation(content, demand, depth);
   }
-  if (type == "hexstr") return constant(what);
+  if (type == "hexstr") return constant(content);
   if (type == "field") {
-    if (what.is_array() && what.element(0).is_object())
-      return field_of_element(what, demand, depth);
-    const Field from = field(what);
-    if (!from.is_variable) return of_field(Op::field, from, demand);
+    if (content.is_array() && content.element(0).is_object())
+      return field_of_element(content, demand, depth);
+    const Field from = field(content);
+    if (!from.is_variable) return put_field(Op::field, from, demand);
     if (from.bits > 64 * max_field_words) {
-      what.unsupported("arithmetic with a field of more than 2,048 bits");
+      content.unsupported("arithmetic with a field of more than 2,048 bits");
     }
-    return of_field(Op::variable, from, demand);
+    return put_field(Op::variable, from, demand);
   }
   if (type == "bool") {
     Node node;
     node.op = Op::truth;
-    node.value = what.flag() ? 1 : 0;
+    node.value = content.flag() ? 1 : 0;
     return put_truth(node);
   }
   if (type == "local" || type == "runtime_data") {
     if (action_ == nullptr) at.refuse("an action's parameter outside an action");
-    const std::uint64_t index = what.whole(0, 1 << 20);
+    const std::uint64_t index = content.whole(0, 1 << 20);
     if (index >= action_->parameters.size()) {
-      what.refuse("the action has no parameter " + std::to_string(index));
+      content.refuse("the action has no parameter " + std::to_string(index));
     }
-    return of_field(Op::parameter, action_->parameters[index].field, demand);
+    return put_field(Op::parameter, action_->parameters[index].field, demand);
   }
   if (type == "header") {
     Node node;
     node.op = Op::header;
-    node.a = find(headers_, what, "header");
+    node.a = find(headers_, content, "header");
     Value value = put_truth(node);
     value.kind = Kind::header;
     value.type = program_->headers[node.a].type;
@@ -217,50 +187,52 @@ Loader::Value Loader::expression(const JsonAt& at, std::uint32_t demand, unsigne
   if (type == "header_stack") {
     Value value;
     value.kind = Kind::stack;
-    value.node = find(stacks_, what, "header stack");
+    value.node = find(stacks_, content, "header stack");
     value.type = program_->stacks[value.node].type;
     return value;
   }
   if (type == "stack_field") {
-    const Index stack = find(stacks_, what.element(0), "header stack");
-    if (const auto whole = end_of_stack(stack, what.element(1))) return *whole;
-    const Field from = field_of_type(program_->stacks[stack].type, what.element(1));
-    if (from.is_variable) what.unsupported("arithmetic with a field of variable length");
-    return of_field(Op::stack_last, from, demand, stack);
+    const Index stack = find(stacks_, content.element(0), "header stack");
+    if (const auto whole = end_of_stack(stack, content.element(1))) return *whole;
+    const Field from = field_of_type(program_->stacks[stack].type, content.element(1));
+    if (from.is_variable) content.unsupported("arithmetic with a field of variable length");
+    return put_field(Op::stack_last, from, demand, stack);
   }
   if (type == "register") {
     Node node;
     node.op = Op::register_cell;
-    node.a = find(registers_, what.element(0), "register");
-    node.b = operand(what.element(1), 32, depth, Kind::value).node;
+    node.a = find(registers_, content.element(0), "register");
+    node.b = operand(content.element(1), 32, depth, Kind::value).node;
     node.field = program_->registers[node.a].cell;
     return put(node, node.field.bits, false, demand);
   }
   if (type == "lookahead") {
     if (!ahead_) at.refuse("looks ahead outside the parser");
     Field from;
-    from.bits = static_cast<std::uint32_t>(what.element(1).whole(1, 64 * max_field_words));
+    from.bits = static_cast<std::uint32_t>(content.element(1).whole(1, 64 * max_field_words));
     from.limbs = (from.bits + 63) / 64;
     Node node;
     node.op = Op::lookahead;
     node.field = from;
-    node.value = what.element(0).whole(0, 1 << 20);
+    node.value = content.element(0).whole(0, 1 << 20);
     return put(node, from.bits, false, demand);
   }
   if (type == "union_stack_field") {
     Node node;
     node.op = Op::stack_last;
-    node.a = find(union_stacks_, what.element(0), "header union stack");
-    node.value = union_member(node.a, what.element(1));
+    node.a = find(union_stacks_, content.element(0), "header union stack");
+    node.value = union_member(node.a, content.element(1));
     const Stack& stack = program_->stacks[node.a];
-    node.field = field_of_type(program_->headers[stack.headers[node.value]].type, what.element(2));
-    if (node.field.is_variable) what.unsupported("arithmetic with a field of variable length");
+    node.field =
+        field_of_type(program_->headers[stack.headers[node.value]].type, content.element(2));
+    if (node.field.is_variable) content.unsupported("arithmetic with a field of variable length");
     return put(node, node.field.bits, node.field.is_signed, demand);
   }
   at.unsupported("expression of type \"" + type + "\"");
 }
 
-/// The whole header `last` or `next` of a stack, which the compiler writes as if it were a field.
+/// Compile the header `last` or `next` of a stack, which the compiler writes like a field. Return
+/// nothing if the name is that of a field.
 std::optional<Loader::Value> Loader::end_of_stack(Index stack, const JsonAt& name) {
   const HeaderType& type = program_->types[program_->stacks[stack].type];
   const std::string& end = name.text();
@@ -287,7 +259,7 @@ std::optional<Loader::Value> Loader::end_of_stack(Index stack, const JsonAt& nam
   return value;
 }
 
-/// A field of a stack's element that is known only at run time: its header is an expression.
+/// Compile a field of a stack's element that is chosen at run time: its header is an expression.
 Loader::Value Loader::field_of_element(const JsonAt& at, std::uint32_t demand, unsigned depth) {
   const JsonAt element = at.element(0);
   const Value header = element.has("type") ? operand(element, exact, depth, Kind::header)
@@ -298,7 +270,7 @@ Loader::Value Loader::field_of_element(const JsonAt& at, std::uint32_t demand, u
     valid.op = Op::is_valid;
     valid.b = header.node;
     Node node;
-    node.op = Op::of_bool;
+    node.op = Op::bool_to_value;
     node.b = put_truth(valid).node;
     return put(node, 1, false, exact);
   }
@@ -306,10 +278,10 @@ Loader::Value Loader::field_of_element(const JsonAt& at, std::uint32_t demand, u
   if (from.is_variable) {
     at.unsupported("field of variable length of a header that is chosen at run time");
   }
-  return of_field(Op::access, from, demand, header.node);
+  return put_field(Op::access, from, demand, header.node);
 }
 
-/// Of the last element that was extracted; -1 if there is none.
+/// Compile the index of the last extracted element; -1 if there is none.
 Loader::Value Loader::last_index(Index stack) {
   Node last;
   last.op = Op::last_index;
@@ -326,251 +298,12 @@ Loader::Value Loader::operand(const JsonAt& at, std::uint32_t demand, unsigned d
   return value;
 }
 
-Loader::Value Loader::operation(const JsonAt& at, std::uint32_t demand, unsigned depth) {
-  const std::string& name = at["op"].text();
-  const auto left = [&](std::uint32_t bits, Kind kind = Kind::value) {
-    return operand(at["left"], bits, depth, kind);
-  };
-  const auto right = [&](std::uint32_t bits, Kind kind = Kind::value) {
-    return operand(at["right"], bits, depth, kind);
-  };
-  const auto check = [&](std::uint64_t bits) {
-    if (bits > max_bits) {
-      at.refuse("a number of " + std::to_string(bits) + " bits",
-                "mask what is calculated to the bits that are needed");
-    }
-    return static_cast<std::uint32_t>(bits);
-  };
-  Node node;
-
-  if (const auto op = named(arithmetic, name)) {
-    node.op = *op;
-    const bool unary = !at.has("left");
-    if (unary && node.op != Op::add && node.op != Op::subtract) at.refuse("has no left operand");
-    if (unary) {
-      const Value of = right(demand);
-      if (node.op == Op::add) return of;
-      Node zero;
-      node.a = put(zero, 0, false, exact).node;
-      node.b = of.node;
-      return put(node, check(of.bits + 1), true, demand);
-    }
-    switch (node.op) {
-      case Op::add:
-      case Op::subtract: {
-        const Value a = left(demand);
-        const Value b = right(demand);
-        node.a = a.node;
-        node.b = b.node;
-        return put(node, check(std::max(a.bits, b.bits) + 1ULL),
-                   a.is_signed || b.is_signed || node.op == Op::subtract, demand);
-      }
-      case Op::multiply: {
-        const Value a = left(demand);
-        const Value b = right(demand);
-        node.a = a.node;
-        node.b = b.node;
-        return put(node, check(std::uint64_t{a.bits} + b.bits), a.is_signed || b.is_signed, demand);
-      }
-      case Op::divide:
-      case Op::modulo: {
-        const Value a = left(exact);
-        const Value b = right(exact);
-        node.a = a.node;
-        node.b = b.node;
-        return put(node, a.bits, a.is_signed, exact);
-      }
-      case Op::shift_left: {
-        const Value by = right(exact);
-        const Value a = left(demand);
-        node.a = a.node;
-        node.b = by.node;
-        // What leaves the bits that matter need not be kept.
-        std::uint64_t maximum =
-            by.number ? *by.number : (by.bits > 31 ? ~0U : (1ULL << by.bits) - 1);
-        std::uint64_t bits = std::min<std::uint64_t>(a.bits + maximum, std::uint64_t{1} << 40);
-        if (demand != exact) bits = std::min<std::uint64_t>(bits, std::max(demand, a.bits));
-        return put(node, check(bits), a.is_signed, demand);
-      }
-      case Op::shift_right: {
-        const Value by = right(exact);
-        const bool some = demand != exact && by.number && *by.number < max_bits;
-        const Value a = left(some ? demand + static_cast<std::uint32_t>(*by.number) : exact);
-        node.a = a.node;
-        node.b = by.node;
-        return put(node, a.bits, a.is_signed, demand);
-      }
-      case Op::bit_and: {
-        // A mask leaves only so many bits of the other operand that matter.
-        bool all_ones = false;
-        const auto mask = [&](const char* side) -> std::optional<std::uint32_t> {
-          const JsonAt one = at[side];
-          if (!one.has("type") || one["type"].json() != "hexstr") return std::nullopt;
-          const Value value = constant(one["value"]);
-          all_ones = all_ones || value.all_ones;
-          return value.is_signed ? std::nullopt : std::optional(value.bits);
-        };
-        const auto left_mask = mask("left");
-        const auto right_mask = mask("right");
-        // A mask of no more than is demanded anyway does nothing.
-        if (all_ones && left_mask && !right_mask && demand <= *left_mask) return right(demand);
-        if (all_ones && right_mask && !left_mask && demand <= *right_mask) return left(demand);
-        const Value a = left(right_mask ? std::min(demand, *right_mask) : demand);
-        const Value b = right(left_mask ? std::min(demand, *left_mask) : demand);
-        node.a = a.node;
-        node.b = b.node;
-        if (a.is_signed && b.is_signed) return put(node, std::max(a.bits, b.bits), true, demand);
-        std::uint32_t bits = max_bits;
-        if (!a.is_signed) bits = a.bits;
-        if (!b.is_signed) bits = std::min(bits, b.bits);
-        return put(node, bits, false, demand);
-      }
-      case Op::bit_or:
-      case Op::bit_xor: {
-        const Value a = left(demand);
-        const Value b = right(demand);
-        node.a = a.node;
-        node.b = b.node;
-        return put(node, std::max(a.bits, b.bits), a.is_signed || b.is_signed, demand);
-      }
-      default: {
-        const Value by = right(exact);
-        if (!by.number || *by.number < 1 || *by.number > 64 * max_field_words) {
-          at["right"].refuse("not a width");
-        }
-        node.value = *by.number;
-        const auto to = static_cast<std::uint32_t>(node.value);
-        const Value a = left(node.op == Op::wrap_signed ? to : exact);
-        node.a = a.node;
-        if (node.op == Op::wrap_signed) return put(node, to - 1, true, exact);
-        // The bounds must fit too.
-        Value result = put(node, std::max(a.bits, to) + 2, node.op == Op::saturate_signed, exact);
-        result.bits = node.op == Op::saturate_signed ? to - 1 : to;
-        return result;
-      }
-    }
-  }
-  if (const auto op = named(comparisons, name)) {
-    node.op = *op;
-    node.a = left(exact).node;
-    node.b = right(exact).node;
-    node.compare = std::max(width_of(node.a), width_of(node.b));
-    return put_truth(node);
-  }
-  if (name == "==" || name == "!=") {
-    const bool same = name == "==";
-    const Value a = expression(at["left"], exact, depth + 1);
-    const Value b = right(exact, a.kind);
-    node.a = a.node;
-    node.b = b.node;
-    switch (a.kind) {
-      case Kind::value:
-        node.op = same ? Op::is_equal : Op::is_different;
-        node.compare = std::max(width_of(node.a), width_of(node.b));
-        break;
-      case Kind::truth:
-        node.op = same ? Op::bool_equal : Op::bool_different;
-        break;
-      case Kind::header:
-        node.op = same ? Op::headers_equal : Op::headers_different;
-        break;
-      case Kind::stack:
-        at.unsupported("comparison of header stacks");
-    }
-    return put_truth(node);
-  }
-  if (name == "and" || name == "or") {
-    node.op = name == "and" ? Op::both : Op::either;
-    node.a = left(exact, Kind::truth).node;
-    node.b = right(exact, Kind::truth).node;
-    return put_truth(node);
-  }
-  if (name == "not") {
-    node.op = Op::negate;
-    node.b = right(exact, Kind::truth).node;
-    return put_truth(node);
-  }
-  if (name == "~") {
-    node.op = Op::bit_not;
-    const Value b = right(demand);
-    node.b = b.node;
-    return put(node, b.bits, true, demand);
-  }
-  if (name == "d2b") {
-    node.op = Op::of_value;
-    node.b = right(exact).node;
-    node.compare = width_of(node.b);
-    return put_truth(node);
-  }
-  if (name == "b2d") {
-    node.op = Op::of_bool;
-    node.b = right(exact, Kind::truth).node;
-    return put(node, 1, false, exact);
-  }
-  if (name == "valid") {
-    node.op = Op::is_valid;
-    node.b = right(exact, Kind::header).node;
-    return put_truth(node);
-  }
-  if (name == "valid_union") {
-    if (at["right"]["type"].text() != "header_union")
-      at.unsupported("union that is chosen at run time");
-    node.op = Op::union_valid;
-    node.a = find(unions_, at["right"]["value"], "header union");
-    return put_truth(node);
-  }
-  if (name == "?") {
-    node.op = Op::choose;
-    node.c = operand(at["cond"], exact, depth, Kind::truth).node;
-    const Value a = expression(at["left"], demand, depth + 1);
-    const Value b = right(demand, a.kind);
-    node.a = a.node;
-    node.b = b.node;
-    if (a.kind == Kind::value) {
-      return put(node, std::max(a.bits, b.bits), a.is_signed || b.is_signed, demand);
-    }
-    if (a.kind == Kind::stack) at.unsupported("choice between header stacks");
-    if (a.type != b.type) at.refuse("headers of different types");
-    Value value = put_truth(node);
-    value.kind = a.kind;
-    value.type = a.type;
-    return value;
-  }
-  if (name == "dereference_header_stack") {
-    const Value stack = left(exact, Kind::stack);
-    node.op = Op::stack_element;
-    node.a = stack.node;
-    node.b = right(64).node;
-    Value value = put_truth(node);
-    value.kind = Kind::header;
-    value.type = stack.type;
-    return value;
-  }
-  if (name == "access_field") {
-    const Value of = left(exact, Kind::header);
-    const auto& fields = program_->types[of.type].fields;
-    const std::uint64_t index = at["right"].whole(0, 1 << 20);
-    if (index >= fields.size()) at["right"].refuse("the header has no such field");
-    if (fields[index].is_variable) {
-      at.unsupported("field of variable length of a header that is chosen at run time");
-    }
-    return of_field(Op::access, fields[index], demand, of.node);
-  }
-  if (name == "last_stack_index") return last_index(right(exact, Kind::stack).node);
-  if (name == "size_stack") {
-    node.op = Op::stack_size;
-    node.a = right(exact, Kind::stack).node;
-    return put(node, 32, false, exact);
-  }
-  at["op"].unsupported("operator \"" + name + "\"");
-}
-
 Loader::Value Loader::value(const JsonAt& at, std::uint32_t demand) {
   const Value value = expression(at, demand);
   if (value.kind == Kind::value) return value;
   if (value.kind != Kind::truth) at.refuse("not a number");
   Node node;
-  node.op = Op::of_bool;
+  node.op = Op::bool_to_value;
   node.b = value.node;
   return put(node, 1, false, exact);
 }
@@ -580,7 +313,7 @@ Loader::Value Loader::truth(const JsonAt& at) {
   if (value.kind == Kind::truth) return value;
   if (value.kind != Kind::value) at.refuse("not a truth value");
   Node node;
-  node.op = Op::of_value;
+  node.op = Op::value_to_bool;
   node.b = value.node;
   node.compare = width_of(value.node);
   return put_truth(node);

@@ -23,44 +23,44 @@ ParserStep Loader::parser_step(const JsonAt& at) {
   const auto parameter = [&](std::size_t index) { return parameters.element(index); };
   ParserStep step;
   if (op == "extract" || op == "extract_VL") {
-    const JsonAt what = parameter(0);
-    const std::string& type = what["type"].text();
+    const JsonAt source = parameter(0);
+    const std::string& type = source["type"].text();
     const bool variable = op == "extract_VL";
-    Index of = none;
-    if (type == "regular" && what["value"].is_object()) {
+    Index type_index = none;
+    if (type == "regular" && source["value"].is_object()) {
       if (variable) {
         at.unsupported(
             "header of variable length extracted into a stack's element that is chosen "
             "at run time");
       }
-      const Value element = header(what["value"]);
+      const Value element = header(source["value"]);
       step.code = ParserDo::extract_element;
       step.a = element.node;
-      of = element.type;
+      type_index = element.type;
     } else if (type == "regular") {
-      step.object = find(headers_, what["value"], "header");
+      step.object = find(headers_, source["value"], "header");
       step.code = variable ? ParserDo::extract_variable : ParserDo::extract;
-      of = program_->headers[step.object].type;
-      if (program_->headers[step.object].is_metadata) what.refuse("metadata is extracted");
+      type_index = program_->headers[step.object].type;
+      if (program_->headers[step.object].is_metadata) source.refuse("metadata is extracted");
     } else if (type == "stack") {
-      step.object = find(stacks_, what["value"], "header stack");
+      step.object = find(stacks_, source["value"], "header stack");
       step.code = variable ? ParserDo::extract_next_variable : ParserDo::extract_next;
-      of = program_->stacks[step.object].type;
+      type_index = program_->stacks[step.object].type;
     } else if (type == "union_stack") {
-      const JsonAt path = what["value"];
+      const JsonAt path = source["value"];
       step.object = find(union_stacks_, path.element(0), "header union stack");
       step.member = union_member(step.object, path.element(1));
       step.code = variable ? ParserDo::extract_next_variable : ParserDo::extract_next;
       const Stack& stack = program_->stacks[step.object];
-      of = program_->headers[stack.headers[step.member]].type;
+      type_index = program_->headers[stack.headers[step.member]].type;
     } else {
-      what.unsupported("extraction of \"" + type + "\"");
+      source.unsupported("extraction of \"" + type + "\"");
     }
     if (variable) {
-      if (program_->types[of].variable == none) at.refuse("no field of variable length");
+      if (program_->types[type_index].variable == none) at.refuse("no field of variable length");
       step.a = value(parameter(1), 32).node;
-    } else if (program_->types[of].variable != none) {
-      // bmv2's older way, where the header's type says the length.
+    } else if (program_->types[type_index].variable != none) {
+      // bmv2's older format, in which the header's type has the length.
       at.unsupported("header with a field of variable length whose length is not given");
     }
     return step;
@@ -124,7 +124,8 @@ ParserStep Loader::parser_step(const JsonAt& at) {
   at.unsupported("parser operation \"" + op + "\"");
 }
 
-/// Words as a state's key has them, of a hexadecimal string in which each part takes whole bytes.
+/// Return the words of a state's key from a hexadecimal string in which each part takes whole
+/// bytes.
 std::vector<std::uint64_t> Loader::key_number(const JsonAt& at, const ParserState& state) const {
   std::uint32_t bytes = 0;
   for (const KeyPart& part : state.key) bytes += (part.bits + 7) / 8;
@@ -136,8 +137,8 @@ std::vector<std::uint64_t> Loader::key_number(const JsonAt& at, const ParserStat
     for (std::uint32_t i = 0; i < part.limbs; ++i) {
       std::uint64_t word = 0;
       for (std::uint32_t byte = 0; byte < 8 && 8 * i + byte < (part.bits + 7) / 8; ++byte) {
-        const std::uint32_t place = rest + 8 * i + byte;
-        word |= (all[place / 8] >> 8 * (place % 8) & 0xff) << 8 * byte;
+        const std::uint32_t position = rest + 8 * i + byte;
+        word |= (all[position / 8] >> 8 * (position % 8) & 0xff) << 8 * byte;
       }
       key.push_back(word);
     }

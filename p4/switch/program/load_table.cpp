@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pipelines: tables, conditions, what follows what, and the entries that the program brings.
+// Pipelines: tables, conditions, their order, and the entries that the program declares.
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -27,9 +27,9 @@ MatchKind kind_of(const JsonAt& at) {
 }  // namespace
 
 Index Loader::action_by_id(const JsonAt& at) const {
-  const auto found = action_ids_.find(at.whole(0, 0x7fffffff));
-  if (found == action_ids_.end()) at.refuse("no action has this id");
-  return found->second;
+  const auto position = action_ids_.find(at.whole(0, 0x7fffffff));
+  if (position == action_ids_.end()) at.refuse("no action has this id");
+  return position->second;
 }
 
 std::vector<std::uint64_t> Loader::action_data(const JsonAt& at, Index index) const {
@@ -82,7 +82,7 @@ void Loader::load_profiles(const JsonAt& at) {
 }
 
 void Loader::load_key(const JsonAt& at, Table& table) {
-  std::uint32_t free = 0;  // bits left in the last word
+  std::uint32_t free = 0;  // free bits of the last word
   std::size_t prefixes = 0;
   bool masked = false;
   std::vector<std::pair<std::size_t, std::vector<std::uint64_t>>> masks;
@@ -199,7 +199,8 @@ void Loader::load_table(const JsonAt& at) {
   program_->tables.push_back(std::move(table));
 }
 
-/// As in simple_switch, what is to be told is looked at after ingress only.
+/// Record a notice for a digest() outside ingress: as in simple_switch, digests are sent only after
+/// ingress.
 void Loader::notice_digest(const JsonAt& at, Index index) {
   const Action& action = program_->actions[index];
   if (!in_egress_ || std::none_of(action.steps.begin(), action.steps.end(),
@@ -290,10 +291,10 @@ void Loader::load_entries(const JsonAt& at, Index index) {
     if (state.find_same(key) != none) one.refuse("the entry is there already");
     const JsonAt entry = one["action_entry"];
     const Index action = action_by_id(entry["action_id"]);
-    const auto found = std::find(table.actions.begin(), table.actions.end(), action);
-    if (found == table.actions.end()) entry["action_id"].refuse("not an action of the table");
-    const auto place = static_cast<Index>(found - table.actions.begin());
-    state.add(std::move(key), {Result::What::action, action, place},
+    const auto position = std::find(table.actions.begin(), table.actions.end(), action);
+    if (position == table.actions.end()) entry["action_id"].refuse("not an action of the table");
+    const auto choice = static_cast<Index>(position - table.actions.begin());
+    state.add(std::move(key), {Result::Kind::action, action, choice},
               action_data(entry["action_data"], action));
   });
 }
@@ -315,10 +316,10 @@ void Loader::load_flow(const JsonAt& at, Pipeline& pipeline) {
   tables([&](const JsonAt& one) {
     const Index table = find(tables_, one["name"], "table");
     load_next(one, program_->tables[table], nodes);
-    pipeline.nodes.push_back({FlowNode::What::table, table, none, none, 0});
+    pipeline.nodes.push_back({FlowNode::Kind::table, table, none, none, 0});
   });
   at.each("conditionals", [&](const JsonAt& one) {
-    pipeline.nodes.push_back({FlowNode::What::condition, truth(one["expression"]).node,
+    pipeline.nodes.push_back({FlowNode::Kind::condition, truth(one["expression"]).node,
                               next(one, "true_next"), next(one, "false_next"), 0});
     shorten(pipeline.nodes.back());
   });
@@ -326,7 +327,7 @@ void Loader::load_flow(const JsonAt& at, Pipeline& pipeline) {
     const Index action = action_by_id(one["action_id"]);
     if (!program_->actions[action].parameters.empty()) one.refuse("an action with parameters");
     notice_digest(one, action);
-    pipeline.nodes.push_back({FlowNode::What::action, action, next(one, "next_node"), none, 0});
+    pipeline.nodes.push_back({FlowNode::Kind::action, action, next(one, "next_node"), none, 0});
   });
   pipeline.first = next(at, "init_table");
   refuse_cycles(at, pipeline);
@@ -337,7 +338,7 @@ void Loader::refuse_cycles(const JsonAt& at, const Pipeline& pipeline) const {
   std::vector<Visit> visits(pipeline.nodes.size(), Visit::no);
   const auto after = [&](Index index) {
     const FlowNode& node = pipeline.nodes[index];
-    if (node.what != FlowNode::What::table) return std::vector<Index>{node.yes, node.no};
+    if (node.kind != FlowNode::Kind::table) return std::vector<Index>{node.yes, node.no};
     const Table& table = program_->tables[node.index];
     std::vector<Index> all = table.next;
     all.insert(all.end(), {table.hit_next, table.miss_next, table.base_next});
@@ -366,7 +367,7 @@ void Loader::refuse_cycles(const JsonAt& at, const Pipeline& pipeline) const {
   }
 }
 
-/// A condition that compares a word of the packet with a constant needs no walk through its
+/// Replace a condition that compares a word of the packet with a constant by a node without
 /// expression.
 void Loader::shorten(FlowNode& node) const {
   const auto& nodes = program_->nodes;
@@ -378,39 +379,40 @@ void Loader::shorten(FlowNode& node) const {
     node.index = nodes[node.index].b;
     std::swap(node.yes, node.no);
   }
-  const Node& what = nodes[node.index];
-  if (what.op == Op::is_valid && what.is_plain) {
-    node.what = FlowNode::What::equal;
-    node.index = what.field.word;
+  const Node& condition = nodes[node.index];
+  if (condition.op == Op::is_valid && condition.is_plain) {
+    node.kind = FlowNode::Kind::equal;
+    node.index = condition.field.word;
     node.value = 1;
-  } else if (what.op == Op::of_value && is_field(what.b)) {
-    node.what = FlowNode::What::equal;
-    node.index = nodes[what.b].field.word;
+  } else if (condition.op == Op::value_to_bool && is_field(condition.b)) {
+    node.kind = FlowNode::Kind::equal;
+    node.index = nodes[condition.b].field.word;
     node.value = 0;
     std::swap(node.yes, node.no);
-  } else if ((what.op == Op::is_equal || what.op == Op::is_different) && what.is_plain &&
-             is_field(what.a) && is_constant(what.b)) {
-    if (what.op == Op::is_different) std::swap(node.yes, node.no);
-    node.what = FlowNode::What::equal;
-    node.index = nodes[what.a].field.word;
-    node.value = nodes[what.b].value;
+  } else if ((condition.op == Op::is_equal || condition.op == Op::is_different) &&
+             condition.is_plain && is_field(condition.a) && is_constant(condition.b)) {
+    if (condition.op == Op::is_different) std::swap(node.yes, node.no);
+    node.kind = FlowNode::Kind::equal;
+    node.index = nodes[condition.a].field.word;
+    node.value = nodes[condition.b].value;
   }
 }
 
-/// The compiler makes a table without a key of every statement. Nobody can change what it does.
+/// Replace tables without a key that only run an action, which the compiler makes of every
+/// statement and nobody can change, by the action.
 void Loader::unwrap_actions(Pipeline& pipeline) const {
   for (FlowNode& node : pipeline.nodes) {
-    if (node.what != FlowNode::What::table) continue;
+    if (node.kind != FlowNode::Kind::table) continue;
     const Table& table = program_->tables[node.index];
     if (!table.is_hidden || table.profile != none || !table.default_data.empty()) continue;
-    const Index place = program_->table_states[node.index].miss.place;
+    const Index choice = program_->table_states[node.index].miss.choice;
     Index next = table.base_next;
     if (table.by_hit) {
       next = table.miss_next;
-    } else if (place < table.next.size()) {
-      next = table.next[place];
+    } else if (choice < table.next.size()) {
+      next = table.next[choice];
     }
-    node = {FlowNode::What::action, table.default_action, next, none, 0};
+    node = {FlowNode::Kind::action, table.default_action, next, none, 0};
   }
 }
 
@@ -438,11 +440,13 @@ void Loader::load_pipelines() {
   for (Table& table : program_->tables) {
     if (table.profile == none) continue;
     for (const Index action : program_->profiles[table.profile].actions) {
-      const auto found = std::find_if(table.actions.begin(), table.actions.end(), [&](Index other) {
-        return program_->actions[other].name == program_->actions[action].name;
-      });
-      table.places.push_back(
-          found == table.actions.end() ? none : static_cast<Index>(found - table.actions.begin()));
+      const auto position =
+          std::find_if(table.actions.begin(), table.actions.end(), [&](Index other) {
+            return program_->actions[other].name == program_->actions[action].name;
+          });
+      table.profile_choices.push_back(position == table.actions.end()
+                                          ? none
+                                          : static_cast<Index>(position - table.actions.begin()));
     }
   }
   program_->table_states.reserve(program_->tables.size());

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiles the JSON of p4c. Parts of the work are in files of their own: load.cpp (the whole, and
-// what a program declares), load_expression.cpp, load_action.cpp, load_parser.cpp, load_table.cpp.
-// Whatever is wrong in the JSON, or not supported, throws InputError here.
+// Compiles the JSON of p4c. Each part of a program has a file: load.cpp (the whole, arrays, errors,
+// the deparser), load_headers.cpp, load_calculations.cpp, load_expression.cpp, load_operation.cpp,
+// load_action.cpp, load_parser.cpp, load_table.cpp. JSON that is wrong or not supported raises
+// InputError here.
 #pragma once
 
 #include <memory>
@@ -26,64 +27,69 @@ class Loader {
   std::unique_ptr<Compiled> load();
 
  private:
-  /// How many of a value's low bits matter to whoever uses it; exact: all there are.
+  /// The number of a value's low bits that matter to its user; `exact`: all of them.
   static constexpr std::uint32_t exact = 0xffffffff;
-  /// No value that is calculated exactly may need more bits than this.
+  /// The maximum width of a value that is calculated exactly.
   static constexpr std::uint32_t max_bits = 16384;
-  static constexpr unsigned deepest = 200;  // expressions in expressions
+  static constexpr unsigned deepest = 200;  // depth of nested expressions
 
   enum class Kind : std::uint8_t { value, truth, header, stack };
-  /// A compiled expression, and what is known of its value.
+  /// A compiled expression and its type.
   struct Value {
     Index node = none;
     Kind kind = Kind::value;
-    std::uint32_t bits = 0;  // of the magnitude: 0 to 2^bits - 1, or -2^bits to that
+    // bits of the magnitude: 0 to 2^bits - 1, or -2^bits to 2^bits - 1 if signed
+    std::uint32_t bits = 0;
     bool is_signed = false;
-    Index type = none;                    // of a header
-    std::optional<std::uint64_t> number;  // of a constant that is not negative and fits
-    bool all_ones = false;                // a constant 2^bits - 1
+    Index type = none;                    // type of a header
+    std::optional<std::uint64_t> number;  // value of a constant that is not negative and fits
+    bool all_ones = false;                // whether it is the constant 2^bits - 1
   };
 
   // load.cpp
-  void load_header_types();
-  void load_headers();
-  void load_stacks();
-  void load_unions();
   void load_arrays();
+  void load_errors();
+  void load_standard_fields();
+  void load_deparser();
+  void take_bytes(const JsonAt& at, std::uint64_t count, std::uint64_t each);
+
+  // load_calculations.cpp
   void load_calculations();
   void load_inputs(const JsonAt& at, Calculation& calculation);
   void make_sum(Calculation& calculation) const;
   void load_checksums();
   void load_lists();
-  void load_errors();
-  void load_standard_fields();
-  void load_deparser();
-  /// The first primitive `op` with a parameter of this value, which has a line in the source where
-  /// what it uses has none; else `otherwise`.
+  /// Return the first primitive `op` with a parameter of this value, or `otherwise`. A primitive
+  /// has a line in the source, unlike the object that it uses.
   [[nodiscard]] JsonAt use(const char* op, const JsonAt::Json& value,
                            const JsonAt& otherwise) const;
-  void take_bytes(const JsonAt& at, std::uint64_t count, std::uint64_t each);
 
-  // What JSON refers to by name.
+  // load_headers.cpp
+  void load_header_types();
+  void load_headers();
+  void load_stacks();
+  void load_unions();
+
+  // Objects that JSON refers to by name.
   using Names = std::unordered_map<std::string, Index>;
-  void name(Names& names, const JsonAt& at, Index index, const char* what) const;
-  [[nodiscard]] Index find(const Names& names, const JsonAt& at, const char* what) const;
-  /// A [header, field].
+  void name(Names& names, const JsonAt& at, Index index, const char* object_kind) const;
+  [[nodiscard]] Index find(const Names& names, const JsonAt& at, const char* object_kind) const;
+  /// Return the field that a pair [header, field] names.
   [[nodiscard]] Field field(const JsonAt& at) const;
   [[nodiscard]] Field field_of(Index header, const JsonAt& name) const;
   [[nodiscard]] Index header_of_field(const JsonAt& at) const;
   [[nodiscard]] Field field_of_type(Index type, const JsonAt& name) const;
   [[nodiscard]] static Field at_base(Field field, Index base);
-  /// A hexadecimal string of at most `bits` bits, not negative, as words.
+  /// Parse a hexadecimal string of at most `bits` bits, not negative, to words.
   [[nodiscard]] static std::vector<std::uint64_t> number(const JsonAt& at, std::uint32_t bits) {
     return number(at, at.text(), bits);
   }
   [[nodiscard]] static std::vector<std::uint64_t> number(const JsonAt& at, std::string digits,
                                                          std::uint32_t bits);
 
-  // load_expression.cpp. `demand`: the low bits that matter.
+  // load_expression.cpp, and operation() in load_operation.cpp. `demand`: the low bits that matter
   Value expression(const JsonAt& at, std::uint32_t demand, unsigned depth = 0);
-  /// A value, of {"type": ..., "value": ...}.
+  /// Compile a value of the form {"type": ..., "value": ...}.
   Value value(const JsonAt& at, std::uint32_t demand);
   Value truth(const JsonAt& at);
   Value header(const JsonAt& at);
@@ -93,7 +99,7 @@ class Loader {
   Value field_of_element(const JsonAt& at, std::uint32_t demand, unsigned depth);
   Value last_index(Index stack);
   Value constant(const JsonAt& at);
-  Value of_field(Op op, const Field& field, std::uint32_t demand, Index object = none);
+  Value put_field(Op op, const Field& field, std::uint32_t demand, Index object = none);
   Value put(Node node, std::uint32_t bits, bool is_signed, std::uint32_t demand);
   Value put_truth(Node node);
   [[nodiscard]] Width width_of(Index node) const { return program_->nodes[node].width; }
@@ -106,8 +112,8 @@ class Loader {
   Step assignment(const JsonAt& at, const Field& to, Value from);
   Step assignment_of_variable(const JsonAt& to, const JsonAt& from);
   [[nodiscard]] Index object(const Names& names, const JsonAt& at, const char* type,
-                             const char* what) const;
-  /// The stack, and whether it is one of unions.
+                             const char* object_kind) const;
+  /// Return the index of a stack of headers or of unions.
   [[nodiscard]] Index any_stack(const JsonAt& at) const;
   [[nodiscard]] std::uint32_t union_member(Index stack, const JsonAt& at) const;
   [[nodiscard]] Field target(const JsonAt& at) const;
@@ -131,7 +137,7 @@ class Loader {
   void load_default(const JsonAt& at, Table& table);
   void load_entries(const JsonAt& at, Index table);
   void refuse_cycles(const JsonAt& at, const Pipeline& pipeline) const;
-  /// A field or a constant of at most 64 bits, without a sign.
+  /// Return whether a node is an unsigned field or constant of at most 64 bits.
   [[nodiscard]] bool is_word(Index node) const;
   void shorten(FlowNode& node) const;
   void unwrap_actions(Pipeline& pipeline) const;
@@ -142,12 +148,12 @@ class Loader {
   std::unique_ptr<Compiled> program_ = std::make_unique<Compiled>();
   Names types_, headers_, stacks_, unions_, union_stacks_, registers_, counters_, meters_,
       calculations_, tables_, profiles_, value_sets_;
-  std::vector<Names> union_members_;  // by union type: the places of members
+  std::vector<Names> union_members_;  // by union type: the index of each member
   std::unordered_map<std::uint64_t, Index> header_ids_, action_ids_;
-  std::set<std::pair<std::uint64_t, std::size_t>> negative_;  // parameters: action's id, place
-  std::uint64_t bytes_ = 0;                                   // that arrays take
-  const Action* action_ = nullptr;  // whose parameters expressions may name
-  bool ahead_ = false;              // whether they may look ahead
+  std::set<std::pair<std::uint64_t, std::size_t>> negative_;  // parameters: action's id, index
+  std::uint64_t bytes_ = 0;                                   // bytes of all arrays
+  const Action* action_ = nullptr;  // the action whose parameters expressions may use
+  bool ahead_ = false;              // whether expressions may look ahead
   bool in_egress_ = false;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A packet's way between parser, pipelines and deparser, in the order of bmv2's simple_switch.
+// Passes packets between parser, pipelines and deparser, in the order of bmv2's simple_switch.
 #include "program/machine.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace nagi::p4 {
 
 namespace {
 
-/// Apart from the streams that links draw from.
+/// Differs from the streams of links.
 constexpr std::uint32_t random_stream = 0x5034;
 
 constexpr std::uint32_t unlimited = 0xffffffff;
@@ -22,7 +22,7 @@ std::size_t scratch_bytes(const Compiled& program, std::size_t slot_bytes) {
   for (const Calculation& calculation : program.calculations) {
     std::size_t bits = 0;
     for (const CalculationInput& input : calculation.inputs) {
-      bits += input.what == CalculationInput::What::header
+      bits += input.kind == CalculationInput::Kind::header
                   ? 8 * program.types[program.headers[input.header].type].max_bytes
                   : input.field.bits;
     }
@@ -81,12 +81,13 @@ PacketPtr State::fresh() {
 
 void State::take_back(Packet* packet) noexcept {
   frames.give_back(packet->frame_.slot);
-  idle_.push_back(packet);  // there is room: fresh() saw to it
+  idle_.push_back(packet);  // the capacity suffices: fresh() reserves it
 }
 
 PacketPtr State::copy(const Packet& packet, bool with_fields) {
   PacketPtr other = fresh();
-  const std::uint32_t bytes = packet.frame_.length;  // truncate() is for the packet, not its copies
+  // truncate() applies to the packet, not to its copies
+  const std::uint32_t bytes = packet.frame_.length;
   other->frame_ = {frames.take(), 0, bytes};
   std::memcpy(frames.data(other->frame_.slot),
               frames.data(packet.frame_.slot) + packet.frame_.offset, bytes);
@@ -112,9 +113,9 @@ void State::reset_metadata(std::uint64_t* words) const {
 void State::keep_fields(const std::uint64_t* from, std::uint64_t* to, std::uint64_t list,
                         Instance instance) const {
   reset_metadata(to);
-  const auto found = program->field_lists.find(list);
-  if (found != program->field_lists.end()) {
-    for (const Field& field : found->second.fields) {
+  const auto entry = program->field_lists.find(list);
+  if (entry != program->field_lists.end()) {
+    for (const Field& field : entry->second.fields) {
       std::copy_n(from + field.word, field.limbs, to + field.word);
       to[field.written] = 1;
     }
@@ -129,10 +130,10 @@ void State::enqueue(PacketPtr packet, Port port, std::vector<Queued>& queued) co
 }
 
 std::size_t State::multicast(Packet& packet, std::uint32_t group, std::vector<Queued>& queued) {
-  const auto found = groups.live.find(group);
-  if (found == groups.live.end()) return 0;
+  const auto entry = groups.live.find(group);
+  if (entry == groups.live.end()) return 0;
   std::size_t count = 0;
-  for (const Copies& copies : found->second) {
+  for (const Copies& copies : entry->second) {
     for (const Port port : copies.ports) {
       set(packet.words_.get(), program->standard.egress_rid, copies.rid);
       enqueue(copy(packet, true), port, queued);
@@ -152,13 +153,13 @@ void State::clone(const Packet& packet, const Wishes& wishes, bool at_ingress, s
   PacketPtr other = copy(packet, !at_ingress);
   std::uint64_t* words = other->words_.get();
   if (at_ingress) {
-    // As it came in; what the parser looks at beside the packet is its port.
+    // A resubmitted packet starts as it arrived; besides its bytes, the parser reads only its port.
     other->length_ = packet.arrived_;
     set(words, program->standard.ingress_port, packet.ingress_port_);
     const Counters before = counts;
     parse(*other);
-    counts.parser_errors = before.parser_errors;  // it is counted once
-    wishes_ = wishes;                             // the parser may call what asks for more
+    counts.parser_errors = before.parser_errors;  // the error is counted once
+    wishes_ = wishes;                             // the parser may make further requests
   }
   keep_fields(packet.words_.get(), words, wishes.clone_list,
               at_ingress ? Instance::ingress_clone : Instance::egress_clone);
@@ -180,14 +181,14 @@ void State::clone(const Packet& packet, const Wishes& wishes, bool at_ingress, s
 }
 
 void State::learn(const Packet& packet, std::uint64_t list, std::uint64_t now_us) {
-  const auto found = program->learn_lists.find(list);
-  if (found == program->learn_lists.end()) return;
+  const auto entry = program->learn_lists.find(list);
+  if (entry == program->learn_lists.end()) return;
   if (learned_.size() >= settings.digests) {
     ++counts.digests_lost;
     return;
   }
   learned_.push_back({list, now_us, learned_words_.size()});
-  for (const Field& field : found->second.fields) {
+  for (const Field& field : entry->second.fields) {
     const std::uint64_t* from = packet.words_.get() + field.word;
     learned_words_.insert(learned_words_.end(), from, from + field.limbs);
   }
@@ -240,7 +241,7 @@ void State::run_ingress(PacketPtr packet, std::uint64_t now_us, std::vector<Queu
     const bool good = verify_checksums(*packet);
     if (!good) ++counts.checksum_errors;
     set(words, standard.checksum_error, good ? 0 : 1);
-    // The program decides what is dropped; this is what it most likely went by.
+    // The program decides which packets are dropped; the most likely reason is recorded.
     if (malformed) cause = DropCause::malformed;
     if (!malformed && !good) cause = DropCause::checksum;
     wishes_.exit = false;
@@ -253,7 +254,7 @@ void State::run_ingress(PacketPtr packet, std::uint64_t now_us, std::vector<Queu
     if (packet->rounds_ >= settings.rounds) return drop(std::move(packet), DropCause::rounds);
     ++counts.resubmitted;
     PacketPtr again = copy(*packet, false);
-    --counts.copies;  // it takes the place of the packet
+    --counts.copies;  // the copy replaces the packet
     again->rounds_ = packet->rounds_ + 1;
     again->length_ = packet->arrived_;
     keep_fields(words, again->words_.get(), wishes.resubmit_list, Instance::resubmitted);
@@ -290,7 +291,7 @@ std::optional<io::Frame> State::egress(PacketPtr packet, Port port, const QueueT
   set(words, standard.dequeue_depth, times.depth_at_dequeue);
   set(words, standard.queue_id, times.queue_id);
   set(words, standard.egress_port, port);
-  // Anything but the drop port.
+  // Any port other than the drop port.
   set(words, standard.egress_spec, std::uint64_t{settings.drop_port} + 1);
   set(words, standard.packet_length, packet->length_);
   now_us_ = now_us;

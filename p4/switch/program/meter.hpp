@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A meter with two rates and three colours (RFC 2698, colour-blind), as bmv2 counts: the tokens
-// since the start are rate x time, rounded down, so that no rounding adds up.
+// A meter with two rates and three colours (RFC 2698, colour-blind). As in bmv2, the number of
+// tokens since the start is rate x time, rounded down, so that rounding errors do not accumulate.
 #pragma once
 
 #include <array>
@@ -17,9 +17,9 @@ struct MeterCell {
     std::uint64_t granted = 0;  // since the start
   };
   std::array<Rate, 2> rates{};  // committed, peak
-  std::uint32_t used = 0;       // rates; 0: everything is green
+  std::uint32_t used = 0;       // number of rates; 0: every packet is green
 
-  /// 0 green, 1 yellow, 2 red.
+  /// Return the colour: 0 green, 1 yellow, 2 red.
   std::uint64_t colour(std::uint64_t amount, std::uint64_t now_us) {
     for (std::uint32_t i = used; i-- > 0;) {
       Rate& rate = rates[i];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What operations on a State share: finding what they name, checking what they are given, and how
-// they refuse.
+// Shared by operations on a State: look-ups by name, checks of values, and errors.
 #pragma once
 
 #include <algorithm>
@@ -18,25 +17,26 @@ namespace nagi::p4 {
 
 using Words = std::vector<std::uint64_t>;
 
-[[noreturn]] inline void refuse(const std::string& where, const std::string& what,
+[[noreturn]] inline void refuse(const std::string& where, const std::string& problem,
                                 const std::string& cure, const char* code = "") {
-  throw InputError(where + ": " + what + "; " + cure, code);
+  throw InputError(where + ": " + problem + "; " + cure, code);
 }
 
 template <typename Object>
-Index find(const std::vector<Object>& objects, const std::string& name, const char* what) {
+Index find(const std::vector<Object>& objects, const std::string& name, const char* kind) {
   for (Index i = 0; i < objects.size(); ++i) {
     if (objects[i].name == name) return i;
   }
   std::string names;
   for (const Object& object : objects) {
     if constexpr (requires { object.is_hidden; }) {
-      if (object.is_hidden) continue;  // the compiler's own
+      if (object.is_hidden) continue;  // made by the compiler
     }
     names += (names.empty() ? "" : ", ") + object.name;
   }
-  refuse(name, std::string("there is no such ") + what,
-         names.empty() ? "the program has none" : "give one of " + names, not_found);
+  std::string problem = "there is no such ";
+  problem += kind;
+  refuse(name, problem, names.empty() ? "the program has none" : "give one of " + names, not_found);
 }
 
 inline Words words_for(const std::string& where, const Bytes& bytes, std::uint32_t bits) {
@@ -52,7 +52,7 @@ inline const char* kind_name(MatchKind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-/// What an action takes, as words one after another.
+/// Return the values of an action's parameters as consecutive words.
 inline Words data_of(const Action& action, const std::string& where,
                      const std::vector<Bytes>& given) {
   if (given.size() != action.parameters.size()) {
@@ -74,9 +74,9 @@ inline Words data_of(const Action& action, const std::string& where,
   return data;
 }
 
-/// Which one of `allowed` has this name.
-inline Index place_of(const Compiled& program, const std::vector<Index>& allowed,
-                      const std::string& where, const std::string& name) {
+/// Return the index in `allowed` of the action with a name.
+inline Index find_action(const Compiled& program, const std::vector<Index>& allowed,
+                         const std::string& where, const std::string& name) {
   std::string names;
   for (Index i = 0; i < allowed.size(); ++i) {
     const Action& action = program.actions[allowed[i]];
@@ -86,12 +86,12 @@ inline Index place_of(const Compiled& program, const std::vector<Index>& allowed
   refuse(where, "action " + name + " is none of its own", "give one of " + names);
 }
 
-/// Operations on a State, with what they share.
+/// One operation on a State.
 class Operation {
  public:
   explicit Operation(State& state) : state_(state), program_(*state.program) {}
 
-  /// What the controller may change.
+  /// Return the controller's version of a value, to be changed.
   template <typename Value>
   Value& change(Staged<Value>& staged) const {
     return staged.change(state_.transaction);
@@ -100,12 +100,12 @@ class Operation {
   Index table(const std::string& name) const { return find(program_.tables, name, "table"); }
 
   Index entry(Index table, Handle handle) const {
-    const auto place = state_.tables[table].now().place_of(handle);
-    if (!place) {
+    const auto entry = state_.tables[table].now().find_entry(handle);
+    if (!entry) {
       refuse(program_.tables[table].name, "there is no entry " + std::to_string(handle),
              "give a handle that adding an entry returned", not_found);
     }
-    return *place;
+    return *entry;
   }
 
   void not_constant(Index table) const {
@@ -115,7 +115,7 @@ class Operation {
     }
   }
 
-  /// A target, checked, and the data that goes with it.
+  /// Check a target. Return its result, and its data in `data`.
   Result result(Index index, const Target& target, Words& data) const {
     const Table& table = program_.tables[index];
     if (const auto* call = std::get_if<ActionCall>(&target)) {
@@ -124,24 +124,25 @@ class Operation {
                "its entries refer to the action profile " + program_.profiles[table.profile].name,
                "give a member or a group instead of an action");
       }
-      const Index place = place_of(program_, table.actions, table.name, call->action);
-      const Index action = table.actions[place];
+      const Index choice = find_action(program_, table.actions, table.name, call->action);
+      const Index action = table.actions[choice];
       data = data_of(program_.actions[action], table.name, call->data);
-      return {Result::What::action, action, place};
+      return {Result::Kind::action, action, choice};
     }
     if (table.profile == none) {
       refuse(table.name, "it has no action profile", "give an action");
     }
     const std::string& name = program_.profiles[table.profile].name;
     if (const auto* member = std::get_if<Member>(&target)) {
-      const auto& of = profile_of(table).members[this->member(table.profile, member->number)];
-      if (table.places[of.choice] == none) {
+      const auto& member_state =
+          profile_of(table).members[this->member(table.profile, member->number)];
+      if (table.profile_choices[member_state.choice] == none) {
         refuse(table.name,
-               "action " + program_.actions[of.action].name + " of member " +
+               "action " + program_.actions[member_state.action].name + " of member " +
                    std::to_string(member->number) + " is none of its own",
                "give another member");
       }
-      return {Result::What::member, member->number, none};
+      return {Result::Kind::member, member->number, none};
     }
     const std::uint32_t number = std::get<Group>(target).number;
     if (!table.with_groups) refuse(table.name, name + " has no groups", "give a member");
@@ -149,14 +150,14 @@ class Operation {
       refuse(table.name, "group " + std::to_string(number) + " is empty",
              "add a member to it first", failed_precondition);
     }
-    return {Result::What::group, number, none};
+    return {Result::Kind::group, number, none};
   }
 
-  /// Counts entries that refer to a member or group.
+  /// Add `by` to the reference count of a member or group.
   void refer(Index table, const Result& result, std::int64_t by) {
-    if (result.what == Result::What::action) return;
+    if (result.kind == Result::Kind::action) return;
     ProfileState& profile = change(state_.profiles[program_.tables[table].profile]);
-    std::size_t& references = result.what == Result::What::member
+    std::size_t& references = result.kind == Result::Kind::member
                                   ? profile.members[result.index].references
                                   : profile.groups[result.index].references;
     references = static_cast<std::size_t>(static_cast<std::int64_t>(references) + by);
@@ -193,13 +194,13 @@ class Operation {
     }
   }
 
-  /// A table whose entries may have an idle timeout.
+  /// Refuse a table whose entries have no idle timeout.
   void timed(Index table) const {
     if (program_.tables[table].with_timeouts) return;
     refuse(program_.tables[table].name, "its entries have no idle timeout",
            "give the table `support_timeout = true` in the P4 program");
   }
-  /// A counter or meter array whose cells have numbers.
+  /// Refuse a direct counter or meter, whose cells have no index.
   template <typename Array>
   void not_direct(const Array& array) const {
     if (array.is_direct) {
@@ -207,7 +208,7 @@ class Operation {
              "give that table and an entry");
     }
   }
-  /// A table with a direct counter.
+  /// Return the table with a direct counter.
   Index counted(const std::string& name) const {
     const Index index = table(name);
     if (!program_.tables[index].with_counters) {
@@ -215,7 +216,7 @@ class Operation {
     }
     return index;
   }
-  /// A table with a direct meter.
+  /// Return the table with a direct meter.
   Index metered(const std::string& name) const {
     const Index index = table(name);
     if (program_.tables[index].meter == none) {
@@ -224,7 +225,7 @@ class Operation {
     return index;
   }
 
-  /// New rates for a meter's cell.
+  /// Return a meter's cell with new rates.
   MeterCell rated(const MeterArray& meter, const std::vector<MeterRate>& rates) const {
     if (!rates.empty() && rates.size() != meter.rates) {
       refuse(meter.name, std::to_string(rates.size()) + " rates",

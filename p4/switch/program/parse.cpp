@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parser: a packet's bytes become fields. An error ends it; the packet goes on with what has
-// been extracted by then.
+// The parser converts a packet's bytes to fields. After an error, processing continues with the
+// fields extracted so far.
 #include <cstring>
 
 #include "program/state.hpp"
@@ -82,7 +82,7 @@ std::uint64_t State::run_parser(Packet& packet, std::size_t& at) {
   const std::uint8_t* bytes = frames.data(packet.frame_.slot) + packet.frame_.offset;
   const std::size_t length = packet.frame_.length;
   Scope scope = scope_of(packet.words_.get(), nullptr);
-  // A loop that takes bytes ends with them; one that takes none must end too.
+  // A loop that consumes bytes ends with them; one that consumes none must end as well.
   std::size_t steps_left = 4096 + length;
   for (Index index = program->first_state; index != none;) {
     if (steps_left-- == 0) return errors.timeout;

@@ -15,17 +15,17 @@ Scope State::scope_of(std::uint64_t* words, const std::uint64_t* data) {
 void State::run(const Pipeline& pipeline, Packet& packet) {
   for (Index index = pipeline.first; index != none && !wishes_.exit && !wishes_.failed;) {
     const FlowNode& node = pipeline.nodes[index];
-    switch (node.what) {
-      case FlowNode::What::table:
+    switch (node.kind) {
+      case FlowNode::Kind::table:
         index = apply(node.index, packet);
         break;
-      case FlowNode::What::condition:
+      case FlowNode::Kind::condition:
         index = truth_of(scope_of(packet.words_.get(), nullptr), node.index) ? node.yes : node.no;
         break;
-      case FlowNode::What::equal:
+      case FlowNode::Kind::equal:
         index = packet.words_[node.index] == node.value ? node.yes : node.no;
         break;
-      case FlowNode::What::action:
+      case FlowNode::Kind::action:
         act(node.index, nullptr, packet);
         index = node.yes;
         break;
@@ -81,11 +81,11 @@ Index State::apply(Index index, Packet& packet) {
   }
   if (!hit) ++state.misses;
   Index action = result->index;
-  Index place = result->place;
-  if (result->what != Result::What::action) {
+  Index choice = result->choice;
+  if (result->kind != Result::Kind::action) {
     const ProfileState& profile = profiles[table.profile].live;
     std::uint32_t member = result->index;
-    if (result->what == Result::What::group) {
+    if (result->kind == Result::Kind::group) {
       const auto& members = profile.groups[result->index].members;
       if (members.empty()) return table.by_hit ? table.hit_next : table.base_next;
       const Calculation& selector =
@@ -94,13 +94,13 @@ Index State::apply(Index index, Packet& packet) {
     }
     action = profile.members[member].action;
     data = profile.members[member].data.data();
-    place = table.places[profile.members[member].choice];
+    choice = table.profile_choices[profile.members[member].choice];
   }
   Index next = table.base_next;
   if (table.by_hit) {
     next = hit ? table.hit_next : table.miss_next;
-  } else if (place < table.next.size()) {
-    next = table.next[place];
+  } else if (choice < table.next.size()) {
+    next = table.next[choice];
   }
   if (action != none) act(action, data, packet);
   return next;
@@ -215,7 +215,7 @@ void State::pop(std::uint64_t* words, const Stack& stack, std::uint64_t elements
 
 std::uint64_t State::draw(std::uint64_t low, std::uint64_t high) {
   const std::uint64_t any = random_.draw(draws_++);
-  const std::uint64_t span = high - low + 1;  // 0: all there are
+  const std::uint64_t span = high - low + 1;  // 0 for the full range
   if (span == 0) return any;
   return low + static_cast<std::uint64_t>(static_cast<unsigned __int128>(any) * span >> 64);
 }
@@ -230,7 +230,7 @@ void State::log(const LogMessage& message, const Scope& scope) const {
 }
 
 void State::count_loop() {
-  constexpr std::uint32_t maximum = 1 << 20;  // in all loops of a pipeline together
+  constexpr std::uint32_t maximum = 1 << 20;  // over all loops of a pipeline
   if (++wishes_.jumps_back < maximum) return;
   wishes_.failed = true;
   if (settings.log) settings.log("a loop went round too often");
@@ -285,7 +285,7 @@ std::size_t State::step(const Step& step, std::size_t next, const Scope& scope, 
     case Do::assertion:
       if (truth_of(scope, step.a)) return next;
       wishes_.failed = true;
-      if (settings.log) settings.log(program->places[step.b]);
+      if (settings.log) settings.log(program->assertion_sources[step.b]);
       return next;
     case Do::log:
       log(program->messages[step.a], scope);

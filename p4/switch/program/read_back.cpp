@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a controller may read back: all that it can write, and what packets have made of it.
+// The operations of a controller that read: all values that it can write, and counts of packets.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -12,7 +12,7 @@ namespace nagi::p4 {
 
 namespace {
 
-/// The field's words out of a key that was laid out.
+/// Return a field's words in a key.
 Words part_of(const Words& key, const KeyField& field) {
   Words part(field.field.limbs);
   for (std::uint32_t i = 0; i < field.field.limbs; ++i) part[i] = key[field.word + i];
@@ -40,7 +40,7 @@ Match match_of(const Key& key, const KeyField& field, std::size_t range_at) {
   return Exact{bytes(value)};
 }
 
-/// What an action was given, out of words that were laid out for it.
+/// Return the call of an action from its data words.
 ActionCall call_of(const Action& action, const std::uint64_t* data) {
   ActionCall call{action.name, {}};
   for (const Parameter& parameter : action.parameters) {
@@ -53,8 +53,8 @@ ActionCall call_of(const Action& action, const std::uint64_t* data) {
 }
 
 Target target_of(const Compiled& program, const Result& result, const std::uint64_t* data) {
-  if (result.what == Result::What::member) return Member{result.index};
-  if (result.what == Result::What::group) return Group{result.index};
+  if (result.kind == Result::Kind::member) return Member{result.index};
+  if (result.kind == Result::Kind::group) return Group{result.index};
   return call_of(program.actions[result.index], data);
 }
 
@@ -66,24 +66,24 @@ std::vector<MeterRate> rates_of(const MeterCell& cell) {
   return rates;
 }
 
-Entry entry_of(const Compiled& program, const Table& table, const TableState& entries, Index place,
+Entry entry_of(const Compiled& program, const Table& table, const TableState& entries, Index number,
                std::uint64_t now_us) {
-  const Key key = entries.key(place);
-  const Usage& usage = entries.usage(place);
+  const Key key = entries.key(number);
+  const Usage& usage = entries.usage(number);
   Entry entry;
-  entry.handle = entries.handle(place);
+  entry.handle = entries.handle(number);
   std::size_t range_at = 0;
   for (const KeyField& field : table.key) {
     entry.match.push_back(match_of(key, field, range_at));
     if (field.match == MatchKind::range) range_at += field.field.limbs;
   }
   if (table.kind == Kind::ternary || table.kind == Kind::range) entry.priority = key.priority;
-  entry.target = target_of(program, entries.result(place), entries.data(place));
+  entry.target = target_of(program, entries.result(number), entries.data(number));
   entry.hits = usage.hits;
   entry.idle_us = now_us - std::min(now_us, usage.last_us);
   if (table.with_timeouts) entry.timeout_us = usage.timeout_us;
-  if (table.with_counters) entry.count = entries.count(place);
-  if (table.meter != none) entry.rates = rates_of(entries.meter(place));
+  if (table.with_counters) entry.count = entries.count(number);
+  if (table.meter != none) entry.rates = rates_of(entries.meter(number));
   return entry;
 }
 
@@ -102,12 +102,12 @@ Control::Page Control::table_entries(const std::string& name, std::uint64_t from
   const Index index = Operation(state_).table(name);
   const TableState& entries = state_.tables[index].now();
   Page page;
-  Index place = entries.next_used(from);
-  for (; place != none && page.entries.size() < limit; place = entries.next_used(place + 1ULL)) {
+  Index number = entries.next_used(from);
+  for (; number != none && page.entries.size() < limit; number = entries.next_used(number + 1ULL)) {
     page.entries.push_back(
-        entry_of(*state_.program, state_.program->tables[index], entries, place, now_us_));
+        entry_of(*state_.program, state_.program->tables[index], entries, number, now_us_));
   }
-  if (place != none) page.next = place;
+  if (number != none) page.next = number;
   return page;
 }
 
@@ -121,16 +121,16 @@ Entry Control::table_entry(const std::string& name, Handle handle) const {
 Default Control::table_default_read(const std::string& name) const {
   const Index index = Operation(state_).table(name);
   const TableState& entries = state_.tables[index].now();
-  const TableState& live = state_.tables[index].live;  // which is what packets count in
-  Default found;
-  found.hits = live.hits;
-  found.misses = live.misses;
-  found.is_initial =
+  const TableState& live = state_.tables[index].live;  // packets count in the live table
+  Default answer;
+  answer.hits = live.hits;
+  answer.misses = live.misses;
+  answer.is_initial =
       std::pair(entries.miss, entries.miss_data) == initial_miss(state_.program->tables[index]);
-  if (entries.miss.what != Result::What::action || entries.miss.index != none) {
-    found.target = target_of(*state_.program, entries.miss, entries.miss_data.data());
+  if (entries.miss.kind != Result::Kind::action || entries.miss.index != none) {
+    answer.target = target_of(*state_.program, entries.miss, entries.miss_data.data());
   }
-  return found;
+  return answer;
 }
 
 std::size_t Control::table_size(const std::string& name) const {
@@ -143,12 +143,12 @@ std::vector<ProfileMember> Control::members(const std::string& name,
   const Index index = operation.profile(name);
   const auto& all = state_.profiles[index].now().members;
   if (member) (void)operation.member(index, *member);
-  std::vector<ProfileMember> found;
+  std::vector<ProfileMember> answer;
   for (std::uint32_t i = 0; i < all.size(); ++i) {
     if (!all[i].used || (member && i != *member)) continue;
-    found.push_back({i, call_of(state_.program->actions[all[i].action], all[i].data.data())});
+    answer.push_back({i, call_of(state_.program->actions[all[i].action], all[i].data.data())});
   }
-  return found;
+  return answer;
 }
 
 std::vector<ProfileGroup> Control::groups(const std::string& name,
@@ -157,11 +157,11 @@ std::vector<ProfileGroup> Control::groups(const std::string& name,
   const Index index = operation.profile(name);
   const auto& all = state_.profiles[index].now().groups;
   if (group) (void)operation.group(index, *group);
-  std::vector<ProfileGroup> found;
+  std::vector<ProfileGroup> answer;
   for (std::uint32_t i = 0; i < all.size(); ++i) {
-    if (all[i].used && (!group || i == *group)) found.push_back({i, all[i].members});
+    if (all[i].used && (!group || i == *group)) answer.push_back({i, all[i].members});
   }
-  return found;
+  return answer;
 }
 
 Bytes Control::register_read(const std::string& name, std::uint64_t index) const {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a controller changes while packets pass. Outside a transaction a change is done at once. In
-// one it is done to a copy that packets do not see, and which takes its place when the transaction
-// ends; so a transaction may last, and be given up, without a packet meeting half of it.
+// Values that a controller changes while packets pass. Outside a transaction, a change takes effect
+// at once. In a transaction, it is made to a copy that packets do not see and that replaces the
+// value when the transaction commits. A transaction may therefore last, and be rolled back, without
+// a packet that sees half of it.
 //
-// Registers, counters and meters are changed by packets too. What a controller does to those is
-// done to the copy, for itself to read, and to the real thing once more at the end.
+// Packets change registers, counters and meters, too. A controller's change to these is made to the
+// copy, for its own reads, and repeated on the live value at the commit.
 #pragma once
 
 #include <functional>
@@ -31,13 +32,14 @@ class Transaction {
     open_ = false;
   }
 
-  /// What has a copy: `take_place` is called by commit(), then `forget` at the end of either.
+  /// A value that has a copy: commit() calls `take_place`; commit() and roll_back() then call
+  /// `forget`.
   struct Touched {
     std::function<void()> take_place;
     std::function<void()> forget;
   };
   void touch(Touched one) { touched_.push_back(std::move(one)); }
-  /// To be done at the end, if it is a commit, when copies have taken their places.
+  /// Add a change that commit() makes after the copies have replaced the values.
   void add(std::function<void()> change) { changes_.push_back(std::move(change)); }
 
  private:
@@ -46,31 +48,32 @@ class Transaction {
   std::vector<std::function<void()>> changes_;
 };
 
-/// Does not move once a transaction has touched it.
+/// A value of which a transaction may have a copy. It must not move after a transaction has touched
+/// it.
 template <typename Value>
 class Staged {
  public:
   Staged() = default;
   explicit Staged(Value value) : live(std::move(value)) {}
 
-  Value live;  // what packets meet
+  Value live;  // the value that packets see
 
-  /// What the controller meets.
+  /// Return the value that the controller sees.
   [[nodiscard]] const Value& now() const { return next_ ? *next_ : live; }
-  /// To be changed by the controller only.
+  /// Return the value for a change. Only for values that packets do not change.
   Value& change(Transaction& transaction) {
     if (!transaction.is_open()) return live;
     replaces_ = true;
     return next(transaction);
   }
-  /// Changes what packets change too.
-  void change(Transaction& transaction, std::function<void(Value&)> what) {
+  /// Change a value that packets change as well.
+  void change(Transaction& transaction, std::function<void(Value&)> change_value) {
     if (!transaction.is_open()) {
-      what(live);
+      change_value(live);
       return;
     }
-    what(next(transaction));
-    transaction.add([this, what = std::move(what)] { what(live); });
+    change_value(next(transaction));
+    transaction.add([this, change_value = std::move(change_value)] { change_value(live); });
   }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A machine's state, and what its parts do with a packet. machine.cpp passes packets from one part
-// to the next; parse.cpp, pipeline.cpp and deparse.cpp are the parts; control.cpp changes tables.
+// A machine's state, and the processing of packets. machine.cpp passes packets between the parts
+// parse.cpp, pipeline.cpp and deparse.cpp; control.cpp and its siblings change tables and arrays.
 #pragma once
 
 #include <bit>
@@ -27,21 +27,21 @@ namespace nagi::p4 {
 struct ProfileState {
   struct Member {
     bool used = false;
-    Index choice = none;  // among the profile's actions
+    Index choice = none;  // index in the profile's actions
     Index action = none;
     std::vector<std::uint64_t> data;
-    std::size_t references = 0;  // entries and groups
+    std::size_t references = 0;  // entries and groups that refer to it
   };
   struct Group {
     bool used = false;
-    std::vector<std::uint32_t> members;  // in order of their numbers
+    std::vector<std::uint32_t> members;  // in ascending order
     std::size_t references = 0;
   };
   std::vector<Member> members;
   std::vector<Group> groups;
 };
 
-/// What an action asked for that is done after the pipeline.
+/// Requests of an action that are carried out after the pipeline.
 struct Wishes {
   std::uint32_t clone_session = none;
   std::uint64_t clone_list = 0;
@@ -49,7 +49,7 @@ struct Wishes {
   std::uint64_t recirculate_list = 0;
   std::uint64_t digest = 0;
   bool exit = false;
-  bool failed = false;  // an assertion, or a loop went round too often
+  bool failed = false;  // an assertion failed, or a loop did not end
   std::uint32_t jumps_back = 0;
 };
 
@@ -72,7 +72,7 @@ class State {
   std::optional<io::Frame> egress(PacketPtr packet, Port port, const QueueTimes& times,
                                   std::uint64_t now_us, std::vector<Queued>& queued);
   std::vector<Digest> take_digests();
-  /// The packet's memory and its frame's slot are free again.
+  /// Release the packet's memory and its frame's slot.
   void take_back(Packet* packet) noexcept;
   [[nodiscard]] std::size_t size_of(const Packet& packet) const;
   [[nodiscard]] bool is_idle() const { return idle_.size() == all_packets_.size(); }
@@ -81,7 +81,7 @@ class State {
   io::FramePool& frames;
   Settings settings;
   Counters counts;
-  std::vector<DropCause> drops;  // see Machine
+  std::vector<DropCause> drops;  // see Machine::drops()
   std::vector<Staged<TableState>> tables;
   std::vector<Staged<ProfileState>> profiles;
   std::vector<Staged<std::vector<std::uint64_t>>> registers;
@@ -90,7 +90,7 @@ class State {
   Staged<std::map<std::uint32_t, Mirror>> mirrors;
   Staged<std::map<std::uint32_t, std::vector<Copies>>> groups;
   std::vector<Staged<std::vector<Bytes>>> value_sets;
-  /// The same as the states' keys have them, by use: so many words a value.
+  /// The value sets in the layout of the states' keys, by use.
   std::vector<Staged<std::vector<std::uint64_t>>> value_set_keys;
   Control control{*this};
   Transaction transaction;
@@ -98,10 +98,10 @@ class State {
  private:
   PacketPtr fresh();
   PacketPtr copy(const Packet& packet, bool with_fields);
-  /// `cause`: what a drop by the program is counted as, if nothing is wrong with the packet.
+  /// Run ingress. `cause` is the cause of drops by the program if nothing is wrong with the packet.
   void run_ingress(PacketPtr packet, std::uint64_t now_us, std::vector<Queued>& queued,
                    DropCause cause);
-  /// Returns how many copies there were.
+  /// Queue copies for a multicast group. Return their number.
   std::size_t multicast(Packet& packet, std::uint32_t group, std::vector<Queued>& queued);
   void clone(const Packet& packet, const Wishes& wishes, bool at_ingress, std::uint64_t now_us,
              std::vector<Queued>& queued);
@@ -115,8 +115,8 @@ class State {
     take_back(packet.release());
   }
   void learn(const Packet& packet, std::uint64_t list, std::uint64_t now_us);
-  /// Of a field of at most 64 bits. One that the program lacks has no bits, and lies in word 0,
-  /// which is nobody's.
+  /// Set a field of at most 64 bits. A field that the program lacks has 0 bits and lies in word 0,
+  /// which is unused.
   static void set(std::uint64_t* words, const Field& field, std::uint64_t value) {
     words[field.word] = value & field.mask();
     words[field.written] = 1;
@@ -126,7 +126,7 @@ class State {
   }
 
   // parse.cpp
-  /// Returns the program's number of the error that there was.
+  /// Parse a packet. Return the program's number of the error, if there was one.
   std::uint64_t parse(Packet& packet);
   std::uint64_t run_parser(Packet& packet, std::size_t& at);
   bool extract(Packet& packet, Index header, std::size_t& at, std::size_t length,
@@ -138,13 +138,13 @@ class State {
   void run(const Pipeline& pipeline, Packet& packet);
   Index apply(Index table, Packet& packet);
   void act(Index action, const std::uint64_t* data, Packet& packet);
-  /// One step of an action. Returns the step to go on with.
+  /// Run one step of an action. Return the index of the next step.
   std::size_t step(const Step& step, std::size_t next, const Scope& scope, Packet& packet);
   void assign(const Step& step, const Scope& scope);
-  /// Makes a header valid, and the others of its union invalid.
+  /// Make a header valid, and the others of its union invalid.
   void make_valid(std::uint64_t* words, const Header& header) const {
-    if (header.of_union != none) {
-      for (const Index other : program->unions[header.of_union].headers) {
+    if (header.union_index != none) {
+      for (const Index other : program->unions[header.union_index].headers) {
         words[program->headers[other].base + valid_word] = 0;
       }
     }
@@ -156,7 +156,7 @@ class State {
   void push(std::uint64_t* words, const Stack& stack, std::uint64_t count);
   void pop(std::uint64_t* words, const Stack& stack, std::uint64_t count);
   void log(const LogMessage& message, const Scope& scope) const;
-  /// An action goes back; a packet that loops without end fails.
+  /// Count a backward jump of an action. A packet that loops too often fails.
   void count_loop();
   std::uint64_t draw(std::uint64_t low, std::uint64_t high);
   Scope scope_of(std::uint64_t* words, const std::uint64_t* data);
@@ -165,7 +165,7 @@ class State {
   std::uint64_t calculate(const Calculation& calculation, const Packet& packet);
   void update_checksums(Packet& packet);
   bool verify_checksums(const Packet& packet);
-  /// The frame as it leaves; nothing if it became too long.
+  /// Write the headers into the frame. Return false if the frame became too long.
   bool deparse(Packet& packet);
   [[nodiscard]] std::size_t bytes_of(const std::uint64_t* words, Index header) const;
 
@@ -175,25 +175,25 @@ class State {
   Wishes wishes_;
   std::vector<std::unique_ptr<Packet>> all_packets_;
   std::vector<Packet*> idle_;
-  std::vector<std::uint8_t> scratch_;  // what is hashed, and headers being written
+  std::vector<std::uint8_t> scratch_;  // input of hashes, and headers in preparation
   struct Learned {
     std::uint64_t list, at_us;
-    std::size_t words;  // where its values begin in learned_words_
+    std::size_t words;  // index of its first value in learned_words_
   };
   std::vector<Learned> learned_;
   std::vector<std::uint64_t> learned_words_;
 };
 
-/// A number's bytes, the highest first, as a number; and back.
+/// Convert between a number and its big-endian bytes.
 inline std::uint64_t big_endian(std::uint64_t value) {
   return std::endian::native == std::endian::little ? __builtin_bswap64(value) : value;
 }
 
-/// Writes values bit by bit, the highest first.
+/// Writes values bit by bit, the highest bit first.
 class BitWriter {
  public:
   explicit BitWriter(std::uint8_t* to) : to_(to), begin_(to) {}
-  /// `bits` at most 64; what is above them in `value` is 0.
+  /// Write at most 64 bits. Higher bits of `value` must be 0.
   void put(std::uint64_t value, std::uint32_t bits) {
     const std::uint32_t room = 64 - held_;
     if (bits < room) {
@@ -205,7 +205,7 @@ class BitWriter {
     store(room == 64 ? value : waiting_ << room | value >> held_, 8);
     waiting_ = value & ((1ULL << held_) - 1);
   }
-  /// A field's words.
+  /// Write a field.
   void put(const std::uint64_t* words, const Field& field) {
     if (field.limbs == 1) {
       put(words[0], field.bits);
@@ -217,7 +217,7 @@ class BitWriter {
   void put_bytes(const std::uint8_t* bytes, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) put(bytes[i], 8);
   }
-  /// Pads with zeros to a whole byte; returns how many bytes there are.
+  /// Pad with zeros to a whole byte. Return the number of bytes.
   std::size_t finish() {
     if (held_ > 0) store(waiting_ << (64 - held_), (held_ + 7) / 8);
     held_ = 0;
@@ -233,7 +233,7 @@ class BitWriter {
 
   std::uint8_t* to_;
   std::uint8_t* begin_;
-  std::uint64_t waiting_ = 0;  // its lowest `held_` bits, fewer than 64
+  std::uint64_t waiting_ = 0;  // holds bits in its lowest `held_` bits, fewer than 64
   std::uint32_t held_ = 0;
 };
 

@@ -41,9 +41,9 @@ std::uint64_t hash_of(const Key& key) {
 
 std::pair<Result, std::vector<std::uint64_t>> initial_miss(const Table& table) {
   if (table.default_action == none) return {};
-  const auto found = std::find(table.actions.begin(), table.actions.end(), table.default_action);
-  return {{Result::What::action, table.default_action,
-           static_cast<Index>(found - table.actions.begin())},
+  const auto position = std::find(table.actions.begin(), table.actions.end(), table.default_action);
+  return {{Result::Kind::action, table.default_action,
+           static_cast<Index>(position - table.actions.begin())},
           table.default_data};
 }
 
@@ -54,7 +54,7 @@ TableState::TableState(const Table& table)
       ranges_(table.kind == Kind::range) {
   for (const KeyField& field : table.key) {
     if (field.match != MatchKind::lpm) continue;
-    const std::uint32_t top_bits = (field.field.bits - 1) % 64 + 1;  // in its highest word
+    const std::uint32_t top_bits = (field.field.bits - 1) % 64 + 1;  // bits of its highest word
     index_bits_ = std::min(top_bits, max_index_bits);
     index_word_ = field.word + field.field.limbs - 1;
     index_shift_ = field.shift + top_bits - index_bits_;
@@ -140,7 +140,7 @@ bool TableState::in_ranges(const Key& entry, const std::uint64_t* key) const {
     const auto part = [&](std::uint32_t i) {
       return limbs > 1 ? key[field.word + i] : key[field.word] >> field.shift & field.field.mask();
     };
-    int low = 0;  // how the value compares with it
+    int low = 0;  // result of the comparison
     int high = 0;
     for (std::uint32_t i = limbs; i-- > 0;) {
       const std::uint64_t value = part(i);
@@ -168,9 +168,9 @@ Index TableState::find_range(const std::uint64_t* key) const {
 Index TableState::find_same(const Key& key) const {
   if (ranges_) {
     const auto [first, last] = by_key_.equal_range(hash_of(key));
-    const auto found = std::find_if(
+    const auto position = std::find_if(
         first, last, [&](const auto& known) { return range_keys_[known.second] == key; });
-    return found == last ? none : found->second;
+    return position == last ? none : position->second;
   }
   for (const Tuple& tuple : tuples_) {
     if (tuple.mask != key.mask) continue;
@@ -184,9 +184,9 @@ Index TableState::find_same(const Key& key) const {
 
 Handle TableState::add(Key key, const Result& result, std::span<const std::uint64_t> data,
                        std::uint64_t now_us) {
-  Index place = 0;
+  Index number = 0;
   if (free_.empty()) {
-    place = static_cast<Index>(entries_.size());
+    number = static_cast<Index>(entries_.size());
     entries_.emplace_back();
     keys_.resize(keys_.size() + words_);
     data_.resize(data_.size() + data_words_);
@@ -194,27 +194,27 @@ Handle TableState::add(Key key, const Result& result, std::span<const std::uint6
     if (table_->with_counters) counts_.emplace_back();
     if (table_->meter != none) meters_.emplace_back();
   } else {
-    place = free_.back();
+    number = free_.back();
     free_.pop_back();
-    if (table_->with_counters) counts_[place] = {};
-    if (table_->meter != none) meters_[place] = {};
+    if (table_->with_counters) counts_[number] = {};
+    if (table_->meter != none) meters_[number] = {};
   }
-  Entry& entry = entries_[place];
+  Entry& entry = entries_[number];
   entry.rank = rank_of(key.priority, age_++);
   entry.after = none;
   entry.used = true;
   entry.usage = {0, now_us, 0, 0, false};
   std::copy(key.value.begin(), key.value.end(),
-            keys_.begin() + static_cast<std::ptrdiff_t>(std::size_t{place} * words_));
-  modify(place, result, data);
+            keys_.begin() + static_cast<std::ptrdiff_t>(std::size_t{number} * words_));
+  modify(number, result, data);
   ++used_;
   if (ranges_) {
-    by_key_.emplace(hash_of(key), place);
-    range_keys_[place] = std::move(key);
+    by_key_.emplace(hash_of(key), number);
+    range_keys_[number] = std::move(key);
     const auto worse = [this](std::uint64_t rank, Index other) {
       return rank < entries_[other].rank;
     };
-    order_.insert(std::upper_bound(order_.begin(), order_.end(), entry.rank, worse), place);
+    order_.insert(std::upper_bound(order_.begin(), order_.end(), entry.rank, worse), number);
   } else {
     auto tuple = std::find_if(tuples_.begin(), tuples_.end(),
                               [&](const Tuple& one) { return one.mask == key.mask; });
@@ -226,54 +226,54 @@ Handle TableState::add(Key key, const Result& result, std::span<const std::uint6
     entry.tuple = static_cast<Index>(tuple - tuples_.begin());
     const bool better = entry.rank < tuple->best;
     tuple->best = std::min(tuple->best, entry.rank);
-    put(*tuple, place);
+    put(*tuple, number);
     if (fresh || (better && table_->kind == Kind::ternary)) sort();
     if (!index_.empty()) {
-      put_in_index(place);
+      put_in_index(number);
     } else if (fresh && table_->kind == Kind::lpm && tuples_.size() > few_lengths) {
       make_index();
     }
   }
-  return handle(place);
+  return handle(number);
 }
 
-void TableState::modify(Index place, const Result& result, std::span<const std::uint64_t> data) {
-  entries_[place].result = result;
+void TableState::modify(Index number, const Result& result, std::span<const std::uint64_t> data) {
+  entries_[number].result = result;
   std::copy(data.begin(), data.end(),
-            data_.begin() + static_cast<std::ptrdiff_t>(std::size_t{place} * data_words_));
+            data_.begin() + static_cast<std::ptrdiff_t>(std::size_t{number} * data_words_));
 }
 
-void TableState::set_timeout(Index place, std::uint64_t timeout_us, std::uint64_t now_us) {
-  Usage& usage = entries_[place].usage;
+void TableState::set_timeout(Index number, std::uint64_t timeout_us, std::uint64_t now_us) {
+  Usage& usage = entries_[number].usage;
   usage.timeout_us = timeout_us;
   usage.last_us = now_us;
-  usage.is_told = false;
-  if (timeout_us != 0) look_at(place, now_us + timeout_us);
+  usage.was_reported = false;
+  if (timeout_us != 0) look_at(number, now_us + timeout_us);
 }
 
 void TableState::expire(std::uint64_t now_us, std::vector<Handle>& expired) {
   while (!deadlines_.empty() && deadlines_.top().at_us <= now_us) {
     const Deadline deadline = deadlines_.top();
     deadlines_.pop();
-    const auto place = place_of(deadline.handle);
-    if (!place) continue;
-    Usage& usage = entries_[*place].usage;
-    // Of an entry that was given another timeout, the last deadline holds.
+    const auto number = find_entry(deadline.handle);
+    if (!number) continue;
+    Usage& usage = entries_[*number].usage;
+    // If the timeout of an entry was changed, its last deadline is valid.
     if (usage.timeout_us == 0 || usage.look_us != deadline.at_us) continue;
     const std::uint64_t over_us = usage.last_us + usage.timeout_us;
     if (over_us > now_us) {
-      look_at(*place, over_us);
+      look_at(*number, over_us);
       continue;
     }
-    if (!usage.is_told) expired.push_back(deadline.handle);
-    usage.is_told = true;
-    look_at(*place, now_us + usage.timeout_us);  // it may be hit again, and again not
+    if (!usage.was_reported) expired.push_back(deadline.handle);
+    usage.was_reported = true;
+    look_at(*number, now_us + usage.timeout_us);  // it may be hit again and expire again
   }
 }
 
-void TableState::put(Tuple& tuple, Index place) {
-  Entry& entry = entries_[place];
-  const std::uint64_t* key = keys_.data() + std::size_t{place} * words_;
+void TableState::put(Tuple& tuple, Index number) {
+  Entry& entry = entries_[number];
+  const std::uint64_t* key = keys_.data() + std::size_t{number} * words_;
   if (tuple.slots.empty() || 2 * (tuple.used + 1) > tuple.slots.size()) grow(tuple);
   const Index first = look(tuple, key);
   const std::uint64_t code = hash(key, tuple.mask.data());
@@ -281,10 +281,10 @@ void TableState::put(Tuple& tuple, Index place) {
   std::size_t at = code & last;
   if (first == none) {
     while (tuple.slots[at] != 0) at = (at + 1) & last;
-    tuple.slots[at] = slot_of(code, place);
+    tuple.slots[at] = slot_of(code, number);
   } else if (entry.rank < entries_[first].rank) {
     while (tuple.slots[at] == 0 || entry_of(tuple.slots[at]) != first) at = (at + 1) & last;
-    tuple.slots[at] = slot_of(code, place);
+    tuple.slots[at] = slot_of(code, number);
     entry.after = first;
   } else {
     Index before = first;
@@ -292,7 +292,7 @@ void TableState::put(Tuple& tuple, Index place) {
       before = entries_[before].after;
     }
     entry.after = entries_[before].after;
-    entries_[before].after = place;
+    entries_[before].after = number;
   }
   ++tuple.used;
 }
@@ -311,26 +311,26 @@ void TableState::grow(Tuple& tuple) {
   }
 }
 
-void TableState::take_out(Tuple& tuple, Index place) {
-  Entry& entry = entries_[place];
-  const std::uint64_t* key = keys_.data() + std::size_t{place} * words_;
+void TableState::take_out(Tuple& tuple, Index number) {
+  Entry& entry = entries_[number];
+  const std::uint64_t* key = keys_.data() + std::size_t{number} * words_;
   const Index first = look(tuple, key);
   --tuple.used;
-  if (first != place) {
+  if (first != number) {
     Index before = first;
-    while (entries_[before].after != place) before = entries_[before].after;
+    while (entries_[before].after != number) before = entries_[before].after;
     entries_[before].after = entry.after;
     return;
   }
   const std::uint64_t code = hash(key, tuple.mask.data());
   const std::size_t last = tuple.slots.size() - 1;
   std::size_t at = code & last;
-  while (tuple.slots[at] == 0 || entry_of(tuple.slots[at]) != place) at = (at + 1) & last;
+  while (tuple.slots[at] == 0 || entry_of(tuple.slots[at]) != number) at = (at + 1) & last;
   if (entry.after != none) {
     tuple.slots[at] = slot_of(code, entry.after);
     return;
   }
-  // Close the gap, so that no search ends in it too early.
+  // Close the gap, so that no search ends there too early.
   tuple.slots[at] = 0;
   for (std::size_t next = (at + 1) & last; tuple.slots[next] != 0; next = (next + 1) & last) {
     const std::uint64_t* other = keys_.data() + std::size_t{entry_of(tuple.slots[next])} * words_;
@@ -352,18 +352,18 @@ void TableState::sort() {
   });
 }
 
-void TableState::erase(Index place) {
-  Entry& entry = entries_[place];
+void TableState::erase(Index number) {
+  Entry& entry = entries_[number];
   if (ranges_) {
-    const auto [first, last] = by_key_.equal_range(hash_of(range_keys_[place]));
+    const auto [first, last] = by_key_.equal_range(hash_of(range_keys_[number]));
     by_key_.erase(
-        std::find_if(first, last, [&](const auto& known) { return known.second == place; }));
-    order_.erase(std::find(order_.begin(), order_.end(), place));
-    range_keys_[place] = {};
+        std::find_if(first, last, [&](const auto& known) { return known.second == number; }));
+    order_.erase(std::find(order_.begin(), order_.end(), number));
+    range_keys_[number] = {};
   } else {
     Tuple& tuple = tuples_[entry.tuple];
-    take_out(tuple, place);
-    if (tuple.used == 0) {  // the last one moves to where it was
+    take_out(tuple, number);
+    if (tuple.used == 0) {  // the last tuple moves to its position
       const auto gone = entry.tuple;
       const auto moved = static_cast<Index>(tuples_.size() - 1);
       if (gone != moved) {
@@ -378,7 +378,7 @@ void TableState::erase(Index place) {
   }
   entry.used = false;
   ++entry.generation;
-  free_.push_back(place);
+  free_.push_back(number);
   --used_;
   if (!index_.empty() && ++erased_ > used_ + index_.size()) make_index();
 }
@@ -390,30 +390,30 @@ void TableState::clear() {
   order_.clear();
   by_key_.clear();
   free_.clear();
-  for (Index place = static_cast<Index>(entries_.size()); place-- > 0;) {
-    Entry& entry = entries_[place];
+  for (Index number = static_cast<Index>(entries_.size()); number-- > 0;) {
+    Entry& entry = entries_[number];
     if (entry.used) ++entry.generation;
     entry.used = false;
-    free_.push_back(place);
+    free_.push_back(number);
   }
   deadlines_ = {};
   used_ = 0;
 }
 
-std::optional<Index> TableState::place_of(Handle handle) const {
-  const std::uint64_t place = handle & 0xffffffff;
-  if (place >= entries_.size() || !entries_[place].used ||
-      entries_[place].generation != handle >> 32) {
+std::optional<Index> TableState::find_entry(Handle handle) const {
+  const std::uint64_t number = handle & 0xffffffff;
+  if (number >= entries_.size() || !entries_[number].used ||
+      entries_[number].generation != handle >> 32) {
     return std::nullopt;
   }
-  return static_cast<Index>(place);
+  return static_cast<Index>(number);
 }
 
-Key TableState::key(Index place) const {
-  if (ranges_) return range_keys_[place];
-  const Entry& entry = entries_[place];
+Key TableState::key(Index number) const {
+  if (ranges_) return range_keys_[number];
+  const Entry& entry = entries_[number];
   const Tuple& tuple = tuples_[entry.tuple];
-  const auto value = keys_.begin() + static_cast<std::ptrdiff_t>(std::size_t{place} * words_);
+  const auto value = keys_.begin() + static_cast<std::ptrdiff_t>(std::size_t{number} * words_);
   return {{value, value + words_}, tuple.mask, {}, {}, tuple.prefix, priority_of(entry.rank)};
 }
 
@@ -421,22 +421,22 @@ void TableState::take_measurements(const TableState& other) {
   hits = other.hits;
   misses = other.misses;
   const std::size_t both = std::min(entries_.size(), other.entries_.size());
-  for (std::size_t place = 0; place < both; ++place) {
-    Entry& entry = entries_[place];
-    const Entry& same = other.entries_[place];
+  for (std::size_t number = 0; number < both; ++number) {
+    Entry& entry = entries_[number];
+    const Entry& same = other.entries_[number];
     if (!entry.used || !same.used || entry.generation != same.generation) continue;
-    if (table_->with_counters) counts_[place] = other.counts_[place];
-    if (table_->meter != none) meters_[place] = other.meters_[place];
+    if (table_->with_counters) counts_[number] = other.counts_[number];
+    if (table_->meter != none) meters_[number] = other.meters_[number];
     entry.usage.hits = same.usage.hits;
-    if (same.usage.last_us < entry.usage.last_us) continue;  // it was given another timeout
+    if (same.usage.last_us < entry.usage.last_us) continue;  // its timeout was changed
     entry.usage.last_us = same.usage.last_us;
-    entry.usage.is_told = same.usage.is_told;
+    entry.usage.was_reported = same.usage.was_reported;
   }
 }
 
 Index TableState::next_used(std::size_t from) const {
-  for (std::size_t place = from; place < entries_.size(); ++place) {
-    if (entries_[place].used) return static_cast<Index>(place);
+  for (std::size_t number = from; number < entries_.size(); ++number) {
+    if (entries_[number].used) return static_cast<Index>(number);
   }
   return none;
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The entries of a table, and finding the one that a packet meets.
+// The entries of a table, and the search for the entry that a packet matches.
 //
 // Entries with the same mask share a hash table of masked keys (tuple space search; Srinivasan,
-// Suri, Varghese, SIGCOMM 1999). An exact table has one mask; a table with prefixes one for each
-// length, the longest looked at first; a ternary one as many as its entries have, those with the
-// best priority first. Where there are many lengths, an index by the prefixes' first bits says
-// which of them are worth a look. Entries with ranges are looked at one by one, the best priority
-// first. Finding takes no memory from the heap.
+// Suri, Varghese, SIGCOMM 1999). An exact table has one mask; a table with prefixes has one per
+// length, and the longest is searched first; a ternary table has as many as its entries, and those
+// with the best priority are searched first. With many lengths, an index by the prefixes' first
+// bits says which lengths to search. Entries with ranges are compared one by one, the best priority
+// first. A search allocates no memory.
 #pragma once
 
 #include <cstdint>
@@ -27,47 +27,47 @@ namespace nagi::p4 {
 
 constexpr std::uint32_t max_key_words = 64;
 
-/// What an entry does.
+/// The result of an entry.
 struct Result {
-  enum class What : std::uint8_t { action, member, group } what = What::action;
-  Index index = none;  // the action, member or group
-  Index place = none;  // of an action: among the table's
+  enum class Kind : std::uint8_t { action, member, group } kind = Kind::action;
+  Index index = none;   // index of the action, member or group
+  Index choice = none;  // index of an action among the table's
   bool operator==(const Result&) const = default;
 };
 
-/// What packets have made of an entry.
+/// The use of an entry by packets.
 struct Usage {
   std::uint64_t hits = 0;
-  std::uint64_t last_us = 0;     // when it was last hit, or else added
-  std::uint64_t timeout_us = 0;  // after so long without a hit the controller is told; 0: never
-  std::uint64_t look_us = 0;     // when that is next looked at
-  bool is_told = false;          // since the last hit
+  std::uint64_t last_us = 0;     // time of the last hit, or of the addition
+  std::uint64_t timeout_us = 0;  // idle time after which the controller is notified; 0: never
+  std::uint64_t look_us = 0;     // time of the next check
+  bool was_reported = false;     // whether the controller was notified since the last hit
 };
 
-/// A key to be added: checked, and laid out as a packet's key is.
+/// A key to add, checked and in the layout of a packet's key.
 struct Key {
   std::vector<std::uint64_t> value;
   std::vector<std::uint64_t> mask;
-  std::vector<std::uint64_t> low, high;  // of the fields matched by range, all words of each
+  std::vector<std::uint64_t> low, high;  // bounds of the range fields, all words of each
   std::uint32_t prefix = 0;
   std::int32_t priority = 0;
   bool operator==(const Key&) const = default;
 };
 
-/// What a miss does as the program says, and the data that goes with it.
+/// Return the default result of the program and its data.
 std::pair<Result, std::vector<std::uint64_t>> initial_miss(const Table& table);
 
 class TableState {
  public:
   explicit TableState(const Table& table);
 
-  /// The entry that matches `key`, or nothing.
+  /// Return the entry that matches `key`, or `none`.
   [[nodiscard]] Index find(const std::uint64_t* key) const {
     if (used_ == 0) return none;
     return ranges_ ? find_range(key) : find_masked(key);
   }
 
-  // Entries by their place. A place is taken again after its entry has gone; the handle is new.
+  // Entries are numbered. The number of a deleted entry is reused, with a new handle.
   [[nodiscard]] const Result& result(Index entry) const { return entries_[entry].result; }
   [[nodiscard]] const std::uint64_t* data(Index entry) const {
     return data_.data() + std::size_t{entry} * data_words_;
@@ -81,34 +81,33 @@ class TableState {
     Usage& usage = entries_[entry].usage;
     ++usage.hits;
     usage.last_us = now_us;
-    usage.is_told = false;
+    usage.was_reported = false;
   }
-  std::uint64_t hits = 0, misses = 0;  // of the whole table
+  std::uint64_t hits = 0, misses = 0;  // counts of the whole table
   [[nodiscard]] std::size_t used() const { return used_; }
 
-  /// The entry with this key, mask and priority, or nothing.
+  /// Return the entry with this key, mask and priority, or `none`.
   [[nodiscard]] Index find_same(const Key& key) const;
   Handle add(Key key, const Result& result, std::span<const std::uint64_t> data,
              std::uint64_t now_us = 0);
   void modify(Index entry, const Result& result, std::span<const std::uint64_t> data);
-  /// Sets the idle timeout, and begins it.
+  /// Set the idle timeout and restart it.
   void set_timeout(Index entry, std::uint64_t timeout_us, std::uint64_t now_us);
-  /// Appends the entries whose idle timeout is over and who have not been told since their last
-  /// hit.
+  /// Append the entries that have expired and were not reported since their last hit.
   void expire(std::uint64_t now_us, std::vector<Handle>& expired);
   void erase(Index entry);
   void clear();
-  [[nodiscard]] std::optional<Index> place_of(Handle handle) const;
+  [[nodiscard]] std::optional<Index> find_entry(Handle handle) const;
   [[nodiscard]] Handle handle(Index entry) const {
     return Handle{entries_[entry].generation} << 32 | entry;
   }
-  /// The first entry in a place from `from` on, or nothing.
+  /// Return the first entry from number `from` on, or `none`.
   [[nodiscard]] Index next_used(std::size_t from) const;
   [[nodiscard]] Key key(Index entry) const;
-  /// Goes on with what packets have counted in `other` for the entries that both have.
+  /// Take over the counts of `other` for the entries that both tables have.
   void take_measurements(const TableState& other);
 
-  // What a miss does.
+  // The default entry.
   Result miss;
   std::vector<std::uint64_t> miss_data;
   std::vector<Count>& counts() { return counts_; }
@@ -116,9 +115,9 @@ class TableState {
  private:
   struct Entry {
     Result result;
-    std::uint64_t rank = 0;  // priority, then age: the smaller wins
+    std::uint64_t rank = 0;  // priority, then age: the smaller rank wins
     Index tuple = none;
-    Index after = none;  // the next one with the same key and mask
+    Index after = none;  // next entry with the same key and mask
     std::uint32_t generation = 0;
     bool used = false;
     Usage usage;
@@ -127,12 +126,13 @@ class TableState {
   struct Tuple {
     std::vector<std::uint64_t> mask;
     std::uint32_t prefix = 0;
-    std::uint64_t best = ~0ULL;  // no entry has a smaller rank
+    std::uint64_t best = ~0ULL;  // the smallest rank of all entries
     std::size_t used = 0;
-    std::vector<std::uint64_t> slots;  // 0: free; else half a hash, and the entry's place plus 1
+    // 0: free; else half of the hash, and the entry's number plus 1
+    std::vector<std::uint64_t> slots;
   };
 
-  /// A tuple, in the order in which they are looked at.
+  /// A tuple in the order of the search.
   struct Turn {
     Index tuple;
     std::uint32_t prefix;
@@ -142,7 +142,7 @@ class TableState {
   [[nodiscard]] Index find_longest(const std::uint64_t* key) const;
   [[nodiscard]] Index find_range(const std::uint64_t* key) const;
   [[nodiscard]] std::uint64_t hash(const std::uint64_t* key, const std::uint64_t* mask) const;
-  /// The first of the entries with this key, or nothing.
+  /// Return the first entry with this key, or `none`.
   [[nodiscard]] Index look(const Tuple& tuple, const std::uint64_t* key) const;
   void put(Tuple& tuple, Index entry);
   void take_out(Tuple& tuple, Index entry);
@@ -157,24 +157,26 @@ class TableState {
   std::uint32_t data_words_;
   bool ranges_;
   std::vector<Entry> entries_;
-  std::vector<std::uint64_t> keys_;  // the masked values, close together
-  std::vector<Key> range_keys_;      // the whole keys, where there are ranges
+  std::vector<std::uint64_t> keys_;  // masked values, in contiguous memory
+  std::vector<Key> range_keys_;      // complete keys, if there are ranges
   std::vector<std::uint64_t> data_;
   std::vector<Count> counts_;
   std::vector<MeterCell> meters_;
   std::vector<Index> free_;
   std::vector<Tuple> tuples_;
   std::vector<Turn> turns_;
-  std::vector<Index> order_;  // of entries, where there are ranges
-  /// By the first bits of the field matched by prefix: which lengths (modulo 64) entries with these
-  /// bits have, and perhaps had. Empty: there are too few lengths to be worth it.
+  std::vector<Index> order_;  // order of entries, if there are ranges
+  /// By the first bits of the prefix field: the lengths (modulo 64) of entries with these bits,
+  /// which may include lengths of former entries. Empty if there are too few lengths.
   std::vector<std::uint64_t> index_;
-  Index index_word_ = 0;  // where in a key these bits are
+  Index index_word_ = 0;  // word of a key that holds these bits
   std::uint32_t index_shift_ = 0;
   std::uint32_t index_bits_ = 0;
-  std::size_t erased_ = 0;                                // since the index was made
-  std::unordered_multimap<std::uint64_t, Index> by_key_;  // of ranges, to find the same again
-  /// When entries may expire, the earliest first. One that was hit meanwhile has its turn later.
+  std::size_t erased_ = 0;  // deletions since the index was built
+  // entries with ranges by key, for find_same()
+  std::unordered_multimap<std::uint64_t, Index> by_key_;
+  /// Times at which entries may expire, the earliest first. An entry that was hit since is checked
+  /// again later.
   struct Deadline {
     std::uint64_t at_us;
     Handle handle;

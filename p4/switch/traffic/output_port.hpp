@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One output port's part of the traffic manager: queues of strict priority in front of a server.
-// Instants in, instants out; no clock, no I/O.
+// One output port of the traffic manager: queues of strict priority in front of a server. Times are
+// passed in and returned; there is no clock and no I/O.
 //
-// The order of things. A packet is queued, or dropped if its queue is full. When the server has
-// nothing to send, the packet first in the non-empty queue of the highest priority (the highest
-// number, as in bmv2) leaves its queue; only then is its egress program run, which therefore sees
-// the queue as it is at that instant, and may drop it or change its length. What it is sent as
-// occupies the server for as long as its new length takes: the rate is that of what is on the wire,
-// headers added in egress included, and a packet that egress drops takes no time. Limits of depth
-// count what waits, not what is being sent, by the length that packets have when they are queued,
-// and hold for each priority's queue on its own, as in bmv2.
+// A packet is queued, or dropped if its queue is full. When the server is idle, the first packet in
+// the non-empty queue of the highest priority (the highest number, as in bmv2) leaves its queue.
+// Its egress program runs only then, and therefore sees the queue at that time; it may drop the
+// packet or change its length. The packet occupies the server for the time that its new length
+// takes: the rate is that on the wire, including headers added in egress, and a packet that egress
+// drops takes no time. Limits of depth count waiting packets, not the one being sent, by their
+// length when they are queued, and apply to each priority's queue separately, as in bmv2.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +25,7 @@ namespace nagi::p4 {
 
 struct QueueConfig {
   Rates rates;
-  std::optional<std::uint64_t> depth_packets;  // nothing: no limit
+  std::optional<std::uint64_t> depth_packets;  // unlimited if empty
   std::optional<nagi::Bytes> depth_bytes;
   std::uint32_t priorities = 1;
 };
@@ -34,25 +33,25 @@ struct QueueConfig {
 enum class Refusal { queue_full, no_such_priority };
 
 struct OutputCounters {
-  std::uint64_t queued = 0;  // packets that came and were not refused
+  std::uint64_t queued = 0;  // packets that were accepted
   std::uint64_t queue_full = 0;
   std::uint64_t no_such_priority = 0;
   std::uint64_t dropped_in_egress = 0;
   std::uint64_t sent = 0;
-  nagi::Bytes sent_bytes;    // without overhead
-  nagi::Bytes served_bytes;  // with it
-  Duration serving{};        // time the server was busy
+  nagi::Bytes sent_bytes;    // bytes without overhead
+  nagi::Bytes served_bytes;  // bytes with overhead
+  Duration serving{};        // busy time of the server
 };
 
-/// `Item`: what a packet is to the caller; it is moved.
+/// `Item` is the caller's type of a packet; it is moved.
 template <class Item>
 class OutputPort {
  public:
   explicit OutputPort(const QueueConfig& config)
       : config_(config), server_(config.rates), queues_(config.priorities) {}
 
-  /// A packet of `size` comes. Takes it from `item`, unless it is refused. A free server has to be
-  /// given it before the next one comes: see take().
+  /// Offer a packet of `size`. It is taken from `item` unless it is refused. If the server is free,
+  /// the caller must call take() before the next offer.
   std::optional<Refusal> offer(Item& item, nagi::Bytes size, std::uint32_t priority, Instant at) {
     if (priority >= queues_.size()) {
       ++counters_.no_such_priority;
@@ -73,8 +72,8 @@ class OutputPort {
     return std::nullopt;
   }
 
-  /// A packet comes that need not wait, as nothing does and the server is free: it counts as if it
-  /// had been offered and taken. False if it has to be offered.
+  /// Count a packet that need not wait, since no packet waits and the server is free, as if it had
+  /// been offered and taken. Return false if it has to be offered.
   bool pass(std::uint32_t priority, Instant at) {
     if (priority >= queues_.size() || depth_.now().packets != 0 || is_busy(at)) return false;
     ++counters_.queued;
@@ -86,11 +85,11 @@ class OutputPort {
     Item item;
     std::uint32_t priority = 0;
     Instant queued{};
-    std::uint32_t depth_at_enqueue = 0;  // packets in the same queue before it
-    std::uint32_t depth_at_dequeue = 0;  // packets left in it
+    std::uint32_t depth_at_enqueue = 0;  // packets that were in the same queue before it
+    std::uint32_t depth_at_dequeue = 0;  // packets that remained in the queue
   };
-  /// The next packet, if there is one and the server is free at `at`. The caller says what becomes
-  /// of it, by send() or drop(), before it asks again.
+  /// Take the next packet, if there is one and the server is free at `at`. The caller must call
+  /// send() or drop() for it before the next take().
   std::optional<Taken> take(Instant at) {
     if (is_busy(at)) return std::nullopt;
     for (std::size_t priority = queues_.size(); priority-- > 0;) {
@@ -107,7 +106,7 @@ class OutputPort {
     }
     return std::nullopt;
   }
-  /// It is sent as `size` bytes from `at` on. Returns until when.
+  /// Send the taken packet as `size` bytes from `at` on. Return the end of the transmission.
   Instant send(nagi::Bytes size, Instant at) {
     follows_ = at == server_.until();
     const Instant until = server_.begin(size, at);
@@ -117,21 +116,22 @@ class OutputPort {
     counters_.serving += until - at;
     return until;
   }
-  /// Its egress program dropped it.
+  /// Count the taken packet as dropped by its egress program.
   void drop() { ++counters_.dropped_in_egress; }
 
-  /// What the server counts of a packet.
+  /// Return the bytes that the server counts for a packet.
   [[nodiscard]] nagi::Bytes counted(nagi::Bytes size) const { return server_.counted(size); }
-  /// Whether a packet is being sent. At the instant of its end it is not.
+  /// Return whether a packet is being sent; false at the end of its transmission.
   [[nodiscard]] bool is_busy(Instant at) const { return server_.until() > at; }
-  /// When the packet sent last has been sent, or will have been.
+  /// Return the end of the last transmission, which may be in the future.
   [[nodiscard]] Instant busy_until() const { return server_.until(); }
-  /// Whether the packet sent last was begun at the end of the one before: the port was backlogged.
+  /// Return whether the last transmission began at the end of the previous one: the port was
+  /// backlogged.
   [[nodiscard]] bool follows() const { return follows_; }
 
-  /// Goes on by other rates and limits from `at`. No packet is lost by it: what waits stays, even
-  /// over a smaller limit; what is being sent goes on at the new rate. The number of priorities
-  /// stays as it is.
+  /// Change rates and limits from `at` on. No packet is lost: waiting packets stay even beyond a
+  /// smaller limit, and the packet being sent continues at the new rate. The number of priorities
+  /// does not change.
   void change(const QueueConfig& config, Instant at) {
     const Instant before = server_.until();
     const bool busy = is_busy(at);
@@ -145,9 +145,9 @@ class OutputPort {
 
   [[nodiscard]] const QueueConfig& config() const { return config_; }
   [[nodiscard]] const OutputCounters& counters() const { return counters_; }
-  /// Of what waits in all queues.
+  /// Return the statistics of all queues together.
   [[nodiscard]] const QueueStatistics& depth() const { return depth_; }
-  /// The same since this was last called.
+  /// Return the statistics of all queues since the last call.
   QueueStatistics::Stretch take_depth(Instant at) { return depth_.take(at); }
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What sends an output port's packets, one after the other: at a rate in bit/s, in packets/s, or at
-// whichever of the two is slower for the packet. The arithmetic is that of the link emulator's rate
-// server: exact over a busy period, as what rounding to nanoseconds leaves over is carried.
+// Sends an output port's packets in sequence: at a rate in bit/s, in packets/s, or at the one of
+// the two that is slower for the packet. The arithmetic is that of the link emulator's rate server:
+// exact over a busy period, as remainders of rounding to nanoseconds are carried over.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +15,9 @@
 namespace nagi::p4 {
 
 struct Rates {
-  std::optional<Bitrate> bits;           // a second; of the packet's size plus overhead
-  std::optional<std::uint64_t> packets;  // a second
-  nagi::Bytes overhead;                  // framing, a packet
+  std::optional<Bitrate> bits;           // per second; of the packet's size plus overhead
+  std::optional<std::uint64_t> packets;  // per second
+  nagi::Bytes overhead;                  // framing per packet
   bool operator==(const Rates&) const = default;
 };
 
@@ -29,16 +29,16 @@ class PortServer {
         bits_(of_bits(rates)),
         packets_(of_packets(rates)) {}
 
-  /// Begins to send a packet of `size` at `at`, which must not lie before until(). Returns when it
-  /// will have been sent.
+  /// Begin to send a packet of `size` at `at`, which must not be before until(). Return the end of
+  /// the transmission.
   Instant begin(nagi::Bytes size, Instant at) {
     if (!is_limited_) return bits_until_ = packets_until_ = at;
     bits_until_ = bits_.begin(size + overhead_, at, at == bits_until_);
     packets_until_ = packets_.begin(one_packet, at, at == packets_until_);
     return until();
   }
-  /// Goes on at other rates. Returns when the packet that is being sent, if there is one, will now
-  /// have been sent; its overhead stays what it was.
+  /// Change the rates. Return the new end of the transmission in progress, if there is one; its
+  /// overhead does not change.
   Instant change(const Rates& rates, Instant at) {
     overhead_ = rates.overhead;
     is_limited_ = rates.bits || rates.packets;
@@ -46,13 +46,13 @@ class PortServer {
     packets_until_ = packets_.change(of_packets(rates), at);
     return until();
   }
-  /// When the packet begun last has been sent.
+  /// Return the end of the last transmission.
   [[nodiscard]] Instant until() const { return std::max(bits_until_, packets_until_); }
-  /// What it counts of a packet.
+  /// Return the bytes that the server counts for a packet.
   [[nodiscard]] nagi::Bytes counted(nagi::Bytes size) const { return size + overhead_; }
 
  private:
-  // Packets are counted as a server of bits would count packets of a byte each.
+  // The rate in packets is served as a rate in bytes with packets of one byte.
   static constexpr nagi::Bytes one_packet{1};
 
   static model::RateConfig of_bits(const Rates& rates) {

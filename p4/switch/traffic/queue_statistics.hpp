@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many packets and bytes waited, over time: the most, and the mean weighted by time. What goes
-// at the instant it came has not waited.
+// Statistics of the packets and bytes that waited: maximum, and mean weighted by time. A packet
+// that leaves at the time of its arrival has not waited.
 #pragma once
 
 #include <algorithm>
@@ -18,28 +18,28 @@ struct Depth {
 
 class QueueStatistics {
  public:
-  /// Of a stretch of time.
+  /// Statistics of an interval.
   struct Stretch {
     Depth maximum;
     double mean_packets = 0;
     double mean_bytes = 0;
   };
 
-  /// From `at` on, this much waits. Instants do not go back.
+  /// Set the depth from `at` on. Times must not decrease.
   void set(Depth depth, Instant at) {
     account_until(at);
     now_ = depth;
   }
   [[nodiscard]] Depth now() const { return now_; }
 
-  /// From the beginning, instant 0, to `at`.
+  /// Return the statistics from time 0 to `at`.
   [[nodiscard]] Stretch until(Instant at) const {
     QueueStatistics then = *this;
     then.account_until(at);
     then.before_.add(then.recent_);
     return then.before_.over(at - Instant{});
   }
-  /// From the last call of this, or the beginning, to `at`.
+  /// Return the statistics from the last call, or from time 0, to `at`.
   Stretch take(Instant at) {
     account_until(at);
     const Stretch stretch = recent_.over(at - taken_at_);

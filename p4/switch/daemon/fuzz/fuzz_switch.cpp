@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes what nagi-switch reads of people and controllers. The first line is a configuration: it is
-// refused by an InputError, or gives one whose queues read back as themselves. The others are
-// operations on a switch with edge.p4: each gets an answer, what is refused changes nothing, and
-// packets still pass and none is lost uncounted.
+// Fuzzes the input of nagi-switch from people and controllers. The first line is a configuration:
+// it is refused by an InputError, or its queues read back unchanged. The other lines are operations
+// on a switch with edge.p4: each gets an answer, a refused one changes nothing, and packets still
+// pass without an uncounted loss.
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
@@ -92,7 +92,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string line;
   if (!std::getline(text, line)) return 0;
   read_configuration(line);
-  // Loading the program takes far longer than an operation.
+  // Loading the program takes far longer than an operation, so it is done once.
   static auto fuzzed = std::make_unique<Fuzzed>();
   while (std::getline(text, line)) fuzzed->perform(line);
   return 0;

@@ -10,7 +10,7 @@
 
 #include "control/control_socket.hpp"
 #include "frames.hpp"
-#include "switch/daemon/operations.hpp"
+#include "switch/daemon/operation_values.hpp"
 
 namespace nagi::p4 {
 namespace {
@@ -124,7 +124,7 @@ TEST_F(ControllerTest, ABatchIsDoneWholeOrNotAtAll) {
   EXPECT_TRUE(changed_.empty());
   const json cells = ask({{"op", "register_read"}, {"register", "egress.is_bad"}, {"index", 1}});
   EXPECT_EQ(cells["values"], json::array({0}));
-  // One that is no good in itself, one that may not stand there.
+  // One operation that is invalid, one that is not permitted in a batch.
   json other = request;
   other["operations"][3] = {{"op", "table_clear"}};
   EXPECT_THAT(refusal(other), HasSubstr("operations.3: missing key table"));
@@ -181,7 +181,7 @@ TEST_F(ControllerTest, NamesEntriesByTheirKeys) {
   ASSERT_EQ(read["ok"], true) << read;
   EXPECT_EQ(read["entries"][0]["action"], "ingress.forward");
   EXPECT_EQ(read["entries"][0]["match"][0], (json{{"value", 0x0a000200}, {"prefix", 24}}));
-  // What is read back can be added.
+  // Entries that were read back can be added again.
   request = read["entries"][0];
   const json added = {{"op", "table_add"},
                       {"table", "ingress.ipv4_routes"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whoever reads the log of drops can tell every cause from every other.
+// The log of drops distinguishes all causes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ using testing::ElementsAre;
 const nlohmann::json egress_spec = test::field("standard_metadata", "egress_spec");
 const nlohmann::json drop = primitive("mark_to_drop", {named("header", "standard_metadata")});
 
-/// The causes told of frames that come in at port 1, each with its side and port.
+/// Return the logged causes for frames that arrive at port 1, each with side and port.
 class Dropping {
  public:
   explicit Dropping(Program program)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Frames for tests, and p4/edge.p4 to put them through.
+// Frames for tests, and a configuration of p4/edge.p4 that forwards them.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace nagi::p4 {
 
 inline const std::string edge_program = NAGI_P4_DIRECTORY "/edge.json";
 
-/// An Ethernet frame with an IPv4 packet of `ip_bytes` from 10.0.1.1 to 10.0.NET.1; no transport
-/// that anybody knows.
+/// Return an Ethernet frame with an IPv4 packet of `ip_bytes` from 10.0.1.1 to 10.0.NET.1, with an
+/// unknown transport protocol.
 inline std::vector<std::uint8_t> ipv4_frame(std::uint8_t net, std::size_t ip_bytes) {
   std::vector<std::uint8_t> frame(14 + ip_bytes);
   const std::uint8_t head[] = {2, 0, 0, 0, 0, 2,  2,   0, 0, 0,  0, 1, 8, 0,  0x45, 0, 0,
@@ -35,7 +35,7 @@ inline std::vector<std::uint8_t> ipv4_frame(std::uint8_t net, std::size_t ip_byt
   return frame;
 }
 
-/// The operation that routes 10.0.NET.0/24 to port NET.
+/// Return the operation that routes 10.0.NET.0/24 to port NET.
 inline nlohmann::json route(int net) {
   return {{"op", "table_add"},
           {"table", "ingress.ipv4_routes"},
@@ -44,7 +44,7 @@ inline nlohmann::json route(int net) {
           {"data", {net, "02:00:00:00:00:0a", "02:00:00:00:00:0b", 1500}}};
 }
 
-/// Ports 1 and 2, without limits.
+/// Return a configuration with ports 1 and 2, without limits.
 inline SwitchConfig two_ports() {
   SwitchConfig config;
   config.pipeline = edge_program;

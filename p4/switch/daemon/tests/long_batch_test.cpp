@@ -17,7 +17,8 @@ using testing::HasSubstr;
 
 class LongBatchTest : public testing::Test {
  protected:
-  /// The answer to a request that comes in pieces of so many bytes. A packet passes after each.
+  /// Return the answer to a request that arrives in pieces of the given size. A packet passes after
+  /// each piece.
   json ask(const std::string& request, std::size_t piece) {
     LongBatch batch(controller_);
     for (std::size_t at = 0; at < request.size(); at += piece) {
@@ -36,7 +37,7 @@ class LongBatchTest : public testing::Test {
     return answer.value("error", "");
   }
 
-  /// Whether a packet to 10.0.NET.0/24 leaves.
+  /// Return whether a packet to 10.0.NET.0/24 leaves.
   bool passes(int net) {
     const auto bytes = ipv4_frame(static_cast<std::uint8_t>(net), 100);
     const io::Frame frame{pool_.take(), 256, static_cast<std::uint32_t>(bytes.size())};
@@ -111,7 +112,7 @@ TEST_F(LongBatchTest, IsRefusedWhole) {
               HasSubstr("unknown key also"));
   EXPECT_THAT(refusal(R"({"op":"batch","operations":[)" + one + R"(],"operations":[]})"),
               HasSubstr("key given twice"));
-  // The next one is none the worse for it.
+  // The failed batch does not affect the next one.
   EXPECT_EQ(ask({{"op", "batch"}, {"operations", {route(2)}}})["ok"], true);
   EXPECT_TRUE(passes(2));
 }

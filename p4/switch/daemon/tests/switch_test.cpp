@@ -17,7 +17,7 @@ using nlohmann::json;
 
 Instant at(std::int64_t ns) { return Instant{Duration{ns}}; }
 
-/// edge.p4 with a route to port 2, and another to a port that is not there.
+/// A switch with edge.p4, a route to port 2, and a route to a port that does not exist.
 class SwitchTest : public testing::Test {
  protected:
   struct Told {
@@ -95,7 +95,7 @@ TEST_F(SwitchTest, KeepsRateAndDepth) {
   EXPECT_EQ(told_[0].port, 1U);
   EXPECT_EQ(told_[0].side, Drop::Side::out);
   EXPECT_EQ(told_[1].at, 4);
-  // As it came: its TTL has not been touched.
+  // The frame is as it arrived: its TTL has not changed.
   const auto came = ipv4_frame(2, 1000);
   EXPECT_EQ(told_[0].headers, std::vector(came.begin(), came.begin() + 128));
   EXPECT_EQ(switch_->machine().counters().discarded, 2U);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes the packet path: edge.p4 and the programs in p4/tests/programs, with their entries, meet
-// any bytes. The first byte of an input chooses the program, the second the port. If that is 128 or
-// more, the third chooses one of the program's recorded packets, and what follows are changes of
-// it: a place and a byte each. Else what follows is the packet.
+// Fuzzes the packet path: edge.p4 and the programs in p4/tests/programs, with their entries,
+// process arbitrary bytes. The first byte of an input chooses the program, the second the port. If
+// the second is 128 or more, the third chooses one of the program's recorded packets, and the
+// following pairs of bytes are changes of it: an offset and a value. Otherwise the following bytes
+// are the packet.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -34,7 +35,7 @@ std::ifstream open(const Path& path) {
   return file;
 }
 
-/// Lines of a port and a packet in hexadecimal.
+/// Read lines of a port and a packet in hexadecimal.
 void read_packets(const Path& path, Switch& into) {
   std::ifstream file = open(path);
   std::string port;
@@ -55,7 +56,7 @@ void perform_all(const Path& path, Control& control) {
     const auto operation = nlohmann::json::parse(line);
     nagi::ObjectReader reader(operation, nlohmann::json::json_pointer());
     const std::string op = reader.text("op");
-    perform(control, reader, op);
+    perform_operation(control, reader, op);
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes the loader: any text is either refused by an InputError, or gives a program that packets
+// Fuzzes the loader: any text is either refused by an InputError or gives a program that packets
 // can pass.
 #include <cstdlib>
 #include <string>

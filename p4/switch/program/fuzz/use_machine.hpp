@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What both fuzzers do with a program: packets pass it, and none may be lost without being counted.
+// Shared by both fuzzers: packets pass a program, and none may be lost without being counted.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace nagi::p4 {
 
 inline constexpr std::size_t fuzz_slot_bytes = 2048;
 
-/// Gives the machine one packet, and all that becomes of it, up to a limit.
+/// Pass one packet and all resulting packets through the machine, up to a limit.
 inline void pass(Machine& machine, io::FramePool& pool, Port port,
                  std::span<const std::uint8_t> bytes, std::uint64_t now_us) {
   const io::Slot slot = pool.take();
@@ -30,7 +30,7 @@ inline void pass(Machine& machine, io::FramePool& pool, Port port,
   for (int budget = 200;; --budget) {
     for (Queued& one : queued) waiting.push_back(std::move(one));
     queued.clear();
-    if (waiting.empty() || budget == 0) break;  // the rest goes back unsent
+    if (waiting.empty() || budget == 0) break;  // the remaining packets are released unsent
     Queued next = std::move(waiting.front());
     waiting.pop_front();
     if (next.packet->size() > (1 << 20)) std::abort();
@@ -40,7 +40,7 @@ inline void pass(Machine& machine, io::FramePool& pool, Port port,
   }
 }
 
-/// Whether every packet ended in one way.
+/// Return whether every packet has exactly one outcome.
 inline bool adds_up(const Counters& counts) {
   return counts.received + counts.copies == counts.ended();
 }

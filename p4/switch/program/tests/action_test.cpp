@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Primitives.
+// Tests of primitives.
 #include "small_program.hpp"
 
 namespace nagi::p4::test {
 namespace {
 
-/// What becomes of the packet when these primitives run in ingress.
+/// Return the packet after these primitives have run in ingress.
 Bytes after(SmallProgram& program, const std::vector<Json>& steps, const Bytes& packet = eight) {
   program.ingress(steps);
   program.forward();
@@ -46,7 +46,8 @@ TEST(Action, JumpsOver) {
   EXPECT_EQ(after(other, steps, {0, 2, 3, 4, 5, 6, 7, 8}), (Bytes{0, 0x20, 0, 0x30, 5, 6, 7, 8}));
 }
 
-/// What newer compilers make of `for`: shifts `b` to the left `a` times.
+/// Return the primitives that newer compilers generate for `for`: they shift `b` to the left `a`
+/// times.
 std::vector<Json> loop() {
   return {primitive("_jump_if_zero", {field("h", "a"), hex(4)}),
           primitive("shift_left", {field("h", "b"), field("h", "b"), hex(1)}),

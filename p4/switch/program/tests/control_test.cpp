@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a controller may not do is refused with the reason, and changes nothing.
+// Invalid operations of a controller are refused with the reason, and change nothing.
 #include "small_program.hpp"
 
 namespace nagi::p4::test {
@@ -19,7 +19,7 @@ std::string refusal(const Operation& operation) {
   return "not refused";
 }
 
-/// Tables of all kinds, registers, a counter, meters and a profile.
+/// A program with tables of all kinds, registers, a counter, meters and a profile.
 SmallProgram everything() {
   SmallProgram program;
   Json& root = program.root;
@@ -304,7 +304,7 @@ TEST(Control, TellsOfEntriesThatNobodyHits) {
   c.table_modify("exact", two, set, 50);  // begins anew, and so does what is told
   EXPECT_TRUE(expired(1169).empty());
   EXPECT_EQ(expired(1170), (std::vector<Handle>{two}));
-  // What packets do while a transaction is open is not forgotten by it.
+  // Changes by packets during a transaction are kept.
   machine.send({0, 1, 0, 0, 0, 0, 0, 0}, 3, 1200);
   c.begin();
   c.table_add("lpm", {Any{}}, set);
@@ -343,7 +343,7 @@ TEST(Control, DescribesTheProgram) {
   EXPECT_EQ(all.counters[1].table, "exact");
 }
 
-/// A table that marks h.c of packets whose h.b is 1, and counts them; a register.
+/// A program with a register and a table that marks h.c of packets whose h.b is 1, and counts them.
 SmallProgram counted() {
   SmallProgram program;
   Json& root = program.root;
@@ -371,7 +371,7 @@ TEST(Transaction, IsNotMetByPacketsBeforeItsEnd) {
     const Handle second = c.table_add("t", {Exact{{2}}}, ActionCall{"mark", {{9}}});
     EXPECT_EQ(c.register_read("r", 1), (Bytes{0, 0, 0, 9}));
     EXPECT_EQ(c.table_size("t"), 2U);
-    // Packets meet what there was, and what they do meanwhile counts.
+    // Packets see the former entries, and their effects in the meantime count.
     EXPECT_EQ(marked(6), 7);
     EXPECT_EQ(machine.one({0, 2, 0, 0, 0, 0, 0, 6})[3], 0);
     if (stands) {

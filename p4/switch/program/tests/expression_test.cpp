@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Expressions are compiled with as few bits as their use needs. So their values are compared with
-// those that arithmetic without end gives, for expressions made at random.
+// Expressions are compiled with as few bits as their use needs. These tests compare the values of
+// random expressions with those of unbounded arithmetic.
 #include <boost/multiprecision/cpp_int.hpp>
 #include <random>
 
@@ -19,7 +19,7 @@ struct Input {
   Whole value;
 };
 
-/// A random expression and its value, computed without any cleverness.
+/// A random expression and its value, computed in a straightforward way.
 class Maker {
  public:
   Maker(std::mt19937_64& random, const std::vector<Input>& inputs)
@@ -192,7 +192,7 @@ TEST(Expression, AgreesWithArithmeticWithoutEnd) {
   std::mt19937_64 random(2008);
   int compared = 0;
   for (int round = 0; round < 200; ++round) {
-    // Values come in the packet; signed ones are copies of them.
+    // Values arrive in the packet; signed ones are copies of them.
     std::vector<Input> inputs = {{"u8", 8, false, 0},     {"u16", 16, false, 0},
                                  {"u32", 32, false, 0},   {"u64", 64, false, 0},
                                  {"u128", 128, false, 0}, {"s8", 8, true, 0},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Against the check values that catalogues of CRCs give for "123456789", RFC 1071's example, and
-// what bmv2 computes for the others.
+// Compares hashes with the check values for "123456789" in catalogues of CRCs, with RFC 1071's
+// example, and with the results of bmv2.
 #include "program/hash.hpp"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is broken is refused with its place, and what is not supported with its name and line;
-// nothing makes the loader fail in any other way.
+// Broken programs are refused with the position in the JSON, unsupported ones with the construct's
+// name and line; the loader fails in no other way.
 #include <random>
 
 #include "small_program.hpp"
@@ -21,7 +21,7 @@ std::string refusal_of(const std::string& text) {
   return "not refused";
 }
 
-/// One that has a bit of everything.
+/// Return a program that uses a little of everything.
 SmallProgram rich() {
   SmallProgram program;
   Json& root = program.root;
@@ -64,7 +64,7 @@ TEST(Load, TakesAProgram) {
   EXPECT_EQ(machine.send({1, 2, 3, 4, 5, 6, 7, 8}).size(), 1U);
 }
 
-/// Every place in the JSON, one after another, is replaced by something else, or taken away.
+/// Replace or remove every value in the JSON, one after another.
 void visit(const Json& value, const Json::json_pointer& at,
            std::vector<Json::json_pointer>& places) {
   if (!at.empty()) places.push_back(at);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parser, the deparser, and what becomes of packets between the pipelines.
+// Tests of the parser, the deparser, and the processing between the pipelines.
 #include <numeric>
 
 #include "small_program.hpp"
@@ -98,7 +98,8 @@ TEST(Packet, LoopThatTakesNothingEnds) {
   EXPECT_EQ(machine.send(eight), (std::vector<Sent>{{5, eight}}));  // ParserTimeout
 }
 
-/// Behind `h` comes `v`, whose field of variable length has as many bytes as h.a says, 4 at most.
+/// Return a program in which header `v` follows `h`. Its field of variable length has h.a bytes, at
+/// most 4.
 SmallProgram with_variable() {
   SmallProgram program;
   program.root["header_types"].push_back(
@@ -239,7 +240,7 @@ TEST(Packet, ClonesKeepWhatTheyAreToldTo) {
   EXPECT_EQ(machine.machine().counters().clones_without_session, 1U);
   machine.control().mirror_add(5, {9, 2});
   machine.control().multicast_create(2, {{7, {4, 5}}});
-  // Copies are made of the packet as it came in.
+  // Copies are made of the packet as it arrived.
   const Bytes clone = {0x11, 0, 0, 1, 5, 6, 7, 8};
   EXPECT_EQ(
       machine.send(eight),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs for tests, as p4c would write them: a header `h` is extracted and sent again, and in
-// between runs what the test wants. Ingress sends everything to port 1.
+// Programs for tests, in the form that p4c writes: a header `h` is extracted and emitted, and the
+// test defines the processing in between. Ingress sends everything to port 1.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ inline Json hex(std::uint64_t number) {
 inline Json operation(const std::string& op, const Json& left, const Json& right) {
   return {{"type", "expression"}, {"value", {{"op", op}, {"left", left}, {"right", right}}}};
 }
-/// A primitive's parameter that is an expression is wrapped once more.
+/// Wrap an expression as a primitive's parameter.
 inline Json wrapped(const Json& expression) {
   return {{"type", "expression"}, {"value", expression}};
 }
@@ -63,10 +63,10 @@ struct FieldSpec {
   bool is_signed = false;
 };
 
-/// The JSON; a test changes what it likes.
+/// The JSON, which a test may change.
 class SmallProgram {
  public:
-  /// `h` has the fields {"name", bits}, whole bytes together.
+  /// Make a program in which `h` has the fields {"name", bits}, whole bytes together.
   explicit SmallProgram(
       const std::vector<FieldSpec>& fields = {{"a", 8}, {"b", 8}, {"c", 16}, {"d", 32}},
       const std::vector<FieldSpec>& locals = {{"x", 64}}) {
@@ -162,7 +162,7 @@ class SmallProgram {
   static Json on(const std::string& value, const Json& next, const Json& mask = nullptr) {
     return {{"type", "hexstr"}, {"value", value}, {"mask", mask}, {"next_state", next}};
   }
-  /// Replaces the state of this name, or adds it.
+  /// Replace the parser state with this name, or add it.
   void state(const std::string& name, const std::vector<Json>& ops,
              const std::vector<Json>& key = {},
              const std::vector<Json>& transitions = {otherwise(nullptr)}) {
@@ -193,7 +193,7 @@ class SmallProgram {
     return id;
   }
 
-  /// A table behind the others of its pipeline; without a default action if it is -1.
+  /// Add a table after the others of its pipeline; -1: without a default action.
   Json& table(const std::string& pipeline, const std::string& name, const std::string& match,
               const std::vector<Json>& keys, const std::vector<int>& actions, int fallback = -1,
               const Json& data = Json::array(), bool constant = false) {
@@ -233,7 +233,7 @@ class SmallProgram {
     return of["tables"].back();
   }
 
-  /// Runs primitives for every packet.
+  /// Run primitives for every packet.
   void run(const std::string& pipeline, const std::vector<Json>& primitives) {
     const std::string name = "run" + std::to_string(root["actions"].size());
     const int id = action(name, primitives);
@@ -246,7 +246,7 @@ class SmallProgram {
   }
 
   [[nodiscard]] Program load() const { return load_program(root.dump(), "small.json"); }
-  /// What the loader says of it.
+  /// Return the error of the loader.
   [[nodiscard]] std::string refusal() const {
     try {
       (void)load();
@@ -276,13 +276,13 @@ inline void PrintTo(const Sent& sent, std::ostream* out) {
   *out << "port " << sent.port << ": " << testing::PrintToString(sent.bytes);
 }
 
-/// A machine, and queues of no length.
+/// A machine with queues that hold no packets.
 class Switch {
  public:
   explicit Switch(const SmallProgram& program, Settings settings = {})
       : pool_(4096), machine_(program.load(), pool_, std::move(settings)) {}
 
-  /// All that a packet becomes, in order.
+  /// Send a packet. Return all resulting packets in order.
   std::vector<Sent> send(const Bytes& bytes, Port port = 3, std::uint64_t now_us = 0,
                          const QueueTimes& times = {}) {
     const io::Slot slot = pool_.take();
@@ -306,14 +306,14 @@ class Switch {
       pool_.give_back(frame->slot);
     }
   }
-  /// The bytes of the only packet that comes of it.
+  /// Send a packet. Return the bytes of the only resulting packet.
   Bytes one(const Bytes& bytes) {
     const auto sent = send(bytes);
     return sent.size() == 1 ? sent[0].bytes : Bytes{};
   }
   Control& control() { return machine_.control(); }
   Machine& machine() { return machine_; }
-  /// What the last packet said its size was, while it was in the queue.
+  /// The size of the last packet while it was in the queue.
   [[nodiscard]] std::size_t last_size() const { return last_size_; }
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables of every kind find what a look at all entries finds, while entries come and go.
+// Tables of every kind find the same entry as a comparison with all entries, while entries are
+// added and deleted.
 #include <random>
 
 #include "small_program.hpp"
@@ -8,7 +9,7 @@
 namespace nagi::p4::test {
 namespace {
 
-/// h.a and h.d are looked up; the entry found says so in h.c.
+/// Return a program that looks up h.a and h.d; the action of the entry writes h.c.
 SmallProgram keyed(const std::string& match, const std::vector<Json>& keys) {
   SmallProgram program;
   const int mark = program.action("mark", {assign(field("h", "c"), parameter(0))}, {16});
@@ -35,7 +36,7 @@ std::uint64_t found(Switch& machine, std::uint64_t a, std::uint64_t d) {
 
 ActionCall mark(std::uint64_t value) { return {"mark", {number(value, 2)}}; }
 
-/// An entry as the tests know it.
+/// The reference form of an entry.
 struct Known {
   Handle handle;
   std::uint64_t a, a_mask, d_low, d_high, d_mask;
@@ -125,7 +126,7 @@ TEST_P(Kinds, FindWhatLookingAtAllFinds) {
     ASSERT_EQ(found(machine, a, d), expected(entries, a, d)) << kind << " round " << round;
   }
   EXPECT_EQ(control.table_size("t"), entries.size());
-  // All are read back, page by page, and found by their keys.
+  // All entries are read back page by page and found by their keys.
   std::size_t read = 0;
   for (std::optional<std::uint64_t> from = 0; from;) {
     const Control::Page page = control.table_entries("t", *from, 7);

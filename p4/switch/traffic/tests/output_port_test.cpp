@@ -21,7 +21,7 @@ struct Sent {
   std::uint32_t depth_at_dequeue;
 };
 
-/// A port whose egress program leaves packets as they are, or does what `becomes` says.
+/// A port whose egress program does not change packets, or does what `becomes` says.
 class Port {
  public:
   explicit Port(const QueueConfig& config) : port(config) {}
@@ -232,8 +232,8 @@ TEST(OutputPort, ASmallerDepthLosesNothingThatWaits) {
   EXPECT_EQ(items(port.sent), (std::vector{0, 1, 2, 3, 4}));
 }
 
-// Whatever comes: nothing is lost uncounted, a queue never exceeds its limit, each priority stays
-// in order, the server never does two things at once nor rests while something waits.
+// For random arrivals: no loss is uncounted, no queue exceeds its limit, each priority stays in
+// order, and the server never sends two packets at once and never idles while a packet waits.
 TEST(OutputPort, KeepsItsBooksOverRandomArrivals) {
   std::mt19937 random(2008);
   const auto draw = [&](std::uint32_t below) {

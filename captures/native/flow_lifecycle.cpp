@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The functions of flows.hpp that run seldom: the beginning and the end of a connection, its
+// handshake, and the numbers that are derived from its counts.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "native/flows.hpp"
+
+namespace nagi::captures {
+
+void Counts::add_difference(const Counts& before, const Counts& after) {
+  packets += after.packets - before.packets;
+  ip_bytes += after.ip_bytes - before.ip_bytes;
+  payload_bytes += after.payload_bytes - before.payload_bytes;
+  data_packets += after.data_packets - before.data_packets;
+  first_time_bytes += after.first_time_bytes - before.first_time_bytes;
+  retransmitted_packets += after.retransmitted_packets - before.retransmitted_packets;
+  retransmitted_bytes += after.retransmitted_bytes - before.retransmitted_bytes;
+  out_of_order_packets += after.out_of_order_packets - before.out_of_order_packets;
+}
+
+Counts Direction::inside() const {
+  if (!outside) return counts;
+  Counts less;
+  less.add_difference(*outside, counts);
+  return less;
+}
+
+/// Restart the direction at the number of a SYN and discard what was seen before.
+void Direction::renumber(std::uint32_t first) {
+  base_ = first;
+  has_base_ = started_ = true;
+  next_ = low_ = 0;
+  acked_ = unknown;
+  holes_.clear();
+  while (!outstanding_.empty()) outstanding_.pop();
+  mss = -1;
+  window_scale = -1;
+  sack_permitted = false;
+}
+
+/// Count the difference from `before` as outside the measured interval.
+void Direction::count_outside(const Counts& before) {
+  if (!outside) outside = std::make_unique<Counts>();
+  outside->add_difference(before, counts);
+}
+
+/// Return whether the byte before this number has been seen.
+bool Direction::has_seen(std::int64_t number) const {
+  if (number <= low_ || number > next_) return false;
+  const auto hole = std::partition_point(holes_.begin(), holes_.end(),
+                                         [=](const Hole& each) { return each.end < number; });
+  return hole == holes_.end() || hole->begin >= number;
+}
+
+std::int64_t Direction::uncaptured_bytes() const {
+  if (acked_ == unknown || !started_) return 0;
+  // An acknowledgement far beyond belongs to another connection. A FIN takes one number.
+  constexpr std::int64_t believable = 1 << 30;
+  const std::int64_t beyond = acked_ - next_ - (fin_seen_ ? 0 : 1);
+  std::int64_t bytes = beyond > 0 && beyond < believable ? beyond : 0;
+  for (const Hole& hole : holes_) {
+    if (hole.begin < acked_) bytes += std::min(hole.end, acked_) - hole.begin;
+  }
+  return bytes;
+}
+
+CapturePoint Connection::capture_point(unsigned direction) const {
+  constexpr double at_an_end = 0.1;  // share of the round-trip time
+  // ns; a shorter round trip is too inaccurate to locate the capture point
+  constexpr double shortest_round_trip = 200e3;
+  // Round-trip times from the capture point to the two ends.
+  std::array<double, 2> to{};
+  for (unsigned end = 0; end < 2; ++end) {
+    double least = std::numeric_limits<double>::infinity();
+    const Direction* towards = directions[1 - end].get();
+    if (towards != nullptr && towards->rtt_sequence) least = towards->rtt_sequence->min();
+    if (handshake) {
+      const std::int64_t time = end == 1 ? handshake->to_listener() : handshake->to_caller();
+      if (time != Handshake::none) least = std::min(least, static_cast<double>(time));
+    }
+    to[end] = std::max(least, 0.0);
+  }
+  const double whole = to[0] + to[1];
+  if (!(whole >= shortest_round_trip) || std::isinf(whole)) return CapturePoint::unknown;
+  const double share = to[direction] / whole;  // share of the path, from the source
+  if (share <= at_an_end) return CapturePoint::source;
+  return share >= 1 - at_an_end ? CapturePoint::destination : CapturePoint::between;
+}
+
+Engine::Engine(const Options& options, EndHandler handler)
+    : options_(options), on_end_(std::move(handler)), tracker_(OnEnd{this}) {}
+
+Connection* Engine::connection(std::uint32_t number) {
+  for (Connection& each : tracker_.slots()) {
+    if (each.number == number) return &each;
+  }
+  return nullptr;
+}
+
+void Engine::finish() {
+  std::vector<Connection*> remaining;
+  for (Connection& each : tracker_.slots()) {
+    if (each.number != Tracked::none) remaining.push_back(&each);
+  }
+  std::sort(remaining.begin(), remaining.end(),
+            [](const Connection* a, const Connection* b) { return a->number < b->number; });
+  for (Connection* each : remaining) end_connection(*each);
+}
+
+void Engine::end_connection(Connection& connection) {
+  for (const auto& direction : connection.directions) {
+    if (direction) {
+      outstanding_ -= direction->outstanding_.capacity() + direction->stamps_.capacity();
+      if (connection.captured_at_several_points) {
+        direction->rtt_sequence.reset();
+        direction->rtt_timestamps.reset();
+        for (SeriesRow& each : direction->series) each.rtt_count = each.max_rtt = 0;
+      }
+    }
+  }
+  if (connection.captured_at_several_points) connection.handshake.reset();
+  if (on_end_) on_end_(connection);
+}
+
+void Engine::resolve_relative_times(std::int64_t time_ns) {
+  const Options open;
+  if (options_.start_ns != open.start_ns) options_.start_ns += time_ns;
+  if (options_.end_ns != open.end_ns) options_.end_ns += time_ns;
+}
+
+void Engine::set_origin(std::int64_t time_ns) {
+  constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min();
+  origin_ns_ = options_.start_ns == none ? time_ns : options_.start_ns;
+  has_origin_ = true;
+}
+
+/// Handle a SYN-ACK whose number differs from its direction's. Return true if it is one of several
+/// answers to the SYN, of which select_syn_ack() later chooses one.
+bool Engine::is_further_answer(const Packet& packet, Connection& connection, unsigned number,
+                               Direction& direction, Direction& opposite) {
+  constexpr std::size_t most = 8;
+  if (!direction.sent_syn_ack_) {
+    // Earlier packets, such as a challenge ACK (RFC 5961), belonged to another connection.
+    if (direction.counts.data_packets != 0) return false;
+    direction.renumber(packet.sequence);
+    opposite.acked_ = Direction::unknown;
+    connection.numbers[number].next = packet.sequence + 1;
+    return false;
+  }
+  ++direction.syn_packets;
+  if (connection.handshake && !connection.complete_handshake) {
+    connection.handshake->syn_ack_again = true;
+  }
+  // one of the answers has been selected
+  if (direction.acked_ != Direction::unknown || direction.counts.data_packets != 0) return true;
+  if (!direction.rivals_) direction.rivals_ = std::make_unique<std::vector<Packet>>();
+  if (direction.rivals_->size() < most) direction.rivals_->push_back(packet);
+  return true;
+}
+
+/// Select the SYN-ACK that precedes `after_syn`, the first number used after the SYN.
+void Engine::select_syn_ack(std::uint32_t after_syn, Connection& connection, unsigned number,
+                            Direction& direction, Direction& opposite) {
+  const auto holds = [=](const Packet& each) { return after_syn == each.sequence + 1; };
+  const auto rival = std::find_if(direction.rivals_->begin(), direction.rivals_->end(), holds);
+  if (rival != direction.rivals_->end()) {
+    direction.renumber(rival->sequence);
+    connection.numbers[number].first = rival->sequence;
+    connection.numbers[number].next = rival->sequence + 1;
+    --direction.syn_packets;  // add_syn() counts the SYN again
+    add_syn(*rival, connection, number, direction, opposite);
+    direction.add_interval(0, 1);
+  } else if (after_syn != direction.base_ + 1) {
+    return;  // the number agrees with no SYN-ACK
+  }
+  direction.rivals_.reset();
+}
+
+void Engine::add_syn(const Packet& packet, Connection& connection, unsigned number,
+                     Direction& direction, Direction& opposite) {
+  ++direction.syn_packets;
+  if (!connection.handshake) connection.handshake = std::make_unique<Handshake>();
+  Handshake& handshake = *connection.handshake;
+  if ((packet.flags & flag_ack) != 0) {
+    if (handshake.syn_ack_ns == Handshake::none) {
+      handshake.syn_ack_ns = packet.time_ns;
+    } else if (!connection.complete_handshake) {
+      handshake.syn_ack_again = true;
+    }
+  } else if (number == 0 && handshake.syn_ns == Handshake::none) {
+    handshake.syn_ns = packet.time_ns;
+  } else if (handshake.syn_ack_ns == Handshake::none) {
+    handshake.syn_again = true;
+  }
+  ((packet.flags & flag_ack) != 0 ? direction.sent_syn_ack_ : direction.sent_syn_) = true;
+  direction.low_ = Direction::unknown;  // no bytes precede a SYN
+  direction.has_whole_syn_ = !packet.options_cut;
+  if (packet.mss != 0) direction.mss = packet.mss;
+  if (packet.window_scale >= 0) direction.window_scale = packet.window_scale;
+  direction.sack_permitted = direction.sack_permitted || packet.sack_permitted;
+  // Windows are scaled if both sides offer it (RFC 7323, section 2.2). One SYN may not be in the
+  // capture.
+  const bool refused = opposite.syn_packets != 0 && opposite.window_scale < 0;
+  const bool mine_scaled = direction.window_scale >= 0 && !refused;
+  direction.shift_ = static_cast<std::uint8_t>(mine_scaled ? direction.window_scale : 0);
+  const bool other_scaled = opposite.window_scale >= 0 && direction.window_scale >= 0;
+  opposite.shift_ = static_cast<std::uint8_t>(other_scaled ? opposite.window_scale : 0);
+}
+
+SeriesRow* Engine::add_series_row(Direction& direction, std::int64_t index) {
+  auto& rows = direction.series;
+  auto place = rows.end();  // usually the end: times seldom go back
+  while (place != rows.begin() && std::prev(place)->index > index) --place;
+  if (place != rows.begin() && std::prev(place)->index == index) return &*std::prev(place);
+  SeriesRow fresh;
+  fresh.index = index;
+  return &*rows.insert(place, fresh);
+}
+}  // namespace nagi::captures
