@@ -109,7 +109,8 @@ class Namespaces:
 @pytest.fixture(scope="module")
 def teardown_pool() -> Iterator[ThreadPoolExecutor]:
     """Takes labs down behind the next test's back, as the kernel needs two seconds for each. With
-    the file's last test all are gone."""
+    the file's last test all are gone.
+    """
     with ThreadPoolExecutor(32) as pool:
         yield pool
 

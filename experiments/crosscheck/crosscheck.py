@@ -47,7 +47,8 @@ def simulated(
     program: Path, plan: RunPlan, directory: Path, changed: dict[str, Any]
 ) -> dict[str, Any]:
     """What ns-3 makes of a plan, with some of its TCP's settings `changed`; once done it is
-    kept."""
+    kept.
+    """
     settings = settings_of(plan)
     settings["tcp"] |= changed
     words = [*plan.point.values(), str(plan.repeat)]
@@ -70,7 +71,8 @@ def row_of(plan: RunPlan, found: dict[str, Any]) -> dict[str, Any]:
 
 def table_of(nagi: pd.DataFrame, ns3: pd.DataFrame, axes: list[str]) -> str:
     """AGI of the two, and how many segments they retransmitted for each packet that was lost, in
-    Markdown."""
+    Markdown.
+    """
     heads = [*axes, "AGI: nagi", "ns-3", "nagi / ns-3", "retransmissions a loss: nagi", "ns-3"]
     lines = [f"| {' | '.join(heads)} |", f"| {' | '.join('---' for _ in heads)} |"]
     columns = [f"point.{axis}" for axis in axes]
@@ -134,7 +136,8 @@ def runs_of(results: Path) -> dict[tuple[str, int], Path]:
 
 def checked(given: argparse.Namespace) -> str:
     """Runs what is left to run in ns-3 and writes what came of it. Returns the table. Raises
-    InputError."""
+    InputError.
+    """
     points = read_experiment(given.spec, given.variant)
     plans = [plan for point in points for plan in plan_runs(point, None)]
     plans = chosen(plans, given.only)

@@ -39,7 +39,8 @@ def compiled(source: Path, modules: tuple[str, ...], made: Path) -> Path:
 
 def answered(program: Path, settings: dict[str, Any], kept: Path) -> dict[str, Any]:
     """What the program makes of settings; once done it is kept, with the settings. Raises
-    InputError."""
+    InputError.
+    """
     if kept.exists() and kept.stat().st_mtime > program.stat().st_mtime:
         found: dict[str, Any] = json.loads(kept.read_text())
         if found["settings"] == settings:

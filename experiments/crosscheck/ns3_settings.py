@@ -114,7 +114,8 @@ def _longest_rtt_ns(plan: RunPlan, flow: FlowPlan) -> int:
 
 def _buffer_bytes(plan: RunPlan, flow: FlowPlan) -> int:
     """Of sockets: twice what the path and its queues hold, so that it limits nothing. ns-3 is slow
-    with more."""
+    with more.
+    """
     channels = [plan.channel(hop) for hop in flow.path]
     queued = sum(each.queue.packets or 0 for each in channels if each.queue is not None)
     on_the_way = flow.bottleneck_bps * flow.base_rtt_s / 8 / flow.packet_bytes

@@ -28,7 +28,8 @@ class Pair:
 
 def write(pairs: Sequence[Pair], rows: str, columns: str, target: Path) -> None:
     """Draws pairs, a row for each value of the axis `rows`, a column for each of `columns`, to
-    `target` as SVG."""
+    `target` as SVG.
+    """
     names = [_values(pairs, axis) for axis in (rows, columns)]
     with figure_style():
         figure = Figure(figsize=(WIDTH, _ROW * len(names[0]) + 0.5), layout="constrained")

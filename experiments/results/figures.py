@@ -19,7 +19,8 @@ _OURS, _OTHER, _GREY, _PAPER = "#0072B2", "#D55E00", "#8C8C8C", "#000000"
 
 def ratios(table: pd.DataFrame, column: str, x: str, of: str, to: str) -> dict[float, list[float]]:
     """`column` of scheme `of` over that of scheme `to`, repeat by repeat, at each value of the
-    axis `x`, in its unit."""
+    axis `x`, in its unit.
+    """
     found = {}
     for value, runs in table.groupby(f"point.{x}", sort=False):
         by = runs.pivot_table(index="repeat", columns="point.scheme", values=column)

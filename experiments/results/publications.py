@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is published beside README.md: a campaign in a directory of its name, or in parts, each of
-some of its repeats."""
+some of its repeats.
+"""
 
 from __future__ import annotations
 

@@ -92,7 +92,8 @@ def measured(directory: Path, spec: Path) -> dict[tuple[str, int], Measured]:
 
 class ProcessorTime:
     """What this process and its descendants take of processors. A guest is in a namespace of its
-    own, whose processes nobody waits for, so they are looked at while they run."""
+    own, whose processes nobody waits for, so they are looked at while they run.
+    """
 
     INTERVAL_S = 0.1
 

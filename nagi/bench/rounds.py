@@ -61,7 +61,8 @@ def run_once(directory: Path, plan: RunPlan, build: Build) -> Run:
 @dataclass(frozen=True)
 class Benchmark(Generic[Round]):
     """`spec`: an experiment, with SECONDS and PAYLOAD; `measured`: makes a round of it, in a
-    directory; `details`: of a round, for the file; `seconds`: of each run, if not said."""
+    directory; `details`: of a round, for the file; `seconds`: of each run, if not said.
+    """
 
     name: str
     description: str

@@ -34,7 +34,8 @@ def nagi(
     constants: dict[str, float] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Runs `nagi ARGUMENTS` for a terminal of 200 columns, to its end; as `user`, by number.
-    `constants`: what of nagi's modules has another value, such as "nagi.labs.guest.STUCK_S"."""
+    `constants`: what of nagi's modules has another value, such as "nagi.labs.guest.STUCK_S".
+    """
     with tempfile.TemporaryDirectory() as directory:
         out, err = Path(directory, "out"), Path(directory, "err")
         request = {
@@ -108,7 +109,8 @@ def _run(request: dict[str, Any]) -> NoReturn:
 
 def _status(child: int, err: Path) -> int:
     """Return its exit status, as subprocess gives it. One that takes too long is killed; `err` says
-    where it was."""
+    where it was.
+    """
     until = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < until:
         ended, how = os.waitpid(child, os.WNOHANG)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs over a link that an FPGA's core carries, simulated. Where it is to fail, a script takes
-nagi-fpga's place."""
+nagi-fpga's place.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def run(
     directory: Path, text: str = FPGA, *, lab: str, script: str = "", tries: int = 1, name="out"
 ) -> tuple[str, Path]:
     """What nagi says, and the run's directory. `script`: what takes nagi-fpga's place, for sh;
-    PROGRAM in it is nagi-fpga itself. More than one try: others may hold the machine up."""
+    PROGRAM in it is nagi-fpga itself. More than one try: others may hold the machine up.
+    """
     spec, out = directory / f"{name}.yaml", directory / name
     spec.write_text(text)
     environment = dict(os.environ)
@@ -46,7 +48,8 @@ def run(
 
 def check(said: str, directory: Path, status: str = "valid") -> None:
     """That a run is valid, or as `status` says; that arrivals are at ticks, and packets leave the
-    core at the next."""
+    core at the next.
+    """
     verdict = Verdict.read(directory / "verdict.json")
     assert verdict.status == status, said
     values = {check.name: check.value for check in verdict.checks}

@@ -11,7 +11,8 @@ from nagi_contracts import paths
 
 def make_prefix(target: Path, *, without: Collection[str] = ()) -> Path:
     """A prefix for NAGI_PREFIX with all that the installed one has, but what `without` names below
-    bin/ and lib/nagi/."""
+    bin/ and lib/nagi/.
+    """
     for folder in (Path("bin"), Path("lib", "nagi")):
         (target / folder).mkdir(parents=True)
         for installed in (paths.prefix() / folder).iterdir():

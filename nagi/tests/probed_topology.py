@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A topology with a router and a switch in a row, over links of smaller and smaller MTUs, and what
-probe.py must find there."""
+probe.py must find there.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs over a link that is a radio. Where a radio is to do what it seldom does, a double takes
-nagi-sdr's place."""
+nagi-sdr's place.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +83,8 @@ def run(
     tmp_path, text=SPEC, *, lab="netns", double: dict[str, Any] | None = None, tries=8, name="out"
 ) -> tuple[str, Path]:
     """What nagi says, and the run's directory. `double`: the rules of the double;
-    nothing: nagi-sdr itself. More than one try: others may hold the machine up."""
+    nothing: nagi-sdr itself. More than one try: others may hold the machine up.
+    """
     spec, out = tmp_path / "spec.yaml", tmp_path / name
     spec.write_text(text)
     environment = dict(os.environ)

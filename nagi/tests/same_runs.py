@@ -11,7 +11,8 @@ from nagi_contracts.records import compute_sha256
 def differing(first: Path, second: Path) -> list[str]:
     """The files of a run that another has not, or has otherwise; but for the manifest, which says
     when and where it was made. They are only named: pytest takes minutes to tell two captures
-    apart, line by line."""
+    apart, line by line.
+    """
     sums = [
         {path.name: compute_sha256(path) for path in run.iterdir() if path.is_file()}
         for run in (first, second)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A campaign in which a switch is the bottleneck and the channel, and what must be true of its
-runs."""
+runs.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nothing lost: two blows to campaigns in the netns lab. `make test-chaos` strikes as often as one
-likes, over SSH, too."""
+likes, over SSH, too.
+"""
 
 from __future__ import annotations
 

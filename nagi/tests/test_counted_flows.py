@@ -90,7 +90,7 @@ def test_no_scheme_is_none_to_be_looked_for(tmp_path):
 
 
 def test_flows_share_the_bottleneck_that_has_least_for_each(tmp_path):
-    """a is slower than the sum, and no bottleneck of its flow: half of shared is less."""
+    """A is slower than the sum, and no bottleneck of its flow: half of shared is less."""
     flows = (
         "x: {from: A, to: D, scheme: $s}\n"
         "  y: {from: B, to: D, scheme: $s, count: 2}\n"

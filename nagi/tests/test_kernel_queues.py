@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queue disciplines of the link model against those of a Linux kernel, on the same arrivals: in a
-guest of the virtual lab, whose time is exact."""
+guest of the virtual lab, whose time is exact.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def run_model(
     start_ns: int = 0,
 ) -> np.ndarray:
     """Return the packets as a link with this queue sends them, in the order of their numbers.
-    `start_ns`: the clock at their instant 0."""
+    `start_ns`: the clock at their instant 0.
+    """
     settings = {"rate_bps": rate, "queue": {"full_packet_bytes": FULL, **queue}}
     found = replay_packets(packets_of(arrivals, start_ns), settings, 1, directory)
     return found[np.argsort(found["index"])]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Campaigns in the netns lab, end to end: real kernel TCP, real captures, real Ansible; and what is
-left of them when they are interrupted or killed."""
+left of them when they are interrupted or killed.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ report: {x: capacity, panels: loss}
 @pytest.fixture(autouse=True)
 def nothing_left_behind(monkeypatch):
     """After each test there are the same named namespaces and interfaces, and no process of it.
-    Others' come and go: those of the test have a mark in their environment."""
+    Others' come and go: those of the test have a mark in their environment.
+    """
     mark = f"NAGI_TEST={os.getpid()}-{time.monotonic_ns()}"
     monkeypatch.setenv(*mark.split("=", 1))
     before = machine_state()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Campaigns with schemes of our own, and of a user's: registered for a run, seen to have run, gone
-afterwards."""
+afterwards.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A switch with a P4 program of the user's own: what the experiment may say, what the plan then
-has, what is refused, and what the certificate says of it."""
+has, what is refused, and what the certificate says of it.
+"""
 
 from __future__ import annotations
 

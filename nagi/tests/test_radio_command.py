@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the command says where links are to be radios: what this machine lacks, before anything is
-run, and what `nagi doctor radio` finds. GNU Radio need not be there; doubles say what it would."""
+run, and what `nagi doctor radio` finds. GNU Radio need not be there; doubles say what it would.
+"""
 
 from __future__ import annotations
 

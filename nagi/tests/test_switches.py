@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes that are switches: what an experiment may ask of them, what a plan then says, and what the
-emulator's record of packets says of them."""
+emulator's record of packets says of them.
+"""
 
 from __future__ import annotations
 

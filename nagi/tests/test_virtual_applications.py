@@ -41,7 +41,8 @@ def ends_of(run_directory: Path):
 def test_a_transfer_takes_as_long_as_its_link_says(tmp_path):
     """1 MB in segments of 1,000 bytes, 1,052 with headers, at 8 Mb/s; one RTT for the handshake,
     one until the first segment is acknowledged. Until 8 Mb/s x 40 ms = 38 segments are on the way,
-    the window doubles from 10 on, so for two further RTTs the link is not filled."""
+    the window doubles from 10 on, so for two further RTTs the link is not filled.
+    """
     directory = executed(tmp_path, "{application: transfer, size: 1 MB}", rate="8 Mb/s")
     ends, row = ends_of(directory)
     sending_s = 1000 * 1052 * 8 / 8e6

@@ -62,7 +62,7 @@ class TestInGuests:
         assert (elsewhere / "campaign.json").read_bytes() == before
 
     def test_a_failed_run_is_run_again_and_what_is_left_is_listed_and_removed(self, tmp_path):
-        """nagi took the second try's records for the first one's: guests begin at one instant."""
+        """Nagi took the second try's records for the first one's: guests begin at one instant."""
         spec_in(tmp_path, client="[sh, -c, 'exit 3']")
         for _ in range(2):
             done = nagi("run", "edited.yaml", cwd=tmp_path)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Campaigns on a Dask cluster of separate processes on this machine: what one machine gives, byte
-for byte, and what is kept if parts of the cluster go."""
+for byte, and what is kept if parts of the cluster go.
+"""
 
 from __future__ import annotations
 

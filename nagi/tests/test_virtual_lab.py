@@ -99,7 +99,8 @@ def parents_of(pid: int) -> Iterator[int]:
 
 def guests() -> set[int]:
     """Processes of guests that this test has started, or whose starter is gone. Others at work on
-    this machine have guests, too."""
+    this machine have guests, too.
+    """
     parents: dict[int, set[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -235,7 +236,8 @@ LONG = two_links(
 
 def test_hosts_hold_what_a_long_fast_path_has_under_way(tmp_path):
     """The sender holds 16,000 segments, the receiver those behind a loss: more than Linux leaves
-    TCP in a small memory."""
+    TCP in a small memory.
+    """
     spec, out = tmp_path / "spec.yaml", tmp_path / "out"
     spec.write_text(LONG)
     run(spec, out)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of the user's own on switches, and switches that P4Runtime reaches, in virtual time:
-from the experiment to a valid certificate."""
+from the experiment to a valid certificate.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An emulator that does something else than its plan says, in the virtual lab: the certificate must
-catch it."""
+catch it.
+"""
 
 from __future__ import annotations
 

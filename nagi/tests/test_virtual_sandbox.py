@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sandbox of guests against a scheme that attacks: code of a module runs in the guest kernel,
-and so in a process of this machine, whose system calls it can make."""
+and so in a process of this machine, whose system calls it can make.
+"""
 
 from __future__ import annotations
 
@@ -187,7 +188,7 @@ def test_a_module_of_the_guest_kernel_reaches_nothing_of_this_machine(
 
 
 def test_what_a_module_leaves_for_the_reader_of_records_is_removed(tmp_path: Path) -> None:
-    """nagi copied the file to which a link in the place of a record leads into the run."""
+    """Nagi copied the file to which a link in the place of a record leads into the run."""
     planted = tmp_path / "secret"
     planted.write_text("the user's own")
     own = tmp_path / "own"

@@ -56,7 +56,7 @@ class Observed:
 
     @property
     def available(self) -> pd.Series[float]:
-        """ownd of each event, in segments: RTTmin x R / segment size, but at least 2."""
+        """Ownd of each event, in segments: RTTmin x R / segment size, but at least 2."""
         rate = self.events["bandwidth_bytes_per_second"]
         return (rate * self.events["min_rtt_us"] // 10**6 // PAYLOAD).clip(lower=2)
 
@@ -182,8 +182,9 @@ def acks_of(found: Observed) -> pd.DataFrame:
 
 
 def test_thinned_acks_are_as_many_as_the_sequence_number_says(runs: Runs) -> None:
-    """d is 1, 2, 3 and 4 from segments 1, 2, 5 and 9 on, or as the parameters say. Without thinning
-    every segment has its ACK."""
+    """D is 1, 2, 3 and 4 from segments 1, 2, 5 and 9 on, or as the parameters say. Without thinning
+    every segment has its ACK.
+    """
     found = runs("vegas, vegas-ackthin", "")
     assert set(acks_of(found["vegas"])["segments"].iloc[10:]) == {1}
     thinned = acks_of(found["vegas-ackthin"])["segments"]
@@ -246,7 +247,8 @@ def tcp_options(tcp: bytes) -> Iterator[tuple[int, bytes]]:
 
 def tcp_headers(file: Path) -> Iterator[tuple[int, bytes]]:
     """When each TCP packet of a pcap file came, in nanoseconds, and what it is from its TCP header
-    on."""
+    on.
+    """
     raw = subprocess.run(["zstd", "-dcf", file], capture_output=True, check=True).stdout
     at = 24
     while at < len(raw):
@@ -283,7 +285,8 @@ def test_real_lowers_its_level_where_the_rate_falls(runs: Runs, threshold, share
 
 def test_real_lowers_its_level_if_the_last_segment_of_a_wave_is_lost(runs: Runs) -> None:
     """The wave-decision timer ends the wave with the next segment, a round trip after its first. A
-    loss in the middle of a wave, the control, changes nothing."""
+    loss in the middle of a wave, the control, changes nothing.
+    """
     # A window of 12, less than fills the path: there are gaps between waves. The first segment goes
     # alone (ns2's initial window). That is iperf's header, so waves of data are sent at once.
     of_real = partial(runs, "real", "", program="iperf")

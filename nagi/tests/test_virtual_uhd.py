@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Links over a double of UHD's devices, in virtual time: a run without faults is valid and the same
-every time; faults are outcomes that make it invalid."""
+every time; faults are outcomes that make it invalid.
+"""
 
 from __future__ import annotations
 

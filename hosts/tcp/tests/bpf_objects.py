@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What schemes have in the kernel: eBPF programs, maps and struct_ops links, by bpf(2); and how
-long the programs run."""
+long the programs run.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +107,8 @@ class RunTime:
 @contextmanager
 def timed() -> Iterator[None]:
     """Meanwhile the kernel takes the time of all eBPF programs, as with kernel.bpf_stats_enabled;
-    it stops when this ends, or the process."""
+    it stops when this ends, or the process.
+    """
     descriptor = _bpf(_ENABLE_STATS, ctypes.create_string_buffer(64))
     try:
         yield
