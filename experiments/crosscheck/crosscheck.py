@@ -46,8 +46,9 @@ def simulator(directory: Path) -> Path:
 def simulated(
     program: Path, plan: RunPlan, directory: Path, changed: dict[str, Any]
 ) -> dict[str, Any]:
-    """What ns-3 makes of a plan, with some of its TCP's settings `changed`; once done it is
-    kept.
+    """Simulate a plan in ns-3, with some TCP settings replaced by `changed`.
+
+    The result is stored in `directory`, and read from there the next time.
     """
     settings = settings_of(plan)
     settings["tcp"] |= changed
@@ -70,9 +71,7 @@ def row_of(plan: RunPlan, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def table_of(nagi: pd.DataFrame, ns3: pd.DataFrame, axes: list[str]) -> str:
-    """AGI of the two, and how many segments they retransmitted for each packet that was lost, in
-    Markdown.
-    """
+    """Compare the AGI and the retransmissions per lost packet in a Markdown table."""
     heads = [*axes, "AGI: nagi", "ns-3", "nagi / ns-3", "retransmissions a loss: nagi", "ns-3"]
     lines = [f"| {' | '.join(heads)} |", f"| {' | '.join('---' for _ in heads)} |"]
     columns = [f"point.{axis}" for axis in axes]
@@ -116,7 +115,11 @@ def changes(given: list[str]) -> dict[str, Any]:
 
 
 def chosen(plans: list[RunPlan], only: list[str]) -> list[RunPlan]:
-    """Those whose point has a value of each axis in `only`. Raises InputError if there are none."""
+    """Return the plans whose point has a value of each axis in `only`.
+
+    Raises:
+        InputError: No plan is left.
+    """
     wanted = parse_axis_values(only)
     found = [p for p in plans if all(p.point.get(axis) in wanted[axis] for axis in wanted)]
     if not found:
@@ -135,8 +138,10 @@ def runs_of(results: Path) -> dict[tuple[str, int], Path]:
 
 
 def checked(given: argparse.Namespace) -> str:
-    """Runs what is left to run in ns-3 and writes what came of it. Returns the table. Raises
-    InputError.
+    """Run the pending plans in ns-3, write the results and return the table.
+
+    Raises:
+        InputError: The experiment, the options or the installation of ns-3 cannot be used.
     """
     points = read_experiment(given.spec, given.variant)
     plans = [plan for point in points for plan in plan_runs(point, None)]

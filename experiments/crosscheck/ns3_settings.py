@@ -20,7 +20,7 @@ LINUX_INITIAL_WINDOW = 10
 
 @dataclass(frozen=True)
 class Counterpart:
-    """What stands for a scheme in ns-3."""
+    """The ns-3 configuration that corresponds to one of nagi's schemes."""
 
     type: str  # of the congestion control
     sack: bool
@@ -41,7 +41,11 @@ COUNTERPARTS = {
 
 
 def settings_of(plan: RunPlan) -> dict[str, Any]:
-    """What simulate.cpp is to do. Raises InputError if ns-3 cannot do the same."""
+    """Return the settings of simulate.cpp for a plan.
+
+    Raises:
+        InputError: ns-3 cannot simulate the plan.
+    """
     if len(plan.flows) != 1 or plan.flows[0].traffic != "bulk":
         raise refuse("the cross-check is of one bulk flow", "give an experiment with one")
     (flow,) = plan.flows
@@ -113,8 +117,9 @@ def _longest_rtt_ns(plan: RunPlan, flow: FlowPlan) -> int:
 
 
 def _buffer_bytes(plan: RunPlan, flow: FlowPlan) -> int:
-    """Of sockets: twice what the path and its queues hold, so that it limits nothing. ns-3 is slow
-    with more.
+    """Return the size of socket buffers: twice the packets on the path and in its queues.
+
+    Such buffers limit nothing. Larger buffers make ns-3 slow.
     """
     channels = [plan.channel(hop) for hop in flow.path]
     queued = sum(each.queue.packets or 0 for each in channels if each.queue is not None)

@@ -27,8 +27,9 @@ class Pair:
 
 
 def write(pairs: Sequence[Pair], rows: str, columns: str, target: Path) -> None:
-    """Draws pairs, a row for each value of the axis `rows`, a column for each of `columns`, to
-    `target` as SVG.
+    """Draw pairs of windows to `target` as SVG.
+
+    The figure has one row per value of the axis `rows`, and one column per value of `columns`.
     """
     names = [_values(pairs, axis) for axis in (rows, columns)]
     with figure_style():

@@ -18,8 +18,10 @@ _OURS, _OTHER, _GREY, _PAPER = "#0072B2", "#D55E00", "#8C8C8C", "#000000"
 
 
 def ratios(table: pd.DataFrame, column: str, x: str, of: str, to: str) -> dict[float, list[float]]:
-    """`column` of scheme `of` over that of scheme `to`, repeat by repeat, at each value of the
-    axis `x`, in its unit.
+    """Divide `column` of scheme `of` by that of scheme `to`, repeat by repeat.
+
+    Returns:
+        The ratios, keyed by the value of the axis `x`, in its unit.
     """
     found = {}
     for value, runs in table.groupby(f"point.{x}", sort=False):
@@ -29,18 +31,18 @@ def ratios(table: pd.DataFrame, column: str, x: str, of: str, to: str) -> dict[f
 
 
 def _over(x: str, table: pd.DataFrame, values: pd.Series) -> dict[float, list[float]]:
-    """One of `values` for each row of a table, by the value of the axis `x`, in its unit."""
+    """Group `values`, one per row of a table, by the value of the axis `x`, in its unit."""
     groups = values.groupby(table[f"point.{x}"], sort=False)
     return {_number(value): list(of) for value, of in groups}
 
 
 def _number(value: object) -> float:
-    """Of a quantity with a unit."""
+    """Return the number of a quantity with a unit."""
     return float(str(value).split()[0])
 
 
 def draw_westwoodvt(target: Path) -> None:
-    """How far westwoodvt is ahead of reno, by the least timeout."""
+    """Draw the gain of westwoodvt over reno for several minimum retransmission timeouts."""
     ours = published("westwoodvt-2007")
     longer = published("westwoodvt-2007-min-rto")
     with figure_style():
@@ -257,7 +259,7 @@ _SECTION_4_4 = {"real": 11.12, "reno": 5.82, "tahoe": 3.65}  # tokens of 1 KB in
 
 
 def draw_tcp_real_handoff(target: Path) -> None:
-    """What a handoff costs; and the tokens of an RTT."""
+    """Draw the cost of a handoff, and the tokens per RTT."""
     with figure_style():
         figure = Figure(figsize=(WIDTH, 3.1), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=(2.2, 1))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is published beside README.md: a campaign in a directory of its name, or in parts, each of
-some of its repeats.
+"""Find published campaigns in the directory of README.md.
+
+A campaign is in one directory that has its name, or in several directories with some of its repeats
+each.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def parts(name: str) -> list[Path]:
-    """The directories of a campaign; the whole alone, where there is one."""
+    """List the directories of a campaign: the whole campaign if it is there, else its parts."""
     whole = HERE / name
     return [whole] if whole.is_dir() else sorted(HERE.glob(f"{name}-repeat*/"))
 

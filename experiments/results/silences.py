@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long nothing arrived in each transfer of campaigns, which results.parquet does not have and
-figures.py needs: tcp-real-2001-handoff.csv.
+"""Measure how long nothing arrived in each transfer of campaigns.
+
+results.parquet does not have these durations; figures.py reads them from tcp-real-2001-handoff.csv.
 
     python silences.py results/tcp-real-2001-handoff ...     # replaces the rows of these campaigns
 
@@ -26,7 +27,7 @@ _SYN_BYTES = 60  # more than that has data
 
 
 def silences(run: Path) -> dict[str, Any]:
-    """The row of a run directory."""
+    """Return the table's row for a run directory."""
     plan: dict[str, Any] = json.loads((run / "plan.json").read_text())
     columns = ["direction", "left_ns", "bytes", "fate"]
     packets = pd.read_parquet(run / "packets.parquet", columns=columns)

@@ -68,7 +68,7 @@ class Measured:
 
 
 def measured(directory: Path, spec: Path) -> dict[tuple[str, int], Measured]:
-    """Of each emulator and rate, in Mb/s."""
+    """Measure each emulator at each rate, in Mb/s."""
     build = identify_build(virtual.NAME, fpgas=True)
     found = {}
     for point in read_experiment(spec, None):
@@ -91,8 +91,10 @@ def measured(directory: Path, spec: Path) -> dict[tuple[str, int], Measured]:
 
 
 class ProcessorTime:
-    """What this process and its descendants take of processors. A guest is in a namespace of its
-    own, whose processes nobody waits for, so they are looked at while they run.
+    """The processor time of this process and its descendants.
+
+    The processes of a guest are in a PID namespace of their own, and this process does not wait for
+    them. Therefore they are sampled while they run.
     """
 
     INTERVAL_S = 0.1
@@ -132,7 +134,7 @@ class ProcessorTime:
 
 @contextmanager
 def used() -> Iterator[ProcessorTime]:
-    """Of what is done meanwhile."""
+    """Measure the processor time that the body of the `with` statement uses."""
     time = ProcessorTime()
     try:
         yield time

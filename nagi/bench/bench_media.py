@@ -51,7 +51,7 @@ per frame."""
 
 
 def grid(seconds: int) -> str:
-    """The experiment file of the grid."""
+    """Return the text of the experiment with a grid of nodes."""
     places = {
         f"n{row}{column}": (column * APART_M, row * APART_M)
         for row in range(ROWS)
@@ -126,7 +126,7 @@ def real_time_load(directory: Path, spec: Path) -> Row:
 
 
 def write_row(directory: Path, nodes: int) -> tuple[Path, Path]:
-    """A medium with so many nodes in a row, and arrivals at all of them for their neighbours."""
+    """Write a medium with `nodes` nodes in a row, and arrivals from each to its neighbours."""
     stations = [
         {"name": f"n{index}", "interface": f"e{index}", "position_m": [index * APART_M, 0]}
         for index in range(nodes)

@@ -43,7 +43,7 @@ so what others do there shows."""
 
 
 def measured(directory: Path, spec: Path) -> dict[int, Run]:
-    """Of each rate, in Mb/s."""
+    """Measure the emulator at each rate, in Mb/s."""
     build = identify_build(virtual.NAME)
     found = {}
     for point in read_experiment(spec, None):

@@ -45,7 +45,7 @@ class Run:
 
 
 def run_once(directory: Path, plan: RunPlan, build: Build) -> Run:
-    """Runs a plan in the virtual lab; its run directory is in `directory`, in runs."""
+    """Run a plan in the virtual lab; the run directory is in `directory`/runs."""
     records, runs = directory / "records", directory / "runs"
     lab = virtual.VirtualLab(Shape.from_plan(plan), 1, directory / "lab", records, lambda: False)
     started = time.perf_counter()
@@ -60,8 +60,13 @@ def run_once(directory: Path, plan: RunPlan, build: Build) -> Run:
 
 @dataclass(frozen=True)
 class Benchmark(Generic[Round]):
-    """`spec`: an experiment, with SECONDS and PAYLOAD; `measured`: makes a round of it, in a
-    directory; `details`: of a round, for the file; `seconds`: of each run, if not said.
+    """A benchmark of several rounds of an experiment.
+
+    Attributes:
+        spec: The experiment file, with SECONDS and PAYLOAD for values to be filled in.
+        measured: Runs one round of the experiment in a directory.
+        details: Returns the details of a round, for the result file.
+        seconds: The length of each run, unless the command line gives one.
     """
 
     name: str

@@ -10,8 +10,9 @@ from nagi_contracts import paths
 
 
 def make_prefix(target: Path, *, without: Collection[str] = ()) -> Path:
-    """A prefix for NAGI_PREFIX with all that the installed one has, but what `without` names below
-    bin/ and lib/nagi/.
+    """Make a prefix for NAGI_PREFIX that links to the files of the installed prefix.
+
+    Files in bin/ and lib/nagi/ whose names are in `without` are left out.
     """
     for folder in (Path("bin"), Path("lib", "nagi")):
         (target / folder).mkdir(parents=True)

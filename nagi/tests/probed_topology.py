@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A topology with a router and a switch in a row, over links of smaller and smaller MTUs, and what
-probe.py must find there.
+"""Define a topology whose links have smaller and smaller MTUs, and its expected probes.
+
+A router and a switch are in a row. probe.py must find both of them.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ TOO_BIG = {"4": "3 4", "6": "2 0"}
 
 
 def expected(ip: str) -> list[str]:
-    """What probe.py says of SIZES, at host S."""
+    """Return the output of probe.py for SIZES at host S."""
     router, switch, host = ADDRESSES[ip]
     return [
         f"1 {router} {EXCEEDED[ip]}",

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A campaign in which a switch is the bottleneck and the channel, and what must be true of its
-runs.
-"""
+"""Define a campaign in which a switch is the bottleneck and the channel, and check its runs."""
 
 from __future__ import annotations
 
@@ -65,7 +63,10 @@ def run(tmp_path, losses: str, *arguments: str, valid: bool = True) -> dict[str,
 
 
 def check(directory: Path, loss: float) -> None:
-    """That the switch was the bottleneck, lost what was asked for, and everybody agrees on it."""
+    """Check that the switch was the bottleneck and lost packets with probability `loss`.
+
+    All records of the run must agree on the lost packets.
+    """
     plan = RunPlan.read(directory / "plan.json")
     assert plan.switch_share(RADIO) is not None
     (row,) = Metrics.read(directory / "metrics.json").rows

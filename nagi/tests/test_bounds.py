@@ -30,7 +30,10 @@ def _constant(key: str, name: str, unit: str) -> Callable[[Any], tuple[Settings,
 def _inside(
     key: str, fields: Settings, name: str, own: Settings
 ) -> Callable[[Any], tuple[Settings, Settings]]:
-    """The value stands in an object: `...` in `fields`, and in a text of `own` the braces."""
+    """Return a function that puts a value into an object of the settings.
+
+    The value replaces `...` in `fields`, and the braces in texts of `own`.
+    """
 
     def settings(value: Any) -> tuple[Settings, Settings]:
         ours = {k: v.format(value) if isinstance(v, str) else v for k, v in own.items()}
@@ -233,13 +236,13 @@ OF_MEDIA: dict[str, tuple[str, str, Settings, str]] = {
 
 
 def answer_of_nagi_link(direction: Settings, directory: Path) -> str | None:
-    """Why it refuses a direction; None: it takes it."""
+    """Return why nagi-link refuses a direction, or None if nagi-link accepts it."""
     link = {"name": "wired", "id": 0, "a": "e0", "b": "e1", "forward": direction, "backward": {}}
     return check({"links": [link]}, directory)
 
 
 def check(settings: Settings, directory: Path) -> str | None:
-    """Why nagi-link refuses settings; None: it takes them."""
+    """Return why nagi-link refuses settings, or None if nagi-link accepts them."""
     config = directory / "config.json"
     config.write_text(json.dumps({"schema_version": 1, "seed": 0, **settings}))
     done = subprocess.run(
@@ -269,7 +272,7 @@ def experiment_with(link: Settings, directory: Path) -> Path:
 
 
 def put(settings: Any, place: str, value: Any) -> None:
-    """Gives what is at `place`, steps joined by dots, another value."""
+    """Replace the value at `place`, a path of keys and indices joined by dots."""
     *way, last = [int(step) if step.isdigit() else step for step in place.split(".")]
     for step in way:
         settings = settings[step]
@@ -277,7 +280,7 @@ def put(settings: Any, place: str, value: Any) -> None:
 
 
 def experiment_with_medium(key: str, value: Any, directory: Path) -> Path:
-    """Both stations are at one place, so that they hear each other."""
+    """Write an experiment with a medium; both stations hear each other at one position."""
     place, text, more, _ = OF_MEDIA[key]
     path = experiment_with({}, directory)
     experiment = json.loads(path.read_text())
@@ -296,7 +299,11 @@ def experiment_with_medium(key: str, value: Any, directory: Path) -> Path:
 
 
 def planned(link: Settings, directory: Path) -> RunPlan:
-    """Raises InputError."""
+    """Return the only plan of an experiment with this link.
+
+    Raises:
+        InputError: The experiment is refused.
+    """
     (point,) = read_experiment(experiment_with(link, directory), None)
     (plan,) = plan_runs(point, None)
     return plan
@@ -374,7 +381,7 @@ def test_nagi_link_and_the_planner_give_the_same_answer(tmp_path, key):
 @pytest.mark.parametrize("discipline", ["codel", "fq_codel"])
 @pytest.mark.parametrize(("target_ns", "possible"), [(10**8, True), (10**8 + 1, False)])
 def test_a_target_of_codel_is_not_above_its_interval(tmp_path, discipline, target_ns, possible):
-    """The interval is 100 ms where nothing is said (RFC 8289, section 4.3)."""
+    """Check the target against the default interval of 100 ms (RFC 8289, section 4.3)."""
     direction, link = _discipline(discipline, "target_ns", "target", "{} ns")(target_ns)
     assert (answer_of_nagi_link(direction, tmp_path) is None) == possible
     assert (answer_of_planner(link, tmp_path) is None) == possible

@@ -62,7 +62,7 @@ def _refused(spec: Path) -> str:
 
 
 def test_another_content_or_mode_is_another_run(spec):
-    """A symbolic link that leads nowhere is part of the content; nagi does not follow it."""
+    """Include a symbolic link without a target in the content; nagi does not follow the link."""
     before = _plan(spec)
     assert [file.name for file in before.files()] == ["serve", "www"]
     page = spec.parent / "www" / "page"

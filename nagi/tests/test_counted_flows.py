@@ -90,7 +90,11 @@ def test_no_scheme_is_none_to_be_looked_for(tmp_path):
 
 
 def test_flows_share_the_bottleneck_that_has_least_for_each(tmp_path):
-    """A is slower than the sum, and no bottleneck of its flow: half of shared is less."""
+    """Find the link that limits each flow.
+
+    A is slower than the sum of the rates, but no bottleneck of its flow: half of the shared link is
+    less.
+    """
     flows = (
         "x: {from: A, to: D, scheme: $s}\n"
         "  y: {from: B, to: D, scheme: $s, count: 2}\n"

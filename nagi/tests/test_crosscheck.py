@@ -20,7 +20,7 @@ SPEC = ROOT / "experiments" / "crosscheck" / "achievement.yaml"
 
 
 def plan_of(tmp_path, *changes: tuple[str, str], scheme: str = "sack") -> RunPlan:
-    """The first plan of a scheme, where 1 % is lost."""
+    """Return the first plan of a scheme at a loss rate of 1 %."""
     text = SPEC.read_text()
     for old, new in changes:
         assert old in text

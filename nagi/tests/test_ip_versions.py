@@ -103,7 +103,7 @@ def test_an_mtu_is_that_of_both_interfaces(tmp_path):
 
 
 def test_commands_may_find_the_mtu_of_their_path(tmp_path):
-    """A locked MTU of the route would keep them from it."""
+    """Refuse no path MTU discovery: a locked MTU of the route would prevent it."""
     there = {
         mtu: plan(tmp_path, 4, more=f", mtu: {mtu} bytes", flow=COMMAND).node("S").routes[0].mtu
         for mtu in (1500, 1052, 1051)

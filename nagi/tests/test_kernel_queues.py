@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queue disciplines of the link model against those of a Linux kernel, on the same arrivals: in a
-guest of the virtual lab, whose time is exact.
+"""Compare the link model's queue disciplines with those of a Linux kernel on the same arrivals.
+
+The kernel runs in a guest of the virtual lab, whose time is exact.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def run_model(
     start_ns: int = 0,
 ) -> np.ndarray:
     """Return the packets as a link with this queue sends them, in the order of their numbers.
-    `start_ns`: the clock at their instant 0.
+
+    `start_ns` is the time of the link's clock at instant 0 of the packets.
     """
     settings = {"rate_bps": rate, "queue": {"full_packet_bytes": FULL, **queue}}
     found = replay_packets(packets_of(arrivals, start_ns), settings, 1, directory)
@@ -97,7 +99,7 @@ def linux_codel(ecn: bool) -> LinuxCoDel:
 
 
 def chosen(model: np.ndarray, ecn: int) -> set[int]:
-    """The packets that were marked, if they could be, or dropped."""
+    """Return the packets that were marked, or that were dropped if `ecn` is 0."""
     return set(np.flatnonzero(model["flags"] & 1 if ecn else get_fates(model) == AQM_DROP).tolist())
 
 
@@ -136,7 +138,7 @@ def test_codel_is_the_kernel_s(
 
 
 def test_pie_controls_the_delay_as_the_kernel_s_does(tmp_path: Path) -> None:
-    """Both draw at random, so what is compared is when drops begin, their share, and the delay."""
+    """Compare the start of drops, their share and the delay, as both draw at random."""
     arrivals = overload(40, [1.2])
     options = ["pie", "limit", "10000", "target", "15ms", "tupdate", "20ms", "noecn"]
     kernel = run_kernel(arrivals, options, tmp_path)
@@ -205,7 +207,10 @@ def test_dualpi2_in_overload_drops_of_both_queues_what_the_kernel_s_does(tmp_pat
 
 @pytest.mark.parametrize("rate", [64_000, 256_000])
 def test_dualpi2_fills_a_slow_link_as_the_kernel_s_does(tmp_path: Path, rate: int) -> None:
-    """The model dropped the only packet there was, and used 67 % of 64 kb/s at a load of 1.5."""
+    """Check a slow link at a load of 1.5.
+
+    An earlier model dropped the only packet in the queue, and used 67 % of 64 kb/s.
+    """
     arrivals = beside_each_other(120, 0.75, 0.75, rate)
     kernel, model = by_dualpi2(arrivals, tmp_path, rate)
     carried = (get_fates(model) == DELIVERED).sum()

@@ -228,7 +228,7 @@ def test_hosts_are_checked_provisioned_and_put_back(ssh_hosts):
 
 @pytest.mark.timeout(1200)
 def test_a_host_is_given_access_and_loses_it(ssh_hosts):
-    """A user who logs in as root with one key gives another account another key."""
+    """Log in as root with one key, and give another account another key."""
     write_inventory_of(ssh_hosts)
     only = ("--limit", "alice", "--key", str(ssh_hosts.home / "keys" / "new"))
     (ssh_hosts.home / "keys").mkdir(mode=0o777)

@@ -20,8 +20,9 @@ pytestmark = [*in_virtual_time, pytest.mark.slow]
 @needs_root
 @needs_our_schemes
 def test_modules_in_a_guest_and_ebpf_on_this_kernel_do_the_same_for_the_same_drops(tmp_path):
-    """Of each reaction to a loss: which segment, and the windows before and after. Which packets
-    are lost is written down, so it does not depend on timing.
+    """Compare the segment and the windows before and after each reaction to a loss.
+
+    A list determines the lost packets, so that the losses do not depend on timing.
     """
     lost = {300, 700, 701, 1100, 1500, 1502, 1504}
     (tmp_path / "x.loss").write_text(

@@ -29,7 +29,7 @@ PER_FILE = 45
 
 
 def check(path: Path, variant: str | None) -> str:
-    """Reads and plans an experiment file; returns what is wrong with it, "" for nothing."""
+    """Read and plan an experiment file; return the error message, or "" without an error."""
     try:
         points = read_experiment(path, variant)
         memo = Memo()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaigns in the netns lab, end to end: real kernel TCP, real captures, real Ansible; and what is
-left of them when they are interrupted or killed.
+"""Run campaigns in the netns lab with the kernel's TCP, real captures and Ansible.
+
+Some campaigns are interrupted or killed, and must leave nothing behind.
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ report: {x: capacity, panels: loss}
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind(monkeypatch):
-    """After each test there are the same named namespaces and interfaces, and no process of it.
-    Others' come and go: those of the test have a mark in their environment.
+    """Check that a test leaves no namespace, interface or process behind.
+
+    Processes of other users come and go: those of the test have a mark in their environment.
     """
     mark = f"NAGI_TEST={os.getpid()}-{time.monotonic_ns()}"
     monkeypatch.setenv(*mark.split("=", 1))
@@ -86,7 +88,7 @@ def processes_with(mark: str) -> list[str]:
 
 
 def machine_state() -> dict[str, list[str]]:
-    """What does not end with a process."""
+    """Return the state of the machine that outlives a process."""
     return {
         "interfaces": sorted(entry.name for entry in Path("/sys/class/net").iterdir()),
         "names": sorted(entry.name for entry in Path("/run/netns").glob("*")),
@@ -131,7 +133,7 @@ def verdicts(out) -> dict[str, str]:
 
 
 def kept(out) -> list[Path]:
-    """Directories of runs, without tries before that were invalid."""
+    """Return the directories of runs, without those of earlier invalid attempts."""
     return [path for path in (out / "runs").iterdir() if ".invalid-" not in path.name]
 
 
@@ -203,7 +205,7 @@ def wait_for(condition, process, timeout_s: float = 60) -> None:
 
 
 def first_run_is_over(out):
-    """Whether all agents of some run have left their record."""
+    """Return a predicate that is true when all agents of some run have left their record."""
     return lambda: len(list(out.glob(".records/*/*/node.json"))) >= 4
 
 

@@ -15,7 +15,7 @@ pytestmark = [needs_root, needs_nagi_fpga, pytest.mark.realtime, pytest.mark.tim
 
 
 def running() -> set[str]:
-    """The processes of nagi-fpga that there are."""
+    """Return the processes of nagi-fpga on this machine."""
     found = set()
     for process in Path("/proc").glob("[0-9]*"):
         try:

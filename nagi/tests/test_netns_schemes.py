@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaigns with schemes of our own, and of a user's: registered for a run, seen to have run, gone
-afterwards.
+"""Run campaigns with nagi's schemes and a user's own scheme.
+
+Each scheme is registered for a run, is active in the run, and is removed afterwards.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A switch with a P4 program of the user's own: what the experiment may say, what the plan then
-has, what is refused, and what the certificate says of it.
+"""Check switches with a P4 program of the user's own.
+
+The tests cover the settings of the experiment, the plan, refusals, and the certificate.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ ENTRIES = """\
 
 @pytest.fixture
 def place(tmp_path):
-    """A directory with what OWN names."""
+    """Provide a directory with the files that OWN names."""
     shutil.copyfile(P4 / "edge.json", tmp_path / "mine.json")
     (tmp_path / "mine.entries.jsonl").write_text(ENTRIES)
     (tmp_path / "forward.py").write_text("print('here')\n")
@@ -234,7 +235,7 @@ def test_p4info_beside_p4_is_refused(place):
 
 
 def own_account():
-    """What is known of a switch that runs no edge.p4."""
+    """Return the counters of a switch that does not run edge.p4."""
     found = make_account()
     for port in found["ports"]:
         counters = port["counters"]
@@ -274,7 +275,7 @@ def test_frames_stay_checked_and_what_cannot_be_is_said(place):
 
 
 def unseen(switch, target):
-    """The same of a target that keeps no account."""
+    """Remove from `switch` what a target does not record that keeps no account."""
     for port in switch["ports"]:
         port |= dict.fromkeys(
             ("queue_overflows", "waiting", "max_waiting_packets", "added_delay_ns",

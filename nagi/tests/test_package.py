@@ -42,7 +42,7 @@ print(json.dumps({"found": found, "missing": missing}))
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory) -> Path:
-    """The wheel without the native programs, as it would be installed."""
+    """Unpack the wheel without the native programs, as pip would install it."""
     directory = tmp_path_factory.mktemp("wheel")
     subprocess.run([sys.executable, "-c", BUILD, str(directory)], cwd=ROOT, check=True)
     (wheel,) = directory.glob("*.whl")

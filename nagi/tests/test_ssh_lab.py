@@ -145,8 +145,9 @@ def test_a_host_s_switch_runs_a_program_of_one_s_own_with_its_controller(ssh_hos
 
 @pytest.fixture
 def brought():
-    """A directory that hosts see, with what they would have installed: they see neither the
-    checkout nor its Python.
+    """Provide a directory with the packages that hosts would have installed.
+
+    The hosts see this directory, but neither the checkout nor its Python.
     """
     with tempfile.TemporaryDirectory(prefix="nagi-test-", dir="/var/tmp") as name:
         directory = Path(name)

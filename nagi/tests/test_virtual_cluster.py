@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaigns on a Dask cluster of separate processes on this machine: what one machine gives, byte
-for byte, and what is kept if parts of the cluster go.
+"""Run campaigns on a Dask cluster of separate processes on this machine.
+
+The results must equal those of one machine byte for byte, and results must be kept if parts of the
+cluster fail.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ class DaskCluster:
         self.address = str(json.loads(self._file.read_text())["address"])
 
     def add(self, name: str, **environment: str) -> None:
-        """Starts a worker; it has no nanny that would start it again."""
+        """Start a worker without a nanny, which would restart the worker."""
         own = self.directory / name
         options = ["--nthreads", "1", "--no-nanny", "--name", name, "--local-directory", own]
         cache = {"XDG_CACHE_HOME": str(self.cache(name)), **environment}
@@ -77,7 +79,7 @@ class DaskCluster:
         return (self.directory / f"{name}.log").read_text()
 
     def stop(self, name: str) -> None:
-        """It does nothing any more, but is not gone."""
+        """Stop the process of a worker without ending it."""
         self._processes[name].send_signal(signal.SIGSTOP)
 
     def kill(self, name: str = "scheduler") -> None:

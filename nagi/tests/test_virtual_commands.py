@@ -16,7 +16,7 @@ from test_virtual_lab import NAGI, no_guest_left, pytestmark  # noqa: F401 - a f
 
 
 def nagi(directory, *arguments: str, status: int = 0) -> tuple[str, str]:
-    """What it says on standard output, and on standard error."""
+    """Run nagi in `directory`; return its standard output and standard error."""
     done = subprocess.run(
         [NAGI, *arguments], cwd=directory, capture_output=True, text=True, check=False
     )

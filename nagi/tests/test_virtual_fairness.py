@@ -46,9 +46,11 @@ def results(tmp_path_factory) -> tuple[Path, pd.DataFrame]:
 
 
 def test_two_equal_flows_share_fairly(results):
-    """A window that is halved at each loss and grows by one a round trip is between W / 2 and W: of
-    two equal flows each has a third to two thirds. Jain's index of (1/3, 2/3) is
-    1 / (2 (1/9 + 4/9)) = 0.9.
+    """Check Jain's index of two equal flows against its lower bound.
+
+    A window that is halved at each loss and grows by one per round trip is between W / 2 and W:
+    each of two equal flows has a third to two thirds. Jain's index of (1/3, 2/3) is 1 / (2 (1/9 +
+    4/9)) = 0.9.
     """
     _, table = results
     both = table[table["point.rival"] == "sack"]

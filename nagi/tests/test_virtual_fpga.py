@@ -26,7 +26,7 @@ link.sendall(struct.pack("<II", 4, len(said)) + said)
 
 @pytest.fixture(scope="module")
 def over_core(tmp_path_factory) -> tuple[str, Path]:
-    """What nagi says of a run over the core, and its directory."""
+    """Run an experiment over the FPGA's core; return nagi's output and the run's directory."""
     return run(tmp_path_factory.mktemp("core"), lab="virtual")
 
 

@@ -63,7 +63,7 @@ report: {x: scheme, panels: ip}
 
 
 def run(directory: Path, text: str) -> Path:
-    """The directory of results of a campaign whose runs are all valid."""
+    """Run a campaign whose runs must all be valid; return its directory of results."""
     spec, out = directory / "spec.yaml", directory / "out"
     spec.write_text(text)
     command = [executable("nagi"), "run", spec, "--lab", "virtual", "--out", out]

@@ -87,7 +87,7 @@ def runs_of(out: Path) -> dict[str, Path]:
 
 
 def parents_of(pid: int) -> Iterator[int]:
-    """The process, its parent, and so on."""
+    """Yield the process `pid`, its parent, and so on up to the first process."""
     while pid > 0:
         yield pid
         try:
@@ -98,8 +98,9 @@ def parents_of(pid: int) -> Iterator[int]:
 
 
 def guests() -> set[int]:
-    """Processes of guests that this test has started, or whose starter is gone. Others at work on
-    this machine have guests, too.
+    """Return the guest processes that this test started or whose parent has ended.
+
+    Other users of this machine can have guests at the same time.
     """
     parents: dict[int, set[int]] = {}
     for entry in Path("/proc").iterdir():
@@ -127,7 +128,7 @@ def no_guest_left() -> Iterator[None]:
 
 @pytest.fixture
 def busy() -> Iterator[None]:
-    """Both of two processors at work on something else, and more on larger machines."""
+    """Keep all processors busy with other work."""
     spin = [sys.executable, "-c", "while True: pass"]
     hogs = [subprocess.Popen(spin) for _ in guest.list_processors()]
     yield
@@ -216,7 +217,7 @@ matrix: {{scheme: [newreno]}}
 
 @pytest.mark.parametrize("name", ["PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"])
 def test_guests_have_the_agent_compiled_whatever_the_environment_says(name, tmp_path, monkeypatch):
-    """What Python does in a guest before a run must not depend on it: it draws random numbers."""
+    """Check that Python does the same work in a guest before each run: it draws random numbers."""
     monkeypatch.setenv(name, str(tmp_path / "elsewhere"))
     agent = unpack_agent(tmp_path)
     sources = list(agent.rglob("*.py"))
@@ -235,8 +236,9 @@ LONG = two_links(
 
 
 def test_hosts_hold_what_a_long_fast_path_has_under_way(tmp_path):
-    """The sender holds 16,000 segments, the receiver those behind a loss: more than Linux leaves
-    TCP in a small memory.
+    """Run a flow that needs more buffer than Linux gives TCP in a small memory.
+
+    The sender holds 16,000 segments, the receiver the segments that follow a loss.
     """
     spec, out = tmp_path / "spec.yaml", tmp_path / "out"
     spec.write_text(LONG)
@@ -323,7 +325,7 @@ def test_a_run_whose_guest_hangs_has_failed(tmp_path):
 
 
 def started(spec: Path, out: Path) -> subprocess.Popen[str]:
-    """A campaign that has one run done."""
+    """Start a campaign, and return when one of its runs is done."""
     process = subprocess.Popen(
         command(spec, out, "--jobs", "1"),
         stdout=subprocess.PIPE,
@@ -338,7 +340,7 @@ def started(spec: Path, out: Path) -> subprocess.Popen[str]:
 
 @pytest.fixture
 def small_disk(tmp_path) -> Iterator[Path]:
-    """A directory on a disk of its own."""
+    """Mount a small disk, and provide its directory."""
     place = tmp_path / "disk"
     place.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=60m", "tmpfs", place], check=True)

@@ -23,7 +23,7 @@ pytestmark = in_virtual_time
 
 
 def run(directory: Path, text: str, *arguments: str) -> Path:
-    """Runs an experiment of one run; returns the run's directory."""
+    """Run an experiment that has one run; return the run's directory."""
     spec = directory / "spec.yaml"
     spec.write_text(text)
     out = directory / "out"
@@ -134,7 +134,7 @@ def test_paced_udp_finds_what_a_chain_carries(tmp_path):
 
 
 def test_one_hop_is_as_fast_as_the_standard_permits(tmp_path):
-    """A single sender has its frames a DIFS, the mean backoff and the exchange apart."""
+    """Expect frames of a single sender at intervals of DIFS, mean backoff and exchange."""
     text = CHAIN.replace("{from: n0, to: n3, scheme: $scheme", "{from: n0, to: n1, scheme: $scheme")
     text = text.replace("router", "host").replace(
         "payload: 1000 bytes", "payload: 1000 bytes, traffic: {application: cbr, rate: 10 Mb/s}"

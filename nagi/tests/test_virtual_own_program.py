@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of the user's own on switches, and switches that P4Runtime reaches, in virtual time:
-from the experiment to a valid certificate.
+"""Run users' own programs on switches, and switches with P4Runtime, in virtual time.
+
+The tests go from the experiment to a valid certificate.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ OWN = EXPERIMENTS / "own-program.yaml"
 
 
 def run(spec: Path, out: Path, *arguments: str, failed: int = 0) -> tuple[list[Path], str]:
-    """The directories of the runs, and what was said."""
+    """Run an experiment; return the directories of its runs and nagi's output."""
     done = subprocess.run(
         [NAGI, "run", str(spec), "--out", str(out), "--lab", "virtual", *arguments],
         capture_output=True,

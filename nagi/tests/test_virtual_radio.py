@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links that are radios in virtual time: what carries packets in another process does not hold the
-clock up, and the same run is the same every time.
+"""Run experiments over radio links in virtual time.
+
+The process that carries packets does not stop the virtual clock, and a repeated run is identical.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An emulator that does something else than its plan says, in the virtual lab: the certificate must
-catch it.
-"""
+"""Check that the certificate detects an emulator that deviates from its plan in the virtual lab."""
 
 from __future__ import annotations
 

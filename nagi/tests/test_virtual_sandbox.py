@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sandbox of guests against a scheme that attacks: code of a module runs in the guest kernel,
-and so in a process of this machine, whose system calls it can make.
+"""Attack the sandbox of guests by a scheme.
+
+The code of a module runs in the guest kernel, and so in a process of this machine, whose system
+calls the code can make.
 """
 
 from __future__ import annotations

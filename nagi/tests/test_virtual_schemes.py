@@ -135,7 +135,7 @@ def test_newjersey_sets_its_window_by_its_estimate_at_a_mark(runs: Runs) -> None
 
 
 def test_newjersey_takes_a_loss_with_a_mark_for_congestion(runs: Runs) -> None:
-    """The packet after one that is marked is lost: the window is set once, by the mark."""
+    """Lose the packet after a marked one: the mark sets the window, and only once."""
     marked = runs("newjersey", MARKING)["newjersey"].packets
     first = int(marked["marked"].to_numpy().argmax())
     jersey = runs("newjersey", MARKING, lost=[first + 1])["newjersey"]
@@ -170,7 +170,7 @@ def test_newjersey_is_refused_where_no_link_marks(tmp_path: Path) -> None:
 
 
 def acks_of(found: Observed) -> pd.DataFrame:
-    """The receiver's ACKs without data, with the segments that each acknowledges anew."""
+    """Return the receiver's ACKs without data, with the segments that each newly acknowledges."""
     (file,) = found.place.glob("D.*.pcap*")
     packets = pd.concat(capture.read_packets(file))
     ack = (
@@ -182,8 +182,9 @@ def acks_of(found: Observed) -> pd.DataFrame:
 
 
 def test_thinned_acks_are_as_many_as_the_sequence_number_says(runs: Runs) -> None:
-    """D is 1, 2, 3 and 4 from segments 1, 2, 5 and 9 on, or as the parameters say. Without thinning
-    every segment has its ACK.
+    """Count ACKs: `d` is 1, 2, 3 and 4 from segments 1, 2, 5 and 9 on, or as configured.
+
+    Without thinning, each segment has an ACK.
     """
     found = runs("vegas, vegas-ackthin", "")
     assert set(acks_of(found["vegas"])["segments"].iloc[10:]) == {1}
@@ -200,7 +201,7 @@ def test_thinned_acks_are_as_many_as_the_sequence_number_says(runs: Runs) -> Non
 
 
 def test_a_thinned_ack_waits_for_its_timer_at_most(runs: Runs) -> None:
-    """A window of one segment, of which d = 4 would never come."""
+    """Use a window of one segment, which never reaches d = 4."""
     extra = "parameters: {newreno-optwin: {window: 1}, ackthin: {timer: 60}}"
     found = runs("newreno-optwin-ackthin", "", extra=extra)["newreno-optwin-ackthin"]
     acks = acks_of(found)
@@ -225,7 +226,7 @@ def test_thinning_lets_duplicate_acks_go(runs: Runs) -> None:
 
 
 def levels_of(found: Observed) -> pd.DataFrame:
-    """What the receiver's option said, on each of its ACKs without data."""
+    """Return the level in the receiver's option, for each of its ACKs without data."""
     (file,) = found.place.glob("D.*.pcap*")
     rows = []
     for at_ns, tcp in tcp_headers(file):
@@ -237,7 +238,7 @@ def levels_of(found: Observed) -> pd.DataFrame:
 
 
 def tcp_options(tcp: bytes) -> Iterator[tuple[int, bytes]]:
-    """The kind and the data of each option; time stamps may have any bytes."""
+    """Yield kind and data of each TCP option; the data of timestamps can be any bytes."""
     rest = tcp[20 : (tcp[12] >> 4) * 4]
     while rest and rest[0] != 0:
         length = 1 if rest[0] == 1 else rest[1]
@@ -246,8 +247,9 @@ def tcp_options(tcp: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def tcp_headers(file: Path) -> Iterator[tuple[int, bytes]]:
-    """When each TCP packet of a pcap file came, in nanoseconds, and what it is from its TCP header
-    on.
+    """Yield time and content of each TCP packet of a pcap file.
+
+    The time is in nanoseconds; the content starts at the TCP header.
     """
     raw = subprocess.run(["zstd", "-dcf", file], capture_output=True, check=True).stdout
     at = 24
@@ -260,7 +262,7 @@ def tcp_headers(file: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def test_real_keeps_to_the_level_of_its_receiver(runs: Runs) -> None:
-    """The window is two segments a level, and a steady rate keeps the level."""
+    """Expect a window of two segments per level; a steady rate keeps the level."""
     real = runs("real", "", extra="parameters: {real: {initial_level: 20, max_level: 20}}")["real"]
     assert set(levels_of(real)["level"]) == {20}
     assert set(real.of("sample")["cwnd"].iloc[1:]) == {40}
@@ -284,8 +286,10 @@ def test_real_lowers_its_level_where_the_rate_falls(runs: Runs, threshold, share
 
 
 def test_real_lowers_its_level_if_the_last_segment_of_a_wave_is_lost(runs: Runs) -> None:
-    """The wave-decision timer ends the wave with the next segment, a round trip after its first. A
-    loss in the middle of a wave, the control, changes nothing.
+    """Lose the last segment of a wave; as a control, lose one in the middle.
+
+    The wave-decision timer ends the wave with the next segment, one round trip after the wave's
+    first segment. A loss in the middle of a wave changes nothing.
     """
     # A window of 12, less than fills the path: there are gaps between waves. The first segment goes
     # alone (ns2's initial window). That is iperf's header, so waves of data are sent at once.
@@ -307,7 +311,7 @@ def test_real_lowers_its_level_if_the_last_segment_of_a_wave_is_lost(runs: Runs)
 
 
 def test_real_keeps_its_window_at_a_timeout_with_duplicate_acks(runs: Runs) -> None:
-    """A retransmission that is lost makes a timeout, before which duplicate ACKs came."""
+    """Lose a retransmission, so that a timeout follows duplicate ACKs."""
     extra = "parameters: {real: {initial_level: 12, max_level: 12}}"
     # The 24 segments after the lost one bring duplicate ACKs, the third of which sends it again.
     real = runs("real", "", lost=[LOST, LOST + 25, LOST + 26, LOST + 27], extra=extra)["real"]
@@ -335,7 +339,7 @@ def new_scheme(directory: Path) -> Path:
 
 
 def test_a_scheme_in_c_runs_as_a_module(runs: Runs, tmp_path: Path) -> None:
-    """The template, with 70 % of the window left by a loss."""
+    """Run nagi's template, which keeps 70 % of the window after a loss."""
     new_scheme(tmp_path)
     extra = "parameters: {mine.c: {keep: 70}}\nmax_window: 60 packets"
     mine = runs("mine.c", "", lost=[LOST], extra=extra)["mine.c"]

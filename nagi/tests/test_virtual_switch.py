@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A switch in virtual time: from the experiment to a valid certificate and a report, by nagi-switch
-and by bmv2.
+"""Run switches in virtual time, by nagi-switch and by bmv2.
+
+The tests go from the experiment to a valid certificate and a report.
 """
 
 from __future__ import annotations

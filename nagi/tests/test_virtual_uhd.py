@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links over a double of UHD's devices, in virtual time: a run without faults is valid and the same
-every time; faults are outcomes that make it invalid.
+"""Run experiments over a double of UHD's devices, in virtual time.
+
+A run without faults is valid and is identical when repeated; faults are outcomes that make a run
+invalid.
 """
 
 from __future__ import annotations

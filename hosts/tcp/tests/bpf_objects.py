@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What schemes have in the kernel: eBPF programs, maps and struct_ops links, by bpf(2); and how
-long the programs run.
-"""
+"""List the eBPF programs, maps and struct_ops links of schemes by bpf(2), and their run times."""
 
 from __future__ import annotations
 
@@ -72,7 +70,7 @@ def _name(about: bytes, at: int) -> str:
 
 
 def ours() -> set[tuple[str, int]]:
-    """Kind and id of everything that nagi-tcp has made."""
+    """Return kind and id of every object in the kernel that nagi-tcp made."""
     found = set()
     for kind, (next_id, by_id, name_at) in _KINDS.items():
         for number in _ids(next_id):
@@ -89,7 +87,10 @@ def ours() -> set[tuple[str, int]]:
 
 
 def wait_until_gone(before: set[tuple[str, int]], timeout_s: float = 10.0) -> None:
-    """The kernel frees programs a little later than they are given up."""
+    """Wait until the kernel has freed all objects that are not in `before`.
+
+    The kernel frees programs a little later than their last user closes them.
+    """
     deadline = time.monotonic() + timeout_s
     while left := ours() - before:
         assert time.monotonic() < deadline, f"left behind: {left}"
@@ -98,7 +99,7 @@ def wait_until_gone(before: set[tuple[str, int]], timeout_s: float = 10.0) -> No
 
 @dataclass(frozen=True)
 class RunTime:
-    """Of one program, so far."""
+    """The accumulated run time and the number of calls of one program."""
 
     nanoseconds: int
     calls: int
@@ -106,8 +107,9 @@ class RunTime:
 
 @contextmanager
 def timed() -> Iterator[None]:
-    """Meanwhile the kernel takes the time of all eBPF programs, as with kernel.bpf_stats_enabled;
-    it stops when this ends, or the process.
+    """Measure the run time of all eBPF programs, as kernel.bpf_stats_enabled does.
+
+    The measurement stops when the context or the process ends.
     """
     descriptor = _bpf(_ENABLE_STATS, ctypes.create_string_buffer(64))
     try:
@@ -117,7 +119,10 @@ def timed() -> Iterator[None]:
 
 
 def run_times() -> dict[tuple[str, int], RunTime]:
-    """Of all our programs, by name (the kernel keeps 15 characters) and id."""
+    """Return the run times of all programs of nagi-tcp.
+
+    The keys are name (the kernel keeps 15 characters) and id.
+    """
     next_id, by_id, name_at = _KINDS["program"]
     assert name_at is not None
     found = {}

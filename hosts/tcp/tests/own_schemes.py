@@ -37,7 +37,7 @@ SEC("{section}") struct tcp_congestion_ops own = {{
 
 
 def compiled(directory: Path, source: str) -> Path:
-    """An eBPF object of this source."""
+    """Compile `source` to an eBPF object."""
     given, made = directory / "own.c", directory / "own.o"
     given.write_text(textwrap.dedent(source))
     headers = f"/usr/include/{sysconfig.get_config_var('MULTIARCH')}"

@@ -38,7 +38,7 @@ def make_module(build: Path, kernel: Path, *others: str) -> subprocess.Completed
 
 
 def sources() -> dict[Path, int]:
-    """What is in the room, and when it was changed."""
+    """Return the source files of hosts/tcp with the time of their last change, in ns."""
     room = ROOT / "hosts" / "tcp"
     return {file: file.stat().st_mtime_ns for file in room.rglob("*") if "tests" not in file.parts}
 
@@ -54,7 +54,7 @@ def kernel() -> Path:
 
 @pytest.fixture(scope="module")
 def modules(kernel, tmp_path_factory) -> Iterator[Path]:
-    """Where all of them have been built."""
+    """Build the modules of all schemes, and provide their directory."""
     build = tmp_path_factory.mktemp("module")
     before = sources()
     done = make_module(build, kernel)
@@ -66,7 +66,7 @@ def modules(kernel, tmp_path_factory) -> Iterator[Path]:
 
 
 def told(module: Path, field: str) -> list[str]:
-    """What modinfo says."""
+    """Return the lines that modinfo prints for `field`."""
     command = ["/sbin/modinfo", "-F", field, str(module)]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return said.splitlines()

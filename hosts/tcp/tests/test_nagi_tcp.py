@@ -34,7 +34,7 @@ def available() -> list[str]:
 
 @pytest.fixture
 def nothing_left():
-    """Whatever the test does, nothing of it stays in the kernel."""
+    """Check that the test leaves no object in the kernel."""
     before, names = ours(), available()
     yield
     wait_until_gone(before)
@@ -42,7 +42,7 @@ def nothing_left():
 
 
 def connect(name: str) -> tuple[socket.socket, socket.socket]:
-    """A connection over loopback whose sender uses `name`."""
+    """Open a connection over loopback whose sender uses the congestion control `name`."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         sender = socket.socket()
         sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
@@ -375,7 +375,7 @@ struct bpf_struct_ops_link { int link; } link;
 
 
 def type_information(directory: Path, source: str) -> Path:
-    """The BTF that a kernel with these types would have."""
+    """Return the BTF of a kernel that has the types in `source`."""
     data = compiled(directory, source).read_bytes()
     headers, size, count, names_at = (
         *struct.unpack_from("<Q", data, 40),
