@@ -43,7 +43,7 @@ def simulator(directory: Path) -> Path:
     return compiled(HERE / "simulate.cpp", MODULES, directory / "simulate")
 
 
-def simulated(
+def simulate_plan(
     program: Path, plan: RunPlan, directory: Path, changed: dict[str, Any]
 ) -> dict[str, Any]:
     """Simulate a plan in ns-3, with some TCP settings replaced by `changed`.
@@ -82,7 +82,7 @@ def table_of(nagi: pd.DataFrame, ns3: pd.DataFrame, axes: list[str]) -> str:
     for values, theirs in ns3.groupby(columns, sort=False):
         ours = nagi[(nagi[columns] == list(values)).all(axis=1) & (nagi["status"] == "valid")]
         first, second = mean(ours["agi"].to_numpy(float)), mean(theirs["agi"].to_numpy(float))
-        shown = [_shown(each) for each in (first, second)]
+        shown = [_format_mean(each) for each in (first, second)]
         ratio = "-" if first is None or second is None else f"{first.value / second.value:.2f}"
         again = [_retransmissions_a_loss(each) for each in (ours, theirs)]
         lines.append(f"| {' | '.join([*map(str, values), *shown, ratio, *again])} |")
@@ -94,14 +94,18 @@ def _retransmissions_a_loss(runs: pd.DataFrame) -> str:
     return f"{runs['retransmissions'].sum() / losses:.2f}" if losses else "-"
 
 
-def _shown(found: Mean | None) -> str:
+def _format_mean(found: Mean | None) -> str:
     if found is None:
         return "-"
     return f"{found.value:.3f}" + (f" ±{found.halfwidth:.3f}" if found.runs > 1 else "")
 
 
-def changes(given: list[str]) -> dict[str, Any]:
-    """--set KEY=VALUE as settings; numbers and truth values are JSON. Raises InputError."""
+def parse_changes(given: list[str]) -> dict[str, Any]:
+    """Parse the KEY=VALUE of --set; numbers and truth values are JSON.
+
+    Raises:
+        InputError: An option has no "=".
+    """
     found: dict[str, Any] = {}
     for each in given:
         key, is_there, value = each.partition("=")
@@ -114,7 +118,7 @@ def changes(given: list[str]) -> dict[str, Any]:
     return found
 
 
-def chosen(plans: list[RunPlan], only: list[str]) -> list[RunPlan]:
+def select_plans(plans: list[RunPlan], only: list[str]) -> list[RunPlan]:
     """Return the plans whose point has a value of each axis in `only`.
 
     Raises:
@@ -137,7 +141,7 @@ def runs_of(results: Path) -> dict[tuple[str, int], Path]:
     }
 
 
-def checked(given: argparse.Namespace) -> str:
+def cross_check(given: argparse.Namespace) -> str:
     """Run the pending plans in ns-3, write the results and return the table.
 
     Raises:
@@ -145,15 +149,15 @@ def checked(given: argparse.Namespace) -> str:
     """
     points = read_experiment(given.spec, given.variant)
     plans = [plan for point in points for plan in plan_runs(point, None)]
-    plans = chosen(plans, given.only)
-    changed = changes(given.set)
+    plans = select_plans(plans, given.only)
+    changed = parse_changes(given.set)
     runs = runs_of(given.results)
     directory = given.results / "ns3"
     program = simulator(directory)
     rows, pairs = [], []
     x = points[0].experiment.report.x
     with ThreadPoolExecutor(given.jobs) as pool:
-        futures = [pool.submit(simulated, program, plan, directory, changed) for plan in plans]
+        futures = [pool.submit(simulate_plan, program, plan, directory, changed) for plan in plans]
         for number, (plan, future) in enumerate(zip(plans, futures, strict=True), 1):
             found = future.result()
             rows.append(row_of(plan, found))
@@ -183,7 +187,7 @@ def main() -> int:
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
     parser.add_argument("--only", metavar="AXIS=VALUE", action="append", default=[])
     try:
-        print(checked(parser.parse_args()))
+        print(cross_check(parser.parse_args()))
     except InputError as error:
         print(f"crosscheck: {error}", file=sys.stderr)
         return 2

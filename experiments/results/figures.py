@@ -30,7 +30,7 @@ def ratios(table: pd.DataFrame, column: str, x: str, of: str, to: str) -> dict[f
     return found
 
 
-def _over(x: str, table: pd.DataFrame, values: pd.Series) -> dict[float, list[float]]:
+def _group_values(x: str, table: pd.DataFrame, values: pd.Series) -> dict[float, list[float]]:
     """Group `values`, one per row of a table, by the value of the axis `x`, in its unit."""
     groups = values.groupby(table[f"point.{x}"], sort=False)
     return {_number(value): list(of) for value, of in groups}
@@ -177,7 +177,7 @@ def _windows(campaign: str) -> pd.DataFrame:
 def _indices(table: pd.DataFrame, error_rate: str) -> dict[float, list[float]]:
     """AGI of what headers leave, by capacity in Mb/s."""
     at = table[table["point.error_rate"] == error_rate]
-    return _over("capacity", at, at["agi"] / at["agi_ceiling"])
+    return _group_values("capacity", at, at["agi"] / at["agi_ceiling"])
 
 
 # Table 1 of the paper: goodput at 15 ms over the error rate in percent, in KB/s.
@@ -201,7 +201,7 @@ def draw_tcp_real(target: Path) -> None:
                 table = published(name)
                 table = table[table["point.delay"] == "15 ms"]
                 table = table[table["point.scheme"] == scheme]
-                found = _over("error_rate", table, table["transfer_goodput_bps"] / 8e3)
+                found = _group_values("error_rate", table, table["transfer_goodput_bps"] / 8e3)
                 _errorbars(ax, found, color=colour, marker=marker, label=label)
             ax.plot(list(paper), list(paper.values()), color=_PAPER, marker="X", ls=":",
                     label="the paper")  # fmt: skip

@@ -15,7 +15,7 @@ from nagi_contracts.records import Campaign
 HERE = Path(__file__).resolve().parent
 
 
-def parts(name: str) -> list[Path]:
+def list_parts(name: str) -> list[Path]:
     """List the directories of a campaign: the whole campaign if it is there, else its parts."""
     whole = HERE / name
     return [whole] if whole.is_dir() else sorted(HERE.glob(f"{name}-repeat*/"))
@@ -23,10 +23,10 @@ def parts(name: str) -> list[Path]:
 
 def published(name: str) -> pd.DataFrame:
     """results.parquet of a campaign, of all of its parts."""
-    return pd.concat([pd.read_parquet(part / "results.parquet") for part in parts(name)])
+    return pd.concat([pd.read_parquet(part / "results.parquet") for part in list_parts(name)])
 
 
 def campaign_of(name: str) -> Campaign:
     """campaign.json of a campaign, with the runs of all of its parts."""
-    found = [Campaign.read(part / "campaign.json") for part in parts(name)]
+    found = [Campaign.read(part / "campaign.json") for part in list_parts(name)]
     return found[0].model_copy(update={"runs": [run for part in found for run in part.runs]})

@@ -6,8 +6,8 @@ results.parquet does not have these durations; figures.py reads them from tcp-re
     python silences.py results/tcp-real-2001-handoff ...     # replaces the rows of these campaigns
 
 A silence is a gap of more than 0.2 s between arrivals of data at the receiver: more than any round
-trip there, less than any timeout. A row a run: seconds from the first arrival to the last, how many
-silences there were, and their sum in seconds.
+trip there, less than any timeout. One row per run: seconds from the first arrival to the last, how
+many silences there were, and their sum in seconds.
 """
 
 from __future__ import annotations

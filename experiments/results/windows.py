@@ -5,7 +5,7 @@ results.parquet does not have these series; figures.py reads them from achieveme
 
     python windows.py results/achievement-2008 ...     # replaces the rows of these campaigns
 
-A row a second of a run: the sender's mean window in packets, the share of the capacity that was
+One row per second of a run: the sender's mean window in packets, the share of the capacity that was
 acknowledged as data, and the shares of samples of the socket in which the kernel was in recovery
 (TCP_CA_Recovery) and after a timeout (TCP_CA_Loss).
 """

@@ -67,7 +67,7 @@ class Measured:
         return self.run.virtual_s / self.processor_s
 
 
-def measured(directory: Path, spec: Path) -> dict[tuple[str, int], Measured]:
+def measure(directory: Path, spec: Path) -> dict[tuple[str, int], Measured]:
     """Measure each emulator at each rate, in Mb/s."""
     build = identify_build(virtual.NAME, fpgas=True)
     found = {}
@@ -107,7 +107,7 @@ class ProcessorTime:
         self._thread.start()
         self.seconds = 0.0
 
-    def end(self) -> None:
+    def stop(self) -> None:
         self._over.set()
         self._thread.join()
         own = process_time() - self._before
@@ -139,7 +139,7 @@ def used() -> Iterator[ProcessorTime]:
     try:
         yield time
     finally:
-        time.end()
+        time.stop()
 
 
 def rows_of(rounds: list[dict[tuple[str, int], Measured]]) -> list[Row]:
@@ -199,7 +199,7 @@ def require_core() -> None:
 
 
 BENCHMARK = Benchmark(
-    "bench_fpga", "Speed of the simulated core.", SPEC, NOTES, 10, measured, rows_of, details
+    "bench_fpga", "Speed of the simulated core.", SPEC, NOTES, 10, measure, rows_of, details
 )
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ A virtual second is one of the run's timeline. Rounds are medians; everything ru
 so what others do there shows."""
 
 
-def measured(directory: Path, spec: Path) -> dict[int, Run]:
+def measure(directory: Path, spec: Path) -> dict[int, Run]:
     """Measure the emulator at each rate, in Mb/s."""
     build = identify_build(virtual.NAME)
     found = {}
@@ -83,7 +83,7 @@ def details(each: dict[int, Run]) -> object:
 
 
 BENCHMARK = Benchmark(
-    "bench_virtual", "Speed of the virtual lab.", SPEC, NOTES, 20, measured, rows_of, details
+    "bench_virtual", "Speed of the virtual lab.", SPEC, NOTES, 20, measure, rows_of, details
 )
 
 if __name__ == "__main__":

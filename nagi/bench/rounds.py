@@ -64,7 +64,7 @@ class Benchmark(Generic[Round]):
 
     Attributes:
         spec: The experiment file, with SECONDS and PAYLOAD for values to be filled in.
-        measured: Runs one round of the experiment in a directory.
+        measure: Runs one round of the experiment in a directory.
         details: Returns the details of a round, for the result file.
         seconds: The length of each run, unless the command line gives one.
     """
@@ -74,7 +74,7 @@ class Benchmark(Generic[Round]):
     spec: str
     notes: str
     seconds: int
-    measured: Callable[[Path, Path], Round]
+    measure: Callable[[Path, Path], Round]
     rows_of: Callable[[list[Round]], list[Row]]
     details: Callable[[Round], object]
 
@@ -113,9 +113,9 @@ class Benchmark(Generic[Round]):
             spec = Path(scratch) / "speed.yaml"
             # Not counted: programs and libraries come from the disk the first time.
             spec.write_text(text(WARMING_S))
-            self.measured(Path(scratch) / "first", spec)
+            self.measure(Path(scratch) / "first", spec)
             spec.write_text(text(given.seconds))
             for number in range(given.rounds):
                 print(f"round {number + 1} of {given.rounds}", file=sys.stderr, flush=True)
-                rounds.append(self.measured(Path(scratch) / str(number), spec))
+                rounds.append(self.measure(Path(scratch) / str(number), spec))
         return rounds

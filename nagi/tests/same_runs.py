@@ -8,7 +8,7 @@ from pathlib import Path
 from nagi_contracts.records import compute_sha256
 
 
-def differing(first: Path, second: Path) -> list[str]:
+def list_differing_files(first: Path, second: Path) -> list[str]:
     """Return the names of the files that differ between two run directories.
 
     The manifest is ignored, because it contains the time and the machine of the run. The function

@@ -63,7 +63,7 @@ def test_offset_and_drift_are_found(seconds, offset_ns, drift):
 
 
 def test_a_clock_that_bends_is_followed():
-    """Correct a clock that was 1 ms ahead at 20 ppm."""
+    """Check a clock that was 1 ms ahead and is corrected at 20 ppm."""
 
     def ahead(true_ns):
         return MS - 20e-6 * np.minimum(true_ns, 50 * SECOND)
@@ -260,7 +260,7 @@ def test_a_delay_that_the_emulator_admits_is_no_clock_s(case):
 
 
 def test_a_stalled_emulator_cannot_certify_itself_by_other_clocks(case):
-    """Forward nothing for 0.2 s in the emulator, which records that."""
+    """Check a run whose emulator forwards nothing for 0.2 s and records that."""
     case.give_clocks()
     begin_ns = 17 * SECOND // 10
     end_ns = begin_ns + SECOND // 5

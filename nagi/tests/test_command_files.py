@@ -49,7 +49,7 @@ def spec(tmp_path: Path) -> Path:
     return path
 
 
-def _plan(spec: Path) -> RunPlan:
+def _read_plan(spec: Path) -> RunPlan:
     (point,) = read_experiment(spec, None)
     (plan,) = plan_runs(point, None)
     return plan
@@ -57,21 +57,21 @@ def _plan(spec: Path) -> RunPlan:
 
 def _refused(spec: Path) -> str:
     with pytest.raises(InputError) as refused:
-        _plan(spec)
+        _read_plan(spec)
     return str(refused.value)
 
 
 def test_another_content_or_mode_is_another_run(spec):
-    """Include a symbolic link without a target in the content; nagi does not follow the link."""
-    before = _plan(spec)
+    """Check content with a symbolic link that has no target; nagi does not follow the link."""
+    before = _read_plan(spec)
     assert [file.name for file in before.files()] == ["serve", "www"]
     page = spec.parent / "www" / "page"
     page.write_text("forty-three")
-    assert _plan(spec).files() != before.files()
+    assert _read_plan(spec).files() != before.files()
     page.write_text("forty-two")
-    assert _plan(spec).files() == before.files()
+    assert _read_plan(spec).files() == before.files()
     page.chmod(0o755)
-    assert _plan(spec).files() != before.files()
+    assert _read_plan(spec).files() != before.files()
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_files_and_programs_have_to_fit(spec, old, new, complaint):
 def test_a_link_has_its_own_name(spec):
     (spec.parent / "bin" / "serve").rename(spec.parent / "bin" / "serve-1.2")
     (spec.parent / "bin" / "serve").symlink_to("serve-1.2")
-    assert [file.name for file in _plan(spec).files()] == ["serve", "www"]
+    assert [file.name for file in _read_plan(spec).files()] == ["serve", "www"]
     (spec.parent / "bin" / "serve").unlink()
     (spec.parent / "bin" / "serve").symlink_to("serve")
     assert "files.0: there is no file" in _refused(spec)
@@ -119,7 +119,7 @@ def test_a_program_is_among_the_files(spec):
 
 def test_other_machines_are_not_sent_files(spec):
     with pytest.raises(InputError, match="flow bulk has `files`, which are not sent to other"):
-        require_same_machine([_plan(spec)])
+        require_same_machine([_read_plan(spec)])
 
 
 @pytest.mark.virtual

@@ -132,7 +132,7 @@ def verdicts(out) -> dict[str, str]:
     return found
 
 
-def kept(out) -> list[Path]:
+def list_valid_runs(out) -> list[Path]:
     """Return the directories of runs, without those of earlier invalid attempts."""
     return [path for path in (out / "runs").iterdir() if ".invalid-" not in path.name]
 

@@ -21,7 +21,7 @@ import pytest
 from marks import in_virtual_time
 from nagi_contracts.paths import executable
 from prefixes import make_prefix
-from same_runs import differing
+from same_runs import list_differing_files
 from specs import two_links
 from test_virtual_lab import guests, no_guest_left, runs_of  # noqa: F401 - a fixture
 from test_virtual_schemes import new_scheme
@@ -86,7 +86,7 @@ class DaskCluster:
         self._processes[name].kill()
         self._processes.pop(name).wait()
 
-    def end(self) -> None:
+    def stop_all(self) -> None:
         for process in reversed(self._processes.values()):
             process.terminate()
         for process in self._processes.values():
@@ -121,7 +121,7 @@ def cluster(tmp_path: Path) -> Iterator[DaskCluster]:
     directory.mkdir()
     cluster = DaskCluster(directory)
     yield cluster
-    cluster.end()
+    cluster.stop_all()
 
 
 def start(spec: Path, out: Path, *options: str) -> subprocess.Popen[str]:
@@ -146,7 +146,7 @@ def same(first: Path, second: Path) -> None:
     ones, others = runs_of(first), runs_of(second)
     assert list(ones) == list(others)
     for scheme, directory in ones.items():
-        assert differing(directory, others[scheme]) == [], scheme
+        assert list_differing_files(directory, others[scheme]) == [], scheme
         manifests = [each / "manifest.json" for each in (directory, others[scheme])]
         read = [json.loads(each.read_bytes()) for each in manifests]
         assert [each.pop("collected_s") for each in read] != [None, None]

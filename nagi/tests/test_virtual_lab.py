@@ -30,7 +30,7 @@ from nagi.terminal.site import make_virtual_site
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import ROOT, executable
 from nagi_contracts.records import Campaign, Manifest, Verdict
-from same_runs import differing
+from same_runs import list_differing_files
 from specs import two_links
 
 pytestmark = in_virtual_time
@@ -152,7 +152,7 @@ def test_the_same_plan_gives_the_same_bytes_on_a_busy_machine_too(tmp_path, requ
     for scheme, directory in first.items():
         files = {path.name for path in directory.iterdir() if path.is_file()}
         assert {"S.wired.pcap.zst", "D.radio.pcap.zst", "packets.parquet", "links.json"} <= files
-        assert differing(directory, second[scheme]) == [], scheme
+        assert list_differing_files(directory, second[scheme]) == [], scheme
         checks = {check.name: check for check in Verdict.read(directory / "verdict.json").checks}
         for name in ALL_EXACT:  # ms; a tenth of the netns lab's limits
             assert checks[name].value < 0.02

@@ -17,7 +17,7 @@ from nagi_contracts.applications.cbr import CbrClient, CbrServer
 from nagi_contracts.paths import ROOT, executable
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Verdict
-from same_runs import differing
+from same_runs import list_differing_files
 
 pytestmark = in_virtual_time
 
@@ -97,7 +97,7 @@ def test_the_same_plan_gives_the_same_bytes(chain, tmp_path):
     names = {path.name for path in chain.iterdir()}
     assert {"packets.parquet", "frames.parquet", "drops.pcapng"} <= names
     assert {"n0.air.pcap.zst", "n3.air.pcap.zst"} <= names
-    assert differing(chain, again) == []
+    assert list_differing_files(chain, again) == []
 
 
 def sent_over_seven_hops(directory: Path, scheme: str, axis: str) -> tuple[CbrClient, CbrServer]:

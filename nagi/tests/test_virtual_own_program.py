@@ -20,7 +20,7 @@ from nagi_contracts.records import Campaign, Verdict
 from nagi_contracts.results import Metrics
 from nagi_contracts.switches import Switches
 from nagi_p4.simple_switch_client import find_client_directory, find_problem
-from same_runs import differing
+from same_runs import list_differing_files
 from specs import two_links
 from switched_runs import NAGI, needs_nagi_switch
 
@@ -70,7 +70,7 @@ def test_a_program_and_a_controller_of_one_s_own_are_the_same_every_time(tmp_pat
     (again,), _ = run(OWN, tmp_path / "second", *arguments)
     names = {path.name for path in directory.iterdir()}
     assert {"cell.controller.log", "cell.pipeline.json", "cell.digests.jsonl"} <= names
-    assert differing(directory, again) == []
+    assert list_differing_files(directory, again) == []
 
 
 def test_a_controller_that_fails_makes_the_run_fail_with_its_last_words(tmp_path):

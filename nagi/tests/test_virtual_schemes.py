@@ -45,13 +45,13 @@ MARKING = ", mark: {threshold: 10 packets, weight: 1}"
 
 @dataclass(frozen=True)
 class Observed:
-    """A run: what its scheme told, and what became of each packet on the bottleneck."""
+    """A run: the events of its scheme, and the fate of each packet on the bottleneck."""
 
-    place: Path
+    directory: Path
     events: pd.DataFrame
     packets: pd.DataFrame
 
-    def of(self, event: str) -> pd.DataFrame:
+    def select_events(self, event: str) -> pd.DataFrame:
         return self.events[self.events["event"] == event]
 
     @property
@@ -68,7 +68,7 @@ Runs = Callable[..., dict[str, Observed]]
 def runs(tmp_path: Path) -> Runs:
     numbers = itertools.count()
 
-    def of(
+    def run_schemes(
         schemes: str,
         link: str,
         *,
@@ -90,17 +90,17 @@ def runs(tmp_path: Path) -> Runs:
         )
         out = tmp_path / f"out{next(numbers)}"
         run(spec, out)
-        return {name: _observed(place) for name, place in runs_of(out).items()}
+        return {name: _observed(directory) for name, directory in runs_of(out).items()}
 
-    return of
+    return run_schemes
 
 
-def _observed(place: Path) -> Observed:
-    assert Verdict.read(place / "verdict.json").status == "valid"
-    packets = pd.read_parquet(place / "packets.parquet")
-    events = place / "scheme_events.parquet"
+def _observed(directory: Path) -> Observed:
+    assert Verdict.read(directory / "verdict.json").status == "valid"
+    packets = pd.read_parquet(directory / "packets.parquet")
+    events = directory / "scheme_events.parquet"
     return Observed(
-        place,
+        directory,
         pd.read_parquet(events) if events.exists() else pd.DataFrame({"event": []}),
         packets[(packets["link"] == "radio") & (packets["direction"] == "forward")],
     )
@@ -110,11 +110,11 @@ def test_newjersey_takes_a_loss_without_a_mark_for_the_channel_s(runs: Runs) -> 
     """Without marks nothing is reduced; reno, the control, halves."""
     found = runs("newjersey, reno", ", mark: {threshold: 10000 packets}", lost=[LOST])
     jersey, reno = found["newjersey"], found["reno"]
-    (loss,) = jersey.of("three_duplicates").itertuples()
+    (loss,) = jersey.select_events("three_duplicates").itertuples()
     assert loss.verdict == "channel"
     assert (loss.cwnd, loss.ssthresh) == (loss.cwnd_before, loss.ssthresh_before)
-    assert jersey.of("congestion_mark").empty and not jersey.packets["marked"].any()
-    loss = next(reno.of("three_duplicates").itertuples())
+    assert jersey.select_events("congestion_mark").empty and not jersey.packets["marked"].any()
+    loss = next(reno.select_events("three_duplicates").itertuples())
     assert loss.verdict == "congestion"
     assert loss.cwnd == loss.cwnd_before // 2
 
@@ -124,7 +124,7 @@ def test_newjersey_sets_its_window_by_its_estimate_at_a_mark(runs: Runs) -> None
     found = runs("newjersey, reno", MARKING)
     jersey, reno = found["newjersey"], found["reno"]
     assert jersey.packets["marked"].any() and not reno.packets["marked"].any()
-    marks = jersey.of("congestion_mark")
+    marks = jersey.select_events("congestion_mark")
     assert len(marks) >= 2 and set(marks["verdict"]) == {"congestion"}
     ownd = jersey.available[marks.index]
     assert (marks["cwnd"] == ownd).all() and (marks["ssthresh"] == ownd).all()
@@ -139,8 +139,8 @@ def test_newjersey_takes_a_loss_with_a_mark_for_congestion(runs: Runs) -> None:
     marked = runs("newjersey", MARKING)["newjersey"].packets
     first = int(marked["marked"].to_numpy().argmax())
     jersey = runs("newjersey", MARKING, lost=[first + 1])["newjersey"]
-    mark = next(jersey.of("congestion_mark").itertuples())
-    loss = next(jersey.of("three_duplicates").itertuples())
+    mark = next(jersey.select_events("congestion_mark").itertuples())
+    loss = next(jersey.select_events("three_duplicates").itertuples())
     assert mark.t_s < loss.t_s
     assert pd.isna(loss.verdict)  # that of the mark
     assert loss.cwnd == loss.cwnd_before == mark.cwnd == mark.ssthresh
@@ -149,7 +149,7 @@ def test_newjersey_takes_a_loss_with_a_mark_for_congestion(runs: Runs) -> None:
 def test_newjersey_begins_anew_after_a_timeout_with_its_estimate_as_threshold(runs: Runs) -> None:
     # The window when the first of them is lost, and no retransmission.
     jersey = runs("newjersey", MARKING, lost=list(range(LOST, LOST + 50)))["newjersey"]
-    timeout = next(jersey.of("timeout").itertuples())
+    timeout = next(jersey.select_events("timeout").itertuples())
     assert timeout.verdict == "congestion"
     assert timeout.cwnd == 1
     assert timeout.ssthresh == jersey.available[timeout.Index]
@@ -171,7 +171,7 @@ def test_newjersey_is_refused_where_no_link_marks(tmp_path: Path) -> None:
 
 def acks_of(found: Observed) -> pd.DataFrame:
     """Return the receiver's ACKs without data, with the segments that each newly acknowledges."""
-    (file,) = found.place.glob("D.*.pcap*")
+    (file,) = found.directory.glob("D.*.pcap*")
     packets = pd.concat(capture.read_packets(file))
     ack = (
         (packets["payload"] == 0) & (packets["flags"] & 0x17 == 0x10) & (packets["direction"] == 1)
@@ -213,8 +213,8 @@ def test_a_thinned_ack_waits_for_its_timer_at_most(runs: Runs) -> None:
 def test_thinning_lets_duplicate_acks_go(runs: Runs) -> None:
     """So a loss is repaired after three of them, and no timer goes off."""
     found = runs("reno-ackthin", "", lost=[LOST], extra="max_window: 60 packets")["reno-ackthin"]
-    assert len(found.of("three_duplicates")) == 1
-    assert found.of("timeout").empty
+    assert len(found.select_events("three_duplicates")) == 1
+    assert found.select_events("timeout").empty
     acks = acks_of(found)
     duplicates = acks[acks["segments"] == 0]
     assert len(duplicates) > 20
@@ -227,7 +227,7 @@ def test_thinning_lets_duplicate_acks_go(runs: Runs) -> None:
 
 def levels_of(found: Observed) -> pd.DataFrame:
     """Return the level in the receiver's option, for each of its ACKs without data."""
-    (file,) = found.place.glob("D.*.pcap*")
+    (file,) = found.directory.glob("D.*.pcap*")
     rows = []
     for at_ns, tcp in tcp_headers(file):
         if int.from_bytes(tcp[0:2]) == 5001 and tcp[13] == 0x10:
@@ -265,8 +265,8 @@ def test_real_keeps_to_the_level_of_its_receiver(runs: Runs) -> None:
     """Expect a window of two segments per level; a steady rate keeps the level."""
     real = runs("real", "", extra="parameters: {real: {initial_level: 20, max_level: 20}}")["real"]
     assert set(levels_of(real)["level"]) == {20}
-    assert set(real.of("sample")["cwnd"].iloc[1:]) == {40}
-    assert real.of("fallback").empty
+    assert set(real.select_events("sample")["cwnd"].iloc[1:]) == {40}
+    assert real.select_events("fallback").empty
 
 
 @pytest.mark.parametrize(("threshold", "share"), [(4, 0.618 + 0.382 / 2), (24, 0.382 + 0.618 / 2)])
@@ -300,7 +300,7 @@ def test_real_lowers_its_level_if_the_last_segment_of_a_wave_is_lost(runs: Runs)
     gaps = whole.packets["arrived_ns"].diff().shift(-1) > 10e6
     last = next(int(index) for index in whole.packets["index"][gaps] if index > 1000)
     middle = of_real(lost=[last - 6], extra=extra)["real"]
-    (loss,) = middle.of("three_duplicates").itertuples()
+    (loss,) = middle.select_events("three_duplicates").itertuples()
     assert (loss.verdict, loss.cwnd) == ("undecided", 12)
     assert set(levels_of(middle)["level"]) == {6}
     lost = of_real(lost=[last], extra=extra)["real"]
@@ -315,7 +315,7 @@ def test_real_keeps_its_window_at_a_timeout_with_duplicate_acks(runs: Runs) -> N
     extra = "parameters: {real: {initial_level: 12, max_level: 12}}"
     # The 24 segments after the lost one bring duplicate ACKs, the third of which sends it again.
     real = runs("real", "", lost=[LOST, LOST + 25, LOST + 26, LOST + 27], extra=extra)["real"]
-    timeout = next(real.of("timeout").itertuples())
+    timeout = next(real.select_events("timeout").itertuples())
     assert timeout.verdict == "undecided"
     assert timeout.cwnd == timeout.cwnd_before >= 12
 
@@ -323,9 +323,9 @@ def test_real_keeps_its_window_at_a_timeout_with_duplicate_acks(runs: Runs) -> N
 def test_real_has_a_window_of_two_after_a_timeout_without_duplicate_acks(runs: Runs) -> None:
     extra = "parameters: {real: {initial_level: 12, max_level: 12}}"
     real = runs("real", "", lost=list(range(LOST, LOST + 24)), extra=extra)["real"]
-    timeout = next(real.of("timeout").itertuples())
+    timeout = next(real.select_events("timeout").itertuples())
     assert (timeout.cwnd_before, timeout.cwnd) == (24, 2)
-    after = real.of("sample")
+    after = real.select_events("sample")
     assert after[after["t_s"] > timeout.t_s]["cwnd"].iloc[-1] == 24
 
 
@@ -343,7 +343,7 @@ def test_a_scheme_in_c_runs_as_a_module(runs: Runs, tmp_path: Path) -> None:
     new_scheme(tmp_path)
     extra = "parameters: {mine.c: {keep: 70}}\nmax_window: 60 packets"
     mine = runs("mine.c", "", lost=[LOST], extra=extra)["mine.c"]
-    (loss,) = mine.of("three_duplicates").itertuples()
+    (loss,) = mine.select_events("three_duplicates").itertuples()
     assert loss.cwnd == loss.cwnd_before * 70 // 100
 
 

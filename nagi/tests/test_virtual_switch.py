@@ -9,7 +9,7 @@ from __future__ import annotations
 from marks import in_virtual_time
 from nagi_contracts.records import Verdict
 from nagi_contracts.switches import Switches
-from same_runs import differing
+from same_runs import list_differing_files
 from switched_runs import check, needs_bmv2, needs_nagi_switch, run
 
 PARTS = ("median", "p99", "max")
@@ -26,7 +26,7 @@ def test_a_switch_in_virtual_time_is_the_same_every_time(tmp_path):
     ((loss, again),) = run(second, "1 %", "--lab", "virtual").items()
     names = {path.name for path in again.iterdir() if path.is_file()}
     assert {"switches.json", "queue_samples.parquet", "N.drops.pcapng"} <= names
-    assert differing(runs[loss], again) == []
+    assert list_differing_files(runs[loss], again) == []
 
 
 @needs_bmv2

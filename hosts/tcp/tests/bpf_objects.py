@@ -69,7 +69,7 @@ def _name(about: bytes, at: int) -> str:
     return about[at:].split(b"\0")[0].decode()
 
 
-def ours() -> set[tuple[str, int]]:
+def list_nagi_objects() -> set[tuple[str, int]]:
     """Return kind and id of every object in the kernel that nagi-tcp made."""
     found = set()
     for kind, (next_id, by_id, name_at) in _KINDS.items():
@@ -92,7 +92,7 @@ def wait_until_gone(before: set[tuple[str, int]], timeout_s: float = 10.0) -> No
     The kernel frees programs a little later than their last user closes them.
     """
     deadline = time.monotonic() + timeout_s
-    while left := ours() - before:
+    while left := list_nagi_objects() - before:
         assert time.monotonic() < deadline, f"left behind: {left}"
         time.sleep(0.02)
 

@@ -36,7 +36,7 @@ SEC("{section}") struct tcp_congestion_ops own = {{
 """
 
 
-def compiled(directory: Path, source: str) -> Path:
+def compile_scheme(directory: Path, source: str) -> Path:
     """Compile `source` to an eBPF object."""
     given, made = directory / "own.c", directory / "own.o"
     given.write_text(textwrap.dedent(source))

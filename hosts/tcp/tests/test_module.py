@@ -65,11 +65,11 @@ def modules(kernel, tmp_path_factory) -> Iterator[Path]:
     shutil.rmtree(build)
 
 
-def told(module: Path, field: str) -> list[str]:
+def read_module_field(module: Path, field: str) -> list[str]:
     """Return the lines that modinfo prints for `field`."""
     command = ["/sbin/modinfo", "-F", field, str(module)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return said.splitlines()
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return output.splitlines()
 
 
 def test_one_module_each_scheme(modules):
@@ -79,12 +79,12 @@ def test_one_module_each_scheme(modules):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_says_what_it_is(modules, kernel, scheme):
     module = modules / f"nagi_{scheme}.ko"
-    assert told(module, "license") == ["GPL"]
-    assert told(module, "description") == [f"nagi's TCP congestion control {scheme}"]
-    assert told(module, "alias") == [f"tcp_nagi_{scheme}"]
-    assert told(module, "depends") == [""]
+    assert read_module_field(module, "license") == ["GPL"]
+    assert read_module_field(module, "description") == [f"nagi's TCP congestion control {scheme}"]
+    assert read_module_field(module, "alias") == [f"tcp_nagi_{scheme}"]
+    assert read_module_field(module, "depends") == [""]
     release = (kernel / "include/generated/utsrelease.h").read_text().split('"')[1]
-    assert told(module, "vermagic")[0].split()[0] == release
+    assert read_module_field(module, "vermagic")[0].split()[0] == release
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -96,7 +96,7 @@ def test_has_the_parameters_of_the_ebpf_object(modules, scheme):
         check=True,
     )
     found = {}
-    for line in told(modules / f"nagi_{scheme}.ko", "parm"):
+    for line in read_module_field(modules / f"nagi_{scheme}.ko", "parm"):
         each = DESCRIBED.fullmatch(line)
         assert each, line
         name, meaning, unit, minimum, maximum, default = each.groups()
