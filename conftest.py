@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of several components share: network namespaces to play in."""
+"""Provide network namespaces to the tests of several components."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def teardown_pool() -> Iterator[ThreadPoolExecutor]:
 
 @pytest.fixture
 def namespaces(teardown_pool: ThreadPoolExecutor) -> Iterator[Namespaces]:
-    """Needs root; without it, the test is skipped, and says so."""
+    """Provide network namespaces for one test; without root, skip the test."""
     if os.geteuid() != 0:
         pytest.skip("needs root for network namespaces: run `sudo make test`")
     keeper = Keeper()
@@ -135,7 +135,7 @@ def namespaces(teardown_pool: ThreadPoolExecutor) -> Iterator[Namespaces]:
 
 @pytest.fixture(scope="module")
 def lasting_namespaces() -> Iterator[Namespaces]:
-    """Network namespaces that exist during all tests of a file. They need root."""
+    """Provide network namespaces for all tests of a file; without root, skip them."""
     if os.geteuid() != 0:
         pytest.skip("needs root for network namespaces: run `sudo make test`")
     with Keeper() as keeper:

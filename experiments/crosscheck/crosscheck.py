@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runs of an experiment in ns-3, beside those that nagi has done: `make bench-crosscheck`.
+"""Repeat the runs of an experiment in ns-3, and compare them: `make bench-crosscheck`.
 
     crosscheck.py SPEC RESULTS [--variant NAME] [--jobs N] [--set KEY=VALUE] [--only AXIS=VALUE]
 
@@ -39,7 +39,11 @@ MODULES = ("core", "network", "internet", "point-to-point", "applications", "tra
 
 
 def simulator(directory: Path) -> Path:
-    """simulate.cpp, compiled. Raises InputError."""
+    """Compile simulate.cpp and return the program.
+
+    Raises:
+        InputError: ns-3 or the compiler is missing.
+    """
     return compiled(HERE / "simulate.cpp", MODULES, directory / "simulate")
 
 
@@ -59,7 +63,7 @@ def simulate_plan(
 
 
 def row_of(plan: RunPlan, found: dict[str, Any]) -> dict[str, Any]:
-    """As results.parquet has it."""
+    """Return the row of a simulation, with the columns of results.parquet."""
     (flow,) = plan.flows
     point = {f"point.{axis}": value for axis, value in plan.point.items()}
     goodput = found["goodput_bps"]

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs in C++ that run ns-3, compiled against the package `ns3` and asked by JSON."""
+"""Compile and run C++ programs that use ns-3.
+
+The programs link to the libraries of the package `ns3`, and exchange JSON with nagi.
+"""
 
 from __future__ import annotations
 

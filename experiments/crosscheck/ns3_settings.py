@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi's plan of a run as settings for ns-3, which simulate.cpp reads."""
+"""Convert the plan of a run to settings for ns-3, which simulate.cpp reads."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _queue_packets(channel: DirectionPlan, where: str) -> int:
 
 
 def _longest_rtt_ns(plan: RunPlan, flow: FlowPlan) -> int:
-    """With the bottleneck's queue full."""
+    """Return the RTT with a full queue at the bottleneck."""
     slowest = min((plan.channel(hop) for hop in flow.path), key=lambda each: each.rate_bps or 0)
     packets = slowest.queue.packets if slowest.queue is not None else None
     queued_bits = (packets or 0) * flow.packet_bytes * 8

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Congestion windows in nagi and in ns-3 over time: what the differences come from."""
+"""Draw congestion windows in nagi and in ns-3 over time, to explain differences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROW = 1.05  # inches
 
 @dataclass(frozen=True)
 class Pair:
-    """One plan in both."""
+    """The runs of one plan in nagi and in ns-3."""
 
     plan: RunPlan
     run: Path  # nagi's run directory

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A CSV beside README.md whose rows say which campaign they are of."""
+"""Update CSV files in the directory of README.md, whose rows name their campaign."""
 
 from __future__ import annotations
 

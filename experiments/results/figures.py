@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of README.md, from what is published beside it: `make results` draws them."""
+"""Draw the figures of README.md from the published results: `make results`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def draw_westwoodvt(target: Path) -> None:
 
 
 def draw_cross(target: Path) -> None:
-    """With cross traffic: goodput of each scheme over that of westwoodnr."""
+    """Draw the goodput of each scheme relative to westwoodnr, with cross traffic."""
     table = published("westwoodvt-2007-cross")
     table = table[~table["background"]]
     with figure_style():
@@ -91,7 +91,7 @@ _SCHEMES = {
 
 
 def draw_achievement(target: Path) -> None:
-    """Windows over time: without loss at 40 Mb/s, and westwood's at 0.1 %; goodput at 0.1 %."""
+    """Draw windows over time at 40 Mb/s without loss, and windows and goodput at 0.1 % loss."""
     windows = _windows("achievement-2008")
     without_loss = windows[windows["error_rate"] == "0 %"]
     with figure_style():
@@ -138,7 +138,7 @@ def draw_achievement(target: Path) -> None:
 
 
 def draw_uncapped(target: Path) -> None:
-    """Without loss: AGI with and without the cap on the window, windows over time without it."""
+    """Draw AGI with and without the cap on the window, and windows over time without the cap."""
     with figure_style():
         figure = Figure(figsize=(WIDTH, 2.8), layout="constrained")
         first, second, third = figure.subplots(1, 3)
@@ -169,13 +169,13 @@ def draw_uncapped(target: Path) -> None:
 
 
 def _windows(campaign: str) -> pd.DataFrame:
-    """Rows of windows.py."""
+    """Read the rows that windows.py wrote."""
     table = pd.read_csv(HERE / "achievement-2008.csv")
     return table[table["campaign"] == campaign]
 
 
 def _indices(table: pd.DataFrame, error_rate: str) -> dict[float, list[float]]:
-    """AGI of what headers leave, by capacity in Mb/s."""
+    """Return AGI relative to the rate without headers, by capacity in Mb/s."""
     at = table[table["point.error_rate"] == error_rate]
     return _group_values("capacity", at, at["agi"] / at["agi_ceiling"])
 
@@ -188,7 +188,7 @@ _TABLE_1 = {
 
 
 def draw_tcp_real(target: Path) -> None:
-    """Goodput at 15 ms, by the link's rate and the least timeout."""
+    """Draw goodput at 15 ms, by the link's rate and the minimum retransmission timeout."""
     with figure_style():
         figure = Figure(figsize=(WIDTH, 2.7), layout="constrained")
         panels = figure.subplots(1, 2, sharey=True)
@@ -214,7 +214,7 @@ def draw_tcp_real(target: Path) -> None:
 
 
 def draw_multihop(target: Path) -> None:
-    """Goodput of the chain beside that of vegas; and of each flow of the grid."""
+    """Draw the goodput of the chain relative to vegas, and of each flow of the grid."""
     chain, grid = published("multihop-2005"), published("multihop-2005-grid")
     with figure_style():
         figure = Figure(figsize=(WIDTH, 2.8), layout="constrained")
@@ -339,7 +339,7 @@ def _draw_tokens(ax: Any) -> None:
 def _draw_ratios(
     ax: Any, table: pd.DataFrame, x: str, schemes: Mapping[str, tuple[str, str]], to: str
 ) -> None:
-    """Goodput of schemes, each with its colour and marker, over that of scheme `to`."""
+    """Draw the goodput of schemes relative to scheme `to`, each with its colour and marker."""
     for scheme, (colour, marker) in schemes.items():
         found = ratios(table, "goodput_bps", x, scheme, to)
         _errorbars(ax, found, color=colour, marker=marker, label=scheme)

@@ -22,11 +22,11 @@ def list_parts(name: str) -> list[Path]:
 
 
 def published(name: str) -> pd.DataFrame:
-    """results.parquet of a campaign, of all of its parts."""
+    """Read results.parquet of all parts of a campaign."""
     return pd.concat([pd.read_parquet(part / "results.parquet") for part in list_parts(name)])
 
 
 def campaign_of(name: str) -> Campaign:
-    """campaign.json of a campaign, with the runs of all of its parts."""
+    """Read campaign.json of a campaign, with the runs of all its parts."""
     found = [Campaign.read(part / "campaign.json") for part in list_parts(name)]
     return found[0].model_copy(update={"runs": [run for part in found for run in part.runs]})

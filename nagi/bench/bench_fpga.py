@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast an FPGA's core is simulated in the loop: `make bench-fpga`.
+"""Measure the speed of a simulated FPGA core in the loop: `make bench-fpga`.
 
     bench_fpga.py [--seconds N] [--rounds N] [--payload BYTES] [--json FILE]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What shared media cost: `make bench-media`, a part of `make bench`.
+"""Measure the cost of shared media: `make bench-media`, a part of `make bench`.
 
     bench_media.py [--seconds N] [--json FILE]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast the virtual lab is: `make bench-virtual`, a part of `make bench`.
+"""Measure the speed of the virtual lab: `make bench-virtual`, a part of `make bench`.
 
     bench_virtual.py [--seconds N] [--rounds N] [--payload BYTES] [--json FILE]
 

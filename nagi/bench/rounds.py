@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What benchmarks of the virtual lab have in common: command line, rounds, and how a run is timed.
+"""Run benchmarks of the virtual lab: command line, rounds, and measurement of time.
 
 Exit status: 0 all targets met, 1 some missed, 2 the benchmark cannot run here.
 """
@@ -79,7 +79,10 @@ class Benchmark(Generic[Round]):
     details: Callable[[Round], object]
 
     def main(self, require: Callable[[], None] = lambda: None) -> int:
-        """`require` raises InputError if something is missing."""
+        """Run the benchmark and return its exit status.
+
+        `require` raises InputError if the machine lacks something.
+        """
         parser = argparse.ArgumentParser(prog=self.name, description=self.description)
         parser.add_argument(
             "--seconds", type=int, default=self.seconds, help="of each run's measurement"

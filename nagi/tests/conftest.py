@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of several files are given."""
+"""Provide fixtures to tests of several files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prefixes in which another program, or nothing, is in the place of one of nagi's."""
+"""Make prefixes in which another program, or no program, replaces one of nagi's."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ RADIO = LinkDirection(link="radio", direction="forward")
 
 
 def run(tmp_path, losses: str, *arguments: str, valid: bool = True) -> dict[str, Path]:
-    """Loss -> run directory; no run failed."""
+    """Run the campaign, in which no run may fail; return the run directory of each loss rate."""
     spec, out = tmp_path / "spec.yaml", tmp_path / "out"
     spec.write_text(SPEC.replace("LOSSES", losses))
     done = subprocess.run(

@@ -87,7 +87,10 @@ def _threshold(key: str, unit: str) -> Callable[[Any], tuple[Settings, Settings]
 def _discipline(
     name: str, key: str, own_key: str, own: str, others: dict[str, tuple[str, int]] | None = None
 ) -> Callable[[Any], tuple[Settings, Settings]]:
-    """`others`: a key of nagi-link's -> the planner's, and a number of nanoseconds for both."""
+    """Return the settings of a queue discipline for nagi-link and for the planner.
+
+    `others` maps a key of nagi-link to the planner's key and a number of nanoseconds for both.
+    """
     others = others or {}
     return _inside(
         "queue",
@@ -320,7 +323,7 @@ def answer_of_planner(link: Settings, directory: Path) -> InputError | None:
 
 
 def values_of(key: str) -> list[tuple[Any, bool]]:
-    """Values at the bounds and just beyond, and whether they are possible."""
+    """Return values at the bounds and just beyond them, and whether each is permitted."""
     bound = load_bounds()[key]
     if bound.type == "integer":
         below, above = bound.minimum - 1, bound.maximum + 1

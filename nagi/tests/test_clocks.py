@@ -228,7 +228,7 @@ def test_metrics_are_by_the_same_clocks(case):
 
 
 def test_a_delay_behind_the_emulator_s_back_is_seen_both_ways(case):
-    """1 ms more on the path to the server: half of it is attributed to the server's clock."""
+    """Add 1 ms to the path to the server: half of it is attributed to the server's clock."""
     case.give_clocks()
 
     def later(packet, _, own):
@@ -244,7 +244,7 @@ def test_a_delay_behind_the_emulator_s_back_is_seen_both_ways(case):
 
 
 def test_a_delay_that_the_emulator_admits_is_no_clock_s(case):
-    """1 ms more on the path to the server, which the emulator has recorded as its own lateness."""
+    """Add 1 ms to the path to the server, which the emulator records as its own lateness."""
     case.give_clocks()
 
     def later(packet, _, own):

@@ -125,7 +125,7 @@ def test_other_machines_are_not_sent_files(spec):
 @pytest.mark.virtual
 @in_virtual_time[1]
 def test_applications_find_their_files_and_nothing_else(spec, tmp_path):
-    """Two of one content, too, and one by a link."""
+    """Include two files with equal content, and one file by a link."""
     for name in ("one.conf", "two.conf"):
         (tmp_path / name).touch(mode=0o644)
     (tmp_path / "bin" / "serve-1.2").write_text(
@@ -144,7 +144,7 @@ def test_applications_find_their_files_and_nothing_else(spec, tmp_path):
 @pytest.mark.virtual
 @in_virtual_time[1]
 def test_directories_are_the_same_however_the_machine_keeps_them(spec, tmp_path):
-    """Orders and inode numbers in which find(1) and cp(1) go about, and which tell them apart."""
+    """Vary the orders and inode numbers that find(1) and cp(1) use."""
     listing = "find www -printf '%i %p\\n'; cp -r www copy; ls -fi copy"
     (tmp_path / "bin" / "serve").write_text(f"#!/bin/sh\n{listing}\n{_SERVE[10:]}")
     said = []

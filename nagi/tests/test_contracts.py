@@ -120,7 +120,7 @@ def test_tables_have_the_columns_that_are_documented(name):
 
 
 def test_the_example_is_what_its_experiment_asks_for(tmp_path):
-    """It is a record of iperf's traffic."""
+    """Check the example, which is a record of iperf's traffic."""
     campaign = Campaign.read(CAMPAIGN / "campaign.json")
     text = (EXAMPLE / "experiment.yaml").read_text()
     iperf = "payload: 1000 bytes, traffic: {application: bulk, program: iperf}"

@@ -67,7 +67,7 @@ def test_a_count_may_be_an_axis(tmp_path):
 
 
 def test_a_flow_without_a_scheme_is_left_out_and_leaves_links_as_they_are(tmp_path):
-    """1 bdp is that of the longest RTT, also where the flow that has it is absent."""
+    """Calculate 1 bdp by the longest RTT, even at points without the flow that has it."""
     alone, beside = plans(
         tmp_path,
         "x: {from: A, to: D, scheme: cubic}\n"

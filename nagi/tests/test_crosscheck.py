@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ns-3 is asked to do is what the plan says."""
+"""Check that the settings of ns-3 correspond to the plan."""
 
 from __future__ import annotations
 

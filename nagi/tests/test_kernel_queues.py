@@ -81,7 +81,7 @@ def of_reference(arrivals: Arrivals, discipline: Discipline, start_ns: int) -> l
 def overload(
     seconds: float, loads: list[float], ecn: int = 0, seed: int = 1, rate: int = RATE
 ) -> Arrivals:
-    """Flows of frames of full size, of these shares of the rate each, without a pause."""
+    """Return flows of full-size frames without pauses, each with its share of the rate."""
     source = random.Random(seed)
     packets: Arrivals = []
     for flow, load in enumerate(loads, start=1):
@@ -160,7 +160,10 @@ def test_pie_controls_the_delay_as_the_kernel_s_does(tmp_path: Path) -> None:
 
 
 def test_dualpi2_keeps_both_delays_as_the_kernel_s_does(tmp_path: Path) -> None:
-    """Classic packets (not ECT) beside ECT(1). Both draw at random."""
+    """Compare classic packets (not ECT) and ECT(1).
+
+    Both the model and the kernel draw at random.
+    """
     arrivals = beside_each_other(40, 0.8, 0.3)
     kernel, model = by_dualpi2(arrivals, tmp_path)
     at, ecn = (np.array([packet[i] for packet in arrivals]) for i in (0, 3))
@@ -194,7 +197,11 @@ def by_dualpi2(arrivals: Arrivals, directory: Path, rate: int = RATE) -> tuple[K
 
 
 def test_dualpi2_in_overload_drops_of_both_queues_what_the_kernel_s_does(tmp_path: Path) -> None:
-    """By the RFC's pseudocode, 67 % of low latency's packets were dropped, 53 % of classic ones."""
+    """Compare the drops of both queues in overload.
+
+    With the RFC's pseudocode, 67 % of the low-latency packets were dropped, and 53 % of the classic
+    ones.
+    """
     arrivals = beside_each_other(40, 1.1, 1.1)
     kernel, model = by_dualpi2(arrivals, tmp_path)
     at, ecn = (np.array([packet[i] for packet in arrivals]) for i in (0, 3))

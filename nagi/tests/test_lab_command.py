@@ -146,7 +146,10 @@ def test_a_playbook_that_ansible_cannot_run_is_an_error(tmp_path, ansible_home):
 
 
 def test_who_interrupts_leaves_no_workers(tmp_path, ansible_home):
-    """Ansible's workers end even during a task, although they are in sessions of their own."""
+    """Check that Ansible's workers end even during a task.
+
+    The workers are in sessions of their own.
+    """
     mark = tmp_path / "begun"
     task = {"ansible.builtin.command": f"sh -c 'echo >{mark}; sleep 600'"}
     wait = json.dumps([{"hosts": "all", "gather_facts": False, "tasks": [task]}])

@@ -63,7 +63,7 @@ def is_about_the_file(said: str) -> bool:
 
 
 def mutants_of(experiment: Path, directory: Path, seed: object, count: int):
-    """Paths of mutants, and the variant to read them in."""
+    """Write mutants of an experiment; yield the path of each, and a variant to read."""
     random = Random(f"{experiment.name} {seed}")
     path = directory / "mutant.yaml"
     text = experiment.read_text()

@@ -77,7 +77,7 @@ def nothing_left_behind(monkeypatch):
 
 
 def processes_with(mark: str) -> list[str]:
-    """Command lines of the processes, wherever, that have `mark` in their environment."""
+    """Return the command lines of all processes that have `mark` in their environment."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

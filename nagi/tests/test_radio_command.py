@@ -42,7 +42,7 @@ class Machine:
         self.prefix = make_prefix(directory / "prefix", without=["nagi-sdr"])
 
     def gnu_radio(self, version: str | None) -> None:
-        """None: it is not there."""
+        """Install a double of GNU Radio with this version; None makes its import fail."""
         package = self.modules / "gnuradio"
         package.mkdir(parents=True, exist_ok=True)
         (package / "__init__.py").write_text("")

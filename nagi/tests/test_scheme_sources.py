@@ -120,7 +120,10 @@ def test_errors_in_our_headers_are_at_the_user_s_file(mine):
     ],
 )  # fmt: skip
 def test_names_of_headers_never_reach_a_shell(mine, tmp_path, monkeypatch, name):
-    """They did by the module's Makefile, even from `nagi plan`, if nothing included them."""
+    """Check the names of headers even if nothing includes them.
+
+    Formerly, the module's Makefile passed them to a shell, even in `nagi plan`.
+    """
     monkeypatch.chdir(tmp_path)
     mine.with_name(name).write_text("")
     done = nagi("plan", "mine.yaml", cwd=tmp_path)

@@ -173,7 +173,7 @@ wait
 
 @pytest.mark.slow
 def test_a_host_s_switch_is_reached_by_p4runtime(brought):
-    """nagi-switch behind nagi-p4runtime, which are there before the campaign and after it."""
+    """Use nagi-switch behind nagi-p4runtime, which both run before and after the campaign."""
     require_ssh_hosts()
     numbers = {"wired": 17, "radio": 400}
     with SshHosts() as hosts:

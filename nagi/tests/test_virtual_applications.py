@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Applications in virtual time, where what comes out can be computed by hand."""
+"""Run applications in virtual time, and compare the results with calculations by hand."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_paced_udp_sends_what_the_path_carries(tmp_path, loss):
 
 
 def test_a_token_bucket_lets_through_its_rate(tmp_path):
-    """20 tokens of 1 kB every 30 ms are 5.3 Mb/s, which the link carries."""
+    """Expect 20 tokens of 1 kB every 30 ms: 5.3 Mb/s, which the link carries."""
     ends, row = ends_of(executed(tmp_path, "{application: token_bucket}"))
     assert ends.client.tokens_consumed == pytest.approx(20 + 20 * 9.96 / 0.03, rel=0.005)
     assert row.tokens_per_rtt == pytest.approx(row.tokens_permitted_per_rtt, rel=0.01)

@@ -160,7 +160,7 @@ def stamps(directory: Path) -> dict[str, int]:
 
 
 def test_a_cluster_gives_the_same_bytes_as_one_machine(cluster, tmp_path):
-    """Workers have neither a kernel nor the module of the user's own scheme."""
+    """Use workers without the kernel and the module of the user's own scheme."""
     new_scheme(tmp_path)
     prefix = make_prefix(tmp_path / "prefix", without={"guest"})
     for name in ("one", "two"):

@@ -107,7 +107,7 @@ def test_both_versions_meet_the_same_channel(runs):
 
 
 def test_certificates_look_at_packets_of_both(runs):
-    """Not valid for want of evidence: packets of captures are found in the emulator's record."""
+    """Check that certificates find the packets of captures in the emulator's record."""
     for directory in runs.values():
         checks = {each.name: each for each in Verdict.read(directory / "verdict.json").checks}
         assert checks["capture_unmatched"].value == 0

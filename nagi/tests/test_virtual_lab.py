@@ -81,7 +81,7 @@ def run(spec: Path, out: Path, *arguments: str, status: int = 0, lab: str = "vir
 
 
 def runs_of(out: Path) -> dict[str, Path]:
-    """Scheme -> run directory."""
+    """Return the run directory of each scheme."""
     campaign = Campaign.read(out / "campaign.json")
     return {each.point["scheme"]: out / "runs" / each.run_id for each in campaign.runs}
 
@@ -381,7 +381,7 @@ def test_interrupted_it_keeps_what_is_done_and_goes_on(tmp_path):
 
 
 def test_it_is_the_default_and_needs_no_root(tmp_path):
-    """As an ordinary user of a user namespace, whose files are ours."""
+    """Run nagi as an ordinary user of a user namespace."""
     unshare = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"]
     if subprocess.run([*unshare, "true"], check=False).returncode != 0:
         pytest.skip("no user namespaces: sysctl user.max_user_namespaces")
@@ -489,7 +489,7 @@ report: {{x: scheme}}
 
 
 def test_a_guest_has_room_for_many_links(tmp_path):
-    """nagi-link took 22 MB a link: 17 of them, and Linux killed it for want of memory."""
+    """Run 17 links, for which nagi-link formerly took 22 MB each, so that Linux killed it."""
     nodes = ", ".join(f"h{number}: host" for number in range(20))
     links = "\n  ".join(
         f"l{number}: {{between: [h{number}, hub], rate: 10 Mb/s, delay: 50 ms, queue: 20 packets}}"
@@ -501,7 +501,10 @@ def test_a_guest_has_room_for_many_links(tmp_path):
 
 
 def test_what_does_not_fit_is_refused_before_anything_runs():
-    """64 nodes take 600 MB and 30 MB for each beyond 11: 29 MB were measured in a star of 100."""
+    """Refuse 64 nodes, which need 600 MB plus 30 MB for each node beyond 11.
+
+    In a star of 100 nodes, 29 MB per node were measured.
+    """
     with pytest.raises(InputError, match=r"takes 2190 MB of memory, and 700 are free; end other"):
         guest.require_memory(guest.estimate_memory_mib(64), 700)
     with pytest.raises(InputError, match="or plan 14 nodes or fewer"):

@@ -117,7 +117,10 @@ def sent_over_seven_hops(directory: Path, scheme: str, axis: str) -> tuple[CbrCl
 
 
 def test_paced_udp_finds_what_a_chain_carries(tmp_path):
-    """Rates of up to 380 kb/s arrive whole (tried every 20 kb/s); of larger ones some 280 do."""
+    """Expect rates of up to 380 kb/s to arrive completely, and about 280 kb/s of larger rates.
+
+    Rates were tried in steps of 20 kb/s.
+    """
 
     def constant(rate: str) -> tuple[CbrClient, CbrServer]:
         cbr = f"scheme: newreno\n    traffic: {{application: cbr, rate: {rate}}}"

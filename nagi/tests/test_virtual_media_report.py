@@ -46,7 +46,7 @@ def results(tmp_path_factory) -> tuple[Path, pd.Series]:
 
 
 def test_all_packets_of_a_lone_flow_are_found(results):
-    """It is alone: its packets and frames are all that stations account for."""
+    """Check that the packets and frames of a flow are all that the stations count."""
     out, row = results
     assert row["status"] == "valid"
     (directory,) = (out / "runs").iterdir()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What schemes do at losses of chosen packets and at marks, as modules of the guest kernel."""
+"""Check how schemes react to chosen losses and to marks, as modules of the guest kernel."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Observed:
 
     @property
     def available(self) -> pd.Series[float]:
-        """Ownd of each event, in segments: RTTmin x R / segment size, but at least 2."""
+        """The value of ownd at each event, in segments: RTTmin x R / segment size, at least 2."""
         rate = self.events["bandwidth_bytes_per_second"]
         return (rate * self.events["min_rtt_us"] // 10**6 // PAYLOAD).clip(lower=2)
 
@@ -107,7 +107,7 @@ def _observed(directory: Path) -> Observed:
 
 
 def test_newjersey_takes_a_loss_without_a_mark_for_the_channel_s(runs: Runs) -> None:
-    """Without marks nothing is reduced; reno, the control, halves."""
+    """Reduce nothing without marks; as a control, reno halves its window."""
     found = runs("newjersey, reno", ", mark: {threshold: 10000 packets}", lost=[LOST])
     jersey, reno = found["newjersey"], found["reno"]
     (loss,) = jersey.select_events("three_duplicates").itertuples()
@@ -120,7 +120,10 @@ def test_newjersey_takes_a_loss_without_a_mark_for_the_channel_s(runs: Runs) -> 
 
 
 def test_newjersey_sets_its_window_by_its_estimate_at_a_mark(runs: Runs) -> None:
-    """At most once a round trip. Reno does not ask for ECN, so its packets are not marked."""
+    """Set the window at most once per round trip.
+
+    Reno does not negotiate ECN, so its packets are not marked.
+    """
     found = runs("newjersey, reno", MARKING)
     jersey, reno = found["newjersey"], found["reno"]
     assert jersey.packets["marked"].any() and not reno.packets["marked"].any()
@@ -211,7 +214,7 @@ def test_a_thinned_ack_waits_for_its_timer_at_most(runs: Runs) -> None:
 
 
 def test_thinning_lets_duplicate_acks_go(runs: Runs) -> None:
-    """So a loss is repaired after three of them, and no timer goes off."""
+    """Check that three duplicate ACKs repair a loss, without a timeout."""
     found = runs("reno-ackthin", "", lost=[LOST], extra="max_window: 60 packets")["reno-ackthin"]
     assert len(found.select_events("three_duplicates")) == 1
     assert found.select_events("timeout").empty
@@ -271,7 +274,7 @@ def test_real_keeps_to_the_level_of_its_receiver(runs: Runs) -> None:
 
 @pytest.mark.parametrize(("threshold", "share"), [(4, 0.618 + 0.382 / 2), (24, 0.382 + 0.618 / 2)])
 def test_real_lowers_its_level_where_the_rate_falls(runs: Runs, threshold, share) -> None:
-    """By Figure 1 and the ratio of the rates, 1/2, above the threshold and below it."""
+    """Halve the rate, with the ratio of Figure 1 above the threshold and below it."""
     real = runs(
         "real",
         "",

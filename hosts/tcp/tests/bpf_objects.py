@@ -46,7 +46,7 @@ def _ids(command: int) -> Iterator[int]:
 
 
 def _described(command: int, number: int) -> bytes | None:
-    """None if it has gone in the meantime."""
+    """Return the kernel's description of an object, or None if the object no longer exists."""
     while True:
         try:
             descriptor = _bpf(command, ctypes.create_string_buffer(struct.pack("=I", number), 64))

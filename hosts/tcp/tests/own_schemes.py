@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's own scheme, for tests of several components."""
+"""Compile a user's own scheme, for tests of several components."""
 
 from __future__ import annotations
 

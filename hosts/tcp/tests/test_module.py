@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemes as modules: `make module` against a kernel's headers. None is loaded here."""
+"""Build schemes as modules by `make module` against a kernel's headers, without loading them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def sources() -> dict[Path, int]:
 
 @pytest.fixture(scope="module")
 def kernel() -> Path:
-    """Headers of a kernel."""
+    """Provide the headers of each installed kernel."""
     found = sorted(Path("/lib/modules").glob("*/build/Makefile"))
     if not found:
         pytest.skip("needs headers of a kernel, which `make` installs (linux-headers-*)")

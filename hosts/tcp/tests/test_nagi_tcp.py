@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi-tcp from outside: what it gives to the kernel, what it takes back, and what it refuses."""
+"""Test nagi-tcp from outside: the objects that it loads and removes, and its refusals."""
 
 from __future__ import annotations
 
