@@ -3,13 +3,13 @@
 
     crosscheck.py SPEC RESULTS [--variant NAME] [--jobs N] [--set KEY=VALUE] [--only AXIS=VALUE]
 
-SPEC is an experiment of one bulk flow, RESULTS what `nagi run` made of it. RESULTS/ns3 has what
-ns-3 made of the same plans, RESULTS/crosscheck.md the two side by side, RESULTS/windows.svg the
-congestion windows of their first repeats at the first value of the report's x axis. --set changes
-a setting of ns-3's TCP, to see what it is to blame for (`tcp` in ns3_settings.py); results are
-then only printed.
+SPEC is an experiment of one bulk flow, and RESULTS its results directory, written by `nagi run`.
+The results of ns-3 for the same plans are written to RESULTS/ns3, a comparison to
+RESULTS/crosscheck.md, and the congestion windows of the first repeats, at the first value of the
+report's x axis, to RESULTS/windows.svg. --set changes a setting of ns-3's TCP (`tcp` in
+ns3_settings.py), to measure its effect; the results are then only printed.
 
-Exit status: 0 done, 2 it cannot be done.
+Exit status: 0 success, 2 error.
 """
 
 from __future__ import annotations

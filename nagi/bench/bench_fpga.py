@@ -4,8 +4,8 @@
     bench_fpga.py [--seconds N] [--rounds N] [--payload BYTES] [--json FILE]
 
 One flow fills a link of 25 ms each way in the virtual lab, without loss: over the core's Verilog,
-which nagi-fpga simulates, and over nagi-link's model. Counted is all that a run takes, captures and
-certificate included.
+which nagi-fpga simulates, and over nagi-link's model. The measured time is that of the whole run,
+with captures and certificate.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 
     bench_media.py [--seconds N] [--json FILE]
 
-- The grid of 21 nodes of multihop-2005 with its six flows at 11 Mb/s: how fast virtual time passes
-  on one processor, and what of a processor nagi-link takes in real time (netns lab; needs root).
-- What a frame costs with more and more nodes on the medium, of which each hears as many as before:
-  by `nagi-link replay` of packets that go one hop each, in a row of nodes 200 m apart.
+- The grid of 21 nodes of multihop-2005 with its six flows at 11 Mb/s: the speed of virtual time
+  on one processor, and nagi-link's share of a processor in real time (netns lab; needs root).
+- The cost of a frame as nodes are added to the medium, while each node hears the same number of
+  nodes: `nagi-link replay` of packets that travel one hop each, in a row of nodes 200 m apart.
 
 Exit status: 0 all targets met, 1 some missed, 2 the benchmark cannot run here.
 """

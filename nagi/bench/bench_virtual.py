@@ -3,8 +3,9 @@
 
     bench_virtual.py [--seconds N] [--rounds N] [--payload BYTES] [--json FILE]
 
-One flow fills a path of two links of 25 ms round trip each, without loss. Counted is all that a run
-takes on one processor: the guest from its boot on, with captures at both ends, and the certificate.
+One flow fills a path of two links of 25 ms round trip each, without loss. The measured time is that
+of the whole run on one processor: the guest from its boot on, with captures at both ends, and the
+certificate.
 """
 
 from __future__ import annotations

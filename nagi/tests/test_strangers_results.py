@@ -90,7 +90,7 @@ def test_a_pipe_is_not_waited_for(results, tmp_path, command):
 
 
 def test_directories_in_each_other_are_bounded(results, tmp_path):
-    """Check 1,500 nested directories, which formerly raised a RecursionError."""
+    """Refuse deeply nested directories; 1,500 formerly raised a RecursionError."""
     deep = results
     for _ in range(20):
         deep /= "d"
@@ -211,9 +211,9 @@ def test_a_table_without_the_columns_of_results_is_named(results, tmp_path):
 
 @pytest.mark.parametrize("command", [["view", "--no-open"], ["report"], ["analyze"]])
 def test_a_capture_that_was_cut_is_not_shown(results, tmp_path, command):
-    """Check a truncated capture.
+    """Refuse a truncated capture.
 
-    Formerly, nagi showed metrics of the complete capture with it.
+    Formerly, nagi showed the metrics of the complete capture together with the truncated one.
     """
     (run,) = (results / "runs").iterdir()
     capture = run / "server.core.pcap"

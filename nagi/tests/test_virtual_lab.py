@@ -217,7 +217,10 @@ matrix: {{scheme: [newreno]}}
 
 @pytest.mark.parametrize("name", ["PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"])
 def test_guests_have_the_agent_compiled_whatever_the_environment_says(name, tmp_path, monkeypatch):
-    """Check that Python does the same work in a guest before each run: it draws random numbers."""
+    """Check that the agent is compiled.
+
+    Python must do the same work in a guest before every run, as it draws random numbers.
+    """
     monkeypatch.setenv(name, str(tmp_path / "elsewhere"))
     agent = unpack_agent(tmp_path)
     sources = list(agent.rglob("*.py"))

@@ -242,7 +242,11 @@ exec /usr/bin/python3 -IS -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321fedc
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can leave its groups")
 def test_a_guest_has_none_of_its_starter_s_groups(tmp_path: Path) -> None:
-    """Refuse a file of group 4, which shows as the unknown group in the sandbox."""
+    """Check that processes in the sandbox have no supplementary group of their starter.
+
+    With group 4, a guest could read a file of that group, which the sandbox shows as a file of the
+    unknown group.
+    """
     report = "import os; print(open('/proc/self/status').read())"
     code = (
         "import os, subprocess\n"

@@ -45,7 +45,7 @@ def sources() -> dict[Path, int]:
 
 @pytest.fixture(scope="module")
 def kernel() -> Path:
-    """Provide the headers of each installed kernel."""
+    """Provide the headers of the last installed kernel; without headers, skip the tests."""
     found = sorted(Path("/lib/modules").glob("*/build/Makefile"))
     if not found:
         pytest.skip("needs headers of a kernel, which `make` installs (linux-headers-*)")
