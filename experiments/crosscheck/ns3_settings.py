@@ -11,9 +11,9 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.plan import DirectionPlan, FlowPlan, LinkDirection, RunPlan
 
 SAMPLE_NS = 100_000_000  # between samples of the window
-# Of a link without a queue of its own in the plan.
+# The queue of a link for which the plan has no queue.
 UNLIMITED_PACKETS = 1_000_000
-# Linux adds so much at least to the smoothed RTT; in ns-3 the least is that of the whole timeout.
+# Linux adds at least this time to the smoothed RTT; ns-3 has a minimum of the whole timeout.
 LINUX_MIN_RTO_MARGIN_NS = 200_000_000
 LINUX_INITIAL_WINDOW = 10
 

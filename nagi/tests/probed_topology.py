@@ -10,7 +10,7 @@ from pathlib import Path
 
 PROBE = Path(__file__).with_name("probe.py")
 SIZES = (1500, 1400, 1301, 1300)
-# A kernel's router (R) in front of the switch (N): what the switch does, is what a router does.
+# The kernel routes at R, in front of the switch N: both must send the same ICMP errors.
 SPEC = f"""\
 schema_version: 1
 name: icmp

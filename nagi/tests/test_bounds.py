@@ -107,7 +107,7 @@ def _loss(model: str, key: str, more: Settings) -> Callable[[Any], tuple[Setting
     )
 
 
-# A bound -> what a value of it is in a direction of nagi-link's, and in a link of an experiment.
+# A bound -> the settings with a value, for a direction of nagi-link and for an experiment's link.
 PLACES: dict[str, Callable[[Any], tuple[Settings, Settings]]] = {
     "rate_bps": lambda value: ({"rate_bps": value}, {"rate": f"{value} b/s"}),
     "step_rate_bps": _step_rate,
@@ -224,8 +224,8 @@ OF_NAGI_LINK_ALONE: dict[str, Callable[[Any], Settings]] = {
     },
 }
 RANGES, SINR = {"reach": {"by": "ranges"}}, {"reach": {"by": "sinr"}}
-# A bound of media -> where it is in a medium of an experiment, how it is written there, what else
-# the medium has; and where it is in one of nagi-link's.
+# A bound of media -> its path in a medium of an experiment, its format there, further settings of
+# the medium, and its path in a medium of nagi-link.
 OF_MEDIA: dict[str, tuple[str, str, Settings, str]] = {
     "position_m": ("stations.S.at.0", "{!r} m", {}, "stations.0.position_m.0"),
     "range_m": ("reach.interference", "{!r} m", RANGES, "reach.interference_m"),

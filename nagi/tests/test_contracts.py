@@ -103,8 +103,8 @@ def test_nodes_and_batches_keep_to_their_schemas():
     jsonschema.validate(json.loads(batch.model_dump_json()), schema)
 
 
-# The example's schemes are the kernel's own, which tell nothing, it has no switch and no radio, and
-# its flows share no direction of a link.
+# The example's schemes are those of the kernel, which report no events. The example has no switch
+# and no radio, and its flows share no direction of a link.
 OTHERS = ("scheme_events", "queue_samples", "transmissions", "frames", "goodput")
 
 

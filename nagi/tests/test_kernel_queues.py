@@ -120,8 +120,8 @@ def test_codel_is_the_kernel_s(
     options = [discipline, "limit", "10000", "ecn" if ecn else "noecn"]
     kernel = run_kernel(arrivals, options, tmp_path)
     theirs = chosen_by_kernel(arrivals, kernel, ecn)
-    # The kernel does what the RFC says, in its own arithmetic: packet for packet, but where a drop
-    # and a departure fall on the same microsecond.
+    # The kernel follows the RFC in its own arithmetic. Every packet has the same fate, unless a
+    # drop and a departure are in the same microsecond.
     reference: Discipline = linux_codel(bool(ecn))
     if discipline == "fq_codel":
         reference = FqCoDel(10000, FULL, [linux_codel(bool(ecn)) for _ in range(8)])
@@ -132,7 +132,7 @@ def test_codel_is_the_kernel_s(
     queue = {"discipline": discipline, "packets": 10000, "ecn": bool(ecn)}
     ours = chosen(run_model(arrivals, queue, tmp_path, start_ns=kernel.start_ns), ecn)
     assert len(ours ^ theirs) < 0.01 * len(expected)
-    # In the RFC's arithmetic it does nearly the same (test_disciplines.py).
+    # With the RFC's arithmetic, nearly the same packets are chosen (test_disciplines.py).
     exact = chosen(run_model(arrivals, {**queue, "style": "rfc"}, tmp_path), ecn)
     assert len(exact) == pytest.approx(len(theirs), rel=0.04)
 

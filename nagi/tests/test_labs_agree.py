@@ -30,7 +30,7 @@ def test_modules_in_a_guest_and_ebpf_on_this_kernel_do_the_same_for_the_same_dro
     )
     schemes = "tahoe, reno, westwoodnr, reno-ackthin, real"
     spec = written(tmp_path, schemes, "{model: trace, file: x.loss}", "ns2")
-    # A level that stays what it is: by how much a rate changes is up to times.
+    # The level must not change: changes of the measured rate depend on timing.
     level = "parameters: {real: {initial_level: 24, initial_threshold: 1}}\n"
     text = spec.read_text().replace("queue: 20 packets", "queue: 1000 packets")
     spec.write_text(text + level)

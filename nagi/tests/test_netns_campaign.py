@@ -258,7 +258,7 @@ def test_a_run_whose_emulator_dies_fails_and_the_others_go_on(spec, tmp_path):
     assert len(verdicts(out)) == 2
     (failed,) = (run_id for run_id, status in verdicts(out).items() if status == "failed")
     assert (out / "runs" / failed / "logs").is_dir()
-    # The next nagi runs it again. Whether the links then did what was asked is not the question.
+    # The next call of nagi repeats the run, whose verdict may be valid or invalid.
     run(spec, out, "--only", "loss=0 %")
     assert len(verdicts(out)) == 2 and "failed" not in verdicts(out).values()
 

@@ -111,7 +111,7 @@ def test_applications_from_experiment_to_metrics(tmp_path):
     assert rows.loc[["web", "many"], "goodput_bps"].sum() <= 10e6 * 1000 / 1052
     assert rows.loc[["web", "many"], "goodput_bps"].sum() > 0.7 * 10e6
     assert 10 < rows.loc["many", "cwnd_mean_packets"] <= 90
-    # Of several connections what is not known is not made up.
+    # Quantiles over several connections are not known, and must be missing.
     assert rows.loc["many", "rtt_min_s"] > 0.02 and pd.isna(rows.loc["many", "rtt_p99_s"])
     assert rows.loc["datagrams", "segments_sent"] == 400
     assert rows.loc["datagrams", "goodput_bps"] == 400 * 1000 * 8 / 4

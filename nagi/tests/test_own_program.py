@@ -88,7 +88,7 @@ def test_the_run_depends_on_the_program_and_the_channel_does_not(program_directo
     second = plan_of(program_directory).with_ids("build")
     assert first.seed == second.seed
     assert first.run_id != second.run_id and first.point_id != second.point_id
-    # How the JSON is laid out is nothing.
+    # The layout of the JSON does not matter.
     text = json.dumps(json.loads((program_directory / "mine.json").read_text()), indent=7)
     (program_directory / "mine.json").write_text(text)
     assert plan_of(program_directory).with_ids("build").run_id == second.run_id
@@ -176,7 +176,7 @@ def test_what_nagi_switch_would_refuse_is_refused_before_a_run(program_directory
     problem = refused.value.problems[0]
     assert problem.file.endswith("/mine.entries.jsonl") and problem.line == 4
     assert "there is no such table" in problem.what and "ingress.ipv4_routes" in problem.cure
-    # Of another target it is the switch's to say.
+    # Only the switch itself checks the program of another target.
     assert plan_of(
         program_directory, OWN.replace("      cpu_port: 255\n", ""), switch="bmv2"
     ).switches()
@@ -272,7 +272,7 @@ def test_frames_stay_checked_and_what_cannot_be_is_said(program_directory):
     checks = {check.name: check for check in verdict.checks}
     assert "n/a: switch N: what a program of your own drops" in checks["switch_drops"].subject
     assert "n/a: switch N: its program is your own" in checks["unaccounted"].subject
-    # Of another target there are no frames to count.
+    # Another target does not count its frames.
     blind = Switches.model_validate({"switches": [unseen(own_account(), "bmv2")]})
     assert count_unaccounted(plan, records, blind) == []
     assert "nothing counts its frames" in explain_unmeasurable_checks(blind)["unaccounted"]

@@ -100,7 +100,7 @@ def test_cells_share_a_campaign_and_are_as_before_when_it_is_over():
         assert {manifest.lab for manifest in manifests} == {"physical"}
         assert {manifest.cell for manifest in manifests} == {"bench1", "bench2"}
         leaves_nothing(hosts, before)
-        # Twice in a row.
+        # The second call of nagi needs no new setup.
         assert "setting up" not in run(hosts, out)
 
 
@@ -228,7 +228,7 @@ def test_whatever_ends_the_controller_no_run_is_lost_and_the_same_command_goes_o
     assert "the same command continues" in said
     leaves_nothing(ssh_hosts, before)
 
-    # Killed, it cannot; what is over by then is kept on the hosts.
+    # A killed nagi cannot collect records; the hosts keep the records of finished runs.
     process = start(ssh_hosts, out)
     records = "/var/lib/nagi/*/runs/*/node.json"
     wait_for(lambda: ssh_hosts.enter("heron", "sh", "-c", f"ls {records}", status=None), process)

@@ -75,7 +75,7 @@ PLAYBACK = "{application: playback, rate: 1 Mb/s, interval: 40 ms}"
     "rate, success",
     [
         ("10 Mb/s", 1.0),
-        # Of IP bytes: 0.5 Mb/s x 1000 / 1052 of payload for a stream of 1 Mb/s.
+        # A stream of 1 Mb/s gets 0.5 Mb/s of IP packets: 0.5 Mb/s x 1000 / 1052 of payload.
         ("0.5 Mb/s", 0.5 * 1000 / 1052),
     ],
 )

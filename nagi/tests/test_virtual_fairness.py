@@ -68,7 +68,7 @@ def test_harm_follows_from_the_run_alone(results):
     expected = 1 - beside["goodput_bps"] / alone["goodput_bps"]
     assert beside["harm_goodput"] == pytest.approx(expected)
     assert beside["harm_rtt"] == pytest.approx(1 - alone["rtt_mean_s"] / beside["rtt_mean_s"])
-    # Alone it has the whole link; beside the other a third to two thirds of it.
+    # A lone flow has the whole link; with the other flow it has a third to two thirds.
     assert 1 / 3 - 0.1 <= beside["harm_goodput"] <= 2 / 3 + 0.1
     assert pd.isna(alone["harm_goodput"]) and pd.isna(alone["jain_index"])
     assert table.loc[table["flow"] == "other", "harm_goodput"].isna().all()

@@ -95,7 +95,7 @@ def test_bmv2_runs_a_program_of_one_s_own_with_its_controller(tmp_path):
     carried = [int(each) for each in re.findall(r"^198.18.1.2/32: (\d+) packets", log, re.M)]
     assert carried[-1] > 1000
     verdict = Verdict.read(directory / "verdict.json")
-    # Its rate is not what was asked for: see docs/switches.md.
+    # Its rate differs from the requested one: see docs/switches.md.
     names = {reason.split(":")[0] for reason in verdict.reasons}
     assert names <= {"rate_error", "capture_transit_median", "capture_transit_p99"}
     checks = {check.name: check.subject for check in verdict.checks}

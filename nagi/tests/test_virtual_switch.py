@@ -37,8 +37,8 @@ def test_bmv2_does_the_same_in_virtual_time_as_well_as_it_can(tmp_path):
         check(directory, float(loss.split()[0]))
         (switch,) = Switches.read(directory / "switches.json").switches
         assert "8000000 bit/s on link radio became 951 packets/s" in switch.notices[0]
-        # It is late for each packet, by microseconds that differ from build to build, and what it
-        # loses takes its time.
+        # bmv2 is late for each packet, by microseconds that differ from build to build, and lost
+        # packets use time of its rate.
         reasons = Verdict.read(directory / "verdict.json").reasons
         names = {reason.split(":")[0] for reason in reasons}
         assert names <= {"rate_error", *(f"capture_transit_{each}" for each in PARTS)}

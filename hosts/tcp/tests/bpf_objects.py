@@ -18,7 +18,7 @@ _INFO_BY_DESCRIPTOR = 15
 _ENABLE_STATS = 32
 _STRUCT_OPS_LINK = 9
 _RUN_TIME_AT = 192  # in struct bpf_prog_info: run_time_ns, run_cnt
-# Command for the next id, command for a descriptor, where the name is in what describes one.
+# bpf(2)'s command for the next id, its command for a descriptor, offset of the name in the info.
 _KINDS = {"program": (11, 13, 64), "map": (12, 14, 24), "link": (31, 30, None)}
 _OURS = ("nagi_", "tahoe", "reno", "vegas", "westwood", "newjersey", "real", "ackthin")
 

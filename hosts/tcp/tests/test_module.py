@@ -24,7 +24,7 @@ DESCRIBED = re.compile(r"(.+?):(.+) \((.+), (\d+) to (\d+), default (\d+)\) \(ui
 
 
 def make_module(build: Path, kernel: Path, *others: str) -> subprocess.CompletedProcess[str]:
-    # Not what a `make test` around this has set.
+    # If `make test` runs this test, its settings must not reach the inner make.
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")}
     settings = [f"BUILD={build}", f"KERNEL_BUILD={kernel}", "KCFLAGS=-Wall -Werror", *others]
     return subprocess.run(
