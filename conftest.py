@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of several components share: network namespaces to play in."""
+"""Provide network namespaces to the tests of several components."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from nagi.labs.keeper import Keeper
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Programs that tests start again and again find their modules compiled, even if the
-    environment or the packages' owner leaves no place for that beside them. They heed SIGHUP, even
-    if the tests do not (nohup(1)): a program's own handler does not become that of what it starts.
-    They write as programs of any user do, whatever this user asks of Python.
+    """Prepare the environment of the programs that tests start.
+
+    Programs that tests start repeatedly find their modules compiled, even if the environment or the
+    owner of the packages leaves no directory for compiled modules. The programs react to SIGHUP
+    even if pytest ignores it (nohup(1)): a handler that a program installs is not inherited by the
+    programs that it starts. The programs write output as they do for any user, whatever Python's
+    settings of this user are.
     """
     os.environ.pop("PYTHONUNBUFFERED", None)
     if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
@@ -53,18 +56,21 @@ class Namespaces:
         self._enter = ["nsenter", "--target", str(keeper.pid), "--mount", "--pid"]
 
     def command(self, namespace: str | None, *command: str) -> list[str]:
-        """The command line that runs `command` in a namespace (None: beside the keeper)."""
+        """Return the command line that runs `command` in a namespace.
+
+        If `namespace` is None, the command runs in the namespace of the keeper process.
+        """
         inside = ["ip", "netns", "exec", namespace] if namespace else []
         return [*self._enter, "--wdns=/", "--", *inside, *command]
 
     def run(self, namespace: str | None, *command: str, text: str = "") -> str:
-        """Runs a command to its end and returns what it prints."""
+        """Run a command to its end and return its output."""
         done = self._done(namespace, command, text)
         assert done.returncode == 0, f"{command}: {done.stderr or done.stdout}"
         return done.stdout
 
     def fail(self, namespace: str | None, *command: str) -> str:
-        """Runs a command that is to fail by itself and returns its complaint."""
+        """Run a command that must fail by itself, and return its error output."""
         done = self._done(namespace, command, "")
         assert done.returncode > 0, f"{command}: status {done.returncode}: {done.stdout}"
         return done.stderr
@@ -96,7 +102,7 @@ class Namespaces:
             self.run(name, "ip", "link", "set", "lo", "up")
 
     def join(self, first: tuple[str, str], second: tuple[str, str]) -> None:
-        """A veth pair between two (namespace, interface), both up, without offloads."""
+        """Connect two (namespace, interface) by a veth pair, both up, without offloads."""
         (a, left), (b, right) = first, second
         peer = f"type veth peer name {right} netns {b}".split()
         self.run(None, "ip", "link", "add", left, "netns", a, *peer)
@@ -108,15 +114,18 @@ class Namespaces:
 
 @pytest.fixture(scope="module")
 def teardown_pool() -> Iterator[ThreadPoolExecutor]:
-    """Takes labs down behind the next test's back, as the kernel needs two seconds for each. With
-    the file's last test all are gone."""
+    """Provide threads that remove labs while the next tests run.
+
+    The kernel needs two seconds to remove a lab. All labs of a file are removed after the file's
+    last test.
+    """
     with ThreadPoolExecutor(32) as pool:
         yield pool
 
 
 @pytest.fixture
 def namespaces(teardown_pool: ThreadPoolExecutor) -> Iterator[Namespaces]:
-    """Needs root; without it, the test is skipped, and says so."""
+    """Provide network namespaces for one test; without root, skip the test."""
     if os.geteuid() != 0:
         pytest.skip("needs root for network namespaces: run `sudo make test`")
     keeper = Keeper()
@@ -126,7 +135,7 @@ def namespaces(teardown_pool: ThreadPoolExecutor) -> Iterator[Namespaces]:
 
 @pytest.fixture(scope="module")
 def lasting_namespaces() -> Iterator[Namespaces]:
-    """Network namespaces that exist during all tests of a file. They need root."""
+    """Provide network namespaces for all tests of a file; without root, skip them."""
     if os.geteuid() != 0:
         pytest.skip("needs root for network namespaces: run `sudo make test`")
     with Keeper() as keeper:

@@ -354,7 +354,7 @@ def test_a_busy_machine_spoils_only_what_needs_real_time(tmp_path: Path) -> None
 
 
 def test_a_command_that_fails_is_found(tmp_path: Path) -> None:
-    """A block ends at its first failure, and the error names its line."""
+    """Check that a block ends at its first failure, and that the error names its line."""
     page = paths.ROOT / "docs" / "sample.md"
     failing = Block(str(page), 7, "sh", "false\ntrue\n", None, frozenset(), None)
     with pytest.raises(AssertionError, match=r"sample\.md:7 ended with 1"):
@@ -372,7 +372,7 @@ def test_links_of_the_readme_lead_somewhere() -> None:
 
 
 def test_snippets_of_experiments_keep_to_the_schema() -> None:
-    """The keys and values of YAML blocks are those of an experiment, a flow or a link."""
+    """Check that YAML blocks have the keys and values of an experiment, a flow or a link."""
     schema = json.loads((paths.SCHEMAS / "experiment.schema.json").read_text())
     objects = (schema["$defs"]["Flow"], schema["$defs"]["Link"], schema)
     known = {key: value for part in objects for key, value in part["properties"].items()}

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runs of an experiment in ns-3, beside those that nagi has done: `make bench-crosscheck`.
+"""Repeat the runs of an experiment in ns-3, and compare them: `make bench-crosscheck`.
 
     crosscheck.py SPEC RESULTS [--variant NAME] [--jobs N] [--set KEY=VALUE] [--only AXIS=VALUE]
 
-SPEC is an experiment of one bulk flow, RESULTS what `nagi run` made of it. RESULTS/ns3 has what
-ns-3 made of the same plans, RESULTS/crosscheck.md the two side by side, RESULTS/windows.svg the
-congestion windows of their first repeats at the first value of the report's x axis. --set changes
-a setting of ns-3's TCP, to see what it is to blame for (`tcp` in ns3_settings.py); results are
-then only printed.
+SPEC is an experiment of one bulk flow, and RESULTS its results directory, written by `nagi run`.
+The results of ns-3 for the same plans are written to RESULTS/ns3, a comparison to
+RESULTS/crosscheck.md, and the congestion windows of the first repeats, at the first value of the
+report's x axis, to RESULTS/windows.svg. --set changes a setting of ns-3's TCP (`tcp` in
+ns3_settings.py), to measure its effect; the results are then only printed.
 
-Exit status: 0 done, 2 it cannot be done.
+Exit status: 0 success, 2 error.
 """
 
 from __future__ import annotations
@@ -39,15 +39,21 @@ MODULES = ("core", "network", "internet", "point-to-point", "applications", "tra
 
 
 def simulator(directory: Path) -> Path:
-    """simulate.cpp, compiled. Raises InputError."""
+    """Compile simulate.cpp and return the program.
+
+    Raises:
+        InputError: ns-3 or the compiler is missing.
+    """
     return compiled(HERE / "simulate.cpp", MODULES, directory / "simulate")
 
 
-def simulated(
+def simulate_plan(
     program: Path, plan: RunPlan, directory: Path, changed: dict[str, Any]
 ) -> dict[str, Any]:
-    """What ns-3 makes of a plan, with some of its TCP's settings `changed`; once done it is
-    kept."""
+    """Simulate a plan in ns-3, with some TCP settings replaced by `changed`.
+
+    The result is stored in `directory`, and read from there the next time.
+    """
     settings = settings_of(plan)
     settings["tcp"] |= changed
     words = [*plan.point.values(), str(plan.repeat)]
@@ -57,7 +63,7 @@ def simulated(
 
 
 def row_of(plan: RunPlan, found: dict[str, Any]) -> dict[str, Any]:
-    """As results.parquet has it."""
+    """Return the row of a simulation, with the columns of results.parquet."""
     (flow,) = plan.flows
     point = {f"point.{axis}": value for axis, value in plan.point.items()}
     goodput = found["goodput_bps"]
@@ -69,8 +75,7 @@ def row_of(plan: RunPlan, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def table_of(nagi: pd.DataFrame, ns3: pd.DataFrame, axes: list[str]) -> str:
-    """AGI of the two, and how many segments they retransmitted for each packet that was lost, in
-    Markdown."""
+    """Compare the AGI and the retransmissions per lost packet in a Markdown table."""
     heads = [*axes, "AGI: nagi", "ns-3", "nagi / ns-3", "retransmissions a loss: nagi", "ns-3"]
     lines = [f"| {' | '.join(heads)} |", f"| {' | '.join('---' for _ in heads)} |"]
     columns = [f"point.{axis}" for axis in axes]
@@ -81,7 +86,7 @@ def table_of(nagi: pd.DataFrame, ns3: pd.DataFrame, axes: list[str]) -> str:
     for values, theirs in ns3.groupby(columns, sort=False):
         ours = nagi[(nagi[columns] == list(values)).all(axis=1) & (nagi["status"] == "valid")]
         first, second = mean(ours["agi"].to_numpy(float)), mean(theirs["agi"].to_numpy(float))
-        shown = [_shown(each) for each in (first, second)]
+        shown = [_format_mean(each) for each in (first, second)]
         ratio = "-" if first is None or second is None else f"{first.value / second.value:.2f}"
         again = [_retransmissions_a_loss(each) for each in (ours, theirs)]
         lines.append(f"| {' | '.join([*map(str, values), *shown, ratio, *again])} |")
@@ -93,14 +98,18 @@ def _retransmissions_a_loss(runs: pd.DataFrame) -> str:
     return f"{runs['retransmissions'].sum() / losses:.2f}" if losses else "-"
 
 
-def _shown(found: Mean | None) -> str:
+def _format_mean(found: Mean | None) -> str:
     if found is None:
         return "-"
     return f"{found.value:.3f}" + (f" ±{found.halfwidth:.3f}" if found.runs > 1 else "")
 
 
-def changes(given: list[str]) -> dict[str, Any]:
-    """--set KEY=VALUE as settings; numbers and truth values are JSON. Raises InputError."""
+def parse_changes(given: list[str]) -> dict[str, Any]:
+    """Parse the KEY=VALUE of --set; numbers and truth values are JSON.
+
+    Raises:
+        InputError: An option has no "=".
+    """
     found: dict[str, Any] = {}
     for each in given:
         key, is_there, value = each.partition("=")
@@ -113,8 +122,12 @@ def changes(given: list[str]) -> dict[str, Any]:
     return found
 
 
-def chosen(plans: list[RunPlan], only: list[str]) -> list[RunPlan]:
-    """Those whose point has a value of each axis in `only`. Raises InputError if there are none."""
+def select_plans(plans: list[RunPlan], only: list[str]) -> list[RunPlan]:
+    """Return the plans whose point has a value of each axis in `only`.
+
+    Raises:
+        InputError: No plan is left.
+    """
     wanted = parse_axis_values(only)
     found = [p for p in plans if all(p.point.get(axis) in wanted[axis] for axis in wanted)]
     if not found:
@@ -132,20 +145,23 @@ def runs_of(results: Path) -> dict[tuple[str, int], Path]:
     }
 
 
-def checked(given: argparse.Namespace) -> str:
-    """Runs what is left to run in ns-3 and writes what came of it. Returns the table. Raises
-    InputError."""
+def cross_check(given: argparse.Namespace) -> str:
+    """Run the pending plans in ns-3, write the results and return the table.
+
+    Raises:
+        InputError: The experiment, the options or the installation of ns-3 cannot be used.
+    """
     points = read_experiment(given.spec, given.variant)
     plans = [plan for point in points for plan in plan_runs(point, None)]
-    plans = chosen(plans, given.only)
-    changed = changes(given.set)
+    plans = select_plans(plans, given.only)
+    changed = parse_changes(given.set)
     runs = runs_of(given.results)
     directory = given.results / "ns3"
     program = simulator(directory)
     rows, pairs = [], []
     x = points[0].experiment.report.x
     with ThreadPoolExecutor(given.jobs) as pool:
-        futures = [pool.submit(simulated, program, plan, directory, changed) for plan in plans]
+        futures = [pool.submit(simulate_plan, program, plan, directory, changed) for plan in plans]
         for number, (plan, future) in enumerate(zip(plans, futures, strict=True), 1):
             found = future.result()
             rows.append(row_of(plan, found))
@@ -175,7 +191,7 @@ def main() -> int:
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
     parser.add_argument("--only", metavar="AXIS=VALUE", action="append", default=[])
     try:
-        print(checked(parser.parse_args()))
+        print(cross_check(parser.parse_args()))
     except InputError as error:
         print(f"crosscheck: {error}", file=sys.stderr)
         return 2

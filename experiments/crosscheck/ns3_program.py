@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs in C++ that run ns-3, compiled against the package `ns3` and asked by JSON."""
+"""Compile and run C++ programs that use ns-3.
+
+The programs link to the libraries of the package `ns3`, and exchange JSON with nagi.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,11 @@ VERSION = "3.44"
 
 
 def compiled(source: Path, modules: tuple[str, ...], made: Path) -> Path:
-    """The program `made` of `source`, which needs these modules of ns-3. Raises InputError."""
+    """Compile `source`, which needs these modules of ns-3, to `made`.
+
+    Raises:
+        InputError: ns-3 or the compiler is missing, or the compilation fails.
+    """
     found = importlib.util.find_spec("ns3")
     if found is None or not found.submodule_search_locations:
         raise refuse("there is no ns-3", "install it: `make ns3` does")
@@ -38,8 +45,13 @@ def compiled(source: Path, modules: tuple[str, ...], made: Path) -> Path:
 
 
 def answered(program: Path, settings: dict[str, Any], kept: Path) -> dict[str, Any]:
-    """What the program makes of settings; once done it is kept, with the settings. Raises
-    InputError."""
+    """Run the program with `settings` and return its results.
+
+    The results are stored in `kept` with the settings, and read from there the next time.
+
+    Raises:
+        InputError: The program fails.
+    """
     if kept.exists() and kept.stat().st_mtime > program.stat().st_mtime:
         found: dict[str, Any] = json.loads(kept.read_text())
         if found["settings"] == settings:

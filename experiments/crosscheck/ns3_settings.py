@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi's plan of a run as settings for ns-3, which simulate.cpp reads."""
+"""Convert the plan of a run to settings for ns-3, which simulate.cpp reads."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.plan import DirectionPlan, FlowPlan, LinkDirection, RunPlan
 
 SAMPLE_NS = 100_000_000  # between samples of the window
-# Of a link without a queue of its own in the plan.
+# The queue of a link for which the plan has no queue.
 UNLIMITED_PACKETS = 1_000_000
-# Linux adds so much at least to the smoothed RTT; in ns-3 the least is that of the whole timeout.
+# Linux adds at least this time to the smoothed RTT; ns-3 has a minimum of the whole timeout.
 LINUX_MIN_RTO_MARGIN_NS = 200_000_000
 LINUX_INITIAL_WINDOW = 10
 
 
 @dataclass(frozen=True)
 class Counterpart:
-    """What stands for a scheme in ns-3."""
+    """The ns-3 configuration that corresponds to one of nagi's schemes."""
 
     type: str  # of the congestion control
     sack: bool
@@ -41,7 +41,11 @@ COUNTERPARTS = {
 
 
 def settings_of(plan: RunPlan) -> dict[str, Any]:
-    """What simulate.cpp is to do. Raises InputError if ns-3 cannot do the same."""
+    """Return the settings of simulate.cpp for a plan.
+
+    Raises:
+        InputError: ns-3 cannot simulate the plan.
+    """
     if len(plan.flows) != 1 or plan.flows[0].traffic != "bulk":
         raise refuse("the cross-check is of one bulk flow", "give an experiment with one")
     (flow,) = plan.flows
@@ -105,7 +109,7 @@ def _queue_packets(channel: DirectionPlan, where: str) -> int:
 
 
 def _longest_rtt_ns(plan: RunPlan, flow: FlowPlan) -> int:
-    """With the bottleneck's queue full."""
+    """Return the RTT with a full queue at the bottleneck."""
     slowest = min((plan.channel(hop) for hop in flow.path), key=lambda each: each.rate_bps or 0)
     packets = slowest.queue.packets if slowest.queue is not None else None
     queued_bits = (packets or 0) * flow.packet_bytes * 8
@@ -113,8 +117,10 @@ def _longest_rtt_ns(plan: RunPlan, flow: FlowPlan) -> int:
 
 
 def _buffer_bytes(plan: RunPlan, flow: FlowPlan) -> int:
-    """Of sockets: twice what the path and its queues hold, so that it limits nothing. ns-3 is slow
-    with more."""
+    """Return the size of socket buffers: twice the packets on the path and in its queues.
+
+    Such buffers limit nothing. Larger buffers make ns-3 slow.
+    """
     channels = [plan.channel(hop) for hop in flow.path]
     queued = sum(each.queue.packets or 0 for each in channels if each.queue is not None)
     on_the_way = flow.bottleneck_bps * flow.base_rtt_s / 8 / flow.packet_bytes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Congestion windows in nagi and in ns-3 over time: what the differences come from."""
+"""Draw congestion windows in nagi and in ns-3 over time, to explain differences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROW = 1.05  # inches
 
 @dataclass(frozen=True)
 class Pair:
-    """One plan in both."""
+    """The runs of one plan in nagi and in ns-3."""
 
     plan: RunPlan
     run: Path  # nagi's run directory
@@ -27,8 +27,10 @@ class Pair:
 
 
 def write(pairs: Sequence[Pair], rows: str, columns: str, target: Path) -> None:
-    """Draws pairs, a row for each value of the axis `rows`, a column for each of `columns`, to
-    `target` as SVG."""
+    """Draw pairs of windows to `target` as SVG.
+
+    The figure has one row per value of the axis `rows`, and one column per value of `columns`.
+    """
     names = [_values(pairs, axis) for axis in (rows, columns)]
     with figure_style():
         figure = Figure(figsize=(WIDTH, _ROW * len(names[0]) + 0.5), layout="constrained")

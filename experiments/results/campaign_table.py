@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A CSV beside README.md whose rows say which campaign they are of."""
+"""Update CSV files in the directory of README.md, whose rows name their campaign."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 
 
 def replace_campaigns(path: Path, found: pd.DataFrame, order: list[str]) -> None:
-    """Puts `found` in the place of the rows that `path` has of its campaigns, sorted by `order`."""
+    """Replace the rows of the same campaigns in `path`, and sort all rows by `order`."""
     if path.exists():
         known = pd.read_csv(path)
         found = pd.concat([known[~known["campaign"].isin(found["campaign"])], found])

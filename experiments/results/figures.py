@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of README.md, from what is published beside it: `make results` draws them."""
+"""Draw the figures of README.md from the published results: `make results`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ _OURS, _OTHER, _GREY, _PAPER = "#0072B2", "#D55E00", "#8C8C8C", "#000000"
 
 
 def ratios(table: pd.DataFrame, column: str, x: str, of: str, to: str) -> dict[float, list[float]]:
-    """`column` of scheme `of` over that of scheme `to`, repeat by repeat, at each value of the
-    axis `x`, in its unit."""
+    """Divide `column` of scheme `of` by that of scheme `to`, repeat by repeat.
+
+    Returns:
+        The ratios, keyed by the value of the axis `x`, in its unit.
+    """
     found = {}
     for value, runs in table.groupby(f"point.{x}", sort=False):
         by = runs.pivot_table(index="repeat", columns="point.scheme", values=column)
@@ -27,19 +30,19 @@ def ratios(table: pd.DataFrame, column: str, x: str, of: str, to: str) -> dict[f
     return found
 
 
-def _over(x: str, table: pd.DataFrame, values: pd.Series) -> dict[float, list[float]]:
-    """One of `values` for each row of a table, by the value of the axis `x`, in its unit."""
+def _group_values(x: str, table: pd.DataFrame, values: pd.Series) -> dict[float, list[float]]:
+    """Group `values`, one per row of a table, by the value of the axis `x`, in its unit."""
     groups = values.groupby(table[f"point.{x}"], sort=False)
     return {_number(value): list(of) for value, of in groups}
 
 
 def _number(value: object) -> float:
-    """Of a quantity with a unit."""
+    """Return the number of a quantity with a unit."""
     return float(str(value).split()[0])
 
 
 def draw_westwoodvt(target: Path) -> None:
-    """How far westwoodvt is ahead of reno, by the least timeout."""
+    """Draw the gain of westwoodvt over reno for several minimum retransmission timeouts."""
     ours = published("westwoodvt-2007")
     longer = published("westwoodvt-2007-min-rto")
     with figure_style():
@@ -59,7 +62,7 @@ def draw_westwoodvt(target: Path) -> None:
 
 
 def draw_cross(target: Path) -> None:
-    """With cross traffic: goodput of each scheme over that of westwoodnr."""
+    """Draw the goodput of each scheme relative to westwoodnr, with cross traffic."""
     table = published("westwoodvt-2007-cross")
     table = table[~table["background"]]
     with figure_style():
@@ -88,7 +91,7 @@ _SCHEMES = {
 
 
 def draw_achievement(target: Path) -> None:
-    """Windows over time: without loss at 40 Mb/s, and westwood's at 0.1 %; goodput at 0.1 %."""
+    """Draw windows over time at 40 Mb/s without loss, and windows and goodput at 0.1 % loss."""
     windows = _windows("achievement-2008")
     without_loss = windows[windows["error_rate"] == "0 %"]
     with figure_style():
@@ -135,7 +138,7 @@ def draw_achievement(target: Path) -> None:
 
 
 def draw_uncapped(target: Path) -> None:
-    """Without loss: AGI with and without the cap on the window, windows over time without it."""
+    """Draw AGI with and without the cap on the window, and windows over time without the cap."""
     with figure_style():
         figure = Figure(figsize=(WIDTH, 2.8), layout="constrained")
         first, second, third = figure.subplots(1, 3)
@@ -166,15 +169,15 @@ def draw_uncapped(target: Path) -> None:
 
 
 def _windows(campaign: str) -> pd.DataFrame:
-    """Rows of windows.py."""
+    """Read the rows that windows.py wrote."""
     table = pd.read_csv(HERE / "achievement-2008.csv")
     return table[table["campaign"] == campaign]
 
 
 def _indices(table: pd.DataFrame, error_rate: str) -> dict[float, list[float]]:
-    """AGI of what headers leave, by capacity in Mb/s."""
+    """Return AGI relative to the rate without headers, by capacity in Mb/s."""
     at = table[table["point.error_rate"] == error_rate]
-    return _over("capacity", at, at["agi"] / at["agi_ceiling"])
+    return _group_values("capacity", at, at["agi"] / at["agi_ceiling"])
 
 
 # Table 1 of the paper: goodput at 15 ms over the error rate in percent, in KB/s.
@@ -185,7 +188,7 @@ _TABLE_1 = {
 
 
 def draw_tcp_real(target: Path) -> None:
-    """Goodput at 15 ms, by the link's rate and the least timeout."""
+    """Draw goodput at 15 ms, by the link's rate and the minimum retransmission timeout."""
     with figure_style():
         figure = Figure(figsize=(WIDTH, 2.7), layout="constrained")
         panels = figure.subplots(1, 2, sharey=True)
@@ -198,7 +201,7 @@ def draw_tcp_real(target: Path) -> None:
                 table = published(name)
                 table = table[table["point.delay"] == "15 ms"]
                 table = table[table["point.scheme"] == scheme]
-                found = _over("error_rate", table, table["transfer_goodput_bps"] / 8e3)
+                found = _group_values("error_rate", table, table["transfer_goodput_bps"] / 8e3)
                 _errorbars(ax, found, color=colour, marker=marker, label=label)
             ax.plot(list(paper), list(paper.values()), color=_PAPER, marker="X", ls=":",
                     label="the paper")  # fmt: skip
@@ -211,7 +214,7 @@ def draw_tcp_real(target: Path) -> None:
 
 
 def draw_multihop(target: Path) -> None:
-    """Goodput of the chain beside that of vegas; and of each flow of the grid."""
+    """Draw the goodput of the chain relative to vegas, and of each flow of the grid."""
     chain, grid = published("multihop-2005"), published("multihop-2005-grid")
     with figure_style():
         figure = Figure(figsize=(WIDTH, 2.8), layout="constrained")
@@ -256,7 +259,7 @@ _SECTION_4_4 = {"real": 11.12, "reno": 5.82, "tahoe": 3.65}  # tokens of 1 KB in
 
 
 def draw_tcp_real_handoff(target: Path) -> None:
-    """What a handoff costs; and the tokens of an RTT."""
+    """Draw the cost of a handoff, and the tokens per RTT."""
     with figure_style():
         figure = Figure(figsize=(WIDTH, 3.1), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=(2.2, 1))
@@ -336,7 +339,7 @@ def _draw_tokens(ax: Any) -> None:
 def _draw_ratios(
     ax: Any, table: pd.DataFrame, x: str, schemes: Mapping[str, tuple[str, str]], to: str
 ) -> None:
-    """Goodput of schemes, each with its colour and marker, over that of scheme `to`."""
+    """Draw the goodput of schemes relative to scheme `to`, each with its colour and marker."""
     for scheme, (colour, marker) in schemes.items():
         found = ratios(table, "goodput_bps", x, scheme, to)
         _errorbars(ax, found, color=colour, marker=marker, label=scheme)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is published beside README.md: a campaign in a directory of its name, or in parts, each of
-some of its repeats."""
+"""Find published campaigns in the directory of README.md.
+
+A campaign is in one directory that has its name, or in several directories with some of its repeats
+each.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,18 @@ from nagi_contracts.records import Campaign
 HERE = Path(__file__).resolve().parent
 
 
-def parts(name: str) -> list[Path]:
-    """The directories of a campaign; the whole alone, where there is one."""
+def list_parts(name: str) -> list[Path]:
+    """List the directories of a campaign: the whole campaign if it is there, else its parts."""
     whole = HERE / name
     return [whole] if whole.is_dir() else sorted(HERE.glob(f"{name}-repeat*/"))
 
 
 def published(name: str) -> pd.DataFrame:
-    """results.parquet of a campaign, of all of its parts."""
-    return pd.concat([pd.read_parquet(part / "results.parquet") for part in parts(name)])
+    """Read results.parquet of all parts of a campaign."""
+    return pd.concat([pd.read_parquet(part / "results.parquet") for part in list_parts(name)])
 
 
 def campaign_of(name: str) -> Campaign:
-    """campaign.json of a campaign, with the runs of all of its parts."""
-    found = [Campaign.read(part / "campaign.json") for part in parts(name)]
+    """Read campaign.json of a campaign, with the runs of all its parts."""
+    found = [Campaign.read(part / "campaign.json") for part in list_parts(name)]
     return found[0].model_copy(update={"runs": [run for part in found for run in part.runs]})

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long nothing arrived in each transfer of campaigns, which results.parquet does not have and
-figures.py needs: tcp-real-2001-handoff.csv.
+"""Measure how long nothing arrived in each transfer of campaigns.
+
+results.parquet does not have these durations; figures.py reads them from tcp-real-2001-handoff.csv.
 
     python silences.py results/tcp-real-2001-handoff ...     # replaces the rows of these campaigns
 
 A silence is a gap of more than 0.2 s between arrivals of data at the receiver: more than any round
-trip there, less than any timeout. A row a run: seconds from the first arrival to the last, how many
-silences there were, and their sum in seconds.
+trip there, less than any timeout. One row per run: seconds from the first arrival to the last, how
+many silences there were, and their sum in seconds.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _SYN_BYTES = 60  # more than that has data
 
 
 def silences(run: Path) -> dict[str, Any]:
-    """The row of a run directory."""
+    """Return the table's row for a run directory."""
     plan: dict[str, Any] = json.loads((run / "plan.json").read_text())
     columns = ["direction", "left_ns", "bytes", "fate"]
     packets = pd.read_parquet(run / "packets.parquet", columns=columns)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements of campaigns that are published in parts, held against all parts at once:
+"""Evaluate the statements of campaigns that are published in parts, on all parts together.
 
     python statements.py westwoodvt-2007-cross ...     # writes westwoodvt-2007-cross.md
 
@@ -19,7 +19,10 @@ _HOLDS = {True: "holds", False: "does not hold", None: "undecided"}
 
 
 def page(name: str) -> str:
-    """A table of each statement: values with their 95 % intervals, and whether it holds there."""
+    """Return a Markdown page with one table row per statement.
+
+    Each row has values with their 95 % intervals, and whether the statement holds for them.
+    """
     campaign = campaign_of(name)
     repeats = len({run.repeat for run in campaign.runs})
     lines = [f"# {campaign.title}: {campaign.variant}", ""]

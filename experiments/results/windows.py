@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows and goodput over time of chosen runs, which results.parquet does not have and figures.py
-needs: achievement-2008.csv.
+"""Extract windows and goodput over time of selected runs.
+
+results.parquet does not have these series; figures.py reads them from achievement-2008.csv.
 
     python windows.py results/achievement-2008 ...     # replaces the rows of these campaigns
 
-A row a second of a run: the sender's mean window in packets, the share of the capacity that was
+One row per second of a run: the sender's mean window in packets, the share of the capacity that was
 acknowledged as data, and the shares of samples of the socket in which the kernel was in recovery
 (TCP_CA_Recovery) and after a timeout (TCP_CA_Loss).
 """
@@ -31,7 +32,10 @@ _RECOVERY, _LOSS = 3, 4  # tcp_ca_state of include/net/tcp.h
 
 
 def seconds_of(run: Path, names: dict[str, str], capacity_bps: float) -> pd.DataFrame:
-    """The rows of a run directory; `names`: its campaign and point."""
+    """Return the table's rows for a run directory, one per second.
+
+    `names` has the campaign and the point of the run, by column.
+    """
     columns = ["t_s", "snd_cwnd", "bytes_acked", "ca_state"]
     samples = pd.read_parquet(run / "tcp_info.parquet", columns=columns).sort_values("t_s")
     second = samples["t_s"].floordiv(1).astype(int)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast an FPGA's core is simulated in the loop: `make bench-fpga`.
+"""Measure the speed of a simulated FPGA core in the loop: `make bench-fpga`.
 
     bench_fpga.py [--seconds N] [--rounds N] [--payload BYTES] [--json FILE]
 
 One flow fills a link of 25 ms each way in the virtual lab, without loss: over the core's Verilog,
-which nagi-fpga simulates, and over nagi-link's model. Counted is all that a run takes, captures and
-certificate included.
+which nagi-fpga simulates, and over nagi-link's model. The measured time is that of the whole run,
+with captures and certificate.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Measured:
         return self.run.virtual_s / self.processor_s
 
 
-def measured(directory: Path, spec: Path) -> dict[tuple[str, int], Measured]:
-    """Of each emulator and rate, in Mb/s."""
+def measure(directory: Path, spec: Path) -> dict[tuple[str, int], Measured]:
+    """Measure each emulator at each rate, in Mb/s."""
     build = identify_build(virtual.NAME, fpgas=True)
     found = {}
     for point in read_experiment(spec, None):
@@ -91,8 +91,11 @@ def measured(directory: Path, spec: Path) -> dict[tuple[str, int], Measured]:
 
 
 class ProcessorTime:
-    """What this process and its descendants take of processors. A guest is in a namespace of its
-    own, whose processes nobody waits for, so they are looked at while they run."""
+    """The processor time of this process and its descendants.
+
+    The processes of a guest are in a PID namespace of their own, and this process does not wait for
+    them. Therefore they are sampled while they run.
+    """
 
     INTERVAL_S = 0.1
 
@@ -104,7 +107,7 @@ class ProcessorTime:
         self._thread.start()
         self.seconds = 0.0
 
-    def end(self) -> None:
+    def stop(self) -> None:
         self._over.set()
         self._thread.join()
         own = process_time() - self._before
@@ -131,12 +134,12 @@ class ProcessorTime:
 
 @contextmanager
 def used() -> Iterator[ProcessorTime]:
-    """Of what is done meanwhile."""
+    """Measure the processor time that the body of the `with` statement uses."""
     time = ProcessorTime()
     try:
         yield time
     finally:
-        time.end()
+        time.stop()
 
 
 def rows_of(rounds: list[dict[tuple[str, int], Measured]]) -> list[Row]:
@@ -196,7 +199,7 @@ def require_core() -> None:
 
 
 BENCHMARK = Benchmark(
-    "bench_fpga", "Speed of the simulated core.", SPEC, NOTES, 10, measured, rows_of, details
+    "bench_fpga", "Speed of the simulated core.", SPEC, NOTES, 10, measure, rows_of, details
 )
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What shared media cost: `make bench-media`, a part of `make bench`.
+"""Measure the cost of shared media: `make bench-media`, a part of `make bench`.
 
     bench_media.py [--seconds N] [--json FILE]
 
-- The grid of 21 nodes of multihop-2005 with its six flows at 11 Mb/s: how fast virtual time passes
-  on one processor, and what of a processor nagi-link takes in real time (netns lab; needs root).
-- What a frame costs with more and more nodes on the medium, of which each hears as many as before:
-  by `nagi-link replay` of packets that go one hop each, in a row of nodes 200 m apart.
+- The grid of 21 nodes of multihop-2005 with its six flows at 11 Mb/s: the speed of virtual time
+  on one processor, and nagi-link's share of a processor in real time (netns lab; needs root).
+- The cost of a frame as nodes are added to the medium, while each node hears the same number of
+  nodes: `nagi-link replay` of packets that travel one hop each, in a row of nodes 200 m apart.
 
 Exit status: 0 all targets met, 1 some missed, 2 the benchmark cannot run here.
 """
@@ -51,7 +51,7 @@ per frame."""
 
 
 def grid(seconds: int) -> str:
-    """The experiment file of the grid."""
+    """Return the text of the experiment with a grid of nodes."""
     places = {
         f"n{row}{column}": (column * APART_M, row * APART_M)
         for row in range(ROWS)
@@ -126,7 +126,7 @@ def real_time_load(directory: Path, spec: Path) -> Row:
 
 
 def write_row(directory: Path, nodes: int) -> tuple[Path, Path]:
-    """A medium with so many nodes in a row, and arrivals at all of them for their neighbours."""
+    """Write a medium with `nodes` nodes in a row, and arrivals from each to its neighbours."""
     stations = [
         {"name": f"n{index}", "interface": f"e{index}", "position_m": [index * APART_M, 0]}
         for index in range(nodes)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast the virtual lab is: `make bench-virtual`, a part of `make bench`.
+"""Measure the speed of the virtual lab: `make bench-virtual`, a part of `make bench`.
 
     bench_virtual.py [--seconds N] [--rounds N] [--payload BYTES] [--json FILE]
 
-One flow fills a path of two links of 25 ms round trip each, without loss. Counted is all that a run
-takes on one processor: the guest from its boot on, with captures at both ends, and the certificate.
+One flow fills a path of two links of 25 ms round trip each, without loss. The measured time is that
+of the whole run on one processor: the guest from its boot on, with captures at both ends, and the
+certificate.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ A virtual second is one of the run's timeline. Rounds are medians; everything ru
 so what others do there shows."""
 
 
-def measured(directory: Path, spec: Path) -> dict[int, Run]:
-    """Of each rate, in Mb/s."""
+def measure(directory: Path, spec: Path) -> dict[int, Run]:
+    """Measure the emulator at each rate, in Mb/s."""
     build = identify_build(virtual.NAME)
     found = {}
     for point in read_experiment(spec, None):
@@ -83,7 +84,7 @@ def details(each: dict[int, Run]) -> object:
 
 
 BENCHMARK = Benchmark(
-    "bench_virtual", "Speed of the virtual lab.", SPEC, NOTES, 20, measured, rows_of, details
+    "bench_virtual", "Speed of the virtual lab.", SPEC, NOTES, 20, measure, rows_of, details
 )
 
 if __name__ == "__main__":

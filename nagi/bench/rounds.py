@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What benchmarks of the virtual lab have in common: command line, rounds, and how a run is timed.
+"""Run benchmarks of the virtual lab: command line, rounds, and measurement of time.
 
 Exit status: 0 all targets met, 1 some missed, 2 the benchmark cannot run here.
 """
@@ -45,7 +45,7 @@ class Run:
 
 
 def run_once(directory: Path, plan: RunPlan, build: Build) -> Run:
-    """Runs a plan in the virtual lab; its run directory is in `directory`, in runs."""
+    """Run a plan in the virtual lab; the run directory is in `directory`/runs."""
     records, runs = directory / "records", directory / "runs"
     lab = virtual.VirtualLab(Shape.from_plan(plan), 1, directory / "lab", records, lambda: False)
     started = time.perf_counter()
@@ -60,20 +60,29 @@ def run_once(directory: Path, plan: RunPlan, build: Build) -> Run:
 
 @dataclass(frozen=True)
 class Benchmark(Generic[Round]):
-    """`spec`: an experiment, with SECONDS and PAYLOAD; `measured`: makes a round of it, in a
-    directory; `details`: of a round, for the file; `seconds`: of each run, if not said."""
+    """A benchmark of several rounds of an experiment.
+
+    Attributes:
+        spec: The experiment file, with SECONDS and PAYLOAD for values to be filled in.
+        measure: Runs one round of the experiment in a directory.
+        details: Returns the details of a round, for the result file.
+        seconds: The length of each run, unless the command line gives one.
+    """
 
     name: str
     description: str
     spec: str
     notes: str
     seconds: int
-    measured: Callable[[Path, Path], Round]
+    measure: Callable[[Path, Path], Round]
     rows_of: Callable[[list[Round]], list[Row]]
     details: Callable[[Round], object]
 
     def main(self, require: Callable[[], None] = lambda: None) -> int:
-        """`require` raises InputError if something is missing."""
+        """Run the benchmark and return its exit status.
+
+        `require` raises InputError if the machine lacks something.
+        """
         parser = argparse.ArgumentParser(prog=self.name, description=self.description)
         parser.add_argument(
             "--seconds", type=int, default=self.seconds, help="of each run's measurement"
@@ -107,9 +116,9 @@ class Benchmark(Generic[Round]):
             spec = Path(scratch) / "speed.yaml"
             # Not counted: programs and libraries come from the disk the first time.
             spec.write_text(text(WARMING_S))
-            self.measured(Path(scratch) / "first", spec)
+            self.measure(Path(scratch) / "first", spec)
             spec.write_text(text(given.seconds))
             for number in range(given.rounds):
                 print(f"round {number + 1} of {given.rounds}", file=sys.stderr, flush=True)
-                rounds.append(self.measured(Path(scratch) / str(number), spec))
+                rounds.append(self.measure(Path(scratch) / str(number), spec))
         return rounds

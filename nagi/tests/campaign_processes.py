@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the processes of a campaign in the netns lab, for tests that strike them.
+"""Find the processes of a campaign in the netns lab, for tests that kill or stop them.
 
 Other campaigns may run the same programs on this machine, and the campaign may run them for other
 purposes (`nagi-traffic --version`).

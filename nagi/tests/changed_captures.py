@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets of recorded captures, whose times can be changed."""
+"""Read the packets of recorded captures, and change their times."""
 
 from __future__ import annotations
 

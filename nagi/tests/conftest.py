@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of several files are given."""
+"""Provide fixtures to tests of several files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from nagi.cli import main as cli
 
 @pytest.fixture
 def nagi(monkeypatch, capsys):
-    """Runs the command in this process; returns status, output and complaints."""
+    """Provide a function that runs nagi in this process.
+
+    The function returns the exit status, the output and the error output.
+    """
 
     def command(*arguments: object) -> SimpleNamespace:
         monkeypatch.setattr(sys, "argv", ["nagi", *map(str, arguments)])

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command in a process of its own that need not load it, which takes a second or two, where
-some tests run it sixty times: a fork of a process that has loaded it and does nothing else.
+"""Run nagi in a process of its own without loading its modules each time.
+
+Loading takes one to two seconds, and some tests run nagi sixty times. Therefore each command is a
+fork of a process that has loaded the modules and does nothing else.
 
 That is this file, run as a program. A fork of pytest itself would have what pytest's other threads
 were at: locks that nobody unlocks, and libraries that cannot stand it (gRPC).
@@ -33,8 +35,16 @@ def nagi(
     environment: dict[str, str] | None = None,
     constants: dict[str, float] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs `nagi ARGUMENTS` for a terminal of 200 columns, to its end; as `user`, by number.
-    `constants`: what of nagi's modules has another value, such as "nagi.labs.guest.STUCK_S"."""
+    """Run `nagi ARGUMENTS` to its end, for a terminal of 200 columns.
+
+    Args:
+        arguments: The arguments of the command.
+        cwd: The working directory.
+        user: The number of the user that runs the command.
+        environment: The environment of the command.
+        constants: New values of constants in nagi's modules, by names such as
+            "nagi.labs.guest.STUCK_S".
+    """
     with tempfile.TemporaryDirectory() as directory:
         out, err = Path(directory, "out"), Path(directory, "err")
         request = {
@@ -63,7 +73,7 @@ def _loaded() -> subprocess.Popen[str]:
 
 
 def _serve() -> None:
-    """Does what each line of the input asks for, and answers with the exit status."""
+    """Run the command of each input line, and answer with its exit status."""
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()
@@ -107,8 +117,10 @@ def _run(request: dict[str, Any]) -> NoReturn:
 
 
 def _status(child: int, err: Path) -> int:
-    """Return its exit status, as subprocess gives it. One that takes too long is killed; `err` says
-    where it was."""
+    """Return the exit status of `child`, as subprocess reports it.
+
+    A child that exceeds the time limit is killed; it writes its stack to `err`.
+    """
     until = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < until:
         ended, how = os.waitpid(child, os.WNOHANG)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs over a link that an FPGA's core carries, simulated. Where it is to fail, a script takes
-nagi-fpga's place."""
+"""Run experiments over a link that a simulated FPGA core emulates.
+
+If the core has to fail, a script replaces nagi-fpga.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,16 @@ needs_nagi_fpga = pytest.mark.skipif(
 def run(
     directory: Path, text: str = FPGA, *, lab: str, script: str = "", tries: int = 1, name="out"
 ) -> tuple[str, Path]:
-    """What nagi says, and the run's directory. `script`: what takes nagi-fpga's place, for sh;
-    PROGRAM in it is nagi-fpga itself. More than one try: others may hold the machine up."""
+    """Run an experiment; return nagi's output and the run's directory.
+
+    Args:
+        directory: Where the experiment and its results are written.
+        text: The experiment.
+        lab: The name of the lab.
+        script: A shell script that replaces nagi-fpga; PROGRAM in it is the path of nagi-fpga.
+        tries: The maximum number of attempts. Other load on the machine can make a run invalid.
+        name: The name of the results' directory.
+    """
     spec, out = directory / f"{name}.yaml", directory / name
     spec.write_text(text)
     environment = dict(os.environ)
@@ -45,8 +55,10 @@ def run(
 
 
 def check(said: str, directory: Path, status: str = "valid") -> None:
-    """That a run is valid, or as `status` says; that arrivals are at ticks, and packets leave the
-    core at the next."""
+    """Check that the run's verdict is `status`, and that the core kept its times.
+
+    Packets arrive at ticks of the core, and leave the core at the next tick.
+    """
     verdict = Verdict.read(directory / "verdict.json")
     assert verdict.status == status, said
     values = {check.name: check.value for check in verdict.checks}

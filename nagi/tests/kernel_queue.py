@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs in a guest of the virtual lab, as its first process: `kernel_queue.py JOB`. Sends frames at
-given instants through a queue discipline of the guest's kernel, and writes when each arrived.
+"""Send frames through a queue discipline of a guest's kernel, and record their arrivals.
+
+`kernel_queue.py JOB` runs in a guest of the virtual lab, as its first process. It sends the frames
+at given instants and writes when each frame arrived.
 
 job.json   qdisc: arguments of `tc qdisc add ... handle 10:`, or a kind alone; rate_bps: of the
            token bucket above it; full: bytes of the longest frame; drain_ns: how long to wait for
@@ -44,7 +46,7 @@ def sleep_until(ns: int) -> None:
 
 
 def frame(number: int, size: int, flow: int, ecn: int, ends: bytes) -> bytes:
-    """An Ethernet frame of `size` bytes with a UDP datagram, its number in the payload."""
+    """Return an Ethernet frame of `size` bytes with a UDP datagram, its number in the payload."""
     length = size - 14
     addresses = socket.inet_aton("10.0.0.1") + socket.inet_aton("10.0.0.2")
     ip = struct.pack("!BBHHHBBH", 0x45, ecn, length, number & 0xFFFF, 0, 64, UDP, 0) + addresses
@@ -59,7 +61,10 @@ def run(*command: str) -> None:
 
 
 def add_by_default(kind: str) -> None:
-    """Makes `kind` the bucket's discipline, with its defaults, without tc: it may not know it."""
+    """Add the discipline `kind` with its defaults under the bucket.
+
+    This function does not use tc, because tc may not support the discipline.
+    """
     create, attribute = 0x1 | 0x4 | 0x200 | 0x400, kind.encode() + b"\0"
     attributes = struct.pack("HH", 4 + len(attribute), 1) + attribute
     attributes += b"\0" * (-len(attributes) % 4)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of several files are marked with."""
+"""Define marks for tests of several files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nagi.labs import guest_kernel
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="needs root for the netns lab: run `sudo make test`"
 )
-# Of tests that run guests.
+# The marks of tests that run guests.
 in_virtual_time = [
     pytest.mark.virtual,
     pytest.mark.skipif(

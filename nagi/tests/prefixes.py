@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prefixes in which another program, or nothing, is in the place of one of nagi's."""
+"""Make prefixes in which another program, or no program, replaces one of nagi's."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from nagi_contracts import paths
 
 
 def make_prefix(target: Path, *, without: Collection[str] = ()) -> Path:
-    """A prefix for NAGI_PREFIX with all that the installed one has, but what `without` names below
-    bin/ and lib/nagi/."""
+    """Make a prefix for NAGI_PREFIX that links to the files of the installed prefix.
+
+    Files in bin/ and lib/nagi/ whose names are in `without` are left out.
+    """
     for folder in (Path("bin"), Path("lib", "nagi")):
         (target / folder).mkdir(parents=True)
         for installed in (paths.prefix() / folder).iterdir():

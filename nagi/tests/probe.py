@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What traceroute(8) and tracepath(8) do, in a few lines: by UDP it prints who answers with which
-ICMP error, a line each.
+"""Print who answers UDP datagrams with which ICMP error, as traceroute(8) and tracepath(8) do.
+
+The output has one line per error.
 
     probe.py ADDRESS PORT BYTES...
 
@@ -24,7 +25,10 @@ MAX_HOPS = 8
 
 
 def error_after(address: str, port: int, hops: int, size: int) -> tuple[str, int, int, int] | None:
-    """Who answered a datagram, with type, code and MTU; None: nobody."""
+    """Send a datagram and return who answered, with the ICMP type, code and MTU.
+
+    Returns None if nobody answered.
+    """
     is_six = ":" in address
     with socket.socket(socket.AF_INET6 if is_six else socket.AF_INET, socket.SOCK_DGRAM) as probe:
         if is_six:

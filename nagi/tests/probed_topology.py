@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A topology with a router and a switch in a row, over links of smaller and smaller MTUs, and what
-probe.py must find there."""
+"""Define a topology whose links have smaller and smaller MTUs, and its expected probes.
+
+A router and a switch are in a row. probe.py must find both of them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from pathlib import Path
 
 PROBE = Path(__file__).with_name("probe.py")
 SIZES = (1500, 1400, 1301, 1300)
-# A kernel's router (R) in front of the switch (N): what the switch does, is what a router does.
+# The kernel routes at R, in front of the switch N: both must send the same ICMP errors.
 SPEC = f"""\
 schema_version: 1
 name: icmp
@@ -49,7 +51,7 @@ TOO_BIG = {"4": "3 4", "6": "2 0"}
 
 
 def expected(ip: str) -> list[str]:
-    """What probe.py says of SIZES, at host S."""
+    """Return the output of probe.py for SIZES at host S."""
     router, switch, host = ADDRESSES[ip]
     return [
         f"1 {router} {EXCEEDED[ip]}",

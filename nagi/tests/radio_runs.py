@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs over a link that is a radio. Where a radio is to do what it seldom does, a double takes
-nagi-sdr's place."""
+"""Run experiments over a link that is a radio.
+
+If the radio has to behave as it rarely does, a double replaces nagi-sdr.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ report: {x: snr, series: snr}
 
 
 def over_schemes(text: str) -> str:
-    """The experiment with an axis of schemes in the place of that of SNRs."""
+    """Return the experiment with an axis of schemes instead of the axis of SNRs."""
     for old, new in (
         ("scheme: newreno", "scheme: $scheme"),
         ("matrix: {snr: [13 dB]}", "matrix: {scheme: [newreno]}"),
@@ -60,7 +62,7 @@ def over_schemes(text: str) -> str:
 
 
 def over_the_double(more: str = "") -> str:
-    """The experiment with devices in the place of a simulated channel, 1.5 s long."""
+    """Return the experiment, 1.5 s long, with devices instead of a simulated channel."""
     radio = SPEC[SPEC.index("radio: {") : SPEC.index("}", SPEC.index("radio: {")) + 1]
     names = SPEC[SPEC.index("wireless: {") :].split("[")[1].split("]")[0].split(", ")
     ends = ", ".join(
@@ -81,8 +83,11 @@ def over_the_double(more: str = "") -> str:
 def run(
     tmp_path, text=SPEC, *, lab="netns", double: dict[str, Any] | None = None, tries=8, name="out"
 ) -> tuple[str, Path]:
-    """What nagi says, and the run's directory. `double`: the rules of the double;
-    nothing: nagi-sdr itself. More than one try: others may hold the machine up."""
+    """Run an experiment; return nagi's output and the run's directory.
+
+    `double` has the rules of the double; without rules, nagi-sdr itself runs. `tries` is the
+    maximum number of attempts, because other load on the machine can make a run invalid.
+    """
     spec, out = tmp_path / "spec.yaml", tmp_path / name
     spec.write_text(text)
     environment = dict(os.environ)
@@ -110,7 +115,7 @@ def run(
 
 
 def check(said: str, directory: Path) -> None:
-    """That a run is valid, and everybody agrees on what the radio lost."""
+    """Check that a run is valid, and that all records agree on what the radio lost."""
     verdict = Verdict.read(directory / "verdict.json")
     assert verdict.status == "valid", said
     values = {check.name: check.value for check in verdict.checks}

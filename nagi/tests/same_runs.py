@@ -8,10 +8,12 @@ from pathlib import Path
 from nagi_contracts.records import compute_sha256
 
 
-def differing(first: Path, second: Path) -> list[str]:
-    """The files of a run that another has not, or has otherwise; but for the manifest, which says
-    when and where it was made. They are only named: pytest takes minutes to tell two captures
-    apart, line by line."""
+def list_differing_files(first: Path, second: Path) -> list[str]:
+    """Return the names of the files that differ between two run directories.
+
+    The manifest is ignored, because it contains the time and the machine of the run. The function
+    returns only names: pytest takes minutes to compare two captures line by line.
+    """
     sums = [
         {path.name: compute_sha256(path) for path in run.iterdir() if path.is_file()}
         for run in (first, second)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that nagi reaches over SSH alone, as in a real testbed, made of namespaces.
+"""Create hosts of namespaces that nagi reaches over SSH alone, as in a real testbed.
 
 Every host has its own network, mount, PID and UTS namespaces and its own root file system: writes
 go to memory, and the checkout, /tmp, /root, /home and /run of the machine are hidden. It has an

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A campaign in which a switch is the bottleneck and the channel, and what must be true of its
-runs."""
+"""Define a campaign in which a switch is the bottleneck and the channel, and check its runs."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ RADIO = LinkDirection(link="radio", direction="forward")
 
 
 def run(tmp_path, losses: str, *arguments: str, valid: bool = True) -> dict[str, Path]:
-    """Loss -> run directory; no run failed."""
+    """Run the campaign, in which no run may fail; return the run directory of each loss rate."""
     spec, out = tmp_path / "spec.yaml", tmp_path / "out"
     spec.write_text(SPEC.replace("LOSSES", losses))
     done = subprocess.run(
@@ -64,7 +63,10 @@ def run(tmp_path, losses: str, *arguments: str, valid: bool = True) -> dict[str,
 
 
 def check(directory: Path, loss: float) -> None:
-    """That the switch was the bottleneck, lost what was asked for, and everybody agrees on it."""
+    """Check that the switch was the bottleneck and lost packets with probability `loss`.
+
+    All records of the run must agree on the lost packets.
+    """
     plan = RunPlan.read(directory / "plan.json")
     assert plan.switch_share(RADIO) is not None
     (row,) = Metrics.read(directory / "metrics.json").rows

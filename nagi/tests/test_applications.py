@@ -167,7 +167,7 @@ def test_an_axis_may_stand_for_a_setting(tmp_path):
 
 
 def test_a_route_s_control_is_not_asked_for(tmp_path):
-    """nagi-traffic sets that of each connection, as bulk flows do."""
+    """Check that nagi-traffic sets each connection's congestion control, as bulk flows do."""
     (point,) = read_experiment(written(tmp_path, "{application: token_bucket}"), None)
     (plan,) = plan_runs(point, None)
     assert all(route.congctl is None for node in plan.nodes for route in node.routes)

@@ -30,7 +30,10 @@ def _constant(key: str, name: str, unit: str) -> Callable[[Any], tuple[Settings,
 def _inside(
     key: str, fields: Settings, name: str, own: Settings
 ) -> Callable[[Any], tuple[Settings, Settings]]:
-    """The value stands in an object: `...` in `fields`, and in a text of `own` the braces."""
+    """Return a function that puts a value into an object of the settings.
+
+    The value replaces `...` in `fields`, and the braces in texts of `own`.
+    """
 
     def settings(value: Any) -> tuple[Settings, Settings]:
         ours = {k: v.format(value) if isinstance(v, str) else v for k, v in own.items()}
@@ -84,7 +87,10 @@ def _threshold(key: str, unit: str) -> Callable[[Any], tuple[Settings, Settings]
 def _discipline(
     name: str, key: str, own_key: str, own: str, others: dict[str, tuple[str, int]] | None = None
 ) -> Callable[[Any], tuple[Settings, Settings]]:
-    """`others`: a key of nagi-link's -> the planner's, and a number of nanoseconds for both."""
+    """Return the settings of a queue discipline for nagi-link and for the planner.
+
+    `others` maps a key of nagi-link to the planner's key and a number of nanoseconds for both.
+    """
     others = others or {}
     return _inside(
         "queue",
@@ -101,7 +107,7 @@ def _loss(model: str, key: str, more: Settings) -> Callable[[Any], tuple[Setting
     )
 
 
-# A bound -> what a value of it is in a direction of nagi-link's, and in a link of an experiment.
+# A bound -> the settings with a value, for a direction of nagi-link and for an experiment's link.
 PLACES: dict[str, Callable[[Any], tuple[Settings, Settings]]] = {
     "rate_bps": lambda value: ({"rate_bps": value}, {"rate": f"{value} b/s"}),
     "step_rate_bps": _step_rate,
@@ -218,8 +224,8 @@ OF_NAGI_LINK_ALONE: dict[str, Callable[[Any], Settings]] = {
     },
 }
 RANGES, SINR = {"reach": {"by": "ranges"}}, {"reach": {"by": "sinr"}}
-# A bound of media -> where it is in a medium of an experiment, how it is written there, what else
-# the medium has; and where it is in one of nagi-link's.
+# A bound of media -> its path in a medium of an experiment, its format there, further settings of
+# the medium, and its path in a medium of nagi-link.
 OF_MEDIA: dict[str, tuple[str, str, Settings, str]] = {
     "position_m": ("stations.S.at.0", "{!r} m", {}, "stations.0.position_m.0"),
     "range_m": ("reach.interference", "{!r} m", RANGES, "reach.interference_m"),
@@ -233,13 +239,13 @@ OF_MEDIA: dict[str, tuple[str, str, Settings, str]] = {
 
 
 def answer_of_nagi_link(direction: Settings, directory: Path) -> str | None:
-    """Why it refuses a direction; None: it takes it."""
+    """Return why nagi-link refuses a direction, or None if nagi-link accepts it."""
     link = {"name": "wired", "id": 0, "a": "e0", "b": "e1", "forward": direction, "backward": {}}
     return check({"links": [link]}, directory)
 
 
 def check(settings: Settings, directory: Path) -> str | None:
-    """Why nagi-link refuses settings; None: it takes them."""
+    """Return why nagi-link refuses settings, or None if nagi-link accepts them."""
     config = directory / "config.json"
     config.write_text(json.dumps({"schema_version": 1, "seed": 0, **settings}))
     done = subprocess.run(
@@ -269,7 +275,7 @@ def experiment_with(link: Settings, directory: Path) -> Path:
 
 
 def put(settings: Any, place: str, value: Any) -> None:
-    """Gives what is at `place`, steps joined by dots, another value."""
+    """Replace the value at `place`, a path of keys and indices joined by dots."""
     *way, last = [int(step) if step.isdigit() else step for step in place.split(".")]
     for step in way:
         settings = settings[step]
@@ -277,7 +283,7 @@ def put(settings: Any, place: str, value: Any) -> None:
 
 
 def experiment_with_medium(key: str, value: Any, directory: Path) -> Path:
-    """Both stations are at one place, so that they hear each other."""
+    """Write an experiment with a medium; both stations hear each other at one position."""
     place, text, more, _ = OF_MEDIA[key]
     path = experiment_with({}, directory)
     experiment = json.loads(path.read_text())
@@ -296,7 +302,11 @@ def experiment_with_medium(key: str, value: Any, directory: Path) -> Path:
 
 
 def planned(link: Settings, directory: Path) -> RunPlan:
-    """Raises InputError."""
+    """Return the only plan of an experiment with this link.
+
+    Raises:
+        InputError: The experiment is refused.
+    """
     (point,) = read_experiment(experiment_with(link, directory), None)
     (plan,) = plan_runs(point, None)
     return plan
@@ -313,7 +323,7 @@ def answer_of_planner(link: Settings, directory: Path) -> InputError | None:
 
 
 def values_of(key: str) -> list[tuple[Any, bool]]:
-    """Values at the bounds and just beyond, and whether they are possible."""
+    """Return values at the bounds and just beyond them, and whether each is permitted."""
     bound = load_bounds()[key]
     if bound.type == "integer":
         below, above = bound.minimum - 1, bound.maximum + 1
@@ -374,7 +384,7 @@ def test_nagi_link_and_the_planner_give_the_same_answer(tmp_path, key):
 @pytest.mark.parametrize("discipline", ["codel", "fq_codel"])
 @pytest.mark.parametrize(("target_ns", "possible"), [(10**8, True), (10**8 + 1, False)])
 def test_a_target_of_codel_is_not_above_its_interval(tmp_path, discipline, target_ns, possible):
-    """The interval is 100 ms where nothing is said (RFC 8289, section 4.3)."""
+    """Check the target against the default interval of 100 ms (RFC 8289, section 4.3)."""
     direction, link = _discipline(discipline, "target_ns", "target", "{} ns")(target_ns)
     assert (answer_of_nagi_link(direction, tmp_path) is None) == possible
     assert (answer_of_planner(link, tmp_path) is None) == possible

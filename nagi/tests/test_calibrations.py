@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losses by a table of `nagi-sdr calibrate`: what the plan has of it, what is refused."""
+"""Check losses by a table of `nagi-sdr calibrate`: the plan's settings and the refusals."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories of real hosts: what is read from them, and which errors are refused."""
+"""Read inventories of real hosts, and refuse erroneous ones."""
 
 from __future__ import annotations
 

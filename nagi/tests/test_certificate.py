@@ -294,7 +294,7 @@ def test_limits_are_tighter_in_virtual_time(case):
 
 
 def test_a_run_whose_scheme_fell_back_is_invalid(case):
-    """Without the receiver's TCP-Real option, a sender of `real` becomes Reno."""
+    """Check a sender of `real` that becomes Reno without the receiver's option."""
     up, down = case.plan.flows
     both = up.model_copy(update={"receiver_control": up.congestion_control})
     case.plan = case.plan.model_copy(update={"flows": [both, down]})

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing lost: two blows to campaigns in the netns lab. `make test-chaos` strikes as often as one
-likes, over SSH, too."""
+"""Check that a campaign in the netns lab loses nothing by two interruptions.
+
+`make test-chaos` interrupts campaigns as often as requested, also over SSH.
+"""
 
 from __future__ import annotations
 

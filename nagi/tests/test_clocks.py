@@ -63,7 +63,7 @@ def test_offset_and_drift_are_found(seconds, offset_ns, drift):
 
 
 def test_a_clock_that_bends_is_followed():
-    """The clock was 1 ms ahead, and is corrected at 20 ppm."""
+    """Check a clock that was 1 ms ahead and is corrected at 20 ppm."""
 
     def ahead(true_ns):
         return MS - 20e-6 * np.minimum(true_ns, 50 * SECOND)
@@ -228,7 +228,7 @@ def test_metrics_are_by_the_same_clocks(case):
 
 
 def test_a_delay_behind_the_emulator_s_back_is_seen_both_ways(case):
-    """1 ms more on the path to the server: half of it is attributed to the server's clock."""
+    """Add 1 ms to the path to the server: half of it is attributed to the server's clock."""
     case.give_clocks()
 
     def later(packet, _, own):
@@ -244,7 +244,7 @@ def test_a_delay_behind_the_emulator_s_back_is_seen_both_ways(case):
 
 
 def test_a_delay_that_the_emulator_admits_is_no_clock_s(case):
-    """1 ms more on the path to the server, which the emulator has recorded as its own lateness."""
+    """Add 1 ms to the path to the server, which the emulator records as its own lateness."""
     case.give_clocks()
 
     def later(packet, _, own):
@@ -260,7 +260,7 @@ def test_a_delay_that_the_emulator_admits_is_no_clock_s(case):
 
 
 def test_a_stalled_emulator_cannot_certify_itself_by_other_clocks(case):
-    """The emulator forwards nothing for 0.2 s, and records that."""
+    """Check a run whose emulator forwards nothing for 0.2 s and records that."""
     case.give_clocks()
     begin_ns = 17 * SECOND // 10
     end_ns = begin_ns + SECOND // 5

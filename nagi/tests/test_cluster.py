@@ -115,7 +115,7 @@ def test_installations_differ_in_words():
 
 @pytest.fixture
 def files(tmp_path, monkeypatch) -> list[Path]:
-    """Two files, and a cache that is empty."""
+    """Provide two files and an empty cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     content._hash_cached_files.cache_clear()
     (tmp_path / "linux").write_bytes(b"kernel")

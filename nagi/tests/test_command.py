@@ -19,7 +19,7 @@ from nagi.cli.main import make_app
 from nagi.cli.run import describe_noise, stops_if_noisy
 from nagi_contracts.paths import ROOT, SCHEMAS, executable
 from nagi_contracts.records import Explanation, Verdict
-from own_schemes import OWN_SCHEME, compiled
+from own_schemes import OWN_SCHEME, compile_scheme
 from specs import two_links
 from typer.testing import CliRunner
 
@@ -47,7 +47,7 @@ def run_refused(*arguments: str, cwd=None) -> str:
 def write_refused_scheme(tmp_path: Path) -> Path:
     """Write an experiment of four runs, two of them with a scheme that no kernel accepts."""
     body = "((struct tcp_sock *)ctx[0])->srtt_us = 1;"  # which no scheme may write
-    object_file = compiled(tmp_path, OWN_SCHEME.format(section=".struct_ops", body=body))
+    object_file = compile_scheme(tmp_path, OWN_SCHEME.format(section=".struct_ops", body=body))
     object_file.rename(tmp_path / "refused.bpf.o")
     rest = """\
 duration: 2 s

@@ -49,7 +49,7 @@ def spec(tmp_path: Path) -> Path:
     return path
 
 
-def _plan(spec: Path) -> RunPlan:
+def _read_plan(spec: Path) -> RunPlan:
     (point,) = read_experiment(spec, None)
     (plan,) = plan_runs(point, None)
     return plan
@@ -57,21 +57,21 @@ def _plan(spec: Path) -> RunPlan:
 
 def _refused(spec: Path) -> str:
     with pytest.raises(InputError) as refused:
-        _plan(spec)
+        _read_plan(spec)
     return str(refused.value)
 
 
 def test_another_content_or_mode_is_another_run(spec):
-    """A symbolic link that leads nowhere is part of the content; nagi does not follow it."""
-    before = _plan(spec)
+    """Check content with a symbolic link that has no target; nagi does not follow the link."""
+    before = _read_plan(spec)
     assert [file.name for file in before.files()] == ["serve", "www"]
     page = spec.parent / "www" / "page"
     page.write_text("forty-three")
-    assert _plan(spec).files() != before.files()
+    assert _read_plan(spec).files() != before.files()
     page.write_text("forty-two")
-    assert _plan(spec).files() == before.files()
+    assert _read_plan(spec).files() == before.files()
     page.chmod(0o755)
-    assert _plan(spec).files() != before.files()
+    assert _read_plan(spec).files() != before.files()
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_files_and_programs_have_to_fit(spec, old, new, complaint):
 def test_a_link_has_its_own_name(spec):
     (spec.parent / "bin" / "serve").rename(spec.parent / "bin" / "serve-1.2")
     (spec.parent / "bin" / "serve").symlink_to("serve-1.2")
-    assert [file.name for file in _plan(spec).files()] == ["serve", "www"]
+    assert [file.name for file in _read_plan(spec).files()] == ["serve", "www"]
     (spec.parent / "bin" / "serve").unlink()
     (spec.parent / "bin" / "serve").symlink_to("serve")
     assert "files.0: there is no file" in _refused(spec)
@@ -119,13 +119,13 @@ def test_a_program_is_among_the_files(spec):
 
 def test_other_machines_are_not_sent_files(spec):
     with pytest.raises(InputError, match="flow bulk has `files`, which are not sent to other"):
-        require_same_machine([_plan(spec)])
+        require_same_machine([_read_plan(spec)])
 
 
 @pytest.mark.virtual
 @in_virtual_time[1]
 def test_applications_find_their_files_and_nothing_else(spec, tmp_path):
-    """Two of one content, too, and one by a link."""
+    """Include two files with equal content, and one file by a link."""
     for name in ("one.conf", "two.conf"):
         (tmp_path / name).touch(mode=0o644)
     (tmp_path / "bin" / "serve-1.2").write_text(
@@ -144,7 +144,7 @@ def test_applications_find_their_files_and_nothing_else(spec, tmp_path):
 @pytest.mark.virtual
 @in_virtual_time[1]
 def test_directories_are_the_same_however_the_machine_keeps_them(spec, tmp_path):
-    """Orders and inode numbers in which find(1) and cp(1) go about, and which tell them apart."""
+    """Vary the orders and inode numbers that find(1) and cp(1) use."""
     listing = "find www -printf '%i %p\\n'; cp -r www copy; ls -fi copy"
     (tmp_path / "bin" / "serve").write_text(f"#!/bin/sh\n{listing}\n{_SERVE[10:]}")
     said = []

@@ -103,8 +103,8 @@ def test_nodes_and_batches_keep_to_their_schemas():
     jsonschema.validate(json.loads(batch.model_dump_json()), schema)
 
 
-# The example's schemes are the kernel's own, which tell nothing, it has no switch and no radio, and
-# its flows share no direction of a link.
+# The example's schemes are those of the kernel, which report no events. The example has no switch
+# and no radio, and its flows share no direction of a link.
 OTHERS = ("scheme_events", "queue_samples", "transmissions", "frames", "goodput")
 
 
@@ -120,7 +120,7 @@ def test_tables_have_the_columns_that_are_documented(name):
 
 
 def test_the_example_is_what_its_experiment_asks_for(tmp_path):
-    """It is a record of iperf's traffic."""
+    """Check the example, which is a record of iperf's traffic."""
     campaign = Campaign.read(CAMPAIGN / "campaign.json")
     text = (EXAMPLE / "experiment.yaml").read_text()
     iperf = "payload: 1000 bytes, traffic: {application: bulk, program: iperf}"

@@ -67,7 +67,7 @@ def test_a_count_may_be_an_axis(tmp_path):
 
 
 def test_a_flow_without_a_scheme_is_left_out_and_leaves_links_as_they_are(tmp_path):
-    """1 bdp is that of the longest RTT, also where the flow that has it is absent."""
+    """Calculate 1 bdp by the longest RTT, even at points without the flow that has it."""
     alone, beside = plans(
         tmp_path,
         "x: {from: A, to: D, scheme: cubic}\n"
@@ -90,7 +90,11 @@ def test_no_scheme_is_none_to_be_looked_for(tmp_path):
 
 
 def test_flows_share_the_bottleneck_that_has_least_for_each(tmp_path):
-    """a is slower than the sum, and no bottleneck of its flow: half of shared is less."""
+    """Find the link that limits each flow.
+
+    A is slower than the sum of the rates, but no bottleneck of its flow: half of the shared link is
+    less.
+    """
     flows = (
         "x: {from: A, to: D, scheme: $s}\n"
         "  y: {from: B, to: D, scheme: $s, count: 2}\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ns-3 is asked to do is what the plan says."""
+"""Check that the settings of ns-3 correspond to the plan."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPEC = ROOT / "experiments" / "crosscheck" / "achievement.yaml"
 
 
 def plan_of(tmp_path, *changes: tuple[str, str], scheme: str = "sack") -> RunPlan:
-    """The first plan of a scheme, where 1 % is lost."""
+    """Return the first plan of a scheme at a loss rate of 1 %."""
     text = SPEC.read_text()
     for old, new in changes:
         assert old in text

@@ -215,7 +215,7 @@ NO_LIBRARY = {
 }
 NO_CARRIER = {"enp2s0": make_interface(carrier=False)}
 
-# (stage, status, what is seen, hosts, words of what is said, words of the cure)
+# (stage, status, observations, hosts, words of the message, words of the cure)
 CASES = [
     # SSH
     ("ssh", "ok", see(), ["relay"], "reached", ""),

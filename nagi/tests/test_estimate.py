@@ -108,7 +108,7 @@ def test_the_mean_of_a_bounded_pareto_distribution_is_that_of_its_quantiles():
 
 
 def test_losses_limit_the_packets(plan):
-    """1.5 times the formula of Mathis et al., and the packets before the first loss."""
+    """Expect 1.5 times the formula of Mathis et al., plus the packets before the first loss."""
     (point,) = (
         point
         for point in read_experiment(ROOT / "experiments" / "achievement-2008.yaml", None)

@@ -186,7 +186,7 @@ def test_a_sender_that_stood_still_is_late_by_the_oldest_ack_it_has_not_seen():
 
 
 def test_a_sender_whose_window_shrank_or_that_paces_may_wait():
-    """ACKs come, and for a long time nothing is sent; then a segment that echoes the newest."""
+    """Let ACKs arrive without a reply for a long time, until a segment echoes the newest ACK."""
     data = [*make_stream(10), make_segment(90, 10_001, echo=80)]
     acks = [make_ack(20 + number, 1001 + number * 500, stamp=71 + number) for number in range(10)]
     assert measure_at_sender(data, acks) == [0, 0]

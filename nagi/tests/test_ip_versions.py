@@ -32,7 +32,7 @@ report: {x: scheme}
 COMMAND = ", traffic: command, client: [ping, -c, 3, '{receiver}']"
 
 
-def plan(tmp_path, version=6, node="router", more="", flow="", scheme="cubic") -> RunPlan:
+def make_plan(tmp_path, version=6, node="router", more="", flow="", scheme="cubic") -> RunPlan:
     path = tmp_path / "spec.yaml"
     text = SPEC.replace("VERSION", str(version)).replace("NODE", node).replace("MORE", more)
     path.write_text(text.replace("FLOW", flow).replace("SCHEME", scheme))
@@ -41,7 +41,7 @@ def plan(tmp_path, version=6, node="router", more="", flow="", scheme="cubic") -
 
 
 def test_ipv6_has_addresses_routes_and_headers_of_its_own(tmp_path):
-    found = plan(tmp_path)
+    found = make_plan(tmp_path)
     assert [end.address for link in found.links for end in link.ends] == [
         "fd6e:6167:6900::1/64",
         "fd6e:6167:6900::2/64",
@@ -63,7 +63,7 @@ def test_ipv6_has_addresses_routes_and_headers_of_its_own(tmp_path):
 
 
 def test_ipv4_is_as_it_was(tmp_path):
-    said, unsaid = plan(tmp_path, 4), plan(tmp_path, 4)
+    said, unsaid = make_plan(tmp_path, 4), make_plan(tmp_path, 4)
     assert said.links[1].ends[1].address == "198.18.1.2/30" and said.ip_version() == 4
     path = tmp_path / "spec.yaml"
     path.write_text(path.read_text().replace("ip_version: 4\n", ""))
@@ -72,24 +72,26 @@ def test_ipv4_is_as_it_was(tmp_path):
 
 
 def test_a_switch_keeps_the_kernel_from_forwarding_its_version(tmp_path):
-    assert plan(tmp_path, 6, "switch").node("N").sysctls == {"net.ipv6.conf.all.forwarding": "0"}
-    assert plan(tmp_path, 4, "switch").node("N").sysctls == {"net.ipv4.ip_forward": "0"}
+    assert make_plan(tmp_path, 6, "switch").node("N").sysctls == {
+        "net.ipv6.conf.all.forwarding": "0"
+    }
+    assert make_plan(tmp_path, 4, "switch").node("N").sysctls == {"net.ipv4.ip_forward": "0"}
 
 
 def test_both_versions_have_the_same_seed(tmp_path):
-    assert plan(tmp_path, 6).seed == plan(tmp_path, 4).seed
+    assert make_plan(tmp_path, 6).seed == make_plan(tmp_path, 4).seed
 
 
 def test_datagrams_count_the_headers_of_their_version(tmp_path):
     for version, packet in ((4, 200), (6, 220)):
         call = ", traffic: {application: cbr, codec: g711}"
-        (flow,) = plan(tmp_path, version, flow=call).flows
+        (flow,) = make_plan(tmp_path, version, flow=call).flows
         assert flow.application.rate_bps == 50 * 8 * packet
         assert flow.packet_bytes == packet
 
 
 def test_an_mtu_is_that_of_both_interfaces(tmp_path):
-    found = plan(tmp_path, 4, more=", mtu: 1200 bytes")
+    found = make_plan(tmp_path, 4, more=", mtu: 1200 bytes")
     shape = Shape.from_plan(found)
     mtus = {
         (node, each["name"]): each.get("mtu")
@@ -99,13 +101,16 @@ def test_an_mtu_is_that_of_both_interfaces(tmp_path):
     assert mtus == {
         ("S", "wired"): None, ("N", "wired"): None, ("N", "radio"): 1200, ("D", "radio"): 1200,
     }  # fmt: skip
-    assert Shape.from_plan(plan(tmp_path, 4)) != shape
+    assert Shape.from_plan(make_plan(tmp_path, 4)) != shape
 
 
 def test_commands_may_find_the_mtu_of_their_path(tmp_path):
-    """A locked MTU of the route would keep them from it."""
+    """Check that no route has a locked MTU, which would prevent path MTU discovery."""
     there = {
-        mtu: plan(tmp_path, 4, more=f", mtu: {mtu} bytes", flow=COMMAND).node("S").routes[0].mtu
+        mtu: make_plan(tmp_path, 4, more=f", mtu: {mtu} bytes", flow=COMMAND)
+        .node("S")
+        .routes[0]
+        .mtu
         for mtu in (1500, 1052, 1051)
     }
     assert there == {1500: 1052, 1052: 1052, 1051: None}
@@ -141,11 +146,11 @@ def test_commands_may_find_the_mtu_of_their_path(tmp_path):
 )
 def test_what_does_not_fit_is_refused_by_line_and_key(tmp_path, changes, said):
     with pytest.raises(InputError) as caught:
-        plan(tmp_path, **changes)
+        make_plan(tmp_path, **changes)
     assert re.search(said, str(caught.value)), str(caught.value)
 
 
 def test_schemes_that_look_at_packets_of_ipv4_are_refused(tmp_path):
-    assert plan(tmp_path, 4, scheme="newreno-ackthin").flows[0].receiver_control
+    assert make_plan(tmp_path, 4, scheme="newreno-ackthin").flows[0].receiver_control
     with pytest.raises(InputError, match=r"spec.yaml:13: .*: ackthin, .* supports IPv4 only"):
-        plan(tmp_path, 6, scheme="newreno-ackthin")
+        make_plan(tmp_path, 6, scheme="newreno-ackthin")

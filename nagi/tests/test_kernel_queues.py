@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queue disciplines of the link model against those of a Linux kernel, on the same arrivals: in a
-guest of the virtual lab, whose time is exact."""
+"""Compare the link model's queue disciplines with those of a Linux kernel on the same arrivals.
+
+The kernel runs in a guest of the virtual lab, whose time is exact.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def run_model(
     start_ns: int = 0,
 ) -> np.ndarray:
     """Return the packets as a link with this queue sends them, in the order of their numbers.
-    `start_ns`: the clock at their instant 0."""
+
+    `start_ns` is the time of the link's clock at instant 0 of the packets.
+    """
     settings = {"rate_bps": rate, "queue": {"full_packet_bytes": FULL, **queue}}
     found = replay_packets(packets_of(arrivals, start_ns), settings, 1, directory)
     return found[np.argsort(found["index"])]
@@ -77,7 +81,7 @@ def of_reference(arrivals: Arrivals, discipline: Discipline, start_ns: int) -> l
 def overload(
     seconds: float, loads: list[float], ecn: int = 0, seed: int = 1, rate: int = RATE
 ) -> Arrivals:
-    """Flows of frames of full size, of these shares of the rate each, without a pause."""
+    """Return flows of full-size frames without pauses, each with its share of the rate."""
     source = random.Random(seed)
     packets: Arrivals = []
     for flow, load in enumerate(loads, start=1):
@@ -95,7 +99,7 @@ def linux_codel(ecn: bool) -> LinuxCoDel:
 
 
 def chosen(model: np.ndarray, ecn: int) -> set[int]:
-    """The packets that were marked, if they could be, or dropped."""
+    """Return the packets that were marked, or that were dropped if `ecn` is 0."""
     return set(np.flatnonzero(model["flags"] & 1 if ecn else get_fates(model) == AQM_DROP).tolist())
 
 
@@ -116,8 +120,8 @@ def test_codel_is_the_kernel_s(
     options = [discipline, "limit", "10000", "ecn" if ecn else "noecn"]
     kernel = run_kernel(arrivals, options, tmp_path)
     theirs = chosen_by_kernel(arrivals, kernel, ecn)
-    # The kernel does what the RFC says, in its own arithmetic: packet for packet, but where a drop
-    # and a departure fall on the same microsecond.
+    # The kernel follows the RFC in its own arithmetic. Every packet has the same fate, unless a
+    # drop and a departure are in the same microsecond.
     reference: Discipline = linux_codel(bool(ecn))
     if discipline == "fq_codel":
         reference = FqCoDel(10000, FULL, [linux_codel(bool(ecn)) for _ in range(8)])
@@ -128,13 +132,13 @@ def test_codel_is_the_kernel_s(
     queue = {"discipline": discipline, "packets": 10000, "ecn": bool(ecn)}
     ours = chosen(run_model(arrivals, queue, tmp_path, start_ns=kernel.start_ns), ecn)
     assert len(ours ^ theirs) < 0.01 * len(expected)
-    # In the RFC's arithmetic it does nearly the same (test_disciplines.py).
+    # With the RFC's arithmetic, nearly the same packets are chosen (test_disciplines.py).
     exact = chosen(run_model(arrivals, {**queue, "style": "rfc"}, tmp_path), ecn)
     assert len(exact) == pytest.approx(len(theirs), rel=0.04)
 
 
 def test_pie_controls_the_delay_as_the_kernel_s_does(tmp_path: Path) -> None:
-    """Both draw at random, so what is compared is when drops begin, their share, and the delay."""
+    """Compare the start of drops, their share and the delay, as both draw at random."""
     arrivals = overload(40, [1.2])
     options = ["pie", "limit", "10000", "target", "15ms", "tupdate", "20ms", "noecn"]
     kernel = run_kernel(arrivals, options, tmp_path)
@@ -156,7 +160,10 @@ def test_pie_controls_the_delay_as_the_kernel_s_does(tmp_path: Path) -> None:
 
 
 def test_dualpi2_keeps_both_delays_as_the_kernel_s_does(tmp_path: Path) -> None:
-    """Classic packets (not ECT) beside ECT(1). Both draw at random."""
+    """Compare classic packets (not ECT) and ECT(1).
+
+    Both the model and the kernel draw at random.
+    """
     arrivals = beside_each_other(40, 0.8, 0.3)
     kernel, model = by_dualpi2(arrivals, tmp_path)
     at, ecn = (np.array([packet[i] for packet in arrivals]) for i in (0, 3))
@@ -190,7 +197,11 @@ def by_dualpi2(arrivals: Arrivals, directory: Path, rate: int = RATE) -> tuple[K
 
 
 def test_dualpi2_in_overload_drops_of_both_queues_what_the_kernel_s_does(tmp_path: Path) -> None:
-    """By the RFC's pseudocode, 67 % of low latency's packets were dropped, 53 % of classic ones."""
+    """Compare the drops of both queues in overload.
+
+    With the RFC's pseudocode, 67 % of the low-latency packets were dropped, and 53 % of the classic
+    ones.
+    """
     arrivals = beside_each_other(40, 1.1, 1.1)
     kernel, model = by_dualpi2(arrivals, tmp_path)
     at, ecn = (np.array([packet[i] for packet in arrivals]) for i in (0, 3))
@@ -203,7 +214,10 @@ def test_dualpi2_in_overload_drops_of_both_queues_what_the_kernel_s_does(tmp_pat
 
 @pytest.mark.parametrize("rate", [64_000, 256_000])
 def test_dualpi2_fills_a_slow_link_as_the_kernel_s_does(tmp_path: Path, rate: int) -> None:
-    """The model dropped the only packet there was, and used 67 % of 64 kb/s at a load of 1.5."""
+    """Check a slow link at a load of 1.5.
+
+    An earlier model dropped the only packet in the queue, and used 67 % of 64 kb/s.
+    """
     arrivals = beside_each_other(120, 0.75, 0.75, rate)
     kernel, model = by_dualpi2(arrivals, tmp_path, rate)
     carried = (get_fates(model) == DELIVERED).sum()

@@ -146,7 +146,10 @@ def test_a_playbook_that_ansible_cannot_run_is_an_error(tmp_path, ansible_home):
 
 
 def test_who_interrupts_leaves_no_workers(tmp_path, ansible_home):
-    """Ansible's workers end even during a task, although they are in sessions of their own."""
+    """Check that Ansible's workers end even during a task.
+
+    The workers are in sessions of their own.
+    """
     mark = tmp_path / "begun"
     task = {"ansible.builtin.command": f"sh -c 'echo >{mark}; sleep 600'"}
     wait = json.dumps([{"hosts": "all", "gather_facts": False, "tasks": [task]}])
@@ -228,7 +231,7 @@ def test_hosts_are_checked_provisioned_and_put_back(ssh_hosts):
 
 @pytest.mark.timeout(1200)
 def test_a_host_is_given_access_and_loses_it(ssh_hosts):
-    """A user who logs in as root with one key gives another account another key."""
+    """Log in as root with one key, and give another account another key."""
     write_inventory_of(ssh_hosts)
     only = ("--limit", "alice", "--key", str(ssh_hosts.home / "keys" / "new"))
     (ssh_hosts.home / "keys").mkdir(mode=0o777)

@@ -20,15 +20,17 @@ pytestmark = [*in_virtual_time, pytest.mark.slow]
 @needs_root
 @needs_our_schemes
 def test_modules_in_a_guest_and_ebpf_on_this_kernel_do_the_same_for_the_same_drops(tmp_path):
-    """Of each reaction to a loss: which segment, and the windows before and after. Which packets
-    are lost is written down, so it does not depend on timing."""
+    """Compare the segment and the windows before and after each reaction to a loss.
+
+    A list determines the lost packets, so that the losses do not depend on timing.
+    """
     lost = {300, 700, 701, 1100, 1500, 1502, 1504}
     (tmp_path / "x.loss").write_text(
         " ".join(str(int(index in lost)) for index in range(100_000)) + "\n"
     )
     schemes = "tahoe, reno, westwoodnr, reno-ackthin, real"
     spec = written(tmp_path, schemes, "{model: trace, file: x.loss}", "ns2")
-    # A level that stays what it is: by how much a rate changes is up to times.
+    # The level must not change: changes of the measured rate depend on timing.
     level = "parameters: {real: {initial_level: 24, initial_threshold: 1}}\n"
     text = spec.read_text().replace("queue: 20 packets", "queue: 1000 packets")
     spec.write_text(text + level)

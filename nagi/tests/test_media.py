@@ -466,10 +466,10 @@ def test_an_undisturbed_exchange_takes_what_the_standard_says(
 
 def test_base_rtts_windows_and_searches_follow_from_exchanges(tmp_path):
     plan = plan_of(tmp_path, ("to: c", "to: w"))
-    # Of 1052 bytes 5,584 us, of 40 bytes 50 + 352 + 10 + 304 + 10 + 192 + 304 + 10 + 304 us.
+    # 1052 bytes take 5,584 us; 40 bytes take 50 + 352 + 10 + 304 + 10 + 192 + 304 + 10 + 304 us.
     assert plan.flows[0].base_rtt_s == pytest.approx(3 * (5584e-6 + 1536e-6) + 2 * 5e-3)
     optimal = [("[newreno]", "[newreno-optwin]"), ("to: c", "to: d"), ("d: router", "d: host")]
-    # Of three hops one is busy at a time: 1 + 1536 / 5584, and so two packets.
+    # One of three hops is busy at a time: 1 + 1536 / 5584, rounded up to two packets.
     assert plan_of(tmp_path, *optimal).flows[0].max_window == 2
     changes = [*optimal, ("matrix:", "parameters: {newreno-optwin: {window: 3}}\nmatrix:")]
     assert plan_of(tmp_path, *changes).flows[0].max_window == 3

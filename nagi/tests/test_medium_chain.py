@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ns-3 is asked to do over a chain of 802.11 is what the plan says."""
+"""Check that the settings of ns-3 for a chain of 802.11 correspond to the plan."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOURCE = ROOT / "link-emulator" / "bench" / "medium" / "chain.cpp"
 
 
 def plan_of(tmp_path, *changes: tuple[str, str], traffic="udp", hops=3, reach="sinr") -> RunPlan:
-    """At 2 Mb/s, with RTS."""
+    """Return a plan at 2 Mb/s with RTS."""
     given = argparse.Namespace(seconds=6, repeats=1, reach=reach)
     text = spec_of(traffic, hops, ["yes", "no"], given)
     for old, new in changes:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever an experiment file has in it, it is accepted or refused: no other error, and soon.
 
-`python nagi/tests/test_mutants.py SEED COUNT` tries other mutants."""
+`python nagi/tests/test_mutants.py SEED COUNT` tries other mutants.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ PER_FILE = 45
 
 
 def check(path: Path, variant: str | None) -> str:
-    """Reads and plans an experiment file; returns what is wrong with it, "" for nothing."""
+    """Read and plan an experiment file; return the error message, or "" without an error."""
     try:
         points = read_experiment(path, variant)
         memo = Memo()
@@ -62,7 +63,7 @@ def is_about_the_file(said: str) -> bool:
 
 
 def mutants_of(experiment: Path, directory: Path, seed: object, count: int):
-    """Paths of mutants, and the variant to read them in."""
+    """Write mutants of an experiment; yield the path of each, and a variant to read."""
     random = Random(f"{experiment.name} {seed}")
     path = directory / "mutant.yaml"
     text = experiment.read_text()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaigns in the netns lab, end to end: real kernel TCP, real captures, real Ansible; and what is
-left of them when they are interrupted or killed."""
+"""Run campaigns in the netns lab with the kernel's TCP, real captures and Ansible.
+
+Some campaigns are interrupted or killed, and must leave nothing behind.
+"""
 
 from __future__ import annotations
 
@@ -59,8 +61,10 @@ report: {x: capacity, panels: loss}
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind(monkeypatch):
-    """After each test there are the same named namespaces and interfaces, and no process of it.
-    Others' come and go: those of the test have a mark in their environment."""
+    """Check that a test leaves no namespace, interface or process behind.
+
+    Processes of other users come and go: those of the test have a mark in their environment.
+    """
     mark = f"NAGI_TEST={os.getpid()}-{time.monotonic_ns()}"
     monkeypatch.setenv(*mark.split("=", 1))
     before = machine_state()
@@ -73,7 +77,7 @@ def nothing_left_behind(monkeypatch):
 
 
 def processes_with(mark: str) -> list[str]:
-    """Command lines of the processes, wherever, that have `mark` in their environment."""
+    """Return the command lines of all processes that have `mark` in their environment."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -84,7 +88,7 @@ def processes_with(mark: str) -> list[str]:
 
 
 def machine_state() -> dict[str, list[str]]:
-    """What does not end with a process."""
+    """Return the state of the machine that outlives a process."""
     return {
         "interfaces": sorted(entry.name for entry in Path("/sys/class/net").iterdir()),
         "names": sorted(entry.name for entry in Path("/run/netns").glob("*")),
@@ -128,8 +132,8 @@ def verdicts(out) -> dict[str, str]:
     return found
 
 
-def kept(out) -> list[Path]:
-    """Directories of runs, without tries before that were invalid."""
+def list_valid_runs(out) -> list[Path]:
+    """Return the directories of runs, without those of earlier invalid attempts."""
     return [path for path in (out / "runs").iterdir() if ".invalid-" not in path.name]
 
 
@@ -201,7 +205,7 @@ def wait_for(condition, process, timeout_s: float = 60) -> None:
 
 
 def first_run_is_over(out):
-    """Whether all agents of some run have left their record."""
+    """Return a predicate that is true when all agents of some run have left their record."""
     return lambda: len(list(out.glob(".records/*/*/node.json"))) >= 4
 
 
@@ -254,7 +258,7 @@ def test_a_run_whose_emulator_dies_fails_and_the_others_go_on(spec, tmp_path):
     assert len(verdicts(out)) == 2
     (failed,) = (run_id for run_id, status in verdicts(out).items() if status == "failed")
     assert (out / "runs" / failed / "logs").is_dir()
-    # The next nagi runs it again. Whether the links then did what was asked is not the question.
+    # The next call of nagi repeats the run, whose verdict may be valid or invalid.
     run(spec, out, "--only", "loss=0 %")
     assert len(verdicts(out)) == 2 and "failed" not in verdicts(out).values()
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from marks import needs_root
 from nagi_contracts.records import Flows, Manifest, Verdict
-from test_netns_campaign import kept, nothing_left_behind, run  # noqa: F401 - a fixture
+from test_netns_campaign import list_valid_runs, nothing_left_behind, run  # noqa: F401 - a fixture
 
 realtime = pytest.mark.realtime
 pytestmark = [needs_root, pytest.mark.timeout(900)]  # several tries
@@ -93,7 +93,7 @@ def test_applications_from_experiment_to_metrics(tmp_path):
     out = tmp_path / "out"
     said = run(spec_of(tmp_path, APPLICATIONS, "{axis: [cubic]}"), out)
     assert "1 run: 1 valid, 0 invalid, 0 failed" in said
-    (directory,) = kept(out)
+    (directory,) = list_valid_runs(out)
     records = {record.flow: record for record in Flows.read(directory / "flows.json").flows}
     web, many, datagrams = (records[name] for name in ("web", "many", "datagrams"))
     assert web.congestion_control == many.congestion_control == "cubic"
@@ -111,7 +111,7 @@ def test_applications_from_experiment_to_metrics(tmp_path):
     assert rows.loc[["web", "many"], "goodput_bps"].sum() <= 10e6 * 1000 / 1052
     assert rows.loc[["web", "many"], "goodput_bps"].sum() > 0.7 * 10e6
     assert 10 < rows.loc["many", "cwnd_mean_packets"] <= 90
-    # Of several connections what is not known is not made up.
+    # Quantiles over several connections are not known, and must be missing.
     assert rows.loc["many", "rtt_min_s"] > 0.02 and pd.isna(rows.loc["many", "rtt_p99_s"])
     assert rows.loc["datagrams", "segments_sent"] == 400
     assert rows.loc["datagrams", "goodput_bps"] == 400 * 1000 * 8 / 4
@@ -131,7 +131,9 @@ def test_programs_that_fail_fail_the_run_with_their_last_words(tmp_path):
     scripts = '{axis: ["echo it is broken >&2; exit 7", "exit 0"]}'
     said = run(spec_of(tmp_path, SCRIPTS, scripts), out, status=1)
     assert "2 runs: 0 valid, 0 invalid, 2 failed" in said
-    reasons = {Verdict.read(directory / "verdict.json").reasons[0] for directory in kept(out)}
+    reasons = {
+        Verdict.read(directory / "verdict.json").reasons[0] for directory in list_valid_runs(out)
+    }
     assert reasons == {
         "S: the client of flow app ended with status 7: it is broken",
         "flow app: no packet to or from port 5001 of D; have its programs use that port: they are "

@@ -15,7 +15,7 @@ pytestmark = [needs_root, needs_nagi_fpga, pytest.mark.realtime, pytest.mark.tim
 
 
 def running() -> set[str]:
-    """The processes of nagi-fpga that there are."""
+    """Return the processes of nagi-fpga on this machine."""
     found = set()
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -27,7 +27,7 @@ def running() -> set[str]:
 
 
 def test_a_run_over_the_core_is_late_at_worst(tmp_path):
-    # The simulation takes some 0.2 ms a packet where others are at work; the certificate says so.
+    # The simulation takes about 0.2 ms per packet on a busy machine; the certificate reports it.
     said, directory = run(tmp_path, lab="netns")
     verdict = Verdict.read(directory / "verdict.json")
     assert verdict.status == "valid" or is_late(verdict), said

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaigns with schemes of our own, and of a user's: registered for a run, seen to have run, gone
-afterwards."""
+"""Run campaigns with nagi's schemes and a user's own scheme.
+
+Each scheme is registered for a run, is active in the run, and is removed afterwards.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from bpf_objects import ours, wait_until_gone
+from bpf_objects import list_nagi_objects, wait_until_gone
 from kernels import needs_our_schemes
 from marks import needs_root
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Flows, SchemeEvent, Verdict
-from own_schemes import OWN_SCHEME, compiled
+from own_schemes import OWN_SCHEME, compile_scheme
 from specs import two_links
 from test_netns_campaign import nothing_left_behind, run  # noqa: F401 - a fixture
 
@@ -44,7 +46,7 @@ report: {x: scheme}
 
 @pytest.fixture(autouse=True)
 def no_object_left():
-    before = ours()
+    before = list_nagi_objects()
     yield
     wait_until_gone(before)
 
@@ -93,7 +95,7 @@ def test_two_of_ours_side_by_side_say_what_they_made_of_losses(tmp_path):
 
 def test_a_user_s_own_object_runs_or_is_refused_before_anything_is_run(tmp_path):
     body = "((struct tcp_sock *)ctx[0])->snd_cwnd = 9;"
-    compiled(tmp_path, OWN_SCHEME.format(section=".struct_ops", body=body))
+    compile_scheme(tmp_path, OWN_SCHEME.format(section=".struct_ops", body=body))
     spec = written(tmp_path, "own.o")
     out = tmp_path / "out"
     assert "1 valid" in run(spec, out)
@@ -103,7 +105,7 @@ def test_a_user_s_own_object_runs_or_is_refused_before_anything_is_run(tmp_path)
     assert not (directory / "scheme_events.parquet").exists()
 
     wrong = "((struct tcp_sock *)ctx[0])->srtt_us = 1;"
-    compiled(tmp_path, OWN_SCHEME.format(section=".struct_ops", body=wrong))
+    compile_scheme(tmp_path, OWN_SCHEME.format(section=".struct_ops", body=wrong))
     said = run(spec, tmp_path / "refused", status=2)
     assert "own.o" in said and "verifier of kernel" in said and "no write support" in said
     assert not (tmp_path / "refused").exists()

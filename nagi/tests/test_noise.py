@@ -66,7 +66,7 @@ def test_several_causes_are_all_named():
 
 
 def test_programs_that_give_way_are_no_cause():
-    """They wait for processors, as they should, so that PSI counts them."""
+    """Check programs of low priority: they wait for processors, and PSI counts them."""
     (result,) = explain([node("S", QUIET.model_copy(update={"nice": 0.6, "cpu_some": 0.99}))])
     assert result.cause == "no noise recorded"
     assert "programs at nice 1 to 19, which had 60 % of the processors' time" in result.description

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A switch with a P4 program of the user's own: what the experiment may say, what the plan then
-has, what is refused, and what the certificate says of it."""
+"""Check switches with a P4 program of the user's own.
+
+The tests cover the settings of the experiment, the plan, refusals, and the certificate.
+"""
 
 from __future__ import annotations
 
@@ -49,22 +51,22 @@ ENTRIES = """\
 
 
 @pytest.fixture
-def place(tmp_path):
-    """A directory with what OWN names."""
+def program_directory(tmp_path):
+    """Provide a directory with the files that OWN names."""
     shutil.copyfile(P4 / "edge.json", tmp_path / "mine.json")
     (tmp_path / "mine.entries.jsonl").write_text(ENTRIES)
     (tmp_path / "forward.py").write_text("print('here')\n")
     return tmp_path
 
 
-def plan_of(place, text=OWN, point=2, **options):
-    path = place / "spec.yaml"
+def plan_of(program_directory, text=OWN, point=2, **options):
+    path = program_directory / "spec.yaml"
     path.write_text(text)
     return plan_runs(read_experiment(path, None)[point], None, **options)[0]
 
 
-def test_the_plan_has_the_whole_program(place):
-    plan = plan_of(place)
+def test_the_plan_has_the_whole_program(program_directory):
+    plan = plan_of(program_directory)
     switch = plan.node("N").switch
     assert switch.pipeline == "own" and switch.own.name == "mine.json"
     assert json.loads(switch.own.program) == json.loads((P4 / "edge.json").read_text())
@@ -75,29 +77,29 @@ def test_the_plan_has_the_whole_program(place):
     assert (port.imposes.rate_bps, port.imposes.queue.packets) == (20_000_000, 20)
     assert port.sample_every is None
     # The controller has time to begin.
-    edge = plan_of(place, SHAPED.replace("N: router", "N: switch"))
+    edge = plan_of(program_directory, SHAPED.replace("N: router", "N: switch"))
     assert plan.timeline.capture_s == edge.timeline.capture_s + 2
     assert edge.node("N").switch.own is None
 
 
-def test_the_run_depends_on_the_program_and_the_channel_does_not(place):
-    first = plan_of(place).with_ids("build")
-    (place / "forward.py").write_text("print('there')\n")
-    second = plan_of(place).with_ids("build")
+def test_the_run_depends_on_the_program_and_the_channel_does_not(program_directory):
+    first = plan_of(program_directory).with_ids("build")
+    (program_directory / "forward.py").write_text("print('there')\n")
+    second = plan_of(program_directory).with_ids("build")
     assert first.seed == second.seed
     assert first.run_id != second.run_id and first.point_id != second.point_id
-    # How the JSON is laid out is nothing.
-    text = json.dumps(json.loads((place / "mine.json").read_text()), indent=7)
-    (place / "mine.json").write_text(text)
-    assert plan_of(place).with_ids("build").run_id == second.run_id
+    # The layout of the JSON does not matter.
+    text = json.dumps(json.loads((program_directory / "mine.json").read_text()), indent=7)
+    (program_directory / "mine.json").write_text(text)
+    assert plan_of(program_directory).with_ids("build").run_id == second.run_id
 
 
-def test_a_program_may_be_an_axis(place):
-    shutil.copyfile(P4 / "tests" / "programs" / "again.json", place / "other.json")
+def test_a_program_may_be_an_axis(program_directory):
+    shutil.copyfile(P4 / "tests" / "programs" / "again.json", program_directory / "other.json")
     text = OWN.replace("mine.json", "$program").replace("matrix:\n", "matrix:\n  program: [P]\n", 1)
     text = text.replace("[P]", "[mine.json, other.json]")
     text = text.replace("      entries: mine.entries.jsonl\n", "")
-    names = {plan_of(place, text, point).node("N").switch.own.name for point in (0, 8)}
+    names = {plan_of(program_directory, text, point).node("N").switch.own.name for point in (0, 8)}
     assert names == {"mine.json", "other.json"}
 
 
@@ -118,32 +120,34 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("old", "new", "key", "said"), REFUSED, ids=[each[3] for each in REFUSED])
-def test_what_is_wrong_is_said_where_it_is(place, old, new, key, said):
+def test_what_is_wrong_is_said_where_it_is(program_directory, old, new, key, said):
     assert old in OWN
     with pytest.raises(InputError) as refused:
-        plan_of(place, OWN.replace(old, new, 1))
+        plan_of(program_directory, OWN.replace(old, new, 1))
     problem = refused.value.problems[0]
     assert problem.file.endswith("spec.yaml") and 5 < problem.line < 16
     assert problem.key == f"nodes.N.switch{'.' if key else ''}{key}"
     assert said in str(problem)
 
 
-def test_files_without_a_controller_are_refused(place):
+def test_files_without_a_controller_are_refused(program_directory):
     text = OWN.replace("      controller: python3 forward.py 'two words'\n", "")
     with pytest.raises(InputError, match=r"nodes.N.switch.files: files without a controller; add"):
-        plan_of(place, text)
+        plan_of(program_directory, text)
 
 
 @pytest.mark.parametrize(
     ("what", "key"),
     [("loss: {model: bernoulli, rate: 1 %}", "loss"), ("mark: {threshold: 5 packets}", "mark")],
 )
-def test_loss_and_marking_are_the_program_s(place, what, key):
+def test_loss_and_marking_are_the_program_s(program_directory, what, key):
     text = OWN.replace("{shaped_by: switch}", f"{{shaped_by: switch, {what}}}")
     said = rf"spec.yaml:\d+: links.radio.forward.{key}: the switch runs your own program"
     with pytest.raises(InputError, match=said):
-        plan_of(place, text)
-    assert plan_of(place, text.replace(NODE, "nodes: {S: host, N: switch, D: host}\n")).switches()
+        plan_of(program_directory, text)
+    assert plan_of(
+        program_directory, text.replace(NODE, "nodes: {S: host, N: switch, D: host}\n")
+    ).switches()
 
 
 @pytest.mark.parametrize(
@@ -157,38 +161,40 @@ def test_loss_and_marking_are_the_program_s(place, what, key):
         ("forward.py", "\xff", r"forward.py: byte 0 is not UTF-8"),
     ],
 )
-def test_files_that_are_not_what_they_should_be_are_refused(place, name, content, said):
-    (place / name).write_bytes(content.encode("latin-1"))
+def test_files_that_are_not_what_they_should_be_are_refused(program_directory, name, content, said):
+    (program_directory / name).write_bytes(content.encode("latin-1"))
     with pytest.raises(InputError, match=said):
-        plan_of(place)
+        plan_of(program_directory)
 
 
 @needs_nagi_switch
-def test_what_nagi_switch_would_refuse_is_refused_before_a_run(place):
+def test_what_nagi_switch_would_refuse_is_refused_before_a_run(program_directory):
     bad = ENTRIES + '{"op": "table_add", "table": "none", "match": [], "action": "a"}\n'
-    (place / "mine.entries.jsonl").write_text(bad)
+    (program_directory / "mine.entries.jsonl").write_text(bad)
     with pytest.raises(InputError) as refused:
-        plan_of(place)
+        plan_of(program_directory)
     problem = refused.value.problems[0]
     assert problem.file.endswith("/mine.entries.jsonl") and problem.line == 4
     assert "there is no such table" in problem.what and "ingress.ipv4_routes" in problem.cure
-    # Of another target it is the switch's to say.
-    assert plan_of(place, OWN.replace("      cpu_port: 255\n", ""), switch="bmv2").switches()
-    (place / "mine.entries.jsonl").write_text(ENTRIES)
+    # Only the switch itself checks the program of another target.
+    assert plan_of(
+        program_directory, OWN.replace("      cpu_port: 255\n", ""), switch="bmv2"
+    ).switches()
+    (program_directory / "mine.entries.jsonl").write_text(ENTRIES)
     with pytest.raises(InputError) as refused:
-        plan_of(place, OWN.replace("cpu_port: 255", "cpu_port: 2"))
+        plan_of(program_directory, OWN.replace("cpu_port: 255", "cpu_port: 2"))
     problem = refused.value.problems[0]
     assert problem.key == "nodes.N.switch.cpu_port" and problem.line == 11
-    program = json.loads((place / "mine.json").read_text())
+    program = json.loads((program_directory / "mine.json").read_text())
     program["extern_instances"] = [{"name": "mine", "id": 0, "type": "nobody_s", "attributes": []}]
-    (place / "mine.json").write_text(json.dumps(program))
+    (program_directory / "mine.json").write_text(json.dumps(program))
     with pytest.raises(InputError, match=r"/mine.json: .*nobody_s"):
-        plan_of(place)
+        plan_of(program_directory)
 
 
-def test_bmv2_has_no_cpu_port_without_an_interface(place):
+def test_bmv2_has_no_cpu_port_without_an_interface(program_directory):
     with pytest.raises(InputError, match=r"nodes.N.switch.cpu_port: bmv2's CPU port is an interf"):
-        plan_of(place, switch="bmv2")
+        plan_of(program_directory, switch="bmv2")
 
 
 COMPILER = """\
@@ -203,37 +209,37 @@ cp mine.json "$made"; echo "# P4Info of $1" >"$info"
 """
 
 
-def test_p4_is_compiled_where_there_is_a_compiler(place, monkeypatch):
-    (place / "mine.p4").write_text("// a program\n")
+def test_p4_is_compiled_where_there_is_a_compiler(program_directory, monkeypatch):
+    (program_directory / "mine.p4").write_text("// a program\n")
     text = OWN.replace("mine.json", "mine.p4")
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.delenv(COMPILER_VARIABLE, raising=False)
     with pytest.raises(InputError) as refused:
-        plan_of(place, text)
+        plan_of(program_directory, text)
     problem = refused.value.problems[0]
     assert problem.key == "nodes.N.switch.program" and problem.line == 9
     assert "there is no p4c-bm2-ss here" in problem.what
     assert "-o mine.json mine.p4`, and write `program: mine.json`" in problem.cure
-    compiler = place / "compiler"
+    compiler = program_directory / "compiler"
     compiler.write_text(COMPILER)
     compiler.chmod(0o755)
     monkeypatch.setenv(COMPILER_VARIABLE, str(compiler))
-    own = plan_of(place, text).node("N").switch.own
+    own = plan_of(program_directory, text).node("N").switch.own
     assert own.name == "mine.p4" and own.p4info == "# P4Info of mine.p4\n"
-    assert own.program == plan_of(place).node("N").switch.own.program
-    (place / "mine.p4").write_text("// a program\nwrong\n")
+    assert own.program == plan_of(program_directory).node("N").switch.own.program
+    (program_directory / "mine.p4").write_text("// a program\nwrong\n")
     with pytest.raises(InputError, match=r"mine.p4:2: wrong: no such thing; correct it"):
-        plan_of(place, text)
+        plan_of(program_directory, text)
 
 
-def test_p4info_beside_p4_is_refused(place):
+def test_p4info_beside_p4_is_refused(program_directory):
     text = OWN.replace("mine.json", "mine.p4").replace("cpu_port: 255", "p4info: mine.txtpb")
     with pytest.raises(InputError, match=r"nodes.N.switch.p4info: p4info for P4, from which p4c"):
-        plan_of(place, text)
+        plan_of(program_directory, text)
 
 
 def own_account():
-    """What is known of a switch that runs no edge.p4."""
+    """Return the counters of a switch that does not run edge.p4."""
     found = make_account()
     for port in found["ports"]:
         counters = port["counters"]
@@ -245,8 +251,8 @@ def own_account():
     return found
 
 
-def test_frames_stay_checked_and_what_cannot_be_is_said(place):
-    plan, handed = plan_of(place), make_bursts()
+def test_frames_stay_checked_and_what_cannot_be_is_said(program_directory):
+    plan, handed = plan_of(program_directory), make_bursts()
     records = make_record(plan, handed, serve(handed, 500_000), range(1, len(handed) + 1))
     whole = Switches.model_validate({"switches": [own_account()]})
     found = {subject: value for value, subject in count_unaccounted(plan, records, whole)}
@@ -266,14 +272,14 @@ def test_frames_stay_checked_and_what_cannot_be_is_said(place):
     checks = {check.name: check for check in verdict.checks}
     assert "n/a: switch N: what a program of your own drops" in checks["switch_drops"].subject
     assert "n/a: switch N: its program is your own" in checks["unaccounted"].subject
-    # Of another target there are no frames to count.
+    # Another target does not count its frames.
     blind = Switches.model_validate({"switches": [unseen(own_account(), "bmv2")]})
     assert count_unaccounted(plan, records, blind) == []
     assert "nothing counts its frames" in explain_unmeasurable_checks(blind)["unaccounted"]
 
 
 def unseen(switch, target):
-    """The same of a target that keeps no account."""
+    """Remove the values that a target without counters does not report."""
     for port in switch["ports"]:
         port |= dict.fromkeys(
             ("queue_overflows", "waiting", "max_waiting_packets", "added_delay_ns",
@@ -288,8 +294,8 @@ def test_of_nagi_switch_and_edge_p4_everything_is_known():
     )
 
 
-def test_what_p4runtime_does_not_tell_is_said_with_the_reason(place):
-    plan = plan_of(place, GOOD.replace("N: router", "N: switch"), switch="p4runtime")
+def test_what_p4runtime_does_not_tell_is_said_with_the_reason(program_directory):
+    plan = plan_of(program_directory, GOOD.replace("N: router", "N: switch"), switch="p4runtime")
     switches = Switches.model_validate({"switches": [unseen(make_account(), "p4runtime")]})
     unknown = explain_unmeasurable_checks(switches)
     run = next((SCHEMAS / "example" / "campaign" / "runs").iterdir())
@@ -308,24 +314,24 @@ def test_what_p4runtime_does_not_tell_is_said_with_the_reason(place):
     assert set(found.values()) == {0} and len(found) == 4
 
 
-def test_p4runtime_sets_no_rates_and_needs_p4info(place):
+def test_p4runtime_sets_no_rates_and_needs_p4info(program_directory):
     with pytest.raises(InputError) as refused:
-        plan_of(place, SHAPED.replace("N: router", "N: switch"), switch="p4runtime")
+        plan_of(program_directory, SHAPED.replace("N: router", "N: switch"), switch="p4runtime")
     problem = refused.value.problems[0]
     assert problem.key == "links.radio.forward.shaped_by" and problem.line > 10
     assert "P4Runtime cannot set rates and queues of a switch" in problem.what
     assert "`shaped_by: emulator`, or use --switch nagi" in problem.cure
     text = OWN.replace("shaped_by: switch", "rate: 10 Mb/s")
     with pytest.raises(InputError, match=r"nodes.N.switch.program: P4Runtime needs the program's"):
-        plan_of(place, text, switch="p4runtime")
-    (place / "mine.txtpb").write_text("# P4Info")
+        plan_of(program_directory, text, switch="p4runtime")
+    (program_directory / "mine.txtpb").write_text("# P4Info")
     text = text.replace("cpu_port: 255", "p4info: mine.txtpb")
-    own = plan_of(place, text, switch="p4runtime").node("N").switch.own
+    own = plan_of(program_directory, text, switch="p4runtime").node("N").switch.own
     assert own.p4info == "# P4Info"
 
 
-def test_what_the_switch_itself_drops_stays_checked(place, tmp_path):
-    plan = plan_of(place)
+def test_what_the_switch_itself_drops_stays_checked(program_directory, tmp_path):
+    plan = plan_of(program_directory)
     lateness = {"count": 0, "median": 0, "p99": 0, "max": 0, "histogram": []}
     interface = make_account()["ports"][0]["interface"]
     ports = [

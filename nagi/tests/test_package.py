@@ -42,7 +42,7 @@ print(json.dumps({"found": found, "missing": missing}))
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory) -> Path:
-    """The wheel without the native programs, as it would be installed."""
+    """Unpack the wheel without the native programs, as pip would install it."""
     directory = tmp_path_factory.mktemp("wheel")
     subprocess.run([sys.executable, "-c", BUILD, str(directory)], cwd=ROOT, check=True)
     (wheel,) = directory.glob("*.whl")
@@ -64,7 +64,7 @@ def python(unpacked: Path, code: str) -> subprocess.CompletedProcess[str]:
 
 
 def in_checkout(*folders: str) -> set[str]:
-    """Files of the checkout that belong to nagi at run time, of these directories."""
+    """Return the files in these directories that belong to nagi at run time."""
     names = (
         path.relative_to(ROOT)
         for folder in folders
@@ -180,7 +180,7 @@ def test_pip_installs_nothing_but_files_whose_hashes_are_locked():
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_nagi_works_where_its_wheel_is_installed(tmp_path):
-    """From the sdist, through the wheel, to a run: compiles all native programs."""
+    """Install the sdist's wheel, with all native programs compiled, and execute a run."""
     venv, dist, work = (tmp_path / name for name in ("venv", "dist", "work"))
     work.mkdir()
     python = str(venv / "bin" / "python")

@@ -344,7 +344,7 @@ def test_what_version_0_1_did_not_know_is_not_in_plans_that_do_without(plans):
         "rate_bps", "overhead_bytes", "delay_ns", "queue", "loss",
     ]  # fmt: skip
     assert "command" not in json.loads(plans[0].flows[0].model_dump_json())
-    # As version 0.1 drew it: repeats of campaigns that were begun with it meet the same channel.
+    # Version 0.1 drew this seed: further repeats of its campaigns must have the same channel.
     assert plans[0].seed == 1960346764447962135
 
 
@@ -550,7 +550,7 @@ def test_some_points_are_run_more_often_than_others(tmp_path):
         for point in points
         for plan in plan_runs(point, None)
     )
-    # Of two schemes each.
+    # Each has two schemes.
     assert runs == {
         ("0 %", "10 Mb/s"): 2,
         ("0 %", "20 Mb/s"): 6,

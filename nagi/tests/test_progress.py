@@ -124,14 +124,14 @@ def test_in_virtual_time_the_time_left_is_estimated_and_learns():
     with display.progress as progress:
         progress.round_starting(plans)
         progress.batch_starting({"cell0": plans[::2], "cell1": plans[1::2]}, lead_s=None)
-        # Runs are to take 10 s each. The first is late, so what follows will be, too; the estimate
-        # weighs as much as one run.
+        # Each run is expected to take 10 s. The first is late, so the following runs are expected
+        # to be late, too. The estimate has the weight of one run.
         assert display.wait(15) == ["running: 0 of 6 runs done, 22 s left"]
         assert display.wait(15) == ["running: 0 of 6 runs done, 30 s left"]
         for plan in plans[:2]:
             progress.run_over(plan, make_verdict("valid"))
         display.read_lines()
-        # They took 60 s in place of 20: with a run as estimated, 70 / 30 of what they should.
+        # The runs took 60 s instead of 20; with one run as estimated, the factor is 70 / 30.
         assert display.wait(15) == ["running: 2 of 6 runs done, 32 s left"]
         display.now += 10
         progress.run_over(plans[2], make_verdict("valid"))

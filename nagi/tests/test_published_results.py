@@ -31,7 +31,7 @@ PUBLISHED = sorted(path.parent for path in RESULTS.glob("*/publication.json"))
 pytestmark = in_virtual_time
 SIGNIFICANCE = 1e-4  # of a flow's goodput; the seed is fixed
 each_publication = pytest.mark.parametrize("published", PUBLISHED, ids=lambda path: path.name)
-# Of an experiment, one variant is done again with each change, the others where time permits.
+# One variant per experiment is repeated with each change, the others if time permits.
 FIRST = list(
     {
         json.loads((path / "publication.json").read_text())["experiment"]: path

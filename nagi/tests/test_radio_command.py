@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command says where links are to be radios: what this machine lacks, before anything is
-run, and what `nagi doctor radio` finds. GNU Radio need not be there; doubles say what it would."""
+"""Check what nagi reports for links that are radios.
+
+nagi reports what this machine lacks before a run starts, and `nagi doctor radio` lists its
+findings. GNU Radio need not be installed; doubles print what it would print.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ class Machine:
         self.prefix = make_prefix(directory / "prefix", without=["nagi-sdr"])
 
     def gnu_radio(self, version: str | None) -> None:
-        """None: it is not there."""
+        """Install a double of GNU Radio with this version; None makes its import fail."""
         package = self.modules / "gnuradio"
         package.mkdir(parents=True, exist_ok=True)
         (package / "__init__.py").write_text("")
@@ -48,7 +51,7 @@ class Machine:
         (package / "__init__.py").write_text(complaint if version is None else works)
 
     def nagi_sdr(self, lines: list[str], status: int = 0, error: str = "") -> None:
-        """What it prints, and its exit status."""
+        """Replace nagi-sdr by a script with this output, exit status and error output."""
         said = "\n".join(lines)
         program = self.prefix / "bin" / "nagi-sdr"
         program.write_text(

@@ -120,7 +120,7 @@ def test_a_run_without_metrics_keeps_everything(run):
 
 
 def test_what_is_kept_makes_no_other_run(tmp_path):
-    """`keep` can be changed without repeating runs."""
+    """Check that `keep` can be changed without repeating runs."""
     example = SCHEMAS / "example" / "experiment.yaml"
     other = tmp_path / "other.yaml"
     other.write_text(example.read_text().replace("captures: both", "captures: none"))

@@ -22,7 +22,7 @@ def cache(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def mine(tmp_path) -> Path:
-    """The template."""
+    """Create a scheme from nagi's template."""
     done = nagi("new", "--scheme", "mine", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     return tmp_path / "mine.c"
@@ -120,7 +120,10 @@ def test_errors_in_our_headers_are_at_the_user_s_file(mine):
     ],
 )  # fmt: skip
 def test_names_of_headers_never_reach_a_shell(mine, tmp_path, monkeypatch, name):
-    """They did by the module's Makefile, even from `nagi plan`, if nothing included them."""
+    """Check the names of headers even if nothing includes them.
+
+    Formerly, the module's Makefile passed them to a shell, even in `nagi plan`.
+    """
     monkeypatch.chdir(tmp_path)
     mine.with_name(name).write_text("")
     done = nagi("plan", "mine.yaml", cwd=tmp_path)
@@ -130,7 +133,7 @@ def test_names_of_headers_never_reach_a_shell(mine, tmp_path, monkeypatch, name)
 
 @pytest.mark.parametrize("directive", ['#include "{}"', '__asm__(".incbin \\"{}\\"");'])
 def test_a_scheme_cannot_take_in_files_of_its_user(mine, tmp_path, directive):
-    """A scheme could publish what it includes, by its events or in its packets."""
+    """Refuse includes: a scheme could publish a file by its events or in its packets."""
     planted = tmp_path / "planted"
     planted.write_text("int from_planted;\n")
     change(mine, '#include "glue/hooks.h"', f'#include "glue/hooks.h"\n{directive.format(planted)}')

@@ -100,7 +100,7 @@ def test_cells_share_a_campaign_and_are_as_before_when_it_is_over():
         assert {manifest.lab for manifest in manifests} == {"physical"}
         assert {manifest.cell for manifest in manifests} == {"bench1", "bench2"}
         leaves_nothing(hosts, before)
-        # Twice in a row.
+        # The second call of nagi needs no new setup.
         assert "setting up" not in run(hosts, out)
 
 
@@ -145,8 +145,10 @@ def test_a_host_s_switch_runs_a_program_of_one_s_own_with_its_controller(ssh_hos
 
 @pytest.fixture
 def brought():
-    """A directory that hosts see, with what they would have installed: they see neither the
-    checkout nor its Python."""
+    """Provide a directory with the packages that hosts would have installed.
+
+    The hosts see this directory, but neither the checkout nor its Python.
+    """
     with tempfile.TemporaryDirectory(prefix="nagi-test-", dir="/var/tmp") as name:
         directory = Path(name)
         directory.chmod(0o755)
@@ -171,7 +173,7 @@ wait
 
 @pytest.mark.slow
 def test_a_host_s_switch_is_reached_by_p4runtime(brought):
-    """nagi-switch behind nagi-p4runtime, which are there before the campaign and after it."""
+    """Use nagi-switch behind nagi-p4runtime, which both run before and after the campaign."""
     require_ssh_hosts()
     numbers = {"wired": 17, "radio": 400}
     with SshHosts() as hosts:
@@ -226,7 +228,7 @@ def test_whatever_ends_the_controller_no_run_is_lost_and_the_same_command_goes_o
     assert "the same command continues" in said
     leaves_nothing(ssh_hosts, before)
 
-    # Killed, it cannot; what is over by then is kept on the hosts.
+    # A killed nagi cannot collect records; the hosts keep the records of finished runs.
     process = start(ssh_hosts, out)
     records = "/var/lib/nagi/*/runs/*/node.json"
     wait_for(lambda: ssh_hosts.enter("heron", "sh", "-c", f"ls {records}", status=None), process)

@@ -56,7 +56,10 @@ def test_a_run_s_id_leads_nowhere(results, tmp_path, command, run_id):
 @pytest.mark.parametrize("key", ["experiment", "variant"])
 @pytest.mark.parametrize("name", ["{where}/victim", "../victim", ".."])
 def test_a_campaign_s_name_leads_nowhere(results, tmp_path, command, key, name):
-    """`nagi bundle` wrote, and removed an older bundle, where the experiment's name led."""
+    """Check that the experiment's name selects no path.
+
+    Formerly, `nagi bundle` wrote to that path and removed an older bundle there.
+    """
     victim = tmp_path / "victim.tar.zst"
     victim.write_text("precious")
     (tmp_path / "cwd").mkdir()
@@ -87,7 +90,7 @@ def test_a_pipe_is_not_waited_for(results, tmp_path, command):
 
 
 def test_directories_in_each_other_are_bounded(results, tmp_path):
-    """1,500 of them ended in a RecursionError."""
+    """Refuse deeply nested directories; 1,500 formerly raised a RecursionError."""
     deep = results
     for _ in range(20):
         deep /= "d"
@@ -169,7 +172,10 @@ def test_a_damaged_file_is_named_with_the_cure_that_helps(results, tmp_path, fil
     ],
 )
 def test_damage_of_what_was_published_is_named(results, tmp_path, file, content):
-    """`nagi verify` compared nothing where checksums were damaged, and said that all was well."""
+    """Report damaged checksums.
+
+    Formerly, `nagi verify` then compared nothing, and reported success.
+    """
     published = tmp_path / "published"
     assert nagi("publish", str(results), str(published), cwd=tmp_path).returncode == 0
     verify = ("verify", str(results), str(published), "--release", str(results / "release"))
@@ -186,7 +192,7 @@ def test_damage_of_what_was_published_is_named(results, tmp_path, file, content)
 
 
 def test_a_table_is_as_long_as_its_file_can_be(results, tmp_path):
-    """Rows that are all the same take memory, but nothing in the file."""
+    """Refuse rows of equal content, which take memory, but almost no space in the file."""
     path = results / "results.parquet"
     rows = 20_000_000
     column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), ["valid"])
@@ -205,7 +211,10 @@ def test_a_table_without_the_columns_of_results_is_named(results, tmp_path):
 
 @pytest.mark.parametrize("command", [["view", "--no-open"], ["report"], ["analyze"]])
 def test_a_capture_that_was_cut_is_not_shown(results, tmp_path, command):
-    """Metrics that had been computed before stood beside what was left of the capture."""
+    """Refuse a truncated capture.
+
+    Formerly, nagi showed the metrics of the complete capture together with the truncated one.
+    """
     (run,) = (results / "runs").iterdir()
     capture = run / "server.core.pcap"
     capture.write_bytes(capture.read_bytes()[: capture.stat().st_size // 2])
@@ -216,7 +225,10 @@ def test_a_capture_that_was_cut_is_not_shown(results, tmp_path, command):
 
 @pytest.mark.parametrize("content", ["", "{}", "[" * 10_000])
 def test_a_damaged_verdict_is_named(results, tmp_path, content):
-    """`nagi show` said that the run was missing, and showed its metrics."""
+    """Report a damaged verdict.
+
+    Formerly, `nagi show` reported a missing run, and showed its metrics.
+    """
     (run,) = (results / "runs").iterdir()
     (run / "verdict.json").write_text(content)
     process = nagi("show", str(results), cwd=tmp_path)
@@ -225,7 +237,10 @@ def test_a_damaged_verdict_is_named(results, tmp_path, content):
 
 
 def test_scripts_that_came_with_results_are_not_run(results, tmp_path):
-    """Scripts of runs stayed if their first line was right, which strangers can see to."""
+    """Check that nagi replaces the scripts of runs.
+
+    Formerly, nagi kept scripts with the expected first line, which strangers can write.
+    """
     assert nagi("view", str(results), "--no-open", cwd=tmp_path).returncode == 0
     scripts = sorted((results / "explorer" / "runs").rglob("*.js"))
     assert len(scripts) > 1
@@ -267,7 +282,7 @@ def test_links_of_a_page_elsewhere_are_not_followed(results, tmp_path):
     ],
 )
 def test_numbers_are_bounded(results, tmp_path, command, file, old, new):
-    """They ended in tracebacks, or in a table of 364 TiB."""
+    """Refuse numbers that formerly ended in tracebacks, or in a table of 364 TiB."""
     (run,) = (results / "runs").iterdir()
     text = (run / file).read_text()
     number = re.compile(re.escape(old) + r"[0-9.e+-]+")
@@ -292,7 +307,10 @@ def test_the_terminal_gets_no_command_from_a_file(results, tmp_path):
 
 
 def test_a_table_takes_nothing_for_markup():
-    """Addresses of IPv6 in brackets went, as they were taken for styles."""
+    """Print IPv6 addresses in brackets.
+
+    Formerly, they were interpreted as styles and disappeared.
+    """
     console = PlainConsole(width=60, record=True)
     table = Table("from")
     table.add_row("[fd00:1::1]:40000")
@@ -305,7 +323,7 @@ def test_a_table_takes_nothing_for_markup():
 
 @pytest.mark.parametrize("name", ["$$", r"$\frac{$ $x^{2$"])
 def test_a_name_is_no_formula(results, tmp_path, name):
-    """Two $ in a name made a formula, which matplotlib could not read."""
+    """Draw a name with two $, which formerly was a formula that matplotlib could not read."""
     (run,) = (results / "runs").iterdir()
     campaign = json.loads((results / "campaign.json").read_text())
     for item in campaign["runs"]:
@@ -321,7 +339,7 @@ def test_a_name_is_no_formula(results, tmp_path, name):
 
 
 def test_a_page_runs_nothing_that_a_name_has_in_it(results, tmp_path):
-    """report.html had a medium's name in an attribute, unescaped."""
+    """Escape a medium's name, which report.html has in an attribute."""
     nasty = "<img src=x onerror=alert(1)>\"'><script>alert(1)</script>"
     change(results / "campaign.json", title=nasty, reference=nasty)
     assert nagi("report", str(results), "--format", "html", cwd=tmp_path).returncode == 0

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that are switches: what an experiment may ask of them, what a plan then says, and what the
-emulator's record of packets says of them."""
+"""Check nodes that are switches: their settings, their plans and their records of packets."""
 
 from __future__ import annotations
 

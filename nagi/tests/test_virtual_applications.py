@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Applications in virtual time, where what comes out can be computed by hand."""
+"""Run applications in virtual time, and compare the results with calculations by hand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from test_virtual_lab import NAGI, no_guest_left, pytestmark, run  # noqa: F401 
 
 
 def executed(directory: Path, traffic: str, **settings: str) -> Path:
-    """The directory of the only run, which is valid."""
+    """Run an experiment; return the directory of its only run, which must be valid."""
     spec, out = written(directory, traffic, **settings), directory / "out"
     said = run(spec, out)
     assert "1 run: 1 valid" in said
@@ -26,7 +26,7 @@ def executed(directory: Path, traffic: str, **settings: str) -> Path:
 
 
 def shown_by(*arguments: str) -> str:
-    """What nagi prints."""
+    """Run nagi and return its output."""
     done = subprocess.run([NAGI, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -39,9 +39,12 @@ def ends_of(run_directory: Path):
 
 
 def test_a_transfer_takes_as_long_as_its_link_says(tmp_path):
-    """1 MB in segments of 1,000 bytes, 1,052 with headers, at 8 Mb/s; one RTT for the handshake,
-    one until the first segment is acknowledged. Until 8 Mb/s x 40 ms = 38 segments are on the way,
-    the window doubles from 10 on, so for two further RTTs the link is not filled."""
+    """Calculate the duration of a transfer of 1 MB at 8 Mb/s.
+
+    The segments have 1,000 bytes, 1,052 with headers. One RTT is needed for the handshake, and one
+    until the first segment is acknowledged. The window doubles from 10 segments until 8 Mb/s x 40
+    ms = 38 segments are on the path, so the link is not filled for two further RTTs.
+    """
     directory = executed(tmp_path, "{application: transfer, size: 1 MB}", rate="8 Mb/s")
     ends, row = ends_of(directory)
     sending_s = 1000 * 1052 * 8 / 8e6
@@ -72,7 +75,7 @@ PLAYBACK = "{application: playback, rate: 1 Mb/s, interval: 40 ms}"
     "rate, success",
     [
         ("10 Mb/s", 1.0),
-        # Of IP bytes: 0.5 Mb/s x 1000 / 1052 of payload for a stream of 1 Mb/s.
+        # A stream of 1 Mb/s gets 0.5 Mb/s of IP packets: 0.5 Mb/s x 1000 / 1052 of payload.
         ("0.5 Mb/s", 0.5 * 1000 / 1052),
     ],
 )
@@ -122,7 +125,7 @@ def test_paced_udp_sends_what_the_path_carries(tmp_path, loss):
 
 
 def test_a_token_bucket_lets_through_its_rate(tmp_path):
-    """20 tokens of 1 kB every 30 ms are 5.3 Mb/s, which the link carries."""
+    """Expect 20 tokens of 1 kB every 30 ms: 5.3 Mb/s, which the link carries."""
     ends, row = ends_of(executed(tmp_path, "{application: token_bucket}"))
     assert ends.client.tokens_consumed == pytest.approx(20 + 20 * 9.96 / 0.03, rel=0.005)
     assert row.tokens_per_rtt == pytest.approx(row.tokens_permitted_per_rtt, rel=0.01)
@@ -139,7 +142,7 @@ def test_a_token_bucket_lets_through_its_rate(tmp_path):
     ],
 )
 def test_draws_follow_from_the_seed(tmp_path, traffic):
-    """All schemes meet the same requests."""
+    """Check that all schemes receive the same requests."""
     spec = written(tmp_path, traffic)
     spec.write_text(spec.read_text().replace("[cubic]", "[cubic, newreno]"))
     out = tmp_path / "out"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of a campaign's directory: another experiment, an edited one, a guest that hangs."""
+"""Check the directory of a campaign after changed experiments and after guests that hang."""
 
 from __future__ import annotations
 
@@ -62,7 +62,10 @@ class TestInGuests:
         assert (elsewhere / "campaign.json").read_bytes() == before
 
     def test_a_failed_run_is_run_again_and_what_is_left_is_listed_and_removed(self, tmp_path):
-        """nagi took the second try's records for the first one's: guests begin at one instant."""
+        """Repeat a failed run in a guest that begins at the same instant.
+
+        Formerly, nagi took the records of the second attempt for those of the first.
+        """
         spec_in(tmp_path, client="[sh, -c, 'exit 3']")
         for _ in range(2):
             done = nagi("run", "edited.yaml", cwd=tmp_path)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaigns on a Dask cluster of separate processes on this machine: what one machine gives, byte
-for byte, and what is kept if parts of the cluster go."""
+"""Run campaigns on a Dask cluster of separate processes on this machine.
+
+The results must equal those of one machine byte for byte, and results must be kept if parts of the
+cluster fail.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ import pytest
 from marks import in_virtual_time
 from nagi_contracts.paths import executable
 from prefixes import make_prefix
-from same_runs import differing
+from same_runs import list_differing_files
 from specs import two_links
 from test_virtual_lab import guests, no_guest_left, runs_of  # noqa: F401 - a fixture
 from test_virtual_schemes import new_scheme
@@ -63,7 +66,7 @@ class DaskCluster:
         self.address = str(json.loads(self._file.read_text())["address"])
 
     def add(self, name: str, **environment: str) -> None:
-        """Starts a worker; it has no nanny that would start it again."""
+        """Start a worker without a nanny, which would restart the worker."""
         own = self.directory / name
         options = ["--nthreads", "1", "--no-nanny", "--name", name, "--local-directory", own]
         cache = {"XDG_CACHE_HOME": str(self.cache(name)), **environment}
@@ -76,14 +79,14 @@ class DaskCluster:
         return (self.directory / f"{name}.log").read_text()
 
     def stop(self, name: str) -> None:
-        """It does nothing any more, but is not gone."""
+        """Stop the process of a worker without ending it."""
         self._processes[name].send_signal(signal.SIGSTOP)
 
     def kill(self, name: str = "scheduler") -> None:
         self._processes[name].kill()
         self._processes.pop(name).wait()
 
-    def end(self) -> None:
+    def stop_all(self) -> None:
         for process in reversed(self._processes.values()):
             process.terminate()
         for process in self._processes.values():
@@ -118,7 +121,7 @@ def cluster(tmp_path: Path) -> Iterator[DaskCluster]:
     directory.mkdir()
     cluster = DaskCluster(directory)
     yield cluster
-    cluster.end()
+    cluster.stop_all()
 
 
 def start(spec: Path, out: Path, *options: str) -> subprocess.Popen[str]:
@@ -143,7 +146,7 @@ def same(first: Path, second: Path) -> None:
     ones, others = runs_of(first), runs_of(second)
     assert list(ones) == list(others)
     for scheme, directory in ones.items():
-        assert differing(directory, others[scheme]) == [], scheme
+        assert list_differing_files(directory, others[scheme]) == [], scheme
         manifests = [each / "manifest.json" for each in (directory, others[scheme])]
         read = [json.loads(each.read_bytes()) for each in manifests]
         assert [each.pop("collected_s") for each in read] != [None, None]
@@ -157,7 +160,7 @@ def stamps(directory: Path) -> dict[str, int]:
 
 
 def test_a_cluster_gives_the_same_bytes_as_one_machine(cluster, tmp_path):
-    """Workers have neither a kernel nor the module of the user's own scheme."""
+    """Use workers without the kernel and the module of the user's own scheme."""
     new_scheme(tmp_path)
     prefix = make_prefix(tmp_path / "prefix", without={"guest"})
     for name in ("one", "two"):

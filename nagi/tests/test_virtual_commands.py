@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From `nagi new` to results, as a newcomer types it: without a lab named, in virtual time."""
+"""Call nagi as a new user does, from `nagi new` to results, in the default lab."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from test_virtual_lab import NAGI, no_guest_left, pytestmark  # noqa: F401 - a f
 
 
 def nagi(directory, *arguments: str, status: int = 0) -> tuple[str, str]:
-    """What it says on standard output, and on standard error."""
+    """Run nagi in `directory`; return its standard output and standard error."""
     done = subprocess.run(
         [NAGI, *arguments], cwd=directory, capture_output=True, text=True, check=False
     )
@@ -62,7 +62,7 @@ def test_its_campaign_is_not_continued_in_another_lab(tmp_path):
 
 
 def test_names_may_be_words_of_ip(tmp_path):
-    """`ip link set link up` would not do."""
+    """Use names that are keywords of ip(8): `ip link set link up` would fail."""
     nagi(tmp_path, "new", "words")
     spec = tmp_path / "words.yaml"
     text = spec.read_text().replace("bottleneck", "link").replace("sender", "dev")
@@ -113,7 +113,7 @@ for _ in range(3):
 
 
 def test_packets_of_a_burst_are_not_late(tmp_path):
-    """However many come at once: nagi-link takes all of them in before it sleeps."""
+    """Send bursts of any size: nagi-link reads all packets before it sleeps."""
     spec = tmp_path / "spec.yaml"
     spec.write_text(BURSTS.replace("CODE", json.dumps(BURST)))
     nagi(tmp_path, "run", "spec.yaml", "--out", "out")

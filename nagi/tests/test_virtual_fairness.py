@@ -46,9 +46,12 @@ def results(tmp_path_factory) -> tuple[Path, pd.DataFrame]:
 
 
 def test_two_equal_flows_share_fairly(results):
-    """A window that is halved at each loss and grows by one a round trip is between W / 2 and W: of
-    two equal flows each has a third to two thirds. Jain's index of (1/3, 2/3) is
-    1 / (2 (1/9 + 4/9)) = 0.9."""
+    """Check Jain's index of two equal flows against its lower bound.
+
+    A window that is halved at each loss and grows by one per round trip is between W / 2 and W:
+    each of two equal flows has a third to two thirds. Jain's index of (1/3, 2/3) is 1 / (2 (1/9 +
+    4/9)) = 0.9.
+    """
     _, table = results
     both = table[table["point.rival"] == "sack"]
     assert set(both["status"]) == {"valid"}
@@ -65,7 +68,7 @@ def test_harm_follows_from_the_run_alone(results):
     expected = 1 - beside["goodput_bps"] / alone["goodput_bps"]
     assert beside["harm_goodput"] == pytest.approx(expected)
     assert beside["harm_rtt"] == pytest.approx(1 - alone["rtt_mean_s"] / beside["rtt_mean_s"])
-    # Alone it has the whole link; beside the other a third to two thirds of it.
+    # A lone flow has the whole link; with the other flow it has a third to two thirds.
     assert 1 / 3 - 0.1 <= beside["harm_goodput"] <= 2 / 3 + 0.1
     assert pd.isna(alone["harm_goodput"]) and pd.isna(alone["jain_index"])
     assert table.loc[table["flow"] == "other", "harm_goodput"].isna().all()

@@ -11,7 +11,7 @@ from fpga_specs import LINK
 from marks import in_virtual_time
 from nagi_contracts.records import Manifest, Verdict
 from nagi_contracts.results import Metrics
-from same_runs import differing
+from same_runs import list_differing_files
 
 pytestmark = [needs_nagi_fpga, *in_virtual_time]
 # What nagi-fpga and nagi-link say to each other: link-emulator/daemon/fpga_protocol.hpp.
@@ -26,7 +26,7 @@ link.sendall(struct.pack("<II", 4, len(said)) + said)
 
 @pytest.fixture(scope="module")
 def over_core(tmp_path_factory) -> tuple[str, Path]:
-    """What nagi says of a run over the core, and its directory."""
+    """Run an experiment over the FPGA's core; return nagi's output and the run's directory."""
     return run(tmp_path_factory.mktemp("core"), lab="virtual")
 
 
@@ -39,7 +39,7 @@ def test_a_run_over_the_core_is_certified(over_core):
 def test_a_run_over_the_core_is_the_same_every_time(over_core, tmp_path):
     _, first = over_core
     _, second = run(tmp_path, lab="virtual")
-    assert differing(first, second) == []
+    assert list_differing_files(first, second) == []
 
 
 def test_tcp_achieves_over_the_core_what_it_does_over_nagi_link(over_core, tmp_path):

@@ -20,7 +20,7 @@ pytestmark = [needs_nagi_switch, *in_virtual_time]
     scope="module", params=["nagi", pytest.param("bmv2", marks=needs_bmv2)], ids=["nagi", "bmv2"]
 )
 def runs(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest):
-    """The directories of valid runs, by the version of IP."""
+    """Provide the directories of valid runs, by the version of IP."""
     directory = tmp_path_factory.mktemp("icmp")
     spec, out = directory / "spec.yaml", directory / "out"
     spec.write_text(SPEC)

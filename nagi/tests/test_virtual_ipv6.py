@@ -63,7 +63,7 @@ report: {x: scheme, panels: ip}
 
 
 def run(directory: Path, text: str) -> Path:
-    """The directory of results of a campaign whose runs are all valid."""
+    """Run a campaign whose runs must all be valid; return its directory of results."""
     spec, out = directory / "spec.yaml", directory / "out"
     spec.write_text(text)
     command = [executable("nagi"), "run", spec, "--lab", "virtual", "--out", out]
@@ -107,7 +107,7 @@ def test_both_versions_meet_the_same_channel(runs):
 
 
 def test_certificates_look_at_packets_of_both(runs):
-    """Not valid for want of evidence: packets of captures are found in the emulator's record."""
+    """Check that certificates find the packets of captures in the emulator's record."""
     for directory in runs.values():
         checks = {each.name: each for each in Verdict.read(directory / "verdict.json").checks}
         assert checks["capture_unmatched"].value == 0

@@ -30,7 +30,7 @@ from nagi.terminal.site import make_virtual_site
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import ROOT, executable
 from nagi_contracts.records import Campaign, Manifest, Verdict
-from same_runs import differing
+from same_runs import list_differing_files
 from specs import two_links
 
 pytestmark = in_virtual_time
@@ -81,13 +81,13 @@ def run(spec: Path, out: Path, *arguments: str, status: int = 0, lab: str = "vir
 
 
 def runs_of(out: Path) -> dict[str, Path]:
-    """Scheme -> run directory."""
+    """Return the run directory of each scheme."""
     campaign = Campaign.read(out / "campaign.json")
     return {each.point["scheme"]: out / "runs" / each.run_id for each in campaign.runs}
 
 
 def parents_of(pid: int) -> Iterator[int]:
-    """The process, its parent, and so on."""
+    """Yield the process `pid`, its parent, and so on up to the first process."""
     while pid > 0:
         yield pid
         try:
@@ -98,8 +98,10 @@ def parents_of(pid: int) -> Iterator[int]:
 
 
 def guests() -> set[int]:
-    """Processes of guests that this test has started, or whose starter is gone. Others at work on
-    this machine have guests, too."""
+    """Return the guest processes that this test started or whose parent has ended.
+
+    Other users of this machine can have guests at the same time.
+    """
     parents: dict[int, set[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -126,7 +128,7 @@ def no_guest_left() -> Iterator[None]:
 
 @pytest.fixture
 def busy() -> Iterator[None]:
-    """Both of two processors at work on something else, and more on larger machines."""
+    """Keep all processors busy with other work."""
     spin = [sys.executable, "-c", "while True: pass"]
     hogs = [subprocess.Popen(spin) for _ in guest.list_processors()]
     yield
@@ -150,7 +152,7 @@ def test_the_same_plan_gives_the_same_bytes_on_a_busy_machine_too(tmp_path, requ
     for scheme, directory in first.items():
         files = {path.name for path in directory.iterdir() if path.is_file()}
         assert {"S.wired.pcap.zst", "D.radio.pcap.zst", "packets.parquet", "links.json"} <= files
-        assert differing(directory, second[scheme]) == [], scheme
+        assert list_differing_files(directory, second[scheme]) == [], scheme
         checks = {check.name: check for check in Verdict.read(directory / "verdict.json").checks}
         for name in ALL_EXACT:  # ms; a tenth of the netns lab's limits
             assert checks[name].value < 0.02
@@ -215,7 +217,10 @@ matrix: {{scheme: [newreno]}}
 
 @pytest.mark.parametrize("name", ["PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"])
 def test_guests_have_the_agent_compiled_whatever_the_environment_says(name, tmp_path, monkeypatch):
-    """What Python does in a guest before a run must not depend on it: it draws random numbers."""
+    """Check that the agent is compiled.
+
+    Python must do the same work in a guest before every run, as it draws random numbers.
+    """
     monkeypatch.setenv(name, str(tmp_path / "elsewhere"))
     agent = unpack_agent(tmp_path)
     sources = list(agent.rglob("*.py"))
@@ -234,8 +239,10 @@ LONG = two_links(
 
 
 def test_hosts_hold_what_a_long_fast_path_has_under_way(tmp_path):
-    """The sender holds 16,000 segments, the receiver those behind a loss: more than Linux leaves
-    TCP in a small memory."""
+    """Run a flow that needs more buffer than Linux gives TCP in a small memory.
+
+    The sender holds 16,000 segments, the receiver the segments that follow a loss.
+    """
     spec, out = tmp_path / "spec.yaml", tmp_path / "out"
     spec.write_text(LONG)
     run(spec, out)
@@ -321,7 +328,7 @@ def test_a_run_whose_guest_hangs_has_failed(tmp_path):
 
 
 def started(spec: Path, out: Path) -> subprocess.Popen[str]:
-    """A campaign that has one run done."""
+    """Start a campaign, and return when one of its runs is done."""
     process = subprocess.Popen(
         command(spec, out, "--jobs", "1"),
         stdout=subprocess.PIPE,
@@ -336,7 +343,7 @@ def started(spec: Path, out: Path) -> subprocess.Popen[str]:
 
 @pytest.fixture
 def small_disk(tmp_path) -> Iterator[Path]:
-    """A directory on a disk of its own."""
+    """Mount a small disk, and provide its directory."""
     place = tmp_path / "disk"
     place.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=60m", "tmpfs", place], check=True)
@@ -377,7 +384,7 @@ def test_interrupted_it_keeps_what_is_done_and_goes_on(tmp_path):
 
 
 def test_it_is_the_default_and_needs_no_root(tmp_path):
-    """As an ordinary user of a user namespace, whose files are ours."""
+    """Run nagi as an ordinary user of a user namespace."""
     unshare = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"]
     if subprocess.run([*unshare, "true"], check=False).returncode != 0:
         pytest.skip("no user namespaces: sysctl user.max_user_namespaces")
@@ -485,7 +492,7 @@ report: {{x: scheme}}
 
 
 def test_a_guest_has_room_for_many_links(tmp_path):
-    """nagi-link took 22 MB a link: 17 of them, and Linux killed it for want of memory."""
+    """Run 17 links, for which nagi-link formerly took 22 MB each, so that Linux killed it."""
     nodes = ", ".join(f"h{number}: host" for number in range(20))
     links = "\n  ".join(
         f"l{number}: {{between: [h{number}, hub], rate: 10 Mb/s, delay: 50 ms, queue: 20 packets}}"
@@ -497,7 +504,10 @@ def test_a_guest_has_room_for_many_links(tmp_path):
 
 
 def test_what_does_not_fit_is_refused_before_anything_runs():
-    """64 nodes take 600 MB and 30 MB for each beyond 11: 29 MB were measured in a star of 100."""
+    """Refuse 64 nodes, which need 600 MB plus 30 MB for each node beyond 11.
+
+    In a star of 100 nodes, 29 MB per node were measured.
+    """
     with pytest.raises(InputError, match=r"takes 2190 MB of memory, and 700 are free; end other"):
         guest.require_memory(guest.estimate_memory_mib(64), 700)
     with pytest.raises(InputError, match="or plan 14 nodes or fewer"):

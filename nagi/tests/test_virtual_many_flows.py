@@ -31,8 +31,11 @@ report: {x: scheme}
 
 
 def test_as_many_flows_as_the_manual_allows_are_valid_though_they_begin_at_once(tmp_path):
-    """Agents that sampled each flow by itself held hosts up (0.2 ms of 50 flows), so did iperf's
-    servers, and these gave up connections whose handshake and first bytes were lost for 4 s."""
+    """Start the maximum number of flows at the same instant.
+
+    Agents that sampled each flow separately delayed hosts by 0.2 ms for 50 flows. iperf's servers
+    delayed hosts, too, and closed connections whose handshake and first bytes were lost for 4 s.
+    """
     spec, out = tmp_path / "many.yaml", tmp_path / "out"
     spec.write_text(SPEC)
     subprocess.run(

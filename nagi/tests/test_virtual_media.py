@@ -17,13 +17,13 @@ from nagi_contracts.applications.cbr import CbrClient, CbrServer
 from nagi_contracts.paths import ROOT, executable
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Verdict
-from same_runs import differing
+from same_runs import list_differing_files
 
 pytestmark = in_virtual_time
 
 
 def run(directory: Path, text: str, *arguments: str) -> Path:
-    """Runs an experiment of one run; returns the run's directory."""
+    """Run an experiment that has one run; return the run's directory."""
     spec = directory / "spec.yaml"
     spec.write_text(text)
     out = directory / "out"
@@ -97,7 +97,7 @@ def test_the_same_plan_gives_the_same_bytes(chain, tmp_path):
     names = {path.name for path in chain.iterdir()}
     assert {"packets.parquet", "frames.parquet", "drops.pcapng"} <= names
     assert {"n0.air.pcap.zst", "n3.air.pcap.zst"} <= names
-    assert differing(chain, again) == []
+    assert list_differing_files(chain, again) == []
 
 
 def sent_over_seven_hops(directory: Path, scheme: str, axis: str) -> tuple[CbrClient, CbrServer]:
@@ -117,7 +117,10 @@ def sent_over_seven_hops(directory: Path, scheme: str, axis: str) -> tuple[CbrCl
 
 
 def test_paced_udp_finds_what_a_chain_carries(tmp_path):
-    """Rates of up to 380 kb/s arrive whole (tried every 20 kb/s); of larger ones some 280 do."""
+    """Expect rates of up to 380 kb/s to arrive completely, and about 280 kb/s of larger rates.
+
+    Rates were tried in steps of 20 kb/s.
+    """
 
     def constant(rate: str) -> tuple[CbrClient, CbrServer]:
         cbr = f"scheme: newreno\n    traffic: {{application: cbr, rate: {rate}}}"
@@ -134,7 +137,7 @@ def test_paced_udp_finds_what_a_chain_carries(tmp_path):
 
 
 def test_one_hop_is_as_fast_as_the_standard_permits(tmp_path):
-    """A single sender has its frames a DIFS, the mean backoff and the exchange apart."""
+    """Expect frames of a single sender at intervals of DIFS, mean backoff and exchange."""
     text = CHAIN.replace("{from: n0, to: n3, scheme: $scheme", "{from: n0, to: n1, scheme: $scheme")
     text = text.replace("router", "host").replace(
         "payload: 1000 bytes", "payload: 1000 bytes, traffic: {application: cbr, rate: 10 Mb/s}"

@@ -46,7 +46,7 @@ def results(tmp_path_factory) -> tuple[Path, pd.Series]:
 
 
 def test_all_packets_of_a_lone_flow_are_found(results):
-    """It is alone: its packets and frames are all that stations account for."""
+    """Check that the packets and frames of a flow are all that the stations count."""
     out, row = results
     assert row["status"] == "valid"
     (directory,) = (out / "runs").iterdir()
@@ -55,7 +55,7 @@ def test_all_packets_of_a_lone_flow_are_found(results):
     given_up, delivered = (
         sum(getattr(each, name) for each in counts) for name in ("given_up", "delivered")
     )
-    # What is held at the end, and what leaves after the interval, is in one of them only.
+    # Packets that are queued at the end, or that leave after the interval, are in one of them only.
     assert row["link_drop_probability"] == pytest.approx(
         given_up / (given_up + delivered), abs=0.005
     )
@@ -63,8 +63,8 @@ def test_all_packets_of_a_lone_flow_are_found(results):
     attempts = sum(station.frames["rts"].sent for station in stations)
     tries = attempts / (given_up + delivered)
     assert row["retries_per_hop"] == pytest.approx(tries - 1, rel=0.02)
-    # All three stations are in reach of each other's carrier sense: no frames at the same time but
-    # those that collide.
+    # All three stations sense each other's carrier: only frames that collide are sent at the same
+    # time.
     on_air_ns = sum(station.on_air_ns for station in stations)
     frames = pd.read_parquet(directory / "frames.parquet")
     spans_ns = frames["end_ns"] - frames["start_ns"]

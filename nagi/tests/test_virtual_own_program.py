@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of the user's own on switches, and switches that P4Runtime reaches, in virtual time:
-from the experiment to a valid certificate."""
+"""Run users' own programs on switches, and switches with P4Runtime, in virtual time.
+
+The tests go from the experiment to a valid certificate.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from nagi_contracts.records import Campaign, Verdict
 from nagi_contracts.results import Metrics
 from nagi_contracts.switches import Switches
 from nagi_p4.simple_switch_client import find_client_directory, find_problem
-from same_runs import differing
+from same_runs import list_differing_files
 from specs import two_links
 from switched_runs import NAGI, needs_nagi_switch
 
@@ -31,7 +33,7 @@ OWN = EXPERIMENTS / "own-program.yaml"
 
 
 def run(spec: Path, out: Path, *arguments: str, failed: int = 0) -> tuple[list[Path], str]:
-    """The directories of the runs, and what was said."""
+    """Run an experiment; return the directories of its runs and nagi's output."""
     done = subprocess.run(
         [NAGI, "run", str(spec), "--out", str(out), "--lab", "virtual", *arguments],
         capture_output=True,
@@ -68,7 +70,7 @@ def test_a_program_and_a_controller_of_one_s_own_are_the_same_every_time(tmp_pat
     (again,), _ = run(OWN, tmp_path / "second", *arguments)
     names = {path.name for path in directory.iterdir()}
     assert {"cell.controller.log", "cell.pipeline.json", "cell.digests.jsonl"} <= names
-    assert differing(directory, again) == []
+    assert list_differing_files(directory, again) == []
 
 
 def test_a_controller_that_fails_makes_the_run_fail_with_its_last_words(tmp_path):
@@ -93,7 +95,7 @@ def test_bmv2_runs_a_program_of_one_s_own_with_its_controller(tmp_path):
     carried = [int(each) for each in re.findall(r"^198.18.1.2/32: (\d+) packets", log, re.M)]
     assert carried[-1] > 1000
     verdict = Verdict.read(directory / "verdict.json")
-    # Its rate is not what was asked for: see docs/switches.md.
+    # Its rate differs from the requested one: see docs/switches.md.
     names = {reason.split(":")[0] for reason in verdict.reasons}
     assert names <= {"rate_error", "capture_transit_median", "capture_transit_p99"}
     checks = {check.name: check.subject for check in verdict.checks}

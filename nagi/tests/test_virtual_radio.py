@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links that are radios in virtual time: what carries packets in another process does not hold the
-clock up, and the same run is the same every time."""
+"""Run experiments over radio links in virtual time.
+
+The process that carries packets does not stop the virtual clock, and a repeated run is identical.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from marks import in_virtual_time
 from nagi_contracts.links import Links
 from nagi_contracts.records import Verdict
 from radio_runs import SPEC, check, needs_nagi_sdr, run
-from same_runs import differing
+from same_runs import list_differing_files
 
 pytestmark = [*needs_nagi_sdr, *in_virtual_time]
 # Of packets of 1,000 bytes some 7 % are lost; six attempts in vain are one packet in 10^7.
@@ -23,7 +25,7 @@ def test_a_radio_in_virtual_time_is_the_same_every_time(tmp_path):
     check(said, first)
     _, second = run(tmp_path, lab="virtual", tries=1, name="second")
     assert (first / "transmissions.parquet").exists()
-    assert differing(first, second) == []
+    assert list_differing_files(first, second) == []
 
 
 def test_with_arq_tcp_does_not_see_what_the_radio_loses(tmp_path):

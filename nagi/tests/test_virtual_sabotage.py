@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An emulator that does something else than its plan says, in the virtual lab: the certificate must
-catch it."""
+"""Check that the certificate detects an emulator that deviates from its plan in the virtual lab."""
 
 from __future__ import annotations
 
@@ -25,6 +24,6 @@ def test_the_same_run_is_valid_if_nobody_spoils_it(tmp_path):
     ids=["wrong rate", "biased loss", "another seed", "wrong delay"],
 )
 def test_an_emulator_that_does_something_else_is_caught(tmp_path, change, caught):
-    """In virtual time, where nothing else could be what is caught."""
+    """Replace the emulator in virtual time, in which nothing else can make a run invalid."""
     verdict = spoil_run(tmp_path, replace_link(tmp_path, change), lab="virtual")
     assert caught <= get_missed_checks(verdict)

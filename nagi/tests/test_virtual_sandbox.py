@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sandbox of guests against a scheme that attacks: code of a module runs in the guest kernel,
-and so in a process of this machine, whose system calls it can make."""
+"""Attack the sandbox of guests by a scheme.
+
+The code of a module runs in the guest kernel, and so in a process of this machine, whose system
+calls the code can make.
+"""
 
 from __future__ import annotations
 
@@ -187,7 +190,10 @@ def test_a_module_of_the_guest_kernel_reaches_nothing_of_this_machine(
 
 
 def test_what_a_module_leaves_for_the_reader_of_records_is_removed(tmp_path: Path) -> None:
-    """nagi copied the file to which a link in the place of a record leads into the run."""
+    """Check links that replace records.
+
+    Formerly, nagi copied the target of such a link into the run.
+    """
     planted = tmp_path / "secret"
     planted.write_text("the user's own")
     own = tmp_path / "own"
@@ -207,7 +213,7 @@ def test_what_a_module_leaves_for_the_reader_of_records_is_removed(tmp_path: Pat
 
 
 def test_a_guest_sees_what_the_manual_lists(tmp_path: Path) -> None:
-    """docs/virtual-lab.md: files of this machine, its own names and numbers in the rest of /etc."""
+    """Compare the files that a guest sees with docs/virtual-lab.md."""
     own = tmp_path / "own"
     own.mkdir()
     script = """\
@@ -236,7 +242,11 @@ exec /usr/bin/python3 -IS -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321fedc
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can leave its groups")
 def test_a_guest_has_none_of_its_starter_s_groups(tmp_path: Path) -> None:
-    """Members of group 4 may read a file that shows as one of the unknown group in the sandbox."""
+    """Check that processes in the sandbox have no supplementary group of their starter.
+
+    With group 4, a guest could read a file of that group, which the sandbox shows as a file of the
+    unknown group.
+    """
     report = "import os; print(open('/proc/self/status').read())"
     code = (
         "import os, subprocess\n"

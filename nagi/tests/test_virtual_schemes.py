@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What schemes do at losses of chosen packets and at marks, as modules of the guest kernel."""
+"""Check how schemes react to chosen losses and to marks, as modules of the guest kernel."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ MARKING = ", mark: {threshold: 10 packets, weight: 1}"
 
 @dataclass(frozen=True)
 class Observed:
-    """A run: what its scheme told, and what became of each packet on the bottleneck."""
+    """A run: the events of its scheme, and the fate of each packet on the bottleneck."""
 
-    place: Path
+    directory: Path
     events: pd.DataFrame
     packets: pd.DataFrame
 
-    def of(self, event: str) -> pd.DataFrame:
+    def select_events(self, event: str) -> pd.DataFrame:
         return self.events[self.events["event"] == event]
 
     @property
     def available(self) -> pd.Series[float]:
-        """ownd of each event, in segments: RTTmin x R / segment size, but at least 2."""
+        """The value of ownd at each event, in segments: RTTmin x R / segment size, at least 2."""
         rate = self.events["bandwidth_bytes_per_second"]
         return (rate * self.events["min_rtt_us"] // 10**6 // PAYLOAD).clip(lower=2)
 
@@ -68,7 +68,7 @@ Runs = Callable[..., dict[str, Observed]]
 def runs(tmp_path: Path) -> Runs:
     numbers = itertools.count()
 
-    def of(
+    def run_schemes(
         schemes: str,
         link: str,
         *,
@@ -90,41 +90,44 @@ def runs(tmp_path: Path) -> Runs:
         )
         out = tmp_path / f"out{next(numbers)}"
         run(spec, out)
-        return {name: _observed(place) for name, place in runs_of(out).items()}
+        return {name: _observed(directory) for name, directory in runs_of(out).items()}
 
-    return of
+    return run_schemes
 
 
-def _observed(place: Path) -> Observed:
-    assert Verdict.read(place / "verdict.json").status == "valid"
-    packets = pd.read_parquet(place / "packets.parquet")
-    events = place / "scheme_events.parquet"
+def _observed(directory: Path) -> Observed:
+    assert Verdict.read(directory / "verdict.json").status == "valid"
+    packets = pd.read_parquet(directory / "packets.parquet")
+    events = directory / "scheme_events.parquet"
     return Observed(
-        place,
+        directory,
         pd.read_parquet(events) if events.exists() else pd.DataFrame({"event": []}),
         packets[(packets["link"] == "radio") & (packets["direction"] == "forward")],
     )
 
 
 def test_newjersey_takes_a_loss_without_a_mark_for_the_channel_s(runs: Runs) -> None:
-    """Without marks nothing is reduced; reno, the control, halves."""
+    """Reduce nothing without marks; as a control, reno halves its window."""
     found = runs("newjersey, reno", ", mark: {threshold: 10000 packets}", lost=[LOST])
     jersey, reno = found["newjersey"], found["reno"]
-    (loss,) = jersey.of("three_duplicates").itertuples()
+    (loss,) = jersey.select_events("three_duplicates").itertuples()
     assert loss.verdict == "channel"
     assert (loss.cwnd, loss.ssthresh) == (loss.cwnd_before, loss.ssthresh_before)
-    assert jersey.of("congestion_mark").empty and not jersey.packets["marked"].any()
-    loss = next(reno.of("three_duplicates").itertuples())
+    assert jersey.select_events("congestion_mark").empty and not jersey.packets["marked"].any()
+    loss = next(reno.select_events("three_duplicates").itertuples())
     assert loss.verdict == "congestion"
     assert loss.cwnd == loss.cwnd_before // 2
 
 
 def test_newjersey_sets_its_window_by_its_estimate_at_a_mark(runs: Runs) -> None:
-    """At most once a round trip. Reno does not ask for ECN, so its packets are not marked."""
+    """Set the window at most once per round trip.
+
+    Reno does not negotiate ECN, so its packets are not marked.
+    """
     found = runs("newjersey, reno", MARKING)
     jersey, reno = found["newjersey"], found["reno"]
     assert jersey.packets["marked"].any() and not reno.packets["marked"].any()
-    marks = jersey.of("congestion_mark")
+    marks = jersey.select_events("congestion_mark")
     assert len(marks) >= 2 and set(marks["verdict"]) == {"congestion"}
     ownd = jersey.available[marks.index]
     assert (marks["cwnd"] == ownd).all() and (marks["ssthresh"] == ownd).all()
@@ -135,12 +138,12 @@ def test_newjersey_sets_its_window_by_its_estimate_at_a_mark(runs: Runs) -> None
 
 
 def test_newjersey_takes_a_loss_with_a_mark_for_congestion(runs: Runs) -> None:
-    """The packet after one that is marked is lost: the window is set once, by the mark."""
+    """Lose the packet after a marked one: the mark sets the window, and only once."""
     marked = runs("newjersey", MARKING)["newjersey"].packets
     first = int(marked["marked"].to_numpy().argmax())
     jersey = runs("newjersey", MARKING, lost=[first + 1])["newjersey"]
-    mark = next(jersey.of("congestion_mark").itertuples())
-    loss = next(jersey.of("three_duplicates").itertuples())
+    mark = next(jersey.select_events("congestion_mark").itertuples())
+    loss = next(jersey.select_events("three_duplicates").itertuples())
     assert mark.t_s < loss.t_s
     assert pd.isna(loss.verdict)  # that of the mark
     assert loss.cwnd == loss.cwnd_before == mark.cwnd == mark.ssthresh
@@ -149,7 +152,7 @@ def test_newjersey_takes_a_loss_with_a_mark_for_congestion(runs: Runs) -> None:
 def test_newjersey_begins_anew_after_a_timeout_with_its_estimate_as_threshold(runs: Runs) -> None:
     # The window when the first of them is lost, and no retransmission.
     jersey = runs("newjersey", MARKING, lost=list(range(LOST, LOST + 50)))["newjersey"]
-    timeout = next(jersey.of("timeout").itertuples())
+    timeout = next(jersey.select_events("timeout").itertuples())
     assert timeout.verdict == "congestion"
     assert timeout.cwnd == 1
     assert timeout.ssthresh == jersey.available[timeout.Index]
@@ -170,8 +173,8 @@ def test_newjersey_is_refused_where_no_link_marks(tmp_path: Path) -> None:
 
 
 def acks_of(found: Observed) -> pd.DataFrame:
-    """The receiver's ACKs without data, with the segments that each acknowledges anew."""
-    (file,) = found.place.glob("D.*.pcap*")
+    """Return the receiver's ACKs without data, with the segments that each newly acknowledges."""
+    (file,) = found.directory.glob("D.*.pcap*")
     packets = pd.concat(capture.read_packets(file))
     ack = (
         (packets["payload"] == 0) & (packets["flags"] & 0x17 == 0x10) & (packets["direction"] == 1)
@@ -182,8 +185,10 @@ def acks_of(found: Observed) -> pd.DataFrame:
 
 
 def test_thinned_acks_are_as_many_as_the_sequence_number_says(runs: Runs) -> None:
-    """d is 1, 2, 3 and 4 from segments 1, 2, 5 and 9 on, or as the parameters say. Without thinning
-    every segment has its ACK."""
+    """Count ACKs: `d` is 1, 2, 3 and 4 from segments 1, 2, 5 and 9 on, or as configured.
+
+    Without thinning, each segment has an ACK.
+    """
     found = runs("vegas, vegas-ackthin", "")
     assert set(acks_of(found["vegas"])["segments"].iloc[10:]) == {1}
     thinned = acks_of(found["vegas-ackthin"])["segments"]
@@ -199,7 +204,7 @@ def test_thinned_acks_are_as_many_as_the_sequence_number_says(runs: Runs) -> Non
 
 
 def test_a_thinned_ack_waits_for_its_timer_at_most(runs: Runs) -> None:
-    """A window of one segment, of which d = 4 would never come."""
+    """Use a window of one segment, which never reaches d = 4."""
     extra = "parameters: {newreno-optwin: {window: 1}, ackthin: {timer: 60}}"
     found = runs("newreno-optwin-ackthin", "", extra=extra)["newreno-optwin-ackthin"]
     acks = acks_of(found)
@@ -209,10 +214,10 @@ def test_a_thinned_ack_waits_for_its_timer_at_most(runs: Runs) -> None:
 
 
 def test_thinning_lets_duplicate_acks_go(runs: Runs) -> None:
-    """So a loss is repaired after three of them, and no timer goes off."""
+    """Check that three duplicate ACKs repair a loss, without a timeout."""
     found = runs("reno-ackthin", "", lost=[LOST], extra="max_window: 60 packets")["reno-ackthin"]
-    assert len(found.of("three_duplicates")) == 1
-    assert found.of("timeout").empty
+    assert len(found.select_events("three_duplicates")) == 1
+    assert found.select_events("timeout").empty
     acks = acks_of(found)
     duplicates = acks[acks["segments"] == 0]
     assert len(duplicates) > 20
@@ -224,8 +229,8 @@ def test_thinning_lets_duplicate_acks_go(runs: Runs) -> None:
 
 
 def levels_of(found: Observed) -> pd.DataFrame:
-    """What the receiver's option said, on each of its ACKs without data."""
-    (file,) = found.place.glob("D.*.pcap*")
+    """Return the level in the receiver's option, for each of its ACKs without data."""
+    (file,) = found.directory.glob("D.*.pcap*")
     rows = []
     for at_ns, tcp in tcp_headers(file):
         if int.from_bytes(tcp[0:2]) == 5001 and tcp[13] == 0x10:
@@ -236,7 +241,7 @@ def levels_of(found: Observed) -> pd.DataFrame:
 
 
 def tcp_options(tcp: bytes) -> Iterator[tuple[int, bytes]]:
-    """The kind and the data of each option; time stamps may have any bytes."""
+    """Yield kind and data of each TCP option; the data of timestamps can be any bytes."""
     rest = tcp[20 : (tcp[12] >> 4) * 4]
     while rest and rest[0] != 0:
         length = 1 if rest[0] == 1 else rest[1]
@@ -245,8 +250,10 @@ def tcp_options(tcp: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def tcp_headers(file: Path) -> Iterator[tuple[int, bytes]]:
-    """When each TCP packet of a pcap file came, in nanoseconds, and what it is from its TCP header
-    on."""
+    """Yield time and content of each TCP packet of a pcap file.
+
+    The time is in nanoseconds; the content starts at the TCP header.
+    """
     raw = subprocess.run(["zstd", "-dcf", file], capture_output=True, check=True).stdout
     at = 24
     while at < len(raw):
@@ -258,16 +265,16 @@ def tcp_headers(file: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def test_real_keeps_to_the_level_of_its_receiver(runs: Runs) -> None:
-    """The window is two segments a level, and a steady rate keeps the level."""
+    """Expect a window of two segments per level; a steady rate keeps the level."""
     real = runs("real", "", extra="parameters: {real: {initial_level: 20, max_level: 20}}")["real"]
     assert set(levels_of(real)["level"]) == {20}
-    assert set(real.of("sample")["cwnd"].iloc[1:]) == {40}
-    assert real.of("fallback").empty
+    assert set(real.select_events("sample")["cwnd"].iloc[1:]) == {40}
+    assert real.select_events("fallback").empty
 
 
 @pytest.mark.parametrize(("threshold", "share"), [(4, 0.618 + 0.382 / 2), (24, 0.382 + 0.618 / 2)])
 def test_real_lowers_its_level_where_the_rate_falls(runs: Runs, threshold, share) -> None:
-    """By Figure 1 and the ratio of the rates, 1/2, above the threshold and below it."""
+    """Halve the rate, with the ratio of Figure 1 above the threshold and below it."""
     real = runs(
         "real",
         "",
@@ -282,8 +289,11 @@ def test_real_lowers_its_level_where_the_rate_falls(runs: Runs, threshold, share
 
 
 def test_real_lowers_its_level_if_the_last_segment_of_a_wave_is_lost(runs: Runs) -> None:
-    """The wave-decision timer ends the wave with the next segment, a round trip after its first. A
-    loss in the middle of a wave, the control, changes nothing."""
+    """Lose the last segment of a wave; as a control, lose one in the middle.
+
+    The wave-decision timer ends the wave with the next segment, one round trip after the wave's
+    first segment. A loss in the middle of a wave changes nothing.
+    """
     # A window of 12, less than fills the path: there are gaps between waves. The first segment goes
     # alone (ns2's initial window). That is iperf's header, so waves of data are sent at once.
     of_real = partial(runs, "real", "", program="iperf")
@@ -293,7 +303,7 @@ def test_real_lowers_its_level_if_the_last_segment_of_a_wave_is_lost(runs: Runs)
     gaps = whole.packets["arrived_ns"].diff().shift(-1) > 10e6
     last = next(int(index) for index in whole.packets["index"][gaps] if index > 1000)
     middle = of_real(lost=[last - 6], extra=extra)["real"]
-    (loss,) = middle.of("three_duplicates").itertuples()
+    (loss,) = middle.select_events("three_duplicates").itertuples()
     assert (loss.verdict, loss.cwnd) == ("undecided", 12)
     assert set(levels_of(middle)["level"]) == {6}
     lost = of_real(lost=[last], extra=extra)["real"]
@@ -304,11 +314,11 @@ def test_real_lowers_its_level_if_the_last_segment_of_a_wave_is_lost(runs: Runs)
 
 
 def test_real_keeps_its_window_at_a_timeout_with_duplicate_acks(runs: Runs) -> None:
-    """A retransmission that is lost makes a timeout, before which duplicate ACKs came."""
+    """Lose a retransmission, so that a timeout follows duplicate ACKs."""
     extra = "parameters: {real: {initial_level: 12, max_level: 12}}"
     # The 24 segments after the lost one bring duplicate ACKs, the third of which sends it again.
     real = runs("real", "", lost=[LOST, LOST + 25, LOST + 26, LOST + 27], extra=extra)["real"]
-    timeout = next(real.of("timeout").itertuples())
+    timeout = next(real.select_events("timeout").itertuples())
     assert timeout.verdict == "undecided"
     assert timeout.cwnd == timeout.cwnd_before >= 12
 
@@ -316,9 +326,9 @@ def test_real_keeps_its_window_at_a_timeout_with_duplicate_acks(runs: Runs) -> N
 def test_real_has_a_window_of_two_after_a_timeout_without_duplicate_acks(runs: Runs) -> None:
     extra = "parameters: {real: {initial_level: 12, max_level: 12}}"
     real = runs("real", "", lost=list(range(LOST, LOST + 24)), extra=extra)["real"]
-    timeout = next(real.of("timeout").itertuples())
+    timeout = next(real.select_events("timeout").itertuples())
     assert (timeout.cwnd_before, timeout.cwnd) == (24, 2)
-    after = real.of("sample")
+    after = real.select_events("sample")
     assert after[after["t_s"] > timeout.t_s]["cwnd"].iloc[-1] == 24
 
 
@@ -332,11 +342,11 @@ def new_scheme(directory: Path) -> Path:
 
 
 def test_a_scheme_in_c_runs_as_a_module(runs: Runs, tmp_path: Path) -> None:
-    """The template, with 70 % of the window left by a loss."""
+    """Run nagi's template, which keeps 70 % of the window after a loss."""
     new_scheme(tmp_path)
     extra = "parameters: {mine.c: {keep: 70}}\nmax_window: 60 packets"
     mine = runs("mine.c", "", lost=[LOST], extra=extra)["mine.c"]
-    (loss,) = mine.of("three_duplicates").itertuples()
+    (loss,) = mine.select_events("three_duplicates").itertuples()
     assert loss.cwnd == loss.cwnd_before * 70 // 100
 
 

@@ -15,10 +15,10 @@ from specs import two_links
 
 pytestmark = in_virtual_time
 
-# Of 10 s to 16 s are measured, 20 ms behind: 3 s at 4 Mb/s and 3 s at 12, of which 10 ms less.
+# The interval, 10 s to 16 s, is shifted by 20 ms: 3 s at 4 Mb/s, and 3 s minus 10 ms at 12 Mb/s.
 HANDOFF = """rate_trace: {steps: {0 s: 4 Mb/s, 13 s: 12 Mb/s}, period: 60 s}, delay: 10 ms, \
 queue: 50 packets"""
-# From 60 ms to 20 within the interval: 40 ms more of what is sent arrives in it.
+# The delay falls from 60 ms to 20 ms, so packets of 40 ms more arrive in the interval.
 NEARER = """rate: 6 Mb/s, queue: 50 packets, \
 delay_trace: {steps: {0 s: 60 ms, 13 s: 20 ms}, period: 60 s}"""
 
@@ -57,6 +57,6 @@ report: {x: scheme}
     else:
         bits = 6e6 * (seconds + 0.040)
     assert row.bottleneck_bps == pytest.approx(bits / seconds, abs=1)
-    # But for a packet at each end of the interval.
+    # One packet at each end of the interval may be counted or not.
     packet = row.agi_ceiling * 2 * 1500 * 8 / seconds / row.bottleneck_bps
     assert row.agi == pytest.approx(row.agi_ceiling, abs=packet)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links over a double of UHD's devices, in virtual time: a run without faults is valid and the same
-every time; faults are outcomes that make it invalid."""
+"""Run experiments over a double of UHD's devices, in virtual time.
+
+A run without faults is valid and is identical when repeated; faults are outcomes that make a run
+invalid.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +41,8 @@ def test_a_run_over_devices_is_valid(tmp_path):
     (account,) = radios.links
     assert radios.complete
     assert [device.name for device in account.devices] == ["nagi_double, serial double"]
-    # In virtual time the modem takes none, and the least margin is enough: twice 0.2 ms. Half of
-    # what the delay of 15 ms leaves over comes on top.
+    # In virtual time the modem takes no time, and the minimum margin, twice 0.2 ms, is enough. Half
+    # of the rest of the delay of 15 ms is added.
     assert 6_000_000 <= account.lead_ns <= 8_000_000
     assert account.forward.counts is not None
     assert account.forward.counts.bursts >= counts.sent

@@ -205,7 +205,7 @@ def test_lintian_finds_no_errors(files: dict[str, Path]) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="trees are made by root")
 @pytest.mark.parametrize("codename", sorted({*build.RELEASES} - {build.read_codename()}))
 def test_packages_for_another_release_run_there(codename: str) -> None:
-    """The smallest package of a release can be installed in an overlay of its tree."""
+    """Install the smallest package of a release in an overlay of its tree."""
     release = build.RELEASES[codename]
     tree = build.tree_path(codename)
     if not tree.exists() and build.archive_of(release.distribution) is None:

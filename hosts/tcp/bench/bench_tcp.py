@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from bench_command import status_of
 from bench_report import Row, machine, report, verdict
-from bpf_objects import RunTime, ours, run_times, timed, wait_until_gone
+from bpf_objects import RunTime, list_nagi_objects, run_times, timed, wait_until_gone
 from nagi.plan.schemes import read_loaded_controls, read_schemes
 from nagi_contracts.paths import executable, scheme_object
 from tcp_lab import NETWORKS, TcpLab, Trial, register_scheme
@@ -269,7 +269,7 @@ def report_leftovers(
     """
     with suppress(AssertionError):  # the row names what is left
         wait_until_gone(before)
-    leftovers = sorted(f"{kind} {number}" for kind, number in ours() - before)
+    leftovers = sorted(f"{kind} {number}" for kind, number in list_nagi_objects() - before)
     leftovers += sorted(read_loaded_controls() - names)
     details["left_behind"] = leftovers
     rows.append(
@@ -333,7 +333,7 @@ def main() -> int:
 
     rows: list[Row] = []
     details: dict[str, Any] = {}
-    before, names = ours(), read_loaded_controls()
+    before, names = list_nagi_objects(), read_loaded_controls()
 
     def measure() -> None:
         with TcpLab() as lab:

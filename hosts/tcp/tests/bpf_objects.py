@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What schemes have in the kernel: eBPF programs, maps and struct_ops links, by bpf(2); and how
-long the programs run."""
+"""List the eBPF programs, maps and struct_ops links of schemes by bpf(2), and their run times."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ _INFO_BY_DESCRIPTOR = 15
 _ENABLE_STATS = 32
 _STRUCT_OPS_LINK = 9
 _RUN_TIME_AT = 192  # in struct bpf_prog_info: run_time_ns, run_cnt
-# Command for the next id, command for a descriptor, where the name is in what describes one.
+# bpf(2)'s command for the next id, its command for a descriptor, offset of the name in the info.
 _KINDS = {"program": (11, 13, 64), "map": (12, 14, 24), "link": (31, 30, None)}
 _OURS = ("nagi_", "tahoe", "reno", "vegas", "westwood", "newjersey", "real", "ackthin")
 
@@ -47,7 +46,7 @@ def _ids(command: int) -> Iterator[int]:
 
 
 def _described(command: int, number: int) -> bytes | None:
-    """None if it has gone in the meantime."""
+    """Return the kernel's description of an object, or None if the object no longer exists."""
     while True:
         try:
             descriptor = _bpf(command, ctypes.create_string_buffer(struct.pack("=I", number), 64))
@@ -70,8 +69,8 @@ def _name(about: bytes, at: int) -> str:
     return about[at:].split(b"\0")[0].decode()
 
 
-def ours() -> set[tuple[str, int]]:
-    """Kind and id of everything that nagi-tcp has made."""
+def list_nagi_objects() -> set[tuple[str, int]]:
+    """Return kind and id of every object in the kernel that nagi-tcp made."""
     found = set()
     for kind, (next_id, by_id, name_at) in _KINDS.items():
         for number in _ids(next_id):
@@ -88,16 +87,19 @@ def ours() -> set[tuple[str, int]]:
 
 
 def wait_until_gone(before: set[tuple[str, int]], timeout_s: float = 10.0) -> None:
-    """The kernel frees programs a little later than they are given up."""
+    """Wait until the kernel has freed all objects that are not in `before`.
+
+    The kernel frees programs a little later than their last user closes them.
+    """
     deadline = time.monotonic() + timeout_s
-    while left := ours() - before:
+    while left := list_nagi_objects() - before:
         assert time.monotonic() < deadline, f"left behind: {left}"
         time.sleep(0.02)
 
 
 @dataclass(frozen=True)
 class RunTime:
-    """Of one program, so far."""
+    """The accumulated run time and the number of calls of one program."""
 
     nanoseconds: int
     calls: int
@@ -105,8 +107,10 @@ class RunTime:
 
 @contextmanager
 def timed() -> Iterator[None]:
-    """Meanwhile the kernel takes the time of all eBPF programs, as with kernel.bpf_stats_enabled;
-    it stops when this ends, or the process."""
+    """Measure the run time of all eBPF programs, as kernel.bpf_stats_enabled does.
+
+    The measurement stops when the context or the process ends.
+    """
     descriptor = _bpf(_ENABLE_STATS, ctypes.create_string_buffer(64))
     try:
         yield
@@ -115,7 +119,10 @@ def timed() -> Iterator[None]:
 
 
 def run_times() -> dict[tuple[str, int], RunTime]:
-    """Of all our programs, by name (the kernel keeps 15 characters) and id."""
+    """Return the run times of all programs of nagi-tcp.
+
+    The keys are name (the kernel keeps 15 characters) and id.
+    """
     next_id, by_id, name_at = _KINDS["program"]
     assert name_at is not None
     found = {}

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether this machine's kernel can have schemes of our own, for tests of several components.
+"""Check whether this machine's kernel supports nagi's schemes, for tests of several components.
+
+The check reads the kernel's own types and does not use nagi-tcp: if nagi-tcp refuses a kernel
+without reason, tests fail.
 
 The kernel's own types are asked, not nagi-tcp: if that refuses a kernel without reason, tests fail.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's own scheme, for tests of several components."""
+"""Compile a user's own scheme, for tests of several components."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ SEC("{section}") struct tcp_congestion_ops own = {{
 """
 
 
-def compiled(directory: Path, source: str) -> Path:
-    """An eBPF object of this source."""
+def compile_scheme(directory: Path, source: str) -> Path:
+    """Compile `source` to an eBPF object."""
     given, made = directory / "own.c", directory / "own.o"
     given.write_text(textwrap.dedent(source))
     headers = f"/usr/include/{sysconfig.get_config_var('MULTIARCH')}"

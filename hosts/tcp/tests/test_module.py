@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schemes as modules: `make module` against a kernel's headers. None is loaded here."""
+"""Build schemes as modules by `make module` against a kernel's headers, without loading them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DESCRIBED = re.compile(r"(.+?):(.+) \((.+), (\d+) to (\d+), default (\d+)\) \(ui
 
 
 def make_module(build: Path, kernel: Path, *others: str) -> subprocess.CompletedProcess[str]:
-    # Not what a `make test` around this has set.
+    # If `make test` runs this test, its settings must not reach the inner make.
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")}
     settings = [f"BUILD={build}", f"KERNEL_BUILD={kernel}", "KCFLAGS=-Wall -Werror", *others]
     return subprocess.run(
@@ -38,14 +38,14 @@ def make_module(build: Path, kernel: Path, *others: str) -> subprocess.Completed
 
 
 def sources() -> dict[Path, int]:
-    """What is in the room, and when it was changed."""
+    """Return the source files of hosts/tcp with the time of their last change, in ns."""
     room = ROOT / "hosts" / "tcp"
     return {file: file.stat().st_mtime_ns for file in room.rglob("*") if "tests" not in file.parts}
 
 
 @pytest.fixture(scope="module")
 def kernel() -> Path:
-    """Headers of a kernel."""
+    """Provide the headers of the last installed kernel; without headers, skip the tests."""
     found = sorted(Path("/lib/modules").glob("*/build/Makefile"))
     if not found:
         pytest.skip("needs headers of a kernel, which `make` installs (linux-headers-*)")
@@ -54,7 +54,7 @@ def kernel() -> Path:
 
 @pytest.fixture(scope="module")
 def modules(kernel, tmp_path_factory) -> Iterator[Path]:
-    """Where all of them have been built."""
+    """Build the modules of all schemes, and provide their directory."""
     build = tmp_path_factory.mktemp("module")
     before = sources()
     done = make_module(build, kernel)
@@ -65,11 +65,11 @@ def modules(kernel, tmp_path_factory) -> Iterator[Path]:
     shutil.rmtree(build)
 
 
-def told(module: Path, field: str) -> list[str]:
-    """What modinfo says."""
+def read_module_field(module: Path, field: str) -> list[str]:
+    """Return the lines that modinfo prints for `field`."""
     command = ["/sbin/modinfo", "-F", field, str(module)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return said.splitlines()
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return output.splitlines()
 
 
 def test_one_module_each_scheme(modules):
@@ -79,12 +79,12 @@ def test_one_module_each_scheme(modules):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_says_what_it_is(modules, kernel, scheme):
     module = modules / f"nagi_{scheme}.ko"
-    assert told(module, "license") == ["GPL"]
-    assert told(module, "description") == [f"nagi's TCP congestion control {scheme}"]
-    assert told(module, "alias") == [f"tcp_nagi_{scheme}"]
-    assert told(module, "depends") == [""]
+    assert read_module_field(module, "license") == ["GPL"]
+    assert read_module_field(module, "description") == [f"nagi's TCP congestion control {scheme}"]
+    assert read_module_field(module, "alias") == [f"tcp_nagi_{scheme}"]
+    assert read_module_field(module, "depends") == [""]
     release = (kernel / "include/generated/utsrelease.h").read_text().split('"')[1]
-    assert told(module, "vermagic")[0].split()[0] == release
+    assert read_module_field(module, "vermagic")[0].split()[0] == release
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -96,7 +96,7 @@ def test_has_the_parameters_of_the_ebpf_object(modules, scheme):
         check=True,
     )
     found = {}
-    for line in told(modules / f"nagi_{scheme}.ko", "parm"):
+    for line in read_module_field(modules / f"nagi_{scheme}.ko", "parm"):
         each = DESCRIBED.fullmatch(line)
         assert each, line
         name, meaning, unit, minimum, maximum, default = each.groups()

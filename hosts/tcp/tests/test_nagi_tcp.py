@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi-tcp from outside: what it gives to the kernel, what it takes back, and what it refuses."""
+"""Test nagi-tcp from outside: the objects that it loads and removes, and its refusals."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from bpf_objects import ours, wait_until_gone
+from bpf_objects import list_nagi_objects, wait_until_gone
 from held_schemes import NAGI_TCP, PYTHON, hold_scheme, make_kernel_name
 from kernels import needs_our_schemes
 from nagi.plan.schemes import read_schemes
 from nagi_contracts.paths import scheme_object
-from own_schemes import OWN_SCHEME, compiled
+from own_schemes import OWN_SCHEME, compile_scheme
 
 OURS = sorted(scheme.object for scheme in read_schemes().values() if scheme.object)
 
@@ -34,15 +34,15 @@ def available() -> list[str]:
 
 @pytest.fixture
 def nothing_left():
-    """Whatever the test does, nothing of it stays in the kernel."""
-    before, names = ours(), available()
+    """Check that the test leaves no object in the kernel."""
+    before, names = list_nagi_objects(), available()
     yield
     wait_until_gone(before)
     assert available() == names
 
 
 def connect(name: str) -> tuple[socket.socket, socket.socket]:
-    """A connection over loopback whose sender uses `name`."""
+    """Open a connection over loopback whose sender uses the congestion control `name`."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         sender = socket.socket()
         sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
@@ -100,14 +100,14 @@ def test_a_scheme_is_there_while_it_is_held(nothing_left, program):
 @needs_our_schemes
 def test_killed_it_leaves_a_connection_its_scheme_and_then_nothing(nothing_left):
     name = make_kernel_name("vegas")
-    before = ours()
+    before = list_nagi_objects()
     with hold_scheme("vegas", name) as holder:
         sender, receiver = connect(name)
         with sender, receiver:
             holder.send_signal(signal.SIGKILL)
             holder.wait(5)
             assert name not in available()
-            assert ours() - before  # the connection still runs it
+            assert list_nagi_objects() - before  # the connection still runs it
             transfer(sender, receiver)
             with pytest.raises(OSError):
                 connect(name)
@@ -323,7 +323,7 @@ def test_needs_privileges_and_says_so(nothing_left):
 @pytest.mark.parametrize("section", [".struct_ops", ".struct_ops.link"])
 def test_takes_a_users_own_scheme(nothing_left, tmp_path, section):
     source = OWN_SCHEME.format(section=section, body="((struct tcp_sock *)ctx[0])->snd_cwnd = 33;")
-    own = compiled(tmp_path, source)
+    own = compile_scheme(tmp_path, source)
     name = make_kernel_name("own")
     with hold_scheme(own, name):
         sender, receiver = connect(name)
@@ -340,7 +340,7 @@ def test_takes_a_users_own_scheme(nothing_left, tmp_path, section):
 @needs_our_schemes
 def test_says_what_the_verifier_says(nothing_left, tmp_path):
     body = "((struct tcp_sock *)ctx[0])->srtt_us = 1;"
-    own = compiled(tmp_path, OWN_SCHEME.format(section=".struct_ops", body=body))
+    own = compile_scheme(tmp_path, OWN_SCHEME.format(section=".struct_ops", body=body))
     said = refusal("check", own)
     release = os.uname().release
     assert said.startswith(f"own: the verifier of kernel {release} rejects it")
@@ -349,11 +349,11 @@ def test_says_what_the_verifier_says(nothing_left, tmp_path):
 
 
 def test_refuses_an_object_without_a_scheme_or_with_two(nothing_left, tmp_path):
-    none = compiled(tmp_path, 'char _license[] __attribute__((section("license"))) = "GPL";')
+    none = compile_scheme(tmp_path, 'char _license[] __attribute__((section("license"))) = "GPL";')
     assert "has 0 congestion controls" in refusal("check", none)
     own = OWN_SCHEME.format(section=".struct_ops", body="")
     second = own[own.index('SEC(".struct_ops")') :].replace("own = {", "other = {")
-    assert "has 2 congestion controls" in refusal("check", compiled(tmp_path, own + second))
+    assert "has 2 congestion controls" in refusal("check", compile_scheme(tmp_path, own + second))
 
 
 # --- kernels of others
@@ -375,8 +375,8 @@ struct bpf_struct_ops_link { int link; } link;
 
 
 def type_information(directory: Path, source: str) -> Path:
-    """The BTF that a kernel with these types would have."""
-    data = compiled(directory, source).read_bytes()
+    """Return the BTF of a kernel that has the types in `source`."""
+    data = compile_scheme(directory, source).read_bytes()
     headers, size, count, names_at = (
         *struct.unpack_from("<Q", data, 40),
         *struct.unpack_from("<HHH", data, 58),

@@ -11,7 +11,7 @@ import pytest
 from nagi_contracts.paths import executable
 
 FILES = Path(__file__).parents[1] / "fuzz" / "object"
-# Made of the file `scheme`: what of it is out of the file, or of no type that there is.
+# Copies of the file `scheme` with offsets outside of the file, or with unknown types.
 REFUSED = ("cut", "x86", "types-outside", "rodata-outside", "zero-rodata", "zero-struct-ops")
 
 

@@ -398,8 +398,8 @@ def test_westwoodvt_decides_by_its_thresholds(runs, beta, verdict):
 
 
 def check_few_segments_are_queued(observed: Observed) -> None:
-    # The last row is the last change: the window has settled, alpha to beta above what fills the
-    # path.
+    # The last row is the last change: the window has settled at alpha to beta segments above the
+    # bandwidth-delay product.
     assert BANDWIDTH_DELAY + 2 <= observed.rows[-1].cwnd <= BANDWIDTH_DELAY + 4
 
 
@@ -443,7 +443,7 @@ def test_the_classics_at_a_full_queue(runs, scheme):
     observed = runs(scheme, "full queue")
     assert observed.overflows > 0
     reactions = observed.find_events("three_duplicates")
-    # The path is full when it holds what it carries, ten packets in the queue and one in sending.
+    # A full path holds the bandwidth-delay product, ten queued packets and one in transmission.
     assert [event["cwnd_before"] for event in reactions[-3:]] == [int(BANDWIDTH_DELAY + 11)] * 3
     for event in reactions:
         assert event["ssthresh"] == max(min(event["cwnd_before"], event["flight"]) // 2, 2)
@@ -482,7 +482,7 @@ def test_vegas_and_the_kernel_s_come_to_the_same_window(runs):
     check_few_segments_are_queued(kernels)
     assert kernels.rows[-1].cwnd == runs("vegas", "full queue").rows[-1].cwnd
     assert len(kernels.find_episodes(RECOVERY)) == 1
-    # Neither does what NewReno does.
+    # Neither of them behaves like NewReno.
     with pytest.raises(AssertionError):
         check_few_segments_are_queued(runs("newreno", "full queue"))
 
