@@ -45,7 +45,7 @@ from nagi_contracts.plan import (
     Timeline,
 )
 from nagi_fpga import stages
-from nagi_fpga.loading import Place
+from nagi_fpga.loading import BoardLocation
 
 from nagi.doctor import Observations, Wanted, judge
 from nagi.doctor.text import TITLES
@@ -197,12 +197,12 @@ def examine_radio(devices: Sequence[str] = ()) -> Doctor:
     )
 
 
-def examine_fpga(place: Place, images: str) -> Doctor:
+def examine_fpga(place: BoardLocation, images: str) -> Doctor:
     """How far a board can be used from this machine, stage by stage; those after one that fails are
     skipped."""
     looked = [
         (stage, each.is_ok, each.detail, each.cure)
-        for each in stages.look(place, images)
+        for each in stages.examine_board(place, images)
         for stage in STAGES_OF_FPGA
         if stage == each.name
     ]

@@ -16,7 +16,7 @@ import schedules
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
-from nagi_fpga.configuration import writes
+from nagi_fpga.configuration import list_register_writes
 from nagi_fpga.register_map import COUNTERS, DIRECTIONS, MAGIC, REGISTERS, VERSION
 from replaying_core import RECORD, TICK_NS
 
@@ -91,7 +91,7 @@ class Core:
         return sum(word << 32 * place for place, word in enumerate(words))
 
     async def enable(self, link: dict[str, Any], seed: int = 1) -> None:
-        for address, value in writes(seed, 0, link):
+        for address, value in list_register_writes(seed, 0, link):
             await self.write(address, value)
         await self.write(REGISTERS["control"][0], 1)
         await self.settle()

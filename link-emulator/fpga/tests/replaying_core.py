@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from nagi.records.packets import RECORD, read_records, write_records
 from nagi_contracts.paths import executable
-from nagi_fpga.configuration import writes
+from nagi_fpga.configuration import list_register_writes
 from nagi_fpga.register_map import COUNTERS
 
 DIRECTIONS = ("forward", "backward")
@@ -50,7 +50,7 @@ def through_core(
 ) -> Replayed:
     """`link`: `forward` and `backward` as in nagi-link's configuration; `program`: of
     `verilated.replay_program`. `stall_seed`: of who takes frames; 0: always ready."""
-    lines = [f"{address:x} {value:x}\n" for address, value in writes(seed, 0, link)]
+    lines = [f"{address:x} {value:x}\n" for address, value in list_register_writes(seed, 0, link)]
     (directory / "registers").write_text("".join(lines))
     write_records(arrivals, directory / "core-arrivals")
     command = [str(program), "registers", "core-arrivals", "core-departures", str(stall_seed)]

@@ -7,15 +7,15 @@ import struct
 
 from hypothesis import given
 from hypothesis import strategies as st
-from nagi_fpga.etherbone import MAX_WORDS, answer
+from nagi_fpga.etherbone import MAX_WORDS, decode_answer
 
 GOOD = bytes.fromhex("4e6f104400000000000f0200000000070000002a0000002b")
 
 
 def is_answer(datagram: bytes) -> bool:
-    """Return whether `answer` takes a datagram; nothing but ValueError may come out of it."""
+    """Return whether `decode_answer` accepts a datagram; it may raise no error but ValueError."""
     try:
-        number, words = answer(datagram)
+        number, words = decode_answer(datagram)
     except ValueError:
         return False
     # Written by hand from the format: header, record, number, words.

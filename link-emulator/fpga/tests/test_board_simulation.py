@@ -39,10 +39,10 @@ import json, sys, time
 from nagi_fpga.board import Board
 from nagi_fpga.etherbone import Etherbone
 from nagi_fpga.uart import Uart
-def opened(where):
+def open_board(where):
     if where.startswith("/"):
-        return Board(Uart(where, timeout_s=20, tries=2))
-    return Board(Etherbone(where, timeout_s=5, tries=6))
+        return Board(Uart(where, timeout_s=20, attempts=2))
+    return Board(Etherbone(where, timeout_s=5, attempts=6))
 """
 
 
@@ -123,7 +123,7 @@ def test_the_kernel_finds_it_by_arp_and_ping(simulation: Simulation) -> None:
 def test_the_client_reaches_its_registers_over_udp(simulation: Simulation) -> None:
     found = simulation.ask(
         f"""
-board = opened("{ADDRESS}")
+board = open_board("{ADDRESS}")
 identity = board.identify()
 board.check_registers()
 board.wait_for_memory()
@@ -136,7 +136,7 @@ print(json.dumps([identity.build_id, identity.memory_bytes, identity.max_packets
 def test_and_over_the_serial_line(simulation: Simulation) -> None:
     found = simulation.ask(
         f"""
-board = opened("{simulation.uart}")
+board = open_board("{simulation.uart}")
 board.check_registers()
 print(json.dumps(board.identify().build_id))
 """
@@ -147,13 +147,13 @@ print(json.dumps(board.identify().build_id))
 def test_a_phy_that_runs_at_its_speed_is_seen(simulation: Simulation) -> None:
     found = simulation.ask(
         f"""
-board = opened("{ADDRESS}")
+board = open_board("{ADDRESS}")
 deadline = time.monotonic() + 60
 while time.monotonic() < deadline:  # it is measured for a millisecond of the board
-    ports = board.ports()
+    ports = board.read_ports()
     if all(port.clock_hz for port in ports):
         break
-print(json.dumps([port.speed for port in board.ports()]))
+print(json.dumps([port.speed for port in board.read_ports()]))
 """
     )
     assert found == ["1 Gb/s", "1 Gb/s"]
@@ -165,9 +165,9 @@ def test_packets_cross_the_core_as_configured(simulation: Simulation) -> None:
     direction = {"rate_bps": 100_000_000, "delay_ns": 50_000, "queue": {"packets": 20}}
     simulation.ask(
         f"""
-board = opened("{ADDRESS}")
+board = open_board("{ADDRESS}")
 direction = {direction!r}
-board.begin(1, 7, {{"forward": direction, "backward": direction}}, 0)
+board.start(1, 7, {{"forward": direction, "backward": direction}}, 0)
 print(1)
 """
     )
@@ -177,12 +177,12 @@ print(1)
     records, counters, ports = simulation.ask(  # type: ignore[misc]
         f"""
 from dataclasses import asdict
-board = opened("{ADDRESS}")
+board = open_board("{ADDRESS}")
 board._taken = board._board("records_taken")
 records = [asdict(each) for each in board.take_records()]
-counters = board.counters()
-ports = [asdict(each) for each in board.ports()]
-board.end()
+counters = board.read_counters()
+ports = [asdict(each) for each in board.read_ports()]
+board.stop()
 print(json.dumps([records, counters, ports]))
 """
     )
@@ -206,8 +206,8 @@ def test_losses_are_those_of_the_model(simulation: Simulation, tmp_path: Path) -
     simulation.ask(
         f"""
 import socket
-board = opened("{ADDRESS}")
-board.begin(3, 2026, {{"forward": {direction!r}, "backward": {{}}}}, 0)
+board = open_board("{ADDRESS}")
+board.start(3, 2026, {{"forward": {direction!r}, "backward": {{}}}}, 0)
 sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 for number in range(40):
     sender.sendto(b"x" * 200, ("{FAR}", 9))
@@ -217,10 +217,10 @@ print(1)
     )
     found = simulation.ask(
         f"""
-board = opened("{ADDRESS}")
+board = open_board("{ADDRESS}")
 board._taken = board._board("records_taken")
 print(json.dumps([each.fate for each in board.take_records() if not each.is_backward]))
-board.end()
+board.stop()
 """
     )
     assert isinstance(found, list) and len(found) >= 40
@@ -269,7 +269,7 @@ from nagi_fpga.etherbone import Etherbone
 from nagi_fpga.kinds import KINDS, Kind
 directory, build_id, far = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 KINDS["simulated"] = Kind(4 << 20, 1_000_000_000, "none", True)
-loading.transport_to = lambda place: Etherbone(place.address, timeout_s=5, tries=6)
+loading.open_transport = lambda place: Etherbone(place.address, timeout_s=5, attempts=6)
 board_links._DRAIN_S = 60
 image = directory / "simulated"
 image.mkdir()

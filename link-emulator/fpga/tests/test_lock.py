@@ -8,13 +8,13 @@ import subprocess
 import sys
 
 import pytest
-from nagi_fpga.loading import BoardError, Lock, Place
+from nagi_fpga.loading import BoardError, BoardLocation, Lock
 
-PLACE = Place("colorlight-i9", address=f"192.0.2.{os.getpid() % 250}")
+PLACE = BoardLocation("colorlight-i9", address=f"192.0.2.{os.getpid() % 250}")
 TRY = f"""
-from nagi_fpga.loading import BoardError, Lock, Place
+from nagi_fpga.loading import BoardError, Lock, BoardLocation
 try:
-    Lock(Place("colorlight-i9", address="{PLACE.address}"))
+    Lock(BoardLocation("colorlight-i9", address="{PLACE.address}"))
 except BoardError as error:
     print(error)
 """

@@ -8,7 +8,9 @@ from nagi_fpga import registers
 
 
 def test_what_is_generated_is_up_to_date() -> None:
-    old = [str(path) for path, text in registers.outputs().items() if path.read_text() != text]
+    old = [
+        str(path) for path, text in registers.generate_files().items() if path.read_text() != text
+    ]
     assert not old, "run python -m nagi_fpga.registers"
 
 
