@@ -34,7 +34,7 @@ def calibrated_mode(
     except BadValue as error:
         raise refuse(error.what, error.cure, file=str(path)) from None
     try:
-        digest = radio.air_time().modem_digest(mode.modem, mode.modulation, mode.code_rate)
+        digest = radio.air_time().compute_modem_digest(mode.modem, mode.modulation, mode.code_rate)
     except ValueError as error:
         raise refuse(
             f"a table of another modem: {error}", "calibrate again with this nagi", file=str(path)

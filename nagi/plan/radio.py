@@ -50,9 +50,11 @@ class AirTime(Protocol):
 
     MAX_SAMPLE_RATE_HZ: int
 
-    def rate_bps(self, modem: str, modulation: str, sample_rate_hz: int, code_rate: str) -> int: ...
+    def compute_rate_bps(
+        self, modem: str, modulation: str, sample_rate_hz: int, code_rate: str
+    ) -> int: ...
 
-    def overhead_bytes(
+    def compute_overhead_bytes(
         self, modem: str, modulation: str, sample_rate_hz: int, code_rate: str
     ) -> int: ...
 
@@ -72,7 +74,7 @@ def sample_rate_for(modem: str, modulation: str, code_rate: str, rate_bps: int) 
     """The smallest sample rate in Hz at which a modem carries `rate_bps`. Raises ValueError."""
 
     def carried(sample_rate_hz: int) -> int:
-        return air_time().rate_bps(modem, modulation, sample_rate_hz, code_rate)
+        return air_time().compute_rate_bps(modem, modulation, sample_rate_hz, code_rate)
 
     maximum, minimum = 1, 0
     while carried(maximum) < rate_bps:

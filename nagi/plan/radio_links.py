@@ -97,8 +97,8 @@ class RadioLinks:
         modem = self.plans[link]
         modes = [
             ModePlan(
-                rate_bps=radio.air_time().rate_bps(*asked),
-                overhead_bytes=radio.air_time().overhead_bytes(*asked),
+                rate_bps=radio.air_time().compute_rate_bps(*asked),
+                overhead_bytes=radio.air_time().compute_overhead_bytes(*asked),
             )
             for asked in _shapes(modem)
         ]
@@ -282,7 +282,7 @@ class RadioLinks:
         ]
         return sorted(
             plans,
-            key=lambda mode: radio.air_time().rate_bps(
+            key=lambda mode: radio.air_time().compute_rate_bps(
                 asked.modem, mode.modulation, 10**6, mode.code_rate
             ),
         )
@@ -301,7 +301,7 @@ class RadioLinks:
                 found = radio.sample_rate_for(asked.modem, *slowest, asked.rate.value)
             else:
                 found = asked.sample_rate.value
-            carried = radio.air_time().rate_bps(asked.modem, slowest[0], found, slowest[1])
+            carried = radio.air_time().compute_rate_bps(asked.modem, slowest[0], found, slowest[1])
         except ValueError as error:
             raise self._request.error(
                 ("links", name, "radio", key),

@@ -49,8 +49,8 @@ print(seen.hexdigest(), flush=True)
 def configuration(directory: Path, by: str, snr_db: float, **more: Any) -> Path:
     """2 Mb/s and 20 ms each way."""
     direction = {
-        "rate_bps": air_time().rate_bps(*SHAPE),
-        "overhead_bytes": air_time().overhead_bytes(*SHAPE),
+        "rate_bps": air_time().compute_rate_bps(*SHAPE),
+        "overhead_bytes": air_time().compute_overhead_bytes(*SHAPE),
         "delay_ns": 20_000_000,
         "queue": {"packets": 50},
         "loss": {"model": "radio"},

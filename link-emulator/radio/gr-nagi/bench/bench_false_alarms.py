@@ -23,8 +23,8 @@ BATCH = 2000
 
 
 def measure(modem: str, trials: int, seed: int) -> dict[str, object]:
-    module = usrp.bindings()
-    shape = usrp.preamble(modem)
+    module = usrp.load_bindings()
+    shape = usrp.make_preamble(modem)
     search = module.BurstSearch(shape, 1, 1.0)  # all that the detector proposes
     positions = module.common_clock_positions(shape)
     size = GUARD + module.preamble_length(shape) + 2 * MARGIN

@@ -32,10 +32,10 @@ sys.path.insert(0, str(MODULE))  # of tests: what needs no GNU Radio, and where 
 from air_time import BITS_PER_SYMBOL as BITS  # noqa: E402
 from modem_theory import (  # noqa: E402
     EVENTS,
-    theory_awgn,
-    theory_per,
-    theory_rayleigh,
-    theory_threshold_db,
+    awgn_bit_error_rate,
+    packet_error_rate,
+    packet_error_threshold_db,
+    rayleigh_bit_error_rate,
 )
 
 PACKET = 1000
@@ -57,12 +57,12 @@ SCHEMA_VERSION = 2
 
 
 def ideal_per(modulation: str, code_rate: str, eb_n0_db: float) -> float:
-    return theory_per(eb_n0_db, modulation, code_rate, PACKET)
+    return packet_error_rate(eb_n0_db, modulation, code_rate, PACKET)
 
 
 def threshold_db(modulation: str, code_rate: str) -> float:
     """Eb/N0 at which an ideal receiver has the target's packet error rate."""
-    return theory_threshold_db(TARGET, modulation, code_rate, PACKET)
+    return packet_error_threshold_db(TARGET, modulation, code_rate, PACKET)
 
 
 def crossing_db(points: list[dict[str, Any]]) -> float:
@@ -99,7 +99,7 @@ def measure_receiver(
     for index, offset in enumerate(CODED_OFFSETS_DB if is_coded else OFFSETS_DB):
         eb_n0_db = threshold_db(modulation, code_rate) + offset
         sent = [np.random.default_rng([1, index, i]).bytes(PACKET) for i in range(count)]
-        snr_db = eb_n0_db + 10 * math.log10(bits) - air_time.symbol_snr_db(modem, 0.0)
+        snr_db = eb_n0_db + 10 * math.log10(bits) - air_time.compute_symbol_snr_db(modem, 0.0)
         chain = [
             nagi.modem_tx(modem, modulation),
             nagi.channel(100 + index, 0, 1e6, snr_db=snr_db),
@@ -166,7 +166,7 @@ def measure_detection(modem: str, count: int) -> list[dict[str, Any]]:
         points.append(
             {
                 "snr_db": snr_db,
-                "es_n0_db": air_time.symbol_snr_db(modem, snr_db),
+                "es_n0_db": air_time.compute_symbol_snr_db(modem, snr_db),
                 "packets": count,
                 "not_detected": causes.count(1),
                 "header_errors": causes.count(2),
@@ -207,7 +207,7 @@ def measure_known_timing(modem: str, modulation: str) -> dict[str, list[dict[str
                 "eb_n0_db": wanted,
                 "ber": wrong / bits.size,
                 "errors": wrong,
-                "theory": theory_awgn(wanted, modulation),
+                "theory": awgn_bit_error_rate(wanted, modulation),
             }
         )
     if BITS[modulation] > 2:  # theory says less of the others over fading
@@ -225,7 +225,7 @@ def measure_known_timing(modem: str, modulation: str) -> dict[str, list[dict[str
                 "eb_n0_db": wanted,
                 "ber": wrong / bits.size,
                 "errors": wrong,
-                "theory": theory_rayleigh(wanted),
+                "theory": rayleigh_bit_error_rate(wanted),
             }
         )
     return {"awgn": awgn, "rayleigh": rayleigh}
@@ -240,8 +240,8 @@ def measure(path: Path, count: int) -> None:
         w = air_time.WAVEFORMS[modem]
         for modulation, code_rate in RECEIVERS:
             points = measure_receiver(modem, modulation, code_rate, count)
-            frame = PACKET if code_rate == "none" else air_time.framed_bytes(PACKET, code_rate)
-            samples = air_time.frame_samples(modem, modulation, frame) - w.guard - w.tail
+            frame = PACKET if code_rate == "none" else air_time.count_frame_bytes(PACKET, code_rate)
+            samples = air_time.count_frame_samples(modem, modulation, frame) - w.guard - w.tail
             symbols = 8 * frame / BITS[modulation]
             energy = samples / (symbols * float(w.symbol_gain))
             ideal_db = threshold_db(modulation, code_rate)
@@ -335,9 +335,9 @@ def draw(results: dict[str, Any], path: Path) -> None:
             if row["modem"] == MODEMS[0] and points:
                 axis = [x[0] + 0.1 * i for i in range(round(10 * (x[-1] - x[0])) + 1)]
                 theory = [
-                    theory_rayleigh(value)
+                    rayleigh_bit_error_rate(value)
                     if name == "rayleigh"
-                    else theory_awgn(value, row["modulation"])
+                    else awgn_bit_error_rate(value, row["modulation"])
                     for value in axis
                 ]
                 bits.semilogy(axis, theory, style, color=colour, lw=1)

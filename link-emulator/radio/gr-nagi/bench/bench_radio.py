@@ -68,8 +68,8 @@ class Radio:
         shape = (self.modem, self.modulation)
         sample_rate = 100_000
         while True:
-            rate = times.rate_bps(*shape, sample_rate, "none")
-            overhead = times.overhead_bytes(*shape, sample_rate, "none")
+            rate = times.compute_rate_bps(*shape, sample_rate, "none")
+            overhead = times.compute_overhead_bytes(*shape, sample_rate, "none")
             if rate * IP_BYTES / (IP_BYTES + overhead) >= self.ip_bps * 1.02:
                 break
             sample_rate += 10_000

@@ -24,9 +24,9 @@ from gnuradio.nagi.calibration import (
     Mode,
     Table,
     TableError,
-    go_on_with,
-    half_interval,
-    next_batch,
+    choose_next_batch,
+    compute_half_interval,
+    resume_from,
 )
 from gnuradio.nagi.radio import parse_radio
 
@@ -58,7 +58,7 @@ class Planning(unittest.TestCase):
         """A receiver whose packet error rate is `rate` of the SNR."""
         draw = random.Random(1)
         found = {}
-        while (batch := next_batch(found, settings)) is not None:
+        while (batch := choose_next_batch(found, settings)) is not None:
             snr_db, count = batch
             self.assertTrue(0 < count <= 50)
             cell = found.setdefault(snr_db, Cell())
@@ -83,7 +83,7 @@ class Planning(unittest.TestCase):
                     self.assertLessEqual(high - low, 0.5)
             for cell in curve.values():
                 if cell.lost and cell.packets < settings.max_packets:
-                    self.assertLessEqual(half_interval(cell), 0.1 * cell.rate)
+                    self.assertLessEqual(compute_half_interval(cell), 0.1 * cell.rate)
 
     def test_a_receiver_that_hears_nothing_or_everything_comes_to_an_end(self):
         for rate in (0.0, 1.0):
@@ -96,7 +96,7 @@ class Planning(unittest.TestCase):
             made.curves[QPSK, 200] = {3.5: Cell(7, [1, 2, 3]), 4.0: Cell(5, [0, 0, 0])}
             made.write(path)
             back = table(QUICK, 100)
-            go_on_with(path, back)
+            resume_from(path, back)
             self.assertEqual(back.curves[QPSK, 200], made.curves[QPSK, 200])
             self.assertEqual(list(back.curves), [(QPSK, 100), (QPSK, 200)])
 
@@ -110,20 +110,20 @@ class Planning(unittest.TestCase):
                 table().write(path)
                 other = table(CalibrationSettings(**{**vars(QUICK), **change}))
                 with self.assertRaisesRegex(TableError, named):
-                    go_on_with(path, other)
+                    resume_from(path, other)
             other = table()
             other.provenance["gnuradio"] = "3"
             with self.assertRaisesRegex(TableError, "gnuradio 2, not 3"):
-                go_on_with(path, other)
+                resume_from(path, other)
             document = json.loads(path.read_text())
             document["modes"][0]["digest"] = "0"
             path.write_text(json.dumps(document))
             with self.assertRaisesRegex(TableError, "was another modem"):
-                go_on_with(path, table())
+                resume_from(path, table())
             for text in ("", "{}", "[]"):
                 path.write_text(text)
                 with self.assertRaisesRegex(TableError, "no table"):
-                    go_on_with(path, table())
+                    resume_from(path, table())
 
     def test_a_digest_tells_modems_apart(self):
         modes = [
@@ -149,7 +149,7 @@ class Measuring(gr_unittest.TestCase):
             path = Path(directory, "table.json")
             for _ in range(50):
                 part = table()
-                go_on_with(path, part)
+                resume_from(path, part)
                 said = []
 
                 def say(text, part=part, said=said):
@@ -190,7 +190,7 @@ class Measuring(gr_unittest.TestCase):
         sent = [rng.bytes(size) for _ in begins]
         outcomes = run([("packets", radio, "outcomes")], sent, begins)
         lost = sum(data != packet for (_, data), packet in zip(outcomes, sent, strict=True))
-        half_s = air_time.burst_samples("ofdm", "qpsk", "none", size) / rate_hz / 2
+        half_s = air_time.count_burst_samples("ofdm", "qpsk", "none", size) / rate_hz / 2
         gains = [abs(channel.gain(0, begin * 1e-9 + half_s)) ** 2 for begin in begins]
         levels = snr_db + 10 * np.log10(gains)
 
@@ -211,7 +211,7 @@ class Measuring(gr_unittest.TestCase):
         calibrate.calibrate(made, lambda: None, lambda _: None)
 
         def ideal(snr_db):
-            es_n0 = 10 ** (air_time.symbol_snr_db("ofdm", snr_db) / 10)
+            es_n0 = 10 ** (air_time.compute_symbol_snr_db("ofdm", snr_db) / 10)
             wrong = 0.5 * math.erfc(math.sqrt(es_n0 / 2))
             return -math.expm1(8 * (200 + air_time.FRAMING_BYTES) * math.log1p(-wrong))
 

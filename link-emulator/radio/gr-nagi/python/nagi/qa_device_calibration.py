@@ -12,7 +12,7 @@ import numpy as np
 from gnuradio.nagi import calibrate, usrp
 from gnuradio.nagi.calibration import RECEIVED, CalibrationSettings, Mode, Table
 from gnuradio.nagi.device_calibration import DeviceChannel
-from gnuradio.nagi.device_doctor import radio_of
+from gnuradio.nagi.device_doctor import build_radio
 from usrp_links import LOOP, device
 
 QUICK = CalibrationSettings(seed=3, precision=0.3, min_packets=50, max_packets=200, step_db=0.5)
@@ -49,10 +49,10 @@ class Calibrating(unittest.TestCase):
         # H0: the same curve, but for 0.2 dB, which the probes' SNR may be wrong by. Cells of 50 to
         # 200 packets each; the bound is one of 4 standard deviations, passed by chance once in
         # 1,000 runs of some 20 comparisons.
-        simulated = measured(calibrate.simulated)
-        with DeviceChannel(radio_of(arguments())) as devices:
-            self.assertEqual(devices.description(QPSK)["by"], "uhd")
-            curve = measured(devices.at)
+        simulated = measured(calibrate.open_simulated_channel)
+        with DeviceChannel(build_radio(arguments())) as devices:
+            self.assertEqual(devices.describe(QPSK)["by"], "uhd")
+            curve = measured(devices.open_at)
         snrs = sorted(simulated)
         rates = np.minimum.accumulate([simulated[snr].rate for snr in snrs])
         compared = 0
@@ -68,20 +68,20 @@ class Calibrating(unittest.TestCase):
     def test_packets_that_the_device_did_not_carry_are_sent_again(self):
         # Of 100 packets with a probability below 10^-10 none is late.
         faults = f"late=0.3,spared={SPARED_S},seed=3"
-        radio = radio_of(arguments(faults))
+        radio = build_radio(arguments(faults))
         rng = np.random.default_rng(5)
         sent = [rng.bytes(SIZE) for _ in range(100)]
-        with DeviceChannel(radio) as devices, devices.at(QPSK, 30.0, 1) as carry:
+        with DeviceChannel(radio) as devices, devices.open_at(QPSK, 30.0, 1) as carry:
             time.sleep(SPARED_S)
             self.assertEqual(carry(0, sent), [(RECEIVED, packet) for packet in sent])
             self.assertGreater(devices.resent, 0)
 
     def test_a_gain_that_the_device_lacks_is_said(self):
-        radio = radio_of(arguments())
+        radio = build_radio(arguments())
         with (
             DeviceChannel(radio) as devices,
             self.assertRaises(usrp.DeviceError) as raised,
-            devices.at(QPSK, 60.0, 1),
+            devices.open_at(QPSK, 60.0, 1),
         ):
             self.fail("a gain above the highest")
         self.assertIn("from 0 to 89.75 dB", raised.exception.cure)

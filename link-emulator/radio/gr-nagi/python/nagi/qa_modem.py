@@ -47,7 +47,7 @@ class Modem(gr_unittest.TestCase):
 
     def test_all_sizes_cross_bit_exact(self):
         # An SNR at which a bit error in all these packets has a probability below 1e-4.
-        sizes = [*range(1, 40), *range(40, 1500, 97), 1500, air_time.longest_frame()]
+        sizes = [*range(1, 40), *range(40, 1500, 97), 1500, air_time.count_longest_frame_bytes()]
         for modem, modulation in KINDS:
             sent = packets(2, sizes)
             chain = [
@@ -232,7 +232,7 @@ class Modem(gr_unittest.TestCase):
     def test_the_timing_is_followed_through_the_longest_packet(self):
         # 40 ppm: two oscillators of 20 ppm each. The longest packet's end is then 1.6 samples off
         # in OFDM with BPSK, 0.3 with 64-QAM, and 2.0 with a single carrier and BPSK.
-        sent = packets(18, [air_time.longest_frame()] * 6)
+        sent = packets(18, [air_time.count_longest_frame_bytes()] * 6)
         for (modem, modulation), offset in product(
             (("ofdm", "64qam"), ("single_carrier", "bpsk"), ("single_carrier", "64qam")), (40, -40)
         ):
@@ -263,7 +263,7 @@ class Modem(gr_unittest.TestCase):
             self.assertLess(np.max(np.abs(errors)), 1.2)
 
     def test_packets_that_are_too_long_or_empty_are_not_detected(self):
-        sent = packets(17, [100, air_time.longest_frame() + 1, 0, 100])
+        sent = packets(17, [100, air_time.count_longest_frame_bytes() + 1, 0, 100])
         for modem in air_time.MODEMS:
             outcomes = run([nagi.modem_tx(modem, "bpsk"), nagi.modem_rx(modem, "bpsk")], sent)
             self.assertEqual([meta["number"] for meta, _ in outcomes], [0, 1, 2, 3])
@@ -292,7 +292,7 @@ class Signal(gr_unittest.TestCase):
     def test_preambles_are_those_that_are_sent(self):
         for modem, signal in (("ofdm", ofdm), ("single_carrier", single_carrier)):
             burst = transmit(modem, "qpsk", packets(18, [50]))[0]
-            expected = signal.preamble()
+            expected = signal.make_preamble()
             begin = air_time.WAVEFORMS[modem].guard
             # The single carrier's last pulses overlap with what follows.
             count = len(expected) if modem == "ofdm" else air_time.WAVEFORMS[modem].preamble - 16

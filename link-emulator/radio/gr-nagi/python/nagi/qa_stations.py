@@ -56,7 +56,7 @@ class Virtual(gr_unittest.TestCase):
                 outcomes = run([("packets", virtual, "outcomes")], sent)
                 self.assertEqual(outcomes, expected)
                 self.assertEqual({meta["outcome"] for meta, _ in outcomes}, {0, 3})
-            self.assertEqual(stations.dead(), [])
+            self.assertEqual(stations.list_ended(), [])
 
     def test_processes_end_with_their_input(self):
         with self.stations() as stations:
@@ -87,7 +87,7 @@ class Virtual(gr_unittest.TestCase):
         with self.stations() as stations:
             stations.processes["channel"].kill()
             stations.processes["channel"].wait()
-            self.assertEqual(stations.dead(), ["channel (status -9)"])
+            self.assertEqual(stations.list_ended(), ["channel (status -9)"])
 
     def test_wrong_tasks_are_refused(self):
         for task, word in (

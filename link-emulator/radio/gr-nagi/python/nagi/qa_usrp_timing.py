@@ -116,8 +116,8 @@ class UsrpTiming(gr_unittest.TestCase):
         link = usrp.UhdLink(radio, epoch, 2 * LEAD_NS, lead_ns=LEAD_NS)
         begin = time.monotonic_ns() - epoch
         with (
-            Flow(("packets", link.radio("forward"), "outcomes")) as there,
-            Flow(("packets", link.radio("backward"), "outcomes")) as back,
+            Flow(("packets", link.make_radio("forward"), "outcomes")) as there,
+            Flow(("packets", link.make_radio("backward"), "outcomes")) as back,
         ):
             there.send({"number": 0, "begin_ns": begin, "mode": 0}, bytes(500))
             back.send({"number": 0, "begin_ns": begin + 500_000, "mode": 0}, bytes(500))
