@@ -32,7 +32,7 @@ _GIGABIT = 1_000_000_000
 
 
 class BoardLocation(NamedTuple):
-    """Where a board of a kind is reached.
+    """The address or serial device at which a board of a kind is reached.
 
     Attributes:
         address: IPv4 address of Etherbone.

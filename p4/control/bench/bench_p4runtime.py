@@ -31,11 +31,11 @@ for _room in ("link-emulator/bench", "p4/switch/bench"):
     sys.path.insert(0, str(ROOT / _room))
 
 import grpc  # noqa: E402
-from bench_command import parsed, parser_of, refusal, status_of  # noqa: E402
-from bench_lab import BenchError, Lab, count_trial  # noqa: E402
-from bench_report import Row, machine, report, verdict  # noqa: E402
+from bench_command import find_obstacle, make_parser, parse_arguments, run_benchmark  # noqa: E402
+from bench_lab import BenchError, Lab, run_count_trial  # noqa: E402
+from bench_report import Row, describe_machine, judge, report_results  # noqa: E402
 from bench_switch import ROUTES, Bench, NagiSwitch  # noqa: E402
-from bench_throughput import BURST, find_throughput, progress  # noqa: E402
+from bench_throughput import BURST, find_throughput, print_progress  # noqa: E402
 from google.protobuf import text_format  # noqa: E402
 from nagi_p4runtime.protos import p4i, p4r, p4r_grpc  # noqa: E402
 
@@ -154,16 +154,16 @@ def serving(switch: NagiSwitch) -> Iterator[Client]:
 def measure_writes(bench: Bench) -> None:
     switch = NagiSwitch(bench, ROUTES, "af_xdp")
     with switch:
-        load = find_throughput(bench.lab, switch, bench.length(2, 1))
+        load = find_throughput(bench.lab, switch, bench.choose_length(2, 1))
     rate = load.lossless / 2
     if rate == 0:
         raise BenchError("nagi-switch lost packets at every rate: no load to write beside")
-    seconds = bench.length(10, 3)
+    seconds = bench.choose_length(10, 3)
     trials = []
     for _ in range(TRIES):
-        progress(f"writes: {rate / 1e3:.0f} kpps for {seconds:g} s")
+        print_progress(f"writes: {rate / 1e3:.0f} kpps for {seconds:g} s")
         with switch, serving(switch) as client, ThreadPoolExecutor() as pool:
-            sent = pool.submit(count_trial, bench.lab, switch.pid, rate, BURST, seconds)
+            sent = pool.submit(run_count_trial, bench.lab, switch.pid, rate, BURST, seconds)
             time.sleep(0.5)  # until packets pass
             writes = client.write_for(seconds - 1) / (seconds - 1)
             done = sent.result()
@@ -176,7 +176,7 @@ def measure_writes(bench: Bench) -> None:
             f"{writes:.0f}",
             f"{load.lossless / 1e3:.0f} kpps without loss",
             target=f">= {WRITES:.0f}",
-            verdict=verdict(writes >= WRITES),
+            verdict=judge(writes >= WRITES),
         )
     )
     bench.rows.append(
@@ -184,14 +184,14 @@ def measure_writes(bench: Bench) -> None:
             f"  packets lost meanwhile, of {done.source['frames']}",
             f"{done.lost}{' (others had the processor)' if done.lost and done.held_up else ''}",
             target="0",
-            verdict=verdict(done.lost == 0),
+            verdict=judge(done.lost == 0),
         )
     )
     bench.details["writes"] = trials
 
 
 def measure_reads(bench: Bench) -> None:
-    progress(f"reads: {ENTRIES} routes")
+    print_progress(f"reads: {ENTRIES} routes")
     switch = NagiSwitch(bench, 1, "af_xdp")
     with switch, serving(switch) as client:
         routes = [client.route(number) for number in range(ENTRIES - 1)]
@@ -209,7 +209,7 @@ def measure_reads(bench: Bench) -> None:
             f"{ENTRIES} routes, read",
             f"{read_s:.2f} s",
             target=f"< {READ_S:g} s",
-            verdict=verdict(read_s < READ_S),
+            verdict=judge(read_s < READ_S),
         )
     )
     bench.details["reads"] = {"written_s": written_s, "read_s": read_s}
@@ -219,16 +219,16 @@ SUBJECTS = {"writes": measure_writes, "reads": measure_reads}
 
 
 def arguments() -> argparse.Namespace:
-    parser = parser_of(__doc__ or "", SUBJECTS, seconds="a trial")
+    parser = make_parser(__doc__ or "", SUBJECTS, seconds="a trial")
     parser.add_argument(
         "--nagi-switch", type=Path, default=Path(sys.prefix) / "bin" / "nagi-switch", metavar="FILE"
     )
-    return parsed(parser, SUBJECTS)
+    return parse_arguments(parser, SUBJECTS)
 
 
 def main() -> int:
     given = arguments()
-    reason = refusal(given.nagi_switch, given.programs)
+    reason = find_obstacle(given.nagi_switch, given.programs)
     if reason is not None:
         print(f"bench: {reason}", file=sys.stderr)
         return 2
@@ -252,10 +252,14 @@ def main() -> int:
                 SUBJECTS[what](bench)
 
     os.nice(-20)
-    if status := status_of(measure):
+    if status := run_benchmark(measure):
         return status
-    about = {"machine": machine(), "nagi_switch": str(given.nagi_switch), "quick": given.quick}
-    return report(rows, NOTES, given.json, about, details)
+    about = {
+        "machine": describe_machine(),
+        "nagi_switch": str(given.nagi_switch),
+        "quick": given.quick,
+    }
+    return report_results(rows, NOTES, given.json, about, details)
 
 
 if __name__ == "__main__":

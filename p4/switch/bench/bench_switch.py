@@ -39,11 +39,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "link-emulator" / "bench"))
 
-from bench_command import parsed, parser_of, refusal, status_of  # noqa: E402
-from bench_lab import MEASURED_CPU, BenchError, Lab, Trials, trial  # noqa: E402
-from bench_report import GENERATOR, Row, machine, report, verdict  # noqa: E402
+from bench_command import find_obstacle, make_parser, parse_arguments, run_benchmark  # noqa: E402
+from bench_lab import MEASURED_CPU, BenchError, Lab, Trials, run_trial  # noqa: E402
+from bench_report import GENERATOR, Row, describe_machine, judge, report_results  # noqa: E402
 from bench_subjects import Bridge, Forwarder, Subject  # noqa: E402
-from bench_throughput import Throughput, find_throughput, progress  # noqa: E402
+from bench_throughput import Throughput, find_throughput, print_progress  # noqa: E402
 
 ROUTES = 1000
 ENTRIES = 100_000
@@ -255,7 +255,7 @@ def measure_throughput(bench: Bench) -> None:
         # In turns, so that a slow minute of the machine falls on all alike.
         for name, make in makers.items():
             with make() as subject:
-                once = find_throughput(bench.lab, subject, bench.length(2, 1))
+                once = find_throughput(bench.lab, subject, bench.choose_length(2, 1))
             found.setdefault(name, []).append(once)
     us = found[ours.name]
     for name, least in (
@@ -294,23 +294,23 @@ def _throughput_row(
     ratio = median(us, what) / below
     good = ratio >= least
     sure = not source_limited(reference if good else us, what)
-    return Row(label, shown(us), shown(reference), ratio, target, verdict(good, sure))
+    return Row(label, shown(us), shown(reference), ratio, target, judge(good, sure))
 
 
 # --- timing -------------------------------------------------------------------------------------
 
 
 def measure_timing(bench: Bench) -> None:
-    seconds = bench.length(10, 3)
+    seconds = bench.choose_length(10, 3)
     ours = NagiSwitch(bench, ROUTES, "af_xdp")
     subjects: list[Subject] = [Bridge(bench.lab), Forwarder(bench.lab), ours]
     details: dict[str, Any] = {}
     baseline = ""
     for subject in subjects:
-        progress(f"timing: {subject.name}: {TIMING_RATE} packets/s for {seconds:g} s")
+        print_progress(f"timing: {subject.name}: {TIMING_RATE} packets/s for {seconds:g} s")
         for _ in range(3):
             with subject:
-                done = trial(bench.lab, subject.pid, TIMING_RATE, 1, seconds, drain=0.2)
+                done = run_trial(bench.lab, subject.pid, TIMING_RATE, 1, seconds, drain=0.2)
             if kept_up := done.offered_rate >= KEEPS_UP * TIMING_RATE:
                 break
         details[subject.name] = {**done.to_json(), "account": subject.account}
@@ -324,7 +324,7 @@ def measure_timing(bench: Bench) -> None:
                 delays + lost,
                 baseline,
                 target=f"p50 < {MEDIAN_DELAY_NS / 1e3:.0f} us" if judged else "",
-                verdict=verdict(times["p50"] < MEDIAN_DELAY_NS, kept_up)
+                verdict=judge(times["p50"] < MEDIAN_DELAY_NS, kept_up)
                 if judged
                 else ("-" if kept_up else GENERATOR),
             )
@@ -337,7 +337,7 @@ def measure_timing(bench: Bench) -> None:
 
 
 def measure_entries(bench: Bench) -> None:
-    progress(f"entries: {ENTRIES} at the start")
+    print_progress(f"entries: {ENTRIES} at the start")
     with NagiSwitch(bench, 1, "af_xdp") as one:
         pass
     with NagiSwitch(bench, ENTRIES, "af_xdp") as many:
@@ -348,7 +348,7 @@ def measure_entries(bench: Bench) -> None:
     entries = NagiSwitch(bench, 1, "af_xdp").operations(ENTRIES + 1)[1:]
     batch = f'{{"op": "batch", "operations": [{", ".join(entries)}]}}'
     for how, requests in (("one by one", entries), ("in one batch", [batch])):
-        progress(f"entries: {ENTRIES} {how}")
+        print_progress(f"entries: {ENTRIES} {how}")
         with NagiSwitch(bench, 1, "af_xdp") as quiet:
             took = quiet.load(requests)
         _report_loading(bench, f"by a controller, {how}", took)
@@ -357,7 +357,7 @@ def measure_entries(bench: Bench) -> None:
             ThreadPoolExecutor() as pool,
         ):
             pid, rate = busy.pid, TIMING_RATE
-            sent = pool.submit(trial, bench.lab, pid, rate, 1, LOADING_S, drain=0.5)
+            sent = pool.submit(run_trial, bench.lab, pid, rate, 1, LOADING_S, drain=0.5)
             time.sleep(1)
             took_busy = busy.load(requests)
             done = sent.result()
@@ -380,7 +380,7 @@ def _report_loading(bench: Bench, how: str, took: float) -> None:
             f"{ENTRIES} entries, {how}",
             f"{took:.2f} s",
             target=f"< {ENTRIES_S:g} s",
-            verdict=verdict(took < ENTRIES_S),
+            verdict=judge(took < ENTRIES_S),
         )
     )
 
@@ -389,7 +389,7 @@ def _report_loading(bench: Bench, how: str, took: float) -> None:
 
 
 def measure_tables(bench: Bench) -> None:
-    progress("tables")
+    print_progress("tables")
     done = subprocess.run([str(bench.tables)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise BenchError(f"{bench.tables}: {done.stderr[-300:]}")
@@ -407,7 +407,7 @@ def measure_tables(bench: Bench) -> None:
                 f"{first:.0f} ns",
                 took / first,
                 f"< {most:.0f} ns",
-                verdict(took < most),
+                judge(took < most),
             )
         )
     bench.details["tables"] = found
@@ -417,7 +417,7 @@ def measure_tables(bench: Bench) -> None:
 
 
 def measure_experiment(bench: Bench) -> None:
-    progress("experiment: 200 Mb/s through a switch, in up to three tries")
+    print_progress("experiment: 200 Mb/s through a switch, in up to three tries")
     nagi = bench.nagi_switch.with_name("nagi")
     with tempfile.TemporaryDirectory(prefix="nagi-bench-") as out:
         command = [str(nagi), "run", str(EXPERIMENT), "--lab", "netns", "--out", out]
@@ -438,7 +438,7 @@ def measure_experiment(bench: Bench) -> None:
                 f"200 Mb/s through a switch, try {number}: transit error p50; p99; max",
                 f"{worst} ms, {found['status']}",
                 target="valid" if last else "",
-                verdict=verdict(found["status"] == "valid") if last else "-",
+                verdict=judge(found["status"] == "valid") if last else "-",
             )
         )
     bench.details["experiment"] = verdicts
@@ -456,7 +456,7 @@ SUBJECTS = {
 
 
 def arguments() -> argparse.Namespace:
-    parser = parser_of(__doc__ or "", SUBJECTS, seconds="a trial")
+    parser = make_parser(__doc__ or "", SUBJECTS, seconds="a trial")
     parser.add_argument(
         "--nagi-switch", type=Path, default=Path(sys.prefix) / "bin" / "nagi-switch", metavar="FILE"
     )
@@ -472,7 +472,7 @@ def arguments() -> argparse.Namespace:
         metavar="FILE",
         help="with simple_switch_CLI beside it; else looked for on PATH",
     )
-    given = parsed(parser, SUBJECTS)
+    given = parse_arguments(parser, SUBJECTS)
     on_path = shutil.which("simple_switch")
     if given.simple_switch is None and on_path is not None:
         given.simple_switch = Path(on_path)
@@ -481,7 +481,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     given = arguments()
-    reason = refusal(given.nagi_switch, given.programs)
+    reason = find_obstacle(given.nagi_switch, given.programs)
     if reason is None and given.simple_switch is not None and not given.simple_switch.exists():
         reason = f"no {given.simple_switch}: give simple_switch's path, or leave it out"
     if reason is not None:
@@ -506,10 +506,14 @@ def main() -> int:
             for what in given.what:
                 SUBJECTS[what](bench)
 
-    if status := status_of(measure):
+    if status := run_benchmark(measure):
         return status
-    about = {"machine": machine(), "nagi_switch": str(given.nagi_switch), "quick": given.quick}
-    return report(rows, NOTES, given.json, about, details)
+    about = {
+        "machine": describe_machine(),
+        "nagi_switch": str(given.nagi_switch),
+        "quick": given.quick,
+    }
+    return report_results(rows, NOTES, given.json, about, details)
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ class Child:
     def wait(self) -> int | None:
         return self._reap(0)
 
-    def end(self, timeout_s: float) -> None:
+    def terminate(self, timeout_s: float) -> None:
         """Send SIGTERM, and kill the process if it does not end in time."""
         if self.poll() is not None:
             return

@@ -76,7 +76,7 @@ class Process(Protocol):
 
     def wait(self) -> int | None: ...
 
-    def end(self, timeout_s: float) -> None: ...
+    def terminate(self, timeout_s: float) -> None: ...
 
 
 Watched = Process | subprocess.Popen[str]
@@ -146,12 +146,12 @@ def run(path: str, emulator: Process) -> int:
         for name, process in flowgraph.list_processes():
             ends.watch(name, process)
         start_nagi_link(emulator, program, path, configuration, media)
-        cleanup.callback(emulator.end, END_TIMEOUT_S)
+        cleanup.callback(emulator.terminate, END_TIMEOUT_S)
         ends.watch("nagi-link", emulator)
         flowgraph.start()
         ended = ends.wait()
         if ended is None:
-            emulator.end(END_TIMEOUT_S)
+            emulator.terminate(END_TIMEOUT_S)
         elif ended[1] is not emulator:
             raise Broken(f"the {ended[0]} {describe_exit_status(ended[1].returncode or 0)}")
         for line in (*flowgraph.list_errors(), *flowgraph.describe_counts()):

@@ -63,7 +63,7 @@ class UhdConfig:
 
     @property
     def has_common_clock(self) -> bool:
-        """Whether both ends have one sample clock: that of one device, or an external reference."""
+        """True if both ends have one sample clock: that of one device, or an external reference."""
         a, b = (self.ends[name] for name in ENDS)
         if a.device == b.device:
             return True
@@ -73,7 +73,7 @@ class UhdConfig:
         )  # fmt: skip
 
 
-def _end(value: Any, key_path: str) -> End:
+def _parse_end(value: Any, key_path: str) -> End:
     texts = ("subdev", "tx_antenna", "rx_antenna", "clock_source", "time_source")
     config = check_object(
         value, key_path, ("device", "channel", "tx_gain_db", "rx_gain_db", *texts)
@@ -110,7 +110,9 @@ def parse_uhd(value: Any, modem: str, key_path: str) -> UhdConfig:
     item_path = f"{key_path}.frequency_hz"
     frequencies = check_object(require_key(config, "frequency_hz", key_path), item_path, DIRECTIONS)
     uhd = UhdConfig(
-        ends={end: _end(require_key(config, end, key_path), f"{key_path}.{end}") for end in ENDS},
+        ends={
+            end: _parse_end(require_key(config, end, key_path), f"{key_path}.{end}") for end in ENDS
+        },
         frequency_hz={
             direction: check_number(
                 require_key(frequencies, direction, item_path), f"{item_path}.{direction}", 1e6
