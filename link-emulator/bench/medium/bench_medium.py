@@ -59,8 +59,8 @@ NAGI, MODEL, NS3 = "nagi", "model", "ns-3"
 UDP_LONGER, TCP_SEEDS = 2, 2
 
 # Reach of stations. With both settings frames are decoded up to 250 m and sensed up to 550 m.
-# While a station at 400 m sends, a frame over 200 m is lost with exponent 3 (its SINR is 9 dB) and received
-# with exponent 4 (12 dB).
+# While a station at 400 m sends, a frame over 200 m is lost with exponent 3 (its SINR is 9 dB) and
+# received with exponent 4 (12 dB).
 REACHES = {
     "sinr": "{by: sinr, tx_power: 30 dBm, path_loss_exponent: 3, reference_loss: 30 dB, "
     "noise: -93.5 dBm, sensitivity: -72 dBm, carrier_sense: -82.25 dBm, capture: 10 dB}",
