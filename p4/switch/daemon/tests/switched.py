@@ -93,7 +93,7 @@ class Running(RunningDaemon):
         return account
 
     def stop(self, how: str = "TERM") -> dict[str, Any]:
-        self.end(how)
+        self.terminate(how)
         return self.account()
 
     def control(self, operations: list[dict[str, Any]]) -> subprocess.CompletedProcess[str]:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What air_time says is what the modems send, and no burst takes longer than its link says."""
+"""Tests that air_time agrees with the modems, and that no burst is longer than its link."""
 
 import importlib.util
 import subprocess

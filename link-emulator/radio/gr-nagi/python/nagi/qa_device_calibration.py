@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration over devices of UHD, over the double of these. What the double does not carry in time
-is sent again, so a busy machine makes this slower, not wrong. All draws are seeded."""
+"""Tests of calibration over the double of UHD devices. All draws are seeded.
+
+Packets that the double does not carry in time are sent again, so a busy machine makes the tests
+slower, but does not change results.
+"""
 
 import argparse
 import math
@@ -22,7 +25,7 @@ SPARED_S = 2.0
 
 
 def arguments(faults="seed=1"):
-    """Of a double whose ends are joined by cables."""
+    """Parse the arguments of a calibration over a double whose ends are connected by cables."""
     parser = argparse.ArgumentParser()
     calibrate.add_arguments(parser)
     return parser.parse_args(
@@ -32,16 +35,16 @@ def arguments(faults="seed=1"):
     )  # fmt: skip
 
 
-def table(settings=QUICK):
-    made = Table(settings, {})
-    made.curves[QPSK, SIZE] = {}
-    return made
+def make_table(settings=QUICK):
+    table = Table(settings, {})
+    table.curves[QPSK, SIZE] = {}
+    return table
 
 
-def measured(channel):
-    made = table()
-    calibrate.calibrate(made, lambda: None, lambda _: None, channel)
-    return made.curves[QPSK, SIZE]
+def measure(channel):
+    table = make_table()
+    calibrate.calibrate(table, lambda: None, lambda _: None, channel)
+    return table.curves[QPSK, SIZE]
 
 
 class Calibrating(unittest.TestCase):
@@ -49,10 +52,10 @@ class Calibrating(unittest.TestCase):
         # H0: the same curve, but for 0.2 dB, which the probes' SNR may be wrong by. Cells of 50 to
         # 200 packets each; the bound is one of 4 standard deviations, passed by chance once in
         # 1,000 runs of some 20 comparisons.
-        simulated = measured(calibrate.open_simulated_channel)
+        simulated = measure(calibrate.open_simulated_channel)
         with DeviceChannel(build_radio(arguments())) as devices:
             self.assertEqual(devices.describe(QPSK)["by"], "uhd")
-            curve = measured(devices.open_at)
+            curve = measure(devices.open_at)
         snrs = sorted(simulated)
         rates = np.minimum.accumulate([simulated[snr].rate for snr in snrs])
         compared = 0

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Bit error rates of the modems' signals with known timing, against theory.
+"""Compares bit error rates of the modems' signals with theory, for known timing.
 
-The bursts are those of modem_tx; this test knows where each symbol is and decides with the modem's
-constellation by gr-digital's constellation_decoder_cb. So mapping, pulse, power and the relation of
-SNR to Eb/N0 are tested apart from synchronisation. With codes whole receivers are tested: they work
-at the lowest Es/N0; `bench_modem.py` measures what all of them lose.
+The bursts are those of modem_tx. The tests use the known position of each symbol, and decide with
+the modem's constellation by gr-digital's constellation_decoder_cb. So mapping, pulse, power and the
+relation of SNR to Eb/N0 are tested apart from synchronisation. With codes, whole receivers are
+tested, since codes work at the lowest Es/N0. `bench_modem.py` measures the losses of all receivers.
 
 Bounds: 0.5 dB, ten or more standard deviations of the counted errors away from theory; for slopes,
-five. So a right modem fails with a probability below 1e-6, and a wrong one is seen.
+five. So a correct modem fails with a probability below 1e-6, and a wrong one is detected.
 """
 
 import math
@@ -36,7 +36,7 @@ PACKET = 1500
 
 
 def ofdm_symbols(burst):
-    """Payload symbols, mean power 1, of a burst that begins where it is said to."""
+    """Return the payload symbols, of mean power 1, of a burst with known timing."""
     w = air_time.WAVEFORMS["ofdm"]
     begin = w.guard + w.preamble + w.header
     items = burst[begin : len(burst) - w.tail].reshape(-1, w.item)[:, air_time.CYCLIC_PREFIX :]
@@ -57,7 +57,7 @@ SYMBOLS = {"ofdm": ofdm_symbols, "single_carrier": single_carrier_symbols}
 
 
 def decide(modulation, symbols):
-    """The symbols' bits."""
+    """Decide symbols, and return their bits."""
     flow = gr.top_block()
     source = blocks.vector_source_c(symbols.astype(np.complex64).tolist())
     sink = blocks.vector_sink_b()
@@ -77,7 +77,7 @@ def snr_db_of(modem, modulation, wanted):
 
 
 def eb_n0_needed_db(code_rate):
-    """By an ideal receiver, to lose 1 packet of 1,000 bytes in 10."""
+    """Return Eb/N0 in dB at which an ideal receiver loses 10 % of packets of 1,000 bytes."""
     return packet_error_threshold_db(0.1, "qpsk", code_rate, 1000)
 
 

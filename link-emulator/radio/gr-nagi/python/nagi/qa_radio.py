@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One direction of a radio link: its configuration, and that packets cross or are lost by cause.
+"""Tests of one direction of a radio link: its configuration, and outcomes of packets.
 
-All randomness is seeded; a loss that is said to appear is missed with a probability below 1e-6.
+All randomness is seeded; an expected loss is absent with a probability below 1e-6.
 """
 
 import socket

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Radios that are devices of UHD, over the double of these: what they cannot do is said, and noise
-is taken for a burst as seldom as it must be. qa_usrp_timing.py has what depends on time.
+"""Tests of radios that are UHD devices, with the double: refused settings, and false alarms.
+
+qa_usrp_timing.py has the tests that depend on time.
 """
 
 import math
@@ -69,7 +70,7 @@ class Usrp(gr_unittest.TestCase):
 
 
 class Search(gr_unittest.TestCase):
-    """Whether noise is taken for a burst as seldom as the formula says."""
+    """Check that false alarms are as rare as the formula predicts."""
 
     def test_false_alarms_stay_below_their_bound(self):
         module = usrp.load_bindings()

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Radios that are devices of UHD, over the double of these: packets cross, and each fault has an
-outcome and a count of its own.
+"""Tests of radios that are UHD devices, with the double: packets, and the counts of faults.
 
-A machine that is busy makes bursts late: so this runs in virtual time, in a guest of the virtual
+A busy machine makes bursts late, so these tests run in virtual time, in a guest of the virtual
 lab (nagi/tests/test_virtual_uhd.py). All draws are seeded.
 """
 

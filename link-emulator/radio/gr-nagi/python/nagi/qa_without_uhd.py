@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Without UHD all works but radios that are devices of it, which are refused."""
+"""Tests that without UHD only radios that are UHD devices are refused."""
 
 import contextlib
 import io
@@ -40,7 +40,7 @@ WITHOUT = {"gnuradio.nagi.nagi_usrp_python": None}  # an import of it fails
 
 class WithoutUhd(gr_unittest.TestCase):
     def refused(self, *arguments):
-        """What nagi-sdr says."""
+        """Run nagi-sdr with arguments, and return its exit status and output."""
         said = io.StringIO()
         with (
             mock.patch.dict(sys.modules, WITHOUT),
