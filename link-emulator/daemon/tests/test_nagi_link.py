@@ -39,7 +39,7 @@ def philox(counter: list[int], key: list[int]) -> list[int]:
 
 
 def is_lost(seed: int, link: int, direction: int, index: int, probability: float) -> bool:
-    """Whether a Bernoulli channel loses packet `index`."""
+    """Return whether a Bernoulli channel loses packet `index`."""
     words = philox([index, 0, link, direction << 16], [seed & 0xFFFFFFFF, seed >> 32])
     return words[0] | words[1] << 32 < probability * 2**64
 
