@@ -255,7 +255,7 @@ def test_a_board_that_goes_away_makes_the_run_fail(
     plan: RunPlan, images: str, board: Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = BoardLinks(images, plan, time.time(), str(tmp_path))
-    monkeypatch.setattr("etherbone_double.served", lambda *_: None)
+    monkeypatch.setattr("etherbone_double.answer_datagram", lambda *_: None)
     deadline = time.monotonic() + 10
     with pytest.raises(RuntimeError, match="cannot be reached"):
         while time.monotonic() < deadline:
