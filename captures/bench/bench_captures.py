@@ -23,7 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2] / "link-emulator" / "bench"))
 
 import make_capture
-from bench_report import Row, machine, table, verdict, write
+from bench_report import Row, describe_machine, format_table, judge, write_results
 from nagi_contracts.paths import executable
 
 ROUNDS = 3
@@ -111,7 +111,7 @@ def speed(folder: Path, packets: int) -> tuple[list[Row], dict[str, float]]:
                 millions(subject.rate()),
                 ratio,
                 f">= {asked:g}" if asked else "",
-                verdict(ratio >= asked) if asked else "-",
+                judge(ratio >= asked) if asked else "-",
             )
         )
     path.unlink()
@@ -166,7 +166,7 @@ def compare_processes(folder: Path) -> tuple[list[Row], dict[str, float]]:
                     f"{theirs.best_s:.2f} s",
                     ratio,
                     f">= {asked:g}",
-                    verdict(ratio >= asked),
+                    judge(ratio >= asked),
                 )
             )
         path.unlink()
@@ -193,7 +193,7 @@ def compare_memory(folder: Path, gigabytes: float) -> tuple[list[Row], dict[str,
                 f"{without:.0f} MB for 10 packets",
                 peak / without,
                 f"< {MEMORY_ASKED_MB:.0f} MB" if asked else "",
-                verdict(peak < MEMORY_ASKED_MB) if asked else "-",
+                judge(peak < MEMORY_ASKED_MB) if asked else "-",
             )
         )
     small.unlink()
@@ -212,7 +212,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where the files are made (default: /tmp)")
     parser.add_argument("--json", type=Path, help="also write the result here")
     arguments = parser.parse_args()
-    about = {"machine": machine()}
+    about = {"machine": describe_machine()}
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
         rows, details = speed(Path(name), arguments.packets)
         more, times = compare_processes(Path(name))
@@ -222,9 +222,9 @@ def main() -> None:
             more, peaks = compare_memory(Path(name), arguments.large_gb)
             rows += more
             details |= peaks
-    print(table(rows))
+    print(format_table(rows))
     if arguments.json:
-        write(arguments.json, about, rows, details)
+        write_results(arguments.json, about, rows, details)
 
 
 if __name__ == "__main__":

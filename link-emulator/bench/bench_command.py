@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands of benchmarks have in common: options, refusals, and how they end."""
+"""Options, requirements and exit statuses that the commands of benchmarks share."""
 
 from __future__ import annotations
 
@@ -16,39 +16,47 @@ from bench_lab import BenchError
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def parser_of(doc: str, subjects: Collection[str], *, seconds: str) -> argparse.ArgumentParser:
-    """With the options of all that measure frames. `doc`: the command's; `seconds`: what that
-    option is the length of."""
+def make_parser(doc: str, subjects: Collection[str], *, seconds: str) -> argparse.ArgumentParser:
+    """Make a parser with the options of all benchmarks that send frames.
+
+    Args:
+        doc: The command's docstring.
+        subjects: Names of the measurements that can be selected.
+        seconds: What the option `--seconds` sets the duration of.
+    """
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
-    parser.add_argument("what", nargs="*", help=f"of {', '.join(subjects)}; all if none is given")
+    parser.add_argument("what", nargs="*", help=f"some of {', '.join(subjects)}; default: all")
     parser.add_argument("--quick", action="store_true", help="shorter and fewer trials")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything here")
-    parser.add_argument("--seconds", type=float, help=f"length of {seconds}")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results to FILE")
+    parser.add_argument("--seconds", type=float, help=f"duration of {seconds}")
     parser.add_argument(
         "--programs",
         type=Path,
         default=ROOT / "build" / "link-emulator" / "bench",
         metavar="DIR",
-        help="where bench-source and the others are",
+        help="directory of bench-source and the other programs",
     )
     return parser
 
 
-def parsed(parser: argparse.ArgumentParser, subjects: Collection[str]) -> argparse.Namespace:
-    given = parser.parse_args()
-    for what in given.what:
-        if what not in subjects:
-            parser.error(f"{what}: there is {', '.join(subjects)}")
-    given.what = given.what or list(subjects)
-    return given
+def parse_arguments(
+    parser: argparse.ArgumentParser, subjects: Collection[str]
+) -> argparse.Namespace:
+    """Parse the command line; `what` then has the names of the selected measurements."""
+    options = parser.parse_args()
+    for name in options.what:
+        if name not in subjects:
+            parser.error(f"{name}: no such measurement; give some of {', '.join(subjects)}")
+    options.what = options.what or list(subjects)
+    return options
 
 
-def refusal(measured: Path, programs: Path) -> str | None:
-    """Why the benchmark of a program cannot run, and the cure."""
+def find_obstacle(measured: Path, programs: Path) -> str | None:
+    """Return why the benchmark of a program cannot run, with the cure, or None if it can."""
     if os.geteuid() != 0:
         return "needs root, for network namespaces: run it with sudo"
     if (os.cpu_count() or 1) < 2:
-        return "needs two processors: one for the source, one for what is measured"
+        return "needs two processors: one for the source, one for the measured program"
     if not measured.exists():
         return f"no {measured}: run make"
     for name in ("bench-source", "bench-injector", "bench-sink", "bench-forwarder"):
@@ -57,19 +65,19 @@ def refusal(measured: Path, programs: Path) -> str | None:
     return None
 
 
-def status_of(measure: Callable[[], None]) -> int:
-    """Measures. What ended it early is said; returns the exit status, 0 if nothing did."""
+def run_benchmark(measure: Callable[[], None]) -> int:
+    """Run a benchmark, print the reason if it ends early, and return its exit status."""
 
-    def end(number: int, _: FrameType | None) -> None:
+    def exit_on_signal(number: int, _: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
-    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGTERM, exit_on_signal)
     try:
         measure()
     except BenchError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("bench: interrupted; the lab is gone", file=sys.stderr)
+        print("bench: interrupted; the lab was removed", file=sys.stderr)
         return 130
     return 0

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lab of the benchmark: left -- middle -- right, two veth pairs between three namespaces.
 
-Everything is in the namespaces of a keeper and ends with it. Offloads are off, neighbours static,
-IPv6 off: nothing but the benchmark's own frames is on the wire.
+All namespaces belong to a keeper and end with it. Offloads and IPv6 are off and neighbours are
+static, so that only frames of the benchmark are on the wire.
 
-Who runs where: the source on processor 0, what is measured on processor 1. A veth runs the
-receiver's part of the kernel on the sender's processor; so processor 0 also pays for bringing a
-frame into the middle, and processor 1 for bringing it out to the sink, whose program runs in the
-kernel. Where the source would be the limit, an injector takes its place: it has frames arrive at
-the middle's interface, without sending them.
+The source uses processor 0, the measured program processor 1. A veth runs the receiver's part of
+the kernel on the sender's processor. So processor 0 also passes frames into the middle, and
+processor 1 passes them to the sink, whose program runs in the kernel. Where the source would be the
+limit, an injector replaces it: it makes frames arrive at the middle's interface without sending
+them.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ REALTIME_PRIORITY = 20  # nagi-link's own
 MEASURED = ("taskset", "-c", str(MEASURED_CPU), "chrt", "-f", str(REALTIME_PRIORITY))
 FRAME_BYTES = 1000  # Ethernet header to the end of the payload, without FCS
 IP_BYTES = FRAME_BYTES - 14
-MIN_INJECTED = 100_000  # frames/s: the injector cannot wait for long
-HELD_UP_S = 0.01  # 8,000 frames of 800,000/s: as much as a ring of the bare forwarder
+MIN_INJECTED = 100_000  # frames/s: the injector cannot pause longer between frames
+HELD_UP_S = 0.01  # 8,000 frames at 800,000/s: the size of a ring of the bare forwarder
 
 _PLACED = ("taskset", "-c", str(SOURCE_CPU), "nice", "-n", "-20")
 _TIMEOUT_S = 10.0
@@ -40,17 +40,24 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class BenchError(Exception):
-    """The benchmark cannot go on; the message says why."""
+    """The benchmark cannot continue; the message says why."""
 
 
 @dataclass(frozen=True)
 class CpuTime:
-    """Processor time so far. Seconds."""
+    """Processor times in seconds.
 
-    process: float  # of one process, with what the kernel did in its place
-    waited: float  # by the same while others had its processor
-    core: float  # of the measured processor: all that was not idle
-    stolen: float  # that the hypervisor gave to others, of both processors
+    Attributes:
+        process: Time of one process, including the kernel's work on its behalf.
+        waited: Time that this process waited while others used its processor.
+        core: Time of the measured processor that was not idle.
+        stolen: Time of all processors that the hypervisor gave to other guests.
+    """
+
+    process: float
+    waited: float
+    core: float
+    stolen: float
 
     def since(self, earlier: CpuTime) -> CpuTime:
         return CpuTime(
@@ -61,8 +68,12 @@ class CpuTime:
         )
 
 
-def cpu_time(pid: int | None) -> CpuTime:
-    """See proc(5): stat, and schedstat, whose first two numbers are in nanoseconds."""
+def read_cpu_time(pid: int | None) -> CpuTime:
+    """Read the processor times so far.
+
+    Sources are stat and schedstat, see proc(5); the first two numbers of schedstat are in
+    nanoseconds.
+    """
     process = waited = 0.0
     if pid is not None:
         numbers = Path(f"/proc/{pid}/schedstat").read_text().split()
@@ -79,7 +90,7 @@ def cpu_time(pid: int | None) -> CpuTime:
 
 
 class Program:
-    """A running program; its process id is its own, not a wrapper's."""
+    """A running program. `pid` is the program's process id, not that of a wrapper."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.process = subprocess.Popen(
@@ -88,45 +99,49 @@ class Program:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            start_new_session=True,  # Ctrl-C is for the benchmark, which ends its programs
+            start_new_session=True,  # Ctrl-C reaches only the benchmark, which ends its programs
         )
         self.pid = self.process.pid
-        self._said = ""
+        self._output = ""
 
     def wait_until_ready(self) -> None:
-        """Until it prints a line with "ready"."""
+        """Wait until the program prints a line with "ready"."""
         assert self.process.stdout is not None
-        while "ready" not in self._said:
+        while "ready" not in self._output:
             line = self.process.stdout.readline()
             if not line:
-                raise BenchError(f"a program did not start: {self._said.strip()}")
-            self._said += line
+                raise BenchError(f"a program did not start: {self._output.strip()}")
+            self._output += line
 
     def finish(self, timeout_s: float) -> str:
-        """Waits for its end; returns what it printed, if it ended well."""
+        """Wait for the program's end and return its output since it was ready.
+
+        Raises:
+            BenchError: The program fails, or does not end in time.
+        """
         try:
-            said, _ = self.process.communicate(timeout=timeout_s)
+            output, _ = self.process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             self.kill()
             raise BenchError(f"a program did not end: {self.process.args!r}") from None
         if self.process.returncode != 0:
-            raise BenchError(f"{self.process.args!r} failed: {self._said}{said}".strip())
-        return said
+            raise BenchError(f"{self.process.args!r} failed: {self._output}{output}".strip())
+        return output
 
     def stop(self) -> str:
-        """Ends it in order; returns what it printed since it was ready."""
+        """Terminate the program and return its output since it was ready."""
         self.process.terminate()
         return self.finish(_TIMEOUT_S)
 
     def kill(self) -> None:
-        """Ends it in any case. Harmless when it has ended."""
+        """Kill the program unless it has ended."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.communicate()
 
 
 class Lab:
-    """Starts on entry; on exit all of it is gone."""
+    """The lab; a context manager that builds it on entry and removes it on exit."""
 
     def __init__(self, programs: Path) -> None:
         self._programs = programs
@@ -152,78 +167,80 @@ class Lab:
         for name in ("left", "middle", "right"):
             self.add_namespace(name)
         for outer, inner in (("left", "e0"), ("right", "e1")):
-            self.beside(f"ip link add eth0 netns {outer} type veth peer name {inner} netns middle")
+            self.run_beside(
+                f"ip link add eth0 netns {outer} type veth peer name {inner} netns middle"
+            )
             for namespace, interface in ((outer, "eth0"), ("middle", inner)):
                 self.run(namespace, f"ip link set {interface} up")
-                off = " ".join(f"{each} off" for each in read_offloads().values())
+                off = " ".join(f"{feature} off" for feature in read_offloads().values())
                 self.run(namespace, f"ethtool -K {interface} {off}")
-        self.right_mac = self.mac("right", "eth0")
+        self.right_mac = self.read_mac("right", "eth0")
 
     def add_namespace(self, name: str) -> None:
-        self.beside(f"ip netns add {name}")
+        self.run_beside(f"ip netns add {name}")
         self.run(name, "ip link set lo up")
-        for which in ("all", "default"):
-            self.run(name, f"sysctl -qw net.ipv6.conf.{which}.disable_ipv6=1")
+        for interface in ("all", "default"):
+            self.run(name, f"sysctl -qw net.ipv6.conf.{interface}.disable_ipv6=1")
 
-    def mac(self, namespace: str, interface: str) -> str:
-        shown = json.loads(self.run(namespace, f"ip -j link show {interface}"))
-        return str(shown[0]["address"])
+    def read_mac(self, namespace: str, interface: str) -> str:
+        links = json.loads(self.run(namespace, f"ip -j link show {interface}"))
+        return str(links[0]["address"])
 
-    def interfaces(self, namespace: str) -> list[str]:
-        shown = json.loads(self.run(namespace, "ip -j link show"))
-        return [str(link["ifname"]) for link in shown]
+    def list_interfaces(self, namespace: str) -> list[str]:
+        links = json.loads(self.run(namespace, "ip -j link show"))
+        return [str(link["ifname"]) for link in links]
 
-    def tool(self, name: str) -> str:
-        """The path of one of the benchmark's own programs."""
+    def find_tool(self, name: str) -> str:
+        """Return the path of one of the benchmark's own programs."""
         return str(self._programs / name)
 
-    def beside_command(self, *command: str) -> list[str]:
-        """The command line that runs something beside the keeper, among its namespaces."""
+    def make_beside_command(self, *command: str) -> list[str]:
+        """Return the command line that runs a command in the keeper's namespaces."""
         enter = ["nsenter", "--target", str(self._keeper.pid), "--mount", "--pid", "--wdns=/"]
         return [*enter, "--", *command]
 
-    def beside(self, command: str) -> str:
-        """Runs a command, its words parted by spaces, to its end and returns what it prints."""
-        return _output(self.beside_command(*command.split()))
+    def run_beside(self, command: str) -> str:
+        """Run a command of words without spaces in the keeper's namespaces; return its output."""
+        return _run_command(self.make_beside_command(*command.split()))
 
-    def _inside(self, namespace: str, *command: str) -> list[str]:
+    def _make_command(self, namespace: str, *command: str) -> list[str]:
         network = f"/proc/{self._keeper.pid}/root/run/netns/{namespace}"
         return ["nsenter", f"--net={network}", "--", *command]
 
     def run(self, namespace: str, command: str) -> str:
-        """The same in a namespace."""
-        return _output(self._inside(namespace, *command.split()))
+        """Run a command of words without spaces in a network namespace; return its output."""
+        return _run_command(self._make_command(namespace, *command.split()))
 
     def start(self, namespace: str, *command: str) -> Program:
-        return self._remember(self._inside(namespace, *command))
+        return self._start(self._make_command(namespace, *command))
 
     def start_beside(self, *command: str) -> Program:
-        return self._remember(self.beside_command(*command))
+        return self._start(self.make_beside_command(*command))
 
     def start_measured(self, *command: str) -> Program:
-        """Starts what is measured: in the middle, on its processor, at nagi-link's priority."""
+        """Start the measured program in the middle, on processor 1, at nagi-link's priority."""
         return self.start("middle", *MEASURED, *command)
 
     def start_source(self, rate: float, burst: int, seconds: float, *options: str) -> Program:
-        command = self.source_command("eth0", self.right_mac, rate, burst, seconds)
+        command = self.make_source_command("eth0", self.right_mac, rate, burst, seconds)
         return self.start("left", *command, *options)
 
     def start_injector(self, rate: float, burst: int, seconds: float) -> Program:
-        options = _options(self.right_mac, rate, burst, seconds)
-        return self.start("middle", *_PLACED, self.tool("bench-injector"), "e0", *options)
+        options = _make_options(self.right_mac, rate, burst, seconds)
+        return self.start("middle", *_PLACED, self.find_tool("bench-injector"), "e0", *options)
 
-    def source_command(
+    def make_source_command(
         self, interface: str, to_mac: str, rate: float, burst: int, seconds: float
     ) -> list[str]:
-        options = _options(to_mac, rate, burst, seconds)
-        return [*_PLACED, self.tool("bench-source"), interface, *options]
+        options = _make_options(to_mac, rate, burst, seconds)
+        return [*_PLACED, self.find_tool("bench-source"), interface, *options]
 
     def start_sink(self, namespace: str, interface: str, *options: str) -> Program:
-        sink = self.start(namespace, self.tool("bench-sink"), interface, *options)
+        sink = self.start(namespace, self.find_tool("bench-sink"), interface, *options)
         sink.wait_until_ready()
         return sink
 
-    def _remember(self, command: list[str]) -> Program:
+    def _start(self, command: list[str]) -> Program:
         self._started = [p for p in self._started if p.process.poll() is None]
         program = Program(command)
         self._started.append(program)
@@ -232,9 +249,13 @@ class Lab:
 
 @dataclass(frozen=True)
 class Trial:
-    """What was sent, what came, and what it cost."""
+    """The results of source and sink in a trial, and the processor times used.
 
-    asked_rate: float  # frames/s; 0: as fast as possible
+    Attributes:
+        asked_rate: The requested rate in frames/s; 0 means as fast as possible.
+    """
+
+    asked_rate: float
     source: Mapping[str, Any]
     sink: Mapping[str, Any]
     cpu: CpuTime
@@ -245,7 +266,7 @@ class Trial:
 
     @property
     def delivered_rate(self) -> float:
-        """Frames/s, over the time of sending."""
+        """Delivered frames over the duration of sending, in frames/s."""
         return int(self.sink["frames"]) / float(self.source["seconds"])
 
     @property
@@ -254,7 +275,7 @@ class Trial:
 
     @property
     def held_up(self) -> bool:
-        """Whether others had the processor of what is measured for longer than rings can hold."""
+        """True if others used the subject's processor for longer than its rings can buffer."""
         return self.cpu.waited + self.cpu.stolen > HELD_UP_S
 
     def to_json(self) -> dict[str, Any]:
@@ -266,7 +287,7 @@ class Trial:
         }
 
 
-def trial(
+def run_trial(
     lab: Lab,
     pid: int | None,
     rate: float,
@@ -277,11 +298,17 @@ def trial(
     settle: float = 0.0,
     catch_up: bool = False,
 ) -> Trial:
-    """Sends at a rate for some seconds through whatever is in the middle.
+    """Send frames through the middle of the lab and return the results.
 
-    `pid`: of the process in the middle; `drain`: seconds until all frames under way have arrived;
-    `settle`: seconds of arrivals before the rate is measured; `catch_up`: late frames are sent at
-    once, instead of left out.
+    Args:
+        lab: The lab.
+        pid: Process id of the subject, or None if it has no process.
+        rate: Frames/s.
+        burst: Frames that the source sends at once.
+        seconds: Duration of sending.
+        drain: Seconds to wait until the last frames have arrived.
+        settle: Seconds of arrivals before the sink measures the rate.
+        catch_up: Whether the source sends late frames at once; otherwise it omits them.
     """
     room = ["--frames", str(int(rate * seconds) + 1000), "--settle", str(settle)]
     options = ["--catch-up"] if catch_up else []
@@ -289,21 +316,24 @@ def trial(
     def start() -> Program:
         return lab.start_source(rate, burst, seconds, *options)
 
-    return _trial(lab, pid, rate, room, start, seconds + _TIMEOUT_S, drain)
+    return _run_trial(lab, pid, rate, room, start, seconds + _TIMEOUT_S, drain)
 
 
-def count_trial(lab: Lab, pid: int | None, rate: float, burst: int, seconds: float) -> Trial:
-    """Has frames arrive in the middle at a rate, 0 for as fast as possible; only counts them."""
+def run_count_trial(lab: Lab, pid: int | None, rate: float, burst: int, seconds: float) -> Trial:
+    """Make frames arrive in the middle and only count those that the sink receives.
+
+    A rate of 0 means as fast as possible.
+    """
 
     def start() -> Program:
         if 0 < rate < MIN_INJECTED:
             return lab.start_source(rate, burst, seconds)
         return lab.start_injector(rate, burst, seconds)
 
-    return _trial(lab, pid, rate, ["--count-only"], start, seconds + _TIMEOUT_S, drain=0.3)
+    return _run_trial(lab, pid, rate, ["--count-only"], start, seconds + _TIMEOUT_S, drain=0.3)
 
 
-def _trial(
+def _run_trial(
     lab: Lab,
     pid: int | None,
     rate: float,
@@ -313,15 +343,15 @@ def _trial(
     drain: float,
 ) -> Trial:
     sink = lab.start_sink("right", "eth0", *sink_options)
-    before = cpu_time(pid)
+    before = read_cpu_time(pid)
     sent = json.loads(start().finish(timeout_s))
     time.sleep(drain)
-    spent = cpu_time(pid).since(before)
+    spent = read_cpu_time(pid).since(before)
     return Trial(rate, sent, json.loads(sink.stop()), spent)
 
 
-def _options(to_mac: str, rate: float, burst: int, seconds: float) -> list[str]:
-    """Of source and injector."""
+def _make_options(to_mac: str, rate: float, burst: int, seconds: float) -> list[str]:
+    """Return the options that source and injector share."""
     options = {
         "--to-mac": to_mac,
         "--frame-bytes": str(FRAME_BYTES),
@@ -332,8 +362,8 @@ def _options(to_mac: str, rate: float, burst: int, seconds: float) -> list[str]:
     return [word for option in options.items() for word in option]
 
 
-def _output(command: list[str]) -> str:
-    done = subprocess.run(
+def _run_command(command: list[str]) -> str:
+    process = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -341,20 +371,20 @@ def _output(command: list[str]) -> str:
         check=False,
         start_new_session=True,
     )
-    if done.returncode != 0:
-        raise BenchError(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()}")
-    return done.stdout
+    if process.returncode != 0:
+        raise BenchError(f"{' '.join(command)}: {(process.stderr or process.stdout).strip()}")
+    return process.stdout
 
 
 @dataclass
 class Trials:
-    """How long trials take."""
+    """The durations of trials."""
 
     quick: bool
-    seconds: float | None  # of each, if given
+    seconds: float | None  # duration of each trial, None for the default
 
-    def length(self, usual: float, quick: float) -> float:
-        """How long a trial takes, in seconds."""
+    def choose_length(self, usual: float, quick: float) -> float:
+        """Return the duration of a trial in seconds."""
         if self.seconds is not None:
             return self.seconds
         return quick if self.quick else usual

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The benchmark's result: rows of a plain table, and a JSON file with everything behind them."""
+"""Reports the results of a benchmark: a plain table, and a JSON file with all measurements."""
 
 from __future__ import annotations
 
@@ -13,29 +13,35 @@ from typing import Any
 
 OK = "ok"
 MISS = "miss"
-GENERATOR = "generator"  # the source did not reach the rate asked for: no verdict
+GENERATOR = "generator"  # no verdict: the source did not reach the requested rate
 NO_TARGET = "-"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line: a figure, what it is held against, and whether it is good enough."""
+    """One line of the table: a measurement, its reference and its target.
+
+    Attributes:
+        what: Label of the measurement.
+        ratio: Measurement over reference.
+    """
 
     what: str
     measured: str
     reference: str = ""
-    ratio: float | None = None  # measured / reference
+    ratio: float | None = None
     target: str = ""
     verdict: str = NO_TARGET
 
 
-def verdict(good: bool, generator_kept_up: bool = True) -> str:
+def judge(is_good: bool, generator_kept_up: bool = True) -> str:
+    """Return the verdict of a measurement: OK, MISS, or GENERATOR if the source was too slow."""
     if not generator_kept_up:
         return GENERATOR
-    return OK if good else MISS
+    return OK if is_good else MISS
 
 
-def table(rows: list[Row]) -> str:
+def format_table(rows: list[Row]) -> str:
     head = ("what", "measured", "reference", "ratio", "target", "verdict")
     lines: list[tuple[str, ...]] = [head]
     for row in rows:
@@ -49,8 +55,8 @@ def table(rows: list[Row]) -> str:
     )
 
 
-def machine() -> dict[str, Any]:
-    """What the figures are worth anything for."""
+def describe_machine() -> dict[str, Any]:
+    """Return the properties of the machine for which the results are valid."""
     model = ""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -65,18 +71,23 @@ def machine() -> dict[str, Any]:
     }
 
 
-def report(
+def report_results(
     rows: list[Row], notes: str, path: Path | None, about: dict[str, Any], details: dict[str, Any]
 ) -> int:
-    """How a benchmark ends: table and notes are printed, everything is written to `path`, if there
-    is one. Returns the exit status: 1 if a target was missed, else 0."""
-    print(f"{table(rows)}\n\n{notes}")
+    """Print table and notes, and write all results to `path` unless it is None.
+
+    Returns:
+        The exit status: 1 if a target was missed, else 0.
+    """
+    print(f"{format_table(rows)}\n\n{notes}")
     if path:
-        write(path, about, rows, details)
+        write_results(path, about, rows, details)
     return 1 if any(row.verdict == MISS for row in rows) else 0
 
 
-def write(path: Path, about: dict[str, Any], rows: list[Row], details: dict[str, Any]) -> None:
+def write_results(
+    path: Path, about: dict[str, Any], rows: list[Row], details: dict[str, Any]
+) -> None:
     result = {
         "schema_version": 1,
         **about,

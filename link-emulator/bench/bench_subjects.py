@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is put in the middle of the lab and measured: each a context manager."""
+"""Programs that forward frames in the middle of the lab and are measured: context managers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ AMPLE_RATE_BPS = 10_000_000_000  # more than a source can fill
 
 
 class Subject(ABC):
-    """Something that brings frames from e0 to e1."""
+    """A forwarder of frames from e0 to e1; a context manager that runs it."""
 
     name = ""
     pid: int | None = None
-    account: dict[str, Any] | None = None  # what it says of itself, after its end
+    account: dict[str, Any] | None = None  # the program's own counts, after its end
 
     @abstractmethod
     def __enter__(self) -> Subject: ...
@@ -41,7 +41,7 @@ class Forwarder(Subject):
         self._lab = lab
 
     def __enter__(self) -> Forwarder:
-        self._program = self._lab.start_measured(self._lab.tool("bench-forwarder"), "e0", "e1")
+        self._program = self._lab.start_measured(self._lab.find_tool("bench-forwarder"), "e0", "e1")
         self._program.wait_until_ready()
         self.pid = self._program.pid
         return self
@@ -51,10 +51,10 @@ class Forwarder(Subject):
 
 
 class Bridge(Subject):
-    """The kernel's own forwarding; with `rate_bps`, behind its token bucket filter.
+    """The kernel's bridge; with `rate_bps`, its token bucket filter shapes the output.
 
-    tbf counts Ethernet bytes, the link model IP bytes: tbf is given the rate that is `rate_bps` of
-    IP for the frames of this benchmark. See tc-tbf(8).
+    tbf counts Ethernet bytes, the link model counts IP bytes. So tbf gets the Ethernet rate that
+    equals `rate_bps` of IP for the frames of this benchmark. See tc-tbf(8).
     """
 
     def __init__(self, lab: Lab, rate_bps: int | None = None, queue_packets: int = 0) -> None:
@@ -65,7 +65,7 @@ class Bridge(Subject):
 
     def __enter__(self) -> Bridge:
         run = self._lab.run
-        # No snooping, no spanning tree: the bridge is to send nothing of its own.
+        # Without snooping and spanning tree the bridge sends no frames of its own.
         run("middle", "ip link add br0 type bridge stp_state 0 mcast_snooping 0")
         for interface in ("e0", "e1"):
             run("middle", f"ip link set {interface} master br0")
@@ -86,26 +86,29 @@ class Bridge(Subject):
 
 @dataclass(frozen=True)
 class LinkProgram:
-    """nagi-link, and what it understands."""
+    """The program nagi-link, and keys to add to each of its configurations."""
 
     path: Path
-    extra: Mapping[str, Any] = field(default_factory=dict)  # laid over every configuration
+    extra: Mapping[str, Any] = field(default_factory=dict)  # replaces keys of every configuration
 
-    def kinds_of_io(self) -> list[str]:
-        """The packet I/O it can be told to use; a version without the choice has AF_PACKET."""
+    def list_io_kinds(self) -> list[str]:
+        """Return the kinds of packet I/O that this nagi-link can use.
+
+        A version without the option uses AF_PACKET; the result is then [""].
+        """
         kinds = [io for io in ("af_xdp", "af_packet") if self._accepts({"io": io})]
         return kinds or [""]
 
     def _accepts(self, changes: Mapping[str, Any]) -> bool:
         with tempfile.TemporaryDirectory() as name:
             path = Path(name) / "nagi-link.json"
-            path.write_text(json.dumps(self.configuration("/dev/null", {}, {}, changes)))
-            done = subprocess.run(
+            path.write_text(json.dumps(self.make_configuration("/dev/null", {}, {}, changes)))
+            process = subprocess.run(
                 [str(self.path), "check", str(path)], capture_output=True, check=False, timeout=10
             )
-        return done.returncode == 0
+        return process.returncode == 0
 
-    def configuration(
+    def make_configuration(
         self,
         account: str,
         forward: Mapping[str, Any],
@@ -131,7 +134,7 @@ class LinkProgram:
 
 
 class NagiLink(Subject):
-    """nagi-link with one link. `io`: af_xdp, af_packet, or empty for what it uses unasked."""
+    """nagi-link with one link. `io` is af_xdp, af_packet, or empty for its default."""
 
     def __init__(
         self,
@@ -145,13 +148,13 @@ class NagiLink(Subject):
         self._lab = lab
         self._program = program
         self._io = {"io": io} if io else {}
-        self._there = forward
-        self._back = backward
+        self._forward = forward
+        self._backward = backward
 
     def __enter__(self) -> NagiLink:
         self._directory = Path(tempfile.mkdtemp(prefix="nagi-bench-"))
         account = str(self._directory / "links.json")
-        config = self._program.configuration(account, self._there, self._back, self._io)
+        config = self._program.make_configuration(account, self._forward, self._backward, self._io)
         path = self._directory / "nagi-link.json"
         path.write_text(json.dumps(config))
         try:

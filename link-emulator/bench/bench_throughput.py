@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Throughput as RFC 2544 (26.1) has it: the highest rate offered of which nothing is lost, and the
-rate that is delivered under overload."""
+"""Measures the throughput by RFC 2544, 26.1, and the rate delivered under overload.
+
+The throughput is the highest offered rate without loss.
+"""
 
 from __future__ import annotations
 
@@ -8,80 +10,97 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from bench_lab import Lab, Trial, count_trial
+from bench_lab import Lab, Trial, run_count_trial
 from bench_subjects import Subject
 
-MAX_TRIALS = 6  # at one rate, if the machine holds them up
-BURST = 32  # frames the source sends together in throughput trials
-INJECTOR_KEEPS_UP = 0.95  # at several hundred thousand frames a second it is often held up
+MAX_TRIALS = 6  # at one rate, if other programs disturb them
+BURST = 32  # frames that the source sends at once in throughput trials
+INJECTOR_KEEPS_UP = 0.95  # lower than for a source: at high rates the injector is often delayed
 
 
-def progress(said: str) -> None:
-    print(f"bench: {said}", file=sys.stderr, flush=True)
+def print_progress(message: str) -> None:
+    print(f"bench: {message}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
 class Throughput:
-    """Of one subject, once. Packets/s, microseconds."""
+    """One measurement of a subject, in packets/s and microseconds.
 
-    lossless: float  # the highest rate offered without loss; 0: every rate tried lost something
-    source_limited: bool  # nothing was lost at the highest rate that the source could do then
+    Attributes:
+        lossless: The highest offered rate without loss; 0 if all rates had losses.
+        source_limited: Whether the source's highest rate had no loss.
+        process_us: The process's time per packet delivered under overload.
+        core_us: The core's time per packet delivered under overload, with interrupts and other
+            programs.
+    """
+
+    lossless: float
+    source_limited: bool
     overload_offered: float
     overload_delivered: float
-    process_us: float  # processor time a packet delivered under overload: of the process
-    core_us: float  # and of the core, with interrupts and whoever else was there
+    process_us: float
+    core_us: float
     trials: list[Trial]
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "trials": [t.to_json() for t in self.trials]}
 
 
-class SourceIsTheLimit(Exception):
-    """Nothing was lost, but less was offered than asked for: nobody can tell."""
+class SourceTooSlow(Exception):
+    """A trial had no loss, but the source offered less than the requested rate."""
 
 
 def find_throughput(lab: Lab, subject: Subject, seconds: float) -> Throughput:
-    """Overload first; then down by steps of 10 % from what was delivered until nothing is lost, or
-    up until something is; then once more halfway. A trial, of some seconds, that loses, or whose
-    source is too slow, is tried once more. One that loses while the machine gave the processor to
-    others says nothing of the subject: it is tried again."""
+    """Search the highest rate that a subject forwards without loss.
+
+    The search begins with overload. From the delivered rate it decreases the rate by steps of 10 %
+    until no frame is lost, or increases it until a frame is lost. Then it tries the middle of the
+    last two rates. A trial with losses or with too slow a source is repeated once. A trial with
+    losses while other programs used the subject's processor is repeated as well, and does not
+    count.
+
+    Args:
+        lab: The lab.
+        subject: The running subject.
+        seconds: Duration of a trial.
+    """
     trials: list[Trial] = []
     best: Trial | None = None
 
     def offer(rate: float) -> Trial:
         burst = BURST if rate else 2 * BURST
-        done = count_trial(lab, subject.pid, rate, burst, seconds)
-        trials.append(done)
-        asked = f"{rate / 1e3:.0f} kpps" if rate else "overload"
-        progress(
-            f"throughput: {subject.name}: {asked}: offered {done.offered_rate / 1e3:.0f}, "
-            f"delivered {done.delivered_rate / 1e3:.0f} kpps, lost {done.lost}"
-            f"{', held up' if done.held_up else ''}"
+        trial = run_count_trial(lab, subject.pid, rate, burst, seconds)
+        trials.append(trial)
+        label = f"{rate / 1e3:.0f} kpps" if rate else "overload"
+        print_progress(
+            f"throughput: {subject.name}: {label}: offered {trial.offered_rate / 1e3:.0f}, "
+            f"delivered {trial.delivered_rate / 1e3:.0f} kpps, lost {trial.lost}"
+            f"{', held up' if trial.held_up else ''}"
         )
-        return done
+        return trial
 
     def passes(rate: float) -> bool:
-        """Remembers the best trial. Raises SourceIsTheLimit."""
+        """Return whether a rate has no losses, and keep the best trial. Raises SourceTooSlow."""
         nonlocal best
         attempts = 2
         for _ in range(MAX_TRIALS):
-            done = offer(rate)
-            if done.lost == 0 and (best is None or done.offered_rate > best.offered_rate):
-                best = done
-            if done.lost == 0 and done.offered_rate >= INJECTOR_KEEPS_UP * rate:
+            trial = offer(rate)
+            if trial.lost == 0 and (best is None or trial.offered_rate > best.offered_rate):
+                best = trial
+            if trial.lost == 0 and trial.offered_rate >= INJECTOR_KEEPS_UP * rate:
                 return True
-            if done.lost == 0 or not done.held_up:
+            if trial.lost == 0 or not trial.held_up:
                 attempts -= 1
             if attempts == 0:
                 break
-        if done.lost == 0:
-            raise SourceIsTheLimit
+        if trial.lost == 0:
+            raise SourceTooSlow
         return False
 
     source_limited = False
     overload = offer(0)
-    if overload.lost == 0:  # perhaps the source was held up
-        overload = max(overload, offer(0), key=lambda done: done.offered_rate)
+    if overload.lost == 0:  # the source may have been delayed
+        overload = max(overload, offer(0), key=lambda trial: trial.offered_rate)
     if overload.lost == 0:
         best = overload
         source_limited = True
@@ -100,7 +119,7 @@ def find_throughput(lab: Lab, subject: Subject, seconds: float) -> Throughput:
                         break
             if best is not None:
                 passes((best.offered_rate + too_high) / 2)
-        except SourceIsTheLimit:
+        except SourceTooSlow:
             source_limited = True
     packets = max(1, int(overload.sink["frames"]))
     return Throughput(

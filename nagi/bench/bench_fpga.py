@@ -28,7 +28,7 @@ from nagi.spec.points import read_experiment
 from nagi_contracts.errors import refuse
 from nagi_contracts.links import Links
 from nagi_contracts.records import Verdict
-from rounds import Benchmark, Row, Run, run_once, verdict
+from rounds import Benchmark, Row, Run, judge, run_once
 
 TARGETS = {2: None, 10: 1.0, 50: None}  # Mb/s -> virtual seconds a second of processor time
 TICK_NS = 8
@@ -162,17 +162,15 @@ def rows_of(rounds: list[dict[tuple[str, int], Measured]]) -> list[Row]:
                 f"nagi-link {link:.2f} virtual s/s; {wall:.2f} by the clock on the wall",
                 core / link,
                 "" if target is None else f">= {target:g}",
-                verdict(good and (target is None or core >= target)),
+                judge(good and (target is None or core >= target)),
             )
         )
     cores = [each["fpga", rate] for each in rounds for rate in TARGETS]
     differences = max(each.differences for each in cores)
     late_ns = max(each.max_late_ns for each in cores)
     rows += [
-        Row("rate error", f"{differences:g} packets", "", None, "0", verdict(differences == 0)),
-        Row(
-            "delay error", f"{late_ns} ns", "", None, f"< {TICK_NS} ns", verdict(late_ns < TICK_NS)
-        ),
+        Row("rate error", f"{differences:g} packets", "", None, "0", judge(differences == 0)),
+        Row("delay error", f"{late_ns} ns", "", None, f"< {TICK_NS} ns", judge(late_ns < TICK_NS)),
     ]
     return rows
 

@@ -26,7 +26,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2] / "link-emulator" / "bench"))
 
 import numpy as np
-from bench_report import Row, machine, report, verdict
+from bench_report import Row, describe_machine, judge, report_results
 from nagi.campaign.build import identify_build
 from nagi.labs import guest, virtual
 from nagi.plan.planner import plan_runs
@@ -100,7 +100,7 @@ def virtual_speed(directory: Path, spec: Path) -> Row:
         f"guest {run.guest_s:.1f} s, certificate {run.certificate_s:.1f} s",
         None,
         f">= {MIN_SPEED:g}",
-        verdict(run.speed >= MIN_SPEED and run.valid),
+        judge(run.speed >= MIN_SPEED and run.valid),
     )
 
 
@@ -121,7 +121,7 @@ def real_time_load(directory: Path, spec: Path) -> Row:
         f"{links.cpu.user_s:.1f} s user, {links.cpu.system_s:.1f} s system, of {took_s:.0f} s",
         None,
         f"<= {MAX_PROCESSOR:g}",
-        verdict(share <= MAX_PROCESSOR),
+        judge(share <= MAX_PROCESSOR),
     )
 
 
@@ -186,7 +186,7 @@ def cost_of_frames(directory: Path) -> list[Row]:
             "",
             growth,
             f"<= {MAX_GROWTH:g}",
-            verdict(growth <= MAX_GROWTH),
+            judge(growth <= MAX_GROWTH),
         )
     )
     return rows
@@ -211,8 +211,8 @@ def main() -> int:
         rows.append(real_time_load(directory, spec))
         os.sched_setaffinity(0, guest.list_processors()[-1:])
         rows.append(virtual_speed(directory, spec))
-    about = {"machine": machine(), "seconds": given.seconds}
-    return report(rows, NOTES, given.json, about, {"took_s": time.perf_counter() - began})
+    about = {"machine": describe_machine(), "seconds": given.seconds}
+    return report_results(rows, NOTES, given.json, about, {"took_s": time.perf_counter() - began})
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from nagi.campaign.build import identify_build
 from nagi.labs import virtual
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
-from rounds import Benchmark, Row, Run, run_once, verdict
+from rounds import Benchmark, Row, Run, judge, run_once
 
 TARGETS = {10: 10.0, 50: 6.0, 100: 4.0, 200: 2.5}  # Mb/s -> virtual seconds a wall second
 SPEC = """\
@@ -70,12 +70,12 @@ def rows_of(rounds: list[dict[int, Run]]) -> list[Row]:
                 f"guest {guest_s:.1f} s, certificate {certificate_s:.1f} s",
                 None,
                 f">= {target:g}",
-                verdict(good),
+                judge(good),
             )
         )
     slower_first = [speeds[rate] for rate in sorted(TARGETS)]
     monotone = slower_first == sorted(slower_first, reverse=True)
-    rows.append(Row("a slower link never runs slower", "", "", None, "", verdict(monotone)))
+    rows.append(Row("a slower link never runs slower", "", "", None, "", judge(monotone)))
     return rows
 
 

@@ -19,8 +19,8 @@ from typing import Generic, TypeVar
 sys.path.insert(0, str(Path(__file__).parents[2] / "link-emulator" / "bench"))
 
 from bench_report import Row as Row
-from bench_report import machine, report
-from bench_report import verdict as verdict
+from bench_report import describe_machine, report_results
+from bench_report import judge as judge
 from nagi.campaign.collection import collect
 from nagi.labs import guest, virtual
 from nagi.labs.shape import Shape
@@ -97,7 +97,7 @@ class Benchmark(Generic[Round]):
         except InputError as error:
             print(f"bench: {error}", file=sys.stderr)
             return 2
-        about = {"machine": machine(), "seconds": given.seconds, "payload": given.payload}
+        about = {"machine": describe_machine(), "seconds": given.seconds, "payload": given.payload}
         os.sched_setaffinity(0, guest.list_processors()[-1:])
         try:
             rounds = self._rounds(given)
@@ -105,7 +105,7 @@ class Benchmark(Generic[Round]):
             print(f"bench: {error}", file=sys.stderr)
             return 2
         details = {"runs": [self.details(each) for each in rounds]}
-        return report(self.rows_of(rounds), self.notes, given.json, about, details)
+        return report_results(self.rows_of(rounds), self.notes, given.json, about, details)
 
     def _rounds(self, given: argparse.Namespace) -> list[Round]:
         def text(seconds: int) -> str:

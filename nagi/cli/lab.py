@@ -17,7 +17,7 @@ from nagi_contracts.paths import fpga_images
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.units import CarrierFrequency, Duration, Level, SampleRate
 from nagi_fpga.kinds import DEFAULT, DEFAULT_ADDRESS, KINDS
-from nagi_fpga.loading import Place
+from nagi_fpga.loading import BoardLocation
 from rich.table import Table
 
 from nagi.campaign.build import identify_build
@@ -143,7 +143,7 @@ def examine(
     if device:
         raise refuse("--device is of `nagi doctor radio`", "write `nagi doctor radio --device ...`")
     if subject == "fpga":
-        place = Place(board, address if serial is None else None, serial, cable)
+        place = BoardLocation(board, address if serial is None else None, serial, cable)
         if board not in KINDS:
             raise refuse(f"--board {board}: there is no such board", suggest(board, [*KINDS]))
         if serial is None and not KINDS[board].has_network:

@@ -45,7 +45,7 @@ from nagi_contracts.plan import (
     Timeline,
 )
 from nagi_fpga import stages
-from nagi_fpga.loading import Place
+from nagi_fpga.loading import BoardLocation
 
 from nagi.doctor import ExperimentNeeds, Observations, list_findings
 from nagi.doctor.text import TITLES
@@ -221,7 +221,7 @@ def examine_radio(devices: Sequence[str] = ()) -> Doctor:
     )
 
 
-def examine_fpga(place: Place, images: str) -> Doctor:
+def examine_fpga(place: BoardLocation, images: str) -> Doctor:
     """Check, stage by stage, whether a board can be used from this machine.
 
     Stages after a failed one are skipped.
@@ -232,7 +232,7 @@ def examine_fpga(place: Place, images: str) -> Doctor:
     """
     checked = [
         (stage, result.is_ok, result.detail, result.cure)
-        for result in stages.look(place, images)
+        for result in stages.examine_board(place, images)
         for stage in STAGES_OF_FPGA
         if stage == result.name
     ]

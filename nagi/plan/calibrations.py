@@ -46,7 +46,9 @@ def find_calibrated_mode(
     except BadValue as error:
         raise refuse(error.what, error.cure, file=str(path)) from None
     try:
-        digest = radio.load_air_time().modem_digest(mode.modem, mode.modulation, mode.code_rate)
+        digest = radio.load_air_time().compute_modem_digest(
+            mode.modem, mode.modulation, mode.code_rate
+        )
     except ValueError as error:
         raise refuse(
             f"a table of another modem: {error}", "calibrate again with this nagi", file=str(path)

@@ -53,13 +53,15 @@ class AirTime(Protocol):
 
     MAX_SAMPLE_RATE_HZ: int
 
-    def rate_bps(self, modem: str, modulation: str, sample_rate_hz: int, code_rate: str) -> int: ...
-
-    def overhead_bytes(
+    def compute_rate_bps(
         self, modem: str, modulation: str, sample_rate_hz: int, code_rate: str
     ) -> int: ...
 
-    def modem_digest(self, modem: str, modulation: str, code_rate: str) -> str: ...
+    def compute_overhead_bytes(
+        self, modem: str, modulation: str, sample_rate_hz: int, code_rate: str
+    ) -> int: ...
+
+    def compute_modem_digest(self, modem: str, modulation: str, code_rate: str) -> str: ...
 
 
 @cache
@@ -83,7 +85,7 @@ def find_sample_rate(modem: str, modulation: str, code_rate: str, rate_bps: int)
     """
 
     def rate_at(sample_rate_hz: int) -> int:
-        return load_air_time().rate_bps(modem, modulation, sample_rate_hz, code_rate)
+        return load_air_time().compute_rate_bps(modem, modulation, sample_rate_hz, code_rate)
 
     maximum, minimum = 1, 0
     while rate_at(maximum) < rate_bps:

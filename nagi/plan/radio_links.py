@@ -100,8 +100,8 @@ class RadioLinks:
         modem = self.plans[link]
         modes = [
             ModePlan(
-                rate_bps=radio.load_air_time().rate_bps(*arguments),
-                overhead_bytes=radio.load_air_time().overhead_bytes(*arguments),
+                rate_bps=radio.load_air_time().compute_rate_bps(*arguments),
+                overhead_bytes=radio.load_air_time().compute_overhead_bytes(*arguments),
             )
             for arguments in _list_modem_settings(modem)
         ]
@@ -295,7 +295,7 @@ class RadioLinks:
         ]
         return sorted(
             plans,
-            key=lambda mode: radio.load_air_time().rate_bps(
+            key=lambda mode: radio.load_air_time().compute_rate_bps(
                 radio_settings.modem, mode.modulation, 10**6, mode.code_rate
             ),
         )
@@ -317,7 +317,7 @@ class RadioLinks:
                 )
             else:
                 sample_rate_hz = radio_settings.sample_rate.value
-            rate_bps = radio.load_air_time().rate_bps(
+            rate_bps = radio.load_air_time().compute_rate_bps(
                 radio_settings.modem, slowest[0], sample_rate_hz, slowest[1]
             )
         except ValueError as error:

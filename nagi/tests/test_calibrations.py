@@ -39,7 +39,7 @@ def mode(modulation: str = "qpsk", code_rate: str = "none") -> dict[str, Any]:
         "modem": "ofdm",
         "modulation": modulation,
         "code_rate": code_rate,
-        "digest": radio.load_air_time().modem_digest("ofdm", modulation, code_rate),
+        "digest": radio.load_air_time().compute_modem_digest("ofdm", modulation, code_rate),
         "curves": [
             {"packet_bytes": 40, "cells": cells(100, 40, 0)},
             {"packet_bytes": 1500, "cells": cells(100, 100, 60, 70, 5, 0)},

@@ -8,13 +8,13 @@ import importlib.util
 import json
 
 import pytest
-from bench_medium import MODULES, REACHES, TRAFFIC, spec_of
+from bench_medium import MODULES, REACHES, TRAFFIC, make_spec
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import ROOT
 from nagi_contracts.plan import RunPlan
-from ns3_chain import VARIANTS, model_settings_of, settings_of
+from ns3_chain import VARIANTS, make_model_settings, make_settings
 from ns3_program import answered, compiled
 
 SOURCE = ROOT / "link-emulator" / "bench" / "medium" / "chain.cpp"
@@ -23,7 +23,7 @@ SOURCE = ROOT / "link-emulator" / "bench" / "medium" / "chain.cpp"
 def plan_of(tmp_path, *changes: tuple[str, str], traffic="udp", hops=3, reach="sinr") -> RunPlan:
     """Return a plan at 2 Mb/s with RTS."""
     given = argparse.Namespace(seconds=6, repeats=1, reach=reach)
-    text = spec_of(traffic, hops, ["yes", "no"], given)
+    text = make_spec(traffic, hops, ["yes", "no"], given)
     for old, new in changes:
         assert old in text
         text = text.replace(old, new, 1)
@@ -34,7 +34,7 @@ def plan_of(tmp_path, *changes: tuple[str, str], traffic="udp", hops=3, reach="s
 @pytest.mark.parametrize("reach", REACHES)
 def test_stations_and_frames_are_those_of_the_plan(tmp_path, reach):
     plan = plan_of(tmp_path, reach=reach)
-    settings = settings_of(plan)
+    settings = make_settings(plan)
     assert (settings["hops"], settings["reach"]["spacing_m"]) == (3, 200)
     assert (settings["data_mode"], settings["control_mode"]) == ("DsssRate2Mbps", "DsssRate1Mbps")
     assert settings["uses_rts"]
@@ -51,8 +51,8 @@ def test_stations_and_frames_are_those_of_the_plan(tmp_path, reach):
 
 def test_without_rts_and_by_tcp(tmp_path):
     threshold = "rts_threshold: [0 bytes, 2346 bytes]", "rts_threshold: [2346 bytes]"
-    assert not settings_of(plan_of(tmp_path, threshold))["uses_rts"]
-    tcp = settings_of(plan_of(tmp_path, traffic="newreno, 8"))["tcp"]
+    assert not make_settings(plan_of(tmp_path, threshold))["uses_rts"]
+    tcp = make_settings(plan_of(tmp_path, traffic="newreno, 8"))["tcp"]
     # The profile ns2: an initial window of one segment, and every segment acknowledged.
     assert (tcp["initial_window"], tcp["segments_an_ack"]) == (1, 1)
     assert tcp["receive_buffer_bytes"] == 8 * tcp["segment_bytes"] == 8 * 1448
@@ -61,7 +61,7 @@ def test_without_rts_and_by_tcp(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("phy: 802.11b", "phy: 802.11b\n    queue: {discipline: codel}"), "another queue"),
+        (("phy: 802.11b", "phy: 802.11b\n    queue: {discipline: codel}"), "cannot run this queue"),
         ((f"reach: {REACHES['sinr']}", "reach: {by: ranges}"), "by sinr only"),
         (("n2: {at: [400 m, 0 m]}", "n2: {at: [390 m, 0 m]}"), "no chain"),
         (("basic_rate", "preamble: short\n    basic_rate"), "long preamble"),
@@ -72,12 +72,12 @@ def test_what_ns_3_cannot_do_is_refused(tmp_path, change, said):
     if "preamble" in change[1]:
         changes.append(("basic_rate: 1 Mb/s", "basic_rate: 2 Mb/s"))
     with pytest.raises(InputError, match=said):
-        settings_of(plan_of(tmp_path, *changes))
+        make_settings(plan_of(tmp_path, *changes))
 
 
 def test_the_model_has_nagis_own_medium(tmp_path):
     plan = plan_of(tmp_path, traffic=next(iter(TRAFFIC)))
-    medium = model_settings_of(plan, settings_of(plan))["medium"]
+    medium = make_model_settings(plan, make_settings(plan))["medium"]
     assert [station["position_m"] for station in medium["stations"]] == [
         [200.0 * index, 0.0] for index in range(4)
     ]
@@ -93,11 +93,11 @@ def test_ns_3_takes_as_long_for_an_exchange_as_the_standard_says(tmp_path):
     exchange_s = (medium.exchange_ns(1460 + 28) + 15.5 * 20_000) / 1e9  # and half a window of slots
     expected = 1460 * 8 / exchange_s
     for variant in ("as nagi", "no delay", "own errors"):
-        found = answered(program, settings_of(plan, variant), tmp_path / f"{variant}.json")
+        found = answered(program, make_settings(plan, variant), tmp_path / f"{variant}.json")
         assert found["goodput_bps"] == pytest.approx(expected, rel=0.02), variant
         assert found["outcomes"]["0>1"]["DATA"].keys() == {"received"}
     # An ACK of 14 bytes at 2 Mb/s takes 56 us less.
     assert "faster ACKs" in VARIANTS
-    found = answered(program, settings_of(plan, "faster ACKs"), tmp_path / "faster.json")
+    found = answered(program, make_settings(plan, "faster ACKs"), tmp_path / "faster.json")
     faster = 1460 * 8 / (exchange_s - 56e-6)
     assert found["goodput_bps"] == pytest.approx(faster, rel=0.003)

@@ -27,8 +27,8 @@ def test_rate_and_overhead_are_the_modem_s(tmp_path):
     wireless = plan.link("wireless")
     modem = ("ofdm", "qpsk", wireless.radio.sample_rate_hz, "none")
     for direction in (wireless.forward, wireless.backward):
-        assert direction.rate_bps == load_air_time().rate_bps(*modem)
-        assert direction.overhead_bytes == load_air_time().overhead_bytes(*modem) > 0
+        assert direction.rate_bps == load_air_time().compute_rate_bps(*modem)
+        assert direction.overhead_bytes == load_air_time().compute_overhead_bytes(*modem) > 0
         assert direction.delay_ns == 20_000_000
         assert direction.queue.packets == 20
         assert direction.loss.model == "radio"
@@ -294,9 +294,12 @@ def test_experiments_with_radios_can_be_planned(name, variants):
 )
 def test_the_sample_rate_is_the_smallest_that_carries_the_rate(modem, modulation, code_rate, rate):
     sample_rate_hz = find_sample_rate(modem, modulation, code_rate, rate)
-    assert load_air_time().rate_bps(modem, modulation, sample_rate_hz, code_rate) >= rate
+    assert load_air_time().compute_rate_bps(modem, modulation, sample_rate_hz, code_rate) >= rate
     if sample_rate_hz > 1:
-        assert load_air_time().rate_bps(modem, modulation, sample_rate_hz - 1, code_rate) < rate
+        assert (
+            load_air_time().compute_rate_bps(modem, modulation, sample_rate_hz - 1, code_rate)
+            < rate
+        )
 
 
 @pytest.mark.parametrize(

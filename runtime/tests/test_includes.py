@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which headers each C++ component may include."""
+"""Tests that C++ components include only headers of the components that they may use."""
 
 import re
 from pathlib import Path
@@ -21,7 +21,7 @@ ALLOWED = {
         *("simulation/", "include/", "daemon/fpga_protocol.hpp", "daemon/fpga_socket.hpp"),
         *("base/", "model/", "io/", "control/command_line.hpp", "runtime/"),
     ],
-    # What is beside nagi there includes ns-3's own.
+    # The programs for ns-3 include its headers.
     "link-emulator/bench": ["base/", "io/", "model/", "ns3/"],
     "link-emulator/radio/uhd-double": [
         "model/box_muller.hpp",
@@ -38,8 +38,8 @@ ALLOWED = {
 DOCUMENTED = ROOT / "link-emulator" / "radio" / "gr-nagi" / "docs" / "README.md"
 
 
-def included(component: str) -> set[tuple[str, str]]:
-    """Files of a component without its tests, and what of other folders each includes."""
+def list_included(component: str) -> set[tuple[str, str]]:
+    """Return (file, header) for each include by a path, without the component's tests."""
     folder = ROOT / component
     return {
         (str(file.relative_to(folder)), header)
@@ -52,12 +52,12 @@ def included(component: str) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("component", ALLOWED)
 def test_a_component_includes_headers_of_components_below_it_alone(component):
-    found = included(component)
-    assert found
+    includes = list_included(component)
+    assert includes
     allowed = tuple(ALLOWED[component])
-    assert {each for each in found if not each[1].startswith(allowed)} == set()
+    assert {include for include in includes if not include[1].startswith(allowed)} == set()
 
 
 def test_the_gnu_radio_module_includes_the_headers_that_its_manual_lists_alone():
     listed = set(re.findall(r"`((?:base|model|io)/\w+\.hpp)`", DOCUMENTED.read_text()))
-    assert {header for _, header in included("link-emulator/radio/gr-nagi")} == listed
+    assert {header for _, header in list_included("link-emulator/radio/gr-nagi")} == listed

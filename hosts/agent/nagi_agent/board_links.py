@@ -17,7 +17,7 @@ from nagi_fpga import records
 from nagi_fpga.board import Board, PortState
 from nagi_fpga.configuration import Unsupported
 from nagi_fpga.errors import BoardError
-from nagi_fpga.loading import Lock, Place, opened, require_links
+from nagi_fpga.loading import BoardLocation, Lock, open_board, require_links
 from nagi_fpga.records import CoreRecord
 
 from nagi_agent.contracts import Json, LinkPlan, RunPlan
@@ -30,11 +30,11 @@ _LATE_NS = 1_000_000  # nagi-link counts events as late from here on, too
 DIRECTIONS = ("forward", "backward")
 
 
-def locate_board(link: LinkPlan) -> Place:
+def locate_board(link: LinkPlan) -> BoardLocation:
     """Return which board carries a link, and how this host reaches the board."""
     fpga = link.fpga
     assert fpga is not None and fpga.board is not None
-    return Place(fpga.board, fpga.address, fpga.serial, fpga.cable)
+    return BoardLocation(fpga.board, fpga.address, fpga.serial, fpga.cable)
 
 
 def find_problems(plans: list[RunPlan], images: Optional[str]) -> list[str]:
@@ -56,7 +56,7 @@ def find_problems(plans: list[RunPlan], images: Optional[str]) -> list[str]:
         try:
             lock = Lock(location)
             try:
-                board, _ = opened(location, images)
+                board, _ = open_board(location, images)
                 try:
                     require_links(board, location)
                 finally:
@@ -83,11 +83,11 @@ class _BoardLink:
             lock = Lock(location)
             undo.callback(lock.release)
             self.board: Board
-            self.board, self.identity = opened(location, images)
+            self.board, self.identity = open_board(location, images)
             undo.callback(self.board.close)
             require_links(self.board, location)
-            self.ports_before = self.board.ports()
-            self.epoch_error_ns = self.board.begin(
+            self.ports_before = self.board.read_ports()
+            self.epoch_error_ns = self.board.start(
                 link.id,
                 plan.seed,
                 {
@@ -120,19 +120,19 @@ class _BoardLink:
             raise RuntimeError(f"links.{self.name}.fpga: {self.problem}")
         deadline = time.monotonic() + _DRAIN_S
         while time.monotonic() < deadline:
-            self.counters = self.board.counters()
+            self.counters = self.board.read_counters()
             if not any(_count_held(counters) for counters in self.counters.values()):
                 break
             time.sleep(_POLL_S)
-        self.ports = self.board.ports()
-        self.board.end()
+        self.ports = self.board.read_ports()
+        self.board.stop()
         self.records += self.board.take_records()
         self._undo.close()
 
     def kill(self) -> None:
         self._end_thread()
         with suppress(BoardError):
-            self.board.end()
+            self.board.stop()
         self._undo.close()
 
     def _end_thread(self) -> None:
@@ -141,7 +141,10 @@ class _BoardLink:
 
     def encode_records(self) -> list[tuple[int, bytes]]:
         """Return records for packets.bin, each as (departure in ns, bytes)."""
-        return [(record.left_ns, records.in_file(record, self._number)) for record in self.records]
+        return [
+            (record.left_ns, records.encode_packet_record(record, self._number))
+            for record in self.records
+        ]
 
 
 def _drop_nulls(value: Any) -> Any:

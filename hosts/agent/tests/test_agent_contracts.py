@@ -125,7 +125,7 @@ def test_the_emulator_gets_the_configuration_that_the_replay_uses():
     )
     ends = {link["name"]: ("a", "b") for link in plan["links"]}
     agent_value = emulator.build_configuration(contracts.RunPlan.from_json(plan), ends, 0.0)
-    nagi_value = packets.configuration(RunPlan.model_validate(plan))
+    nagi_value = packets.make_configuration(RunPlan.model_validate(plan))
     assert agent_value["seed"] == nagi_value["seed"]
     for agent_link, nagi_link in zip(agent_value["links"], nagi_value["links"], strict=True):
         for key in ("name", "id", "forward", "backward"):

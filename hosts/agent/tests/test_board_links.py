@@ -28,7 +28,7 @@ from nagi_contracts import plan as contracts
 from nagi_contracts.links import Links
 from nagi_fpga import loading
 from nagi_fpga.etherbone import Etherbone
-from nagi_fpga.loading import Lock, Place
+from nagi_fpga.loading import BoardLocation, Lock
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "experiments/schemas/example/campaign/runs"
 BOARD, BUILD = "colorlight-5a-75b", 0x12345678
@@ -61,13 +61,13 @@ def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Words]:
     words = Words(BOARD, BUILD)
     endpoint = Endpoint(words)
 
-    def make_transport(place: Place) -> Etherbone:
+    def make_transport(place: BoardLocation) -> Etherbone:
         assert place.address == ADDRESS
-        return Etherbone("127.0.0.1", port=endpoint.port, local_port=0, timeout_s=0.05, tries=2)
+        return Etherbone("127.0.0.1", port=endpoint.port, local_port=0, timeout_s=0.05, attempts=2)
 
-    monkeypatch.setattr(loading, "transport_to", make_transport)
+    monkeypatch.setattr(loading, "open_transport", make_transport)
     monkeypatch.setattr(loading, "LOCK_PREFIX", f"nagi-test-{os.getpid()}-")
-    monkeypatch.setattr(loading, "STARTS_S", 0.2)
+    monkeypatch.setattr(loading, "START_TIMEOUT_S", 0.2)
     monkeypatch.setattr(loading.shutil, "which", lambda name: None)
     yield words
     endpoint.close()
@@ -123,10 +123,10 @@ def test_a_board_in_use_is_refused(plan: RunPlan, images: str, board: Words) -> 
 def test_a_board_that_is_absent_is_refused(
     plan: RunPlan, images: str, board: Words, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def make_silent_transport(place: Place) -> Etherbone:
-        return Etherbone("127.0.0.1", port=9, local_port=0, timeout_s=0.01, tries=1)
+    def make_silent_transport(place: BoardLocation) -> Etherbone:
+        return Etherbone("127.0.0.1", port=9, local_port=0, timeout_s=0.01, attempts=1)
 
-    monkeypatch.setattr(loading, "transport_to", make_silent_transport)
+    monkeypatch.setattr(loading, "open_transport", make_silent_transport)
     (problem,) = find_problems([plan], images)
     assert "cannot be reached" in problem and "lights" in problem
 
@@ -135,7 +135,7 @@ def test_a_board_that_is_absent_is_refused(
     ("break_", "says"),
     [
         (lambda place: (place / "nagi.bit").unlink(), "there is no .*nagi.bit"),
-        (lambda place: (place / "nagi.bit").write_bytes(b"other"), "not the one that image.json"),
+        (lambda place: (place / "nagi.bit").write_bytes(b"other"), "does not have the checksum"),
         (lambda place: (place / "image.json").write_text("{}"), "image.json cannot be used"),
         (lambda place: (place / "image.json").write_text("nonsense"), "image.json cannot be used"),
     ],
@@ -255,7 +255,7 @@ def test_a_board_that_goes_away_makes_the_run_fail(
     plan: RunPlan, images: str, board: Words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = BoardLinks(images, plan, time.time(), str(tmp_path))
-    monkeypatch.setattr("etherbone_double.served", lambda *_: None)
+    monkeypatch.setattr("etherbone_double.answer_datagram", lambda *_: None)
     deadline = time.monotonic() + 10
     with pytest.raises(RuntimeError, match="cannot be reached"):
         while time.monotonic() < deadline:

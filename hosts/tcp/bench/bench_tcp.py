@@ -33,8 +33,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[3] / "link-emulator" / "bench"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from bench_command import status_of
-from bench_report import Row, machine, report, verdict
+from bench_command import run_benchmark
+from bench_report import Row, describe_machine, judge, report_results
 from bpf_objects import RunTime, list_nagi_objects, run_times, timed, wait_until_gone
 from nagi.plan.schemes import read_loaded_controls, read_schemes
 from nagi_contracts.paths import executable, scheme_object
@@ -191,7 +191,7 @@ def _report_throughput(bench: Bench, path: str, scheme: str, pairs: list[TrialPa
 
 
 def _judge_ratio(ratio: float, has_verdict: bool) -> str:
-    return verdict(ratio >= MIN_RATIO) if has_verdict else DISTURBED
+    return judge(ratio >= MIN_RATIO) if has_verdict else DISTURBED
 
 
 # --- run time of the programs --------------------------------------------------------------------
@@ -247,7 +247,7 @@ def measure_flows(bench: Bench) -> None:
                     f"{'removed' if is_removed else 'NOT REMOVED'} afterwards",
                     f"{trial.bits_per_second / 1e9:.2f} Gb/s in total",
                     target="all, removed",
-                    verdict=verdict(served == bench.flows and is_removed),
+                    verdict=judge(served == bench.flows and is_removed),
                 )
             )
     bench.details["flows"] = details
@@ -277,7 +277,7 @@ def report_leftovers(
             "programs, maps, links and names left in the kernel",
             ", ".join(leftovers) or "none",
             target="none",
-            verdict=verdict(not leftovers),
+            verdict=judge(not leftovers),
         )
     )
 
@@ -343,11 +343,11 @@ def main() -> int:
             for measure_part in options.parts:
                 measure_part(bench)
 
-    if status := status_of(measure):
+    if status := run_benchmark(measure):
         return status
     report_leftovers(rows, details, before, names)
-    about = {"machine": machine(), "seconds": options.seconds, "rounds": options.rounds}
-    return report(rows, NOTES, options.json, about, details)
+    about = {"machine": describe_machine(), "seconds": options.seconds, "rounds": options.rounds}
+    return report_results(rows, NOTES, options.json, about, details)
 
 
 if __name__ == "__main__":

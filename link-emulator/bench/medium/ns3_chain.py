@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi's plan of a chain as settings for chain.cpp, which runs ns-3, and for model_chain.cpp."""
+"""Converts nagi's plan of a chain into settings for chain.cpp (ns-3) and model_chain.cpp."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ MODES = {
     5_500_000: "DsssRate5_5Mbps",
     11_000_000: "DsssRate11Mbps",
 }
-THERMAL_DBM = 10 * math.log10(1.3803e-23 * 290 * 22e6 * 1e3)  # of 22 MHz at 290 K, as ns-3 has it
-LONGEST_MPDU_BYTES = 2346  # of 802.11: with a threshold as large there is no RTS
-# Linux adds so much at least to the smoothed RTT.
+THERMAL_DBM = 10 * math.log10(
+    1.3803e-23 * 290 * 22e6 * 1e3
+)  # thermal noise of 22 MHz at 290 K, with ns-3's constants
+LONGEST_MPDU_BYTES = 2346  # of 802.11; a threshold of this size disables RTS
+# Linux adds at least this time to the smoothed RTT.
 LINUX_MIN_RTO_MARGIN_NS = 200_000_000
 LINUX_INITIAL_WINDOW = 10
-BUFFER_PACKETS = 400  # of sockets: more than a station's queue and the air hold
+BUFFER_PACKETS = 400  # of sockets; more than a station's queue and the medium hold
 
-# What can be changed in ns-3, to see what it is to blame for.
+# Changes of ns-3's settings, which show the cause of a difference.
 VARIANTS: dict[str, dict[str, Any]] = {
     "as nagi": {},
     "one retry limit": {"retry_limits": None},
@@ -39,13 +41,17 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def settings_of(plan: RunPlan, variant: str = "as nagi") -> dict[str, Any]:
-    """What chain.cpp is to do. Raises InputError if ns-3 cannot do the same."""
+def make_settings(plan: RunPlan, variant: str = "as nagi") -> dict[str, Any]:
+    """Return the settings for chain.cpp.
+
+    Raises:
+        InputError: ns-3 cannot run the plan.
+    """
     (medium,) = plan.media
-    changed = dict(VARIANTS[variant])
-    reach = _reach(medium)
-    if "capture_db" in changed:
-        reach["capture_db"] = changed.pop("capture_db")
+    changes = dict(VARIANTS[variant])
+    reach = _make_reach(medium)
+    if "capture_db" in changes:
+        reach["capture_db"] = changes.pop("capture_db")
     threshold = medium.rts_threshold_bytes
     return {
         "seed": 1 + plan.seed % 1_000_000_007,
@@ -64,19 +70,19 @@ def settings_of(plan: RunPlan, variant: str = "as nagi") -> dict[str, Any]:
             "resets_window": True,
         },
         "reach": reach,
-        **_traffic(plan),
-        **changed,
+        **_make_traffic(plan),
+        **changes,
     }
 
 
-def model_settings_of(plan: RunPlan, settings: dict[str, Any]) -> dict[str, Any]:
-    """The same for model_chain.cpp, which takes nagi's own medium."""
+def make_model_settings(plan: RunPlan, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings for model_chain.cpp: those for ns-3, and nagi's plan of the medium."""
     (medium,) = plan.media
-    given = medium.model_dump(mode="json", exclude={"name": True, "id": True})
-    for station in given["stations"]:
+    medium_settings = medium.model_dump(mode="json", exclude={"name": True, "id": True})
+    for station in medium_settings["stations"]:
         for key in ("node", "address", "mac"):
             del station[key]
-    return settings | {"medium": _without_nulls(given)}
+    return settings | {"medium": _without_nulls(medium_settings)}
 
 
 def _without_nulls(value: Any) -> Any:
@@ -85,16 +91,16 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-def _reach(medium: MediumPlan) -> dict[str, Any]:
+def _make_reach(medium: MediumPlan) -> dict[str, Any]:
     if not isinstance(medium.reach, SinrReach) or medium.phy != "802.11b":
-        raise refuse("ns-3 is asked for 802.11b and reach by sinr only", "give these")
+        raise refuse("ns-3 runs 802.11b with reach by sinr only", "give these")
     if medium.preamble != "long":
-        raise refuse("ns-3 is asked for a long preamble", "remove `preamble`")
-    places = [station.position_m for station in medium.stations]
-    assert places[0] is not None and places[1] is not None
-    spacing = places[1][0] - places[0][0]
-    if places != [(index * spacing, 0.0) for index in range(len(places))]:
-        raise refuse("the stations are no chain", "give them one distance, along x, from [0, 0]")
+        raise refuse("ns-3 runs with a long preamble only", "remove `preamble`")
+    positions = [station.position_m for station in medium.stations]
+    assert positions[0] is not None and positions[1] is not None
+    spacing = positions[1][0] - positions[0][0]
+    if positions != [(index * spacing, 0.0) for index in range(len(positions))]:
+        raise refuse("the stations are no chain", "place them at equal distances on x from [0, 0]")
     return {
         "spacing_m": spacing,
         "noise_figure_db": medium.reach.noise_dbm - THERMAL_DBM,
@@ -103,13 +109,13 @@ def _reach(medium: MediumPlan) -> dict[str, Any]:
 
 
 def _queue_packets(medium: MediumPlan) -> int:
-    """ns-3 counts the packet that is being sent among those that wait; nagi does not."""
+    """Return the queue limit for ns-3, whose queue includes the packet in transmission."""
     if not isinstance(medium.queue, DropTailPlan) or medium.queue.packets is None:
-        raise refuse("ns-3 would have another queue", "use drop-tail, in packets")
+        raise refuse("ns-3 cannot run this queue", "use drop-tail, in packets")
     return medium.queue.packets + 1
 
 
-def _traffic(plan: RunPlan) -> dict[str, Any]:
+def _make_traffic(plan: RunPlan) -> dict[str, Any]:
     (flow,) = plan.flows
     if flow.traffic == "bulk":
         sysctls = plan.node(flow.sender).sysctls

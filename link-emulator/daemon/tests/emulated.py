@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two hosts with nagi-link between them, for tests of several components."""
+"""Connects two hosts by nagi-link, for tests of several components."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DELAY_NS = 20_000_000
 
 
 def lay_wire(namespaces: Any) -> None:
-    """left (10.0.0.1) -- e0 [middle] e1 -- right (10.0.0.2), with nobody in the middle yet."""
+    """Build left (10.0.0.1) -- e0 [middle] e1 -- right (10.0.0.2), without a program."""
     namespaces.add("left", "middle", "right")
     namespaces.join(("left", "eth0"), ("middle", "e0"))
     namespaces.join(("right", "eth0"), ("middle", "e1"))
@@ -29,8 +29,11 @@ def lay_wire(namespaces: Any) -> None:
 
 
 def configuration(directory: Path, **changes: Any) -> Path:
-    """A configuration: 20 ms there, nothing back; `forward` is laid over the way there, `backward`
-    is the way back."""
+    """Write a configuration with 20 ms forward and no delay backward, and return its path.
+
+    `forward` replaces keys of the forward direction, `backward` is the backward direction; other
+    changes replace keys of the configuration.
+    """
     forward = {"delay_ns": DELAY_NS, **changes.pop("forward", {})}
     backward = changes.pop("backward", {})
     link = {"name": "link", "id": 3, "a": "e0", "b": "e1", "forward": forward, "backward": backward}
@@ -58,5 +61,5 @@ class Emulator(RunningDaemon):
         return int(self.wire.run("middle", "pgrep", "-x", "nagi-link"))
 
     def stop(self, how: str = "TERM") -> Links:
-        self.end(how)
+        self.terminate(how)
         return Links.read(self.directory / "links.json")

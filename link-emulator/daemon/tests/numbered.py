@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbered packets from the host `left` to the host `right`, for tests of what lies between."""
+"""Sends numbered packets from the host `left` to the host `right`, for tests."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ for number, at in got:
 
 
 class Numbered:
-    """`wire`: the namespaces; `to`: the address of `right`."""
+    """Sends and receives numbered packets; `to` is the address of `right`."""
 
     def __init__(self, wire: Any, to: str) -> None:
         self._wire = wire
         self._to = to
 
-    def receiver(self, timeout_s: float = 1.0) -> subprocess.Popen[str]:
-        """Listens until nothing has come for `timeout_s`; then it prints a line a packet."""
+    def start_receiver(self, timeout_s: float = 1.0) -> subprocess.Popen[str]:
+        """Start a receiver, which prints a line per packet `timeout_s` after the last one."""
         program = _RECEIVE.format(to=self._to, timeout_s=timeout_s)
         process: subprocess.Popen[str] = self._wire.start("right", "python3", "-c", program)
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
@@ -53,8 +53,8 @@ class Numbered:
     def exchange(
         self, count: int, gap: float, size: int = 1000, timeout_s: float = 1.0
     ) -> list[tuple[int, float]]:
-        """Sends packets; returns what arrived and when (CLOCK_MONOTONIC, s)."""
-        receiver = self.receiver(timeout_s)
+        """Send packets, and return number and arrival (CLOCK_MONOTONIC, s) of those received."""
+        receiver = self.start_receiver(timeout_s)
         self.send(count, gap, size)
         lines, _ = receiver.communicate(timeout=60)
         return [

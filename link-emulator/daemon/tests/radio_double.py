@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In place of nagi-sdr, to have a radio do what it seldom does: starts nagi-link and answers for
-each transmission by rule.
+"""A double of nagi-sdr: starts nagi-link and answers each transmission by rules.
+
+So tests can cause outcomes that are rare with radios.
 
     python3 radio_double.py NAGI_LINK CONFIG RULES
 
-RULES (JSON): "outcomes": {number: outcome}, all others are received; "late_s": how long every
-answer takes; "altered": numbers of packets whose last byte is another when received; "ends_after":
-transmissions after which the radio is gone; "silent_from": number from which on none is answered.
-The way back is carried without fault. CONFIG is nagi-link's or nagi-sdr's, with one radio.
+RULES (JSON): "outcomes": {number: outcome}, all other packets are received; "late_s": delay of
+every answer; "altered": numbers of packets that are received with another last byte; "ends_after":
+number of transmissions after which the radio ends; "silent_from": number from which no transmission
+is answered. The backward direction has no losses. CONFIG is the configuration of nagi-link or
+nagi-sdr with one radio.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ with open(config_path, encoding="utf-8") as file:  # noqa: PTH123
 pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)]
 theirs = [pair[1].fileno() for pair in pairs]
 (link,) = (
-    each for each in config["links"] if each["forward"].get("loss", {}).get("model") == "radio"
+    entry for entry in config["links"] if entry["forward"].get("loss", {}).get("model") == "radio"
 )
 link.pop("radio", None)
 link["sockets"] = {"forward": theirs[0], "backward": theirs[1]}
@@ -66,8 +68,8 @@ carried = 0
 while process.poll() is None and carried < rules.get("ends_after", 1 << 31):
     now = time.monotonic()
     while waiting and waiting[0][0] <= now:
-        _, ours, said = waiting.popleft()
-        ours.send(said)
+        _, ours, reply = waiting.popleft()
+        ours.send(reply)
     timeout_s = max(waiting[0][0] - now, 0) if waiting else 0.05
     for key, _ in selector.select(timeout_s):
         assert isinstance(key.fileobj, socket.socket)
@@ -76,9 +78,9 @@ while process.poll() is None and carried < rules.get("ends_after", 1 << 31):
             selector.unregister(key.fileobj)
             continue
         carried += 1
-        said = answer(key.data, message)
-        if said is not None:
-            waiting.append((time.monotonic() + late_s, key.fileobj, said))
+        reply = answer(key.data, message)
+        if reply is not None:
+            waiting.append((time.monotonic() + late_s, key.fileobj, reply))
 for ours, _ in pairs:
     ours.close()
 sys.exit(process.wait(10))

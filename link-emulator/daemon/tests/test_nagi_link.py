@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi-link with real packets between network namespaces, seen from outside."""
+"""Tests of nagi-link with real packets between network namespaces."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from nagi.records.packets import get_fates, read_records, sort_records
 from nagi_contracts.links import Links
 from numbered import Numbered
 
-realtime = pytest.mark.realtime  # of tests of when packets come, or of many that must not be late
+realtime = (
+    pytest.mark.realtime
+)  # for tests of arrival times, or of many packets that must not be late
 
 
 def philox(counter: list[int], key: list[int]) -> list[int]:
-    """Philox4x32-10, written from the paper, to check the program's draws against."""
+    """Compute Philox4x32-10 as in the paper, to check the program's draws."""
     for _ in range(10):
         a, b = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
         counter = [
@@ -37,7 +39,7 @@ def philox(counter: list[int], key: list[int]) -> list[int]:
 
 
 def is_lost(seed: int, link: int, direction: int, index: int, probability: float) -> bool:
-    """Whether a Bernoulli channel loses packet `index`."""
+    """Return whether a Bernoulli channel loses packet `index`."""
     words = philox([index, 0, link, direction << 16], [seed & 0xFFFFFFFF, seed >> 32])
     return words[0] | words[1] << 32 < probability * 2**64
 
@@ -49,7 +51,7 @@ def wire(namespaces):
 
 
 def send(wire, count: int, gap: float, size: int = 1000, timeout_s: float = 1.0):
-    """Sends numbered packets from left to right; returns what arrived and when."""
+    """Send numbered packets from left to right, and return those received with their arrivals."""
     return Numbered(wire, "10.0.0.2").exchange(count, gap, size, timeout_s)
 
 
@@ -140,7 +142,7 @@ def test_account_is_marked_incomplete_when_killed(wire, tmp_path):
 def test_uses_af_packet_where_af_xdp_does_not_go_and_says_why(wire, tmp_path):
     wire.run("middle", "ip", "link", "set", "e0", "mtu", "9000")
     with Emulator(wire, tmp_path) as emulator:
-        assert "e0 uses AF_PACKET" in emulator.said and "MTU above" in emulator.said
+        assert "e0 uses AF_PACKET" in emulator.output and "MTU above" in emulator.output
         got = send(wire, 10, 0.001)
         account = emulator.stop()
     assert len(got) == 10
@@ -192,7 +194,7 @@ def test_stays_on_its_processor(wire, tmp_path):
 
 def test_says_so_when_it_cannot_stay_on_a_processor(wire, tmp_path):
     with Emulator(wire, tmp_path, cpu=1000) as emulator:
-        assert "does not stay on processor 1000" in emulator.said
+        assert "does not stay on processor 1000" in emulator.output
         assert emulator.stop().cpu_pinned is None
 
 
@@ -210,7 +212,7 @@ def test_set_changes_a_running_link_and_loses_nothing(wire, tmp_path):
     with Emulator(wire, tmp_path, forward={"rate_bps": 400_000}) as emulator:
         # 50 packets of 1,000 bytes take a second at 400 kb/s; a tenth of it in, they get 8 Mb/s.
         numbered = Numbered(wire, "10.0.0.2")
-        receiver = numbered.receiver()
+        receiver = numbered.start_receiver()
         numbered.send(count=50, gap=0)
         time.sleep(0.1)
         done = change(wire, tmp_path, '{"rate_bps": 8000000, "delay_ns": 1000000}')
@@ -247,7 +249,7 @@ def test_set_refuses_what_cannot_be(wire, tmp_path):
 
 
 def ask(wire, directory: Path, line: str) -> dict:
-    """What a running nagi-link answers to a line on its control socket."""
+    """Send a line to the control socket of a running nagi-link, and return the answer."""
     asked = (
         "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
         "s.sendall(sys.stdin.buffer.read() + b'\\n'); print(s.makefile().readline())"
@@ -441,7 +443,7 @@ def test_switches_offloads_off_and_on_again(wire, tmp_path):
     assert all(line.split()[1] == "on" for line in before)
     with Emulator(wire, tmp_path) as emulator:
         assert all(line.split()[1] == "off" for line in offloads(wire))
-        assert "switched generic-receive-offload of e0 off" in emulator.said
+        assert "switched generic-receive-offload of e0 off" in emulator.output
         account = emulator.stop()
     assert "generic-receive-offload" in account.links[0].a.offloads_switched_off
     assert offloads(wire) == before
@@ -651,9 +653,9 @@ def test_an_interface_that_is_gone_ends_it(wire, tmp_path, io, again):
         wire.run("middle", "ip", "link", "delete", "e0")
         if again:
             wire.run("middle", "ip", "link", "add", "e0", "type", "veth", "peer", "name", "e9")
-        status, said = emulator.ended()
+        status, output = emulator.wait_until_ended()
     assert status == 1
-    assert "interface e0 is gone; make it again or plug it in, then start this again" in said
+    assert "interface e0 is gone; make it again or plug it in, then start this again" in output
     account = Links.read(tmp_path / "links.json")
     assert not account.complete
     assert not (tmp_path / "sock").exists()
@@ -678,7 +680,7 @@ def test_waits_for_a_program_that_ends(wire, tmp_path):
         time.sleep(0.3)
         first.stop()
     with second:
-        assert "ready" in second.said
+        assert "ready" in second.output
 
 
 def test_needs_privileges_and_says_so(wire):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links of nagi-link that are radios: what it makes of what the radio says. The radio itself is
-gr-nagi's, and is tested there and in the labs; here a double takes its place."""
+"""Tests of nagi-link's links that are radios.
+
+A double replaces the radio. gr-nagi's own tests and the labs test real modems.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def wire(namespaces):
 
 
 class Radio:
-    """nagi-link with a radio there and a wire back."""
+    """nagi-link with a radio in the forward direction and a wire in the backward direction."""
 
     def __init__(self, wire, directory, rules, **forward):
         self.directory = directory
@@ -41,14 +43,14 @@ class Radio:
         self.process = wire.start(
             "middle", sys.executable, str(DOUBLE), NAGI_LINK, str(self.config), json.dumps(rules)
         )
-        self.said = ""
-        while "ready" not in self.said:
+        self.output = ""
+        while "ready" not in self.output:
             line = self.process.stdout.readline()
-            assert line, f"nagi-link did not start: {self.said}"
-            self.said += line
+            assert line, f"nagi-link did not start: {self.output}"
+            self.output += line
 
     def stop(self):
-        """Returns the account of the way there."""
+        """Stop nagi-link and return the account of the forward direction."""
         self.wire.run("middle", "pkill", "-TERM", "-x", "nagi-link")
         assert self.process.wait(10) == 0
         return json.loads((self.directory / "links.json").read_text())["links"][0]["forward"]
@@ -139,17 +141,17 @@ def test_an_error_that_the_radio_does_not_see_reaches_the_host(wire, tmp_path):
 def test_with_its_radio_ends_nagi_link(wire, tmp_path, gap):
     radio = Radio(wire, tmp_path, {"ends_after": 3})
     Numbered(wire, "10.0.0.2").send(20, gap)
-    said, _ = radio.process.communicate(timeout=10)
+    output, _ = radio.process.communicate(timeout=10)
     assert radio.process.returncode == 1
-    assert "link link, forward: the radio ended" in said
+    assert "link link, forward: the radio ended" in output
 
 
 def test_a_radio_without_a_medium_is_refused(wire, tmp_path):
     config = configuration(tmp_path, forward=RADIO)
     process = wire.start("middle", NAGI_LINK, "run", str(config))
-    said, _ = process.communicate(timeout=10)
+    output, _ = process.communicate(timeout=10)
     assert process.returncode == 2
-    assert "link link, forward: descriptor -1 is no socket to a radio; start nagi-sdr" in said
+    assert "link link, forward: descriptor -1 is no socket to a radio; start nagi-sdr" in output
 
 
 def test_a_radio_stays_one(wire, tmp_path):

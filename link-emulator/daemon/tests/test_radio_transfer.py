@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TCP over real modems: nagi-sdr between two namespaces."""
+"""Tests of TCP over modems: nagi-sdr between two namespaces."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ print(seen.hexdigest(), flush=True)
 
 
 def configuration(directory: Path, by: str, snr_db: float, **more: Any) -> Path:
-    """2 Mb/s and 20 ms each way."""
+    """Write a configuration with 2 Mb/s and 20 ms in both directions, and return its path."""
     direction = {
-        "rate_bps": load_air_time().rate_bps(*SHAPE),
-        "overhead_bytes": load_air_time().overhead_bytes(*SHAPE),
+        "rate_bps": load_air_time().compute_rate_bps(*SHAPE),
+        "overhead_bytes": load_air_time().compute_overhead_bytes(*SHAPE),
         "delay_ns": 20_000_000,
         "queue": {"packets": 50},
         "loss": {"model": "radio"},
@@ -92,10 +92,10 @@ class Sdr(RunningDaemon):
             for line in shown.splitlines()
             if "nagi-link run" in line or "gnuradio.nagi.stations" in line
         ]
-        return sorted(found, key=lambda each: "gnuradio.nagi.stations" in each[1])
+        return sorted(found, key=lambda child: "gnuradio.nagi.stations" in child[1])
 
     def stop(self) -> dict[str, Any]:
-        """Returns the account of the link."""
+        """Stop nagi-sdr and return the account of the link."""
         self.wire.run("middle", "pkill", "-TERM", "-o", "-f", SDR_PROCESS)
         assert self.process.wait(15) == 0
         link: dict[str, Any] = json.loads(self._account.read_text())["links"][0]
@@ -109,7 +109,7 @@ def wire(namespaces):
 
 
 def transfer(wire, directory, size: int) -> bool:
-    """Whether what arrives is what was sent."""
+    """Transfer a file, and return whether it arrives unchanged."""
     content = random.Random(size).randbytes(size)
     file = directory / "content"
     file.write_bytes(content)
@@ -120,7 +120,7 @@ def transfer(wire, directory, size: int) -> bool:
 
 
 def check_causes(direction: dict[str, Any]) -> None:
-    """Each packet, and each transmission, is accounted for."""
+    """Assert that the account is complete for packets and transmissions."""
     packets, radio = direction["packets"], direction["transmissions"]
     causes = radio["not_detected"] + radio["header_errors"] + radio["payload_errors"]
     assert radio["sent"] == radio["received"] + causes
@@ -177,7 +177,7 @@ def test_stopped_and_started_again(wire, tmp_path):
 
 @pytest.mark.parametrize("user", [None, "nobody"])
 def test_only_nagi_link_and_its_keeper_have_capabilities(wire, tmp_path, user):
-    """Nagi-link becomes the user, and ends in order when nagi-sdr is told to, all the same."""
+    """Nagi-link changes to the user, and still ends in order when nagi-sdr is terminated."""
     config = configuration(tmp_path, "virtual", 30.0)
     if user is not None:
         config.write_text(json.dumps(json.loads(config.read_text()) | {"user": user}))
@@ -196,7 +196,7 @@ def test_only_nagi_link_and_its_keeper_have_capabilities(wire, tmp_path, user):
 
 
 def states(wire, pid: int | str) -> dict[str, int]:
-    """Return what all threads of a process have: its sets of capabilities, and its user."""
+    """Return the sets of capabilities and the user that all threads of a process have."""
     shown = wire.run("middle", "sh", "-c", f"cat /proc/{pid}/task/*/status")
     found = {}
     for name, base in (("CapEff", 16), ("CapPrm", 16), ("Uid", 10)):

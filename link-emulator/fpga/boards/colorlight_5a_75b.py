@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Colorlight 5A-75B: an LED receiver card with an ECP5-25F, two gigabit ports and SDRAM.
 
-An ECP5-25F has no room for Poisson losses, nor for control over a port: it is by UART alone.
+An ECP5-25F has no room for Poisson losses or for control over a port, so the board is controlled by
+UART only.
 
-Revision 8.0: RTL8211FD, 8 MB; 7.0: B50612D, 4 MB. JTAG is on pads, by a cable of your own; the UART
-is on J19 (DATA_LED- sends, KEY+ receives). Pins as in litex-boards.
+Revision 8.0 has RTL8211FD PHYs and 8 MB, revision 7.0 has B50612D PHYs and 4 MB. JTAG is on pads
+and needs a cable. The UART is on J19 (DATA_LED- sends, KEY+ receives). Pins as in litex-boards.
 """
 
 from litedram.modules import M12L16161A, M12L64322A
@@ -22,9 +23,12 @@ from .soc import CORE_HZ, Board
 _REVISIONS = {"7.0": (pins._io_v7_0, M12L16161A), "8.0": (pins._io_v8_0, M12L64322A)}
 
 
-def _once(io):
-    """Both PHYs share the pins of MDIO, which are not used here, and on some boards that of their
-    reset, which the first drives: a pin can be named once."""
+def _remove_shared_pins(io):
+    """Return the pins without those that both PHYs share, since a pin can be declared only once.
+
+    Both PHYs share the pins of MDIO, which are not used, and on some boards the reset, which the
+    first PHY's pins include.
+    """
     shared = {0: ("mdio", "mdc"), 1: ("mdio", "mdc", "rst_n")}
     return [
         (
@@ -44,13 +48,20 @@ def _once(io):
 
 def board(name: str, revision: str) -> Board:
     io, module = _REVISIONS[revision]
-    return of_pins(name, "LFE5U-25F-6BG256C", io, module, ("--25k", "CABGA256"))
+    return make_board(name, "LFE5U-25F-6BG256C", io, module, ("--25k", "CABGA256"))
 
 
-def of_pins(name: str, part: str, io, module, device: tuple[str, str]) -> Board:
-    """A board of Colorlight's by its pins: two RGMII PHYs, and SDRAM of 32 bits. `device`:
-    nextpnr-ecp5's options for it."""
-    platform = LatticeECP5Platform(part, _once(io), toolchain="trellis")
+def make_board(name: str, part: str, io, module, device: tuple[str, str]) -> Board:
+    """Make a board of Colorlight with two RGMII PHYs and SDRAM of 32 bits.
+
+    Args:
+        name: Name of the board.
+        part: Name of the FPGA.
+        io: Pins of the platform.
+        module: LiteDRAM's module of the SDRAM.
+        device: nextpnr-ecp5's options for device and package.
+    """
+    platform = LatticeECP5Platform(part, _remove_shared_pins(io), toolchain="trellis")
     clocks = Clocks(platform)
     phys = []
     for number, port in enumerate("ab"):

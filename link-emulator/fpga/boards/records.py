@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A ring of the latest records, which whoever controls the board reads at leisure.
+"""A ring of the latest records, which the board's client reads over the bus.
 
-A read changes nothing, so one whose answer was lost is done again; what was read is given free by
-writing how many records were taken.
+A read changes nothing, so the client can repeat a read whose answer was lost. The client releases
+records by writing the number of records that it has read.
 """
 
 from litex.gen import LiteXModule
@@ -14,8 +14,11 @@ _WORDS = RECORD_BYTES // 4
 
 
 class RecordRing(LiteXModule):
-    """`sink`: records of 256 bits, in the clock domain `domain`, where `written` and `taken` count
-    them; `bus`: the ring, in `sys`. While it is full, no record is accepted."""
+    """The ring of records. While the ring is full, it accepts no record.
+
+    `sink` takes records of 256 bits in the clock domain `domain`, in which `written` and `taken`
+    count them. `bus` reads the ring in `sys`.
+    """
 
     def __init__(self, depth: int, domain: str) -> None:
         self.sink = sink = stream.Endpoint([("data", 8 * RECORD_BYTES)])
@@ -25,7 +28,7 @@ class RecordRing(LiteXModule):
 
         has_room, writes = Signal(), Signal()
         sync = getattr(self.sync, domain)
-        # Registered, so two more may come before it is seen to be full.
+        # has_room is registered, so two more records may be accepted after the ring is full.
         held = Signal(bits_for(2 * depth))
         self.comb += held.eq(self.written[: len(held)] - self.taken[: len(held)])
         sync += [
@@ -33,7 +36,7 @@ class RecordRing(LiteXModule):
             If(writes, self.written.eq(self.written + 1)),
         ]
         self.comb += [sink.ready.eq(has_room), writes.eq(sink.valid & sink.ready)]
-        # A memory a word of the record: block RAM is 32 bits wide.
+        # One memory per word of a record, since block RAM is 32 bits wide.
         outs = []
         for word in range(_WORDS):
             memory = Memory(32, depth)

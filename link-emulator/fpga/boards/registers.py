@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registers in the way of a stream, so that neither side's logic goes on into the other's."""
+"""Registers within a stream, which separate the logic of both sides."""
 
 from litex.gen import LiteXModule
 from litex.soc.interconnect import stream
@@ -7,15 +7,18 @@ from migen import Cat, If, Mux, Signal
 
 
 class Registers(LiteXModule):
-    """A stream's data and valid are registers at `source`, its ready is one at `sink`. A beat takes
-    a clock; there is one every clock. The beat that comes in the clock in which `source` stops is
-    kept aside."""
+    """Registers data and valid of a stream at `source`, and ready at `sink`.
+
+    The delay is one clock, the throughput one beat per clock. A second register keeps the beat that
+    arrives in the clock in which `source` stops.
+    """
 
     def __init__(self, layout) -> None:
         self.sink = sink = stream.Endpoint(layout)
         self.source = source = stream.Endpoint(layout)
         came, aside = _bits(sink), Signal(len(_bits(sink)))
-        # Of the same meaning, so that what selects data is not what others look at.
+        # Both signals have the same meaning. Two registers reduce the fan-out: one selects data,
+        # the other is the stream's ready.
         has_aside, is_ready = Signal(), Signal(reset=1)
         moves = Signal()
         self.comb += [moves.eq(~source.valid | source.ready), sink.ready.eq(is_ready)]
@@ -36,8 +39,10 @@ class Registers(LiteXModule):
 
 
 class SlowRegisters(LiteXModule):
-    """The same in half the registers, for a beat every other clock: where words of 64 bits pass at
-    the core's clock, one comes every fourth."""
+    """Registers a stream with half the registers, for at most one beat every other clock.
+
+    Words of 64 bits in the core's clock arrive every fourth clock.
+    """
 
     def __init__(self, layout) -> None:
         self.sink = sink = stream.Endpoint(layout)
@@ -53,6 +58,6 @@ class SlowRegisters(LiteXModule):
 
 
 def _bits(endpoint: stream.Endpoint):
-    """Of an endpoint all but valid and ready."""
+    """Return all signals of an endpoint but valid and ready."""
     parts = [endpoint.payload.raw_bits(), endpoint.param.raw_bits()]
-    return Cat(endpoint.first, endpoint.last, *(each for each in parts if len(each)))
+    return Cat(endpoint.first, endpoint.last, *(part for part in parts if len(part)))

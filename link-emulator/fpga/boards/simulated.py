@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No board: the same system for a simulator, which drives five clocks and GMII at both ports.
+"""The simulated board: the system for a simulator, which drives five clocks and GMII at both ports.
 
-Of a real board it lacks the pins: PLL, RGMII's double data rate, and the memory's chips, in whose
-place is LiteDRAM's model of them.
+It has no PLL, no RGMII and no memory chips; LiteDRAM's model replaces the chips.
 """
 
 from litedram.common import PhySettings
@@ -39,7 +38,7 @@ _IO = [
 
 
 class Clocks(LiteXModule):
-    """As the simulator drives them, in step: link at 125 MHz, core at half, sys at a quarter."""
+    """Clocks in phase that the simulator drives: link, 125 MHz; core, a half; sys, a quarter."""
 
     def __init__(self, pads) -> None:
         for name in ("sys", "core", "link"):
@@ -49,7 +48,7 @@ class Clocks(LiteXModule):
 
 
 class GmiiPhy(LiteXModule):
-    """LiteEth's view of a port: bytes with valid, in eth_rx and eth_tx."""
+    """A PHY for LiteEth with GMII: bytes with valid, in the domains eth_rx and eth_tx."""
 
     dw = 8
 
@@ -79,7 +78,7 @@ def board(name: str) -> Board:
             platform.request("gmii", number), getattr(pads, f"{port}_rx"), pads.link, pads.rst
         )
         phys.append(ClockDomainsRenamer({"eth_rx": f"{port}_rx", "eth_tx": f"{port}_tx"})(phy))
-    # As HalfRateGENSDRPHY's of the same chips.
+    # The settings of HalfRateGENSDRPHY for these chips.
     settings = PhySettings(
         phytype="SDRAMPHYModel",
         memtype="SDR",

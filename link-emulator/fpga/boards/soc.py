@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The system around the core: two Ethernet ports, packet memory, and the control plane, joined by
-LiteX. There is no processor in it.
+"""The system around the core: two Ethernet ports, packet memory, and the control plane.
 
-Clock domains: `link`, 125 MHz, is the ports' transmit clock and the memory's; `core`, half of that,
-has the core, what is between it and the MACs, and the memory's controller; `sys`, a quarter, has
-the bus, LiteEth's UDP stack and Etherbone. `link` and `core` are in step: a clock of `core` begins
-with one of `link`. A board brings these, its PHYs and its memory: see Board.
+LiteX connects them; the system has no processor.
+
+Clock domains: `link`, 125 MHz, is the clock of the ports' transmitters and of the memory. `core`,
+half of that, has the core, the logic between it and the MACs, and the memory's controller. `sys`, a
+quarter, has the bus, LiteEth's UDP stack and Etherbone. `link` and `core` are in phase: a clock of
+`core` begins with one of `link`. A board provides these clocks, its PHYs and its memory: see Board.
 """
 
 import zlib
@@ -20,7 +21,7 @@ from litex.soc.integration.soc import SoCRegion
 from litex.soc.integration.soc_core import SoCMini
 from litex.soc.interconnect import wishbone
 from migen import Cat, If, Mux, Signal
-from nagi_fpga import board_registers as at
+from nagi_fpga import board_registers as layout
 
 from .control import ControlFilter, ControlPlane
 from .core import BusStage, LinkCore, RegisterBridge
@@ -36,13 +37,13 @@ UDP_PORT = 1234  # Etherbone's
 UART_BAUD = 1_000_000
 RECORDS = 512  # 8 blocks of RAM
 
-# Locally administered addresses, and a network of their own, which no test network should use.
+# A locally administered MAC address, and a network that test networks should not use.
 MAC_ADDRESS = 0x02_4E_41_47_49_00
 IP_ADDRESS = "192.168.251.50"
 
 
 class BoardAnswer:
-    """What the board's registers say."""
+    """The answer of the board's registers to an access."""
 
     def __init__(self) -> None:
         self.data, self.ack = Signal(32), Signal()
@@ -50,11 +51,20 @@ class BoardAnswer:
 
 @dataclass
 class Board:
-    """What a file of a board has to say. `crg`: brings the clock domains sys, core and link;
-    `phys`: of ports a and b, with the clock domains a_rx, a_tx, b_rx and b_tx; `memory_phy`: of
-    LiteDRAM, with `memory_module`, its chips; `serial`: the name of the UART's pins; `jtag`:
-    openFPGALoader's board or cable options; `port_bps`: of the PHYs; `has_poisson`: the core has
-    Poisson losses; `has_network`: control over port a, beside that over the UART."""
+    """The properties of a board.
+
+    Attributes:
+        crg: Module that provides the clock domains sys, core and link.
+        phys: PHYs of ports a and b, with the clock domains a_rx, a_tx, b_rx and b_tx.
+        memory_phy: LiteDRAM's PHY.
+        memory_module: LiteDRAM's module of the memory chips.
+        serial: Name of the UART's pins.
+        device: Option of nextpnr-ecp5 for the FPGA.
+        package: Package of the FPGA.
+        port_bps: Rate of the PHYs.
+        has_poisson: The core has Poisson losses.
+        has_network: The board is controlled over port a or the UART; otherwise over the UART only.
+    """
 
     name: str
     platform: Any
@@ -63,7 +73,7 @@ class Board:
     memory_phy: Any
     memory_module: Any
     serial: str
-    device: str  # nextpnr-ecp5's option
+    device: str
     package: str
     port_bps: int
     has_poisson: bool = True
@@ -71,7 +81,7 @@ class Board:
 
 
 class LinkSoC(SoCMini):
-    """The whole gateware of `board`, with the core of `sources` (Verilog files)."""
+    """The gateware of a board, with the core of `sources` (Verilog files)."""
 
     def __init__(self, board: Board, sources, build_id: int) -> None:
         SoCMini.__init__(
@@ -88,12 +98,12 @@ class LinkSoC(SoCMini):
         in_core = ClockDomainsRenamer({"sys": "core"})
         self.port_a = in_core(LinkPort(self.phy_a, "a"))
         self.port_b = in_core(LinkPort(self.phy_b, "b"))
-        # Frames of port a that are the link's.
+        # Frames of port a that belong to the link.
         link_frames = self._control_by_network() if board.has_network else self.port_a.source
 
         self.memory_phy = board.memory_phy
         self.memory = memory = in_core(PacketMemory(board.memory_phy, board.memory_module, CORE_HZ))
-        words = memory.bytes // (WIDTH // 8) // 2  # a direction
+        words = memory.bytes // (WIDTH // 8) // 2  # per direction
         address_width = words.bit_length() - 1
         self.memories = [
             in_core(MemoryPort(memory.port(WIDTH), direction * words, memory.ready))
@@ -116,7 +126,7 @@ class LinkSoC(SoCMini):
             board.has_poisson,
         )
 
-        self.registers = registers = RegisterBridge("core", at.RECORDS)
+        self.registers = registers = RegisterBridge("core", layout.RECORDS)
         is_core = registers.addr[12:] == 0
         own = self._board_registers(board, words, registers)
         self.comb += [
@@ -137,10 +147,11 @@ class LinkSoC(SoCMini):
             register=True,
         )
         self.bus.add_slave(
-            "nagi", stage.slave, SoCRegion(origin=at.BASE, size=at.SIZE, cached=False)
+            "nagi", stage.slave, SoCRegion(origin=layout.BASE, size=layout.SIZE, cached=False)
         )
 
     def _control_by_network(self):
+        """Add the control plane to port a, and return the stream of the link's frames."""
         self.control_filter = ClockDomainsRenamer({"sys": "core"})(
             ControlFilter(MAC_ADDRESS, IP_ADDRESS)
         )
@@ -154,19 +165,19 @@ class LinkSoC(SoCMini):
         return self.control_filter.link
 
     def _bus_master(self, name: str, bus: wishbone.Interface) -> None:
-        """A master of the bus, with registers between."""
+        """Add a master to the bus, with registers in between."""
         stage = BusStage()
         self.comb += bus.connect(stage.slave)
         self.add_module(name=f"{name}_stage", module=stage)
         self.bus.add_master(name=name, master=stage.master)
 
     def _board_registers(self, board: Board, words: int, bridge: RegisterBridge) -> BoardAnswer:
-        """board_registers.REGISTERS behind the bridge, in the core's clock domain."""
+        """Build board_registers.REGISTERS behind the bridge, in the core's clock domain."""
         scratch, dropped = Signal(32), Signal(32)
         if board.has_network:
             self.sync.core += If(self.control.dropped, dropped.eq(dropped + 1))
         values = {
-            "magic": at.MAGIC,
+            "magic": layout.MAGIC,
             "board": zlib.crc32(board.name.encode()),
             "memory_ready": self.memory.ready,
             "memory_words": words,
@@ -184,22 +195,24 @@ class LinkSoC(SoCMini):
                 f"{name}_underruns": port.underruns.count,
                 f"{name}_received": port.received.count,
             }
-        assert values.keys() == at.REGISTERS.keys()
+        assert values.keys() == layout.REGISTERS.keys()
         written = {"scratch": scratch, "records_taken": self.records.taken}
-        assert written.keys() == {name for name, each in at.REGISTERS.items() if each.is_writable}
+        assert written.keys() == {
+            name for name, register in layout.REGISTERS.items() if register.is_writable
+        }
         answer = BoardAnswer()
-        # A step a clock: which register, what it says, in groups, then the answer.
+        # One step per clock: select the register, combine values in groups, combine the groups.
         chosen = {name: Signal(name=f"chosen_{name}") for name in values}
         is_mine, writes = Signal(), Signal()
         age = Signal(3)
-        is_asked = (bridge.rd_en | bridge.wr_en) & (bridge.addr[12:] == at.BOARD >> 12)
+        is_asked = (bridge.rd_en | bridge.wr_en) & (bridge.addr[12:] == layout.BOARD >> 12)
         self.sync.core += [
             is_mine.eq(is_asked & ~answer.ack),
             age.eq(Mux(is_mine & ~answer.ack, Cat(1, age[:2]), 0)),
             answer.ack.eq(age[2] & ~answer.ack),
             writes.eq(bridge.wr_en & age[0] & ~age[1]),
             *(
-                signal.eq(bridge.addr[2:8] == at.REGISTERS[name].offset >> 2)
+                signal.eq(bridge.addr[2:8] == layout.REGISTERS[name].offset >> 2)
                 for name, signal in chosen.items()
             ),
             *(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ULX3S 85F: an open board with an ECP5-85F, 32 MB of SDRAM and USB for JTAG and UART.
 
-It has no Ethernet: two LAN8720 modules on its headers are the ports, 100 Mb/s each. They bring the
-50 MHz of RMII. Wires, by the headers' names:
+It has no Ethernet. Two LAN8720 modules on its headers are the ports, with 100 Mb/s each. The
+modules provide RMII's clock of 50 MHz. Wires, by the names on the headers:
 
                 ref_clk  crs_dv  rx0   rx1   tx_en  tx0   tx1
     port a, J1  GP0      GN0     GP1   GN1   GP2    GN2   GP3
@@ -37,13 +37,13 @@ _MODULES = [
         [("B11", "C11", "A10 A11", "A9", "B10 B9"), ("L16", "L17", "N16 M17", "N17", "P16 U18")]
     )
 ]
-# The platform's own names for pins of the first header.
+# The platform's names for groups of pins of the first header.
 _SAME_PINS = ("gpio", "ext0p", "ext1p")
 
 
 def board(name: str) -> Board:
-    io = [each for each in pins._io_common if each[0] not in _SAME_PINS] + pins._io_2_0
-    io += [each for module in _MODULES for each in module]
+    io = [group for group in pins._io_common if group[0] not in _SAME_PINS] + pins._io_2_0
+    io += [group for module in _MODULES for group in module]
     platform = LatticeECP5Platform("LFE5U-85F-6BG381C", io, toolchain="trellis")
     clocks = Clocks(platform)
     phys = []

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The FPGA link emulator as programs see it: its registers, its records."""
+"""Client of the FPGA link emulator: register map, board access and packet records."""

@@ -1,30 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a board has beside the core, in the same address space: byte offsets, widths and meanings.
+"""Registers of a board outside the core: byte offsets, widths and meanings.
 
-One description for both sides: boards/ builds the registers from it, board.py reads them.
+Both sides use this description: boards/ builds the registers from it, board.py reads them.
 
-    offset              what is there
+    offset              contents
     0x0000 to 0x0fff    the core's registers, see registers.yaml
-    0x1000 to 0x10ff    these
-    0x8000 to 0xffff    the latest records: a ring of 32 bytes each
+    0x1000 to 0x10ff    the board's registers, described here
+    0x8000 to 0xffff    a ring of the latest records, 32 bytes each
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-BASE = 0x3000_0000  # of all three in the board's address space
+BASE = 0x3000_0000  # where these offsets begin in the board's address space
 CORE, BOARD, RECORDS, SIZE = 0x0000, 0x1000, 0x8000, 0x1_0000
 RECORD_BYTES = 32
 
 MAGIC = 0x4E42_5244  # "NBRD"
 
-# A port's clock is counted for so many ticks of 8 ns.
+# A port's clock is counted for this number of ticks of 8 ns.
 METER_TICKS = 1 << 17
 
 
 class BoardRegister(NamedTuple):
-    """One register of 32 bits."""
+    """A register of 32 bits."""
 
     offset: int  # bytes, from BOARD
     is_writable: bool

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of the core's registers for a direction of a link, which is given as in nagi-link's
-configuration (link-emulator/model/direction_json.hpp)."""
+"""Computes register values of the core from a link's configuration.
+
+A direction is configured as in nagi-link's configuration (link-emulator/model/direction_json.hpp).
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,19 @@ from typing import Any
 from nagi_fpga.register_map import DIRECTION, DIRECTIONS, FIELDS, REGISTERS, VALUES
 
 _CERTAIN = 1 << 64  # a probability of 1
-_LONGEST_MEAN_PS = 9.2e18  # less than one event in a hundred days: there are none
-_SHORTEST_MEAN_PS = 1000.0  # events cannot be told apart below that
+_LONGEST_MEAN_PS = 9.2e18  # longer means (less than one event in 100 days) count as no events
+_SHORTEST_MEAN_PS = 1000.0  # shorter intervals between events cannot be resolved
 _PROBABILITIES = ("loss_in_good", "loss_in_bad", "good_to_bad", "bad_to_good")
 _KEYS = {"rate_bps", "overhead_bytes", "queue", "mark", "delay_ns", "loss", "keep_order"}
 
 
 class Unsupported(ValueError):
-    """What the core lacks: the key of the direction, and what is wrong with it."""
+    """The core lacks a setting.
+
+    Attributes:
+        key: Key of the setting in the direction's configuration.
+        what: Description of the problem.
+    """
 
     def __init__(self, key: str, what: str) -> None:
         super().__init__(f"{key}: {what}")
@@ -27,10 +34,13 @@ class Unsupported(ValueError):
         self.what = what
 
 
-def direction_registers(direction: Mapping[str, Any]) -> dict[str, int]:
-    """Register of a direction: value. Raises Unsupported for what the core lacks.
+def compute_direction_registers(direction: Mapping[str, Any]) -> dict[str, int]:
+    """Return the value of each register of a direction, keyed by the register's name.
 
-    `keep_order` may be there: with a constant delay there is nothing to reorder.
+    `keep_order` is accepted and ignored: a constant delay does not reorder packets.
+
+    Raises:
+        Unsupported: The core lacks a setting of `direction`.
     """
     for key in direction:
         if key not in _KEYS:
@@ -84,20 +94,22 @@ def _set_loss(
 ) -> None:
     model = loss["model"]
     if model not in VALUES["mode"]["loss"]:
-        known = ", ".join(VALUES["mode"]["loss"])
-        raise Unsupported("loss.model", f"{model} is not in the core, which has {known}")
+        models = ", ".join(VALUES["mode"]["loss"])
+        raise Unsupported("loss.model", f"{model} is not in the core, which has {models}")
     mode["loss"] = VALUES["mode"]["loss"][model]
     mode["loss_at_ingress"] = loss.get("at", "egress") == "ingress"
     if model == "bernoulli":
         _set_probabilities(values, mode, {"loss_in_good": loss["probability"]})
     elif model == "gilbert_elliott":
         defaults = {"loss_in_good": 0.0, "loss_in_bad": 1.0}
-        chosen = {name: loss.get(name, defaults.get(name)) for name in _PROBABILITIES}
-        _set_probabilities(values, mode, chosen)
+        probabilities = {name: loss.get(name, defaults.get(name)) for name in _PROBABILITIES}
+        _set_probabilities(values, mode, probabilities)
     elif model == "poisson":
         if rate is None:
             raise Unsupported("loss.model", "poisson needs a rate")
-        mean = poisson_mean_ps(loss["packet_loss_rate"], loss["packet_bytes"] + overhead, rate)
+        mean = compute_poisson_mean_ps(
+            loss["packet_loss_rate"], loss["packet_bytes"] + overhead, rate
+        )
         if mean is None:
             mode["loss"] = VALUES["mode"]["loss"]["none"]
         else:
@@ -113,8 +125,18 @@ def _set_probabilities(
         values[name] = 0 if threshold == _CERTAIN else threshold
 
 
-def poisson_mean_ps(packet_loss_rate: float, framed_bytes: int, rate_bps: int) -> int | None:
-    """Mean time between events, as link-emulator/model/loss/poisson.hpp has it. None: no events."""
+def compute_poisson_mean_ps(
+    packet_loss_rate: float, framed_bytes: int, rate_bps: int
+) -> int | None:
+    """Return the mean time between loss events in ps, or None if there are no events.
+
+    Follows link-emulator/model/loss/poisson.hpp.
+
+    Args:
+        packet_loss_rate: Probability that a packet is lost, below 1.
+        framed_bytes: Size of a packet with the link's overhead.
+        rate_bps: Rate of the link.
+    """
     if packet_loss_rate == 0:
         return None
     packet_seconds = 8.0 * float(framed_bytes) / float(rate_bps)
@@ -126,21 +148,30 @@ def poisson_mean_ps(packet_loss_rate: float, framed_bytes: int, rate_bps: int) -
     return max(mean, int(_SHORTEST_MEAN_PS))
 
 
-def writes(
+def list_register_writes(
     seed: int, link: int, directions: Mapping[str, Mapping[str, Any]], epoch_ns: int = 0
 ) -> list[tuple[int, int]]:
-    """Addresses and 32-bit values that configure a core, which must be disabled, in their order.
-    `directions`: `forward` and `backward`, each as in nagi-link's configuration."""
-    found: list[tuple[int, int]] = []
+    """List the writes (address, 32-bit value) that configure a disabled core, in their order.
+
+    Args:
+        seed: Seed of the run's random draws.
+        link: Number of the link.
+        directions: Configuration of `forward` and `backward`, as in nagi-link's configuration.
+        epoch_ns: Time of the core that is 0 in records.
+
+    Raises:
+        Unsupported: The core lacks a setting.
+    """
+    writes: list[tuple[int, int]] = []
 
     def write(address: int, bits: int, value: int) -> None:
         for word in range(bits // 32):
-            found.append((address + 4 * word, value >> 32 * word & 0xFFFFFFFF))
+            writes.append((address + 4 * word, value >> 32 * word & 0xFFFFFFFF))
 
     for name, value in {"seed": seed, "link": link, "epoch_ns": epoch_ns}.items():
         write(*REGISTERS[name], value)
     for direction, base in DIRECTIONS.items():
-        for name, value in direction_registers(directions.get(direction, {})).items():
+        for name, value in compute_direction_registers(directions.get(direction, {})).items():
             address, bits = DIRECTION[name]
             write(base + address, bits, value)
-    return found
+    return writes

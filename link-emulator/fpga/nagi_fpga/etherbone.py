@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Words of a board's address space, read and written over UDP: Etherbone, as LiteEth has it.
+"""Reads and writes words of a board's address space over UDP, by Etherbone.
 
-LiteEth's part of Etherbone: addresses and words of 32 bits, big-endian, one record a datagram.
+LiteEth implements a subset of Etherbone: addresses and words of 32 bits, big-endian, and one record
+per datagram.
 
     packet   0x4e6f, version 1 << 4 | flags (bit 0: probe), 0x44 (addresses and ports), 0 0 0 0
     record   flags, byte enable, words written, words read
     written  the first address, then the words
-    read     an address that comes back with the answer, then the addresses
+    read     an address that the answer repeats, then the addresses to read
 
-Answers are records that write, from the address that came with the request, which is a number of
-the request here: so an answer to a request that was repeated is told from one to the next. Writes
-are not answered, and a record that writes and reads confuses LiteEth 2024.12: whoever writes has to
-read whether it was taken. All requests may be repeated, since no register changes by being read,
-and writing the same twice is writing it once.
+An answer is a record that writes to the address that the request gave. The client gives the
+number of the request as that address. So it can assign an answer to a request even if it repeated
+the previous one. Writes are not answered. LiteEth 2024.12 fails on a record that both writes and
+reads, so a writer reads the words back in a request of its own. Every request may be repeated:
+reading changes no register, and writing a value twice has the effect of writing it once.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from typing import Iterator, Sequence
 
 from nagi_fpga.errors import BoardError
 
-PORT = 1234  # of both ends: LiteEth answers to its own port's number
-MAX_WORDS = 120  # a datagram; the board keeps 128
+PORT = 1234  # of both ends: LiteEth sends answers to the port that it listens at
+MAX_WORDS = 120  # per datagram; the board can buffer 128
 TIMEOUT_S = 0.1  # until a request is repeated
-TRIES = 8
+ATTEMPTS = 8
 
 _MAGIC = b"\x4e\x6f"
 _HEADER = struct.Struct(">2sBB4x")
@@ -37,9 +38,15 @@ _VERSION, _SIZES = 0x10, 0x44
 _ALL_BYTES = 0x0F
 
 
-def request(number: int, first: int, words: Sequence[int], reads: Sequence[int]) -> bytes:
-    """A datagram that writes `words` from address `first` on, then reads `reads`. `number`: comes
-    back with the answer."""
+def encode_request(number: int, first: int, words: Sequence[int], reads: Sequence[int]) -> bytes:
+    """Encode a datagram that writes words and reads others.
+
+    Args:
+        number: Number of the request, which the answer repeats.
+        first: Byte address of the first word to write.
+        words: Words to write from `first` on.
+        reads: Byte addresses to read.
+    """
     parts = [
         _HEADER.pack(_MAGIC, _VERSION, _SIZES),
         _RECORD.pack(0, _ALL_BYTES, len(words), len(reads)),
@@ -51,8 +58,12 @@ def request(number: int, first: int, words: Sequence[int], reads: Sequence[int])
     return b"".join(parts)
 
 
-def answer(datagram: bytes) -> tuple[int, list[int]]:
-    """The number of the request, and the words. Raises ValueError if it is no answer."""
+def decode_answer(datagram: bytes) -> tuple[int, list[int]]:
+    """Decode an answer into the number of its request and the words read.
+
+    Raises:
+        ValueError: The datagram is no answer.
+    """
     if len(datagram) < _HEADER.size + _RECORD.size + 4:
         raise ValueError("too short")
     magic, version, sizes = _HEADER.unpack_from(datagram)
@@ -67,7 +78,10 @@ def answer(datagram: bytes) -> tuple[int, list[int]]:
 
 
 class Etherbone:
-    """A board at an IPv4 address. Raises BoardError if it does not answer."""
+    """The connection to a board at an IPv4 address.
+
+    Methods raise BoardError if the board does not answer.
+    """
 
     def __init__(
         self,
@@ -76,11 +90,11 @@ class Etherbone:
         port: int = PORT,
         local_port: int = PORT,
         timeout_s: float = TIMEOUT_S,
-        tries: int = TRIES,
+        attempts: int = ATTEMPTS,
     ) -> None:
         self.name = address
-        self._to = (address, port)
-        self._timeout_s, self._tries = timeout_s, tries
+        self._destination = (address, port)
+        self._timeout_s, self._attempts = timeout_s, attempts
         self._numbers: Iterator[int] = itertools.count(1)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
@@ -90,68 +104,69 @@ class Etherbone:
             raise BoardError(
                 "registers",
                 f"UDP port {local_port} of this host is taken: {error.strerror}",
-                "end the other program that controls a board, as LiteX's litex_server",
+                "stop the other program that controls a board, such as LiteX's litex_server",
             ) from error
 
     def close(self) -> None:
         self._socket.close()
 
     def write(self, address: int, words: Sequence[int]) -> None:
-        """Writes words from a byte address on; what becomes of it is not said."""
-        for at in range(0, len(words), MAX_WORDS):
-            self._send(request(0, address + 4 * at, words[at : at + MAX_WORDS], []))
+        """Write words from a byte address on, without confirmation."""
+        for start in range(0, len(words), MAX_WORDS):
+            part = words[start : start + MAX_WORDS]
+            self._send(encode_request(0, address + 4 * start, part, []))
 
     def read(self, address: int, count: int) -> list[int]:
-        """Reads words from a byte address on."""
-        found: list[int] = []
-        while len(found) < count:
-            first = address + 4 * len(found)
-            some = min(count - len(found), MAX_WORDS)
-            found += self._ask([first + 4 * i for i in range(some)])
-        return found
+        """Read `count` words from a byte address on."""
+        words: list[int] = []
+        while len(words) < count:
+            first = address + 4 * len(words)
+            part = min(count - len(words), MAX_WORDS)
+            words += self._request_words([first + 4 * i for i in range(part)])
+        return words
 
     def _send(self, datagram: bytes) -> None:
         try:
-            self._socket.sendto(datagram, self._to)
+            self._socket.sendto(datagram, self._destination)
         except OSError as error:
-            raise self._unreachable(str(error.strerror)) from error
+            raise self._unreachable_error(str(error.strerror)) from error
 
-    def _ask(self, reads: Sequence[int]) -> list[int]:
+    def _request_words(self, reads: Sequence[int]) -> list[int]:
         number = next(self._numbers) & 0xFFFF_FFFF
-        datagram = request(number, 0, [], reads)
-        nonsense = False
-        for _ in range(self._tries):
+        datagram = encode_request(number, 0, [], reads)
+        has_invalid_answer = False
+        for _ in range(self._attempts):
             self._send(datagram)
             deadline = time.monotonic() + self._timeout_s
             while (left := deadline - time.monotonic()) > 0:
                 self._socket.settimeout(left)
                 try:
-                    got, sender = self._socket.recvfrom(2048)
+                    received, sender = self._socket.recvfrom(2048)
                 except socket.timeout:
                     break
-                except OSError as error:  # as ICMP has it
-                    raise self._unreachable(str(error.strerror)) from error
-                if sender[0] != self._to[0]:
+                except OSError as error:  # an ICMP error was received
+                    raise self._unreachable_error(str(error.strerror)) from error
+                if sender[0] != self._destination[0]:
                     continue
                 try:
-                    answers, found = answer(got)
+                    answered_number, words = decode_answer(received)
                 except ValueError:
-                    nonsense = True
+                    has_invalid_answer = True
                     continue
-                if answers == number and len(found) == len(reads):
-                    return found
-        if nonsense:
+                if answered_number == number and len(words) == len(reads):
+                    return words
+        if has_invalid_answer:
             raise BoardError(
                 "registers",
-                f"what answers at {self.name} does not speak Etherbone",
+                f"the device at {self.name} does not speak Etherbone",
                 "give the board's own address as `address`",
             )
-        raise self._unreachable(f"no answer to {self._tries} requests")
+        raise self._unreachable_error(f"no answer to {self._attempts} requests")
 
-    def _unreachable(self, why: str) -> BoardError:
+    def _unreachable_error(self, reason: str) -> BoardError:
         return BoardError(
             "registers",
-            f"the board at {self.name} cannot be reached: {why}",
-            f"give an interface on the cable of its first port an address of {self.name}'s "
-            "network, and look whether the port's lights are on",
+            f"the board at {self.name} cannot be reached: {reason}",
+            "give the interface that is connected to the board's first port an address in the "
+            f"network of {self.name}, and check that the port's lights are on",
         )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The boards that experiments can name: what a planner and a loader must know of each.
+"""Kinds of boards that experiments can name, with the properties that planner and loader need.
 
-`boards/` builds their bitstreams; a test holds both lists, and what bitstreams say, together.
+`boards/` builds their bitstreams. A test compares this list with `boards/` and the gateware.
 """
 
 from __future__ import annotations
@@ -10,15 +10,21 @@ from typing import NamedTuple
 
 DEFAULT = "colorlight-i9"
 DEFAULT_ADDRESS = "192.168.251.50"
-WORD_BYTES = 8  # of packet memory
-MAX_PACKETS = 1 << 10  # held at a time, a direction
+WORD_BYTES = 8  # size of a word of packet memory
+MAX_PACKETS = 1 << 10  # held at a time, per direction
 
 
 class Kind(NamedTuple):
-    """`memory_bytes`: a direction; `port_bps`: of both ports; `loader`: openFPGALoader's name for
-    the board; `has_cable`: USB for JTAG is on it, so that no cable need be named; `has_poisson`:
-    its core has Poisson losses; `has_network`: it is controlled over port a, too, not by UART
-    alone."""
+    """Properties of a kind of board.
+
+    Attributes:
+        memory_bytes: Packet memory per direction.
+        port_bps: Rate of both ports.
+        loader: openFPGALoader's name for the board.
+        has_cable: The board has USB for JTAG, so that no cable must be named.
+        has_poisson: The core has Poisson losses.
+        has_network: The board is controlled over port a or UART; otherwise over UART only.
+    """
 
     memory_bytes: int
     port_bps: int

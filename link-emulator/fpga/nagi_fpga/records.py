@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The core's records of packets, and packets.bin as nagi-link writes it: see
-link-emulator/daemon/packet_record.hpp.
+"""Converts the core's packet records into records of packets.bin.
+
+nagi-link writes packets.bin, too: see link-emulator/daemon/packet_record.hpp.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import struct
 from dataclasses import dataclass
 from typing import Sequence
 
-WORDS = 8  # of a record of the core
+WORDS = 8  # of 32 bits, per record of the core
 HEADER = b"nagi-pkt" + struct.pack("<II", 2, 40)
 _FROM_CORE = struct.Struct("<QQIIHHI")
 _TO_FILE = struct.Struct("<qqIIiIHBBBBH")
@@ -20,7 +21,13 @@ MAX_LATE_NS = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class CoreRecord:
-    """What became of a packet. Instants are since the epoch, in ns."""
+    """The core's record of one packet. Instants are in ns since the epoch.
+
+    Attributes:
+        index: Number of the packet within its direction.
+        fate: Outcome, numbered as in packet_record.hpp.
+        late_ns: Delay of the packet's release after it was due.
+    """
 
     arrived_ns: int
     left_ns: int
@@ -34,13 +41,13 @@ class CoreRecord:
     late_ns: int
 
 
-def decoded(words: Sequence[int]) -> CoreRecord:
-    """A record of WORDS words of 32 bits."""
-    arrived, left, index, identity, size, what, late = _FROM_CORE.unpack(
+def decode_record(words: Sequence[int]) -> CoreRecord:
+    """Decode a record of WORDS words of 32 bits."""
+    arrived, left, index, identity, size, flags, late = _FROM_CORE.unpack(
         struct.pack(f"<{WORDS}I", *words)
     )
-    # `what` are bits 223 to 208, `late` the four bytes from 224 on.
-    whole = what | late << 16
+    # `flags` has bits 223 to 208 of the record, `late` the four bytes from bit 224 on.
+    whole = flags | late << 16
     return CoreRecord(
         arrived_ns=arrived,
         left_ns=left,
@@ -55,8 +62,13 @@ def decoded(words: Sequence[int]) -> CoreRecord:
     )
 
 
-def in_file(record: CoreRecord, link: int) -> bytes:
-    """A record of packets.bin. `link`: its place in nagi-link's configuration."""
+def encode_packet_record(record: CoreRecord, link: int) -> bytes:
+    """Encode a record of packets.bin.
+
+    Args:
+        record: The core's record.
+        link: Index of the link in nagi-link's configuration.
+    """
     return _TO_FILE.pack(
         record.arrived_ns,
         record.left_ns,

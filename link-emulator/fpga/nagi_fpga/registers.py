@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what follows from `registers.yaml`: `python -m nagi_fpga.registers` (`--check`: says what
-is not up to date, exit status 1).
+"""Writes the files that are generated from `registers.yaml`: `python -m nagi_fpga.registers`.
+
+`--check` writes nothing, names the files that are not up to date, and then has exit status 1.
 
 A 32-bit register NAME is the word NAME. One of 64 bits is the words NAME_LO and NAME_HI.
 """
@@ -39,13 +40,13 @@ class Field:
 
     @property
     def mask(self) -> int:
-        """Its bits in the register."""
+        """The mask that selects the field's bits in its register."""
         return (2 << self.high) - (1 << self.low)
 
 
 @dataclass(frozen=True)
 class Register:
-    """A register; `address` in bytes, of a direction from its base on."""
+    """A register. `address` is in bytes, for a direction's registers from the direction's base."""
 
     name: str
     address: int
@@ -56,8 +57,8 @@ class Register:
     fixed: bool = False  # while the core is enabled
     fields: list[Field] = field(default_factory=list)
 
-    def words(self) -> Iterator[tuple[str, int]]:
-        """Name and address of each of its words."""
+    def list_words(self) -> Iterator[tuple[str, int]]:
+        """Yield name and address of each word of the register."""
         if self.bits == 32:
             yield self.name, self.address
         else:
@@ -67,7 +68,7 @@ class Register:
 
 @dataclass(frozen=True)
 class RegisterMap:
-    """All of `registers.yaml`."""
+    """The contents of `registers.yaml`."""
 
     magic: int
     version: int
@@ -78,105 +79,115 @@ class RegisterMap:
 
 
 def read_map(path: Path = DESCRIPTION) -> RegisterMap:
-    """The description. Raises ValueError where registers overlap or do not fit."""
+    """Read the description of the registers.
+
+    Raises:
+        ValueError: Registers overlap, are not aligned, or do not fit into the map.
+    """
     raw = yaml.safe_load(path.read_text())
-    at = raw["counters_at"]
+    first = raw["counters_at"]
     counters = [
-        Register(each["name"], at + 8 * number, each["about"], "ro", 64)
-        for number, each in enumerate(raw["counters"])
+        Register(counter["name"], first + 8 * number, counter["about"], "ro", 64)
+        for number, counter in enumerate(raw["counters"])
     ]
-    found = RegisterMap(
+    register_map = RegisterMap(
         raw["magic"],
         raw["version"],
-        [_register(each) for each in raw["registers"]],
+        [_parse_register(register) for register in raw["registers"]],
         raw["directions"],
-        [_register(each) for each in raw["direction"]],
+        [_parse_register(register) for register in raw["direction"]],
         counters,
     )
-    taken: dict[int, str] = {}
-    each_direction = [*found.direction, *found.counters]
-    placed = [(0, register) for register in found.registers]
-    placed += [
-        (base, register) for base in found.directions.values() for register in each_direction
+    names: dict[int, str] = {}
+    of_direction = [*register_map.direction, *register_map.counters]
+    with_base = [(0, register) for register in register_map.registers]
+    with_base += [
+        (base, register) for base in register_map.directions.values() for register in of_direction
     ]
-    for base, register in placed:
-        for name, address in register.words():
-            place = base + address
-            if place % _WORD or not 0 <= place < _MAP_BYTES:
-                raise ValueError(f"{path}: {name}: {place:#x} is no place for a register")
-            if place in taken:
-                raise ValueError(f"{path}: {name}: {taken[place]} is at {place:#x}, too")
-            taken[place] = name
-    return found
+    for base, register in with_base:
+        for name, offset in register.list_words():
+            address = base + offset
+            if address % _WORD or not 0 <= address < _MAP_BYTES:
+                raise ValueError(
+                    f"{path}: {name}: {address:#x} is no valid address; give a multiple of {_WORD} "
+                    f"below {_MAP_BYTES:#x}"
+                )
+            if address in names:
+                raise ValueError(
+                    f"{path}: {name}: {names[address]} is at {address:#x}, too; "
+                    "give another address"
+                )
+            names[address] = name
+    return register_map
 
 
-def _field(raw: dict[str, Any]) -> Field:
+def _parse_field(raw: dict[str, Any]) -> Field:
     high, low = raw["bits"]
     return Field(raw["name"], high, low, raw["about"], raw.get("values", {}))
 
 
-def _register(raw: dict[str, Any]) -> Register:
-    fields = [_field(each) for each in raw.get("fields", [])]
+def _parse_register(raw: dict[str, Any]) -> Register:
+    fields = [_parse_field(raw_field) for raw_field in raw.get("fields", [])]
     return Register(**{**raw, "fields": fields})
 
 
-def _constants(found: RegisterMap) -> Iterator[tuple[str, int, str]]:
-    """Name, value and `hex` or `dec` of what C and Python have as constants."""
-    yield "MAGIC_VALUE", found.magic, "hex"
-    yield "MAP_VERSION_VALUE", found.version, "dec"
-    for register in found.registers:
-        for name, address in register.words():
+def _list_constants(register_map: RegisterMap) -> Iterator[tuple[str, int, str]]:
+    """Yield name, value and base (`hex` or `dec`) of each constant of Verilog and C."""
+    yield "MAGIC_VALUE", register_map.magic, "hex"
+    yield "MAP_VERSION_VALUE", register_map.version, "dec"
+    for register in register_map.registers:
+        for name, address in register.list_words():
             yield name.upper(), address, "hex"
-        yield from _field_constants(register)
-    for name, base in found.directions.items():
+        yield from _list_field_constants(register)
+    for name, base in register_map.directions.items():
         yield f"{name.upper()}_BASE", base, "hex"
-    for register in [*found.direction, *found.counters]:
-        for name, address in register.words():
+    for register in [*register_map.direction, *register_map.counters]:
+        for name, address in register.list_words():
             yield f"DIRECTION_{name.upper()}", address, "hex"
-        yield from _field_constants(register)
-    yield "DIRECTION_COUNTERS", found.counters[0].address, "hex"
-    yield "COUNTER_COUNT", len(found.counters), "dec"
+        yield from _list_field_constants(register)
+    yield "DIRECTION_COUNTERS", register_map.counters[0].address, "hex"
+    yield "COUNTER_COUNT", len(register_map.counters), "dec"
 
 
-def _field_constants(register: Register) -> Iterator[tuple[str, int, str]]:
-    for each in register.fields:
-        prefix = f"{register.name}_{each.name}".upper()
-        yield f"{prefix}_SHIFT", each.low, "dec"
-        yield f"{prefix}_MASK", each.mask, "hex"
-        for name, value in each.values.items():
+def _list_field_constants(register: Register) -> Iterator[tuple[str, int, str]]:
+    for part in register.fields:
+        prefix = f"{register.name}_{part.name}".upper()
+        yield f"{prefix}_SHIFT", part.low, "dec"
+        yield f"{prefix}_MASK", part.mask, "hex"
+        for name, value in part.values.items():
             yield f"{prefix}_{name.upper()}", value, "dec"
 
 
-def verilog(found: RegisterMap) -> str:
-    """Addresses and fields as macros; counters by their numbers."""
+def generate_verilog(register_map: RegisterMap) -> str:
+    """Return the Verilog header: addresses and fields as macros, counters by their numbers."""
     lines = [f"// {_LICENSE}", f"// {_ORIGIN}", ""]
-    for name, value, base in _constants(found):
+    for name, value, base in _list_constants(register_map):
         if name.endswith("_MASK"):
             continue
         size = 32 if name in ("MAGIC_VALUE", "MAP_VERSION_VALUE") else 12
-        shown = f"{value:x}" if base == "hex" else str(value)
+        digits = f"{value:x}" if base == "hex" else str(value)
         prefix = f"{size}'h" if base == "hex" else (f"{size}'d" if size == 32 else "")
-        lines.append(f"`define NAGI_{name} {prefix}{shown}")
-    for register in [*found.registers, *found.direction]:
-        for each in register.fields:
-            name = f"NAGI_{register.name}_{each.name}_BITS".upper()
-            lines.append(f"`define {name} {each.high}:{each.low}")
-    for number, counter in enumerate(found.counters):
+        lines.append(f"`define NAGI_{name} {prefix}{digits}")
+    for register in [*register_map.registers, *register_map.direction]:
+        for part in register.fields:
+            name = f"NAGI_{register.name}_{part.name}_BITS".upper()
+            lines.append(f"`define {name} {part.high}:{part.low}")
+    for number, counter in enumerate(register_map.counters):
         lines.append(f"`define NAGI_COUNTER_{counter.name.upper()} {number}")
     return "\n".join(lines) + "\n"
 
 
-def c_header(found: RegisterMap) -> str:
-    """Addresses, shifts and masks as macros."""
+def generate_c_header(register_map: RegisterMap) -> str:
+    """Return the C header: addresses, shifts and masks as macros."""
     lines = [f"// {_LICENSE}", f"// {_ORIGIN}", "#pragma once", "", "#include <stdint.h>", ""]
-    for name, value, base in _constants(found):
-        shown = f"{value:#x}" if base == "hex" else str(value)
-        lines.append(f"#define NAGI_FPGA_{name} UINT32_C({shown})")
+    for name, value, base in _list_constants(register_map):
+        digits = f"{value:#x}" if base == "hex" else str(value)
+        lines.append(f"#define NAGI_FPGA_{name} UINT32_C({digits})")
     return "\n".join(lines) + "\n"
 
 
-def python(found: RegisterMap) -> str:
-    """The map for programs, in the standard library alone."""
+def generate_python(register_map: RegisterMap) -> str:
+    """Return the Python module `nagi_fpga.register_map`."""
     lines = [
         f"# {_LICENSE}",
         '"""The registers of the FPGA link emulator.',
@@ -184,117 +195,122 @@ def python(found: RegisterMap) -> str:
         _ORIGIN,
         '"""',
         "",
-        f"MAGIC = {_hex(found.magic)}",
-        f"VERSION = {found.version}",
+        f"MAGIC = {_format_hex(register_map.magic)}",
+        f"VERSION = {register_map.version}",
         "",
         "# Name: address in bytes, bits.",
         "REGISTERS = {",
-        *(f'    "{r.name}": ({_hex(r.address)}, {r.bits}),' for r in found.registers),
+        *(f'    "{r.name}": ({_format_hex(r.address)}, {r.bits}),' for r in register_map.registers),
         "}",
         "",
         "DIRECTIONS = {",
-        *(f'    "{name}": {_hex(base)},' for name, base in found.directions.items()),
+        *(f'    "{name}": {_format_hex(base)},' for name, base in register_map.directions.items()),
         "}",
         "",
         "# From the direction's base on.",
         "DIRECTION = {",
-        *(f'    "{r.name}": ({_hex(r.address)}, {r.bits}),' for r in found.direction),
+        *(f'    "{r.name}": ({_format_hex(r.address)}, {r.bits}),' for r in register_map.direction),
         "}",
         "",
         "# Of 64 bits each.",
         "COUNTERS = {",
-        *(f'    "{r.name}": {_hex(r.address)},' for r in found.counters),
+        *(f'    "{r.name}": {_format_hex(r.address)},' for r in register_map.counters),
         "}",
         "",
         "# Register: field: highest and lowest bit.",
         "FIELDS = {",
     ]
-    for register in [*found.registers, *found.direction]:
+    for register in [*register_map.registers, *register_map.direction]:
         if register.fields:
             lines.append(f'    "{register.name}": {{')
             lines += [f'        "{f.name}": ({f.high}, {f.low}),' for f in register.fields]
             lines.append("    },")
     lines += ["}", "", "# Register: field: name of a value: the value.", "VALUES = {"]
-    for register in [*found.registers, *found.direction]:
-        valued = [each for each in register.fields if each.values]
-        if valued:
+    for register in [*register_map.registers, *register_map.direction]:
+        enumerated = [part for part in register.fields if part.values]
+        if enumerated:
             lines.append(f'    "{register.name}": {{')
-            for each in valued:
-                values = ", ".join(f'"{name}": {value}' for name, value in each.values.items())
-                lines.append(f'        "{each.name}": {{{values}}},')
+            for part in enumerated:
+                values = ", ".join(f'"{name}": {value}' for name, value in part.values.items())
+                lines.append(f'        "{part.name}": {{{values}}},')
             lines.append("    },")
     lines += ["}"]
     return "\n".join(lines) + "\n"
 
 
-def _hex(value: int) -> str:
-    """As ruff lays it out."""
+def _format_hex(value: int) -> str:
+    """Format an address as ruff formats hexadecimal numbers, so that its check passes."""
     return f"0x{value:03X}"
 
 
-def tables(found: RegisterMap) -> str:
-    """The tables of the manual."""
-    bases = ", ".join(f"{name} `{base:#05x}`" for name, base in found.directions.items())
+def generate_tables(register_map: RegisterMap) -> str:
+    """Return the tables of the manual, in Markdown."""
+    bases = ", ".join(f"{name} `{base:#05x}`" for name, base in register_map.directions.items())
     parts = [
-        _table(found.registers),
+        _generate_table(register_map.registers),
         f"Registers of a direction, from its base on ({bases}):",
-        _table(found.direction),
+        _generate_table(register_map.direction),
         "Counters of a direction, 64 bits each, from the same base on:",
-        _table(found.counters),
+        _generate_table(register_map.counters),
     ]
     return "\n\n".join(parts)
 
 
-def _table(registers: list[Register]) -> str:
+def _generate_table(registers: list[Register]) -> str:
     lines = ["| address | register | bits | access | what |", "| --- | --- | --- | --- | --- |"]
-    for each in registers:
-        access = f"{each.access}, fixed while enabled" if each.fixed else each.access
-        bits = each.used_bits or each.bits
+    for register in registers:
+        access = f"{register.access}, fixed while enabled" if register.fixed else register.access
+        bits = register.used_bits or register.bits
         lines.append(
-            f"| `{each.address:#05x}` | `{each.name}` | {bits} | {access} | {each.about} |"
+            f"| `{register.address:#05x}` | `{register.name}` | {bits} | {access} "
+            f"| {register.about} |"
         )
-        for part in each.fields:
-            place = f"{part.high}:{part.low}" if part.high != part.low else str(part.low)
+        for part in register.fields:
+            position = f"{part.high}:{part.low}" if part.high != part.low else str(part.low)
             values = ", ".join(f"{value} {name}" for name, value in part.values.items())
             about = f"{part.about}: {values}" if values else part.about
-            lines.append(f"| | `{each.name}.{part.name}` | {place} | | {about} |")
+            lines.append(f"| | `{register.name}.{part.name}` | {position} | | {about} |")
     return "\n".join(lines)
 
 
-def _with_tables(manual: str, found: RegisterMap) -> str:
+def _insert_tables(manual: str, register_map: RegisterMap) -> str:
     before, begin, rest = manual.partition(_BEGIN)
     _, end, after = rest.partition(_END)
     if not begin or not end:
-        raise ValueError(f"{MANUAL}: has no place for the tables: {_BEGIN} ... {_END}")
-    return f"{before}{_BEGIN}\n\n{tables(found)}\n\n{_END}{after}"
+        raise ValueError(f"{MANUAL}: add the marks of the tables: {_BEGIN} ... {_END}")
+    return f"{before}{_BEGIN}\n\n{generate_tables(register_map)}\n\n{_END}{after}"
 
 
-def outputs() -> dict[Path, str]:
-    """Each file that follows from the description, as it should be."""
-    found = read_map()
+def generate_files() -> dict[Path, str]:
+    """Return the contents of each generated file, keyed by path."""
+    register_map = read_map()
     return {
-        FPGA / "rtl" / "nagi_registers.vh": verilog(found),
-        FPGA / "include" / "nagi_registers.h": c_header(found),
-        FPGA / "nagi_fpga" / "register_map.py": python(found),
-        MANUAL: _with_tables(MANUAL.read_text(), found),
+        FPGA / "rtl" / "nagi_registers.vh": generate_verilog(register_map),
+        FPGA / "include" / "nagi_registers.h": generate_c_header(register_map),
+        FPGA / "nagi_fpga" / "register_map.py": generate_python(register_map),
+        MANUAL: _insert_tables(MANUAL.read_text(), register_map),
     }
 
 
 def main() -> int:
-    """Writes all files, or says which are old."""
+    """Write all files, or report with `--check` which are not up to date."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--check", action="store_true", help="write nothing; status 1 if one is old"
+        "--check",
+        action="store_true",
+        help="write nothing; exit status 1 if a file is not up to date",
     )
     check = parser.parse_args().check
     old = [
-        path for path, text in outputs().items() if not path.exists() or path.read_text() != text
+        path
+        for path, text in generate_files().items()
+        if not path.exists() or path.read_text() != text
     ]
     for path in old:
         if check:
             print(f"{path}: not up to date; run python -m nagi_fpga.registers", file=sys.stderr)
         else:
-            path.write_text(outputs()[path])
+            path.write_text(generate_files()[path])
     return 1 if check and old else 0
 
 

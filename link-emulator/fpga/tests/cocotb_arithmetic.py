@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the modules that calculate, in cocotb: held against the model's figures
-(link-emulator/model/tests/random_test.cpp) and against Python's integers."""
+"""Tests of the arithmetic modules, in cocotb.
+
+Results are compared with the model's (link-emulator/model/tests/random_test.cpp) and with Python's
+integers.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,8 @@ ONES_64 = (1 << 64) - 1
 LN2_Q64 = 0xB17217F7D1CF79AB
 
 
-async def begin(dut: Any) -> None:
-    """Starts the clock and resets."""
+async def start(dut: Any) -> None:
+    """Start the clock and reset the modules."""
     for name in ("philox", "exponential", "divider", "multiplier"):
         getattr(dut, f"{name}_start").value = 0
     dut.rst.value = 1
@@ -29,8 +32,8 @@ async def begin(dut: Any) -> None:
     dut.rst.value = 0
 
 
-async def ask(dut: Any, name: str, **inputs: int) -> int:
-    """Starts a calculation and waits until it is done; clocks that it took."""
+async def calculate(dut: Any, name: str, **inputs: int) -> int:
+    """Start a calculation, wait until it is done, and return the number of clocks."""
     for port, value in inputs.items():
         getattr(dut, f"{name}_{port}").value = value
     getattr(dut, f"{name}_start").value = 1
@@ -42,8 +45,8 @@ async def ask(dut: Any, name: str, **inputs: int) -> int:
     return clocks
 
 
-def philox(counter: int, seed: int) -> int:
-    """Philox4x32-10 in Python, as random.hpp uses it."""
+def compute_philox(counter: int, seed: int) -> int:
+    """Compute a draw of Philox4x32-10 in the way of random.hpp."""
     words = [counter >> 32 * n & ONES_32 for n in range(4)]
     keys = [seed & ONES_32, seed >> 32]
     for _ in range(10):
@@ -58,8 +61,8 @@ def philox(counter: int, seed: int) -> int:
     return words[1] << 32 | words[0]
 
 
-def exponential_q40(draw: int) -> int:
-    """exponential_q40() of link-emulator/model/random.cpp in Python."""
+def compute_exponential_q40(draw: int) -> int:
+    """Compute exponential_q40() of link-emulator/model/random.cpp."""
     if draw == ONES_64:
         return 0
     whole = (draw + 1).bit_length() - 1
@@ -75,35 +78,42 @@ def exponential_q40(draw: int) -> int:
 
 @cocotb.test()
 async def philox_gives_known_answers(dut: Any) -> None:
-    """Random123's known answers: counter and key all zero, all one."""
-    await begin(dut)
+    """Check the known answers of Random123: counter and key all zero, and all one."""
+    await start(dut)
     zeros = {"index": 0, "link": 0, "part": 0, "purpose_0": 0, "purpose_1": 1, "seed": 0}
-    await ask(dut, "philox", **zeros)
+    await calculate(dut, "philox", **zeros)
     assert dut.philox_draw_0.value == 0xE169C58D6627E8D5
     ones = {"index": ONES_64, "link": ONES_32, "part": ONES_16, "purpose_0": 0}
-    clocks = await ask(dut, "philox", **ones, purpose_1=ONES_16, seed=ONES_64)
+    clocks = await calculate(dut, "philox", **ones, purpose_1=ONES_16, seed=ONES_64)
     assert dut.philox_draw_1.value == 0x41C83B0E408F276D
     assert clocks == 31
 
 
 @cocotb.test()
 async def philox_gives_any_draw(dut: Any) -> None:
-    await begin(dut)
-    some = random.Random(SEED)
+    await start(dut)
+    generator = random.Random(SEED)
     for _ in range(20):
-        index, link, part = some.getrandbits(64), some.getrandbits(32), some.getrandbits(16)
-        purposes, seed = [some.getrandbits(16), some.getrandbits(16)], some.getrandbits(64)
+        index, link, part = (
+            generator.getrandbits(64),
+            generator.getrandbits(32),
+            generator.getrandbits(16),
+        )
+        purposes, seed = (
+            [generator.getrandbits(16), generator.getrandbits(16)],
+            generator.getrandbits(64),
+        )
         values = {"index": index, "link": link, "part": part, "seed": seed}
-        await ask(dut, "philox", **values, purpose_0=purposes[0], purpose_1=purposes[1])
+        await calculate(dut, "philox", **values, purpose_0=purposes[0], purpose_1=purposes[1])
         for name, purpose in zip(("philox_draw_0", "philox_draw_1"), purposes, strict=True):
             counter = part << 112 | purpose << 96 | link << 64 | index
-            assert getattr(dut, name).value == philox(counter, seed)
+            assert getattr(dut, name).value == compute_philox(counter, seed)
 
 
 @cocotb.test()
 async def exponential_gives_known_answers(dut: Any) -> None:
-    """These values are the contract with every other implementation."""
-    await begin(dut)
+    """Check values that all implementations must return."""
+    await start(dut)
     known = {
         0: 48_775_896_626_291,
         0x8000000000000000: 762_123_384_785,
@@ -111,30 +121,32 @@ async def exponential_gives_known_answers(dut: Any) -> None:
         ONES_64: 0,
     }
     for draw, value in known.items():
-        await ask(dut, "exponential", draw=draw)
+        await calculate(dut, "exponential", draw=draw)
         assert dut.exponential_value.value == value
 
 
 @cocotb.test()
 async def exponential_gives_any_logarithm(dut: Any) -> None:
-    await begin(dut)
-    some = random.Random(SEED)
+    await start(dut)
+    generator = random.Random(SEED)
     for bits in (1, 20, 40, 63, 64, 64, 64):
-        draw = some.getrandbits(bits)
-        clocks = await ask(dut, "exponential", draw=draw)
-        assert dut.exponential_value.value == exponential_q40(draw)
+        draw = generator.getrandbits(bits)
+        clocks = await calculate(dut, "exponential", draw=draw)
+        assert dut.exponential_value.value == compute_exponential_q40(draw)
         assert clocks < 400 + 64
 
 
 @cocotb.test()
 async def divider_divides(dut: Any) -> None:
-    await begin(dut)
-    some = random.Random(SEED)
+    await start(dut)
+    generator = random.Random(SEED)
     cases = [(0, 1), ((1 << 51) - 1, 1), ((1 << 51) - 1, (1 << 40) - 1), (7, 1 << 39)]
     for _ in range(20):
-        cases.append((some.getrandbits(51), some.getrandbits(some.randint(1, 40)) | 1))
+        cases.append(
+            (generator.getrandbits(51), generator.getrandbits(generator.randint(1, 40)) | 1)
+        )
     for dividend, divisor in cases:
-        clocks = await ask(dut, "divider", dividend=dividend, divisor=divisor)
+        clocks = await calculate(dut, "divider", dividend=dividend, divisor=divisor)
         for name in ("divider", "fast_divider"):
             found = (
                 int(getattr(dut, f"{name}_quotient").value),
@@ -146,10 +158,10 @@ async def divider_divides(dut: Any) -> None:
 
 @cocotb.test()
 async def multiplier_multiplies(dut: Any) -> None:
-    await begin(dut)
-    some = random.Random(SEED)
+    await start(dut)
+    generator = random.Random(SEED)
     cases = [(0, 0), (ONES_64, ONES_64), (ONES_32, ONES_64)]
-    cases += [(some.getrandbits(64), some.getrandbits(64)) for _ in range(20)]
+    cases += [(generator.getrandbits(64), generator.getrandbits(64)) for _ in range(20)]
     for a, b in cases:
-        await ask(dut, "multiplier", a=a, b=b)
+        await calculate(dut, "multiplier", a=a, b=b)
         assert dut.multiplier_product.value == a * b

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the whole core, in cocotb: known schedules, frames of all kinds, back-pressure, enabling
-and disabling. Time stands still while the core works, and jumps to what happens next."""
+"""Tests of the whole core, in cocotb.
+
+They cover known schedules, frames of all kinds, back-pressure, enabling and disabling. Time stands
+still while the core works, and jumps to the next event.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +19,19 @@ import schedules
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
-from nagi_fpga.configuration import writes
+from nagi_fpga.configuration import list_register_writes
 from nagi_fpga.register_map import COUNTERS, DIRECTIONS, MAGIC, REGISTERS, VERSION
 from replaying_core import RECORD, TICK_NS
 
 NEVER = (1 << 64) - 1
-CLOCKS = 20_000  # in which the core is through with anything
+CLOCKS = 20_000  # after which the core must have finished any work
 ETHERNET_BYTES = 14
 # A case with more packets is for the Verilated replay.
 MAX_PACKETS = 10
 
 
 class Core:
-    """nagi_link_top, with who gives it frames and takes them: a to b is forward."""
+    """nagi_link_top with sources and sinks of frames; a to b is forward."""
 
     def __init__(self, dut: Any) -> None:
         self.dut = dut
@@ -45,19 +48,19 @@ class Core:
         self.now = 0
 
     async def start(self) -> None:
-        """Clock and reset."""
+        """Start the clock and reset the core."""
         dut = self.dut
         for name in ("reg_addr", "reg_wr_en", "reg_wr_data", "reg_rd_en", "time_ns"):
             getattr(dut, name).value = 0
         dut.m_axis_record_tready.value = 1
         dut.rst.value = 1
         Clock(dut.clk, 8, unit="ns").start()
-        await self.clocks(4)
+        await self.wait_clocks(4)
         dut.rst.value = 0
         cocotb.start_soon(self._take_records())
-        await self.clocks(2)
+        await self.wait_clocks(2)
 
-    async def clocks(self, number: int) -> None:
+    async def wait_clocks(self, number: int) -> None:
         for _ in range(number):
             await FallingEdge(self.dut.clk)
 
@@ -65,7 +68,7 @@ class Core:
         while True:
             await RisingEdge(self.dut.clk)
             if self.dut.m_axis_record_tvalid.value and self.dut.m_axis_record_tready.value:
-                self.records.append(as_record(int(self.dut.m_axis_record_tdata.value)))
+                self.records.append(decode_record(int(self.dut.m_axis_record_tdata.value)))
 
     async def write(self, address: int, value: int) -> None:
         dut = self.dut
@@ -73,7 +76,7 @@ class Core:
         while not dut.reg_ack.value:
             await FallingEdge(dut.clk)
         dut.reg_wr_en.value = 0
-        await self.clocks(2)
+        await self.wait_clocks(2)
 
     async def read(self, address: int) -> int:
         dut = self.dut
@@ -82,16 +85,16 @@ class Core:
             await FallingEdge(dut.clk)
         dut.reg_rd_en.value = 0
         value = int(dut.reg_rd_data.value)
-        await self.clocks(2)
+        await self.wait_clocks(2)
         return value
 
     async def read_register(self, name: str) -> int:
         address, bits = REGISTERS[name]
         words = [await self.read(address + 4 * word) for word in range(bits // 32)]
-        return sum(word << 32 * place for place, word in enumerate(words))
+        return sum(word << 32 * index for index, word in enumerate(words))
 
     async def enable(self, link: dict[str, Any], seed: int = 1) -> None:
-        for address, value in writes(seed, 0, link):
+        for address, value in list_register_writes(seed, 0, link):
             await self.write(address, value)
         await self.write(REGISTERS["control"][0], 1)
         await self.settle()
@@ -103,17 +106,17 @@ class Core:
                 return
         raise AssertionError("the core stays active")
 
-    async def counters(self, direction: str = "forward") -> dict[str, int]:
+    async def read_counters(self, direction: str = "forward") -> dict[str, int]:
         await self.write(REGISTERS["command"][0], 1)
-        found = {}
+        values = {}
         for name, offset in COUNTERS.items():
-            at = DIRECTIONS[direction] + offset
-            found[name] = await self.read(at) | await self.read(at + 4) << 32
-        return found
+            address = DIRECTIONS[direction] + offset
+            values[name] = await self.read(address) | await self.read(address + 4) << 32
+        return values
 
     async def settle(self) -> None:
-        """Until nothing is being worked on."""
-        await self.clocks(2)
+        """Wait until the core is idle."""
+        await self.wait_clocks(2)
         for _ in range(CLOCKS):
             if self.dut.idle.value:
                 return
@@ -121,7 +124,7 @@ class Core:
         raise AssertionError("the core does not become idle")
 
     async def advance(self, to: int = NEVER - TICK_NS) -> None:
-        """Brings time to `to`, or to where nothing is due any more."""
+        """Advance time to `to`, or until no event is due."""
         while True:
             await self.settle()
             due = int(self.dut.next_due_ns.value)
@@ -136,20 +139,20 @@ class Core:
             await self.settle()
 
     async def offer(self, frame: bytes, direction: int = 0, bad: bool = False) -> None:
-        """A frame arrives now."""
+        """Let a frame arrive now."""
         user = self.now << 1 | int(bad)
         await self.sources[direction].send(AxiStreamFrame(frame, tuser=user))
         await self.sources[direction].wait()
 
-    def frames(self, direction: int = 0) -> list[bytes]:
-        """Those that have come out since."""
-        found = []
+    def take_frames(self, direction: int = 0) -> list[bytes]:
+        """Return the frames that were output since the last call."""
+        frames = []
         while not self.sinks[direction].empty():
-            found.append(bytes(self.sinks[direction].recv_nowait().tdata))
-        return found
+            frames.append(bytes(self.sinks[direction].recv_nowait().tdata))
+        return frames
 
 
-def as_record(raw: int) -> np.void:
+def decode_record(raw: int) -> np.void:
     record = np.zeros((), RECORD)
     fields = {
         "arrived_ns": (0, 64),
@@ -168,30 +171,30 @@ def as_record(raw: int) -> np.void:
     return record[()]
 
 
-def checksum(header: bytes) -> int:
+def compute_checksum(header: bytes) -> int:
     total = sum(struct.unpack(f">{len(header) // 2}H", header))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF
 
 
-def ipv4(size: int, ecn: int, number: int = 0, options: int = 0, protocol: int = 17) -> bytes:
-    """An IPv4 packet with `options` words of options; its payload depends on `number`."""
+def make_ipv4(size: int, ecn: int, number: int = 0, options: int = 0, protocol: int = 17) -> bytes:
+    """Make an IPv4 packet with `options` words of options; its payload depends on `number`."""
     words = 5 + options
     fixed = struct.pack(">BBHHHBBH", 0x40 | words, ecn, size, number, 0, 64, protocol, 0)
     header = bytearray(fixed + bytes(8) + bytes(4 * options))
-    struct.pack_into(">H", header, 10, checksum(bytes(header)))
+    struct.pack_into(">H", header, 10, compute_checksum(bytes(header)))
     return bytes(header) + random.Random(number).randbytes(size - 4 * words)
 
 
-def ethernet(packet: bytes, kind: int = 0x0800, tags: Sequence[int] = ()) -> bytes:
+def make_ethernet(packet: bytes, kind: int = 0x0800, tags: Sequence[int] = ()) -> bytes:
     tagged = b"".join(struct.pack(">HH", tag, 5) for tag in tags)
     return bytes(range(12)) + tagged + struct.pack(">H", kind) + packet
 
 
 @cocotb.test()
 async def schedules_are_kept(dut: Any) -> None:
-    """The list that the C++ model is held to; cases with few packets."""
+    """Check the schedules of the C++ model, as far as they have few packets."""
     core = Core(dut)
     await core.start()
     few = [case for case in schedules.CASES if len(schedules.arrivals(case)) <= MAX_PACKETS]
@@ -204,11 +207,11 @@ async def schedules_are_kept(dut: Any) -> None:
         for number, packet in enumerate(schedules.arrivals(case)):
             await core.advance(int(packet["arrived_ns"]))
             size, ecn = int(packet["bytes"]), int(packet["ecn"])
-            await core.offer(ethernet(ipv4(size, ecn, number)))
+            await core.offer(make_ethernet(make_ipv4(size, ecn, number)))
         await core.advance()
-        schedules.check(case, np.array(core.records), await core.counters())
+        schedules.check(case, np.array(core.records), await core.read_counters())
         delivered = sum(int(record["fate"]) == 0 for record in core.records)
-        assert len(core.frames()) == delivered, case["name"]
+        assert len(core.take_frames()) == delivered, case["name"]
         await core.disable()
 
 
@@ -240,14 +243,18 @@ async def bad_short_and_long_frames_are_counted(dut: Any) -> None:
     core = Core(dut)
     await core.start()
     await core.enable({})
-    good = [ethernet(ipv4(46, 0, 1)), ethernet(ipv4(1522, 0, 2)), bytes(range(ETHERNET_BYTES))]
+    good = [
+        make_ethernet(make_ipv4(46, 0, 1)),
+        make_ethernet(make_ipv4(1522, 0, 2)),
+        bytes(range(ETHERNET_BYTES)),
+    ]
     bad = [bytes(13), bytes(1), bytes(1537), bytes(4000)]
     for frame in [good[0], bad[0], bad[1], good[1], bad[2], bad[3], good[2]]:
         await core.offer(frame)
-    await core.offer(ethernet(ipv4(100, 0)), bad=True)
+    await core.offer(make_ethernet(make_ipv4(100, 0)), bad=True)
     await core.advance()
-    assert core.frames() == good
-    counters = await core.counters()
+    assert core.take_frames() == good
+    counters = await core.read_counters()
     assert counters["bad_frames"] == len(bad) + 1
     assert counters["offered"] == counters["delivered"] == len(good)
     assert [int(record["bytes"]) for record in core.records] == [46, 1522, 0]
@@ -260,35 +267,39 @@ async def headers_are_found(dut: Any) -> None:
     await core.start()
     marking = {"mark": {"threshold_packets": 0, "weight": 1}, "rate_bps": 1_000_000}
     await core.enable({"forward": marking})
-    fragment = bytearray(ipv4(200, 1, 0x77))
+    fragment = bytearray(make_ipv4(200, 1, 0x77))
     struct.pack_into(">H", fragment, 6, 100)
     struct.pack_into(">H", fragment, 10, 0)
-    struct.pack_into(">H", fragment, 10, checksum(bytes(fragment[:20])))
+    struct.pack_into(">H", fragment, 10, compute_checksum(bytes(fragment[:20])))
     tcp = random.Random(6).randbytes(60)
     ipv6 = struct.pack(">IHBB", 6 << 28 | 2 << 20, len(tcp), 6, 64) + bytes(32) + tcp
     udp_over_ipv6 = struct.pack(">IHBB", 6 << 28 | 1 << 20, 8, 17, 64) + bytes(32) + tcp[:8]
     sequence, acknowledgement = struct.unpack(">II", tcp[4:12])
     numbers = (sequence + acknowledgement & 0xFFFF) << 16
-    plain, tagged, with_options = ipv4(100, 2, 5), ipv4(101, 1, 6), ipv4(140, 2, 7, 3, protocol=6)
-    cut = ipv4(30, 2, 9, protocol=6)  # ends before TCP's checksum
+    plain, tagged, with_options = (
+        make_ipv4(100, 2, 5),
+        make_ipv4(101, 1, 6),
+        make_ipv4(140, 2, 7, 3, protocol=6),
+    )
+    cut = make_ipv4(30, 2, 9, protocol=6)  # ends before TCP's checksum
     cases = [
-        (ethernet(ipv4(100, 2, 4)), 2, 4 << 16 | word(ipv4(100, 2, 4), 26), False),
-        (ethernet(plain), 2, 5 << 16 | word(plain, 26), False),  # nothing waits yet
-        (ethernet(plain), 2, 5 << 16 | word(plain, 26), True),
-        (ethernet(tagged, tags=[0x88A8, 0x8100]), 1, 6 << 16 | word(tagged, 26), True),
-        (ethernet(with_options), 2, 7 << 16 | word(with_options, 32 + 16), True),
-        (ethernet(bytes(fragment)), 1, 0x77 << 16, True),
-        (ethernet(ipv6, 0x86DD), 2, numbers | word(tcp, 16), True),
-        (ethernet(udp_over_ipv6, 0x86DD), 1, word(tcp, 6), True),
-        (ethernet(cut), 2, 9 << 16, True),
-        (ethernet(ipv4(60, 3, 8)), 3, 8 << 16 | word(ipv4(60, 3, 8), 26), False),
-        (ethernet(bytes(46), 0x0806), 0, 0, False),
-        (ethernet(bytes([0x44]) + bytes(45)), 0, 0, False),
+        (make_ethernet(make_ipv4(100, 2, 4)), 2, 4 << 16 | word(make_ipv4(100, 2, 4), 26), False),
+        (make_ethernet(plain), 2, 5 << 16 | word(plain, 26), False),  # nothing waits yet
+        (make_ethernet(plain), 2, 5 << 16 | word(plain, 26), True),
+        (make_ethernet(tagged, tags=[0x88A8, 0x8100]), 1, 6 << 16 | word(tagged, 26), True),
+        (make_ethernet(with_options), 2, 7 << 16 | word(with_options, 32 + 16), True),
+        (make_ethernet(bytes(fragment)), 1, 0x77 << 16, True),
+        (make_ethernet(ipv6, 0x86DD), 2, numbers | word(tcp, 16), True),
+        (make_ethernet(udp_over_ipv6, 0x86DD), 1, word(tcp, 6), True),
+        (make_ethernet(cut), 2, 9 << 16, True),
+        (make_ethernet(make_ipv4(60, 3, 8)), 3, 8 << 16 | word(make_ipv4(60, 3, 8), 26), False),
+        (make_ethernet(bytes(46), 0x0806), 0, 0, False),
+        (make_ethernet(bytes([0x44]) + bytes(45)), 0, 0, False),
     ]
     for frame, *_ in cases:
         await core.offer(frame)
     await core.advance()
-    out = core.frames()
+    out = core.take_frames()
     assert len(out) == len(cases)
     for record, sent, (frame, ecn, identity, marked) in zip(core.records, out, cases, strict=True):
         found = (int(record["ecn"]), int(record["identity"]), bool(record["flags"] & 1))
@@ -301,7 +312,7 @@ def word(data: bytes, at: int) -> int:
 
 
 def with_mark(frame: bytes) -> bytes:
-    """The frame with Congestion Experienced, and IPv4's checksum made anew."""
+    """Return the frame with Congestion Experienced and an updated IPv4 checksum."""
     at = ETHERNET_BYTES
     while word(frame, at - 2) in (0x8100, 0x88A8):
         at += 4
@@ -312,28 +323,31 @@ def with_mark(frame: bytes) -> bytes:
     marked[at + 1] |= 3
     marked[at + 10 : at + 12] = bytes(2)
     header = bytes(marked[at : at + 4 * (marked[at] & 15)])
-    struct.pack_into(">H", marked, at + 10, checksum(header))
+    struct.pack_into(">H", marked, at + 10, compute_checksum(header))
     return bytes(marked)
 
 
 @cocotb.test()
 async def back_pressure_loses_nothing(dut: Any) -> None:
-    """Gaps in frames that come in, and whoever takes them is often not ready: both ways at once."""
+    """Send frames with gaps in both directions to sinks that are often not ready."""
     core = Core(dut)
     await core.start()
     await core.enable({"forward": {"delay_ns": 1000}, "backward": {"delay_ns": 3000}})
-    some = random.Random(1)
+    generator = random.Random(1)
     for stream in [*core.sources, *core.sinks]:
-        pauses = [some.random() < 0.5 for _ in range(997)]
+        pauses = [generator.random() < 0.5 for _ in range(997)]
         stream.set_pause_generator(itertools.cycle(pauses))
-    frames = [[ethernet(ipv4(some.randint(46, 900), 0, n)) for n in range(30)] for _ in range(2)]
+    frames = [
+        [make_ethernet(make_ipv4(generator.randint(46, 900), 0, n)) for n in range(30)]
+        for _ in range(2)
+    ]
     for forward, backward in zip(*frames, strict=True):
         await core.sources[0].send(AxiStreamFrame(forward, tuser=0))
         await core.sources[1].send(AxiStreamFrame(backward, tuser=0))
     for source in core.sources:
         await source.wait()
     await core.advance()
-    assert [core.frames(direction) for direction in range(2)] == frames
+    assert [core.take_frames(direction) for direction in range(2)] == frames
 
 
 @cocotb.test()
@@ -343,10 +357,10 @@ async def records_that_are_not_taken_are_lost_and_counted(dut: Any) -> None:
     await core.enable({})
     dut.m_axis_record_tready.value = 0
     for number in range(20):
-        await core.offer(ethernet(ipv4(46, 0, number)))
-        await core.clocks(500)
-    assert len(core.frames()) == 20
-    assert (await core.counters())["lost_records"] == 4
+        await core.offer(make_ethernet(make_ipv4(46, 0, number)))
+        await core.wait_clocks(500)
+    assert len(core.take_frames()) == 20
+    assert (await core.read_counters())["lost_records"] == 4
     dut.m_axis_record_tready.value = 1
     await core.settle()
     assert [int(record["index"]) for record in core.records] == list(range(16))
@@ -354,27 +368,27 @@ async def records_that_are_not_taken_are_lost_and_counted(dut: Any) -> None:
 
 @cocotb.test()
 async def disabling_ends_the_frame_that_is_sent(dut: Any) -> None:
-    """A frame that is being sent is whole; what waits is gone; the next run begins anew."""
+    """Check that disabling completes the frame in transmission and discards waiting frames."""
     core = Core(dut)
     await core.start()
     await core.enable({"forward": {"delay_ns": 100}})
-    first, second = ethernet(ipv4(1000, 0, 1)), ethernet(ipv4(400, 0, 2))
+    first, second = make_ethernet(make_ipv4(1000, 0, 1)), make_ethernet(make_ipv4(400, 0, 2))
     core.sinks[0].pause = True
     await core.offer(first)
     await core.offer(second)
     await core.settle()
     core.now = 104
     dut.time_ns.value = core.now
-    await core.clocks(20)
+    await core.wait_clocks(20)
     await core.write(REGISTERS["control"][0], 0)
     assert await core.read(REGISTERS["status"][0]) & 1
     core.sinks[0].pause = False
     await core.disable()
-    assert core.frames() == [first]
+    assert core.take_frames() == [first]
     await core.offer(second)  # discarded
     await core.enable({"forward": {}})
     await core.offer(second)
     await core.advance()
-    assert core.frames() == [second]
-    assert (await core.counters())["offered"] == 1
+    assert core.take_frames() == [second]
+    assert (await core.read_counters())["offered"] == 1
     assert [int(record["index"]) for record in core.records] == [0, 0]

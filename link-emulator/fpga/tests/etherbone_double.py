@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A board made of words, behind UDP: it speaks Etherbone's bytes by itself, not by nagi's lines."""
+"""A double of a board behind UDP; its Etherbone code is independent of nagi's."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ LATCH = 1
 
 
 class Words:
-    """The address space of a board that carries no packets: registers keep what is written, except
-    those that are the board's to say. `time_ns` grows by a microsecond with each latch."""
+    """The address space of a board that carries no packets.
+
+    Registers keep written words, except read-only ones. `time_ns` increases by a microsecond with
+    each latch.
+    """
 
     def __init__(self, board: str = "colorlight-5a-75b", build_id: int = 0x12345678) -> None:
         self.at: dict[int, int] = {
@@ -41,26 +44,26 @@ class Words:
         return self.at.get(address - BASE, 0)
 
     def write(self, address: int, word: int) -> None:
-        place = address - BASE
-        self.writes.append((place, word))
-        if place == 0x020 and word & LATCH:
+        offset = address - BASE
+        self.writes.append((offset, word))
+        if offset == 0x020 and word & LATCH:
             self.time_ns += 1000
             epoch = self.at.get(0x030, 0) | self.at.get(0x034, 0) << 32
             shown = (self.time_ns - epoch) % (1 << 64)
             self.at[0x038], self.at[0x03C] = shown & 0xFFFFFFFF, shown >> 32
-        elif place not in self.fixed and place != 0x020:
-            self.at[place] = word
+        elif offset not in self.fixed and offset != 0x020:
+            self.at[offset] = word
 
     def put_record(self, words: list[int]) -> None:
-        """A record of eight words into the ring, as the core would."""
+        """Write a record of eight words into the ring, as the core does."""
         written = self.at.get(0x1018, 0)
         for i, word in enumerate(words):
             self.at[0x8000 + (written % 1024) * 32 + 4 * i] = word
         self.at[0x1018] = (written + 1) % (1 << 32)
 
 
-def served(words: Words, datagram: bytes) -> bytes | None:
-    """What LiteEth's Etherbone answers: nothing to writes alone."""
+def answer_datagram(words: Words, datagram: bytes) -> bytes | None:
+    """Return the answer of LiteEth's Etherbone, or None if a request only writes."""
     assert datagram[:4] == bytes.fromhex("4e6f1044"), datagram[:4].hex()
     assert datagram[4:8] == bytes(4)
     assert datagram[9] == 0x0F, "byte enable"
@@ -75,14 +78,16 @@ def served(words: Words, datagram: bytes) -> bytes | None:
         return None
     back, *addresses = numbers
     assert len(addresses) == reads
-    found = b"".join(words.read(each).to_bytes(4, "big") for each in addresses)
+    found = b"".join(words.read(address).to_bytes(4, "big") for address in addresses)
     head = bytes.fromhex("4e6f1044") + bytes(4) + bytes([0, 0x0F, reads, 0])
     return head + back.to_bytes(4, "big") + found
 
 
 class Endpoint:
-    """Serves `words` on a UDP port of this host, until closed. `mangle`: turns the number of an
-    answer and the answer into the datagrams that are sent instead."""
+    """Serves `words` on a UDP port of this host until it is closed.
+
+    `mangle` returns the datagrams to send instead of an answer, given its number and the answer.
+    """
 
     def __init__(
         self, words: Words, mangle: Callable[[int, bytes], list[bytes]] | None = None
@@ -101,11 +106,11 @@ class Endpoint:
             datagram, sender = self._socket.recvfrom(4096)
             if datagram == b"end":
                 return
-            answer = served(self._words, datagram)
+            answer = answer_datagram(self._words, datagram)
             if answer is None:
                 continue
-            for each in self._mangle(count, answer):
-                self._socket.sendto(each, sender)
+            for mangled in self._mangle(count, answer):
+                self._socket.sendto(mangled, sender)
             count += 1
 
     def close(self) -> None:

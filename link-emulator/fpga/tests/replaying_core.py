@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrivals through the Verilated core and through the C++ model."""
+"""Replays arrivals through the Verilated core and through the C++ model."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from typing import Any
 import numpy as np
 from nagi.records.packets import RECORD, read_records, write_records
 from nagi_contracts.paths import executable
-from nagi_fpga.configuration import writes
+from nagi_fpga.configuration import list_register_writes
 from nagi_fpga.register_map import COUNTERS
 
 DIRECTIONS = ("forward", "backward")
 TICK_NS = 8
-# What both must say of a packet.
+# Fields of a packet's record that must be equal.
 COMPARED = ("arrived_ns", "left_ns", "index", "bytes", "fate", "ecn", "flags")
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """What the core made of arrivals."""
+    """The core's results for arrivals."""
 
     records: np.ndarray
     counters: dict[str, dict[str, int]]
     clocks: int
 
 
-def arrivals_of(number: int, direction: int, at: Any, sizes: Any, ecn: Any) -> np.ndarray:
-    """`number` packets of a direction: when they arrive in ns, IP bytes, ECN fields."""
+def make_arrivals(number: int, direction: int, at: Any, sizes: Any, ecn: Any) -> np.ndarray:
+    """Make arrivals of a direction from instants in ns, IP bytes and ECN fields."""
     records = np.zeros(number, RECORD)
     records["index"] = np.arange(number)
     records["arrived_ns"], records["bytes"], records["ecn"] = at, sizes, ecn
@@ -40,7 +40,7 @@ def arrivals_of(number: int, direction: int, at: Any, sizes: Any, ecn: Any) -> n
     return records
 
 
-def through_core(
+def replay_core(
     program: Path,
     arrivals: np.ndarray,
     link: Mapping[str, Mapping[str, Any]],
@@ -48,23 +48,31 @@ def through_core(
     directory: Path,
     stall_seed: int = 0,
 ) -> Replayed:
-    """`link`: `forward` and `backward` as in nagi-link's configuration; `program`: of
-    `verilated.replay_program`. `stall_seed`: of who takes frames; 0: always ready."""
-    lines = [f"{address:x} {value:x}\n" for address, value in writes(seed, 0, link)]
+    """Replay arrivals through the core.
+
+    Args:
+        program: The program that `verilated.build_replay_program` returns.
+        arrivals: Records of the arrivals.
+        link: `forward` and `backward` as in nagi-link's configuration.
+        seed: Seed of the link's draws.
+        directory: Directory for files.
+        stall_seed: Seed of the sinks' stalls; with 0 the sinks are always ready.
+    """
+    lines = [f"{address:x} {value:x}\n" for address, value in list_register_writes(seed, 0, link)]
     (directory / "registers").write_text("".join(lines))
     write_records(arrivals, directory / "core-arrivals")
     command = [str(program), "registers", "core-arrivals", "core-departures", str(stall_seed)]
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    counters = {name: dict(zip(COUNTERS, said[name], strict=True)) for name in DIRECTIONS}
-    return Replayed(read_records(directory / "core-departures"), counters, said["clocks"])
+    process = subprocess.run(command, cwd=directory, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    output = json.loads(process.stdout)
+    counters = {name: dict(zip(COUNTERS, output[name], strict=True)) for name in DIRECTIONS}
+    return Replayed(read_records(directory / "core-departures"), counters, output["clocks"])
 
 
-def through_model(
+def replay_model(
     arrivals: np.ndarray, link: Mapping[str, Mapping[str, Any]], seed: int, directory: Path
 ) -> np.ndarray:
-    """Records of the same arrivals after `nagi-link replay`, direction by direction."""
+    """Replay arrivals by `nagi-link replay` and return the records, direction by direction."""
     both = {name: link.get(name, {}) for name in DIRECTIONS}
     config = {
         "schema_version": 1,
@@ -79,7 +87,7 @@ def through_model(
 
 
 def assert_same(core: Replayed, model: np.ndarray) -> None:
-    """Packet by packet: fates, marks and instants are equal, and so are the counters."""
+    """Assert that core and model agree on fates, marks and instants of packets, and on counters."""
     order = np.lexsort((core.records["index"], core.records["direction"]))
     found = core.records[order]
     expected = model[np.lexsort((model["index"], model["direction"]))]

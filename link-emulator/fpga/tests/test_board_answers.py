@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever comes from a board's address or serial line is an answer, or passed over."""
+"""Tests that any datagram from a board's address is decoded as an answer or ignored."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import struct
 
 from hypothesis import given
 from hypothesis import strategies as st
-from nagi_fpga.etherbone import MAX_WORDS, answer
+from nagi_fpga.etherbone import MAX_WORDS, decode_answer
 
 GOOD = bytes.fromhex("4e6f104400000000000f0200000000070000002a0000002b")
 
 
 def is_answer(datagram: bytes) -> bool:
-    """Return whether `answer` takes a datagram; nothing but ValueError may come out of it."""
+    """Return whether `decode_answer` accepts a datagram; it may raise no error but ValueError."""
     try:
-        number, words = answer(datagram)
+        number, words = decode_answer(datagram)
     except ValueError:
         return False
-    # Written by hand from the format: header, record, number, words.
+    # This follows the format, not the code: header, record, number, words.
     count = datagram[10]
     assert (number, *words) == struct.unpack_from(f">{1 + count}I", datagram, 12)
     return True
@@ -30,8 +30,8 @@ def test_any_bytes_are_an_answer_or_none(datagram: bytes) -> None:
 
 
 @given(st.integers(0, len(GOOD) - 1), st.integers(0, 255), st.integers(0, len(GOOD)))
-def test_a_changed_answer_is_an_answer_or_none(place: int, value: int, length: int) -> None:
+def test_a_changed_answer_is_an_answer_or_none(index: int, value: int, length: int) -> None:
     changed = bytearray(GOOD)
-    changed[place] = value
+    changed[index] = value
     is_answer(bytes(changed[:length]))
     assert is_answer(GOOD)

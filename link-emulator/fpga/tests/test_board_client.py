@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client of a board's registers: against a board of words that speaks Etherbone and UARTBone by
-itself."""
+"""Tests of the client of a board, with doubles of a board that speak Etherbone and UARTBone.
+
+The doubles do not use nagi's code of these protocols.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,10 @@ from pathlib import Path
 import pytest
 from etherbone_double import BASE, Endpoint, Words
 from nagi_fpga import board_registers, records, register_map
-from nagi_fpga.board import Board, name_crc
+from nagi_fpga.board import Board, compute_name_crc
 from nagi_fpga.configuration import Unsupported
 from nagi_fpga.errors import BoardError
-from nagi_fpga.etherbone import Etherbone, answer, request
+from nagi_fpga.etherbone import Etherbone, decode_answer, encode_request
 from nagi_fpga.uart import Uart
 
 LINK = {
@@ -31,12 +33,12 @@ SAME = {"forward": LINK, "backward": LINK}
 
 
 @contextmanager
-def board_of(
-    words: Words, mangle: Callable[[int, bytes], list[bytes]] | None = None, tries: int = 8
+def open_board(
+    words: Words, mangle: Callable[[int, bytes], list[bytes]] | None = None, attempts: int = 8
 ) -> Iterator[Board]:
     endpoint = Endpoint(words, mangle)
     transport = Etherbone(
-        "127.0.0.1", port=endpoint.port, local_port=0, timeout_s=0.05, tries=tries
+        "127.0.0.1", port=endpoint.port, local_port=0, timeout_s=0.05, attempts=attempts
     )
     try:
         yield Board(transport)
@@ -47,24 +49,24 @@ def board_of(
 
 def test_request_is_what_etherbone_says() -> None:
     # Written by hand from the format.
-    assert request(7, 0x30000010, [0xDEADBEEF], [0x30000000, 0x30000004]).hex() == (
+    assert encode_request(7, 0x30000010, [0xDEADBEEF], [0x30000000, 0x30000004]).hex() == (
         "4e6f104400000000000f010230000010deadbeef000000073000000030000004"
     )
 
 
 def test_answers_that_are_none() -> None:
     good = bytes.fromhex("4e6f104400000000000f0100000000070000002a")
-    assert answer(good) == (7, [42])
+    assert decode_answer(good) == (7, [42])
     for bad in (b"", good[:-1], good[:4], b"\0" + good[1:], good[:10] + b"\x02" + good[11:]):
         with pytest.raises(ValueError):
-            answer(bad)
+            decode_answer(bad)
 
 
 def test_board_says_what_it_is() -> None:
-    with board_of(Words()) as board:
+    with open_board(Words()) as board:
         found = board.identify()
     assert found.build_id == 0x12345678
-    assert found.board == name_crc("colorlight-5a-75b")
+    assert found.board == compute_name_crc("colorlight-5a-75b")
     assert found.memory_bytes == 8 << 19
     assert (found.data_width, found.mem_width, found.max_frame) == (64, 64, 1536)
     assert (found.max_packets, found.clock_period_ps) == (1024, 8000)
@@ -80,18 +82,18 @@ def test_answers_that_are_lost_late_or_doubled_do_no_harm() -> None:
         return [kept[max(0, count - 2)], answer, answer]  # an old one first, then twice
 
     words = Words()
-    with board_of(words, mangle) as board:
+    with open_board(words, mangle) as board:
         assert board.identify().build_id == 0x12345678
         board.check_registers()
-        board.begin(3, 99, SAME, 0)
+        board.start(3, 99, SAME, 0)
     assert words.at[0x028] == 99
     assert words.at[0x018] == 1
 
 
 def test_configuration_is_written_and_read_back() -> None:
     words = Words()
-    with board_of(words) as board:
-        off = board.begin(7, 0x1122334455667788, SAME, 0)
+    with open_board(words) as board:
+        off = board.start(7, 0x1122334455667788, SAME, 0)
     assert off >= 0
     assert words.at[0x024] == 7
     assert (words.at[0x028], words.at[0x02C]) == (0x55667788, 0x11223344)
@@ -108,8 +110,8 @@ def test_configuration_is_written_and_read_back() -> None:
 def test_epoch_is_where_it_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     words = Words()
     monkeypatch.setattr("nagi_fpga.board.time.time_ns", lambda: 1_000_000_000_000)
-    with board_of(words) as board:
-        board.begin(0, 0, SAME, 1_000_500_000_000)
+    with open_board(words) as board:
+        board.start(0, 0, SAME, 1_000_500_000_000)
     # Half a second after the instant in which time was latched.
     assert words.at[0x030] | words.at[0x034] << 32 == 5_000_001_000 + 500_000_000
 
@@ -118,17 +120,17 @@ def test_a_board_that_does_not_keep_what_is_written_is_refused() -> None:
     words = Words()
     words.fixed.add(0x120)
     with (
-        board_of(words) as board,
-        pytest.raises(BoardError, match=r"does not keep .* at 0x120, where it has"),
+        open_board(words) as board,
+        pytest.raises(BoardError, match=r"does not keep .* written at 0x120, "),
     ):
-        board.begin(0, 0, SAME, 0)
+        board.start(0, 0, SAME, 0)
     assert words.at.get(0x018, 0) == 0
 
 
 def test_what_the_core_lacks_is_refused_before_the_board_is_touched() -> None:
     words = Words()
-    with board_of(words) as board, pytest.raises(Unsupported):
-        board.begin(0, 0, {"forward": {"jitter": {"model": "normal"}}, "backward": {}}, 0)
+    with open_board(words) as board, pytest.raises(Unsupported):
+        board.start(0, 0, {"forward": {"jitter": {"model": "normal"}}, "backward": {}}, 0)
     assert words.writes == []
 
 
@@ -143,7 +145,7 @@ def test_what_the_core_lacks_is_refused_before_the_board_is_touched() -> None:
 def test_another_board_is_refused(place: int, word: int, says: str) -> None:
     words = Words()
     words.at[place] = word
-    with board_of(words) as board, pytest.raises(BoardError, match=says) as raised:
+    with open_board(words) as board, pytest.raises(BoardError, match=says) as raised:
         board.identify()
     assert "make fpga" in raised.value.cure
 
@@ -159,8 +161,8 @@ def test_a_write_that_is_lost_is_done_again() -> None:
         write(address, word)
 
     words.write = lossy  # type: ignore[method-assign]
-    with board_of(words) as board:
-        board.begin(3, 99, SAME, 0)
+    with open_board(words) as board:
+        board.start(3, 99, SAME, 0)
     assert (words.at[0x024], words.at[0x028], words.at[0x018]) == (3, 99, 1)
 
 
@@ -168,28 +170,28 @@ def test_a_clock_that_stands_still_is_noticed() -> None:
     words = Words()
     words.fixed |= {0x020}
     words.write = lambda *_: None  # type: ignore[method-assign]
-    with board_of(words) as board, pytest.raises(BoardError, match="stands still"):
-        board.counters()
+    with open_board(words) as board, pytest.raises(BoardError, match="stands still"):
+        board.read_counters()
 
 
 def test_a_bus_that_loses_bits_is_noticed() -> None:
     words = Words()
     words.fixed.add(0x1010)
     with (
-        board_of(words) as board,
-        pytest.raises(BoardError, match=r"does not keep .*0x5555.* where it has \['0x0'\]"),
+        open_board(words) as board,
+        pytest.raises(BoardError, match=r"does not keep .*0x5555.* \['0x0'\] were read"),
     ):
         board.check_registers()
 
 
 def test_nonsense_is_told_from_silence() -> None:
     with (
-        board_of(Words(), lambda *_: [b"HTTP/1.1 400"], tries=2) as board,
+        open_board(Words(), lambda *_: [b"HTTP/1.1 400"], attempts=2) as board,
         pytest.raises(BoardError, match="does not speak Etherbone"),
     ):
         board.identify()
     with (
-        board_of(Words(), lambda *_: [], tries=2) as board,
+        open_board(Words(), lambda *_: [], attempts=2) as board,
         pytest.raises(BoardError, match="no answer to 2 requests") as raised,
     ):
         board.identify()
@@ -225,13 +227,13 @@ def record(index: int, late_ns: int = 5) -> list[int]:
 
 def test_records_are_taken_once_and_in_order_across_the_end_of_the_ring() -> None:
     words = Words()
-    words.at[0x1018] = 1020  # so many before this run
-    with board_of(words) as board:
-        board.begin(0, 0, SAME, 0)
+    words.at[0x1018] = 1020  # records of earlier runs
+    with open_board(words) as board:
+        board.start(0, 0, SAME, 0)
         for index in range(40):
             words.put_record(record(index))
         found = board.take_records()
-        assert [each.index for each in found] == list(range(40))
+        assert [core_record.index for core_record in found] == list(range(40))
         assert words.at[0x101C] == 1060
         assert board.take_records() == []
     one = found[0]
@@ -247,9 +249,9 @@ def test_records_are_taken_once_and_in_order_across_the_end_of_the_ring() -> Non
 def test_records_in_a_file_are_nagi_links(tmp_path: Path) -> None:
     from nagi.records import packets
 
-    words = records.decoded(record(3, late_ns=1 << 32 - 1))
+    words = records.decode_record(record(3, late_ns=1 << 32 - 1))
     path = tmp_path / "packets.bin"
-    path.write_bytes(records.HEADER + records.in_file(words, link=4))
+    path.write_bytes(records.HEADER + records.encode_packet_record(words, link=4))
     (read,) = packets.read_records(path)
     assert (read["arrived_ns"], read["left_ns"]) == (10**10 + 3, 2 * 10**10)
     assert (read["index"], read["identity"], read["bytes"]) == (3, 0xCAFE, 1500)
@@ -261,8 +263,8 @@ def test_counters_are_latched_first() -> None:
     words = Words()
     words.at[0x180], words.at[0x184] = 5, 1
     words.at[0x290] = 7
-    with board_of(words) as board:
-        found = board.counters()
+    with open_board(words) as board:
+        found = board.read_counters()
     assert words.writes == [(0x020, 1)]
     assert found["forward"]["offered"] == 5 + (1 << 32)
     assert found["backward"]["delivered"] == 7
@@ -272,19 +274,19 @@ def test_counters_are_latched_first() -> None:
 def test_speed_of_a_port_is_told_by_its_clock() -> None:
     words = Words()
     words.at[0x1024] = 26214  # 25 MHz
-    with board_of(words) as board:
-        a, b = board.ports()
+    with open_board(words) as board:
+        a, b = board.read_ports()
     assert (a.speed, b.speed) == ("1 Gb/s", "100 Mb/s")
 
 
 def test_registers_of_the_board_have_places_of_their_own() -> None:
-    places = [each.offset for each in board_registers.REGISTERS.values()]
-    assert len(set(places)) == len(places)
-    assert all(place % 4 == 0 and place < 0x100 for place in places)
+    offsets = [register.offset for register in board_registers.REGISTERS.values()]
+    assert len(set(offsets)) == len(offsets)
+    assert all(offset % 4 == 0 and offset < 0x100 for offset in offsets)
 
 
 def serve_uart(file: int, words: Words) -> None:
-    """UARTBone, as LiteX documents it, until the line is closed."""
+    """Serve UARTBone, as LiteX documents it, until the line is closed."""
 
     def take(count: int) -> bytes:
         got = b""
@@ -311,19 +313,19 @@ def test_the_same_over_a_serial_line() -> None:
     thread.start()
     board = Board(Uart(os.ttyname(theirs)))
     assert board.identify().build_id == 0x12345678
-    board.begin(1, 2, SAME, 0)
+    board.start(1, 2, SAME, 0)
     words.put_record(record(0))
-    assert [each.index for each in board.take_records()] == [0]
+    assert [core_record.index for core_record in board.take_records()] == [0]
     assert words.at[BASE - BASE + 0x018] == 1
     board.close()
     os.close(theirs)
-    thread.join()  # it is told by its end of the line; the next test may get a file of its number
+    thread.join()  # the thread ends when the line is closed; the next test may reuse the descriptor
     os.close(ours)
 
 
 def test_a_serial_line_without_a_board() -> None:
     ours, theirs = pty.openpty()
-    board = Board(Uart(os.ttyname(theirs), timeout_s=0.05, tries=1))
+    board = Board(Uart(os.ttyname(theirs), timeout_s=0.05, attempts=1))
     with pytest.raises(BoardError, match="does not answer at /dev/"):
         board.identify()
     board.close()

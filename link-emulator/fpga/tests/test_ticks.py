@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instants between a port and the core, whose clock has two ticks: to the tick, both ways."""
+"""Tests that instants between a port and the core are exact to the tick in both directions.
+
+The core's clock has two ticks.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,15 @@ from boards.ports import HOLD_CLOCKS, TIMED, FrameHold, SecondTick
 from litex.gen import ClockDomainsRenamer, LiteXModule
 from migen import run_simulation
 
-# Periods in ns; rising edges of `core` are of `link`, too.
+# Periods in ns; rising edges of `core` are also rising edges of `link`.
 CLOCKS = {"port": 8, "link": 8, "core": (16, 4)}
 TICKS_A_CLOCK = 2
 
 
-def gaps(number: int) -> list[int]:
-    """Ticks between what comes, as far apart as words of a frame at least."""
-    some = random.Random(1)
-    return [8 + some.randrange(20) for _ in range(number)]
+def draw_gaps(number: int) -> list[int]:
+    """Draw ticks between words, at least those between words of a frame."""
+    generator = random.Random(1)
+    return [8 + generator.randrange(20) for _ in range(number)]
 
 
 def test_words_that_come_in_are_seen_in_their_tick() -> None:
@@ -32,9 +35,9 @@ def test_words_that_come_in_are_seen_in_their_tick() -> None:
     put: list[int] = []
     seen: list[int] = []
 
-    def come() -> Iterator[Any]:
+    def send() -> Iterator[Any]:
         tick = 0
-        for gap in gaps(40):
+        for gap in draw_gaps(40):
             for _ in range(gap):
                 yield
             yield dut.sink.valid.eq(1)
@@ -42,21 +45,21 @@ def test_words_that_come_in_are_seen_in_their_tick() -> None:
             put.append(tick := tick + gap + 1)
             yield dut.sink.valid.eq(0)
 
-    def take() -> Iterator[Any]:
+    def receive() -> Iterator[Any]:
         yield dut.source.ready.eq(1)
         for clock in range(500):
             yield
             if (yield dut.source.valid):
                 seen.append(clock * TICKS_A_CLOCK + (yield dut.is_second))
 
-    run_simulation(dut, {"port": come(), "core": take()}, clocks=CLOCKS)
+    run_simulation(dut, {"port": send(), "core": receive()}, clocks=CLOCKS)
     assert len(seen) == len(put)
     assert {tick % TICKS_A_CLOCK for tick in put} == {0, 1}
     assert len({after - before for before, after in zip(put, seen, strict=True)}) == 1
 
 
 class Outgoing(LiteXModule):
-    """What is between the core and the bytes of a port's MAC."""
+    """The modules between the core and the bytes of a port's MAC."""
 
     def __init__(self) -> None:
         self.hold = hold = ClockDomainsRenamer({"sys": "core"})(FrameHold())
@@ -75,9 +78,9 @@ def test_frames_leave_in_their_tick() -> None:
     def release() -> Iterator[Any]:
         yield
         clock = 1
-        some = random.Random(2)
+        generator = random.Random(2)
         for _ in range(20):
-            second = some.randrange(2)
+            second = generator.randrange(2)
             for word in range(words):
                 yield dut.sink.valid.eq(1)
                 yield dut.sink.last.eq(word == words - 1)
@@ -87,11 +90,11 @@ def test_frames_leave_in_their_tick() -> None:
                 if word == 0:
                     released.append(clock * TICKS_A_CLOCK + second)
             yield dut.sink.valid.eq(0)
-            for _ in range(wait := 10 + some.randrange(10)):
+            for _ in range(wait := 10 + generator.randrange(10)):
                 yield
             clock += wait
 
-    def take() -> Iterator[Any]:
+    def receive() -> Iterator[Any]:
         yield dut.source.ready.eq(1)
         is_first = True
         for tick in range(1500):
@@ -101,7 +104,7 @@ def test_frames_leave_in_their_tick() -> None:
                     left.append(tick)
                 is_first = yield dut.source.last
 
-    run_simulation(dut, {"core": release(), "port": take()}, clocks=CLOCKS)
+    run_simulation(dut, {"core": release(), "port": receive()}, clocks=CLOCKS)
     assert len(left) == len(released)
     delays = {after - before for before, after in zip(released, left, strict=True)}
     assert len(delays) == 1

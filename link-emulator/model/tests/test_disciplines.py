@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queue disciplines of the model against the pseudocode of their RFCs: the same arrivals, the same
-fate, mark and instant for every packet."""
+"""Compares the model's queue disciplines with the pseudocode of their RFCs.
+
+For equal arrivals, the fate, mark and instant of every packet must be equal.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +37,11 @@ QUEUE = 9  # model/random.hpp: Purpose::queue
 Made = tuple[Discipline, dict[str, Any]]
 
 
-def draws() -> Philox:
+def make_draws() -> Philox:
     return Philox(SEED, 0, 0, QUEUE)
 
 
-def codel(style: str, ecn: bool) -> Made:
+def make_codel(style: str, ecn: bool) -> Made:
     kind = CoDel if style == "rfc" else LinuxCoDel
     return kind(200, 5 * MS, 100 * MS, 1500, ecn), {
         "discipline": "codel",
@@ -50,10 +52,10 @@ def codel(style: str, ecn: bool) -> Made:
     }
 
 
-def fq_codel(style: str) -> Made:
+def make_fq_codel(style: str) -> Made:
     kind = CoDel if style == "rfc" else LinuxCoDel
     flows = [kind(10**9, 5 * MS, 50 * MS, 1500, ecn=True) for _ in range(16)]
-    return FqCoDel(150, 1514, flows, draws()), {
+    return FqCoDel(150, 1514, flows, make_draws()), {
         "discipline": "fq_codel",
         "packets": 150,
         "target_ns": 5 * MS,
@@ -63,26 +65,26 @@ def fq_codel(style: str) -> Made:
     }
 
 
-def pie(style: str, ecn: bool) -> Made:
+def make_pie(style: str, ecn: bool) -> Made:
     kind = Pie if style == "rfc" else LinuxPie
-    return kind(300, 15 * MS, 15 * MS, 150 * MS, 1500, draws(), ecn), {
+    return kind(300, 15 * MS, 15 * MS, 150 * MS, 1500, make_draws(), ecn), {
         "discipline": "pie",
         "packets": 300,
         "ecn": ecn,
     }
 
 
-def dual_pi2(style: str) -> Made:
+def make_dual_pi2(style: str) -> Made:
     discipline = (
         DualPi2(400, 15 * MS, 16 * MS, 1500)
         if style == "rfc"
-        else LinuxDualPi2(400, 15 * MS, 16 * MS, 1500, random=draws())
+        else LinuxDualPi2(400, 15 * MS, 16 * MS, 1500, random=make_draws())
     )
     return discipline, {"discipline": "dualpi2", "packets": 400}
 
 
-def arrivals(seed: int, rate: int, seconds: float) -> list[Packet]:
-    """Ten flows, two of them thin; the load wanders from half the rate to twice as much."""
+def draw_arrivals(seed: int, rate: int, seconds: float) -> list[Packet]:
+    """Draw arrivals of ten flows, two with few packets; the load over the rate is 0.5 to 2."""
     source = random.Random(seed)
     packets: list[Packet] = []
     at = 0.0
@@ -98,8 +100,8 @@ def arrivals(seed: int, rate: int, seconds: float) -> list[Packet]:
     return packets
 
 
-def replayed(packets: list[Packet], direction: dict[str, Any], path: Path) -> np.ndarray:
-    """What the model makes of the arrivals."""
+def replay(packets: list[Packet], direction: dict[str, Any], path: Path) -> np.ndarray:
+    """Replay arrivals through the model, and return the records without those of copies."""
     found = replay_packets(packets, direction, SEED, path)
     return found[~are_copies(found)]
 
@@ -108,12 +110,12 @@ def replayed(packets: list[Packet], direction: dict[str, Any], path: Path) -> np
 @pytest.mark.parametrize(
     "make",
     [
-        pytest.param(lambda style: codel(style, False), id="codel"),
-        pytest.param(lambda style: codel(style, True), id="codel with ECN"),
-        pytest.param(fq_codel, id="fq_codel"),
-        pytest.param(lambda style: pie(style, False), id="pie"),
-        pytest.param(lambda style: pie(style, True), id="pie with ECN"),
-        pytest.param(dual_pi2, id="dualpi2"),
+        pytest.param(lambda style: make_codel(style, False), id="codel"),
+        pytest.param(lambda style: make_codel(style, True), id="codel with ECN"),
+        pytest.param(make_fq_codel, id="fq_codel"),
+        pytest.param(lambda style: make_pie(style, False), id="pie"),
+        pytest.param(lambda style: make_pie(style, True), id="pie with ECN"),
+        pytest.param(make_dual_pi2, id="dualpi2"),
     ],
 )
 @pytest.mark.parametrize("seed", [1, 2])
@@ -122,17 +124,17 @@ def test_the_model_does_what_the_rfc_or_linux_says(
 ) -> None:
     discipline, queue = make(style)
     rate = 9_999_991
-    packets = arrivals(seed, rate, 60)
+    packets = draw_arrivals(seed, rate, 60)
     simulate(packets, discipline, rate)
     settings = {"rate_bps": rate, "queue": {"full_packet_bytes": 1500, "style": style, **queue}}
-    found = replayed(packets, settings, tmp_path)
+    found = replay(packets, settings, tmp_path)
     expected = [(packet.fate, packet.left, packet.marked) for packet in packets]
     got = list(
         zip(found["fate"].tolist(), found["left_ns"].tolist(), found["flags"] == 1, strict=True)
     )
     wrong = [i for i in range(len(packets)) if expected[i] != got[i]]
     assert not wrong, (wrong[0], expected[wrong[0]], got[wrong[0]], len(wrong))
-    # The discipline was at work: it dropped or marked packets before its queue was full.
+    # The test is meaningful: the discipline dropped or marked packets before its queue was full.
     controlled = sum(packet.marked or packet.fate == 4 for packet in packets)
     assert controlled > 500, controlled
 
@@ -141,7 +143,7 @@ def test_the_model_does_what_the_rfc_or_linux_says(
 def test_after_an_outage_linux_drops_256_packets_at_a_dequeue(
     tmp_path: Path, discipline: str
 ) -> None:
-    """In 20 s without a link 40,000 packets gather; by the RFC nearly all are dropped at once."""
+    """40,000 packets wait after 20 s without a link; the RFC drops nearly all of them at once."""
     packets = [Packet(n, n * MS // 2, 1000, 0, 1) for n in range(60_000)]
     outage = {"steps": [[0, 10_000_000], [5 * 10**9, 0], [25 * 10**9, 10_000_000]]}
     queue = {"discipline": discipline, "packets": 100_000}
@@ -151,7 +153,7 @@ def test_after_an_outage_linux_drops_256_packets_at_a_dequeue(
             "rate_trace": {**outage, "period_ns": 10**11},
             "queue": {**queue, "style": style},
         }
-        found = replayed(packets, settings, tmp_path)
+        found = replay(packets, settings, tmp_path)
         _, at_once = np.unique(found["left_ns"][found["fate"] == AQM_DROP], return_counts=True)
         most[style] = at_once.max()
     assert most["linux"] == 256

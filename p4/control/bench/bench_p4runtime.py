@@ -31,10 +31,10 @@ for _folder in ("link-emulator/bench", "p4/switch/bench"):
     sys.path.insert(0, str(ROOT / _folder))
 
 import grpc  # noqa: E402
-from bench_command import parsed, parser_of, refusal, status_of  # noqa: E402
-from bench_lab import BenchError, Lab, count_trial  # noqa: E402
-from bench_report import Row, machine, report, verdict  # noqa: E402
-from bench_throughput import BURST, find_throughput, progress  # noqa: E402
+from bench_command import find_obstacle, make_parser, parse_arguments, run_benchmark  # noqa: E402
+from bench_lab import BenchError, Lab, run_count_trial  # noqa: E402
+from bench_report import Row, describe_machine, judge, report_results  # noqa: E402
+from bench_throughput import BURST, find_throughput, print_progress  # noqa: E402
 from google.protobuf import text_format  # noqa: E402
 from nagi_p4runtime.protos import p4i, p4r, p4r_grpc  # noqa: E402
 from switch_subjects import ROUTES, Bench, NagiSwitch  # noqa: E402
@@ -156,16 +156,16 @@ def measure_writes(bench: Bench) -> None:
     """Measure Writes per second under load, and the packets that are lost meanwhile."""
     switch = NagiSwitch(bench, ROUTES, "af_xdp")
     with switch:
-        load = find_throughput(bench.lab, switch, bench.length(2, 1))
+        load = find_throughput(bench.lab, switch, bench.choose_length(2, 1))
     rate = load.lossless / 2
     if rate == 0:
         raise BenchError("nagi-switch lost packets at every rate: there is no load for the Writes")
-    seconds = bench.length(10, 3)
+    seconds = bench.choose_length(10, 3)
     trials = []
     for _ in range(ATTEMPTS):
-        progress(f"writes: {rate / 1e3:.0f} kpps for {seconds:g} s")
+        print_progress(f"writes: {rate / 1e3:.0f} kpps for {seconds:g} s")
         with switch, serve(switch) as client, ThreadPoolExecutor() as pool:
-            sent = pool.submit(count_trial, bench.lab, switch.pid, rate, BURST, seconds)
+            sent = pool.submit(run_count_trial, bench.lab, switch.pid, rate, BURST, seconds)
             time.sleep(0.5)  # until packets pass
             writes = client.write_for(seconds - 1) / (seconds - 1)
             done = sent.result()
@@ -178,7 +178,7 @@ def measure_writes(bench: Bench) -> None:
             f"{writes:.0f}",
             f"{load.lossless / 1e3:.0f} kpps without loss",
             target=f">= {MIN_WRITES_PER_S:.0f}",
-            verdict=verdict(writes >= MIN_WRITES_PER_S),
+            verdict=judge(writes >= MIN_WRITES_PER_S),
         )
     )
     bench.rows.append(
@@ -186,7 +186,7 @@ def measure_writes(bench: Bench) -> None:
             f"  packets lost meanwhile, of {done.source['frames']}",
             f"{done.lost}{' (others had the processor)' if done.lost and done.held_up else ''}",
             target="0",
-            verdict=verdict(done.lost == 0),
+            verdict=judge(done.lost == 0),
         )
     )
     bench.details["writes"] = trials
@@ -194,7 +194,7 @@ def measure_writes(bench: Bench) -> None:
 
 def measure_reads(bench: Bench) -> None:
     """Measure how long writing and reading many routes takes."""
-    progress(f"reads: {ENTRIES} routes")
+    print_progress(f"reads: {ENTRIES} routes")
     switch = NagiSwitch(bench, 1, "af_xdp")
     with switch, serve(switch) as client:
         routes = [client.make_insertion(number) for number in range(ENTRIES - 1)]
@@ -212,7 +212,7 @@ def measure_reads(bench: Bench) -> None:
             f"{ENTRIES} routes, read",
             f"{read_s:.2f} s",
             target=f"< {MAX_READ_S:g} s",
-            verdict=verdict(read_s < MAX_READ_S),
+            verdict=judge(read_s < MAX_READ_S),
         )
     )
     bench.details["reads"] = {"written_s": written_s, "read_s": read_s}
@@ -221,18 +221,18 @@ def measure_reads(bench: Bench) -> None:
 SUBJECTS = {"writes": measure_writes, "reads": measure_reads}
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = parser_of(__doc__ or "", SUBJECTS, seconds="a trial")
+def read_options() -> argparse.Namespace:
+    parser = make_parser(__doc__ or "", SUBJECTS, seconds="a trial")
     parser.add_argument(
         "--nagi-switch", type=Path, default=Path(sys.prefix) / "bin" / "nagi-switch", metavar="FILE"
     )
-    return parsed(parser, SUBJECTS)
+    return parse_arguments(parser, SUBJECTS)
 
 
 def main() -> int:
     """Run the benchmark, and return its exit status."""
-    options = parse_arguments()
-    reason = refusal(options.nagi_switch, options.programs)
+    options = read_options()
+    reason = find_obstacle(options.nagi_switch, options.programs)
     if reason is not None:
         print(f"bench: {reason}", file=sys.stderr)
         return 2
@@ -256,10 +256,14 @@ def main() -> int:
                 SUBJECTS[subject](bench)
 
     os.nice(-20)
-    if status := status_of(measure):
+    if status := run_benchmark(measure):
         return status
-    about = {"machine": machine(), "nagi_switch": str(options.nagi_switch), "quick": options.quick}
-    return report(rows, NOTES, options.json, about, details)
+    about = {
+        "machine": describe_machine(),
+        "nagi_switch": str(options.nagi_switch),
+        "quick": options.quick,
+    }
+    return report_results(rows, NOTES, options.json, about, details)
 
 
 if __name__ == "__main__":

@@ -38,11 +38,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "link-emulator" / "bench"))
 
-from bench_command import parsed, parser_of, refusal, status_of  # noqa: E402
-from bench_lab import BenchError, Lab, trial  # noqa: E402
-from bench_report import GENERATOR, Row, machine, report, verdict  # noqa: E402
+from bench_command import find_obstacle, make_parser, parse_arguments, run_benchmark  # noqa: E402
+from bench_lab import BenchError, Lab, run_trial  # noqa: E402
+from bench_report import GENERATOR, Row, describe_machine, judge, report_results  # noqa: E402
 from bench_subjects import Bridge, Forwarder, Subject  # noqa: E402
-from bench_throughput import Throughput, find_throughput, progress  # noqa: E402
+from bench_throughput import Throughput, find_throughput, print_progress  # noqa: E402
 from switch_subjects import ROUTES, Bench, NagiSwitch, SimpleSwitch  # noqa: E402
 
 ENTRIES = 100_000
@@ -105,7 +105,7 @@ def measure_throughput(bench: Bench) -> None:
         # The subjects take turns, so that a slow minute of the machine affects all of them.
         for name, make in makers.items():
             with make() as subject:
-                once = find_throughput(bench.lab, subject, bench.length(2, 1))
+                once = find_throughput(bench.lab, subject, bench.choose_length(2, 1))
             rounds_of.setdefault(name, []).append(once)
     nagi_rounds = rounds_of[nagi_switch.name]
     for name, min_ratio in (
@@ -162,7 +162,7 @@ def _make_throughput_row(
         format_rate(reference),
         ratio,
         target,
-        verdict(is_good, is_certain),
+        judge(is_good, is_certain),
     )
 
 
@@ -171,16 +171,16 @@ def _make_throughput_row(
 
 def measure_timing(bench: Bench) -> None:
     """Measure one-way delay of nagi-switch, the forwarder and the bridge."""
-    seconds = bench.length(10, 3)
+    seconds = bench.choose_length(10, 3)
     nagi_switch = NagiSwitch(bench, ROUTES, "af_xdp")
     subjects: list[Subject] = [Bridge(bench.lab), Forwarder(bench.lab), nagi_switch]
     details: dict[str, Any] = {}
     baseline = ""
     for subject in subjects:
-        progress(f"timing: {subject.name}: {TIMING_RATE} packets/s for {seconds:g} s")
+        print_progress(f"timing: {subject.name}: {TIMING_RATE} packets/s for {seconds:g} s")
         for _ in range(3):
             with subject:
-                done = trial(bench.lab, subject.pid, TIMING_RATE, 1, seconds, drain=0.2)
+                done = run_trial(bench.lab, subject.pid, TIMING_RATE, 1, seconds, drain=0.2)
             if kept_up := done.offered_rate >= MIN_OFFERED * TIMING_RATE:
                 break
         details[subject.name] = {**done.to_json(), "account": subject.account}
@@ -194,7 +194,7 @@ def measure_timing(bench: Bench) -> None:
                 delays + lost,
                 baseline,
                 target=f"p50 < {MEDIAN_DELAY_NS / 1e3:.0f} us" if has_target else "",
-                verdict=verdict(times["p50"] < MEDIAN_DELAY_NS, kept_up)
+                verdict=judge(times["p50"] < MEDIAN_DELAY_NS, kept_up)
                 if has_target
                 else ("-" if kept_up else GENERATOR),
             )
@@ -208,7 +208,7 @@ def measure_timing(bench: Bench) -> None:
 
 def measure_entries(bench: Bench) -> None:
     """Measure how long entries take to load, and the delay of packets meanwhile."""
-    progress(f"entries: {ENTRIES} at the start")
+    print_progress(f"entries: {ENTRIES} at the start")
     with NagiSwitch(bench, 1, "af_xdp") as one:
         pass
     with NagiSwitch(bench, ENTRIES, "af_xdp") as many:
@@ -219,7 +219,7 @@ def measure_entries(bench: Bench) -> None:
     entries = NagiSwitch(bench, 1, "af_xdp").build_operations(ENTRIES + 1)[1:]
     batch = f'{{"op": "batch", "operations": [{", ".join(entries)}]}}'
     for method, requests in (("one by one", entries), ("in one batch", [batch])):
-        progress(f"entries: {ENTRIES} {method}")
+        print_progress(f"entries: {ENTRIES} {method}")
         with NagiSwitch(bench, 1, "af_xdp") as quiet:
             duration_s = quiet.load(requests)
         _report_loading(bench, f"by a controller, {method}", duration_s)
@@ -228,7 +228,7 @@ def measure_entries(bench: Bench) -> None:
             ThreadPoolExecutor() as pool,
         ):
             pid, rate = busy.pid, TIMING_RATE
-            sent = pool.submit(trial, bench.lab, pid, rate, 1, LOADING_S, drain=0.5)
+            sent = pool.submit(run_trial, bench.lab, pid, rate, 1, LOADING_S, drain=0.5)
             time.sleep(1)
             busy_s = busy.load(requests)
             done = sent.result()
@@ -251,7 +251,7 @@ def _report_loading(bench: Bench, method: str, duration_s: float) -> None:
             f"{ENTRIES} entries, {method}",
             f"{duration_s:.2f} s",
             target=f"< {ENTRIES_S:g} s",
-            verdict=verdict(duration_s < ENTRIES_S),
+            verdict=judge(duration_s < ENTRIES_S),
         )
     )
 
@@ -261,7 +261,7 @@ def _report_loading(bench: Bench, method: str, duration_s: float) -> None:
 
 def measure_tables(bench: Bench) -> None:
     """Measure look-ups in tables of all kinds, by the program bench-tables."""
-    progress("tables")
+    print_progress("tables")
     done = subprocess.run([str(bench.tables)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise BenchError(f"{bench.tables}: {done.stderr[-300:]}")
@@ -279,7 +279,7 @@ def measure_tables(bench: Bench) -> None:
                 f"{first_ns:.0f} ns",
                 lookup_ns / first_ns,
                 f"< {max_ns:.0f} ns",
-                verdict(lookup_ns < max_ns),
+                judge(lookup_ns < max_ns),
             )
         )
     bench.details["tables"] = results
@@ -290,7 +290,7 @@ def measure_tables(bench: Bench) -> None:
 
 def measure_experiment(bench: Bench) -> None:
     """Check that an experiment at 200 Mb/s is valid in real time."""
-    progress("experiment: 200 Mb/s through a switch, in up to three attempts")
+    print_progress("experiment: 200 Mb/s through a switch, in up to three attempts")
     nagi = bench.nagi_switch.with_name("nagi")
     with tempfile.TemporaryDirectory(prefix="nagi-bench-") as out:
         command = [str(nagi), "run", str(EXPERIMENT), "--lab", "netns", "--out", out]
@@ -311,7 +311,7 @@ def measure_experiment(bench: Bench) -> None:
                 f"200 Mb/s through a switch, attempt {number}: transit error p50; p99; max",
                 f"{errors} ms, {certificate['status']}",
                 target="valid" if is_last else "",
-                verdict=verdict(certificate["status"] == "valid") if is_last else "-",
+                verdict=judge(certificate["status"] == "valid") if is_last else "-",
             )
         )
     bench.details["experiment"] = verdicts
@@ -328,9 +328,9 @@ SUBJECTS = {
 }
 
 
-def parse_arguments() -> argparse.Namespace:
+def read_options() -> argparse.Namespace:
     """Parse the command line; look for simple_switch on PATH by default."""
-    parser = parser_of(__doc__ or "", SUBJECTS, seconds="a trial")
+    parser = make_parser(__doc__ or "", SUBJECTS, seconds="a trial")
     parser.add_argument(
         "--nagi-switch", type=Path, default=Path(sys.prefix) / "bin" / "nagi-switch", metavar="FILE"
     )
@@ -346,7 +346,7 @@ def parse_arguments() -> argparse.Namespace:
         metavar="FILE",
         help="in the same directory as simple_switch_CLI (default: that on PATH)",
     )
-    options = parsed(parser, SUBJECTS)
+    options = parse_arguments(parser, SUBJECTS)
     on_path = shutil.which("simple_switch")
     if options.simple_switch is None and on_path is not None:
         options.simple_switch = Path(on_path)
@@ -355,8 +355,8 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> int:
     """Run the benchmark, and return its exit status."""
-    options = parse_arguments()
-    reason = refusal(options.nagi_switch, options.programs)
+    options = read_options()
+    reason = find_obstacle(options.nagi_switch, options.programs)
     if reason is None and options.simple_switch is not None and not options.simple_switch.exists():
         reason = f"no {options.simple_switch}: give simple_switch's path, or leave it out"
     if reason is not None:
@@ -381,10 +381,14 @@ def main() -> int:
             for subject in options.what:
                 SUBJECTS[subject](bench)
 
-    if status := status_of(measure):
+    if status := run_benchmark(measure):
         return status
-    about = {"machine": machine(), "nagi_switch": str(options.nagi_switch), "quick": options.quick}
-    return report(rows, NOTES, options.json, about, details)
+    about = {
+        "machine": describe_machine(),
+        "nagi_switch": str(options.nagi_switch),
+        "quick": options.quick,
+    }
+    return report_results(rows, NOTES, options.json, about, details)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi-fpga as nagi-link has it: the other end of its socket (daemon/fpga_protocol.hpp)."""
+"""A client of nagi-fpga, in place of nagi-link (daemon/fpga_protocol.hpp)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COUNTERS = [
 
 
 class Refused(Exception):
-    """nagi-fpga refuses what it is asked for."""
+    """nagi-fpga refused a request."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Departure:
-    """What the core recorded of a packet, and its frame if it was delivered."""
+    """The core's record of a packet, and its frame if it was delivered."""
 
     arrived_ns: int
     left_ns: int
@@ -93,7 +93,7 @@ class FpgaSession:
         self, forward: dict[str, Any], backward: dict[str, Any], *, seed: int = 1, link: int = 0,
         version: str = __version__,
     ) -> dict[str, Any]:  # fmt: skip
-        wanted = {
+        configuration = {
             "version": version,
             "protocol": 1,
             "link": link,
@@ -101,37 +101,39 @@ class FpgaSession:
             "forward": forward,
             "backward": backward,
         }
-        answer: dict[str, Any] = json.loads(self.ask(CONFIGURE, json.dumps(wanted).encode()))
+        answer: dict[str, Any] = json.loads(
+            self.request(CONFIGURE, json.dumps(configuration).encode())
+        )
         return answer
 
     def advance(self, to_ns: int, arrivals: list[Arrival]) -> tuple[int, list[Departure]]:
-        """When something happens next, and what has left."""
+        """Advance time, and return the instant of the next event and the departures."""
         request = struct.pack("<qII", to_ns, len(arrivals), 0)
-        for each in arrivals:
-            request += struct.pack("<qHB5x", each.at_ns, len(each.frame), each.direction)
-            request += each.frame
-        answer = self.ask(ADVANCE, request)
+        for arrival in arrivals:
+            request += struct.pack("<qHB5x", arrival.at_ns, len(arrival.frame), arrival.direction)
+            request += arrival.frame
+        answer = self.request(ADVANCE, request)
         next_ns, count = struct.unpack_from("<qI4x", answer)
-        at, found = 16, []
+        offset, departures = 16, []
         for _ in range(count):
             *values, length, direction, fate, ecn, marked = struct.unpack_from(
-                "<qqIIIHHBBBB4x", answer, at
+                "<qqIIIHHBBBB4x", answer, offset
             )
-            at += 40
-            frame = answer[at : at + length]
-            found.append(Departure(*values, direction, fate, ecn, bool(marked), frame))
-            at += length
-        assert at == len(answer)
-        return next_ns, found
+            offset += 40
+            frame = answer[offset : offset + length]
+            departures.append(Departure(*values, direction, fate, ecn, bool(marked), frame))
+            offset += length
+        assert offset == len(answer)
+        return next_ns, departures
 
     def count(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Of forward and backward."""
-        values = struct.unpack("<28Q", self.ask(COUNT, b""))
+        """Return the counters of forward and backward."""
+        values = struct.unpack("<28Q", self.request(COUNT, b""))
         forward, backward = values[:14], values[14:]
         return dict(zip(COUNTERS, forward, strict=True)), dict(zip(COUNTERS, backward, strict=True))
 
-    def ask(self, kind: int, request: bytes) -> bytes:
-        self._socket.sendall(struct.pack("<II", kind, len(request)) + request)
+    def request(self, kind: int, body: bytes) -> bytes:
+        self._socket.sendall(struct.pack("<II", kind, len(body)) + body)
         answered, length = struct.unpack("<II", self._read(8))
         answer = self._read(length)
         if answered == REFUSED:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi-fpga does to packets what nagi-link's model does: the same arrivals are given to both."""
+"""Compares nagi-fpga with nagi-link's model: both get the same arrivals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
     not executable("nagi-fpga").is_file(), reason="needs nagi-fpga: `make fpga-simulation`"
 )
 _HEADER = 14
-# What a direction does, each with what the core has of features.
+# Configurations of a direction that use features of the core.
 DIRECTIONS = {
     "queue in packets": {
         "rate_bps": 10_000_000, "delay_ns": 5_000_000, "queue": {"packets": 3},
@@ -45,8 +45,8 @@ DIRECTIONS = {
 }  # fmt: skip
 
 
-def frame_of(ip_bytes: int, number: int, ecn: int) -> bytes:
-    """An Ethernet frame with an IPv4 packet of UDP, whose checksums are right enough to be kept."""
+def make_frame(ip_bytes: int, number: int, ecn: int) -> bytes:
+    """Make an Ethernet frame with an IPv4 packet of UDP and an IPv4 checksum."""
     udp = struct.pack(">HHHH", 1000 + number % 50000, 9, ip_bytes - 20, 1 + number % 65535)
     head = struct.pack(">BBHHHBBHII", 0x45, ecn, ip_bytes, number & 0xFFFF, 0, 64, 17, 0, 1, 2)
     total = sum(struct.unpack(">10H", head))
@@ -56,8 +56,8 @@ def frame_of(ip_bytes: int, number: int, ecn: int) -> bytes:
     return bytes.fromhex("020000000001 020000000002 0800") + head + udp + filling
 
 
-def random_arrivals(seed: int, count: int) -> list[Arrival]:
-    """Bursts, gaps and several at one instant, in both directions."""
+def draw_arrivals(seed: int, count: int) -> list[Arrival]:
+    """Draw arrivals in both directions, with bursts, gaps and several at one instant."""
     random = np.random.default_rng(seed)
     gaps = random.choice([0, 0, TICK_NS, 400_000, 1_200_000, 20_000_000], count,
                          p=[0.2, 0.1, 0.1, 0.3, 0.28, 0.02])  # fmt: skip
@@ -68,19 +68,19 @@ def random_arrivals(seed: int, count: int) -> list[Arrival]:
         Arrival(
             int(at[i]),
             int(random.integers(0, 2)),
-            frame_of(int(max(sizes[i], 40)), i, int(random.integers(0, 4))),
+            make_frame(int(max(sizes[i], 40)), i, int(random.integers(0, 4))),
         )
         for i in range(count)
     ]
 
 
-def carried(session: FpgaSession, arrivals: list[Arrival], batch: int = 50) -> list[Departure]:
-    """All departures: the core is given arrivals in batches, and then brought on as it says."""
+def carry(session: FpgaSession, arrivals: list[Arrival], batch: int = 50) -> list[Departure]:
+    """Give the core arrivals in batches, advance it to the end, and return all departures."""
     found = []
     next_ns = NEVER
     for first in range(0, len(arrivals), batch):
-        mine = arrivals[first : first + batch]
-        next_ns, left = session.advance(mine[-1].at_ns, mine)
+        part = arrivals[first : first + batch]
+        next_ns, left = session.advance(part[-1].at_ns, part)
         found += left
     while next_ns != NEVER:
         next_ns, left = session.advance(next_ns, [])
@@ -88,15 +88,15 @@ def carried(session: FpgaSession, arrivals: list[Arrival], batch: int = 50) -> l
     return found
 
 
-def replayed(directory, arrivals, forward, backward, seed) -> np.ndarray:
-    """What the model makes of the same arrivals."""
+def replay(directory, arrivals, forward, backward, seed) -> np.ndarray:
+    """Replay arrivals through the model and return its records."""
     records = np.zeros(len(arrivals), RECORD)
     numbers = [0, 0]
-    for record, each in zip(records, arrivals, strict=True):
-        record["direction"], record["arrived_ns"] = each.direction, each.at_ns
-        record["bytes"], record["ecn"] = len(each.frame) - _HEADER, each.frame[15] & 3
-        record["index"] = numbers[each.direction]
-        numbers[each.direction] += 1
+    for record, departure in zip(records, arrivals, strict=True):
+        record["direction"], record["arrived_ns"] = departure.direction, departure.at_ns
+        record["bytes"], record["ecn"] = len(departure.frame) - _HEADER, departure.frame[15] & 3
+        record["index"] = numbers[departure.direction]
+        numbers[departure.direction] += 1
     link = {"name": "l", "id": 3, "a": "e0", "b": "e1", "forward": forward, "backward": backward}
     config = {"schema_version": 1, "seed": seed, "links": [link]}
     (directory / "config.json").write_text(json.dumps(config))
@@ -115,25 +115,29 @@ def replayed(directory, arrivals, forward, backward, seed) -> np.ndarray:
     ],
 )
 def test_every_packet_fares_as_in_the_model(tmp_path, forward, backward):
-    ways = DIRECTIONS[forward], DIRECTIONS[backward]
-    seed, arrivals = 2**63 + 12345, random_arrivals(7, 600)
+    directions = DIRECTIONS[forward], DIRECTIONS[backward]
+    seed, arrivals = 2**63 + 12345, draw_arrivals(7, 600)
     with FpgaSession() as session:
-        session.configure(*ways, seed=seed, link=3)
-        left = carried(session, arrivals)
+        session.configure(*directions, seed=seed, link=3)
+        left = carry(session, arrivals)
         counts = session.count()
-    due = replayed(tmp_path, arrivals, *ways, seed)
+    due = replay(tmp_path, arrivals, *directions, seed)
     assert len(left) == len(arrivals)
-    mine = {(each.direction, each.index): each for each in left}
+    by_index = {(departure.direction, departure.index): departure for departure in left}
     differing = []
     for record in due:
-        each = mine[int(record["direction"]), int(record["index"])]
+        departure = by_index[int(record["direction"]), int(record["index"])]
         model = (record["arrived_ns"], record["left_ns"], record["fate"], record["flags"] & 1)
-        core = (each.arrived_ns, each.left_ns, each.fate, each.marked)
-        if model != core or each.ip_bytes != record["bytes"] or each.ecn != record["ecn"]:
-            differing.append((record, each))
+        core = (departure.arrived_ns, departure.left_ns, departure.fate, departure.marked)
+        if model != core or departure.ip_bytes != record["bytes"] or departure.ecn != record["ecn"]:
+            differing.append((record, departure))
     assert differing == []
-    # What is rounded: a packet leaves at the tick that follows.
-    assert all(each.late_ns == -each.left_ns % TICK_NS for each in left if each.fate == 0)
+    # Times are rounded up: a packet leaves at the next tick.
+    assert all(
+        departure.late_ns == -departure.left_ns % TICK_NS
+        for departure in left
+        if departure.fate == 0
+    )
     for direction in (0, 1):
         of_direction = due[due["direction"] == direction]
         counted = counts[direction]
@@ -141,7 +145,7 @@ def test_every_packet_fares_as_in_the_model(tmp_path, forward, backward):
         assert counted["delivered"] == (of_direction["fate"] == 0).sum()
         assert counted["queue_overflows"] == (of_direction["fate"] == 1).sum()
         assert counted["channel_losses"] == (of_direction["fate"] == 2).sum()
-        # A mark of a packet that finds no room does not count.
+        # The mark of a packet that the queue drops does not count.
         found_room = of_direction[of_direction["fate"] != 1]
         assert counted["marked"] == (found_room["flags"] & 1).sum()
         assert counted["memory_overflows"] == counted["late_releases"] == 0
@@ -152,44 +156,44 @@ def test_every_packet_fares_as_in_the_model(tmp_path, forward, backward):
 
 def test_frames_leave_as_they_came_but_for_marks():
     arrivals = [
-        Arrival(1_000_000 + 8 * i, 0, frame_of(size, i, ecn))
+        Arrival(1_000_000 + 8 * i, 0, make_frame(size, i, ecn))
         for i, (size, ecn) in enumerate((size, ecn) for size in (40, 577, 1500) for ecn in range(4))
     ]
-    way = DIRECTIONS["marks, loss at ingress"] | {
+    direction = DIRECTIONS["marks, loss at ingress"] | {
         "loss": {"model": "none"},
         "rate_bps": 100_000,
         "queue": {"packets": 40},
     }
     with FpgaSession() as session:
-        session.configure(way, {})
-        left = carried(session, arrivals)
-    came = [each.frame for each in arrivals]
-    assert [each.index for each in left] == list(range(len(arrivals)))
-    assert 0 < sum(each.marked for each in left) < len(left)
-    for each in left:
-        if each.marked:
-            assert each.frame[15] & 3 == 3
-            assert each.frame[:15] == came[each.index][:15]
-            assert sum(struct.unpack(">10H", each.frame[14:34])) % 0xFFFF == 0
-            assert each.frame[34:] == came[each.index][34:]
+        session.configure(direction, {})
+        left = carry(session, arrivals)
+    frames = [arrival.frame for arrival in arrivals]
+    assert [departure.index for departure in left] == list(range(len(arrivals)))
+    assert 0 < sum(departure.marked for departure in left) < len(left)
+    for departure in left:
+        if departure.marked:
+            assert departure.frame[15] & 3 == 3
+            assert departure.frame[:15] == frames[departure.index][:15]
+            assert sum(struct.unpack(">10H", departure.frame[14:34])) % 0xFFFF == 0
+            assert departure.frame[34:] == frames[departure.index][34:]
         else:
-            assert each.frame == came[each.index]
+            assert departure.frame == frames[departure.index]
 
 
 def test_it_makes_no_difference_how_often_the_core_is_asked():
-    arrivals = random_arrivals(11, 120)
-    ways = DIRECTIONS["Poisson"], DIRECTIONS["queue in bytes, overhead"]
+    arrivals = draw_arrivals(11, 120)
+    directions = DIRECTIONS["Poisson"], DIRECTIONS["queue in bytes, overhead"]
     found = []
     for batch in (1, 120):
         with FpgaSession() as session:
-            session.configure(*ways)
-            left = carried(session, arrivals, batch)
-        found.append(sorted(left, key=lambda each: (each.direction, each.index)))
+            session.configure(*directions)
+            left = carry(session, arrivals, batch)
+        found.append(sorted(left, key=lambda departure: (departure.direction, departure.index)))
     assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "message"),
     [
         ("burst_bytes", 32_000, "forward.burst_bytes: the FPGA's core has no token bucket"),
         ("queue", {"packets": 9, "discipline": "codel"}, "no queue discipline but drop_tail"),
@@ -201,9 +205,9 @@ def test_it_makes_no_difference_how_often_the_core_is_asked():
         ("rate_bps", 0, "rate_bps"),
     ],
 )  # fmt: skip
-def test_what_the_core_lacks_is_refused(key, value, said):
+def test_what_the_core_lacks_is_refused(key, value, message):
     with FpgaSession() as session:
-        with pytest.raises(Refused, match=said):
+        with pytest.raises(Refused, match=message):
             session.configure({"rate_bps": 10_000_000, key: value}, {})
         assert session.process.wait(10) == 2
 
@@ -229,14 +233,14 @@ def test_requests_out_of_order_are_refused():
     with FpgaSession() as session:
         session.configure({}, {})
         with pytest.raises(Refused, match="not at a tick"):
-            session.advance(1000, [Arrival(3, 0, frame_of(40, 0, 0))])
+            session.advance(1000, [Arrival(3, 0, make_frame(40, 0, 0))])
 
 
 def test_the_core_says_what_it_is():
-    said = subprocess.run(
+    message = subprocess.run(
         [executable("nagi-fpga"), "identify"], capture_output=True, text=True, check=True
     )
-    core = json.loads(said.stdout)
+    core = json.loads(message.stdout)
     assert core["memory_words"] == SIMULATED.words
     assert core["memory_word_bytes"] == SIMULATED.word_bytes
     assert core["packets"] == SIMULATED.packets
@@ -246,9 +250,9 @@ def test_the_core_says_what_it_is():
 
 
 def test_it_is_no_use_without_nagi_link():
-    done = subprocess.run(
+    process = subprocess.run(
         [executable("nagi-fpga"), "run", "--link", "l", "--socket", "0"],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 2
-    assert "no socket between nagi-link and an FPGA's core; `nagi run` makes one" in done.stderr
+    assert process.returncode == 2
+    assert "no socket between nagi-link and an FPGA's core; `nagi run` makes one" in process.stderr

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How often a receiver of radio hardware takes noise for a burst: measured on seeded noise at lower
-thresholds, beside the bound by which the threshold in use is computed. Prints JSON.
+"""Measures how often a receiver of radio hardware mistakes noise for a burst. Prints JSON.
 
     python3 bench_false_alarms.py [--trials 1000000]
 
-A trial is the window in which the receiver looks for one burst: with a common clock 17 positions
-and what the fine search adds.
+The rates are measured with seeded noise, at thresholds below the one in use, and are compared with
+the bound that gives the threshold in use. A trial is the window in which the receiver searches for
+one burst: with a common clock, 17 positions and those of the fine search.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ BATCH = 2000
 
 
 def measure(modem: str, trials: int, seed: int) -> dict[str, object]:
-    module = usrp.bindings()
-    shape = usrp.preamble(modem)
-    search = module.BurstSearch(shape, 1, 1.0)  # all that the detector proposes
+    """Measure the false alarms of a modem's detector."""
+    module = usrp.load_bindings()
+    shape = usrp.make_preamble(modem)
+    search = module.BurstSearch(shape, 1, 1.0)  # accepts all candidates of the detector
     positions = module.common_clock_positions(shape)
     size = GUARD + module.preamble_length(shape) + 2 * MARGIN
     rng = np.random.default_rng(seed)
     shares = []
     for _ in range(0, trials, BATCH):
         noise = rng.standard_normal((BATCH, size, 2), np.float32).view(np.complex64)[..., 0]
-        shares += [found[1] if (found := search.find(one)) else 0.0 for one in noise]
+        shares += [burst[1] if (burst := search.find(samples)) else 0.0 for samples in noise]
     values = np.asarray(shares)
     rows = [
         {
@@ -61,8 +62,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     modems = ("ofdm", "single_carrier")
-    found = [measure(modem, arguments.trials, arguments.seed) for modem in modems]
-    print(json.dumps(found, indent=1))
+    results = [measure(modem, arguments.trials, arguments.seed) for modem in modems]
+    print(json.dumps(results, indent=1))
 
 
 if __name__ == "__main__":

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the modems' receivers lose against theory.
+"""Compares the modems' receivers with theory.
 
-    bench_modem.py measure modem.json           under the Python that has GNU Radio
-    bench_modem.py report modem.json [figure.svg]   under one with matplotlib, if a figure is wanted
+    bench_modem.py measure modem.json               under the Python that has GNU Radio
+    bench_modem.py report modem.json [figure.svg]   under a Python with matplotlib for a figure
 
-Measured, all seeded, over the simulated channel:
-- bit error rates with known timing over AWGN and over flat Rayleigh fading, beside theory;
-- packet error rates of the whole receiver, 1,000 bytes without FEC, beside those of an ideal one,
-  which knows channel and timing; and with each code rate, in QPSK with soft decisions, beside the
-  union bound of an ideal decoder, as is the decoder by itself. The *implementation loss* is what
-  more SNR is needed for a packet error rate of 10 %;
-- how often bursts are not detected, and headers wrong.
+All measurements are seeded and use the simulated channel:
+- bit error rates with known timing over AWGN and over flat Rayleigh fading, compared with theory;
+- packet error rates of the whole receiver, 1,000 bytes. Without FEC they are compared with those of
+  an ideal receiver, which knows channel and timing. With each code rate, in QPSK with soft
+  decisions, the whole receiver and the decoder alone are compared with the union bound of an ideal
+  decoder. The *implementation loss* is the additional SNR for a packet error rate of 10 %;
+- shares of bursts that are not detected, and of wrong headers.
 
-SNRs are Eb/N0 of payload bits. What prefix, pilots, preamble and header cost in energy
-is no loss of the receiver; it is printed on its own.
+SNRs are Eb/N0 of payload bits. The energy of prefix, pilots, preamble and header is no loss of the
+receiver and is printed separately.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from pathlib import Path
 from typing import Any
 
 MODULE = Path(__file__).resolve().parent.parent / "python" / "nagi"
-sys.path.insert(0, str(MODULE))  # of tests: what needs no GNU Radio, and where there is one, flows
+sys.path.insert(0, str(MODULE))  # air_time, modem_theory and flows
 from air_time import BITS_PER_SYMBOL as BITS  # noqa: E402
 from modem_theory import (  # noqa: E402
     EVENTS,
-    theory_awgn,
-    theory_per,
-    theory_rayleigh,
-    theory_threshold_db,
+    awgn_bit_error_rate,
+    packet_error_rate,
+    packet_error_threshold_db,
+    rayleigh_bit_error_rate,
 )
 
 PACKET = 1000
@@ -44,8 +44,8 @@ TARGET = 0.1
 OFFSETS_DB = (-0.6, -0.2, 0.2, 0.6, 1.0)
 CODED_OFFSETS_DB = (0.0, 0.4, 0.8, 1.2, 1.6, 2.0)
 DECODER_OFFSETS_DB = (-0.4, 0.0, 0.4, 0.8)
-"""Around what an ideal receiver needs. With a code the whole receiver finds a burst in more noise
-than without, and loses more."""
+"""Offsets from the ideal receiver's Eb/N0. With a code, bursts have more noise at an equal error
+rate, so the whole receiver loses more."""
 CODED = "qpsk"
 MODEMS = ("ofdm", "single_carrier")
 RECEIVERS = [*((modulation, "none") for modulation in BITS), *((CODED, rate) for rate in EVENTS)]
@@ -56,38 +56,40 @@ NAMES = {
 SCHEMA_VERSION = 2
 
 
-def ideal_per(modulation: str, code_rate: str, eb_n0_db: float) -> float:
-    return theory_per(eb_n0_db, modulation, code_rate, PACKET)
+def ideal_packet_error_rate(modulation: str, code_rate: str, eb_n0_db: float) -> float:
+    return packet_error_rate(eb_n0_db, modulation, code_rate, PACKET)
 
 
-def threshold_db(modulation: str, code_rate: str) -> float:
-    """Eb/N0 at which an ideal receiver has the target's packet error rate."""
-    return theory_threshold_db(TARGET, modulation, code_rate, PACKET)
+def ideal_threshold_db(modulation: str, code_rate: str) -> float:
+    """Return the Eb/N0 in dB at which an ideal receiver has the target's packet error rate."""
+    return packet_error_threshold_db(TARGET, modulation, code_rate, PACKET)
 
 
-def crossing_db(points: list[dict[str, Any]]) -> float:
-    """Where measured packet error rates cross the target, linear in log(-log(1 - PER)).
+def find_crossing_db(points: list[dict[str, Any]]) -> float:
+    """Return the Eb/N0 in dB at which measured packet error rates cross the target.
 
-    That is nearly straight over dB: a packet is lost if one of many independent bits is.
+    The rates are interpolated linearly in log(-log(1 - PER)). This function is nearly linear over
+    dB, because a packet is lost if one of many independent bits is wrong.
     """
 
-    def height(rate: float, count: int) -> float:
-        inside = min(max(rate, 0.5 / count), 1 - 0.5 / count)
-        return math.log(-math.log1p(-inside))
+    def transform(rate: float, count: int) -> float:
+        clipped = min(max(rate, 0.5 / count), 1 - 0.5 / count)
+        return math.log(-math.log1p(-clipped))
 
     target = math.log(-math.log1p(-TARGET))
     for before, after in pairwise(points):
-        one = height(before["per"], before["packets"])
-        two = height(after["per"], after["packets"])
-        if one >= target > two:
-            share = (one - target) / (one - two)
+        first = transform(before["per"], before["packets"])
+        second = transform(after["per"], after["packets"])
+        if first >= target > second:
+            share = (first - target) / (first - second)
             return float(before["eb_n0_db"] + share * (after["eb_n0_db"] - before["eb_n0_db"]))
-    raise ValueError("the packet error rates measured do not cross the target")
+    raise ValueError("the measured packet error rates do not cross the target; give more --packets")
 
 
 def measure_receiver(
     modem: str, modulation: str, code_rate: str, count: int
 ) -> list[dict[str, Any]]:
+    """Measure packet error rates of the whole receiver around the ideal receiver's threshold."""
     import numpy as np
     from flows import run
     from gnuradio import nagi
@@ -97,9 +99,9 @@ def measure_receiver(
     is_coded = code_rate != "none"
     points = []
     for index, offset in enumerate(CODED_OFFSETS_DB if is_coded else OFFSETS_DB):
-        eb_n0_db = threshold_db(modulation, code_rate) + offset
+        eb_n0_db = ideal_threshold_db(modulation, code_rate) + offset
         sent = [np.random.default_rng([1, index, i]).bytes(PACKET) for i in range(count)]
-        snr_db = eb_n0_db + 10 * math.log10(bits) - air_time.symbol_snr_db(modem, 0.0)
+        snr_db = eb_n0_db + 10 * math.log10(bits) - air_time.compute_symbol_snr_db(modem, 0.0)
         chain = [
             nagi.modem_tx(modem, modulation),
             nagi.channel(100 + index, 0, 1e6, snr_db=snr_db),
@@ -116,7 +118,7 @@ def measure_receiver(
                 "eb_n0_db": eb_n0_db,
                 "packets": count,
                 "per": lost / count,
-                "ideal_per": ideal_per(modulation, code_rate, eb_n0_db),
+                "ideal_per": ideal_packet_error_rate(modulation, code_rate, eb_n0_db),
                 "not_detected": causes.count(1),
                 "header_errors": causes.count(2),
             }
@@ -125,7 +127,7 @@ def measure_receiver(
 
 
 def measure_decoder(code_rate: str, count: int) -> list[dict[str, Any]]:
-    """The decoder alone: symbols of BPSK in noise, as known timing and channel give them."""
+    """Measure the decoder alone, with noisy BPSK symbols of known timing and channel."""
     import numpy as np
     from gnuradio import nagi
 
@@ -133,15 +135,15 @@ def measure_decoder(code_rate: str, count: int) -> list[dict[str, Any]]:
     framing = nagi.framing(code_rate)
     points = []
     for offset in DECODER_OFFSETS_DB:
-        eb_n0_db = threshold_db(CODED, code_rate) + offset
+        eb_n0_db = ideal_threshold_db(CODED, code_rate) + offset
         es = float(EVENTS[code_rate][0]) * 10 ** (eb_n0_db / 10)
         lost = 0
         for number in range(count):
             packet = rng.bytes(PACKET)
             sent = np.unpackbits(np.frombuffer(framing.frame(number, packet), np.uint8))
-            heard = 2.0 * sent - 1 + rng.normal(size=sent.size) / math.sqrt(2 * es)
-            lost += framing.deframe_soft(heard.tolist()) != (number, packet)
-        ideal = ideal_per(CODED, code_rate, eb_n0_db)
+            received = 2.0 * sent - 1 + rng.normal(size=sent.size) / math.sqrt(2 * es)
+            lost += framing.deframe_soft(received.tolist()) != (number, packet)
+        ideal = ideal_packet_error_rate(CODED, code_rate, eb_n0_db)
         points.append(
             {"eb_n0_db": eb_n0_db, "packets": count, "per": lost / count, "ideal_per": ideal}
         )
@@ -149,6 +151,7 @@ def measure_decoder(code_rate: str, count: int) -> list[dict[str, Any]]:
 
 
 def measure_detection(modem: str, count: int) -> list[dict[str, Any]]:
+    """Measure the numbers of undetected bursts and of wrong headers over SNR."""
     import numpy as np
     from flows import run
     from gnuradio import nagi
@@ -166,7 +169,7 @@ def measure_detection(modem: str, count: int) -> list[dict[str, Any]]:
         points.append(
             {
                 "snr_db": snr_db,
-                "es_n0_db": air_time.symbol_snr_db(modem, snr_db),
+                "es_n0_db": air_time.compute_symbol_snr_db(modem, snr_db),
                 "packets": count,
                 "not_detected": causes.count(1),
                 "header_errors": causes.count(2),
@@ -175,63 +178,65 @@ def measure_detection(modem: str, count: int) -> list[dict[str, Any]]:
     return points
 
 
-def awgn_eb_n0_db(modulation: str) -> list[float]:
-    """Where bit error rates are measured: from 0.1 to some 10^-4."""
+def list_awgn_eb_n0_db(modulation: str) -> list[float]:
+    """List the Eb/N0 at which bit error rates are measured: rates of 0.1 to about 10^-4."""
     first = {"bpsk": 0, "qpsk": 0, "8psk": 2, "16qam": 2, "64qam": 5}[modulation]
     return [first + 2.0 * index for index in range(5)]
 
 
 def measure_known_timing(modem: str, modulation: str) -> dict[str, list[dict[str, float]]]:
+    """Measure bit error rates with known timing over AWGN and Rayleigh fading."""
     import numpy as np
-    import qa_modem_theory as known
+    import qa_modem_theory as theory
     from flows import transmit
     from gnuradio import nagi
 
     rng = np.random.default_rng(3)
     bursts = transmit(modem, modulation, [rng.bytes(1500) for _ in range(80)])
-    symbols = np.concatenate([known.SYMBOLS[modem](burst) for burst in bursts])
-    bits = known.decide(modulation, symbols)
+    symbols = np.concatenate([theory.SYMBOLS[modem](burst) for burst in bursts])
+    bits = theory.decide(modulation, symbols)
     awgn = []
-    for index, wanted in enumerate(awgn_eb_n0_db(modulation)):
+    for index, eb_n0_db in enumerate(list_awgn_eb_n0_db(modulation)):
         channel = nagi.channel_model(
-            index, 1, 1e6, snr_db=known.snr_db_of(modem, modulation, wanted)
+            index, 1, 1e6, snr_db=theory.snr_db_of(modem, modulation, eb_n0_db)
         )
-        heard = [
+        channel_output = [
             np.frombuffer(channel.apply(number, 0, burst.tobytes()), np.complex64)
             for number, burst in enumerate(bursts)
         ]
-        received = np.concatenate([known.SYMBOLS[modem](burst) for burst in heard])
-        wrong = int(np.sum(bits != known.decide(modulation, received)))
+        received = np.concatenate([theory.SYMBOLS[modem](burst) for burst in channel_output])
+        wrong = int(np.sum(bits != theory.decide(modulation, received)))
         awgn.append(
             {
-                "eb_n0_db": wanted,
+                "eb_n0_db": eb_n0_db,
                 "ber": wrong / bits.size,
                 "errors": wrong,
-                "theory": theory_awgn(wanted, modulation),
+                "theory": awgn_bit_error_rate(eb_n0_db, modulation),
             }
         )
-    if BITS[modulation] > 2:  # theory says less of the others over fading
+    if BITS[modulation] > 2:  # there is no formula for the others over fading
         return {"awgn": awgn, "rayleigh": []}
     fading = nagi.channel_model(7, 1, 1e6, fading="rayleigh", doppler_hz=100.0)
     gains = np.array([fading.gain(0, 0.1234567 * i) for i in range(len(symbols))])
     noise = rng.normal(size=len(symbols)) + 1j * rng.normal(size=len(symbols))
     rayleigh = []
-    for wanted in (0.0, 10.0, 20.0, 30.0):
-        es = 10 ** (wanted / 10) * BITS[modulation]
-        heard_symbols = symbols + noise / math.sqrt(2 * es) / gains
-        wrong = int(np.sum(bits != known.decide(modulation, heard_symbols)))
+    for eb_n0_db in (0.0, 10.0, 20.0, 30.0):
+        es = 10 ** (eb_n0_db / 10) * BITS[modulation]
+        received_symbols = symbols + noise / math.sqrt(2 * es) / gains
+        wrong = int(np.sum(bits != theory.decide(modulation, received_symbols)))
         rayleigh.append(
             {
-                "eb_n0_db": wanted,
+                "eb_n0_db": eb_n0_db,
                 "ber": wrong / bits.size,
                 "errors": wrong,
-                "theory": theory_rayleigh(wanted),
+                "theory": rayleigh_bit_error_rate(eb_n0_db),
             }
         )
     return {"awgn": awgn, "rayleigh": rayleigh}
 
 
 def measure(path: Path, count: int) -> None:
+    """Measure everything with `count` packets per SNR, and write the results as JSON."""
     from gnuradio.nagi import air_time
 
     results: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "packet_bytes": PACKET}
@@ -240,18 +245,18 @@ def measure(path: Path, count: int) -> None:
         w = air_time.WAVEFORMS[modem]
         for modulation, code_rate in RECEIVERS:
             points = measure_receiver(modem, modulation, code_rate, count)
-            frame = PACKET if code_rate == "none" else air_time.framed_bytes(PACKET, code_rate)
-            samples = air_time.frame_samples(modem, modulation, frame) - w.guard - w.tail
+            frame = PACKET if code_rate == "none" else air_time.count_frame_bytes(PACKET, code_rate)
+            samples = air_time.count_frame_samples(modem, modulation, frame) - w.guard - w.tail
             symbols = 8 * frame / BITS[modulation]
             energy = samples / (symbols * float(w.symbol_gain))
-            ideal_db = threshold_db(modulation, code_rate)
+            ideal_db = ideal_threshold_db(modulation, code_rate)
             results["receiver"].append(
                 {
                     "modem": modem,
                     "modulation": modulation,
                     "code_rate": code_rate,
                     "ideal_db": ideal_db,
-                    "loss_db": crossing_db(points) - ideal_db,
+                    "loss_db": find_crossing_db(points) - ideal_db,
                     "overhead_db": 10 * math.log10(energy),
                     "points": points,
                 }
@@ -259,7 +264,7 @@ def measure(path: Path, count: int) -> None:
     results["decoder"] = [
         {
             "code_rate": code_rate,
-            "loss_db": crossing_db(points) - threshold_db(CODED, code_rate),
+            "loss_db": find_crossing_db(points) - ideal_threshold_db(CODED, code_rate),
             "points": points,
         }
         for code_rate in EVENTS
@@ -312,12 +317,13 @@ MARKERS = {"ofdm": "o", "single_carrier": "x"}
 
 
 def draw(results: dict[str, Any], path: Path) -> None:
+    """Draw the results into a PNG or SVG file."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    plt.rcParams["svg.hashsalt"] = "nagi"  # the same figure of the same results
+    plt.rcParams["svg.hashsalt"] = "nagi"  # equal results give equal files
     figure, (bits, plain, coded) = plt.subplots(1, 3, figsize=(13, 5.5), layout="constrained")
     below: Any = {
         "fontsize": "small", "ncols": 3, "loc": "upper center", "bbox_to_anchor": (0.5, -0.13),
@@ -335,9 +341,9 @@ def draw(results: dict[str, Any], path: Path) -> None:
             if row["modem"] == MODEMS[0] and points:
                 axis = [x[0] + 0.1 * i for i in range(round(10 * (x[-1] - x[0])) + 1)]
                 theory = [
-                    theory_rayleigh(value)
+                    rayleigh_bit_error_rate(value)
                     if name == "rayleigh"
-                    else theory_awgn(value, row["modulation"])
+                    else awgn_bit_error_rate(value, row["modulation"])
                     for value in axis
                 ]
                 bits.semilogy(axis, theory, style, color=colour, lw=1)
@@ -356,9 +362,9 @@ def draw(results: dict[str, Any], path: Path) -> None:
             if (code_rate != "none") != is_coded:
                 continue
             colour, label = colours[code_rate if is_coded else modulation], NAMES.get(modulation)
-            start = threshold_db(modulation, code_rate)
+            start = ideal_threshold_db(modulation, code_rate)
             axis = [start - 1 + 0.05 * i for i in range(51)]
-            rates = [ideal_per(modulation, code_rate, x) for x in axis]
+            rates = [ideal_packet_error_rate(modulation, code_rate, x) for x in axis]
             name = f"rate {code_rate}" if is_coded else label
             axes.semilogy(axis, rates, color=colour, lw=1, label=f"{name}, ideal")
             for row in results["receiver"]:
@@ -382,15 +388,15 @@ def draw(results: dict[str, Any], path: Path) -> None:
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
-def quiet() -> None:
-    """Of GNU Radio's log only what is wrong."""
+def set_log_level() -> None:
+    """Restrict GNU Radio's log to warnings and errors."""
     from gnuradio import gr
 
     gr.logging().set_default_level(gr.log_levels.warn)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="What the modems' receivers lose against theory.")
+    parser = argparse.ArgumentParser(description="Compare the modems' receivers with theory.")
     commands = parser.add_subparsers(dest="command", required=True)
     measuring = commands.add_parser("measure", help="run the modems; needs GNU Radio")
     measuring.add_argument("results", type=Path)
@@ -402,7 +408,7 @@ def main() -> None:
     if arguments.command == "measure":
         if arguments.packets < 50:
             parser.error("--packets must be at least 50, or no rate is measured")
-        quiet()
+        set_log_level()
         measure(arguments.results, arguments.packets)
         return
     try:

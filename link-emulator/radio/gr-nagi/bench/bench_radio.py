@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nagi-sdr can do on this machine, in real time: `make bench-radio`.
+"""Measures nagi-sdr on this machine in real time: `make bench-radio`.
 
     bench_radio.py [both|one-way|virtual|lasting ...] [--quick] [--json FILE] [--seconds N]
 
-both      2 Mb/s of 1,000-byte packets each way at once (OFDM, QPSK, simulated radio): what arrives,
-          what a radio adds to the time on the air, how late packets are
-one-way   8 Mb/s one way, by QPSK and by 16-QAM: what arrives, and how late
-virtual   as `both`, by processes that exchange samples over ZeroMQ
-lasting   ten minutes of `both`: memory, and whether a packet is stuck
+both      2 Mb/s of 1,000-byte packets in both directions at once (OFDM, QPSK, simulated radio):
+          losses, the delay that a radio adds to the air time, lateness of packets
+one-way   8 Mb/s in one direction, with QPSK and with 16-QAM: losses and lateness
+virtual   as `both`, with processes that exchange samples over ZeroMQ
+lasting   ten minutes of `both`: growth of memory, and lost packets
 
-A radio adds the delay its link is given (10 ms), as the waveform is computed while a packet is
-under way, and what of that it is late. Channels have 30 dB: what is lost is lost by the program.
+A radio adds the delay of its link (10 ms), during which it computes the waveform, and its lateness.
+Channels have an SNR of 30 dB, so losses are the program's.
 
-Exit status: 0 all targets met, 1 some missed, 2 the benchmark cannot run here.
+Exit status: 0 all targets met, 1 a target missed, 2 the benchmark cannot run here.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(ROOT / "link-emulator" / "bench"))
 
-from bench_command import parsed, parser_of, refusal, status_of  # noqa: E402
+from bench_command import find_obstacle, make_parser, parse_arguments, run_benchmark  # noqa: E402
 from bench_lab import FRAME_BYTES, IP_BYTES, BenchError, Lab, Program  # noqa: E402
-from bench_report import Row, machine, report, verdict  # noqa: E402
+from bench_report import Row, describe_machine, judge, report_results  # noqa: E402
 
 DELAY_NS = 10_000_000
 ADDED_NS = 20_000_000
@@ -43,8 +43,8 @@ GROWTH_BYTES = 4 << 20
 SNR_DB = 30.0
 
 
-def air_time() -> ModuleType:
-    """gr-nagi's, which needs nothing of GNU Radio."""
+def load_air_time() -> ModuleType:
+    """Import gr-nagi's module without its package, which would import GNU Radio."""
     source = ROOT / "link-emulator" / "radio" / "gr-nagi" / "python" / "nagi" / "air_time.py"
     spec = importlib.util.spec_from_file_location("nagi_air_time", source)
     assert spec is not None and spec.loader is not None
@@ -56,20 +56,21 @@ def air_time() -> ModuleType:
 
 @dataclass(frozen=True)
 class Radio:
-    """A radio that carries so many bit/s of IP in full-size packets, and a little more."""
+    """A radio with the smallest sample rate that carries `ip_bps` and 2 % more."""
 
     modulation: str
     ip_bps: float
     by: str = "simulated"
     modem: str = "ofdm"
 
-    def link(self) -> dict[str, Any]:
-        times = air_time()
+    def make_link(self) -> dict[str, Any]:
+        """Return the link's configuration."""
+        times = load_air_time()
         shape = (self.modem, self.modulation)
         sample_rate = 100_000
         while True:
-            rate = times.rate_bps(*shape, sample_rate, "none")
-            overhead = times.overhead_bytes(*shape, sample_rate, "none")
+            rate = times.compute_rate_bps(*shape, sample_rate, "none")
+            overhead = times.compute_overhead_bytes(*shape, sample_rate, "none")
             if rate * IP_BYTES / (IP_BYTES + overhead) >= self.ip_bps * 1.02:
                 break
             sample_rate += 10_000
@@ -102,13 +103,13 @@ class Bench:
     rows: list[Row]
     details: dict[str, Any]
 
-    def length(self, usual: float, quick: float) -> float:
+    def choose_length(self, usual: float, quick: float) -> float:
         return self.seconds if self.seconds is not None else quick if self.quick else usual
 
 
 @dataclass(frozen=True)
-class DirectionName:
-    """What became of one way's frames."""
+class DirectionResult:
+    """Results of source and sink of one direction, and its account."""
 
     sent: dict[str, Any]
     came: dict[str, Any]
@@ -121,9 +122,19 @@ class DirectionName:
 
 def carry(
     bench: Bench, radio: Radio, directions: int, seconds: float
-) -> tuple[list[DirectionName], list[int]]:
-    """Sends through a radio, one way or both at once. Returns what became of each way's frames, and
-    the resident memory of nagi-sdr after a tenth of the time and at the end, in bytes."""
+) -> tuple[list[DirectionResult], list[int]]:
+    """Send frames over a radio.
+
+    Args:
+        bench: The options.
+        radio: The radio.
+        directions: 1 for one direction, 2 for both at once.
+        seconds: Duration of sending.
+
+    Returns:
+        The results of each direction, and nagi-sdr's resident memory in bytes after a tenth of the
+        time and at the end.
+    """
     lab = bench.lab
     rate = radio.ip_bps / (8 * IP_BYTES)
     with tempfile.TemporaryDirectory() as name:
@@ -135,7 +146,7 @@ def carry(
                     "schema_version": 1,
                     "seed": 1,
                     "account": str(directory / "links.json"),
-                    "links": [radio.link()],
+                    "links": [radio.make_link()],
                 }
             )
         )
@@ -145,40 +156,43 @@ def carry(
         ends = [("left", "right"), ("right", "left")][:directions]
         sinks = [lab.start_sink(to, "eth0", *room) for _, to in ends]
         sources = [
-            lab.start(at, *lab.source_command("eth0", lab.mac(to, "eth0"), rate, 1, seconds))
-            for at, to in ends
+            lab.start(
+                sender,
+                *lab.make_source_command("eth0", lab.read_mac(to, "eth0"), rate, 1, seconds),
+            )
+            for sender, to in ends
         ]
-        memory = [_after(sources[0], seconds / 10, emulator)]
+        memory = [_read_memory_after(sources[0], seconds / 10, emulator)]
         sent = [json.loads(source.finish(seconds + 30)) for source in sources]
-        _pause(DRAIN_S)
-        memory.append(_resident(emulator.pid))
+        pause(DRAIN_S)
+        memory.append(_read_resident_bytes(emulator.pid))
         came = [json.loads(sink.stop()) for sink in sinks]
         emulator.stop()
         account = json.loads((directory / "links.json").read_text())["links"][0]
     accounts = [account["forward"], account["backward"]]
-    return [DirectionName(*three) for three in zip(sent, came, accounts, strict=False)], memory
+    return [DirectionResult(*result) for result in zip(sent, came, accounts, strict=False)], memory
 
 
-def _pause(seconds: float) -> None:
+def pause(seconds: float) -> None:
     time.sleep(seconds)
 
 
-def _after(running: Program, seconds: float, emulator: Program) -> int:
-    _pause(seconds)
+def _read_memory_after(running: Program, seconds: float, emulator: Program) -> int:
+    pause(seconds)
     if running.process.poll() is not None:
         raise BenchError("the source ended too early")
-    return _resident(emulator.pid)
+    return _read_resident_bytes(emulator.pid)
 
 
-def _resident(pid: int) -> int:
+def _read_resident_bytes(pid: int) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1]) * 1024
     raise BenchError("nagi-sdr has ended")
 
 
-def _rows(bench: Bench, name: str, radio: Radio, directions: list[DirectionName]) -> None:
-    link = radio.link()["forward"]
+def _add_rows(bench: Bench, name: str, radio: Radio, directions: list[DirectionResult]) -> None:
+    link = radio.make_link()["forward"]
     air_ns = (IP_BYTES + link["overhead_bytes"]) * 8e9 / link["rate_bps"]
     for number, direction in enumerate(directions):
         label = f"{name}, {('there', 'back')[number]}"
@@ -187,45 +201,45 @@ def _rows(bench: Bench, name: str, radio: Radio, directions: list[DirectionName]
         late = direction.account["transit_error_ns"]
         bench.rows += [
             Row(f"{label}: IP rate", f"{rate / 1e6:.2f} Mb/s", f"{radio.ip_bps / 1e6:g} Mb/s",
-                rate / radio.ip_bps, f">= {KEEPS_UP:g}", verdict(rate >= KEEPS_UP * radio.ip_bps)),
+                rate / radio.ip_bps, f">= {KEEPS_UP:g}", judge(rate >= KEEPS_UP * radio.ip_bps)),
             Row(f"{label}: lost", str(direction.lost), f"{direction.sent['frames']} sent", None,
                 "0",
-                verdict(direction.lost == 0)),
+                judge(direction.lost == 0)),
             Row(f"{label}: delay added, median", f"{added / 1e6:.2f} ms", "", None,
-                f"< {ADDED_NS / 1e6:g} ms", verdict(added < ADDED_NS)),
-            Row(f"{label}: of that late, median, p99, max",
-                " ".join(f"{late[what] / 1e6:.2f}" for what in ("median", "p99", "max")) + " ms"),
+                f"< {ADDED_NS / 1e6:g} ms", judge(added < ADDED_NS)),
+            Row(f"{label}: lateness, median, p99, max",
+                " ".join(f"{late[key] / 1e6:.2f}" for key in ("median", "p99", "max")) + " ms"),
         ]  # fmt: skip
     bench.details[name] = [vars(direction) for direction in directions]
 
 
 def measure_both(bench: Bench) -> None:
     radio = Radio("qpsk", 2e6)
-    directions, _ = carry(bench, radio, 2, bench.length(30, 5))
-    _rows(bench, "2 Mb/s each way", radio, directions)
+    directions, _ = carry(bench, radio, 2, bench.choose_length(30, 5))
+    _add_rows(bench, "2 Mb/s each way", radio, directions)
 
 
 def measure_one_way(bench: Bench) -> None:
     for modulation in ("qpsk", "16qam"):
         radio = Radio(modulation, 8e6)
-        directions, _ = carry(bench, radio, 1, bench.length(30, 5))
-        _rows(bench, f"8 Mb/s, {modulation}", radio, directions)
+        directions, _ = carry(bench, radio, 1, bench.choose_length(30, 5))
+        _add_rows(bench, f"8 Mb/s, {modulation}", radio, directions)
 
 
 def measure_virtual(bench: Bench) -> None:
     radio = Radio("qpsk", 2e6, by="virtual")
-    directions, _ = carry(bench, radio, 2, bench.length(30, 5))
-    _rows(bench, "2 Mb/s each way over ZeroMQ", radio, directions)
+    directions, _ = carry(bench, radio, 2, bench.choose_length(30, 5))
+    _add_rows(bench, "2 Mb/s each way over ZeroMQ", radio, directions)
 
 
 def measure_lasting(bench: Bench) -> None:
     radio = Radio("qpsk", 2e6)
-    seconds = bench.length(600, 60)
+    seconds = bench.choose_length(600, 60)
     directions, (early, late) = carry(bench, radio, 2, seconds)
-    _rows(bench, f"{seconds:g} s", radio, directions)
+    _add_rows(bench, f"{seconds:g} s", radio, directions)
     bench.rows.append(
         Row(f"{seconds:g} s: memory at the end", f"{late / 1e6:.1f} MB", f"{early / 1e6:.1f} MB",
-            late / early, f"<= + {GROWTH_BYTES >> 20} MiB", verdict(late - early <= GROWTH_BYTES))
+            late / early, f"<= + {GROWTH_BYTES >> 20} MiB", judge(late - early <= GROWTH_BYTES))
     )  # fmt: skip
 
 
@@ -238,31 +252,31 @@ SUBJECTS: dict[str, Callable[[Bench], None]] = {
 
 
 def main() -> int:
-    parser = parser_of(__doc__ or "", SUBJECTS, seconds="each transfer")
+    parser = make_parser(__doc__ or "", SUBJECTS, seconds="each transfer")
     default = ROOT / ".venv" / "bin" / "nagi-sdr"
     parser.add_argument("--nagi-sdr", type=Path, default=default, help="the program")
-    given = parsed(parser, SUBJECTS)
-    why = refusal(given.nagi_sdr, given.programs)
-    if why is not None:
-        cure = "; `make sdr` installs nagi-sdr" if not given.nagi_sdr.exists() else ""
-        print(f"bench: {why}{cure}", file=sys.stderr)
+    options = parse_arguments(parser, SUBJECTS)
+    obstacle = find_obstacle(options.nagi_sdr, options.programs)
+    if obstacle is not None:
+        cure = "; `make sdr` installs nagi-sdr" if not options.nagi_sdr.exists() else ""
+        print(f"bench: {obstacle}{cure}", file=sys.stderr)
         return 2
-    about = machine()
+    about = describe_machine()
     rows: list[Row] = []
     details: dict[str, Any] = {}
 
     def measure() -> None:
-        for what in given.what:
-            print(f"== {what}", file=sys.stderr)
-            with Lab(given.programs) as lab:
-                SUBJECTS[what](
-                    Bench(lab, given.nagi_sdr, given.quick, given.seconds, rows, details)
+        for name in options.what:
+            print(f"== {name}", file=sys.stderr)
+            with Lab(options.programs) as lab:
+                SUBJECTS[name](
+                    Bench(lab, options.nagi_sdr, options.quick, options.seconds, rows, details)
                 )
 
-    status = status_of(measure)
+    status = run_benchmark(measure)
     if status == 0 or rows:
         notes = f"Packets of {FRAME_BYTES} bytes with their Ethernet header; {SNR_DB:g} dB."
-        status = report(rows, notes, given.json, about, details) or status
+        status = report_results(rows, notes, options.json, about, details) or status
     return status
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the docstrings of the bindings, from the comments of the headers.
+"""Writes the docstrings of the bindings from the comments of C++ headers.
 
     docstrings.py OUT HEADER...
 
-OUT gets, for each class of a header, `doc::CLASS`: its comment, that of its `make` or constructor,
-and its parameters, which may be fields of a struct CLASS_config; and `doc::CLASS_METHOD` for each
-function with a comment. Exceptions have the names that pybind11 gives them. Functions outside of
-classes are `doc::FUNCTION`.
+OUT is a C++ header of string constants. `doc::CLASS` has the comments of a class and of its `make`
+or constructor, and its parameters, which may be fields of a struct CLASS_config. A method's comment
+is `doc::CLASS_METHOD`, that of a function outside of classes `doc::FUNCTION`. Exceptions have the
+names that pybind11 gives them.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ _STRUCT = re.compile(r"^struct (\w+_config) \{(.*?)^\};", re.S | re.M)
 _FUNCTION = re.compile(
     _COMMENT + r"(?:NAGI_API |static |virtual |explicit )?[^;(){}/]*?(\w+)\(", re.S
 )
-_IN_STRUCT = re.compile(r"/\*!(?P<follows><?)(?P<said>.*?)\*/|(?P<declared>[^;/]+);", re.S)
+_IN_STRUCT = re.compile(r"/\*!(?P<follows><?)(?P<text>.*?)\*/|(?P<declared>[^;/]+);", re.S)
 
 
 class Comment(NamedTuple):
-    """What a comment says, and of which parameters."""
+    """The text of a comment, and names and descriptions of its parameters."""
 
     text: str
     parameters: list[tuple[str, str]]
 
 
-def _plain(text: str) -> str:
-    """Without Doxygen's commands, in one line."""
+def _strip_commands(text: str) -> str:
+    """Return a comment's text on one line, without Doxygen's commands."""
     text = re.sub(r"\\(?:c|p|a|brief|details)\s+", "", text)
     text = " ".join(text.replace("\\return ", "Returns ").replace("gr::nagi::", "nagi.").split())
-    for theirs, ours in EXCEPTIONS.items():
-        text = text.replace(theirs, ours)
-    text = re.sub(r"\b([Tt])hrow(s?) (?=\w+Error)", _raises, text)
+    for cpp_name, python_name in EXCEPTIONS.items():
+        text = text.replace(cpp_name, python_name)
+    text = re.sub(r"\b([Tt])hrow(s?) (?=\w+Error)", _conjugate_raise, text)
     return text
 
 
-def _raises(found: re.Match[str]) -> str:
-    return f"{'R' if found[1] == 'T' else 'r'}aise{found[2]} "
+def _conjugate_raise(match: re.Match[str]) -> str:
+    return f"{'R' if match[1] == 'T' else 'r'}aise{match[2]} "
 
 
-def _read(comment: str) -> Comment:
+def _parse_comment(comment: str) -> Comment:
     lines = [re.sub(r"^\s*\* ?", "", line) for line in comment.strip().splitlines()]
     paragraphs: list[str] = [""]
     for line in lines:
@@ -64,76 +64,79 @@ def _read(comment: str) -> Comment:
         if not line or re.match(r"\\(?:brief|details|li|param|return)\b", line):
             paragraphs.append("")
         paragraphs[-1] += line + "\n"
-    told: list[str] = []
+    blocks: list[str] = []
     parameters: list[tuple[str, str]] = []
     for paragraph in paragraphs:
-        if found := re.match(r"\\param (\w+)\s+(.*)", paragraph, re.S):
-            parameters.append((found[1], _plain(found[2])))
+        if match := re.match(r"\\param (\w+)\s+(.*)", paragraph, re.S):
+            parameters.append((match[1], _strip_commands(match[2])))
         elif paragraph.startswith("\\li"):
-            told.append(_item(_plain(paragraph[3:])))
-        elif plain := _plain(paragraph):
-            told.append(textwrap.fill(plain, WIDTH))
-    return Comment(re.sub(r"\n\n(?=- )", "\n", "\n\n".join(told)), parameters)
+            blocks.append(_format_item(_strip_commands(paragraph[3:])))
+        elif plain := _strip_commands(paragraph):
+            blocks.append(textwrap.fill(plain, WIDTH))
+    return Comment(re.sub(r"\n\n(?=- )", "\n", "\n\n".join(blocks)), parameters)
 
 
-def _item(text: str) -> str:
+def _format_item(text: str) -> str:
     return textwrap.fill(text, WIDTH, initial_indent="- ", subsequent_indent="  ")
 
 
-def _fields(body: str) -> list[tuple[str, str]]:
-    """A struct's, with what is said of them. One without a comment belongs to the one before."""
+def _list_fields(body: str) -> list[tuple[str, str]]:
+    """Return names and comments of a struct's fields.
+
+    A field without a comment shares the comment of the previous field.
+    """
     fields: list[tuple[list[str], str]] = []
-    said: str | None = None
+    comment: str | None = None
     for part in _IN_STRUCT.finditer(body):
         if part["declared"] is None:
-            text = _plain(_read(part["said"]).text)
+            text = _strip_commands(_parse_comment(part["text"]).text)
             if part["follows"]:
                 fields.append(([fields[-1][0].pop()], text))
             else:
-                said = text
+                comment = text
         elif not part["declared"].lstrip().startswith("enum "):
             name = part["declared"].split("=")[0].split()[-1]
-            if said is None and fields:
+            if comment is None and fields:
                 fields[-1][0].append(name)
             else:
-                fields.append(([name], said or ""))
-                said = None
+                fields.append(([name], comment or ""))
+                comment = None
     return [(", ".join(names), text) for names, text in fields if names]
 
 
-def docstrings(headers: list[str]) -> Iterator[tuple[str, str]]:
-    """Name and text of each."""
-    structs = {name: _fields(body) for text in headers for name, body in _STRUCT.findall(text)}
+def make_docstrings(headers: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each docstring, given the texts of the headers."""
+    structs = {name: _list_fields(body) for text in headers for name, body in _STRUCT.findall(text)}
     for text in headers:
         rest = _STRUCT.sub("", text)
-        for found in _CLASS.finditer(text):
-            comment, name, body = found.groups()
-            rest = rest.replace(found[0], "")
-            yield from _of_class(name, _read(comment), body, structs)
+        for match in _CLASS.finditer(text):
+            comment, name, body = match.groups()
+            rest = rest.replace(match[0], "")
+            yield from _make_class_docstrings(name, _parse_comment(comment), body, structs)
         for comment, name in _FUNCTION.findall(rest):
-            yield name, _together([_read(comment)])
+            yield name, _join_comments([_parse_comment(comment)])
 
 
-def _of_class(
+def _make_class_docstrings(
     name: str, comment: Comment, body: str, structs: dict[str, list[tuple[str, str]]]
 ) -> Iterator[tuple[str, str]]:
-    said = [comment]
+    comments = [comment]
     for method_comment, method in _FUNCTION.findall(body.split("private:")[0]):
-        method_said = _read(method_comment)
+        parsed = _parse_comment(method_comment)
         if method in ("make", name):
-            said.append(method_said)
+            comments.append(parsed)
         else:
-            yield f"{name}_{method}", _together([method_said])
+            yield f"{name}_{method}", _join_comments([parsed])
     if config := re.search(rf"(?:make|explicit {name})\(const (\w+_config)&", body):
-        said.append(Comment("", structs[config[1]]))
-    yield name, _together(said)
+        comments.append(Comment("", structs[config[1]]))
+    yield name, _join_comments(comments)
 
 
-def _together(comments: list[Comment]) -> str:
-    parts = [each.text for each in comments if each.text]
-    parameters = [each for comment in comments for each in comment.parameters]
+def _join_comments(comments: list[Comment]) -> str:
+    parts = [comment.text for comment in comments if comment.text]
+    parameters = [parameter for comment in comments for parameter in comment.parameters]
     if parameters:
-        items = [_item(f"{name}: {text}" if text else name) for name, text in parameters]
+        items = [_format_item(f"{name}: {text}" if text else name) for name, text in parameters]
         parts.append("Parameters:\n" + "\n".join(items))
     return "\n\n".join(parts)
 
@@ -141,7 +144,7 @@ def _together(comments: list[Comment]) -> str:
 def main() -> None:
     out, *headers = map(Path, sys.argv[1:])
     lines = ["// Written by docstrings.py.", "#pragma once", "", "namespace doc {"]
-    for name, text in docstrings([header.read_text(encoding="utf-8") for header in headers]):
+    for name, text in make_docstrings([header.read_text(encoding="utf-8") for header in headers]):
         lines.append(f'constexpr const char* {name} = R"doc({text})doc";')
     lines.append("}  // namespace doc\n")
     out.write_text("\n".join(lines), encoding="utf-8")

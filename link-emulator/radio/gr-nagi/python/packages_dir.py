@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints where under a prefix Python packages go, so that this Python finds them by itself:
-lib/python3/dist-packages under Debian's /usr, lib/python3.11/dist-packages under /usr/local.
+"""Prints the directory below a prefix that this Python searches for packages.
+
+That is lib/python3/dist-packages below Debian's /usr and lib/python3.11/dist-packages below
+/usr/local.
 
     packages_dir.py PREFIX
 
-Where it looks nowhere under the prefix, it is lib/python3/dist-packages.
+If Python searches no directory below the prefix, the result is lib/python3/dist-packages.
 """
 
 from __future__ import annotations
@@ -15,10 +17,15 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 
-def packages_dir(prefix: str, searched: Sequence[str]) -> str:
-    """Relative to the prefix; `searched`: where a Python looks, also what is not there yet."""
-    for place in searched:
-        path = PurePosixPath(place)
+def find_packages_dir(prefix: str, searched: Sequence[str]) -> str:
+    """Return the directory of packages relative to the prefix.
+
+    Args:
+        prefix: Where gr-nagi is installed.
+        searched: Directories that Python searches, whether they exist or not.
+    """
+    for directory in searched:
+        path = PurePosixPath(directory)
         if path.name in ("dist-packages", "site-packages") and path.is_relative_to(prefix):
             below = path.relative_to(prefix)
             if below.parts[0] == "lib":
@@ -27,4 +34,4 @@ def packages_dir(prefix: str, searched: Sequence[str]) -> str:
 
 
 if __name__ == "__main__":
-    print(packages_dir(sys.argv[1], site.getsitepackages()))
+    print(find_packages_dir(sys.argv[1], site.getsitepackages()))

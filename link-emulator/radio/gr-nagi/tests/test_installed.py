@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gr-nagi under the default prefix, /usr/local, as its users have it: Python, GNU Radio Companion
-and CMake find it without being told where. It is installed into a directory, which a sandbox shows
-there."""
+"""Tests that Python, GNU Radio Companion and CMake find gr-nagi under its default prefix.
+
+The prefix is /usr/local. gr-nagi is installed into a directory, which a sandbox mounts there.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ int main() {
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory) -> Path:
-    """What is installed below /usr/local."""
+    """Install gr-nagi and return the directory that is to be mounted at /usr/local."""
     root = tmp_path_factory.mktemp("root")
     subprocess.run(
         ["cmake", "--install", str(BUILD), "--prefix", PREFIX],
@@ -60,9 +61,12 @@ def prefix(tmp_path_factory) -> Path:
     return root / PREFIX[1:]
 
 
-def inside(prefix: Path, own: Path, *command: str) -> str:
-    """What a command prints where the prefix is /usr/local; `own`: for its files."""
-    done = subprocess.run(
+def run_inside(prefix: Path, own: Path, *command: str) -> str:
+    """Run a command with the prefix at /usr/local and return its output.
+
+    `own` is the only other directory in which the command may write.
+    """
+    process = subprocess.run(
         [
             *("bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--tmpfs", "/dev/shm"),
             *("--proc", "/proc", "--ro-bind", str(prefix), PREFIX, "--bind", str(own), str(own)),
@@ -74,27 +78,27 @@ def inside(prefix: Path, own: Path, *command: str) -> str:
         check=False,
         timeout=300,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
 
 
 def test_python_finds_the_module(prefix, tmp_path):
     program = "from gnuradio import nagi; print(nagi.__file__, nagi.framed_bytes(1500, '1/2'))"
-    where, size = inside(prefix, tmp_path, "/usr/bin/python3", "-c", program).split()[-2:]
-    assert where.startswith(f"{PREFIX}/lib/python3.")
+    module_path, size = run_inside(prefix, tmp_path, "/usr/bin/python3", "-c", program).split()[-2:]
+    assert module_path.startswith(f"{PREFIX}/lib/python3.")
     assert int(size) == 3024
-    assert "nagi-sdr 0." in inside(prefix, tmp_path, f"{PREFIX}/bin/nagi-sdr", "--version")
+    assert "nagi-sdr 0." in run_inside(prefix, tmp_path, f"{PREFIX}/bin/nagi-sdr", "--version")
 
 
 def test_gnu_radio_companion_finds_the_blocks(prefix, tmp_path):
-    inside(prefix, tmp_path, "grcc", "-o", str(tmp_path), str(EXAMPLES / "measure_symbols.grc"))
+    run_inside(prefix, tmp_path, "grcc", "-o", str(tmp_path), str(EXAMPLES / "measure_symbols.grc"))
     assert "nagi.snr_evm_probe(" in (tmp_path / "measure_symbols.py").read_text()
 
 
 def test_cmake_finds_the_library(prefix, tmp_path):
     (tmp_path / "CMakeLists.txt").write_text(PROJECT)
     (tmp_path / "mine.cc").write_text(PROGRAM)
-    inside(prefix, tmp_path, "cmake", "-S", ".", "-B", "build", "-G", "Ninja")
-    inside(prefix, tmp_path, "cmake", "--build", "build")
+    run_inside(prefix, tmp_path, "cmake", "-S", ".", "-B", "build", "-G", "Ninja")
+    run_inside(prefix, tmp_path, "cmake", "--build", "build")
     # 100 bytes and 11 of the frame, with 6 bits of the tail, twice, in whole bytes.
-    assert inside(prefix, tmp_path, "build/mine") == "channel 224 7\n"
+    assert run_inside(prefix, tmp_path, "build/mine") == "channel 224 7\n"

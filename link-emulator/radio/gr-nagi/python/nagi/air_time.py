@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a packet is on the air: pure functions, without GNU Radio.
+"""Computes how long a packet is on the air: pure functions, without GNU Radio.
 
-The modems are built from the same numbers, so what is said here is what they send.
+The modems are built from these constants, so the results hold for the bursts that they send.
 
-A *packet* is what is to be carried (an IP packet), a *frame* what the framer makes of it (header,
-CRC-32, code), a *burst* what the modem makes of that: guard, preamble, PHY header, frame, tail.
+A *packet* is the payload (an IP packet). The framer puts it into a *frame* (header, CRC-32, code).
+The modem sends the frame in a *burst*: guard, preamble, PHY header, frame, tail.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ CODE_RATES = {
     "2/3": Fraction(2, 3),
     "3/4": Fraction(3, 4),
 }
-"""Bits in over bits out."""
+"""Code rate: bits into the encoder over bits out of it."""
 
 MAX_SAMPLE_RATE_HZ = 500_000_000
-"""As of the fastest software-defined radios."""
+"""The sample rate of the fastest software-defined radios."""
 
 LONGEST_PACKET = 1530
 """Bytes of the longest packet that the modems take."""
@@ -36,7 +36,7 @@ FRAMING_BYTES = 7 + 4
 """Length, sequence and flags; CRC-32."""
 
 CODE_TAIL = 6
-"""Bits that take an encoder of constraint length 7 back to zero."""
+"""Bits that return an encoder of constraint length 7 to its zero state."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class Waveform:
     preamble: int
     header: int
     item: int
-    """Samples in which `item_symbols` symbols are sent."""
+    """Samples of an item, which carries `item_symbols` symbols."""
     item_symbols: int
     ramp: int
-    """By which the last symbol's pulse is longer than the symbol."""
+    """Samples by which the last symbol's pulse is longer than the symbol."""
     tail: int
     symbol_gain: Fraction
-    """SNR of a symbol over the mean SNR of the samples."""
+    """Ratio of a symbol's SNR to the mean SNR of the samples."""
 
 
 FFT_LENGTH = 64
@@ -63,9 +63,9 @@ ACTIVE_CARRIERS = 52
 SAMPLES_PER_SYMBOL = 2
 PREAMBLE_SYMBOLS = 64
 PULSE_SPAN = 8
-"""Symbols to either side of its own over which a single-carrier pulse extends."""
+"""Symbols before and after its own over which a single-carrier pulse extends."""
 HEADER_SYMBOLS = 96
-"""Of the PHY header: its 32 bits three times, in BPSK."""
+"""Symbols of the PHY header: its 32 bits three times, in BPSK."""
 
 WAVEFORMS = {
     "ofdm": Waveform(
@@ -91,18 +91,22 @@ WAVEFORMS = {
 }
 
 
-def _check(modem: str, modulation: str, code_rate: str = "none") -> None:
-    for name, value, known in (
+def _check_names(modem: str, modulation: str, code_rate: str = "none") -> None:
+    for name, value, choices in (
         ("modem", modem, MODEMS),
         ("modulation", modulation, BITS_PER_SYMBOL),
         ("code_rate", code_rate, CODE_RATES),
     ):
-        if value not in known:
-            raise ValueError(f'{name} is "{value}", not one of {", ".join(known)}')
+        if value not in choices:
+            raise ValueError(f'{name} is "{value}", not one of {", ".join(choices)}')
 
 
-def framed_bytes(packet_bytes: int, code_rate: str) -> int:
-    """Bytes of the frame that carries a packet."""
+def count_frame_bytes(packet_bytes: int, code_rate: str) -> int:
+    """Return the size in bytes of the frame that carries a packet.
+
+    Raises:
+        ValueError: The code rate is unknown.
+    """
     plain = packet_bytes + FRAMING_BYTES
     if code_rate not in CODE_RATES:
         raise ValueError(f'code_rate is "{code_rate}", not one of {", ".join(CODE_RATES)}')
@@ -111,31 +115,39 @@ def framed_bytes(packet_bytes: int, code_rate: str) -> int:
     return math.ceil(math.ceil((8 * plain + CODE_TAIL) / CODE_RATES[code_rate]) / 8)
 
 
-def longest_frame(code_rate: str = "1/2") -> int:
-    """Bytes of the longest frame a modem must carry."""
-    return framed_bytes(LONGEST_PACKET, code_rate)
+def count_longest_frame_bytes(code_rate: str = "1/2") -> int:
+    """Return the size in bytes of the longest frame that a modem must carry."""
+    return count_frame_bytes(LONGEST_PACKET, code_rate)
 
 
-def frame_samples(modem: str, modulation: str, frame_bytes: int) -> int:
-    """Samples of the burst that carries a frame of so many bytes."""
-    _check(modem, modulation)
+def count_frame_samples(modem: str, modulation: str, frame_bytes: int) -> int:
+    """Return the number of samples in the burst that carries a frame.
+
+    Raises:
+        ValueError: A name is unknown, or the frame is empty.
+    """
+    _check_names(modem, modulation)
     if frame_bytes < 1:
-        raise ValueError(f"a frame of {frame_bytes} bytes; it must have at least one")
+        raise ValueError(f"frame_bytes is {frame_bytes}; a frame has at least one byte")
     w = WAVEFORMS[modem]
     symbols = -(-8 * frame_bytes // BITS_PER_SYMBOL[modulation])
     items = -(-symbols // w.item_symbols)
     return w.guard + w.preamble + w.header + items * w.item + w.ramp + w.tail
 
 
-def burst_samples(modem: str, modulation: str, code_rate: str, payload_bytes: int) -> int:
-    """Samples of the burst that carries a packet of so many bytes."""
-    _check(modem, modulation, code_rate)
-    return frame_samples(modem, modulation, framed_bytes(payload_bytes, code_rate))
+def count_burst_samples(modem: str, modulation: str, code_rate: str, payload_bytes: int) -> int:
+    """Return the number of samples in the burst that carries a packet."""
+    _check_names(modem, modulation, code_rate)
+    return count_frame_samples(modem, modulation, count_frame_bytes(payload_bytes, code_rate))
 
 
-def rate_bps(modem: str, modulation: str, sample_rate_hz: int, code_rate: str) -> int:
-    """What the body of a burst carries, in packet bits a second, rounded down."""
-    _check(modem, modulation, code_rate)
+def compute_rate_bps(modem: str, modulation: str, sample_rate_hz: int, code_rate: str) -> int:
+    """Return the rate of packet bits per second in the body of a burst, rounded down.
+
+    Raises:
+        ValueError: A name is unknown, or the sample rate is not in 1 to MAX_SAMPLE_RATE_HZ.
+    """
+    _check_names(modem, modulation, code_rate)
     if sample_rate_hz < 1:
         raise ValueError(f"sample_rate_hz is {sample_rate_hz}; it must be positive")
     if sample_rate_hz > MAX_SAMPLE_RATE_HZ:
@@ -146,51 +158,59 @@ def rate_bps(modem: str, modulation: str, sample_rate_hz: int, code_rate: str) -
 
 
 @lru_cache(maxsize=256)
-def overhead_bytes(modem: str, modulation: str, sample_rate_hz: int, code_rate: str) -> int:
-    """What a burst carries beside its packet, as bytes at `rate_bps`, rounded up.
+def compute_overhead_bytes(modem: str, modulation: str, sample_rate_hz: int, code_rate: str) -> int:
+    """Return the overhead of a burst, converted to bytes at the modem's packet bit rate.
 
-    The least whole number with which no burst of 1 to LONGEST_PACKET bytes takes longer than
-    (packet bytes + overhead) x 8 / rate.
+    The overhead is the smallest integer with which no burst of 1 to LONGEST_PACKET bytes takes
+    longer than (packet bytes + overhead) x 8 / rate.
+
+    Raises:
+        ValueError: The modem cannot have these settings, or its rate is below 1 bit/s.
     """
-    rate = rate_bps(modem, modulation, sample_rate_hz, code_rate)
+    rate = compute_rate_bps(modem, modulation, sample_rate_hz, code_rate)
     if rate == 0:
         raise ValueError(f"sample_rate_hz is {sample_rate_hz}; it carries less than 1 bit/s")
     return max(
-        -(-burst_samples(modem, modulation, code_rate, size) * rate // (8 * sample_rate_hz)) - size
+        -(-count_burst_samples(modem, modulation, code_rate, size) * rate // (8 * sample_rate_hz))
+        - size
         for size in range(1, LONGEST_PACKET + 1)
     )
 
 
-def air_time_ns(
+def compute_air_time_ns(
     modem: str, modulation: str, sample_rate_hz: int, code_rate: str, payload_bytes: int
 ) -> int:
-    """Nanoseconds that a link of that rate and overhead takes over a packet, rounded up."""
-    size = payload_bytes + overhead_bytes(modem, modulation, sample_rate_hz, code_rate)
-    return -(-size * 8 * 10**9 // rate_bps(modem, modulation, sample_rate_hz, code_rate))
+    """Return the time in ns that a link of the modem's rate and overhead needs for a packet.
+
+    The time is rounded up.
+    """
+    size = payload_bytes + compute_overhead_bytes(modem, modulation, sample_rate_hz, code_rate)
+    return -(-size * 8 * 10**9 // compute_rate_bps(modem, modulation, sample_rate_hz, code_rate))
 
 
-def symbol_snr_db(modem: str, snr_db: float) -> float:
-    """Es/N0 of a payload symbol where the mean power of the samples over the noise is `snr_db`."""
+def compute_symbol_snr_db(modem: str, snr_db: float) -> float:
+    """Return Es/N0 in dB of a payload symbol, given the mean SNR of the samples in dB."""
     return snr_db + 10 * math.log10(WAVEFORMS[modem].symbol_gain)
 
 
 TRANSCEIVER_VERSION = 4
-"""Counts changes of transmitter and receiver that change packet error rates: tables of
-`nagi-sdr calibrate` hold for one."""
+"""Version of transmitter and receiver, incremented with each change of packet error rates.
+
+A table of `nagi-sdr calibrate` is valid for one version."""
 
 
-def modem_digest(modem: str, modulation: str, code_rate: str) -> str:
-    """SHA-256, hexadecimal, of all that decides which packets a modem loses at an SNR."""
-    _check(modem, modulation, code_rate)
-    decides = {
+def compute_modem_digest(modem: str, modulation: str, code_rate: str) -> str:
+    """Return the hexadecimal SHA-256 of all properties that affect a modem's packet error rate."""
+    _check_names(modem, modulation, code_rate)
+    properties = {
         "transceiver": TRANSCEIVER_VERSION,
         "modem": modem,
         "modulation": modulation,
         "code_rate": code_rate,
         "bursts": {
-            str(size): burst_samples(modem, modulation, code_rate, size)
+            str(size): count_burst_samples(modem, modulation, code_rate, size)
             for size in (1, 100, LONGEST_PACKET)
         },
         "waveform": {key: str(value) for key, value in asdict(WAVEFORMS[modem]).items()},
     }
-    return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(properties, sort_keys=True).encode()).hexdigest()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi-sdr calibrate: how often a radio's receiver loses packets, over SNR and length."""
+"""Implements `nagi-sdr calibrate`: measures packet error rates over SNR and packet length."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from .calibration import (
     Mode,
     Table,
     TableError,
-    go_on_with,
-    next_batch,
+    choose_next_batch,
+    resume_from,
 )
 from .device_calibration import DeviceChannel
 from .radio import SimulatedRadio, parse_radio
 from .version import VERSION
 
 SAVE_S = 2.0
-_BETWEEN_NS = 10_000_000  # packets of the simulated channel
+_INTERVAL_NS = 10_000_000  # between packets over the simulated channel
 Channel = Callable[[Mode, float, int], AbstractContextManager[Carry]]
-"""What carries packets in a mode at an SNR in dB, with a seed of its noise."""
+"""Opens a channel for a mode at an SNR in dB, with a seed for its noise."""
 
-_NAMED = {"modem": air_time.MODEMS, "modulation": tuple(air_time.BITS_PER_SYMBOL)}
+_CHOICES = {"modem": air_time.MODEMS, "modulation": tuple(air_time.BITS_PER_SYMBOL)}
 
 
 @contextmanager
-def simulated(mode: Mode, snr_db: float, seed: int) -> Iterator[Carry]:
-    """gr-nagi's channel, with noise alone."""
+def open_simulated_channel(mode: Mode, snr_db: float, seed: int) -> Iterator[Carry]:
+    """Yield a function that carries packets over gr-nagi's channel with noise only."""
     channel = {"snr_db": snr_db}
     radio = parse_radio(
         {
@@ -54,19 +54,22 @@ def simulated(mode: Mode, snr_db: float, seed: int) -> Iterator[Carry]:
             "backward": channel,
         }
     )
-    with packet_ends.running(SimulatedRadio(radio, "forward", seed, 0)) as ends:
+    with packet_ends.run_radio(SimulatedRadio(radio, "forward", seed, 0)) as ends:
 
         def carry(first: int, packets: list[bytes]) -> list[tuple[int, bytes]]:
             for number, packet in enumerate(packets, first):
-                ends.send(number, number * _BETWEEN_NS, packet)
+                ends.send(number, number * _INTERVAL_NS, packet)
             return ends.collect(len(packets))
 
         yield carry
 
 
-def _outcomes(carry: Carry, seed: int, size: int, first: int, count: int) -> list[int]:
-    """Of `count` packets from number `first` on, which follow from the seed. A packet that comes
-    out otherwise than it went in has a payload error, whatever its checksum says."""
+def _measure_outcomes(carry: Carry, seed: int, size: int, first: int, count: int) -> list[int]:
+    """Carry `count` packets from number `first` on and return their outcomes.
+
+    The packets' contents depend on the seed. A packet that was received with other contents counts
+    as a payload error even if its checksum is right.
+    """
     sent = [
         np.random.default_rng([seed, number]).bytes(size) for number in range(first, first + count)
     ]
@@ -80,38 +83,45 @@ def calibrate(
     table: Table,
     save: Callable[[], None],
     say: Callable[[str], None],
-    channel: Channel = simulated,
+    channel: Channel = open_simulated_channel,
 ) -> None:
-    """Sends packets until every curve is finished. Calls `save` often, and at the end."""
-    saved = time.monotonic()
+    """Send packets until every curve of a table is finished.
+
+    Args:
+        table: Curves to measure; cells are added to it.
+        save: Writes the table; called every SAVE_S and at the end.
+        say: Prints a line of progress.
+        channel: Opens the channel of a cell.
+    """
+    saved_s = time.monotonic()
     for index, ((mode, size), curve) in enumerate(table.curves.items(), 1):
-        where = f"curve {index} of {len(table.curves)}: {mode.name}, {size} bytes"
-        while (batch := next_batch(curve, table.settings)) is not None:
+        title = f"curve {index} of {len(table.curves)}: {mode.name}, {size} bytes"
+        while (batch := choose_next_batch(curve, table.settings)) is not None:
             snr_db = batch[0]
             cell = curve.setdefault(snr_db, Cell())
             name = f"{table.settings.seed} {mode.name} {size} {snr_db!r}"
             seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
             with channel(mode, snr_db, seed) as carry:
                 while batch is not None and batch[0] == snr_db:
-                    for outcome in _outcomes(carry, seed, size, cell.packets, batch[1]):
+                    for outcome in _measure_outcomes(carry, seed, size, cell.packets, batch[1]):
                         cell.add(outcome)
-                    if time.monotonic() - saved > SAVE_S:
+                    if time.monotonic() - saved_s > SAVE_S:
                         save()
-                        saved = time.monotonic()
-                    batch = next_batch(curve, table.settings)
-            say(f"{where}: {snr_db:g} dB: {cell.lost} of {cell.packets} packets lost")
+                        saved_s = time.monotonic()
+                    batch = choose_next_batch(curve, table.settings)
+            say(f"{title}: {snr_db:g} dB: {cell.lost} of {cell.packets} packets lost")
     save()
 
 
-def _listed(text: str, known: tuple[str, ...], name: str) -> list[str]:
+def _parse_list(text: str, choices: tuple[str, ...], name: str) -> list[str]:
     values = [value.strip() for value in text.split(",")]
     for value in values:
-        if value not in known:
-            raise TableError(f"--{name} {value!r}: give some of {', '.join(known)}")
+        if value not in choices:
+            raise TableError(f"--{name} {value!r}: give some of {', '.join(choices)}")
     return list(dict.fromkeys(values))
 
 
-def _lengths(text: str) -> list[int]:
+def _parse_lengths(text: str) -> list[int]:
     try:
         lengths = sorted({int(value) for value in text.split(",")})
     except ValueError:
@@ -123,35 +133,35 @@ def _lengths(text: str) -> list[int]:
     return lengths
 
 
-def _modes(arguments: argparse.Namespace) -> list[Mode]:
+def _parse_modes(arguments: argparse.Namespace) -> list[Mode]:
     if arguments.config is not None:
         return list(
             dict.fromkeys(
                 Mode(link.radio.modem, modulation, code_rate)
-                for link in settings.read(arguments.config).radios
+                for link in settings.read_settings(arguments.config).radios
                 for modulation, code_rate in zip(
                     link.radio.modulations, link.radio.code_rates, strict=True
                 )
             )
         )
     modems, modulations = (
-        _listed(getattr(arguments, name), known, name) for name, known in _NAMED.items()
+        _parse_list(getattr(arguments, name), choices, name) for name, choices in _CHOICES.items()
     )
-    rates = _listed(arguments.code_rate, tuple(air_time.CODE_RATES), "code-rate")
+    rates = _parse_list(arguments.code_rate, tuple(air_time.CODE_RATES), "code-rate")
     return [
         Mode(modem, points, rate) for modem in modems for points in modulations for rate in rates
     ]
 
 
-def _settings(arguments: argparse.Namespace) -> CalibrationSettings:
-    for name, wrong in (
+def _parse_settings(arguments: argparse.Namespace) -> CalibrationSettings:
+    for name, is_wrong in (
         ("precision", not 0.001 <= arguments.precision <= 1),
         ("step", not 0.05 <= arguments.step <= 2),
         ("min-packets", arguments.min_packets < 20),
         ("max-packets", not arguments.min_packets <= arguments.max_packets <= 10**7),
         ("seed", not 0 <= arguments.seed < 2**64),
     ):
-        if wrong:
+        if is_wrong:
             value = getattr(arguments, name.replace("-", "_"))
             raise TableError(f"--{name} {value}: out of range; see `nagi-sdr calibrate --help`")
     return CalibrationSettings(
@@ -165,12 +175,12 @@ def _settings(arguments: argparse.Namespace) -> CalibrationSettings:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "table", type=Path, help="file to write; if it is there, it is gone on with"
+        "table", type=Path, help="file to write; a calibration in an existing file is resumed"
     )
     parser.add_argument("--config", help="calibrate the radios of this configuration")
-    parser.add_argument("--modem", default="ofdm", help="or several: ofdm,single_carrier")
-    parser.add_argument("--modulation", default="qpsk", help="or several: bpsk,qpsk,16qam")
-    parser.add_argument("--code-rate", default="none", help="or several: none,1/2")
+    parser.add_argument("--modem", default="ofdm", help="one or more: ofdm,single_carrier")
+    parser.add_argument("--modulation", default="qpsk", help="one or more: bpsk,qpsk,16qam")
+    parser.add_argument("--code-rate", default="none", help="one or more: none,1/2")
     parser.add_argument("--lengths", default="40,250,1000,1500", help="IP bytes of packets")
     parser.add_argument("--seed", type=int, default=1)
     device_doctor.add_arguments(parser)
@@ -186,17 +196,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace, say: Callable[[str], None]) -> int:
-    """Exit status 130: interrupted; what has been measured is in the table."""
+    """Run `nagi-sdr calibrate` and return its exit status.
+
+    Status 130 means interrupted; the table then has the measurements so far.
+    """
     gr.logging().set_default_level(gr.log_levels.warn)
-    asked, lengths = _modes(arguments), _lengths(arguments.lengths)
+    modes, lengths = _parse_modes(arguments), _parse_lengths(arguments.lengths)
     with ExitStack() as cleanup:
-        channel: Channel = simulated
+        channel: Channel = open_simulated_channel
         device = {"by": "simulated", "name": "gr-nagi channel", "firmware": None}
         if arguments.device:
-            devices = cleanup.enter_context(DeviceChannel(device_doctor.radio_of(arguments)))
-            channel, device = devices.at, devices.description(asked[0])
+            devices = cleanup.enter_context(DeviceChannel(device_doctor.build_radio(arguments)))
+            channel, device = devices.open_at, devices.describe(modes[0])
         table = Table(
-            _settings(arguments),
+            _parse_settings(arguments),
             {
                 "device": device,
                 "nagi": VERSION,
@@ -204,12 +217,12 @@ def main(arguments: argparse.Namespace, say: Callable[[str], None]) -> int:
                 "date": datetime.now(UTC).isoformat(timespec="seconds"),
             },
         )
-        go_on_with(arguments.table, table)
-        for mode in asked:
+        resume_from(arguments.table, table)
+        for mode in modes:
             for size in lengths:
                 table.curves.setdefault((mode, size), {})
         try:
-            table.write(arguments.table)  # if it cannot be, that is said at once
+            table.write(arguments.table)  # reports a file that cannot be written before measuring
         except OSError as error:
             raise TableError(f"{arguments.table}: cannot write it: {error.strerror}") from error
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -219,10 +232,10 @@ def main(arguments: argparse.Namespace, say: Callable[[str], None]) -> int:
             calibrate(table, lambda: table.write(arguments.table), say, channel)
         except KeyboardInterrupt:
             table.write(arguments.table)
-            say(f"interrupted; the same command goes on with {arguments.table}")
+            say(f"interrupted; run this command again to resume {arguments.table}")
             return 130
         if arguments.device and devices.resent:
-            say(f"{devices.resent} packets were sent again: devices had not carried them")
+            say(f"{devices.resent} packets were sent again because devices had not carried them")
     packets = sum(cell.packets for curve in table.curves.values() for cell in curve.values())
     print(f"{arguments.table}: {len(table.curves)} curves of {packets:,} packets", file=sys.stdout)
     return 0

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which packets a calibration sends next, and the table that it makes: pure functions, without GNU
-Radio. nagi_contracts/calibration.py describes the table.
+"""Chooses the packets that a calibration sends next, and keeps its table.
 
-Each curve (a modem with its settings, a length of packets) has cells, one an SNR. What is sent next
-follows from the counts alone, so that a calibration that was interrupted goes on as if it had not
-been:
+These are pure functions, without GNU Radio. nagi_contracts/calibration.py describes the table.
 
-1. *Range*: SNRs 2 dB apart, until the lowest loses nearly all packets and the highest none.
-2. *Steps*: the middle between two cells is added until they are `step_db` apart, where the curve is
-   not flat.
-3. *Precision*: each cell gets more packets until half the 95 % confidence interval (Wilson,
+A curve (a modem with its settings, a packet length) has one cell per SNR. The next packets depend
+only on the counts so far, so an interrupted calibration resumes with the same result:
+
+1. *Range*: add SNRs 2 dB apart, until the lowest loses nearly all packets and the highest none.
+2. *Steps*: where the curve is not flat, add the middle between two cells until cells are `step_db`
+   apart.
+3. *Precision*: send more packets in each cell until half the 95 % confidence interval (Wilson,
    "Probable inference, the law of succession, and statistical inference", JASA 22, 1927) is at most
-   `precision` times the rate, or there are `max_packets`. So does the lowest cell without losses:
-   if one comes, a higher SNR is added.
+   `precision` times the rate, or the cell has `max_packets`. The lowest cell without losses gets
+   more packets, too; if one of them is lost, a higher SNR is added.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ ALL_LOST = 0.98
 BATCH = 50
 RECEIVED, NOT_DETECTED, HEADER_ERROR, PAYLOAD_ERROR = range(4)
 _CAUSES = ("not_detected", "header_errors", "payload_errors")
-_DEVIATIONS = 1.959964  # of a normal distribution: 95 %
+_DEVIATIONS = 1.959964  # standard deviations on each side that hold 95 % of a normal distribution
 
 
 class TableError(Exception):
-    """A table cannot be read, or not be gone on with: what is wrong, and what would be right."""
+    """A table cannot be read or resumed. The message says what is wrong and what to do."""
 
 
 @dataclass(frozen=True)
@@ -84,48 +84,49 @@ class Mode:
 
     @property
     def digest(self) -> str:
-        """Raises ValueError for what no modem has."""
-        return air_time.modem_digest(self.modem, self.modulation, self.code_rate)
+        """The digest of the modem's properties. Raises ValueError for unknown settings."""
+        return air_time.compute_modem_digest(self.modem, self.modulation, self.code_rate)
 
 
 Curve = dict[float, Cell]
-"""By SNR in dB."""
+"""Cells by SNR in dB."""
 
 Carry = Callable[[int, list[bytes]], list[tuple[int, bytes]]]
-"""Carries packets; the first has that number. Returns each one's outcome and what was received."""
+"""Carries packets, given the first one's number. Returns the outcome and the received bytes of
+each."""
 
 
-def half_interval(cell: Cell) -> float:
-    """Half of Wilson's confidence interval of a rate."""
+def compute_half_interval(cell: Cell) -> float:
+    """Return half the width of Wilson's 95 % confidence interval of a cell's loss rate."""
     n, p, z = cell.packets, cell.rate, _DEVIATIONS
     return z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
 
 
-def next_batch(curve: Curve, settings: CalibrationSettings) -> tuple[float, int] | None:
-    """(SNR in dB, how many packets) to be sent next; None: the curve is finished."""
+def choose_next_batch(curve: Curve, settings: CalibrationSettings) -> tuple[float, int] | None:
+    """Return SNR in dB and number of packets to send next, or None if the curve is finished."""
     for snr_db in sorted(curve):
         if curve[snr_db].packets < settings.min_packets:
-            return _batch(curve, snr_db, settings.min_packets)
-    new = _next_snr(curve, settings.step_db)
-    if new is not None:
-        return _batch(curve, new, settings.min_packets)
+            return _size_batch(curve, snr_db, settings.min_packets)
+    new_snr = _choose_next_snr(curve, settings.step_db)
+    if new_snr is not None:
+        return _size_batch(curve, new_snr, settings.min_packets)
     without_losses = min((snr for snr, cell in curve.items() if not cell.lost), default=None)
     for snr_db in sorted(curve):
         cell = curve[snr_db]
         if cell.packets >= settings.max_packets or (not cell.lost and snr_db != without_losses):
             continue
-        if not cell.lost or half_interval(cell) > settings.precision * cell.rate:
-            return _batch(curve, snr_db, settings.max_packets)
+        if not cell.lost or compute_half_interval(cell) > settings.precision * cell.rate:
+            return _size_batch(curve, snr_db, settings.max_packets)
     return None
 
 
-def _batch(curve: Curve, snr_db: float, packets: int) -> tuple[float, int]:
-    done = curve[snr_db].packets if snr_db in curve else 0
-    return snr_db, min(BATCH, packets - done)
+def _size_batch(curve: Curve, snr_db: float, packets: int) -> tuple[float, int]:
+    sent = curve[snr_db].packets if snr_db in curve else 0
+    return snr_db, min(BATCH, packets - sent)
 
 
-def _next_snr(curve: Curve, step_db: float) -> float | None:
-    """One that the curve lacks."""
+def _choose_next_snr(curve: Curve, step_db: float) -> float | None:
+    """Return the next SNR in dB that the curve needs, or None if it needs no more."""
     if not curve:
         return FIRST_DB
     snrs = sorted(curve)
@@ -134,27 +135,29 @@ def _next_snr(curve: Curve, step_db: float) -> float | None:
     if curve[snrs[-1]].lost and snrs[-1] < HIGHEST_DB:
         return snrs[-1] + COARSE_DB
     for low, high in pairwise(snrs):
-        flat = curve[high].rate >= ALL_LOST or not curve[low].lost
-        if not flat and high - low > step_db * 1.01:
+        is_flat = curve[high].rate >= ALL_LOST or not curve[low].lost
+        if not is_flat and high - low > step_db * 1.01:
             return (low + high) / 2
     return None
 
 
 @dataclass
 class Table:
-    """All curves, and where they come from."""
+    """All curves of a calibration, with their provenance."""
 
     settings: CalibrationSettings
     provenance: dict[str, Any]
-    """device, nagi, gnuradio, date."""
+    """Values of the keys device, nagi, gnuradio and date."""
     curves: dict[tuple[Mode, int], Curve] = field(default_factory=dict)
-    """By mode and IP bytes of a packet."""
+    """Curves by mode and packet length in IP bytes."""
 
-    def modes(self) -> Iterator[Mode]:
+    def list_modes(self) -> Iterator[Mode]:
         yield from dict.fromkeys(mode for mode, _ in self.curves)
 
     def is_finished(self) -> bool:
-        return all(next_batch(curve, self.settings) is None for curve in self.curves.values())
+        return all(
+            choose_next_batch(curve, self.settings) is None for curve in self.curves.values()
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -186,7 +189,7 @@ class Table:
                         if owner == mode and curve
                     ],
                 }
-                for mode in self.modes()
+                for mode in self.list_modes()
             ],
         }
 
@@ -194,16 +197,19 @@ class Table:
         write_json(path, self.to_json())
 
 
-def _name(value: Any) -> str:
-    """Of a device, or a version."""
+def _describe_origin(value: Any) -> str:
+    """Return a device or a version as text for messages."""
     if isinstance(value, dict) and "name" in value:
         return ", ".join(str(value[key]) for key in ("name", "firmware") if value.get(key))
     return str(value)
 
 
-def go_on_with(path: Path, table: Table) -> None:
-    """Adds to `table` what a file has, if there is one. Raises TableError if the file is none, or
-    was made with other settings."""
+def resume_from(path: Path, table: Table) -> None:
+    """Add the cells of an existing file to `table`; do nothing if there is no file.
+
+    Raises:
+        TableError: The file is no table, or was measured with other settings.
+    """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -213,12 +219,12 @@ def go_on_with(path: Path, table: Table) -> None:
             f"{path}: no table of a calibration: {error}; name another file"
         ) from error
     try:
-        found = {key: document[key] for key in table.provenance if key != "date"}
-        for key, value in found.items():
+        provenance = {key: document[key] for key in table.provenance if key != "date"}
+        for key, value in provenance.items():
             if value != table.provenance[key]:
                 raise TableError(
-                    f"{path}: made with {key} {_name(value)}, not"
-                    f" {_name(table.provenance[key])}; name another file"
+                    f"{path}: made with {key} {_describe_origin(value)}, not"
+                    f" {_describe_origin(table.provenance[key])}; name another file"
                 )
         for key in ("seed", "step_db"):
             if document["settings"][key] != vars(table.settings)[key]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of a configuration's values (JSON). Each raises ConfigError, naming the place."""
+"""Checks values of a configuration (JSON). All functions raise ConfigError, which names the key."""
 
 from __future__ import annotations
 
@@ -10,42 +10,46 @@ DIRECTIONS = ("forward", "backward")
 
 
 class ConfigError(ValueError):
-    """A radio's configuration is wrong; the message says which key, and what would be right."""
+    """A radio's configuration is wrong. The message names the key and the permitted values."""
 
 
-def section(value: Any, where: str, known: tuple[str, ...]) -> dict[str, Any]:
-    """An object with no keys but those known."""
+def check_object(value: Any, key_path: str, choices: tuple[str, ...]) -> dict[str, Any]:
+    """Return `value` if it is an object with keys in `choices` only."""
     if not isinstance(value, dict):
-        raise ConfigError(f"{where} must be an object with {', '.join(known)}")
+        raise ConfigError(f"{key_path} must be an object with {', '.join(choices)}")
     for key in value:
-        if key not in known:
-            raise ConfigError(f'{where}: unknown key "{key}"; known are {", ".join(known)}')
+        if key not in choices:
+            raise ConfigError(
+                f'{key_path}: unknown key "{key}"; permitted keys are {", ".join(choices)}'
+            )
     return value
 
 
-def choice(value: Any, where: str, known: tuple[str, ...]) -> str:
-    if value not in known:
-        raise ConfigError(f"{where} is {value!r}; it must be one of {', '.join(known)}")
+def check_choice(value: Any, key_path: str, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise ConfigError(f"{key_path} is {value!r}; it must be one of {', '.join(choices)}")
     return str(value)
 
 
-def number(value: Any, where: str, least: float = -math.inf, greatest: float = math.inf) -> float:
+def check_number(
+    value: Any, key_path: str, minimum: float = -math.inf, maximum: float = math.inf
+) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ConfigError(f"{where} is {value!r}; it must be a number")
-    if value < least:
-        raise ConfigError(f"{where} is {value}; it must be at least {least:g}")
-    if value > greatest:
-        raise ConfigError(f"{where} is {value}; it must be at most {greatest:g}")
+        raise ConfigError(f"{key_path} is {value!r}; it must be a number")
+    if value < minimum:
+        raise ConfigError(f"{key_path} is {value}; it must be at least {minimum:g}")
+    if value > maximum:
+        raise ConfigError(f"{key_path} is {value}; it must be at most {maximum:g}")
     return float(value)
 
 
-def text(value: Any, where: str) -> str:
+def check_text(value: Any, key_path: str) -> str:
     if not isinstance(value, str):
-        raise ConfigError(f"{where} is {value!r}; it must be text")
+        raise ConfigError(f"{key_path} is {value!r}; it must be text")
     return value
 
 
-def required(config: dict[str, Any], key: str, where: str) -> Any:
+def require_key(config: dict[str, Any], key: str, key_path: str) -> Any:
     if key not in config:
-        raise ConfigError(f'{where}: "{key}" is missing')
+        raise ConfigError(f'{key_path}: "{key}" is missing')
     return config[key]

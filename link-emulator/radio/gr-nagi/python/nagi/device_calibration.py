@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration over radio hardware: where `nagi-sdr calibrate --device` sends its packets.
+"""Carries the packets of `nagi-sdr calibrate --device` over radio hardware.
 
-The SNR at the transmitter's gain `--tx-gain` is measured by probes, as a run begins; any other SNR
-is as many dB of gain away. Packets that a device did not carry are sent again: they say nothing
-about the receiver.
+Probes measure the SNR at the transmitter's gain `--tx-gain` when a run starts. The gain for another
+SNR differs from `--tx-gain` by as many dB as the SNRs differ. Packets that a device did not carry
+are sent again, since their loss is not the receiver's.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .packet_ends import NoOutcome, PacketEnds
 from .radio import parse_radio
 
 DIRECTION = "forward"
-_ATTEMPTS = 20  # to have a packet carried
+_ATTEMPTS = 20  # to send a packet until devices carry it
 _WAIT_NS = 20_000_000  # before the first packet of a round
 
 
 @dataclass
 class _OpenLink:
-    """Devices that are synchronised, with the flowgraph of one mode."""
+    """Synchronised devices with the flowgraph of one mode."""
 
     mode: Mode
     link: usrp.UhdLink
@@ -39,21 +39,24 @@ class _OpenLink:
         return self.link.measured[DIRECTION].preamble_snr_db
 
     def carry(self, packets: list[bytes]) -> list[tuple[int, bytes]]:
-        """Outcomes of packets that follow each other without a gap, and what was received."""
+        """Send packets back to back and return the outcome and the received bytes of each."""
         begin_ns = time.monotonic_ns() - self.epoch_ns + _WAIT_NS
         for packet in packets:
             early_ns = begin_ns - (time.monotonic_ns() - self.epoch_ns)
             time.sleep(max(0, early_ns) * 1e-9)
             self.ends.send(self.sent, begin_ns, packet)
             self.sent += 1
-            begin_ns += self.link.air_time_ns(len(packet))
+            begin_ns += self.link.compute_air_time_ns(len(packet))
         return self.ends.collect(len(packets))
 
 
 class DeviceChannel:
-    """The path through devices from end `a` to end `b`, in one mode at a time. A context manager.
+    """The channel through devices from end `a` to end `b`, in one mode at a time.
 
-    `radio`: as device_doctor.radio_of makes it. Its methods raise DeviceError and UsrpMissing.
+    A context manager. Its methods raise DeviceError and UsrpMissing.
+
+    Args:
+        radio: A radio's configuration, as device_doctor.build_radio returns it.
     """
 
     def __init__(self, radio: dict[str, Any]) -> None:
@@ -70,15 +73,15 @@ class DeviceChannel:
     def __exit__(self, *_: object) -> None:
         self._close()
 
-    def description(self, mode: Mode) -> dict[str, Any]:
-        """The devices, as tables name them. They are open afterwards, for that mode."""
-        opened = self._use(mode)
-        with usrp.device_errors():
-            facts = opened.link.devices.facts()
+    def describe(self, mode: Mode) -> dict[str, Any]:
+        """Return the description of the devices for a table, and leave them open in `mode`."""
+        open_link = self._open_mode(mode)
+        with usrp.convert_errors():
+            facts = open_link.link.devices.list_facts()
         name, firmware = ("; ".join(each[key] for each in facts) for key in ("name", "firmware"))
         return {"by": "uhd", "name": name, "firmware": firmware or None}
 
-    def _use(self, mode: Mode) -> _OpenLink:
+    def _open_mode(self, mode: Mode) -> _OpenLink:
         if self._open is not None and self._open.mode == mode:
             return self._open
         self._close()
@@ -86,7 +89,7 @@ class DeviceChannel:
         config = parse_radio({**self._radio, **vars(mode)})
         link = usrp.UhdLink(config, epoch_ns, doctor.DELAY_NS)
         self._cleanup.callback(link.close)
-        ends = self._cleanup.enter_context(packet_ends.running(link.radio(DIRECTION)))
+        ends = self._cleanup.enter_context(packet_ends.run_radio(link.make_radio(DIRECTION)))
         self._open = _OpenLink(mode, link, ends, epoch_ns)
         return self._open
 
@@ -95,28 +98,35 @@ class DeviceChannel:
         self._cleanup.close()
 
     @contextmanager
-    def at(self, mode: Mode, snr_db: float, _: int) -> Iterator[Carry]:
-        """What carries packets at that SNR. Noise is the devices' own: there is no seed for it."""
-        opened = self._use(mode)
-        gain_db = self._reference_gain_db + snr_db - opened.reference_snr_db
-        with usrp.device_errors():
-            opened.link.devices.tune_sender(DIRECTION, gain_db)
-        yield lambda _, packets: self._carry(opened, packets)
+    def open_at(self, mode: Mode, snr_db: float, _: int) -> Iterator[Carry]:
+        """Yield a function that carries packets at an SNR.
 
-    def _carry(self, opened: _OpenLink, packets: list[bytes]) -> list[tuple[int, bytes]]:
-        """Raises NoOutcome if devices do not carry some of the packets."""
-        found: dict[int, tuple[int, bytes]] = {}
+        The last argument, the seed of the noise, is ignored: the noise is that of the devices.
+        """
+        open_link = self._open_mode(mode)
+        gain_db = self._reference_gain_db + snr_db - open_link.reference_snr_db
+        with usrp.convert_errors():
+            open_link.link.devices.tune_sender(DIRECTION, gain_db)
+        yield lambda _, packets: self._carry(open_link, packets)
+
+    def _carry(self, open_link: _OpenLink, packets: list[bytes]) -> list[tuple[int, bytes]]:
+        """Carry packets, and send those again that devices did not carry.
+
+        Raises:
+            NoOutcome: Devices did not carry a packet in _ATTEMPTS attempts.
+        """
+        results: dict[int, tuple[int, bytes]] = {}
         missing = list(range(len(packets)))
         for _ in range(_ATTEMPTS):
-            carried = opened.carry([packets[index] for index in missing])
+            carried = open_link.carry([packets[index] for index in missing])
             for index, (outcome, packet) in zip(missing, carried, strict=True):
-                if outcome <= PAYLOAD_ERROR:  # others are the devices'
-                    found[index] = outcome, packet
-            missing = [index for index in missing if index not in found]
+                if outcome <= PAYLOAD_ERROR:  # other outcomes are failures of the devices
+                    results[index] = outcome, packet
+            missing = [index for index in missing if index not in results]
             if not missing:
-                return [found[index] for index in range(len(packets))]
+                return [results[index] for index in range(len(packets))]
             self.resent += len(missing)
         raise NoOutcome(
             f"devices did not carry {len(missing)} of {len(packets)} packets in {_ATTEMPTS}"
-            f" attempts: {opened.link.counts()[DIRECTION]}; give a lower --rate"
+            f" attempts: {open_link.link.read_counts()[DIRECTION]}; give a lower --rate"
         )

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether one or two devices of UHD can be a link, stage by stage: library, images, device, rate,
-loopback, packets, ip. The first that fails ends it, with its cure."""
+"""Checks in stages whether one or two UHD devices can form a link.
+
+The stages are library, images, device, rate, loopback, packets and ip. The first stage that fails
+ends the check and gives its cure.
+"""
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +18,7 @@ from .checks import DIRECTIONS, ConfigError
 from .radio import RadioConfig, parse_radio
 
 _MIN_RECEIVED = 0.9
-_BETWEEN_S = 0.02  # packets of the stage packets
+_INTERVAL_S = 0.02  # between packets of the stage `packets`
 DOUBLE = "type=nagi_double"
 GAINS = "attach the cable with its attenuators, and set the gains: docs/first-radios.md"
 
@@ -28,33 +31,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ARGUMENTS",
         help="radio hardware: device arguments of UHD; once for both ends, or twice",
     )
-    for name, what in (
+    for name, description in (
         ("frequency", "of the carrier, in Hz"),
-        ("backward-frequency", "of the other direction, in Hz, if it has another"),
+        ("backward-frequency", "of the backward direction, in Hz, if it differs"),
         ("tx-gain", "of transmitters, in dB"),
         ("rx-gain", "of receivers, in dB"),
     ):
-        parser.add_argument(f"--{name}", type=float, help=what)
-    parser.add_argument("--rate", type=int, default=2_000_000, help="samples a second")
+        parser.add_argument(f"--{name}", type=float, help=description)
+    parser.add_argument("--rate", type=int, default=2_000_000, help="samples per second")
     parser.add_argument(
-        "--channels", default="0,0", help="of the ends on one device (0,1), or on each of two"
+        "--channels", default="0,0", help="channel of each end, such as 0,1 on one device"
     )
 
 
-def radio_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The radio that the arguments ask for, as nagi-sdr's configuration has it. Raises
-    ConfigError."""
+def build_radio(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the radio that the arguments describe, in the form of nagi-sdr's configuration.
+
+    Raises:
+        ConfigError: Arguments are missing or contradict each other.
+    """
     for name in ("frequency", "tx_gain", "rx_gain"):
         if getattr(arguments, name) is None:
             raise ConfigError(f"--{name.replace('_', '-')} is missing: --device needs it")
     if len(arguments.device) > 2:
         raise ConfigError("--device is given three times or more; a link has two ends")
     channels = arguments.channels.split(",")
-    if len(channels) != 2 or not all(each.isdecimal() for each in channels):
+    if len(channels) != 2 or not all(channel.isdecimal() for channel in channels):
         raise ConfigError(f"--channels {arguments.channels}: write two numbers, such as 0,1")
     first, second = arguments.device[0], arguments.device[-1]
     gains = {"tx_gain_db": arguments.tx_gain, "rx_gain_db": arguments.rx_gain}
-    shared = first == second and channels[0] == channels[1]
+    is_shared = first == second and channels[0] == channels[1]
     return {
         "by": "uhd",
         "modem": "ofdm",
@@ -68,16 +74,16 @@ def radio_of(arguments: argparse.Namespace) -> dict[str, Any]:
                 "forward": arguments.frequency,
                 "backward": arguments.backward_frequency or arguments.frequency,
             },
-            "duplex": "half" if shared else "full",
+            "duplex": "half" if is_shared else "full",
         },
     }
 
 
 @contextmanager
-def _failing() -> Iterator[None]:
-    """What is wrong with devices as a stage that failed."""
+def _convert_errors() -> Iterator[None]:
+    """Convert errors of devices into doctor.Failed."""
     try:
-        with usrp.device_errors():
+        with usrp.convert_errors():
             yield
     except usrp.UsrpMissing as error:
         raise doctor.Failed(str(error), usrp.INSTALL) from error
@@ -86,41 +92,47 @@ def _failing() -> Iterator[None]:
 
 
 class DeviceStages:
-    """The stages, in their order; each builds on those before it."""
+    """The stages in their order; each requires the stages before it."""
 
     def __init__(self, radio: dict[str, Any]) -> None:
         self._radio = radio
         self._config: RadioConfig = parse_radio(radio)
         self._devices: usrp.Devices | None = None
 
-    def all(self) -> doctor.Stages:
-        stages: tuple[Callable[[], str], ...] = (
-            self.library, self.images, self.device, self.rate, self.loopback, self.packets, self.ip
-        )  # fmt: skip
-        return tuple((stage.__name__, stage) for stage in stages)
+    def list_stages(self) -> doctor.Stages:
+        """Return names and checks of the stages."""
+        return (
+            ("library", self.check_library),
+            ("images", self.check_images),
+            ("device", self.check_device),
+            ("rate", self.check_rate),
+            ("loopback", self.check_loopback),
+            ("packets", self.check_packets),
+            ("ip", self.check_ip),
+        )
 
-    def library(self) -> str:
-        with _failing():
-            return f"UHD {usrp.bindings().uhd_version()}"
+    def check_library(self) -> str:
+        with _convert_errors():
+            return f"UHD {usrp.load_bindings().uhd_version()}"
 
-    def images(self) -> str:
-        if all(DOUBLE in device for device in self._names()):
+    def check_images(self) -> str:
+        if all(DOUBLE in device for device in self._list_devices()):
             return "the double needs none"
-        with _failing():
-            return f"in {usrp.bindings().images_directory()}"
+        with _convert_errors():
+            return f"in {usrp.load_bindings().images_directory()}"
 
-    def _names(self) -> list[str]:
+    def _list_devices(self) -> list[str]:
         assert self._config.uhd is not None
         return list(dict.fromkeys(end.device for end in self._config.uhd.ends.values()))
 
-    def device(self) -> str:
-        with _failing():
+    def check_device(self) -> str:
+        with _convert_errors():
             self._devices = usrp.Devices(self._config)
-            return "; ".join(self._devices.descriptions())
+            return "; ".join(self._devices.list_descriptions())
 
-    def rate(self) -> str:
+    def check_rate(self) -> str:
         assert self._devices is not None and self._config.uhd is not None
-        with _failing():
+        with _convert_errors():
             self._devices.tune()
         frequencies = self._config.uhd.frequency_hz
         carriers = " and ".join(
@@ -128,31 +140,31 @@ class DeviceStages:
         )
         return f"{self._config.sample_rate_hz / 1e6:g} Msample/s at {carriers}"
 
-    def loopback(self) -> str:
+    def check_loopback(self) -> str:
         assert self._devices is not None
-        self._devices.close()  # they are opened again
-        with _failing():
+        self._devices.close()  # UhdLink opens them again
+        with _convert_errors():
             link = usrp.UhdLink(self._config, time.monotonic_ns(), doctor.DELAY_NS)
-            said = [
+            measured = [
                 f"{name} SNR {one.preamble_snr_db:.1f} dB, {one.drift_ppm:+.2f} ppm"
                 for name, one in link.measured.items()
             ]
             link.close()
-            return f"lead {link.lead_ns / 1e6:g} ms, {', '.join(said)}"
+            return f"lead {link.lead_ns / 1e6:g} ms, {', '.join(measured)}"
 
-    def packets(self) -> str:
-        packets = doctor.some_packets()
+    def check_packets(self) -> str:
+        packets = doctor.make_packets()
         received = 0
-        with _failing(), doctor.carried(self._radio) as carrier:
+        with _convert_errors(), doctor.open_carrier(self._radio) as carrier:
             for number, packet in enumerate(packets):
                 carrier.send(number, packet)
-                outcome, found = carrier.receive(number)
-                received += int(outcome == doctor.RECEIVED and found == packet)
-                time.sleep(_BETWEEN_S)
-        said = f"{received} of {len(packets)} packets of 20 to 1,500 bytes received"
+                outcome, received_packet = carrier.receive(number)
+                received += int(outcome == doctor.RECEIVED and received_packet == packet)
+                time.sleep(_INTERVAL_S)
+        detail = f"{received} of {len(packets)} packets of 20 to 1,500 bytes received"
         if received < _MIN_RECEIVED * len(packets):
-            raise doctor.Failed(said, GAINS)
-        return said
+            raise doctor.Failed(detail, GAINS)
+        return detail
 
-    def ip(self) -> str:
+    def check_ip(self) -> str:
         return doctor.ping(self._radio)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether radios work on this machine, stage by stage: flowgraph, loopback, packets, ip. What comes
-after a stage that failed is not tried."""
+"""Checks in stages whether radios work on this machine: flowgraph, loopback, packets, ip.
+
+A stage that fails ends the check.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ TIMEOUT_S = 20.0
 ROUNDS = 20
 DELAY_NS = 100_000_000
 AIR_TIME_NS = 8_000_000
-SEE = "run `nagi doctor` for the network of this machine"
+SEE = "check the network of this machine with `nagi doctor`"
 BUILD = "build and install gr-nagi again: `make sdr`"
 
 RADIO = {
@@ -54,46 +56,50 @@ class Stage:
 
 
 class Failed(Exception):
-    """A stage that failed: what is so, and the cure."""
+    """A stage failed. The message describes the problem, `cure` what to do."""
 
     def __init__(self, detail: str, cure: str) -> None:
         super().__init__(detail)
         self.cure = cure
 
 
-def _flowgraph() -> str:
-    with carried(RADIO):
+def _check_flowgraph() -> str:
+    with open_carrier(RADIO):
         pass
     return f"GNU Radio {gr.version()}, gr-nagi; a flowgraph starts and stops"
 
 
 @dataclass
 class Carrier:
-    """One direction of a radio that runs."""
+    """One direction of a running radio."""
 
     socket: socket.socket
     settings: settings.Settings
 
     def send(self, number: int, packet: bytes) -> None:
-        """Has a packet carried, now."""
+        """Transmit a packet now."""
         begin = time.monotonic_ns() - self.settings.epoch_monotonic_ns
         self.socket.send(struct.pack("<IIqq", number, 0, begin, begin + AIR_TIME_NS) + packet)
 
     def receive(self, number: int) -> tuple[int, bytes]:
-        """Outcome and packet. Raises Failed if there is none in time."""
+        """Wait for the next outcome and return it with the received packet.
+
+        Raises:
+            Failed: No outcome came within TIMEOUT_S, or that of another packet.
+        """
         try:
             answer = self.socket.recv(1 << 16)
         except TimeoutError as error:
             raise Failed(f"packet {number} did not come out in {TIMEOUT_S:g} s", BUILD) from error
-        told, outcome = struct.unpack_from("<IB", answer)
-        if told != number:
-            raise Failed(f"packet {number} came back as packet {told}", BUILD)
+        received_number, outcome = struct.unpack_from("<IB", answer)
+        if received_number != number:
+            raise Failed(f"packet {number} came back as packet {received_number}", BUILD)
         return outcome, answer[8:]
 
 
 @contextmanager
-def carried(radio: dict[str, Any]) -> Iterator[Carrier]:
-    """A radio that runs; yields what carries packets of one way."""
+def open_carrier(radio: dict[str, Any]) -> Iterator[Carrier]:
+    """Run a radio and yield its forward direction."""
     loss = {"loss": {"model": "radio"}, "delay_ns": DELAY_NS}
     link = {"name": "radio", "id": 1, "a": "a", "b": "b", "forward": loss, "backward": loss}
     document = {"schema_version": 1, "seed": 1, "links": [{**link, "radio": radio}]}
@@ -104,7 +110,7 @@ def carried(radio: dict[str, Any]) -> Iterator[Carrier]:
             ours[direction], theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             cleanup.callback(ours[direction].close)
             ends["radio", direction] = theirs.detach()
-        configuration = settings.parse(document)
+        configuration = settings.parse_settings(document)
         flowgraph = Flowgraph(configuration, ends)
         cleanup.callback(flowgraph.stop)
         flowgraph.start()
@@ -113,61 +119,69 @@ def carried(radio: dict[str, Any]) -> Iterator[Carrier]:
 
 
 def _exchange(carrier: Carrier, packets: list[bytes]) -> None:
-    """Has packets carried one after the other. Raises Failed unless all come back as they were."""
+    """Transmit packets one after the other, each when the previous one was received.
+
+    Raises:
+        Failed: A packet was lost or changed.
+    """
     for number, packet in enumerate(packets):
         carrier.send(number, packet)
         outcome, received = carrier.receive(number)
         if outcome != RECEIVED or received != packet:
             raise Failed(
-                f"packet {number} of {len(packet)} bytes came back otherwise (outcome {outcome})",
+                f"packet {number} of {len(packet)} bytes was lost or changed (outcome {outcome})",
                 BUILD,
             )
 
 
-def _loopback() -> str:
-    with carried(RADIO) as carrier:
+def _check_loopback() -> str:
+    with open_carrier(RADIO) as carrier:
         _exchange(carrier, [b"first"])
-        begun = time.monotonic()
+        started = time.monotonic()
         _exchange(carrier, [bytes(1000)] * ROUNDS)
-        each_ms = (time.monotonic() - begun) / ROUNDS * 1e3
-    return f"{ROUNDS} packets through the modem, {each_ms:.1f} ms each"
+        packet_ms = (time.monotonic() - started) / ROUNDS * 1e3
+    return f"{ROUNDS} packets through the modem, {packet_ms:.1f} ms each"
 
 
-def some_packets() -> list[bytes]:
-    """50, of the sizes that IP packets have."""
-    draw = random.Random(1)
-    return [draw.randbytes(draw.randint(20, 1500)) for _ in range(50)]
+def make_packets() -> list[bytes]:
+    """Return 50 packets of random contents, of 20 to 1,500 bytes."""
+    generator = random.Random(1)
+    return [generator.randbytes(generator.randint(20, 1500)) for _ in range(50)]
 
 
-def _packets() -> str:
-    packets = some_packets()
-    with carried(RADIO) as carrier:
+def _check_packets() -> str:
+    packets = make_packets()
+    with open_carrier(RADIO) as carrier:
         _exchange(carrier, packets)
     return f"{len(packets)} packets of 20 to 1,500 bytes, bit-exact"
 
 
-def _ip() -> str:
+def _check_ip() -> str:
     return ping(RADIO)
 
 
 def ping(radio: dict[str, Any]) -> str:
-    """Pings over a radio between two network namespaces. Raises Failed."""
+    """Ping over a radio between two network namespaces and return ping's last line.
+
+    Raises:
+        Failed: The process is not root, nagi-sdr does not start, or no ping is answered.
+    """
     if os.geteuid() != 0:
         raise Failed("not tried: network namespaces need root", "run it as root")
     with ExitStack() as cleanup:
         directory = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="nagi-sdr-"))
-        left, right = (cleanup.enter_context(_namespace()) for _ in range(2))
+        left, right = (cleanup.enter_context(_create_namespace()) for _ in range(2))
         # Hardware may be on a network of this namespace.
         is_hardware = radio["by"] == "uhd"
-        middle = os.getpid() if is_hardware else cleanup.enter_context(_namespace())
+        middle = os.getpid() if is_hardware else cleanup.enter_context(_create_namespace())
         for end, pid, address in (
             ("nagi-left", left, "10.0.0.1"),
             ("nagi-right", right, "10.0.0.2"),
         ):
-            _ip_command(f"link add eth0 netns {pid} type veth peer name {end} netns {middle}")
-            _inside(pid, f"ip address add {address}/24 dev eth0")
-            _inside(pid, "ip link set eth0 up")
-            _inside(middle, f"ip link set {end} up")
+            _run_ip(f"link add eth0 netns {pid} type veth peer name {end} netns {middle}")
+            _run_inside(pid, f"ip address add {address}/24 dev eth0")
+            _run_inside(pid, "ip link set eth0 up")
+            _run_inside(middle, f"ip link set {end} up")
         direction = {"rate_bps": 2_000_000, "overhead_bytes": 60, "delay_ns": DELAY_NS,
                "loss": {"model": "radio"}}  # fmt: skip
         link = {
@@ -195,16 +209,16 @@ def ping(radio: dict[str, Any]) -> str:
         cleanup.callback(emulator.wait)
         cleanup.callback(emulator.terminate)
         assert emulator.stderr is not None
-        said = ""
-        while "ready" not in said:
+        output = ""
+        while "ready" not in output:
             line = emulator.stderr.readline()
             if not line:
                 raise Failed(
-                    f"nagi-sdr does not start: {' '.join(said.split())}", "see what it says"
+                    f"nagi-sdr does not start: {' '.join(output.split())}", "see its message"
                 )
-            said += line
+            output += line
         try:
-            return _inside(left, "ping -c 5 -i 0.2 -W 2 10.0.0.2").splitlines()[-1]
+            return _run_inside(left, "ping -c 5 -i 0.2 -W 2 10.0.0.2").splitlines()[-1]
         except subprocess.CalledProcessError as error:
             raise Failed(
                 f"no ping crosses a radio: {' '.join(error.output.split())}",
@@ -213,8 +227,11 @@ def ping(radio: dict[str, Any]) -> str:
 
 
 @contextmanager
-def _namespace() -> Iterator[int]:
-    """A network namespace that is gone with its one process, which ends with this one."""
+def _create_namespace() -> Iterator[int]:
+    """Create a network namespace and yield the id of its only process.
+
+    The kernel removes the namespace when that process ends. The process ends with this one.
+    """
     holder = subprocess.Popen(
         ["unshare", "--net", "sh", "-c", "echo; exec cat"],
         stdin=subprocess.PIPE,
@@ -232,11 +249,11 @@ def _namespace() -> Iterator[int]:
                 pipe.close()
 
 
-def _ip_command(arguments: str) -> None:
+def _run_ip(arguments: str) -> None:
     subprocess.run(["ip", *arguments.split()], check=True, capture_output=True, text=True)
 
 
-def _inside(pid: int, command: str) -> str:
+def _run_inside(pid: int, command: str) -> str:
     return subprocess.run(
         ["nsenter", "-t", str(pid), "-n", *command.split()],
         check=True, capture_output=True, text=True,
@@ -244,10 +261,10 @@ def _inside(pid: int, command: str) -> str:
 
 
 STAGES: tuple[tuple[str, Callable[[], str]], ...] = (
-    ("flowgraph", _flowgraph),
-    ("loopback", _loopback),
-    ("packets", _packets),
-    ("ip", _ip),
+    ("flowgraph", _check_flowgraph),
+    ("loopback", _check_loopback),
+    ("packets", _check_packets),
+    ("ip", _check_ip),
 )
 
 
@@ -255,15 +272,16 @@ Stages = tuple[tuple[str, Callable[[], str]], ...]
 
 
 def examine(stages: Stages = STAGES) -> Iterator[Stage]:
-    for name, performed in stages:
+    """Run stages in order and yield their results, until one fails."""
+    for name, check in stages:
         try:
-            yield Stage(name, True, performed())
+            yield Stage(name, True, check())
         except Failed as failure:
             yield Stage(name, False, str(failure), failure.cure)
             return
         except subprocess.CalledProcessError as error:
-            said = " ".join((error.stderr or error.output).split())
-            yield Stage(name, False, f"{' '.join(error.cmd)}: {said}", SEE)
+            message = " ".join((error.stderr or error.output).split())
+            yield Stage(name, False, f"{' '.join(error.cmd)}: {message}", SEE)
             return
         except (OSError, RuntimeError) as error:
             yield Stage(name, False, f"{type(error).__name__}: {error}", BUILD)
@@ -271,6 +289,7 @@ def examine(stages: Stages = STAGES) -> Iterator[Stage]:
 
 
 def main(*, as_json: bool, stages: Stages = STAGES) -> int:
+    """Print the results of stages and return the exit status: 1 if a stage failed."""
     status = 0
     for stage in examine(stages):
         if as_json:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The flowgraph of all radios of a configuration, between sockets to nagi-link."""
+"""Builds the flowgraph of a configuration's radios, which are connected to nagi-link by sockets."""
 
 from __future__ import annotations
 
@@ -13,37 +13,46 @@ from gnuradio import gr
 
 from . import nagi_python
 from .checks import DIRECTIONS
-from .radio import SimulatedRadio, interferer_port
+from .radio import SimulatedRadio, name_interferer_port
 from .settings import RadioLink, Settings
 from .stations import Stations, VirtualRadio
 from .usrp import DeviceError, UhdLink
 
 
 class Flowgraph:
-    """Both directions of each radio. Processes of virtual radios run as soon as this is made,
-    blocks when it is started; `media`, (link, direction) -> descriptor, are closed with it."""
+    """The flowgraph with both directions of each radio.
+
+    The constructor starts the processes of virtual radios; `start` starts the blocks.
+
+    Args:
+        settings: The configuration.
+        media: Descriptor of nagi-link's socket for each (link, direction). The flowgraph closes
+            them.
+    """
 
     def __init__(self, settings: Settings, media: dict[tuple[str, str], int]) -> None:
         gr.logging().set_default_level(gr.log_levels.warn)
         self._cleanup = ExitStack()
         self._stations: dict[str, Stations] = {}
         self._devices: dict[str, UhdLink] = {}
-        # What goes wrong in a block must end this process, not only the block.
+        # An exception in a block must end this process, not only the block.
         self._top = gr.top_block("nagi-sdr", catch_exceptions=False)
         self._ports: dict[str, nagi_python.medium_port] = {}
         self._radios: dict[tuple[str, str], gr.hier_block2] = {}
         try:
             for link in settings.radios:
-                self._add(link, settings, media)
+                self._add_radio(link, settings, media)
             for link in settings.radios:
                 self._connect_interferers(link)
         except BaseException:
             self._cleanup.close()
             raise
 
-    def _add(self, link: RadioLink, settings: Settings, media: dict[tuple[str, str], int]) -> None:
+    def _add_radio(
+        self, link: RadioLink, settings: Settings, media: dict[tuple[str, str], int]
+    ) -> None:
         seed = settings.seed
-        directory = self._station(link, seed) if link.radio.by == "virtual" else None
+        directory = self._start_stations(link, seed) if link.radio.by == "virtual" else None
         if link.radio.by == "uhd":
             try:
                 self._devices[link.name] = UhdLink(
@@ -57,9 +66,9 @@ class Flowgraph:
             if directory is not None:
                 radio = VirtualRadio(directory, direction)
             elif link.name in self._devices:
-                radio = self._devices[link.name].radio(direction)
+                radio = self._devices[link.name].make_radio(direction)
             else:
-                radio = SimulatedRadio(link.radio, direction, seed, link.direction(direction))
+                radio = SimulatedRadio(link.radio, direction, seed, link.channel_number(direction))
             self._top.msg_connect(port, "frames", radio, "packets")
             self._top.msg_connect(radio, "outcomes", port, "outcomes")
             self._ports[f"link {link.name}, {direction}"] = port
@@ -67,59 +76,59 @@ class Flowgraph:
 
     def _connect_interferers(self, link: RadioLink) -> None:
         for direction, channel in link.radio.channels.items():
-            for index, each in enumerate(channel.interference):
+            for index, interferer in enumerate(channel.interference):
                 self._top.msg_connect(
-                    self._radios[each.link, each.direction],
+                    self._radios[interferer.link, interferer.direction],
                     "sent",
                     self._radios[link.name, direction],
-                    interferer_port(index),
+                    name_interferer_port(index),
                 )
 
-    def _station(self, link: RadioLink, seed: int) -> Path:
+    def _start_stations(self, link: RadioLink, seed: int) -> Path:
         directory = Path(
             self._cleanup.enter_context(tempfile.TemporaryDirectory(prefix="nagi-sdr-"))
         )
-        directions = {direction: link.direction(direction) for direction in DIRECTIONS}
+        directions = {direction: link.channel_number(direction) for direction in DIRECTIONS}
         stations = Stations(link.described, directory, seed, directions)
         self._stations[link.name] = self._cleanup.enter_context(stations)
         return directory
 
-    def processes(self) -> list[tuple[str, subprocess.Popen[str]]]:
-        """Those of virtual radios, by names for errors."""
+    def list_processes(self) -> list[tuple[str, subprocess.Popen[str]]]:
+        """Return the processes of virtual radios, each with its name for messages."""
         return [
             (f"{name} of link {link}", process)
             for link, stations in self._stations.items()
             for name, process in stations.processes.items()
         ]
 
-    def errors(self) -> list[str]:
-        """What went wrong with media and devices."""
-        found = [f"{name}: {port.error()}" for name, port in self._ports.items() if port.error()]
+    def list_errors(self) -> list[str]:
+        """Return the errors of sockets and devices, as lines of text."""
+        errors = [f"{name}: {port.error()}" for name, port in self._ports.items() if port.error()]
         for name, link in self._devices.items():
-            found += [f"link {name}, {error}" for error in link.errors()]
-        return found
+            errors += [f"link {name}, {error}" for error in link.list_errors()]
+        return errors
 
-    def statements(self) -> list[str]:
-        """What devices there are, and what was measured with them at the start."""
+    def describe_devices(self) -> list[str]:
+        """Describe the devices and their measurements at the start, as lines of text."""
         return [
             f"link {name}: {line}"
             for name, link in self._devices.items()
-            for line in link.statement()
+            for line in link.describe()
         ]
 
-    def account(self) -> list[dict[str, Any]]:
-        """What devices are, and what they did: `links` of radios.json."""
-        return [{"name": name, **link.account()} for name, link in self._devices.items()]
+    def list_accounts(self) -> list[dict[str, Any]]:
+        """Return the accounts of devices: `links` of radios.json."""
+        return [{"name": name, **link.make_account()} for name, link in self._devices.items()]
 
-    def counts(self) -> list[str]:
-        """What devices did, and what went wrong."""
+    def describe_counts(self) -> list[str]:
+        """Describe the devices' counts that are not zero, as lines of text."""
         return [
             f"link {name}, {direction}: "
             + ", ".join(
-                f"{count} {what.replace('_', ' ')}" for what, count in counts.items() if count
+                f"{count} {event.replace('_', ' ')}" for event, count in counts.items() if count
             )
             for name, link in self._devices.items()
-            for direction, counts in link.counts().items()
+            for direction, counts in link.read_counts().items()
         ]
 
     def start(self) -> None:

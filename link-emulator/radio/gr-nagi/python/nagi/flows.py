@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For tests: a chain of message blocks, fed from Python and collected there."""
+"""Runs a chain of message blocks for tests: PDUs are sent and collected in Python."""
 
 import threading
 from typing import Any, Self
@@ -10,7 +10,7 @@ from pdus import open_pdu, pdu
 
 _IN = {"modem_tx": "pdus", "modem_rx": "bursts", "channel": "bursts"}
 _OUT = {"modem_tx": "bursts", "modem_rx": "pdus", "channel": "bursts"}
-_LONG = 120  # s; only a test that fails takes so long
+_TIMEOUT_S = 120  # only a failing test takes this long
 
 
 class _Feeder(gr.basic_block):
@@ -34,7 +34,10 @@ class _Collector(gr.basic_block):
 
 
 class Flow:
-    """A running chain: blocks as they follow each other, by name or with (in, block, out)."""
+    """A chain of blocks in their order; a context manager that runs it.
+
+    Blocks are modem_tx, modem_rx or channel, or are given as (input port, block, output port).
+    """
 
     def __init__(self, *blocks: Any) -> None:
         self._top = gr.top_block()
@@ -42,9 +45,9 @@ class Flow:
         self._collector = _Collector()
         previous, port = self._feeder, "out"
         for item in blocks:
-            into, block, out = item if isinstance(item, tuple) else (None, item, None)
+            entry, block, out = item if isinstance(item, tuple) else (None, item, None)
             name = block.name()
-            self._top.msg_connect(previous, port, block, into or _IN[name])
+            self._top.msg_connect(previous, port, block, entry or _IN[name])
             previous, port = block, out or _OUT[name]
         self._top.msg_connect(previous, port, self._collector, "in")
 
@@ -60,17 +63,17 @@ class Flow:
         self._feeder.message_port_pub(pmt.intern("out"), pdu(meta, data))
 
     def collect(self, count: int) -> list[tuple[dict[str, Any], Any]]:
-        """The first `count` PDUs that came out, once they are there."""
+        """Wait for `count` PDUs and return all that came out."""
         with self._collector.changed:
             if not self._collector.changed.wait_for(
-                lambda: len(self._collector.messages) >= count, _LONG
+                lambda: len(self._collector.messages) >= count, _TIMEOUT_S
             ):
                 raise AssertionError(f"{len(self._collector.messages)} of {count} PDUs came out")
             return [open_pdu(message) for message in self._collector.messages]
 
 
 def run(blocks: list[Any], data: list[Any], begins: list[int] | None = None) -> list[Any]:
-    """What becomes of PDUs numbered from 0, sent all at once."""
+    """Send PDUs, numbered from 0, through blocks and return the PDUs that come out."""
     with Flow(*blocks) as flow:
         for number, item in enumerate(data):
             begin = begins[number] if begins else number * 10_000_000
@@ -79,10 +82,10 @@ def run(blocks: list[Any], data: list[Any], begins: list[int] | None = None) -> 
 
 
 def transmit(modem: str, modulation: str, packets: list[bytes]) -> list[Any]:
-    """The packets' bursts, as arrays of complex samples."""
+    """Modulate packets and return their bursts as arrays of complex samples."""
     return [samples for _, samples in run([nagi.modem_tx(modem, modulation)], packets)]
 
 
 def receive(modem: str, modulation: str, bursts: list[Any]) -> list[tuple[dict[str, Any], bytes]]:
-    """What the receiver makes of bursts: (dictionary, bytes)."""
+    """Demodulate bursts and return the dictionary and the bytes of each."""
     return run([nagi.modem_rx(modem, modulation)], bursts)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nagi-sdr levels`: the noise at the inputs of radio hardware, and the SNR at each gain of the
-transmitters, both ways, by probes as they begin a run."""
+"""Implements `nagi-sdr levels`: measures noise, and SNR over gain, of radio hardware.
+
+It measures the noise at the receivers, and in both directions the SNR at each gain of the
+transmitter, by the probes that are also sent when a run starts.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,12 @@ from .checks import DIRECTIONS, ConfigError
 from .radio import parse_radio
 
 _NOISE_S = 0.2
-_MAX_LISTED = 100
+_MAX_GAINS = 100
 
 
 @dataclass(frozen=True)
 class Level:
-    """SNR of the preambles at a gain of the transmitter; None if less than half were found."""
+    """SNR of the preambles at a transmitter's gain, None if fewer than half were detected."""
 
     direction: str
     tx_gain_db: float
@@ -31,52 +34,70 @@ class Level:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     device_doctor.add_arguments(parser)
     parser.add_argument(
-        "--gains", required=True, help="of the transmitters, in dB, with commas between"
+        "--gains", required=True, help="gains of the transmitters in dB, separated by commas"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object")
 
 
-def gains_of(text: str) -> list[float]:
-    """Raises ConfigError."""
+def parse_gains(text: str) -> list[float]:
+    """Parse the value of `--gains`, in dB.
+
+    Raises:
+        ConfigError: It is no list of 1 to _MAX_GAINS numbers.
+    """
     try:
-        found = [float(each) for each in text.split(",")]
+        gains = [float(gain) for gain in text.split(",")]
     except ValueError:
-        found = []
-    if not found or len(found) > _MAX_LISTED or not all(map(math.isfinite, found)):
-        raise ConfigError(f"--gains {text}: write 1 to {_MAX_LISTED} numbers, such as 40,50,60")
-    return found
+        gains = []
+    if not gains or len(gains) > _MAX_GAINS or not all(map(math.isfinite, gains)):
+        raise ConfigError(f"--gains {text}: write 1 to {_MAX_GAINS} numbers, such as 40,50,60")
+    return gains
 
 
-def measure(radio: dict[str, Any], gains: list[float]) -> tuple[dict[str, float], list[Level]]:
-    """Noise in dB of full scale by direction of who hears it, and levels. Raises DeviceError and
-    UsrpMissing."""
+def measure_levels(
+    radio: dict[str, Any], gains: list[float]
+) -> tuple[dict[str, float], list[Level]]:
+    """Measure noise and SNR of radio hardware.
+
+    Args:
+        radio: A radio's configuration, as device_doctor.build_radio returns it.
+        gains: Gains of the transmitters in dB.
+
+    Returns:
+        The noise in dB of full scale, by the direction that the receiver belongs to, and the SNR
+        for each gain and direction.
+
+    Raises:
+        DeviceError: A device lacks something or fails.
+        UsrpMissing: nagi-sdr has no UHD.
+    """
     config = parse_radio(radio)
-    found = []
-    with usrp.device_errors():
+    levels = []
+    with usrp.convert_errors():
         link = usrp.UhdLink(config, time.monotonic_ns(), doctor.DELAY_NS, synchronised=False)
         noise = {
-            name: 10 * math.log10(max(link.devices.stream(name).power(_NOISE_S), 1e-20))
+            name: 10 * math.log10(max(link.devices.open_stream(name).power(_NOISE_S), 1e-20))
             for name in DIRECTIONS
         }
         for gain in gains:
             for name in DIRECTIONS:
                 link.devices.tune_sender(name, gain)
-                found.append(Level(name, gain, link.probed_snr_db(name)))
+                levels.append(Level(name, gain, link.measure_snr_db(name)))
         link.close()
-    return noise, found
+    return noise, levels
 
 
 def main(arguments: argparse.Namespace) -> int:
-    gains = gains_of(arguments.gains)
+    gains = parse_gains(arguments.gains)
     arguments.tx_gain = gains[0]
-    noise, found = measure(device_doctor.radio_of(arguments), gains)
+    noise, levels = measure_levels(device_doctor.build_radio(arguments), gains)
     if arguments.json:
-        levels = [asdict(each) for each in found]
-        print(json.dumps({"noise_dbfs": noise, "levels": levels}, indent=1))
+        document = {"noise_dbfs": noise, "levels": [asdict(level) for level in levels]}
+        print(json.dumps(document, indent=1))
         return 0
     for name, dbfs in noise.items():
         print(f"noise {name}: {dbfs:.1f} dB of full scale")
-    for each in found:
-        snr = "not found" if each.snr_db is None else f"{each.snr_db:.1f} dB"
-        print(f"{each.direction} gain {each.tx_gain_db:g} dB: SNR {snr}")
+    for level in levels:
+        snr = "not found" if level.snr_db is None else f"{level.snr_db:.1f} dB"
+        print(f"{level.direction} gain {level.tx_gain_db:g} dB: SNR {snr}")
     return 0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packet modems: bytes to a burst of samples, and back, or why not.
+"""The packet modems: modulate bytes into a burst of samples, and demodulate bursts.
 
-Both ends are hierarchical blocks with message ports. One packet is one burst, and what becomes of a
-burst depends on its samples alone.
+Transmitter and receiver are hierarchical blocks with message ports. One packet is one burst. The
+outcome of a burst depends only on its samples.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .air_time import (
     HEADER_SYMBOLS,
     MODEMS,
     WAVEFORMS,
-    longest_frame,
+    count_longest_frame_bytes,
 )
 
 _LEVELS = {
@@ -31,10 +31,13 @@ _LEVELS = {
 
 
 def constellation(modulation: str) -> digital.constellation:
-    """Gray-mapped points of mean power 1.
+    """Return a Gray-mapped constellation of mean power 1.
 
-    gr-digital's QPSK has another power and its 16-QAM is not Gray-mapped, hence rectangles.
-    Raises ValueError for a modulation that no modem has.
+    QPSK and QAM are built as rectangular constellations: gr-digital's QPSK has another power, and
+    its 16-QAM is not Gray-mapped.
+
+    Raises:
+        ValueError: No modem has the modulation.
     """
     if modulation == "bpsk":
         return digital.constellation_bpsk()
@@ -64,7 +67,7 @@ def constellation(modulation: str) -> digital.constellation:
 
 
 MAX_MODES = 16
-"""Modes that the PHY header can tell apart."""
+"""The number of modes that the PHY header can represent."""
 
 
 def _check_modem(modem: str) -> None:
@@ -72,41 +75,42 @@ def _check_modem(modem: str) -> None:
         raise ValueError(f'modem is "{modem}", not one of {", ".join(MODEMS)}')
 
 
-def _modes(modulation: str | Sequence[str]) -> list[str]:
-    """The modulation in each mode."""
+def _list_modulations(modulation: str | Sequence[str]) -> list[str]:
+    """Return the modulation of each mode."""
     modes = [modulation] if isinstance(modulation, str) else list(modulation)
     if not 1 <= len(modes) <= MAX_MODES:
-        raise ValueError(f"{len(modes)} modulations; a modem has 1 to {MAX_MODES}, one a mode")
+        raise ValueError(f"{len(modes)} modulations; a modem has 1 to {MAX_MODES}, one per mode")
     return modes
 
 
-def _max_symbols(modem: str, modulations: Sequence[str]) -> int:
-    """Symbols of the longest packet, with its header."""
+def _count_max_symbols(modem: str, modulations: Sequence[str]) -> int:
+    """Return the number of symbols of the longest packet with its header."""
     bits = min(BITS_PER_SYMBOL[modulation] for modulation in modulations)
-    symbols = -(-8 * longest_frame() // bits)
+    symbols = -(-8 * count_longest_frame_bytes() // bits)
     block = WAVEFORMS[modem].item_symbols
     return (-(-symbols // block) * block) + HEADER_SYMBOLS
 
 
 class modem_tx(gr.hier_block2):  # noqa: N801  as all of GNU Radio's blocks
-    """Packets to bursts.
+    """Modulates packets into bursts.
 
-    Message ports: in `pdus` (bytes, with number and begin_ns), out `bursts` (complex samples, mean
-    power 1, the same dictionary), `air_time.frame_samples` samples each. A packet longer than
-    `air_time.longest_frame()` bytes becomes an empty burst, and an error in the log.
+    Message ports: in `pdus` (bytes, with number and begin_ns), out `bursts` (complex samples of
+    mean power 1, with the packet's dictionary). A burst has `air_time.count_frame_samples` samples.
+    A packet longer than `air_time.count_longest_frame_bytes()` bytes becomes an empty burst and is
+    reported in the log.
 
     Parameters:
     - modem: "ofdm" or "single_carrier"
-    - modulation: "bpsk", "qpsk", "8psk", "16qam" or "64qam"; or a list of 1 to 16, one for each
-      mode; PDUs then say their `mode`. The receiver needs the same.
+    - modulation: "bpsk", "qpsk", "8psk", "16qam" or "64qam"; or a list of 1 to 16 of these, one per
+      mode, and each PDU has its `mode` in its dictionary. The receiver needs the same value.
 
-    Raises ValueError for others.
+    Raises ValueError for other values.
     """
 
     def __init__(self, modem: str = "ofdm", modulation: str | Sequence[str] = "qpsk") -> None:
         _check_modem(modem)
-        modes = _modes(modulation)
-        points = [constellation(each) for each in modes]
+        modes = _list_modulations(modulation)
+        constellations = [constellation(modulation) for modulation in modes]
         gr.hier_block2.__init__(
             self, "modem_tx", gr.io_signature(0, 0, 0), gr.io_signature(0, 0, 0)
         )
@@ -115,18 +119,18 @@ class modem_tx(gr.hier_block2):  # noqa: N801  as all of GNU Radio's blocks
         waveform = WAVEFORMS[modem]
         is_ofdm = modem == "ofdm"
         mux = nagi_python.packet_mux(
-            constellations=[each.base() for each in points],
+            constellations=[points.base() for points in constellations],
             header_symbols=HEADER_SYMBOLS,
             block=waveform.item_symbols,
-            longest=longest_frame(),
+            longest=count_longest_frame_bytes(),
             guard=waveform.guard,
             tail=waveform.tail,
         )
         modulator: gr.basic_block
         if is_ofdm:
-            modulator = ofdm.Modulator(_max_symbols(modem, modes))
+            modulator = ofdm.Modulator(_count_max_symbols(modem, modes))
         else:
-            modulator = single_carrier.modulator()
+            modulator = single_carrier.make_modulator()
         self.msg_connect(self, "pdus", mux, "pdus")
         self.msg_connect(mux, "symbols", modulator, "symbols")
         self.msg_connect(modulator, "samples", mux, "samples")
@@ -134,17 +138,18 @@ class modem_tx(gr.hier_block2):  # noqa: N801  as all of GNU Radio's blocks
 
 
 class modem_rx(gr.hier_block2):  # noqa: N801
-    """Bursts to packets, or why not.
+    """Demodulates bursts into packets, or reports why a burst cannot be received.
 
-    Message ports: in `bursts` (complex samples, with number and begin_ns), out `pdus`, one for each
-    burst, in order, with its dictionary: bytes, mode and snr_db, or none and the outcome; out
-    `symbols`, the equalized symbols of each burst whose header was understood, to look at.
+    Message ports: in `bursts` (complex samples, with number and begin_ns); out `pdus`, one for each
+    burst, in order, with the burst's dictionary: a received packet has bytes, mode and snr_db, a
+    lost one has no bytes and the outcome; out `symbols`, the equalized symbols of each burst whose
+    header was received, for display.
 
     Parameters:
-    - modem, modulation: as the transmitter's
-    - soft_bits: whether soft decisions leave with the bytes, for packet_deframer
-    - track_timing: whether the timing is followed through a burst, as a sample clock that is off
-      needs it, or stays the preamble's
+    - modem, modulation: those of the transmitter
+    - soft_bits: whether PDUs also have soft decisions, for packet_deframer
+    - track_timing: whether the receiver tracks the timing through a burst, which a sample clock
+      with an offset needs; otherwise it keeps the timing of the preamble
 
     Raises ValueError for other modems and modulations.
     """
@@ -158,9 +163,9 @@ class modem_rx(gr.hier_block2):  # noqa: N801
         track_timing: bool = True,
     ) -> None:
         _check_modem(modem)
-        modes = _modes(modulation)
+        modes = _list_modulations(modulation)
         distinct = list(dict.fromkeys(modes))
-        points = {each: constellation(each) for each in distinct}
+        points = {name: constellation(name) for name in distinct}
         gr.hier_block2.__init__(
             self, "modem_rx", gr.io_signature(0, 0, 0), gr.io_signature(0, 0, 0)
         )
@@ -170,34 +175,34 @@ class modem_rx(gr.hier_block2):  # noqa: N801
         bpsk = constellation("bpsk")
         signal = ofdm if modem == "ofdm" else single_carrier
         demux = nagi_python.packet_demux(
-            constellations=[points[each].base() for each in modes],
-            demodulators=[distinct.index(each) for each in modes],
+            constellations=[points[name].base() for name in modes],
+            demodulators=[distinct.index(name) for name in modes],
             soft_bits=soft_bits,
-            longest=longest_frame(),
-            **signal.demux_shape(),
+            longest=count_longest_frame_bytes(),
+            **signal.make_demux_shape(),
         )
         demodulators: dict[tuple[str, str], gr.basic_block] = {}
-        """By the ports of demux before and after them."""
+        """Demodulators by the ports of demux that they are connected to: output, input."""
         if modem == "ofdm":
             demodulators["header", "header_symbols"] = ofdm.Demodulator(
                 bpsk, ofdm.HEADER_ITEMS, header=True, track_timing=track_timing
             )
         else:
-            demodulators["header", "header_symbols"] = single_carrier.demodulator(
+            demodulators["header", "header_symbols"] = single_carrier.make_demodulator(
                 bpsk, header=True, track_timing=track_timing
             )
-        for index, each in enumerate(distinct):
-            place = str(index or "")
+        for index, name in enumerate(distinct):
+            suffix = str(index or "")
             if modem == "ofdm":
-                items = _max_symbols(modem, [each]) // DATA_CARRIERS
+                items = _count_max_symbols(modem, [name]) // DATA_CARRIERS
                 payload = ofdm.Demodulator(
-                    points[each], items, header=False, track_timing=track_timing
+                    points[name], items, header=False, track_timing=track_timing
                 )
             else:
-                payload = single_carrier.demodulator(
-                    points[each], header=False, track_timing=track_timing
+                payload = single_carrier.make_demodulator(
+                    points[name], header=False, track_timing=track_timing
                 )
-            demodulators[f"payload{place}", f"payload_symbols{place}"] = payload
+            demodulators[f"payload{suffix}", f"payload_symbols{suffix}"] = payload
         self.msg_connect(self, "bursts", demux, "bursts")
         for (before, after), demodulator in demodulators.items():
             self.msg_connect(demux, before, demodulator, "samples")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The OFDM modem's signal, and its stream chains made of gr-digital's blocks.
+"""The signal of the OFDM modem, and its modulator and demodulator of gr-digital's blocks.
 
-64 carriers: 48 with data, 4 with pilots, on the places of IEEE 802.11-2020, 17.3.5.10; cyclic
-prefix of 16 samples. Two preamble symbols after Schmidl and Cox (1997): the first repeats itself
-after half its length, the second holds all carriers, for the channel's estimate.
+The signal has 64 carriers, 48 with data and 4 with pilots as in IEEE 802.11-2020, 17.3.5.10, and a
+cyclic prefix of 16 samples. Two preamble symbols follow Schmidl and Cox (1997): both halves of the
+first are equal; the second has all carriers, for the estimate of the channel.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .air_time import (
 
 PILOTS = (-21, -7, 7, 21)
 DATA = tuple(k for k in range(-26, 27) if k != 0 and k not in PILOTS)
-CHANNEL_KEY = "ofdm_sync_chan_taps"  # as gr-digital's blocks call it
+CHANNEL_KEY = "ofdm_sync_chan_taps"  # the name in gr-digital's blocks
 SYMBOL = FFT_LENGTH + CYCLIC_PREFIX
 SYNC_ITEMS = 2
 HEADER_ITEMS = SYNC_ITEMS + HEADER_SYMBOLS // DATA_CARRIERS
@@ -34,8 +34,8 @@ _AMPLITUDE = 1 / math.sqrt(ACTIVE_CARRIERS)  # makes samples of mean power 1
 _PREAMBLE_SEED = 8
 
 
-def _pilot_symbols() -> list[list[complex]]:
-    """Pilots of 127 symbols in turn, scrambled with x^7 + x^4 + 1."""
+def _make_pilot_symbols() -> list[list[complex]]:
+    """Return the pilots of 127 consecutive symbols, scrambled with x^7 + x^4 + 1."""
     state = [1] * 7
     signs = []
     for _ in range(127):
@@ -45,37 +45,39 @@ def _pilot_symbols() -> list[list[complex]]:
     return [[sign, sign, sign, -sign] for sign in signs]
 
 
-PILOT_SYMBOLS = _pilot_symbols()
-PILOT_CARRIERS = [list(PILOTS)] * len(PILOT_SYMBOLS)  # gr-digital's blocks want as many
+PILOT_SYMBOLS = _make_pilot_symbols()
+PILOT_CARRIERS = [list(PILOTS)] * len(
+    PILOT_SYMBOLS
+)  # gr-digital's blocks need one entry per symbol
 
 
-def sync_words() -> tuple[list[complex], list[complex]]:
-    """Both preamble symbols over the carriers, the lowest frequency first."""
+def make_sync_words() -> tuple[list[complex], list[complex]]:
+    """Return both preamble symbols, each as values of the carriers from the lowest frequency on."""
     signs = np.random.Generator(np.random.PCG64(_PREAMBLE_SEED)).integers(0, 2, (2, FFT_LENGTH))
     first = np.zeros(FFT_LENGTH, complex)
     second = np.zeros(FFT_LENGTH, complex)
     for k in (*DATA, *PILOTS):
-        place = k + FFT_LENGTH // 2
-        second[place] = 1 - 2 * signs[1, place]
+        carrier = k + FFT_LENGTH // 2
+        second[carrier] = 1 - 2 * signs[1, carrier]
         if k % 2 == 0:
-            first[place] = math.sqrt(2) * (1 - 2 * signs[0, place])
+            first[carrier] = math.sqrt(2) * (1 - 2 * signs[0, carrier])
     return list(first), list(second)
 
 
-def preamble() -> np.ndarray:
-    """The preamble's samples, mean power 1: (160,) complex."""
+def make_preamble() -> np.ndarray:
+    """Return the preamble's samples of mean power 1, shape (160,), complex."""
     parts = []
-    for word in sync_words():
+    for word in make_sync_words():
         body = np.fft.ifft(np.fft.ifftshift(word)) * FFT_LENGTH * _AMPLITUDE
         parts += [body[-CYCLIC_PREFIX:], body]
     return np.concatenate(parts)
 
 
-def _occupied() -> list[list[int]]:
+def _list_carriers() -> list[list[int]]:
     return [list(DATA)]
 
 
-def _equalizer(
+def _make_equalizer(
     constellation: digital.constellation,
     symbols_skipped: int,
     track_timing: bool,
@@ -83,7 +85,7 @@ def _equalizer(
     return nagi_python.ofdm_equalizer_tracking(
         constellation=constellation.base(),
         fft_len=FFT_LENGTH,
-        occupied_carriers=_occupied(),
+        occupied_carriers=_list_carriers(),
         pilot_carriers=PILOT_CARRIERS,
         pilot_symbols=PILOT_SYMBOLS,
         symbols_skipped=symbols_skipped,
@@ -93,13 +95,16 @@ def _equalizer(
     )
 
 
-def _room(block: gr.block, items: int) -> None:
-    """Tagged streams need a buffer that holds a packet; for two, the next need not wait."""
+def _reserve_buffer(block: gr.block, items: int) -> None:
+    """Reserve an output buffer for two packets.
+
+    A tagged stream needs room for a packet; with room for two the next packet does not wait.
+    """
     block.set_min_output_buffer(2 * items)
 
 
 class Modulator(gr.hier_block2):
-    """PDUs of symbols (with symbol_count, a multiple of 48) into PDUs of samples."""
+    """Modulates PDUs of symbols (with symbol_count, a multiple of 48) into PDUs of samples."""
 
     def __init__(self, max_symbols: int) -> None:
         gr.hier_block2.__init__(
@@ -111,25 +116,30 @@ class Modulator(gr.hier_block2):
         key = "packet_len"
         source = pdu.pdu_to_tagged_stream(gr.types.complex_t, key)
         allocator = digital.ofdm_carrier_allocator_cvc(
-            FFT_LENGTH, _occupied(), PILOT_CARRIERS, PILOT_SYMBOLS, list(sync_words()), key
+            FFT_LENGTH,
+            _list_carriers(),
+            PILOT_CARRIERS,
+            PILOT_SYMBOLS,
+            list(make_sync_words()),
+            key,
         )
         inverse = nagi_python.repeatable_fft(FFT_LENGTH, False, _AMPLITUDE)
         prefixer = digital.ofdm_cyclic_prefixer(FFT_LENGTH, SYMBOL, 0, key)
         sink = pdu.tagged_stream_to_pdu(gr.types.complex_t, key)
-        _room(source, max_symbols)
-        _room(allocator, items)
-        _room(inverse, items)
-        _room(prefixer, items * SYMBOL)
+        _reserve_buffer(source, max_symbols)
+        _reserve_buffer(allocator, items)
+        _reserve_buffer(inverse, items)
+        _reserve_buffer(prefixer, items * SYMBOL)
         self.connect(source, allocator, inverse, prefixer, sink)
         self.msg_connect(self, "symbols", source, "pdus")
         self.msg_connect(sink, "pdus", self, "samples")
 
 
 class Demodulator(gr.hier_block2):
-    """PDUs of samples (with item_count, a multiple of 64) into PDUs of symbols.
+    """Demodulates PDUs of samples (with item_count, a multiple of 64) into PDUs of symbols.
 
-    `header`: the PDU begins with the preamble, from which the channel is estimated, and ends with
-    the header. Otherwise the channel's estimate comes with the PDU.
+    With `header`, a PDU has preamble and header, and the channel is estimated from the preamble.
+    Otherwise the PDU's dictionary has the estimate of the channel.
     """
 
     def __init__(
@@ -145,41 +155,43 @@ class Demodulator(gr.hier_block2):
         )
         self.message_port_register_hier_in("samples")
         self.message_port_register_hier_out("symbols")
-        key = "frame_len" if header else "item_count"  # the preamble's items are no frame
+        key = (
+            "frame_len" if header else "item_count"
+        )  # items of the preamble do not belong to the frame
         source = pdu.pdu_to_tagged_stream(gr.types.complex_t, "packet_len")
         vectors = blocks.stream_to_vector(gr.sizeof_gr_complex, FFT_LENGTH)
         transform = nagi_python.repeatable_fft(FFT_LENGTH, True)
         equalizer = digital.ofdm_frame_equalizer_vcvc(
-            _equalizer(
+            _make_equalizer(
                 constellation,
                 symbols_skipped=0 if header else HEADER_ITEMS - SYNC_ITEMS,
                 track_timing=track_timing,
             ).base(),
             CYCLIC_PREFIX,
             key,
-            True,  # the channel's estimate leaves with the symbols
+            True,  # send the estimate of the channel with the symbols
             HEADER_ITEMS - SYNC_ITEMS if header else 0,
         )
-        serializer = digital.ofdm_serializer_vcc(FFT_LENGTH, _occupied(), key)
+        serializer = digital.ofdm_serializer_vcc(FFT_LENGTH, _list_carriers(), key)
         sink = pdu.tagged_stream_to_pdu(gr.types.complex_t, key)
-        _room(source, max_items * FFT_LENGTH)
+        _reserve_buffer(source, max_items * FFT_LENGTH)
         for block in (vectors, transform, equalizer):
-            _room(block, max_items)
-        _room(serializer, max_items * DATA_CARRIERS)
+            _reserve_buffer(block, max_items)
+        _reserve_buffer(serializer, max_items * DATA_CARRIERS)
         chain = [source, vectors, transform]
         if header:
-            first, second = sync_words()
+            first, second = make_sync_words()
             chain.append(digital.ofdm_chanest_vcvc(first, second, HEADER_ITEMS - SYNC_ITEMS, 0, 0))
         self.connect(*chain, equalizer, serializer, sink)
         self.msg_connect(self, "samples", source, "pdus")
         self.msg_connect(sink, "pdus", self, "symbols")
 
 
-def demux_shape() -> dict[str, object]:
-    """What packet_demux must know of the signal."""
+def make_demux_shape() -> dict[str, object]:
+    """Return the properties of the signal that packet_demux needs, as its arguments."""
     return {
         "header_symbols": HEADER_SYMBOLS,
-        "preamble": [complex(x) for x in preamble()],
+        "preamble": [complex(x) for x in make_preamble()],
         "repeat_begin": 0,
         "repeat_lag": FFT_LENGTH // 2,
         "repeat_length": FFT_LENGTH // 2 + CYCLIC_PREFIX,

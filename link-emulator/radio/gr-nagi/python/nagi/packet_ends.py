@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both ends of a radio's flowgraph: packets in, outcomes out."""
+"""Sends packets into a radio's flowgraph and collects their outcomes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _TIMEOUT_S = 120.0
 
 
 class NoOutcome(RuntimeError):
-    """Packets did not come out of a flowgraph."""
+    """A flowgraph did not report the outcomes of packets in time."""
 
 
 class PacketEnds(gr.basic_block):
-    """Feeds packets to a radio (port `packets`) and takes their outcomes (port `outcomes`)."""
+    """Sends packets to a radio (port `packets`) and collects their outcomes (port `outcomes`)."""
 
     def __init__(self) -> None:
         gr.basic_block.__init__(self, "packet_ends", None, None)
@@ -35,7 +35,7 @@ class PacketEnds(gr.basic_block):
             self._changed.notify_all()
 
     def send(self, number: int, begin_ns: int, packet: bytes) -> None:
-        """Feeds a packet that is to be sent at that event time, in the radio's first mode."""
+        """Send a packet whose transmission begins at event time `begin_ns`, in the first mode."""
         meta = pmt.make_dict()
         meta = pmt.dict_add(meta, pmt.intern("number"), pmt.from_uint64(number))
         meta = pmt.dict_add(meta, pmt.intern("begin_ns"), pmt.from_long(begin_ns))
@@ -44,17 +44,21 @@ class PacketEnds(gr.basic_block):
         self.message_port_pub(pmt.intern("packets"), pmt.cons(meta, body))
 
     def collect(self, count: int) -> list[tuple[int, bytes]]:
-        """The next `count` outcomes, with the packets as they were received. Raises NoOutcome."""
+        """Wait for `count` outcomes and return each with the received packet.
+
+        Raises:
+            NoOutcome: Fewer outcomes came within _TIMEOUT_S.
+        """
         with self._changed:
             if not self._changed.wait_for(lambda: len(self._outcomes) >= count, _TIMEOUT_S):
                 raise NoOutcome(f"{len(self._outcomes)} of {count} packets came out of the modem")
-            taken, self._outcomes = self._outcomes[:count], self._outcomes[count:]
-            return [_outcome(message) for message in taken]
+            messages, self._outcomes = self._outcomes[:count], self._outcomes[count:]
+            return [_read_outcome(message) for message in messages]
 
 
 @contextmanager
-def running(radio: Any) -> Iterator[PacketEnds]:
-    """A flowgraph of one direction of a radio, with its ends."""
+def run_radio(radio: Any) -> Iterator[PacketEnds]:
+    """Run one direction of a radio in a flowgraph and yield its ends."""
     ends = PacketEnds()
     top = gr.top_block("packet_ends", catch_exceptions=False)
     top.msg_connect(ends, "packets", radio, "packets")
@@ -67,8 +71,11 @@ def running(radio: Any) -> Iterator[PacketEnds]:
         top.wait()
 
 
-def _outcome(message: Any) -> tuple[int, bytes]:
-    """A channel that did not carry a burst says why in `fate`, receivers in `outcome`."""
+def _read_outcome(message: Any) -> tuple[int, bytes]:
+    """Return outcome and packet of a message.
+
+    A channel that did not carry a burst gives the reason in `fate`; receivers give it in `outcome`.
+    """
     meta = pmt.car(message)
     outcome = pmt.dict_ref(meta, pmt.intern("outcome"), pmt.from_long(0))
     fate = pmt.dict_ref(meta, pmt.intern("fate"), outcome)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For tests: PDUs to and from Python."""
+"""Converts PDUs to and from Python values, for tests."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import pmt
 
 
 def pdu(meta: dict[str, Any], data: bytes | np.ndarray) -> Any:
-    """A PDU of bytes, or of complex samples; whole numbers as GNU Radio's blocks write them."""
+    """Make a PDU of bytes or of complex samples, with integers as GNU Radio's blocks write them."""
     dictionary = pmt.make_dict()
     for key, value in meta.items():
         if key == "number":
@@ -23,7 +23,7 @@ def pdu(meta: dict[str, Any], data: bytes | np.ndarray) -> Any:
 
 
 def open_pdu(message: Any) -> tuple[dict[str, Any], Any]:
-    """Its dictionary, and its bytes or complex samples."""
+    """Return the dictionary of a PDU, and its bytes or complex samples."""
     meta, data = pmt.to_python(pmt.car(message)) or {}, pmt.cdr(message)
     if pmt.is_u8vector(data):
         return meta, bytes(pmt.u8vector_elements(data))

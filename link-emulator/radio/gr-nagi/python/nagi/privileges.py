@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a process that computes waveforms is run: soon, and with no capability, though it starts
-nagi-link, which needs some and becomes another user.
+"""Sets priority and privileges of nagi-sdr: high priority, and no capabilities.
 
-GNU Radio starts threads as soon as it is imported, and each has the capabilities of its creator. So
-nagi-sdr loads this before anything of GNU Radio: nothing of that is imported here.
+nagi-sdr starts nagi-link, which needs capabilities and changes to another user.
+
+GNU Radio starts threads when it is imported, and each thread inherits the capabilities of its
+creator. So nagi-sdr loads this module before GNU Radio, and this module imports nothing of it.
 """
 
 from __future__ import annotations
@@ -21,22 +22,26 @@ from typing import NoReturn
 _NICENESS = -10
 _PR_SET_PDEATHSIG = 1
 _OWN_CAPABILITIES, _ALL_CAPABILITIES = 16, 112  # cap-ng.h: CAPNG_SELECT_CAPS, CAPNG_SELECT_ALL
-_ADD, _EFFECTIVE, _PERMITTED = 1, 1, 2  # there, too: CAPNG_ADD, CAPNG_EFFECTIVE, CAPNG_PERMITTED
+_ADD, _EFFECTIVE, _PERMITTED = 1, 1, 2  # cap-ng.h: CAPNG_ADD, CAPNG_EFFECTIVE, CAPNG_PERMITTED
 _CAP_KILL = 5
-_END_TIMEOUT_S = 5.0  # of nagi-link, once it is to end
+_END_TIMEOUT_S = 5.0  # for nagi-link to end after SIGTERM
 
 
-def end_with_parent(how: signal.Signals) -> None:
-    """Whoever started this process takes it along, however that ends."""
+def end_with_parent(number: signal.Signals) -> None:
+    """Make the kernel send this process a signal when its parent process ends."""
     parent = os.getppid()
-    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, how, 0, 0, 0) != 0:
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
-    if os.getppid() != parent:  # it ended in between
+    if os.getppid() != parent:  # the parent ended before the call
         sys.exit(1)
 
 
-def hurry() -> bool:
-    """Goes before other programs, as packets are due. Whether that was permitted."""
+def raise_priority() -> bool:
+    """Raise the priority of this process, since packets have deadlines.
+
+    Returns:
+        Whether the process may have that priority.
+    """
     try:
         os.setpriority(os.PRIO_PROCESS, 0, _NICENESS)
     except PermissionError:
@@ -45,25 +50,32 @@ def hurry() -> bool:
 
 
 def give_up_privileges(kept: int | None = None) -> None:
-    """Give up all capabilities but `kept`, also of threads that are started later: what is computed
-    here needs none, though nagi-link does. Raises OSError."""
+    """Give up all capabilities but `kept`, for this thread and all threads that it will start.
+
+    nagi-sdr computes waveforms, which needs no capability; nagi-link needs some.
+
+    Raises:
+        OSError: The kernel refuses it.
+    """
     library = ctypes.CDLL("libcap-ng.so.0", use_errno=True)
     library.capng_get_caps_process()
-    stays = kept is not None and library.capng_have_capability(_PERMITTED, kept) != 0
+    has_kept = kept is not None and library.capng_have_capability(_PERMITTED, kept) != 0
     library.capng_clear(_ALL_CAPABILITIES)
-    if stays:
+    if has_kept:
         library.capng_update(_ADD, _EFFECTIVE | _PERMITTED, kept)
-    # Only who has CAP_SETPCAP can empty the bounding set; who has not has little to give up.
-    for which in (_ALL_CAPABILITIES, _OWN_CAPABILITIES):
-        if library.capng_apply(which) == 0:
+    # Clearing the bounding set needs CAP_SETPCAP. A process without it has few capabilities anyway.
+    for sets in (_ALL_CAPABILITIES, _OWN_CAPABILITIES):
+        if library.capng_apply(sets) == 0:
             return
     raise OSError(ctypes.get_errno(), "cannot give up capabilities")
 
 
 class Child:
-    """nagi-link below a keeper: a process that has the capability to end it, though it becomes
-    another user, and can do nothing else. The keeper takes its capabilities before this process
-    gives them up."""
+    """nagi-link as the child of a keeper process.
+
+    nagi-link changes to another user. The keeper keeps the capability to send it signals and has no
+    other capability. The keeper must be forked before this process gives up its capabilities.
+    """
 
     def __init__(self) -> None:
         self.returncode: int | None = None
@@ -71,24 +83,24 @@ class Child:
         self.pid = os.fork()
         if self.pid == 0:
             self._ours.close()
-            _keep(theirs)
+            _run_keeper(theirs)
         theirs.close()
 
     def start(self, command: list[str], descriptors: list[int]) -> None:
-        """Starts `command`, which finds the descriptors under the same numbers."""
+        """Start `command`, which inherits the descriptors under their numbers."""
         message = json.dumps({"command": command, "descriptors": descriptors}).encode()
         socket.send_fds(self._ours, [message], descriptors)
         self._ours.close()
 
     def poll(self) -> int | None:
-        """Its status, negative a signal's number; None while it runs."""
+        """Return the exit status (a signal's number negated), or None while the process runs."""
         return self._reap(os.WNOHANG)
 
     def wait(self) -> int | None:
         return self._reap(0)
 
-    def end(self, timeout_s: float) -> None:
-        """Asks it to end, and ends it if it takes too long."""
+    def terminate(self, timeout_s: float) -> None:
+        """Send SIGTERM, and kill the process if it does not end in time."""
         if self.poll() is not None:
             return
         os.kill(self.pid, signal.SIGTERM)
@@ -96,7 +108,7 @@ class Child:
         ended, _, _ = select.select([keeper], [], [], timeout_s + 1)
         os.close(keeper)
         if not ended:
-            os.kill(self.pid, signal.SIGKILL)  # which takes nagi-link along
+            os.kill(self.pid, signal.SIGKILL)  # nagi-link ends with its keeper
         self.wait()
 
     def _reap(self, options: int) -> int | None:
@@ -107,57 +119,63 @@ class Child:
         return self.returncode
 
 
-def _keep(theirs: socket.socket) -> NoReturn:
-    """Be the keeper: start what is asked for, end it when asked to or once nagi-sdr is gone, and
-    end as it did."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's is for nagi-sdr, too
+def _run_keeper(theirs: socket.socket) -> NoReturn:
+    """Run the keeper process.
+
+    The keeper starts the command that it receives, ends it after SIGTERM or when nagi-sdr has
+    ended, and then ends with the same status or signal.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # nagi-sdr gets the terminal's SIGINT as well
     message, received, _, _ = socket.recv_fds(theirs, 1 << 16, 64)
     theirs.close()
-    if not message:  # nagi-sdr ended before
+    if not message:  # nagi-sdr ended without starting a command
         os._exit(0)
     task = json.loads(message)
     awaited = {signal.SIGTERM, signal.SIGCHLD}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     child = os.fork()
     if child == 0:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        _become(task["command"], task["descriptors"], received)
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
+        _execute(task["command"], task["descriptors"], received)
     for descriptor in received:
         os.close(descriptor)
     give_up_privileges(kept=_CAP_KILL)
     end_with_parent(signal.SIGTERM)
-    status = _status_of(child, awaited)
-    if status < 0:  # end by the same signal, but leave no core of its own
+    status = _wait_for_child(child, awaited)
+    if status < 0:  # end by the same signal, without a core file of the keeper
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
         if -status != signal.SIGKILL:
             signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     os._exit(status if status >= 0 else 1)
 
 
-def _status_of(child: int, awaited: set[signal.Signals]) -> int:
-    """Waits for a child's end, which this process asks for when it is to end itself. Returns its
-    status, negative a signal's number."""
-    is_asked = False
+def _wait_for_child(child: int, awaited: set[signal.Signals]) -> int:
+    """Wait until a child ends, and forward SIGTERM to it.
+
+    Returns:
+        The child's exit status, or the number of its signal negated.
+    """
+    is_terminated = False
     while True:
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:
             return os.waitstatus_to_exitcode(status)
-        came = signal.sigtimedwait(awaited, _END_TIMEOUT_S)
-        if came is not None and came.si_signo == signal.SIGTERM:
+        received = signal.sigtimedwait(awaited, _END_TIMEOUT_S)
+        if received is not None and received.si_signo == signal.SIGTERM:
             os.kill(child, signal.SIGTERM)
-            is_asked = True
-        elif came is None and is_asked:
+            is_terminated = True
+        elif received is None and is_terminated:
             os.kill(child, signal.SIGKILL)
 
 
-def _become(command: list[str], descriptors: list[int], received: list[int]) -> NoReturn:
-    """Becomes another program, for which what was `received` has the numbers of `descriptors`."""
-    # Out of the way of each other first.
-    spare = [os.dup2(number, 512 + place) for place, number in enumerate(received)]
-    for number, wanted in zip(spare, descriptors, strict=True):
-        os.dup2(number, wanted, inheritable=True)
+def _execute(command: list[str], descriptors: list[int], received: list[int]) -> NoReturn:
+    """Execute a program, which inherits `received` under the numbers `descriptors`."""
+    # Both sets of numbers may overlap, so the descriptors first get unused numbers.
+    spare = [os.dup2(number, 512 + index) for index, number in enumerate(received)]
+    for number, target in zip(spare, descriptors, strict=True):
+        os.dup2(number, target, inheritable=True)
     os.closerange(512, 512 + len(spare))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:

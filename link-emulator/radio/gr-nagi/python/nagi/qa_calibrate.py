@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration: what is sent next, that curves are right, that an interruption costs nothing.
+"""Tests of calibration: the choice of packets, the curves, and resuming after an interruption.
 
 Statistical tests are seeded, with deviates beyond 3.29 (significance 0.001).
 """
@@ -24,9 +24,9 @@ from gnuradio.nagi.calibration import (
     Mode,
     Table,
     TableError,
-    go_on_with,
-    half_interval,
-    next_batch,
+    choose_next_batch,
+    compute_half_interval,
+    resume_from,
 )
 from gnuradio.nagi.radio import parse_radio
 
@@ -46,30 +46,30 @@ PROVENANCE = {
 QUICK = CalibrationSettings(seed=3, precision=0.3, min_packets=50, max_packets=200, step_db=0.5)
 
 
-def table(settings=QUICK, *sizes):
-    made = Table(settings, dict(PROVENANCE))
+def make_table(settings=QUICK, *sizes):
+    table = Table(settings, dict(PROVENANCE))
     for size in sizes or (200,):
-        made.curves[QPSK, size] = {}
-    return made
+        table.curves[QPSK, size] = {}
+    return table
 
 
 class Planning(unittest.TestCase):
-    def curve(self, settings, rate):
-        """A receiver whose packet error rate is `rate` of the SNR."""
+    def measure_curve(self, settings, rate):
+        """Measure the curve of a receiver whose packet error rate is `rate(snr_db)`."""
         draw = random.Random(1)
-        found = {}
-        while (batch := next_batch(found, settings)) is not None:
+        curve = {}
+        while (batch := choose_next_batch(curve, settings)) is not None:
             snr_db, count = batch
             self.assertTrue(0 < count <= 50)
-            cell = found.setdefault(snr_db, Cell())
+            cell = curve.setdefault(snr_db, Cell())
             for _ in range(count):
                 cell.add(3 if draw.random() < rate(snr_db) else 0)
-        return found
+        return curve
 
     def test_a_curve_goes_from_all_lost_to_none_in_small_steps(self):
         settings = CalibrationSettings(precision=0.1, max_packets=4000, step_db=0.5)
         for threshold in (-3.0, 11.3, 25.0):
-            curve = self.curve(
+            curve = self.measure_curve(
                 settings, lambda snr, at=threshold: -math.expm1(-math.exp(1.5 * (at - snr)))
             )
             snrs = sorted(curve)
@@ -83,21 +83,21 @@ class Planning(unittest.TestCase):
                     self.assertLessEqual(high - low, 0.5)
             for cell in curve.values():
                 if cell.lost and cell.packets < settings.max_packets:
-                    self.assertLessEqual(half_interval(cell), 0.1 * cell.rate)
+                    self.assertLessEqual(compute_half_interval(cell), 0.1 * cell.rate)
 
     def test_a_receiver_that_hears_nothing_or_everything_comes_to_an_end(self):
         for rate in (0.0, 1.0):
-            self.assertLess(len(self.curve(QUICK, lambda _, share=rate: share)), 60)
+            self.assertLess(len(self.measure_curve(QUICK, lambda _, share=rate: share)), 60)
 
     def test_a_table_comes_back_as_it_was(self):
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory, "table.json")
-            made = table(QUICK, 200, 500)
-            made.curves[QPSK, 200] = {3.5: Cell(7, [1, 2, 3]), 4.0: Cell(5, [0, 0, 0])}
-            made.write(path)
-            back = table(QUICK, 100)
-            go_on_with(path, back)
-            self.assertEqual(back.curves[QPSK, 200], made.curves[QPSK, 200])
+            table = make_table(QUICK, 200, 500)
+            table.curves[QPSK, 200] = {3.5: Cell(7, [1, 2, 3]), 4.0: Cell(5, [0, 0, 0])}
+            table.write(path)
+            back = make_table(QUICK, 100)
+            resume_from(path, back)
+            self.assertEqual(back.curves[QPSK, 200], table.curves[QPSK, 200])
             self.assertEqual(list(back.curves), [(QPSK, 100), (QPSK, 200)])
 
     def test_what_is_refused(self):
@@ -107,23 +107,23 @@ class Planning(unittest.TestCase):
                 ({"seed": 4}, "seed 3"),
                 ({"step_db": 1.0}, "step_db 0.5"),
             ):
-                table().write(path)
-                other = table(CalibrationSettings(**{**vars(QUICK), **change}))
+                make_table().write(path)
+                other = make_table(CalibrationSettings(**{**vars(QUICK), **change}))
                 with self.assertRaisesRegex(TableError, named):
-                    go_on_with(path, other)
-            other = table()
+                    resume_from(path, other)
+            other = make_table()
             other.provenance["gnuradio"] = "3"
             with self.assertRaisesRegex(TableError, "gnuradio 2, not 3"):
-                go_on_with(path, other)
+                resume_from(path, other)
             document = json.loads(path.read_text())
             document["modes"][0]["digest"] = "0"
             path.write_text(json.dumps(document))
             with self.assertRaisesRegex(TableError, "was another modem"):
-                go_on_with(path, table())
+                resume_from(path, make_table())
             for text in ("", "{}", "[]"):
                 path.write_text(text)
                 with self.assertRaisesRegex(TableError, "no table"):
-                    go_on_with(path, table())
+                    resume_from(path, make_table())
 
     def test_a_digest_tells_modems_apart(self):
         modes = [
@@ -143,13 +143,13 @@ class Interrupted(Exception):
 
 class Measuring(gr_unittest.TestCase):
     def test_an_interruption_costs_nothing(self):
-        whole = table()
+        whole = make_table()
         calibrate.calibrate(whole, lambda: None, lambda _: None)
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory, "table.json")
             for _ in range(50):
-                part = table()
-                go_on_with(path, part)
+                part = make_table()
+                resume_from(path, part)
                 said = []
 
                 def say(text, part=part, said=said):
@@ -171,9 +171,11 @@ class Measuring(gr_unittest.TestCase):
         # middle. A loss from -0.15 to 0.15 dB beside the table is taken: over fading the receiver
         # estimates other channels than over noise alone.
         size, rate_hz, snr_db, count = 200, 1e6, 14.0, 1500
-        made = table(CalibrationSettings(seed=1, precision=0.1, min_packets=100, max_packets=800))
-        calibrate.calibrate(made, lambda: None, lambda _: None)
-        curve = made.curves[QPSK, size]
+        table = make_table(
+            CalibrationSettings(seed=1, precision=0.1, min_packets=100, max_packets=800)
+        )
+        calibrate.calibrate(table, lambda: None, lambda _: None)
+        curve = table.curves[QPSK, size]
         snrs = sorted(curve)
 
         def exponents(cells):
@@ -190,7 +192,7 @@ class Measuring(gr_unittest.TestCase):
         sent = [rng.bytes(size) for _ in begins]
         outcomes = run([("packets", radio, "outcomes")], sent, begins)
         lost = sum(data != packet for (_, data), packet in zip(outcomes, sent, strict=True))
-        half_s = air_time.burst_samples("ofdm", "qpsk", "none", size) / rate_hz / 2
+        half_s = air_time.count_burst_samples("ofdm", "qpsk", "none", size) / rate_hz / 2
         gains = [abs(channel.gain(0, begin * 1e-9 + half_s)) ** 2 for begin in begins]
         levels = snr_db + 10 * np.log10(gains)
 
@@ -207,16 +209,18 @@ class Measuring(gr_unittest.TestCase):
     def test_rates_are_those_of_an_ideal_receiver_within_its_loss(self):
         # 200 bytes of QPSK: bits are wrong with Q(sqrt(Es/N0)). The receiver loses 0.11 dB to one
         # that knows the channel; a loss from 0 to 0.4 dB is taken.
-        made = table(CalibrationSettings(seed=1, precision=0.1, min_packets=100, max_packets=600))
-        calibrate.calibrate(made, lambda: None, lambda _: None)
+        table = make_table(
+            CalibrationSettings(seed=1, precision=0.1, min_packets=100, max_packets=600)
+        )
+        calibrate.calibrate(table, lambda: None, lambda _: None)
 
         def ideal(snr_db):
-            es_n0 = 10 ** (air_time.symbol_snr_db("ofdm", snr_db) / 10)
+            es_n0 = 10 ** (air_time.compute_symbol_snr_db("ofdm", snr_db) / 10)
             wrong = 0.5 * math.erfc(math.sqrt(es_n0 / 2))
             return -math.expm1(8 * (200 + air_time.FRAMING_BYTES) * math.log1p(-wrong))
 
         compared = 0
-        for snr_db, cell in made.curves[QPSK, 200].items():
+        for snr_db, cell in table.curves[QPSK, 200].items():
             if not 0.02 < ideal(snr_db) < 0.98:
                 continue
             error = 3.29 * math.sqrt(cell.rate * (1 - cell.rate) / cell.packets)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The channel against theory: noise, fading, multipath, frequency offset; and that it repeats.
+"""Compares the channel with theory (noise, fading, multipath, frequency offset) and repeats it.
 
 Statistical tests are at a significance of 0.001 each, by normal deviates beyond 3.29 or Kolmogorov
-and Smirnov's statistic beyond 1.95 / sqrt(n). Seeds are fixed: a test that passes goes on passing.
+and Smirnov's statistic beyond 1.95 / sqrt(n). Seeds are fixed, so results repeat.
 """
 
 import math
@@ -38,7 +38,7 @@ def normal_cdf(x):
 
 
 def rician_power_cdf(k):
-    """Distribution of |h|^2 with mean 1 at a K factor, from its density."""
+    """Return the distribution of |h|^2 with mean 1 at a K factor, integrated from its density."""
     power = np.linspace(0, 12, 200_001)
     density = (1 + k) * np.exp(-k - (1 + k) * power) * np.i0(2 * np.sqrt(k * (1 + k) * power))
     steps = (density[1:] + density[:-1]) / 2 * np.diff(power)

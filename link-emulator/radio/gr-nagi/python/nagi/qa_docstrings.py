@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What help() says of the module: each class and function, with its parameters and errors. And the
-manifest, which CGRAN reads."""
+"""Tests of the module's docstrings: each class and function has parameters and errors.
+
+The manifest, which CGRAN reads, is tested as well.
+"""
 
 import inspect
 import pathlib
@@ -15,7 +17,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 
 def parameters(thing):
-    """Names of what a class or function takes."""
+    """Return the names of the parameters of a class or function."""
     made = thing.__init__ if inspect.isclass(thing) else thing
     try:
         names = list(inspect.signature(made).parameters)

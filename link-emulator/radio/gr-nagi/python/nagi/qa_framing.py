@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Frames: sizes, what damage does to them, what the code corrects; the blocks around them."""
+"""Tests of frames (sizes, damage, error correction) and of the blocks that make and read them."""
 
 import random
 import unittest

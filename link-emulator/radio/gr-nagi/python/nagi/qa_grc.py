@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""GNU Radio Companion's view: block descriptions name what there is, and the examples compile."""
+"""Tests for GNU Radio Companion: block descriptions match the blocks, and examples compile."""
 
 import os
 import pathlib
@@ -26,7 +26,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 class Grc(gr_unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        """Compiles all examples at once."""
+        """Compile all examples at once."""
         scratch = tempfile.TemporaryDirectory()
         cls.addClassCleanup(scratch.cleanup)
         cls.out = pathlib.Path(scratch.name)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Co-channel interference: what overlaps is added, at its level, and its receiver suffers."""
+"""Tests of co-channel interference: overlapping bursts are added at their levels."""
 
 import math
 import unittest
@@ -13,12 +13,12 @@ from pdus import open_pdu, pdu
 
 RATE = 2e6
 MARGIN_NS = 300_000_000
-"""Longer than a busy machine keeps a message waiting."""
+"""A time longer than a busy machine delays a message."""
 
 
 class Interference(gr_unittest.TestCase):
-    def disturbed(self, levels_db, bursts, interferers, **settings):
-        """What leaves of `bursts`, (begin_ns, samples) each, beside those of each interferer."""
+    def run_interference(self, levels_db, bursts, interferers, **settings):
+        """Add interferers to `bursts`, each (begin_ns, samples), and return the output."""
         block = nagi.interference(
             3, 1, RATE, levels_db=levels_db, **{"margin_ns": MARGIN_NS, **settings}
         )
@@ -46,7 +46,7 @@ class Interference(gr_unittest.TestCase):
         wanted = [(0, burst(1000)), (10**6, burst(1000)), (2 * 10**6, burst(500))]
         first = [(900_000, burst(400)), (1_400_000, burst(5000))]
         second = [(5 * 10**8, burst(10))]
-        alone, both, last = self.disturbed([-6.0, 0.0], wanted, [first, second])
+        alone, both, last = self.run_interference([-6.0, 0.0], wanted, [first, second])
         self.assertEqual(alone[0], {"number": 0, "begin_ns": 0})
         self.assertEqual(alone[1].tobytes(), wanted[0][1].tobytes())
         added = both[1] - wanted[1][1]
@@ -56,7 +56,7 @@ class Interference(gr_unittest.TestCase):
             self.assertAlmostEqual(20 * math.log10(abs(gain)), -6, places=4)
             np.testing.assert_allclose(got, gain * sent, atol=1e-5)
         self.assertGreater(np.min(np.abs(last[1] - wanted[2][1])), 0)  # of the longest one
-        again = self.disturbed([-6.0, 0.0], wanted, [first, second])
+        again = self.run_interference([-6.0, 0.0], wanted, [first, second])
         for one, other in zip((alone, both, last), again, strict=True):
             self.assertEqual(one[1].tobytes(), other[1].tobytes())
 
@@ -68,7 +68,7 @@ class Interference(gr_unittest.TestCase):
         # OFDM symbols that are not aligned are as noise is: QPSK needs 13 dB for few losses.
         for level_db, lost in ((-22.0, 0), (-3.0, 20)):
             disturbing = [(i * 10**7 + 37_000, np.tile(each, 3)) for i, each in enumerate(others)]
-            heard = self.disturbed([level_db], wanted, [disturbing])
+            heard = self.run_interference([level_db], wanted, [disturbing])
             out = run([nagi.modem_rx("ofdm", "qpsk")], [samples for _, samples in heard])
             wrong = sum(data != each for (_, data), each in zip(out, packets, strict=True))
             self.assertEqual(wrong, lost)

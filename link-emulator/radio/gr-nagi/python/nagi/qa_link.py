@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""link: the model's losses, delays, queue and marks, in real time; and what it refuses."""
+"""Tests of the block link: losses, delays, queue and marks in real time, and refused values."""
 
 import json
 import struct
@@ -31,7 +31,7 @@ def ones_complement_sum(data):
 
 class Link(gr_unittest.TestCase):
     def run_link(self, config, packets, count, seed=1, **settings):
-        """The (meta, data, when it came) that are delivered, and (meta, data) that are lost."""
+        """Return delivered packets (meta, data, arrival) and lost packets (meta, data)."""
         self.link = nagi.link(json.dumps(config), seed, 1, **settings)
         delivered, lost = blocks.message_debug(False), blocks.message_debug(False)
         flowgraph = gr.top_block(catch_exceptions=False)

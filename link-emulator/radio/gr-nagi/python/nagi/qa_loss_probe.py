@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""loss_probe counts each outcome once, and reports on request."""
+"""Tests that loss_probe counts each outcome once, and reports on request."""
 
 import unittest
 

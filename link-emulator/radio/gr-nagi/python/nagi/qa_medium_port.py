@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""medium_port speaks the carrier's protocol, answers in order and ends with its socket."""
+"""Tests that medium_port follows its protocol, answers in order and ends with its socket."""
 
 import select
 import socket
@@ -17,7 +17,7 @@ ANSWER = struct.Struct("<IBBh")
 
 
 class Mirror(gr.basic_block):
-    """Answers by what `outcome_of` says of a transmission's number: (outcome, snr_db or None)."""
+    """Answers transmissions with `outcome_of`(number): (outcome, snr_db or None)."""
 
     def __init__(self, outcome_of):
         gr.basic_block.__init__(self, "mirror", None, None)

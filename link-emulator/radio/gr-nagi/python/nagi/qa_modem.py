@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Packets through the modems: bit-exact, at once, each with one outcome that repeats.
+"""Tests that packets cross the modems bit-exact, and that each has one reproducible outcome.
 
-All randomness is seeded. Where a count or an error is random, its bounds are such that a right
+All randomness is seeded. Bounds of random counts and errors are such that a correct
 modem fails with a probability below 0.001.
 """
 
@@ -27,12 +27,12 @@ def packets(seed, sizes):
     return [rng.bytes(int(size)) for size in sizes]
 
 
-def channel(seed=1, **settings):
+def make_channel(seed=1, **settings):
     return nagi.channel(seed, 0, RATE, **settings)
 
 
-def noisy(rng, burst, snr_db):
-    """With the noise's power relative to a burst of power 1."""
+def add_noise(rng, burst, snr_db):
+    """Add noise to a burst of power 1, given the SNR in dB."""
     scale = 10 ** (-snr_db / 20) / np.sqrt(2)
     noise = rng.normal(size=len(burst)) + 1j * rng.normal(size=len(burst))
     return (burst + scale * noise).astype(np.complex64)
@@ -47,12 +47,12 @@ class Modem(gr_unittest.TestCase):
 
     def test_all_sizes_cross_bit_exact(self):
         # An SNR at which a bit error in all these packets has a probability below 1e-4.
-        sizes = [*range(1, 40), *range(40, 1500, 97), 1500, air_time.longest_frame()]
+        sizes = [*range(1, 40), *range(40, 1500, 97), 1500, air_time.count_longest_frame_bytes()]
         for modem, modulation in KINDS:
             sent = packets(2, sizes)
             chain = [
                 nagi.modem_tx(modem, modulation),
-                channel(snr_db=CLEAN_DB[modulation]),
+                make_channel(snr_db=CLEAN_DB[modulation]),
                 nagi.modem_rx(modem, modulation),
             ]
             self.check_exact(run(chain, sent), sent, modem=modem, modulation=modulation)
@@ -70,7 +70,7 @@ class Modem(gr_unittest.TestCase):
         for modem in air_time.MODEMS:
             chain = [
                 nagi.modem_tx(modem, "qpsk"),
-                channel(snr_db=20.0),
+                make_channel(snr_db=20.0),
                 nagi.modem_rx(modem, "qpsk"),
             ]
             with Flow(*chain) as flow:
@@ -95,7 +95,7 @@ class Modem(gr_unittest.TestCase):
         for modem, modulation in (("ofdm", "qpsk"), ("single_carrier", "8psk")):
             sent = packets(5, rng.integers(1, 300, 500))
             bursts = [
-                noisy(rng, burst, rng.uniform(-3, 22))
+                add_noise(rng, burst, rng.uniform(-3, 22))
                 for burst in transmit(modem, modulation, sent)
             ]
             at_once = receive(modem, modulation, bursts)
@@ -132,7 +132,7 @@ class Modem(gr_unittest.TestCase):
                 nagi.modem_tx(modem, "qpsk"),
             ]
             rng = np.random.default_rng(8)
-            bursts = [noisy(rng, burst, rng.uniform(-5, 15)) for _, burst in run(chain, sent)]
+            bursts = [add_noise(rng, burst, rng.uniform(-5, 15)) for _, burst in run(chain, sent)]
             back = [
                 nagi.modem_rx(modem, "qpsk"),
                 ("frames", nagi.packet_deframer("none", whiten=False, max_payload=1530), "packets"),
@@ -150,7 +150,7 @@ class Modem(gr_unittest.TestCase):
         rng = np.random.default_rng(9)
         silence = np.zeros(3000, np.complex64)
         for modem in air_time.MODEMS:
-            bursts = [noisy(rng, silence, 0) for _ in range(200)] + [
+            bursts = [add_noise(rng, silence, 0) for _ in range(200)] + [
                 silence,
                 silence[:1],
                 silence[:0],
@@ -185,7 +185,7 @@ class Modem(gr_unittest.TestCase):
         rng = np.random.default_rng(12)
         for modem in air_time.MODEMS:
             bursts = [
-                noisy(rng, np.concatenate([np.zeros(i * 7), burst]), 18)
+                add_noise(rng, np.concatenate([np.zeros(i * 7), burst]), 18)
                 for i, burst in enumerate(transmit(modem, "qpsk", sent))
             ]
             outcomes = receive(modem, "qpsk", bursts)
@@ -197,7 +197,7 @@ class Modem(gr_unittest.TestCase):
         for (modem, modulation), offset in product(KINDS, (-0.4, 0.13, 0.4)):
             chain = [
                 nagi.modem_tx(modem, modulation),
-                channel(snr_db=CLEAN_DB[modulation] + 1, frequency_offset_hz=offset * spacing),
+                make_channel(snr_db=CLEAN_DB[modulation] + 1, frequency_offset_hz=offset * spacing),
                 nagi.modem_rx(modem, modulation),
             ]
             self.check_exact(run(chain, sent), sent, modem=modem, modulation=modulation, by=offset)
@@ -209,7 +209,7 @@ class Modem(gr_unittest.TestCase):
         for modulation, taps in product(air_time.BITS_PER_SYMBOL, paths):
             chain = [
                 nagi.modem_tx("ofdm", modulation),
-                channel(
+                make_channel(
                     snr_db=CLEAN_DB[modulation] + 10,
                     taps=[(delay * 1e9 / RATE, power) for delay, power in taps],
                     frequency_offset_hz=0.3 * RATE / air_time.FFT_LENGTH,
@@ -224,7 +224,7 @@ class Modem(gr_unittest.TestCase):
         for modem in air_time.MODEMS:
             chain = [
                 nagi.modem_tx(modem, "bpsk"),
-                channel(snr_db=35.0, fading="rician", k_factor_db=6.0, doppler_hz=5.0),
+                make_channel(snr_db=35.0, fading="rician", k_factor_db=6.0, doppler_hz=5.0),
                 nagi.modem_rx(modem, "bpsk"),
             ]
             self.check_exact(run(chain, sent), sent, modem=modem)
@@ -232,13 +232,13 @@ class Modem(gr_unittest.TestCase):
     def test_the_timing_is_followed_through_the_longest_packet(self):
         # 40 ppm: two oscillators of 20 ppm each. The longest packet's end is then 1.6 samples off
         # in OFDM with BPSK, 0.3 with 64-QAM, and 2.0 with a single carrier and BPSK.
-        sent = packets(18, [air_time.longest_frame()] * 6)
+        sent = packets(18, [air_time.count_longest_frame_bytes()] * 6)
         for (modem, modulation), offset in product(
             (("ofdm", "64qam"), ("single_carrier", "bpsk"), ("single_carrier", "64qam")), (40, -40)
         ):
             chain = [
                 nagi.modem_tx(modem, modulation),
-                channel(snr_db=CLEAN_DB[modulation], sample_clock_offset_ppm=float(offset)),
+                make_channel(snr_db=CLEAN_DB[modulation], sample_clock_offset_ppm=float(offset)),
             ]
             bursts = [samples for _, samples in run(chain, sent)]
             followed = receive(modem, modulation, bursts)
@@ -253,7 +253,7 @@ class Modem(gr_unittest.TestCase):
             sent = packets(16, [1000] * 20)
             chain = [
                 nagi.modem_tx(modem, modulation),
-                channel(snr_db=asked),
+                make_channel(snr_db=asked),
                 nagi.modem_rx(modem, modulation),
             ]
             errors = [meta["snr_db"] - asked for meta, _ in run(chain, sent)]
@@ -263,7 +263,7 @@ class Modem(gr_unittest.TestCase):
             self.assertLess(np.max(np.abs(errors)), 1.2)
 
     def test_packets_that_are_too_long_or_empty_are_not_detected(self):
-        sent = packets(17, [100, air_time.longest_frame() + 1, 0, 100])
+        sent = packets(17, [100, air_time.count_longest_frame_bytes() + 1, 0, 100])
         for modem in air_time.MODEMS:
             outcomes = run([nagi.modem_tx(modem, "bpsk"), nagi.modem_rx(modem, "bpsk")], sent)
             self.assertEqual([meta["number"] for meta, _ in outcomes], [0, 1, 2, 3])
@@ -292,7 +292,7 @@ class Signal(gr_unittest.TestCase):
     def test_preambles_are_those_that_are_sent(self):
         for modem, signal in (("ofdm", ofdm), ("single_carrier", single_carrier)):
             burst = transmit(modem, "qpsk", packets(18, [50]))[0]
-            expected = signal.preamble()
+            expected = signal.make_preamble()
             begin = air_time.WAVEFORMS[modem].guard
             # The single carrier's last pulses overlap with what follows.
             count = len(expected) if modem == "ofdm" else air_time.WAVEFORMS[modem].preamble - 16

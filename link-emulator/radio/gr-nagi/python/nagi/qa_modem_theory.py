@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Bit error rates of the modems' signals with known timing, against theory.
+"""Compares bit error rates of the modems' signals with theory, for known timing.
 
-The bursts are those of modem_tx; this test knows where each symbol is and decides with the modem's
-constellation by gr-digital's constellation_decoder_cb. So mapping, pulse, power and the relation of
-SNR to Eb/N0 are tested apart from synchronisation. With codes whole receivers are tested: they work
-at the lowest Es/N0; `bench_modem.py` measures what all of them lose.
+The bursts are those of modem_tx. The tests use the known position of each symbol, and decide with
+the modem's constellation by gr-digital's constellation_decoder_cb. So mapping, pulse, power and the
+relation of SNR to Eb/N0 are tested apart from synchronisation. With codes, whole receivers are
+tested, since codes work at the lowest Es/N0. `bench_modem.py` measures the losses of all receivers.
 
 Bounds: 0.5 dB, ten or more standard deviations of the counted errors away from theory; for slopes,
-five. So a right modem fails with a probability below 1e-6, and a wrong one is seen.
+five. So a correct modem fails with a probability below 1e-6, and a wrong one is detected.
 """
 
 import math
@@ -20,7 +20,12 @@ from flows import Flow, run, transmit
 from gnuradio import blocks, digital, gr, gr_unittest, nagi
 from gnuradio.nagi import air_time, ofdm, single_carrier
 from gnuradio.nagi.modem import constellation
-from modem_theory import EVENTS, theory_awgn, theory_rayleigh, theory_threshold_db
+from modem_theory import (
+    EVENTS,
+    awgn_bit_error_rate,
+    packet_error_threshold_db,
+    rayleigh_bit_error_rate,
+)
 
 TOLERANCE_DB = 0.5
 EB_N0_DB = {
@@ -31,7 +36,7 @@ PACKET = 1500
 
 
 def ofdm_symbols(burst):
-    """Payload symbols, mean power 1, of a burst that begins where it is said to."""
+    """Return the payload symbols, of mean power 1, of a burst with known timing."""
     w = air_time.WAVEFORMS["ofdm"]
     begin = w.guard + w.preamble + w.header
     items = burst[begin : len(burst) - w.tail].reshape(-1, w.item)[:, air_time.CYCLIC_PREFIX :]
@@ -41,7 +46,7 @@ def ofdm_symbols(burst):
 
 def single_carrier_symbols(burst):
     w = air_time.WAVEFORMS["single_carrier"]
-    pulse = single_carrier.pulse()
+    pulse = single_carrier.make_pulse()
     begin = w.guard + w.preamble + w.header
     matched = np.convolve(burst, pulse) / np.sum(pulse**2)
     count = (len(burst) - w.guard - w.preamble - w.header - w.ramp - w.tail) // w.item
@@ -52,7 +57,7 @@ SYMBOLS = {"ofdm": ofdm_symbols, "single_carrier": single_carrier_symbols}
 
 
 def decide(modulation, symbols):
-    """The symbols' bits."""
+    """Decide symbols, and return their bits."""
     flow = gr.top_block()
     source = blocks.vector_source_c(symbols.astype(np.complex64).tolist())
     sink = blocks.vector_sink_b()
@@ -64,7 +69,7 @@ def decide(modulation, symbols):
 
 def eb_n0_db(modem, modulation, snr_db):
     bits = air_time.BITS_PER_SYMBOL[modulation]
-    return air_time.symbol_snr_db(modem, snr_db) - 10 * math.log10(bits)
+    return air_time.compute_symbol_snr_db(modem, snr_db) - 10 * math.log10(bits)
 
 
 def snr_db_of(modem, modulation, wanted):
@@ -72,8 +77,8 @@ def snr_db_of(modem, modulation, wanted):
 
 
 def eb_n0_needed_db(code_rate):
-    """By an ideal receiver, to lose 1 packet of 1,000 bytes in 10."""
-    return theory_threshold_db(0.1, "qpsk", code_rate, 1000)
+    """Return Eb/N0 in dB at which an ideal receiver loses 10 % of packets of 1,000 bytes."""
+    return packet_error_threshold_db(0.1, "qpsk", code_rate, 1000)
 
 
 class Theory(gr_unittest.TestCase):
@@ -99,8 +104,12 @@ class Theory(gr_unittest.TestCase):
             wrong = bits != decide(modulation, np.concatenate(received))
             self.assertGreaterEqual(bits.size, 60 * PACKET * 8)
             with self.subTest(modem=modem, modulation=modulation, eb_n0_db=wanted):
-                self.assertLess(np.mean(wrong), theory_awgn(wanted - TOLERANCE_DB, modulation))
-                self.assertGreater(np.mean(wrong), theory_awgn(wanted + TOLERANCE_DB, modulation))
+                self.assertLess(
+                    np.mean(wrong), awgn_bit_error_rate(wanted - TOLERANCE_DB, modulation)
+                )
+                self.assertGreater(
+                    np.mean(wrong), awgn_bit_error_rate(wanted + TOLERANCE_DB, modulation)
+                )
 
     def test_codes_lose_what_theory_says(self):
         # At 0.5 dB more than an ideal decoder needs to lose 1 frame in 10. Null hypothesis: this
@@ -149,7 +158,7 @@ class Theory(gr_unittest.TestCase):
         rng = np.random.default_rng(24)
         packets = [rng.bytes(480) for _ in range(400)]
         es_n0_db = 8.0
-        snr_db = es_n0_db - air_time.symbol_snr_db("ofdm", 0.0)
+        snr_db = es_n0_db - air_time.compute_symbol_snr_db("ofdm", 0.0)
         sent = [ofdm_symbols(burst) for burst in transmit("ofdm", "qpsk", packets)]
         receiver = nagi.modem_rx("ofdm", "qpsk")
         chain = [nagi.modem_tx("ofdm", "qpsk"), nagi.channel(9, 0, 1e6, snr_db=snr_db)]
@@ -182,9 +191,9 @@ class Theory(gr_unittest.TestCase):
                 rates.append(np.mean(bits != decide(modulation, heard)))
             decades = np.log10(rates[0] / rates[2]) / 2
             with self.subTest(modem=modem, modulation=modulation, rates=rates):
-                expected = math.log10(theory_rayleigh(10) / theory_rayleigh(30)) / 2
+                expected = math.log10(rayleigh_bit_error_rate(10) / rayleigh_bit_error_rate(30)) / 2
                 self.assertAlmostEqual(decades, expected, delta=0.08)
-                self.assertAlmostEqual(rates[0] / theory_rayleigh(10), 1, delta=0.12)
+                self.assertAlmostEqual(rates[0] / rayleigh_bit_error_rate(10), 1, delta=0.12)
 
 
 if __name__ == "__main__":

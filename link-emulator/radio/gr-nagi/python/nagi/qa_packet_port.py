@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""packet_port on a veth pair and a TUN interface, in a network namespace of its own. Needs root."""
+"""Tests of packet_port on a veth pair and a TUN interface, in a network namespace. Needs root."""
 
 import ctypes
 import os
@@ -52,16 +52,16 @@ class PortTest(gr_unittest.TestCase):
     def send(self, port, data, **meta):
         port.to_basic_block()._post(pmt.intern("frames"), pdu(meta, data))
 
-    def received(self, count, wanted):
-        """The first `count` PDUs whose data `wanted` accepts."""
+    def receive(self, count, is_wanted):
+        """Return the first `count` PDUs whose data `is_wanted` accepts."""
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
-            got = [open_pdu(self.sink.get_message(i)) for i in range(self.sink.num_messages())]
-            got = [(meta, data) for meta, data in got if wanted(data)]
-            if len(got) >= count:
-                return got
+            pdus = [open_pdu(self.sink.get_message(i)) for i in range(self.sink.num_messages())]
+            pdus = [(meta, data) for meta, data in pdus if is_wanted(data)]
+            if len(pdus) >= count:
+                return pdus
             time.sleep(0.001)
-        self.fail(f"{len(got)} of {count} frames came")
+        self.fail(f"{len(pdus)} of {count} frames came")
 
 
 class AfPacket(PortTest):
@@ -86,9 +86,9 @@ class AfPacket(PortTest):
         frames = [frame(bytes([i])) for i in range(100)]
         for one in frames:
             self.peer.send(one)
-        got = self.received(100, self.is_ours)
-        self.assertEqual([data for _, data in got], frames)
-        arrived = [meta["arrived_ns"] for meta, _ in got]
+        pdus = self.receive(100, self.is_ours)
+        self.assertEqual([data for _, data in pdus], frames)
+        arrived = [meta["arrived_ns"] for meta, _ in pdus]
         # Stamps are the wall clock's, brought to the monotonic clock when they are read.
         self.assertGreater(arrived[0], before - 500 * MS)
         self.assertLess(arrived[-1], time.monotonic_ns() + 500 * MS)
@@ -102,7 +102,7 @@ class AfPacket(PortTest):
             [self.peer.recv(2000) for _ in range(50)], [frame(bytes([i])) for i in range(50)]
         )
         self.peer.send(frame(b"from the peer"))
-        self.assertEqual(self.received(1, self.is_ours)[0][1], frame(b"from the peer"))
+        self.assertEqual(self.receive(1, self.is_ours)[0][1], frame(b"from the peer"))
         self.assertEqual((self.port.sent(), self.port.send_failures()), (50, 0))
 
     def test_frames_wait_until_they_are_due(self):
@@ -138,7 +138,7 @@ class Tun(PortTest):
     def test_packets_both_ways(self):
         before = time.monotonic_ns()
         self.udp.sendto(b"out", ("10.9.0.2", 7001))
-        ((meta, data),) = self.received(1, lambda data: data[9:10] == b"\x11")
+        ((meta, data),) = self.receive(1, lambda data: data[9:10] == b"\x11")
         self.assertEqual((data[0] >> 4, data[28:]), (4, b"out"))
         self.assertLess(before, meta["arrived_ns"])
         # Back: addresses and ports the other way round; no UDP checksum.

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One direction of a radio link: its configuration, and that packets cross or are lost by cause.
+"""Tests of one direction of a radio link: its configuration, and outcomes of packets.
 
-All randomness is seeded; a loss that is said to appear is missed with a probability below 1e-6.
+All randomness is seeded; an expected loss is absent with a probability below 1e-6.
 """
 
 import socket
@@ -16,7 +16,7 @@ from gnuradio.nagi import air_time
 from gnuradio.nagi.checks import DIRECTIONS, ConfigError
 from gnuradio.nagi.flowgraph import Flowgraph
 from gnuradio.nagi.radio import Channel, parse_radio
-from gnuradio.nagi.settings import parse
+from gnuradio.nagi.settings import parse_settings
 
 RADIO = {
     "by": "simulated",
@@ -116,7 +116,7 @@ class Config(unittest.TestCase):
             ({"modem": "am"}, "radio.modem"),
             ({"modulation": "256qam"}, "radio.modulation"),
             ({"code_rate": "turbo"}, "radio.code_rate"),
-            ({"fec": "convolutional"}, "code_rate now"),
+            ({"fec": "convolutional"}, "renamed code_rate"),
             ({"sample_rate_hz": 0}, "radio.sample_rate_hz"),
             ({"sample_rate_hz": 1234.5}, "radio.sample_rate_hz"),
             ({"sample_rate_hz": "2M"}, "radio.sample_rate_hz"),
@@ -155,7 +155,7 @@ class Interference(gr_unittest.TestCase):
         return {"seed": 1, "links": links}
 
     def test_a_radio_disturbs_another(self):
-        settings = parse(self.document())
+        settings = parse_settings(self.document())
         places = [(link, direction) for link in ("west", "east") for direction in DIRECTIONS]
         pairs = {place: socket.socketpair(type=socket.SOCK_SEQPACKET) for place in places}
         flowgraph = Flowgraph(settings, {place: two.detach() for place, (_, two) in pairs.items()})
@@ -179,16 +179,16 @@ class Interference(gr_unittest.TestCase):
     def test_what_is_refused(self):
         for changes, said in (
             ({"link": "north"}, "no radio is called"),
-            ({"link": "west"}, "does not disturb itself"),
+            ({"link": "west"}, "cannot interfere with itself"),
             ({"direction": "up"}, "direction"),
             ({"level_db": None}, "level_db"),
         ):
             with self.assertRaisesRegex(ConfigError, said):
-                parse(self.document(**changes))
+                parse_settings(self.document(**changes))
         document = self.document()
         document["links"][1]["radio"]["sample_rate_hz"] = 10**6
         with self.assertRaisesRegex(ConfigError, "another sample rate"):
-            parse(document)
+            parse_settings(document)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""repeatable_fft against numpy's, with the lowest frequency first. Seeded."""
+"""Compares repeatable_fft with numpy's FFT, with the lowest frequency first. Seeded."""
 
 import unittest
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""snr_evm_probe: EVM of symbols whose errors are known, SNR in noise."""
+"""Tests of snr_evm_probe: EVM of symbols with known errors, SNR in noise."""
 
 import math
 import unittest

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The virtual radio: same outcomes as the simulated one, and nothing is left of it afterwards."""
+"""Tests that the virtual radio has the outcomes of the simulated one and leaves no processes."""
 
 import json
 import subprocess
@@ -28,8 +28,8 @@ RADIO = {
 NUMBERS = {"forward": 4, "backward": 5}
 
 
-def gone(pid):
-    """Whether a process has ended, waited for or not."""
+def has_ended(pid):
+    """Return whether a process has ended, waited for or not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except FileNotFoundError:
@@ -56,7 +56,7 @@ class Virtual(gr_unittest.TestCase):
                 outcomes = run([("packets", virtual, "outcomes")], sent)
                 self.assertEqual(outcomes, expected)
                 self.assertEqual({meta["outcome"] for meta, _ in outcomes}, {0, 3})
-            self.assertEqual(stations.dead(), [])
+            self.assertEqual(stations.list_ended(), [])
 
     def test_processes_end_with_their_input(self):
         with self.stations() as stations:
@@ -81,13 +81,13 @@ class Virtual(gr_unittest.TestCase):
         )
         pids = [int(word) for word in starter.stdout.splitlines()[-1].split()]
         self.assertEqual(len(pids), 3)
-        self.assertTrue(self.waitFor(lambda: all(gone(pid) for pid in pids), timeout=60))
+        self.assertTrue(self.waitFor(lambda: all(has_ended(pid) for pid in pids), timeout=60))
 
     def test_a_process_that_dies_is_seen(self):
         with self.stations() as stations:
             stations.processes["channel"].kill()
             stations.processes["channel"].wait()
-            self.assertEqual(stations.dead(), ["channel (status -9)"])
+            self.assertEqual(stations.list_ended(), ["channel (status -9)"])
 
     def test_wrong_tasks_are_refused(self):
         for task, word in (

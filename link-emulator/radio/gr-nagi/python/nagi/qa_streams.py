@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Streams of bytes to packets and back, through a modem too; what is refused."""
+"""Tests of streams cut into packets and joined again, also over a modem, and of refused values."""
 
 import os
 import struct
@@ -22,23 +22,23 @@ def packets(sizes=SIZES):
     return [rng.bytes(size) for size in sizes]
 
 
-def prefixed(each):
-    return struct.pack("!H", len(each)) + each
+def add_length(packet):
+    return struct.pack("!H", len(packet)) + packet
 
 
-def tag(offset, value):
+def make_tag(offset, value):
     made = gr.tag_t()
     made.offset, made.key, made.value = offset, pmt.intern("len"), value
     return made
 
 
-def tags_of(sizes, value=pmt.from_long):
+def make_tags(sizes, value=pmt.from_long):
     begins = np.cumsum([0, *sizes[:-1]])
-    return [tag(int(at), value(size)) for at, size in zip(begins, sizes, strict=True)]
+    return [make_tag(int(at), value(size)) for at, size in zip(begins, sizes, strict=True)]
 
 
 class Window(gr.basic_block):
-    """Notes how many packets are under way when one comes to its end."""
+    """Records the number of unfinished packets whenever a packet is finished."""
 
     def __init__(self, splitter):
         gr.basic_block.__init__(self, "window", None, None)
@@ -53,8 +53,8 @@ class Window(gr.basic_block):
         self.message_port_pub(pmt.intern("outcomes"), message)
 
 
-def broken(stream, tags=(), length_tag=""):
-    """A flowgraph with a stream that cannot be cut, run as a program of its own: it ends."""
+def run_broken_stream(stream, tags=(), length_tag=""):
+    """Run a flowgraph with an invalid stream, which ends the process that calls this."""
     source = blocks.vector_source_b(list(stream), False, 1, list(tags))
     splitter = nagi.stream_to_packets(length_tag, max_packet=1530)
     flowgraph = gr.top_block(catch_exceptions=False)
@@ -63,16 +63,18 @@ def broken(stream, tags=(), length_tag=""):
 
 
 BROKEN = {
-    "a packet of 0 bytes, not 1 to 1530": lambda: broken(b"\x00\x01a\x00\x00"),
-    "byte 0: a packet of 1531 bytes, not 1 to 1530": lambda: broken(prefixed(bytes(1531))),
-    "byte 3 belongs to no packet: it has no tag len": lambda: broken(
-        b"abcd", [tag(0, pmt.from_long(3))], "len"
+    "a packet of 0 bytes, not 1 to 1530": lambda: run_broken_stream(b"\x00\x01a\x00\x00"),
+    "byte 0: a packet of 1531 bytes, not 1 to 1530": lambda: run_broken_stream(
+        add_length(bytes(1531))
     ),
-    "byte 2 begins a packet within another one": lambda: broken(
-        b"abcd", [tag(0, pmt.from_long(3)), tag(2, pmt.from_long(2))], "len"
+    "byte 3 belongs to no packet: it has no tag len": lambda: run_broken_stream(
+        b"abcd", [make_tag(0, pmt.from_long(3))], "len"
     ),
-    "byte 0: its tag len is three, not a number of bytes": lambda: broken(
-        b"abc", [tag(0, pmt.intern("three"))], "len"
+    "byte 2 begins a packet within another one": lambda: run_broken_stream(
+        b"abcd", [make_tag(0, pmt.from_long(3)), make_tag(2, pmt.from_long(2))], "len"
+    ),
+    "byte 0: its tag len is three, not a number of bytes": lambda: run_broken_stream(
+        b"abc", [make_tag(0, pmt.intern("three"))], "len"
     ),
 }
 
@@ -95,18 +97,18 @@ class Streams(gr_unittest.TestCase):
         return [data for _, data in found]
 
     def test_lengths_in_the_stream(self):
-        self.assertEqual(self.cut(b"".join(map(prefixed, packets())), len(SIZES)), packets())
+        self.assertEqual(self.cut(b"".join(map(add_length, packets())), len(SIZES)), packets())
 
     def test_lengths_in_tags(self):
         for value in (pmt.from_long, pmt.from_uint64):
-            cut = self.cut(b"".join(packets()), len(SIZES), tags_of(SIZES, value), "len")
+            cut = self.cut(b"".join(packets()), len(SIZES), make_tags(SIZES, value), "len")
             self.assertEqual(cut, packets())
 
     def test_a_cut_packet_does_not_leave(self):
-        self.assertEqual(self.cut(prefixed(b"whole") + b"\x00\x05cut", 1), [b"whole"])
+        self.assertEqual(self.cut(add_length(b"whole") + b"\x00\x05cut", 1), [b"whole"])
 
     def through_a_modem(self, sizes, length_tag="", window=0):
-        source = blocks.vector_source_b(list(b"".join(map(prefixed, packets(sizes)))))
+        source = blocks.vector_source_b(list(b"".join(map(add_length, packets(sizes)))))
         splitter = nagi.stream_to_packets(window=window)
         ends = Window(splitter)
         chain = [
@@ -128,7 +130,7 @@ class Streams(gr_unittest.TestCase):
         flowgraph.msg_connect(*before, splitter, "outcomes")
         flowgraph.connect(joiner, sink)
         flowgraph.start()
-        parts = packets(sizes) if length_tag else map(prefixed, packets(sizes))
+        parts = packets(sizes) if length_tag else map(add_length, packets(sizes))
         expected = b"".join(parts)
         self.assertTrue(self.waitFor(lambda: len(sink.data()) >= len(expected), timeout=TIMEOUT_S))
         flowgraph.stop()
@@ -152,7 +154,7 @@ class Streams(gr_unittest.TestCase):
         self.assertLessEqual(ends.most, 3)
 
     def test_a_flowgraph_ends_while_its_stream_waits(self):
-        source = blocks.vector_source_b(list(4 * prefixed(b"packet")))
+        source = blocks.vector_source_b(list(4 * add_length(b"packet")))
         splitter = nagi.stream_to_packets(window=2)
         sink = blocks.message_debug(False)
         flowgraph = gr.top_block(catch_exceptions=False)

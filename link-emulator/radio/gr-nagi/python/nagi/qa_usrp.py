@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Radios that are devices of UHD, over the double of these: what they cannot do is said, and noise
-is taken for a burst as seldom as it must be. qa_usrp_timing.py has what depends on time.
+"""Tests of radios that are UHD devices, with the double: refused settings, and false alarms.
+
+qa_usrp_timing.py has the tests that depend on time.
 """
 
 import math
@@ -47,7 +48,7 @@ class Usrp(gr_unittest.TestCase):
         child = os.fork()
         if child == 0:
             os.close(end)
-            held = usrp.bindings().Usrp(device=shared)
+            held = usrp.load_bindings().Usrp(device=shared)
             os.write(tell, b".")
             os.read(wait, 1)
             del held
@@ -56,7 +57,7 @@ class Usrp(gr_unittest.TestCase):
         try:
             self.assertEqual(os.read(opened, 1), b".")
             with self.assertRaisesRegex(RuntimeError, "is in use") as raised:
-                usrp.bindings().Usrp(device=shared)
+                usrp.load_bindings().Usrp(device=shared)
             self.assertEqual(raised.exception.stage, "device")
         finally:
             os.write(end, b".")
@@ -69,13 +70,13 @@ class Usrp(gr_unittest.TestCase):
 
 
 class Search(gr_unittest.TestCase):
-    """Whether noise is taken for a burst as seldom as the formula says."""
+    """Check that false alarms are as rare as the formula predicts."""
 
     def test_false_alarms_stay_below_their_bound(self):
-        module = usrp.bindings()
+        module = usrp.load_bindings()
         rng = np.random.default_rng(7)
         for modem in ("ofdm", "single_carrier"):
-            shape = usrp.preamble(modem)
+            shape = usrp.make_preamble(modem)
             positions = 40
             search = module.BurstSearch(shape, positions, 1.0)
             length = 160
@@ -95,8 +96,8 @@ class Search(gr_unittest.TestCase):
                 self.assertLess(seen, bound + 5 * math.sqrt(bound / trials))
 
     def test_the_threshold_gives_the_probability_asked_for(self):
-        module = usrp.bindings()
-        shape = usrp.preamble("ofdm")
+        module = usrp.load_bindings()
+        shape = usrp.make_preamble("ofdm")
         search = module.BurstSearch(shape, 65, 1e-6)
         self.assertAlmostEqual(
             module.BurstSearch.false_alarms(shape, 65, search.threshold) / 1e-6, 1, places=6

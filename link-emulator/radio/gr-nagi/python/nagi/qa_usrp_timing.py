@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Radios that are devices of UHD, over the double of these: packets cross, and each fault has an
-outcome and a count of its own.
+"""Tests of radios that are UHD devices, with the double: packets, and the counts of faults.
 
-A machine that is busy makes bursts late: so this runs in virtual time, in a guest of the virtual
+A busy machine makes bursts late, so these tests run in virtual time, in a guest of the virtual
 lab (nagi/tests/test_virtual_uhd.py). All draws are seeded.
 """
 
@@ -116,8 +115,8 @@ class UsrpTiming(gr_unittest.TestCase):
         link = usrp.UhdLink(radio, epoch, 2 * LEAD_NS, lead_ns=LEAD_NS)
         begin = time.monotonic_ns() - epoch
         with (
-            Flow(("packets", link.radio("forward"), "outcomes")) as there,
-            Flow(("packets", link.radio("backward"), "outcomes")) as back,
+            Flow(("packets", link.make_radio("forward"), "outcomes")) as there,
+            Flow(("packets", link.make_radio("backward"), "outcomes")) as back,
         ):
             there.send({"number": 0, "begin_ns": begin, "mode": 0}, bytes(500))
             back.send({"number": 0, "begin_ns": begin + 500_000, "mode": 0}, bytes(500))

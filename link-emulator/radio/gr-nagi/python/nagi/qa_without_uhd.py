@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Without UHD all works but radios that are devices of it, which are refused."""
+"""Tests that without UHD only radios that are UHD devices are refused."""
 
 import contextlib
 import io
@@ -40,12 +40,12 @@ WITHOUT = {"gnuradio.nagi.nagi_usrp_python": None}  # an import of it fails
 
 class WithoutUhd(gr_unittest.TestCase):
     def refused(self, *arguments):
-        """What nagi-sdr says."""
+        """Run nagi-sdr with arguments, and return its exit status and output."""
         said = io.StringIO()
         with (
             mock.patch.dict(sys.modules, WITHOUT),
             mock.patch.object(sys, "argv", ["nagi-sdr", *arguments]),
-            mock.patch.object(sdr, "nagi_link", lambda: "/bin/false"),
+            mock.patch.object(sdr, "find_nagi_link", lambda: "/bin/false"),
             contextlib.redirect_stdout(said),
             contextlib.redirect_stderr(said),
         ):
@@ -58,7 +58,7 @@ class WithoutUhd(gr_unittest.TestCase):
             mock.patch.dict(sys.modules, WITHOUT),
             self.assertRaisesRegex(usrp.UsrpMissing, "`by: uhd` needs UHD"),
         ):
-            usrp.bindings()
+            usrp.load_bindings()
 
     def test_a_configuration_with_devices_is_refused(self):
         with tempfile.TemporaryDirectory() as scratch:
@@ -70,12 +70,12 @@ class WithoutUhd(gr_unittest.TestCase):
         self.assertIn("make sdr", said)
 
     def test_where_devices_are_told_of_is_for_nagi_sdr_alone(self):
-        found = settings.parse({**CONFIG, "radio_account": "radios.json"})
+        found = settings.parse_settings({**CONFIG, "radio_account": "radios.json"})
         self.assertEqual(found.radio_account, "radios.json")
-        self.assertNotIn("radio_account", found.for_nagi_link({}))
+        self.assertNotIn("radio_account", found.to_nagi_link({}))
         for wrong in ("", 7):
             with self.assertRaisesRegex(checks.ConfigError, "radio_account is .*name of a file"):
-                settings.parse({**CONFIG, "radio_account": wrong})
+                settings.parse_settings({**CONFIG, "radio_account": wrong})
 
     def test_commands_for_devices_are_refused(self):
         status, said = self.refused("levels", "--gains", "40", *DEVICE)

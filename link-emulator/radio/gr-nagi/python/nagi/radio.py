@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A radio between two message ports: framing, modem and channel of one direction of a link.
 
-`SimulatedRadio` computes all of it in this process; `VirtualRadio` (in `stations`) has a process
-for each station and one for the channel between. For the same configuration and seed both give the
-same outcomes.
+`SimulatedRadio` computes all parts in this process. `VirtualRadio` (in `stations`) has a process
+per station and one for the channel. Both give the same outcomes for a configuration and seed.
 """
 
 from __future__ import annotations
@@ -17,38 +16,42 @@ from gnuradio import gr
 
 from . import nagi_python
 from .air_time import BITS_PER_SYMBOL, CODE_RATES, LONGEST_PACKET, MAX_SAMPLE_RATE_HZ, MODEMS
-from .checks import DIRECTIONS, ConfigError, choice, number, required, section
+from .checks import DIRECTIONS, ConfigError, check_choice, check_number, check_object, require_key
 from .modem import MAX_MODES, modem_rx, modem_tx
 from .usrp_config import UhdConfig, parse_uhd
 
-_FROM_0 = ("doppler_hz", "phase_noise_hz")
+_NOT_NEGATIVE = ("doppler_hz", "phase_noise_hz")
 FADINGS = ("none", "rayleigh", "rician")
 BY = ("simulated", "virtual", "uhd")
 
 
 @dataclass(frozen=True)
 class Interferer:
-    """A direction of a radio whose transmissions disturb another's."""
+    """A direction of a radio whose transmissions interfere with another direction."""
 
     link: str
     direction: str
     level_db: float
-    """Power of its bursts at the disturbed receiver, over that of those it is to receive."""
+    """Power of the interfering bursts at the receiver, relative to the wanted bursts."""
 
 
 @dataclass(frozen=True)
 class Channel:
-    """What a burst meets on its way. `snr_db`: its mean power over the power of the noise."""
+    """Properties of a channel.
+
+    Attributes:
+        snr_db: Mean power of a burst over the power of the noise.
+    """
 
     snr_db: float
     fading: str = "none"
     doppler_hz: float = 0.0
     k_factor_db: float = 0.0
     taps: tuple[tuple[float, float], ...] = ()
-    """(delay in ns, power in dB)"""
+    """Delay in ns and power in dB of each path."""
     frequency_offset_hz: float = 0.0
     snr_steps: tuple[tuple[int, float], ...] = ()
-    """In place of snr_db: (instant in ns, dB from then on)"""
+    """Changes of the SNR, which replace snr_db: instant in ns, and SNR in dB from then on."""
     snr_period_ns: int = 0
     shadowing_db: float = 0.0
     shadowing_decorrelation_s: float = 1.0
@@ -63,32 +66,33 @@ class RadioConfig:
     by: str
     modem: str
     modulations: tuple[str, ...]
-    """By mode, as code_rates: one each without rate adaptation."""
+    """Modulation of each mode; without rate adaptation there is one mode."""
     sample_rate_hz: int
     code_rates: tuple[str, ...]
+    """Code rate of each mode."""
     channels: Mapping[str, Channel] = field(default_factory=dict)
-    """By direction: forward, backward; none of devices."""
+    """Channels by direction; empty for radio hardware."""
     uhd: UhdConfig | None = None
 
 
-def _taps(value: Any, where: str) -> tuple[tuple[float, float], ...]:
+def _parse_taps(value: Any, key_path: str) -> tuple[tuple[float, float], ...]:
     if not isinstance(value, list) or not value:
-        raise ConfigError(f"{where} must be a list of paths with delay_ns and power_db")
+        raise ConfigError(f"{key_path} must be a list of paths with delay_ns and power_db")
     taps = []
     for index, item in enumerate(value):
-        place = f"{where}[{index}]"
-        tap = section(item, place, ("delay_ns", "power_db"))
+        item_path = f"{key_path}[{index}]"
+        tap = check_object(item, item_path, ("delay_ns", "power_db"))
         taps.append(
             (
-                number(required(tap, "delay_ns", place), f"{place}.delay_ns", 0),
-                number(required(tap, "power_db", place), f"{place}.power_db"),
+                check_number(require_key(tap, "delay_ns", item_path), f"{item_path}.delay_ns", 0),
+                check_number(require_key(tap, "power_db", item_path), f"{item_path}.power_db"),
             )
         )
     return tuple(taps)
 
 
-def _channel(value: Any, where: str) -> Channel:
-    known = (
+def _parse_channel(value: Any, key_path: str) -> Channel:
+    keys = (
         "snr_db",
         "snr_trace",
         "fading",
@@ -101,89 +105,112 @@ def _channel(value: Any, where: str) -> Channel:
         "sample_clock",
         "interference",
     )
-    config = section(value, where, known)
+    config = check_object(value, key_path, keys)
     numbers = {
-        key: number(config[key], f"{where}.{key}", 0 if key in _FROM_0 else -math.inf)
+        key: check_number(
+            config[key], f"{key_path}.{key}", 0 if key in _NOT_NEGATIVE else -math.inf
+        )
         for key in ("doppler_hz", "k_factor_db", "frequency_offset_hz", "phase_noise_hz")
         if key in config
     }
     return Channel(
-        snr_db=number(required(config, "snr_db", where), f"{where}.snr_db"),
-        fading=choice(config.get("fading", "none"), f"{where}.fading", FADINGS),
-        taps=_taps(config["taps"], f"{where}.taps") if "taps" in config else (),
+        snr_db=check_number(require_key(config, "snr_db", key_path), f"{key_path}.snr_db"),
+        fading=check_choice(config.get("fading", "none"), f"{key_path}.fading", FADINGS),
+        taps=_parse_taps(config["taps"], f"{key_path}.taps") if "taps" in config else (),
         **numbers,
-        **(_snr_trace(config["snr_trace"], f"{where}.snr_trace") if "snr_trace" in config else {}),
-        **(_shadowing(config["shadowing"], f"{where}.shadowing") if "shadowing" in config else {}),
-        **_sample_clock(config.get("sample_clock"), f"{where}.sample_clock"),
-        interference=_interference(config.get("interference", []), f"{where}.interference"),
+        **(
+            _parse_snr_trace(config["snr_trace"], f"{key_path}.snr_trace")
+            if "snr_trace" in config
+            else {}
+        ),
+        **(
+            _parse_shadowing(config["shadowing"], f"{key_path}.shadowing")
+            if "shadowing" in config
+            else {}
+        ),
+        **_parse_sample_clock(config.get("sample_clock"), f"{key_path}.sample_clock"),
+        interference=_parse_interference(
+            config.get("interference", []), f"{key_path}.interference"
+        ),
     )
 
 
-def _mode(config: dict[str, Any], where: str) -> tuple[str, str]:
-    """Modulation and code rate."""
-    modulation = choice(
-        required(config, "modulation", where), f"{where}.modulation", tuple(BITS_PER_SYMBOL)
+def _parse_mode(config: dict[str, Any], key_path: str) -> tuple[str, str]:
+    """Return modulation and code rate of a mode."""
+    modulation = check_choice(
+        require_key(config, "modulation", key_path),
+        f"{key_path}.modulation",
+        tuple(BITS_PER_SYMBOL),
     )
-    known = tuple(CODE_RATES)
-    return modulation, choice(config.get("code_rate", "none"), f"{where}.code_rate", known)
+    code_rate = config.get("code_rate", "none")
+    return modulation, check_choice(code_rate, f"{key_path}.code_rate", tuple(CODE_RATES))
 
 
-def _modes(config: dict[str, Any], where: str) -> list[tuple[str, str]]:
+def _parse_modes(config: dict[str, Any], key_path: str) -> list[tuple[str, str]]:
     if "modes" not in config:
-        return [_mode(config, where)]
+        return [_parse_mode(config, key_path)]
     for key in ("modulation", "code_rate"):
         if key in config:
-            raise ConfigError(f"{where}.{key}: given beside modes; give one of the two")
+            raise ConfigError(f"{key_path}.{key}: modes are given, too; give one of the two")
     modes = config["modes"]
     if not isinstance(modes, list) or not 1 <= len(modes) <= MAX_MODES:
-        raise ConfigError(f"{where}.modes must be a list of 1 to {MAX_MODES} modes")
-    places = [f"{where}.modes[{index}]" for index in range(len(modes))]
+        raise ConfigError(f"{key_path}.modes must be a list of 1 to {MAX_MODES} modes")
+    item_paths = [f"{key_path}.modes[{index}]" for index in range(len(modes))]
     return [
-        _mode(section(mode, place, ("modulation", "code_rate")), place)
-        for mode, place in zip(modes, places, strict=True)
+        _parse_mode(check_object(mode, item_path, ("modulation", "code_rate")), item_path)
+        for mode, item_path in zip(modes, item_paths, strict=True)
     ]
 
 
-def _snr_trace(value: Any, where: str) -> dict[str, Any]:
-    trace = section(value, where, ("steps", "period_ns"))
-    period = int(number(required(trace, "period_ns", where), f"{where}.period_ns", 1))
-    steps = required(trace, "steps", where)
+def _parse_snr_trace(value: Any, key_path: str) -> dict[str, Any]:
+    trace = check_object(value, key_path, ("steps", "period_ns"))
+    period = int(
+        check_number(require_key(trace, "period_ns", key_path), f"{key_path}.period_ns", 1)
+    )
+    steps = require_key(trace, "steps", key_path)
     if not isinstance(steps, list) or not steps:
-        raise ConfigError(f"{where}.steps must be a list of [at_ns, snr_db]")
-    found: list[tuple[int, float]] = []
+        raise ConfigError(f"{key_path}.steps must be a list of [at_ns, snr_db]")
+    parsed: list[tuple[int, float]] = []
     for index, step in enumerate(steps):
-        place = f"{where}.steps[{index}]"
+        item_path = f"{key_path}.steps[{index}]"
         if not isinstance(step, list) or len(step) != 2:
-            raise ConfigError(f"{place} is {step!r}; it must be [at_ns, snr_db]")
-        at = int(number(step[0], f"{place}[0]", 0))
-        if (found and at <= found[-1][0]) or (not found and at != 0) or at >= period:
+            raise ConfigError(f"{item_path} is {step!r}; it must be [at_ns, snr_db]")
+        instant = int(check_number(step[0], f"{item_path}[0]", 0))
+        is_first = not parsed
+        if (
+            (is_first and instant != 0)
+            or (not is_first and instant <= parsed[-1][0])
+            or (instant >= period)
+        ):
             raise ConfigError(
-                f"{place}[0] is {at}; instants begin at 0, increase, and are below period_ns"
+                f"{item_path}[0] is {instant}; instants begin at 0, increase, and are below "
+                "period_ns"
             )
-        found.append((at, number(step[1], f"{place}[1]")))
-    return {"snr_steps": tuple(found), "snr_period_ns": period}
+        parsed.append((instant, check_number(step[1], f"{item_path}[1]")))
+    return {"snr_steps": tuple(parsed), "snr_period_ns": period}
 
 
-def _shadowing(value: Any, where: str) -> dict[str, Any]:
-    shadowing = section(value, where, ("deviation_db", "decorrelation_ns"))
-    deviation = required(shadowing, "deviation_db", where)
-    decorrelation = required(shadowing, "decorrelation_ns", where)
+def _parse_shadowing(value: Any, key_path: str) -> dict[str, Any]:
+    shadowing = check_object(value, key_path, ("deviation_db", "decorrelation_ns"))
+    deviation = require_key(shadowing, "deviation_db", key_path)
+    decorrelation = require_key(shadowing, "decorrelation_ns", key_path)
     return {
-        "shadowing_db": number(deviation, f"{where}.deviation_db", 0),
-        "shadowing_decorrelation_s": number(decorrelation, f"{where}.decorrelation_ns", 1) * 1e-9,
+        "shadowing_db": check_number(deviation, f"{key_path}.deviation_db", 0),
+        "shadowing_decorrelation_s": check_number(decorrelation, f"{key_path}.decorrelation_ns", 1)
+        * 1e-9,
     }
 
 
-def _sample_clock(value: Any, where: str) -> dict[str, float]:
+def _parse_sample_clock(value: Any, key_path: str) -> dict[str, float]:
     if value is None:
         return {}
-    clock = section(value, where, ("offset_ppm", "drift_ppm_s"))
+    clock = check_object(value, key_path, ("offset_ppm", "drift_ppm_s"))
     return {
-        "sample_clock_offset_ppm": number(
-            required(clock, "offset_ppm", where), f"{where}.offset_ppm", -200, 200
+        "sample_clock_offset_ppm": check_number(
+            require_key(clock, "offset_ppm", key_path), f"{key_path}.offset_ppm", -200, 200
         ),
-        "sample_clock_drift_ppm_s": number(
-            clock.get("drift_ppm_s", 0.0), f"{where}.drift_ppm_s", -1, 1
+        "sample_clock_drift_ppm_s": check_number(
+            clock.get("drift_ppm_s", 0.0), f"{key_path}.drift_ppm_s", -1, 1
         ),
     }
 
@@ -191,48 +218,58 @@ def _sample_clock(value: Any, where: str) -> dict[str, float]:
 MAX_INTERFERERS = 8
 
 
-def _interference(value: Any, where: str) -> tuple[Interferer, ...]:
+def _parse_interference(value: Any, key_path: str) -> tuple[Interferer, ...]:
     if not isinstance(value, list) or len(value) > MAX_INTERFERERS:
-        raise ConfigError(f"{where} must be a list of at most {MAX_INTERFERERS} interferers")
-    known = ("link", "direction", "level_db")
-    found = []
+        raise ConfigError(f"{key_path} must be a list of at most {MAX_INTERFERERS} interferers")
+    keys = ("link", "direction", "level_db")
+    interferers = []
     for index, item in enumerate(value):
-        place = f"{where}[{index}]"
-        one = section(item, place, known)
-        link, direction, level = (required(one, key, place) for key in known)
+        item_path = f"{key_path}[{index}]"
+        interferer = check_object(item, item_path, keys)
+        link, direction, level = (require_key(interferer, key, item_path) for key in keys)
         if not isinstance(link, str):
-            raise ConfigError(f"{place}.link is {link!r}; it must be the name of a link")
-        found.append(
+            raise ConfigError(f"{item_path}.link is {link!r}; it must be the name of a link")
+        interferers.append(
             Interferer(
                 link,
-                choice(direction, f"{place}.direction", DIRECTIONS),
-                number(level, f"{place}.level_db", -200, 200),
+                check_choice(direction, f"{item_path}.direction", DIRECTIONS),
+                check_number(level, f"{item_path}.level_db", -200, 200),
             )
         )
-    return tuple(found)
+    return tuple(interferers)
 
 
-def parse_radio(value: Any, where: str = "radio") -> RadioConfig:
-    """A link's "radio" from its configuration (JSON). Raises ConfigError, naming the key."""
+def parse_radio(value: Any, key_path: str = "radio") -> RadioConfig:
+    """Parse a link's "radio" of a configuration (JSON).
+
+    Args:
+        value: The value of the key "radio".
+        key_path: Path of that key, for messages.
+
+    Raises:
+        ConfigError: The value is wrong; the message names the key.
+    """
     is_uhd = isinstance(value, dict) and value.get("by") == "uhd"
-    of_channels = ("uhd",) if is_uhd else DIRECTIONS
-    known = ("by", "modem", "modulation", "sample_rate_hz", "code_rate", "modes", *of_channels)
+    channel_keys = ("uhd",) if is_uhd else DIRECTIONS
+    keys = ("by", "modem", "modulation", "sample_rate_hz", "code_rate", "modes", *channel_keys)
     if isinstance(value, dict) and "fec" in value:
         raise ConfigError(
-            f"{where}.fec is called code_rate now; write none, 1/2 (which was convolutional), 2/3"
-            " or 3/4"
+            f"{key_path}.fec was renamed code_rate; write none, 1/2 (formerly convolutional),"
+            " 2/3 or 3/4"
         )
-    config = section(value, where, known)
-    modes = _modes(config, where)
-    rate = number(required(config, "sample_rate_hz", where), f"{where}.sample_rate_hz", 1000)
+    config = check_object(value, key_path, keys)
+    modes = _parse_modes(config, key_path)
+    rate = check_number(
+        require_key(config, "sample_rate_hz", key_path), f"{key_path}.sample_rate_hz", 1000
+    )
     if rate != int(rate) or rate > MAX_SAMPLE_RATE_HZ:
         raise ConfigError(
-            f"{where}.sample_rate_hz is {rate}; it must be a whole number of at most"
+            f"{key_path}.sample_rate_hz is {rate}; it must be a whole number of at most"
             f" {MAX_SAMPLE_RATE_HZ}"
         )
-    modem = choice(required(config, "modem", where), f"{where}.modem", MODEMS)
+    modem = check_choice(require_key(config, "modem", key_path), f"{key_path}.modem", MODEMS)
     return RadioConfig(
-        by=choice(required(config, "by", where), f"{where}.by", BY),
+        by=check_choice(require_key(config, "by", key_path), f"{key_path}.by", BY),
         modem=modem,
         modulations=tuple(modulation for modulation, _ in modes),
         sample_rate_hz=int(rate),
@@ -240,17 +277,24 @@ def parse_radio(value: Any, where: str = "radio") -> RadioConfig:
         channels={}
         if is_uhd
         else {
-            direction: _channel(required(config, direction, where), f"{where}.{direction}")
+            direction: _parse_channel(
+                require_key(config, direction, key_path), f"{key_path}.{direction}"
+            )
             for direction in DIRECTIONS
         },
-        uhd=parse_uhd(required(config, "uhd", where), modem, f"{where}.uhd") if is_uhd else None,
+        uhd=parse_uhd(require_key(config, "uhd", key_path), modem, f"{key_path}.uhd")
+        if is_uhd
+        else None,
     )
 
 
 def make_channel(
     config: RadioConfig, direction: str, seed: int, number: int
 ) -> nagi_python.channel:
-    """The channel of one direction. `number` tells this channel from others of the same seed."""
+    """Make the channel block of one direction.
+
+    `number` distinguishes the channels of a seed, so that their random draws differ.
+    """
     channel = config.channels[direction]
     return nagi_python.channel(
         seed=seed,
@@ -273,7 +317,10 @@ def make_channel(
 
 
 class Transmitter(gr.hier_block2):
-    """Message ports: in `packets` (bytes, with number and begin_ns), out `bursts`."""
+    """The transmitter of a radio.
+
+    Message ports: in `packets` (bytes, with number and begin_ns), out `bursts`.
+    """
 
     def __init__(self, config: RadioConfig) -> None:
         gr.hier_block2.__init__(
@@ -291,7 +338,10 @@ class Transmitter(gr.hier_block2):
 
 
 class Receiver(gr.hier_block2):
-    """Message ports: in `bursts`, out `outcomes`: number, outcome, snr_db; bytes if received."""
+    """The receiver of a radio.
+
+    Message ports: in `bursts`, out `outcomes`: number, outcome, snr_db; bytes if received.
+    """
 
     def __init__(self, config: RadioConfig) -> None:
         gr.hier_block2.__init__(
@@ -310,21 +360,23 @@ class Receiver(gr.hier_block2):
         self.msg_connect(deframer, "packets", self, "outcomes")
 
 
-def interferer_port(index: int) -> str:
-    """The message port of interferers, counted from 0."""
+def name_interferer_port(index: int) -> str:
+    """Return the name of the message port of an interferer, counted from 0."""
     return f"interferer{index or ''}"
 
 
 class SimulatedRadio(gr.hier_block2):
-    """One direction of a link. Message ports: in `packets`, out `outcomes`, one each, in order; out
-    `sent`, the bursts as they are sent; in `interferer`, `interferer1` and so on, those of each
-    of the channel's interferers.
+    """One direction of a link with a simulated radio.
+
+    Message ports: in `packets`; out `outcomes`, one per packet, in order; out `sent`, the
+    transmitted bursts; in `interferer`, `interferer1` and so on, the bursts of each interferer of
+    the channel.
 
     Parameters:
-    - config: what parse_radio() makes of a configuration
+    - config: the radio, as parse_radio() returns it
     - direction: "forward" or "backward"
-    - seed: of all draws
-    - number: tells channels of one seed apart; below 2^23
+    - seed: seed of all random draws
+    - number: distinguishes the channels of a seed; below 2^23
     """
 
     def __init__(self, config: RadioConfig, direction: str, seed: int, number: int) -> None:
@@ -340,19 +392,19 @@ class SimulatedRadio(gr.hier_block2):
         self.msg_connect(self, "packets", transmitter, "packets")
         self.msg_connect(transmitter, "bursts", self, "sent")
         self.msg_connect(transmitter, "bursts", channel, "bursts")
-        heard: gr.basic_block = channel
+        received: gr.basic_block = channel
         interferers = config.channels[direction].interference
         if interferers:
-            heard = nagi_python.interference(
+            received = nagi_python.interference(
                 seed,
                 number,
                 float(config.sample_rate_hz),
-                levels_db=[each.level_db for each in interferers],
+                levels_db=[interferer.level_db for interferer in interferers],
             )
-            self.msg_connect(channel, "bursts", heard, "bursts")
+            self.msg_connect(channel, "bursts", received, "bursts")
         for index in range(len(interferers)):
-            port = interferer_port(index)
+            port = name_interferer_port(index)
             self.message_port_register_hier_in(port)
-            self.msg_connect(self, port, heard, port)
-        self.msg_connect(heard, "bursts", receiver, "bursts")
+            self.msg_connect(self, port, received, port)
+        self.msg_connect(received, "bursts", receiver, "bursts")
         self.msg_connect(receiver, "outcomes", self, "outcomes")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """nagi-sdr: emulates links, some of which are radios.
 
-nagi-link does what it always does: frames, queues, rates, delays, records, the account and the
-control socket. For links that are radios it gives each packet that goes on the air to a flowgraph
-here, which makes a waveform of it, sends that over a channel, and says what a receiver makes of it.
-This process starts both and ends them together.
+nagi-link handles frames, queues, rates, delays, records, the account and the control socket, as
+without radios. For links that are radios it passes each transmitted packet to a flowgraph of this
+process. The flowgraph modulates the packet, sends the waveform over a channel, and reports the
+receiver's outcome. This process starts nagi-link and the flowgraph, and ends both together.
 
-Exit status: 0 ended in order, 1 something broke, 2 the input was refused.
+Exit status: 0 normal end, 1 failure while running, 2 invalid input.
 """
 
 from __future__ import annotations
@@ -33,36 +33,41 @@ from .json_file import write_json
 from .packet_ends import NoOutcome
 from .settings import Settings, SettingsError
 from .stations import StationError
-from .usrp import INSTALL, DeviceError, UsrpMissing, bindings
+from .usrp import INSTALL, DeviceError, UsrpMissing, load_bindings
 from .version import VERSION
 
 END_TIMEOUT_S = 5.0
 
 
 class Broken(Exception):
-    """A part of the emulator has ended that should not have."""
+    """A process of the emulator has ended unexpectedly."""
 
 
 def say(text: str) -> None:
     print(f"nagi-sdr: {text}", file=sys.stderr, flush=True)
 
 
-def nagi_link() -> str:
-    """The path of the nagi-link to work with: NAGI_LINK, else the one beside this program,
-    else the one on the path. Raises SettingsError."""
-    if told := os.environ.get("NAGI_LINK"):
-        return told
-    beside = Path(sys.argv[0]).resolve().parent / "nagi-link"
-    found = str(beside) if os.access(beside, os.X_OK) else shutil.which("nagi-link")
-    if found is None:
+def find_nagi_link() -> str:
+    """Return the path of nagi-link.
+
+    It is $NAGI_LINK, or the program in nagi-sdr's directory, or the one in $PATH.
+
+    Raises:
+        SettingsError: There is none.
+    """
+    if path := os.environ.get("NAGI_LINK"):
+        return path
+    neighbour = Path(sys.argv[0]).resolve().parent / "nagi-link"
+    program = str(neighbour) if os.access(neighbour, os.X_OK) else shutil.which("nagi-link")
+    if program is None:
         raise SettingsError(
             "there is no nagi-link beside nagi-sdr, nor on the path; build it with `make`"
         )
-    return found
+    return program
 
 
 class Process(Protocol):
-    """privileges.Child."""
+    """The interface of privileges.Child."""
 
     pid: int
     returncode: int | None
@@ -71,14 +76,14 @@ class Process(Protocol):
 
     def wait(self) -> int | None: ...
 
-    def end(self, timeout_s: float) -> None: ...
+    def terminate(self, timeout_s: float) -> None: ...
 
 
 Watched = Process | subprocess.Popen[str]
 
 
-class Ends:
-    """What may end: processes that must not, and signals that ask this one to."""
+class EndWatcher:
+    """Waits until a process ends or a signal asks this process to end."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -95,7 +100,7 @@ class Ends:
         self._selector.register(os.pidfd_open(process.pid), selectors.EVENT_READ, (name, process))
 
     def wait(self) -> tuple[str, Watched] | None:
-        """Returns what has ended, or None if a signal has come."""
+        """Wait, and return name and process if one has ended, or None after a signal."""
         for key, _ in self._selector.select():
             if key.data is None:
                 return None
@@ -105,17 +110,26 @@ class Ends:
         return None
 
 
-def status_in_words(status: int) -> str:
+def describe_exit_status(status: int) -> str:
+    """Describe how a process ended, given its exit status or a signal's number negated."""
     if status < 0:
         return f"was ended by {signal.Signals(-status).name}"
     return f"ended with status {status}"
 
 
 def run(path: str, emulator: Process) -> int:
-    """`emulator`: the child that becomes nagi-link."""
-    configuration = settings.read(path)
-    program = nagi_link()
-    ends = Ends()
+    """Emulate the links of a configuration until the end, and return the exit status.
+
+    Args:
+        path: The configuration's file.
+        emulator: The child process that becomes nagi-link.
+
+    Raises:
+        Broken: A process ended unexpectedly.
+    """
+    configuration = settings.read_settings(path)
+    program = find_nagi_link()
+    ends = EndWatcher()
     with ExitStack() as cleanup:
         media: dict[str, dict[str, int]] = {}
         sockets: dict[tuple[str, str], int] = {}
@@ -126,38 +140,38 @@ def run(path: str, emulator: Process) -> int:
                 media.setdefault(link.name, {})[direction] = theirs.detach()
         flowgraph = Flowgraph(configuration, sockets)
         cleanup.callback(flowgraph.stop)
-        for line in flowgraph.statements():
+        for line in flowgraph.describe_devices():
             say(line)
         write_radio_account(configuration, flowgraph, complete=False)
-        for name, process in flowgraph.processes():
+        for name, process in flowgraph.list_processes():
             ends.watch(name, process)
         start_nagi_link(emulator, program, path, configuration, media)
-        cleanup.callback(emulator.end, END_TIMEOUT_S)
+        cleanup.callback(emulator.terminate, END_TIMEOUT_S)
         ends.watch("nagi-link", emulator)
         flowgraph.start()
         ended = ends.wait()
         if ended is None:
-            emulator.end(END_TIMEOUT_S)
+            emulator.terminate(END_TIMEOUT_S)
         elif ended[1] is not emulator:
-            raise Broken(f"the {ended[0]} {status_in_words(ended[1].returncode or 0)}")
-        for line in (*flowgraph.errors(), *flowgraph.counts()):
+            raise Broken(f"the {ended[0]} {describe_exit_status(ended[1].returncode or 0)}")
+        for line in (*flowgraph.list_errors(), *flowgraph.describe_counts()):
             say(line)
         write_radio_account(configuration, flowgraph, complete=True)
         status = emulator.returncode or 0
         if status < 0:
-            raise Broken(f"nagi-link {status_in_words(status)}")
+            raise Broken(f"nagi-link {describe_exit_status(status)}")
         return status
 
 
 def write_radio_account(configuration: Settings, flowgraph: Flowgraph, *, complete: bool) -> None:
-    """radios.json (nagi_contracts/radios.py), if it is asked for and there are devices."""
-    links = flowgraph.account()
+    """Write radios.json (nagi_contracts/radios.py) if it is configured and there are devices."""
+    links = flowgraph.list_accounts()
     if configuration.radio_account is None or not links:
         return
     account = {
         "schema_version": 1,
         "version": VERSION,
-        "uhd": bindings().uhd_version(),
+        "uhd": load_bindings().uhd_version(),
         "complete": complete,
         "links": links,
     }
@@ -171,59 +185,66 @@ def start_nagi_link(
     configuration: Settings,
     media: dict[str, dict[str, int]],
 ) -> None:
-    """Starts it with its own configuration, which stands beside the one of this program."""
+    """Start nagi-link with its part of the configuration, in a file next to the configuration."""
     descriptors = [number for directions in media.values() for number in directions.values()]
     own = Path(f"{path}.nagi-link")
-    own.write_text(json.dumps(configuration.for_nagi_link(media)), encoding="utf-8")
-    # Its working directory stays this one's: paths in the configuration are relative to that.
+    own.write_text(json.dumps(configuration.to_nagi_link(media)), encoding="utf-8")
+    # nagi-link inherits the working directory, to which paths in the configuration are relative.
     emulator.start([program, "run", str(own)], descriptors)
     for number in descriptors:
         os.close(number)
 
 
 def check(path: str) -> int:
-    configuration = settings.read(path)
-    document = json.dumps(configuration.for_nagi_link({}))
-    done = subprocess.run(
-        [nagi_link(), "check", "/dev/stdin"],
+    """Check a configuration, print it, and return the exit status."""
+    configuration = settings.read_settings(path)
+    document = json.dumps(configuration.to_nagi_link({}))
+    process = subprocess.run(
+        [find_nagi_link(), "check", "/dev/stdin"],
         input=document,
         capture_output=True,
         text=True,
         check=False,
     )
-    if done.returncode != 0:
-        sys.stderr.write(done.stderr)
-        return done.returncode
+    if process.returncode != 0:
+        sys.stderr.write(process.stderr)
+        return process.returncode
     print(json.dumps(configuration.document, indent=1))
     return 0
 
 
 def examine(arguments: argparse.Namespace) -> int:
+    """Run the stages of `nagi-sdr doctor` and return the exit status."""
     if not arguments.device:
         return doctor.main(as_json=arguments.json)
-    stages = device_doctor.DeviceStages(device_doctor.radio_of(arguments))
-    return doctor.main(as_json=arguments.json, stages=stages.all())
+    stages = device_doctor.DeviceStages(device_doctor.build_radio(arguments))
+    return doctor.main(as_json=arguments.json, stages=stages.list_stages())
 
 
-def passed_on(arguments: list[str]) -> int:
-    """What nagi-link answers over the same socket."""
-    return subprocess.run([nagi_link(), *arguments], check=False).returncode
+def run_nagi_link(arguments: list[str]) -> int:
+    """Run a command of nagi-link for the control socket and return its exit status."""
+    return subprocess.run([find_nagi_link(), *arguments], check=False).returncode
 
 
 def main(child: Process | None) -> int:
-    """`child`: of command `run`, becomes nagi-link."""
-    # What this starts finds the same blocks.
+    """Run nagi-sdr and return its exit status.
+
+    Args:
+        child: For the command `run`, the process that becomes nagi-link.
+    """
+    # Processes that this one starts import the same packages.
     os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])
     parser = argparse.ArgumentParser(
         prog="nagi-sdr", description="emulates links, some of which are radios of GNU Radio"
     )
     parser.add_argument("--version", action="version", version=f"nagi-sdr {VERSION}")
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, what in (
+    for name, description in (
         ("run", "emulate until SIGTERM, SIGINT, SIGHUP or a stop command"),
-        ("check", "read a configuration, say what is wrong, or print it"),
+        ("check", "check a configuration and print it, or report what is wrong"),
     ):
-        commands.add_parser(name, help=what).add_argument("config", help="configuration (JSON)")
+        command = commands.add_parser(name, help=description)
+        command.add_argument("config", help="configuration (JSON)")
     show = commands.add_parser("show", help="print the account of a running nagi-sdr")
     show.add_argument("socket", help="its control socket")
     change = commands.add_parser("set", help="change a direction of a running link")
@@ -239,13 +260,13 @@ def main(child: Process | None) -> int:
     )
     stages = commands.add_parser("doctor", help="check stage by stage whether radios work here")
     device_doctor.add_arguments(stages)
-    stages.add_argument("--json", action="store_true", help="one JSON object a stage")
+    stages.add_argument("--json", action="store_true", help="print one JSON object per stage")
     arguments = parser.parse_args()
-    performed: dict[str, Callable[[], int]] = {
+    functions: dict[str, Callable[[], int]] = {
         "run": lambda: run(arguments.config, cast(Process, child)),
         "check": lambda: check(arguments.config),
-        "show": lambda: passed_on(["show", arguments.socket]),
-        "set": lambda: passed_on(
+        "show": lambda: run_nagi_link(["show", arguments.socket]),
+        "set": lambda: run_nagi_link(
             ["set", arguments.socket, arguments.link, arguments.direction, arguments.changes]
         ),
         "calibrate": lambda: calibrate.main(arguments, say),
@@ -253,7 +274,7 @@ def main(child: Process | None) -> int:
         "levels": lambda: levels.main(arguments),
     }
     try:
-        return performed[arguments.command]()
+        return functions[arguments.command]()
     except UsrpMissing as error:
         say(f"{error}; {INSTALL}")
         return 2

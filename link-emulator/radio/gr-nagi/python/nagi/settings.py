@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi-sdr's configuration: nagi-link's (link-emulator/daemon/config.hpp), with a "radio"
-(radio.parse_radio) in links that are one."""
+"""Reads nagi-sdr's configuration.
+
+It is a configuration of nagi-link (link-emulator/daemon/config.hpp) whose links may have a key
+"radio" (radio.parse_radio).
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ from typing import Any
 from .checks import DIRECTIONS, ConfigError
 from .radio import RadioConfig, parse_radio
 
-_LARGEST_ID = 2**22 - 1  # two channels each, which have 23 bits
+_LARGEST_ID = 2**22 - 1  # channel numbers have 23 bits, and each link has two channels
 
 
 class SettingsError(Exception):
-    """What is wrong with a configuration: file, key, and what would be right."""
+    """A configuration is wrong. The message names file, key and permitted values."""
 
 
 @dataclass(frozen=True)
@@ -26,47 +29,54 @@ class RadioLink:
     id: int
     radio: RadioConfig
     described: dict[str, Any]
-    """The same, as it was read."""
+    """The value of "radio" in the configuration's file."""
     budget_ns: int = 0
-    """After the end of a transmission its outcome must be known so soon."""
+    """Time after the end of a transmission within which its outcome must be known."""
 
-    def direction(self, direction: str) -> int:
-        """Tells the channels of all links apart."""
+    def channel_number(self, direction: str) -> int:
+        """Return the number of a direction's channel, unique among the channels of all links."""
         return 2 * self.id + DIRECTIONS.index(direction)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """A configuration; `document` is all of it, as it was read."""
+    """A configuration. `document` is the content of its file."""
 
     seed: int
     radios: list[RadioLink]
     document: dict[str, Any]
     epoch_realtime_ns: int
-    """The wall-clock time of event time 0: the configuration's, or now. nagi-link has the same."""
+    """The wall-clock time of event time 0, from the configuration or the time of reading it."""
     radio_account: str | None = None
-    """Where to write what devices are and did."""
+    """Path to write the account of devices to."""
 
     @property
     def epoch_monotonic_ns(self) -> int:
         return time.monotonic_ns() - (time.time_ns() - self.epoch_realtime_ns)
 
-    def for_nagi_link(self, media: dict[str, dict[str, int]]) -> dict[str, Any]:
-        """The configuration of the nagi-link that works with these radios. `media`: link ->
-        direction -> descriptor; of links that are missing there nothing is said."""
+    def to_nagi_link(self, media: dict[str, dict[str, int]]) -> dict[str, Any]:
+        """Return the configuration of the nagi-link that works with these radios.
+
+        Args:
+            media: Descriptors of sockets by link and direction. A link without an entry gets no
+                key "sockets".
+        """
         links = []
         for link in self.document["links"]:
-            own = {key: value for key, value in link.items() if key != "radio"}
+            link_config = {key: value for key, value in link.items() if key != "radio"}
             if "radio" in link and link["name"] in media:
-                own["sockets"] = media[link["name"]]
-            links.append(own)
+                link_config["sockets"] = media[link["name"]]
+            links.append(link_config)
         others = {key: value for key, value in self.document.items() if key != "radio_account"}
         return {**others, "epoch_realtime_ns": self.epoch_realtime_ns, "links": links}
 
 
-def read(path: str) -> Settings:
-    """Reads a configuration: what is about radios. The rest is nagi-link's to read. Raises
-    SettingsError."""
+def read_settings(path: str) -> Settings:
+    """Read the radios of a configuration's file. nagi-link checks the other keys.
+
+    Raises:
+        SettingsError: The file cannot be read, or a radio is wrong.
+    """
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -75,28 +85,32 @@ def read(path: str) -> Settings:
         raise SettingsError(f"{path}: no JSON: {error}") from error
     except RecursionError:
         raise SettingsError(
-            f"{path}: nested too deeply; `nagi-link check {path}` says where"
+            f"{path}: nested too deeply; `nagi-link check {path}` shows where"
         ) from None
     try:
-        return parse(document)
+        return parse_settings(document)
     except ConfigError as error:
         raise SettingsError(f"{path}: {error}") from error
 
 
-def parse(document: Any) -> Settings:
-    """What a configuration says about radios. Raises ConfigError."""
+def parse_settings(document: Any) -> Settings:
+    """Parse the radios of a configuration.
+
+    Raises:
+        ConfigError: A radio is wrong, or there is none.
+    """
     if not isinstance(document, dict) or not isinstance(document.get("links"), list):
         raise ConfigError('links is missing; write {"schema_version": 1, "links": [{...}]}')
     radios = [
-        _radio_link(link, f"links.{index}")
+        _parse_link(link, f"links.{index}")
         for index, link in enumerate(document["links"])
         if isinstance(link, dict) and "radio" in link
     ]
     if not radios:
-        raise ConfigError("links: none has a radio; start nagi-link with it")
+        raise ConfigError("links: none has a radio; start nagi-link with this configuration")
     _check_interferers(radios)
-    epoch = _whole(document.get("epoch_realtime_ns", 0), "epoch_realtime_ns", 2**63 - 1)
-    seed = _whole(document.get("seed", 0), "seed", 2**64 - 1)
+    epoch = _check_whole(document.get("epoch_realtime_ns", 0), "epoch_realtime_ns", 2**63 - 1)
+    seed = _check_whole(document.get("seed", 0), "seed", 2**64 - 1)
     account = document.get("radio_account")
     if account is not None and (not isinstance(account, str) or not account):
         raise ConfigError(f"radio_account is {account!r}; write the name of a file")
@@ -104,55 +118,58 @@ def parse(document: Any) -> Settings:
 
 
 def _check_interferers(radios: list[RadioLink]) -> None:
-    """Raises ConfigError for interference that cannot be computed."""
-    by_name = {each.name: each.radio for each in radios}
+    """Raise ConfigError for interference that cannot be computed."""
+    by_name = {link.name: link.radio for link in radios}
     for link in radios:
         for direction, channel in link.radio.channels.items():
-            where = f"link {link.name}: radio.{direction}.interference"
-            for each in channel.interference:
-                other = by_name.get(each.link)
+            key_path = f"link {link.name}: radio.{direction}.interference"
+            for interferer in channel.interference:
+                other = by_name.get(interferer.link)
                 if other is None:
-                    raise ConfigError(f'{where}: no radio is called "{each.link}"')
-                if (each.link, each.direction) == (link.name, direction):
-                    raise ConfigError(f"{where}: a direction does not disturb itself")
+                    raise ConfigError(f'{key_path}: no radio is called "{interferer.link}"')
+                if (interferer.link, interferer.direction) == (link.name, direction):
+                    raise ConfigError(f"{key_path}: a direction cannot interfere with itself")
                 if link.radio.by != "simulated" or other.by != "simulated":
-                    raise ConfigError(f'{where}: of radios of "by": "simulated" only')
+                    raise ConfigError(f'{key_path}: both radios must have "by": "simulated"')
                 if other.sample_rate_hz != link.radio.sample_rate_hz:
                     raise ConfigError(
-                        f"{where}: {each.link} has another sample rate: {other.sample_rate_hz} Hz,"
+                        f"{key_path}: {interferer.link} has another sample rate:"
+                        f" {other.sample_rate_hz} Hz,"
                         f" not {link.radio.sample_rate_hz} Hz"
                     )
 
 
-def _radio_link(link: dict[str, Any], where: str) -> RadioLink:
+def _parse_link(link: dict[str, Any], key_path: str) -> RadioLink:
     for direction in DIRECTIONS:
         settings = link.get(direction)
         loss = settings.get("loss") if isinstance(settings, dict) else None
         if not isinstance(loss, dict) or loss.get("model") != "radio":
             raise ConfigError(
-                f"{where}.{direction}.loss: no losses of a radio are sampled; "
+                f"{key_path}.{direction}.loss: no losses of a radio are sampled; "
                 'write {"model": "radio"}'
             )
     if not isinstance(link.get("name"), str):
-        raise ConfigError(f"{where}.name is missing; give the link a name")
-    number = _whole(link.get("id"), f"{where}.id", _LARGEST_ID)
-    radio = parse_radio(link["radio"], f"{where}.radio")
-    return RadioLink(link["name"], number, radio, link["radio"], _budget_ns(link, where))
+        raise ConfigError(f"{key_path}.name is missing; give the link a name")
+    number = _check_whole(link.get("id"), f"{key_path}.id", _LARGEST_ID)
+    radio = parse_radio(link["radio"], f"{key_path}.radio")
+    return RadioLink(link["name"], number, radio, link["radio"], _find_budget_ns(link, key_path))
 
 
-def _budget_ns(link: dict[str, Any], where: str) -> int:
-    """The least delay, or feedback of ARQ, of both directions."""
-    found = []
+def _find_budget_ns(link: dict[str, Any], key_path: str) -> int:
+    """Return the smallest delay or ARQ feedback delay of both directions."""
+    times_ns = []
     for direction in DIRECTIONS:
-        settings, place = link[direction], f"{where}.{direction}"
-        found.append(_whole(settings.get("delay_ns", 0), f"{place}.delay_ns", 10**12))
+        settings, item_path = link[direction], f"{key_path}.{direction}"
+        times_ns.append(_check_whole(settings.get("delay_ns", 0), f"{item_path}.delay_ns", 10**12))
         arq = settings.get("arq")
         if isinstance(arq, dict) and "feedback_ns" in arq:
-            found.append(_whole(arq["feedback_ns"], f"{place}.arq.feedback_ns", 10**12))
-    return min(found)
+            times_ns.append(
+                _check_whole(arq["feedback_ns"], f"{item_path}.arq.feedback_ns", 10**12)
+            )
+    return min(times_ns)
 
 
-def _whole(value: Any, where: str, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        raise ConfigError(f"{where} is {value!r}; it must be a whole number from 0 to {most}")
+def _check_whole(value: Any, key_path: str, maximum: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= maximum:
+        raise ConfigError(f"{key_path} is {value!r}; it must be a whole number from 0 to {maximum}")
     return value

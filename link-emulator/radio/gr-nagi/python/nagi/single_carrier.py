@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The single-carrier modem's signal: two samples a symbol, root-raised-cosine pulses, rolloff 0.35.
+"""The signal of the single-carrier modem.
 
-The preamble is a maximum-length sequence of 31 symbols and one more, twice. There is no equalizer:
-this modem is for channels of one path, OFDM for others.
+It has two samples per symbol and root-raised-cosine pulses with rolloff 0.35. The preamble repeats
+a sequence of 32 symbols: a maximum-length sequence of 31 symbols and one more. The modem has no
+equalizer, so it needs a channel of one path; use OFDM for others.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from .air_time import (
 ROLLOFF = 0.35
 CHANNEL_KEY = "single_carrier_state"
 MAX_SLIP = 16
-"""Samples by which a packet's end may come later than its begin says."""
+"""Samples by which the end of a packet may be later than its begin predicts."""
 
 _RAMP = 2 * PULSE_SPAN * SAMPLES_PER_SYMBOL
 
 
-def preamble_symbols() -> list[complex]:
-    """(64,) BPSK symbols, the second half like the first."""
+def make_preamble_symbols() -> list[complex]:
+    """Return the 64 BPSK symbols of the preamble; both halves are equal."""
     state = [1] * 5  # x^5 + x^3 + 1
     half = []
     for _ in range(31):
@@ -41,35 +42,38 @@ def preamble_symbols() -> list[complex]:
     return half * (PREAMBLE_SYMBOLS // len(half))
 
 
-def pulse() -> np.ndarray:
-    """The pulse of single_carrier_mod: (33,) samples of energy 2."""
+def make_pulse() -> np.ndarray:
+    """Return the pulse of single_carrier_mod: samples of energy 2, shape (33,)."""
     fine = firdes.root_raised_cosine(1.0, SAMPLES_PER_SYMBOL * 32, 1.0, ROLLOFF, 32 * _RAMP + 1)
     taps = np.array(fine)[::32]
     return taps * math.sqrt(SAMPLES_PER_SYMBOL / np.sum(taps**2))
 
 
-def preamble() -> np.ndarray:
-    """The preamble's samples, with its first and without its last pulse's end: (144,) complex."""
+def make_preamble() -> np.ndarray:
+    """Return the preamble's samples, shape (144,), complex.
+
+    They include the start of the first pulse and exclude the end of the last one.
+    """
     spaced = np.zeros(PREAMBLE_SYMBOLS * SAMPLES_PER_SYMBOL, complex)
-    spaced[::SAMPLES_PER_SYMBOL] = preamble_symbols()
-    return np.convolve(spaced, pulse())[: len(spaced) + _RAMP // 2]
+    spaced[::SAMPLES_PER_SYMBOL] = make_preamble_symbols()
+    return np.convolve(spaced, make_pulse())[: len(spaced) + _RAMP // 2]
 
 
-def modulator() -> nagi_python.single_carrier_mod:
+def make_modulator() -> nagi_python.single_carrier_mod:
     return nagi_python.single_carrier_mod(
-        preamble=preamble_symbols(),
+        preamble=make_preamble_symbols(),
         samples_per_symbol=SAMPLES_PER_SYMBOL,
         rolloff=ROLLOFF,
         span=PULSE_SPAN,
     )
 
 
-def demodulator(
+def make_demodulator(
     constellation: digital.constellation, *, header: bool, track_timing: bool = True
 ) -> nagi_python.single_carrier_demod:
     return nagi_python.single_carrier_demod(
         constellation=constellation.base(),
-        preamble=preamble_symbols() if header else [],
+        preamble=make_preamble_symbols() if header else [],
         samples_per_symbol=SAMPLES_PER_SYMBOL,
         rolloff=ROLLOFF,
         span=PULSE_SPAN,
@@ -78,12 +82,12 @@ def demodulator(
     )
 
 
-def demux_shape() -> dict[str, object]:
-    """What packet_demux must know of the signal."""
+def make_demux_shape() -> dict[str, object]:
+    """Return the properties of the signal that packet_demux needs, as its arguments."""
     half = PREAMBLE_SYMBOLS * SAMPLES_PER_SYMBOL // 2
     return {
         "header_symbols": HEADER_SYMBOLS,
-        "preamble": [complex(x) for x in preamble()],
+        "preamble": [complex(x) for x in make_preamble()],
         "repeat_begin": _RAMP // 2,
         "repeat_lag": half,
         "repeat_length": half,

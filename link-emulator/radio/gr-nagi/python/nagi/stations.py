@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The virtual radio: two stations and a channel, each a process, exchanging samples over ZeroMQ.
+"""The virtual radio: two station processes and a channel process, which exchange samples by ZeroMQ.
 
-`python3 -m gnuradio.nagi.stations` is one of these processes. Its task is one line of JSON on
-standard input: {"role": "station", "station": "a" | "b", ...} or {"role": "channel", ...}, with
-"directory" (of the sockets, mode 0700), "radio" (as in a link's configuration), "seed" and
-"directions" ({"forward": 0, "backward": 1}). It says "ready" on standard output, and ends when its
-standard input is closed, so also when whoever started it dies. Status 2: the task is wrong.
+`python3 -m gnuradio.nagi.stations` is one of these processes. It reads its task as one line of JSON
+from standard input: {"role": "station", "station": "a" | "b", ...} or {"role": "channel", ...},
+with "directory" (of the sockets, mode 0700), "radio" (as in a link's configuration), "seed" and
+"directions" ({"forward": 0, "backward": 1}). It prints "ready" to standard output. It ends when its
+standard input is closed, thus also when its parent process ends. Exit status 2: the task is wrong.
 
-Each direction has four sockets in the directory, over which PDUs go from PUSH to PULL; of forward:
-  forward.packets   to the sending station
-  forward.sent      its bursts, to the channel
-  forward.received  what the channel made of them, to the receiving station
-  forward.outcomes  from there
+Each direction has four sockets in the directory, which carry PDUs from PUSH to PULL. For forward:
+  forward.packets   packets to the sending station
+  forward.sent      bursts from the sending station to the channel
+  forward.received  bursts from the channel to the receiving station
+  forward.outcomes  outcomes from the receiving station
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ from .radio import Receiver, Transmitter, make_channel, parse_radio
 
 STATIONS = ("a", "b")
 _LONGEST_SOCKET_PATH = 107  # sockaddr_un
-_POLL_MS = 100  # after which ZeroMQ's threads see that they should end
+_POLL_MS = 100  # interval at which ZeroMQ's threads check whether to end
 
 
 class StationError(RuntimeError):
-    """A station or the channel did not start, or has died."""
+    """The process of a station or the channel did not start, or has ended."""
 
 
-def _address(directory: Path, direction: str, stage: str) -> str:
+def _make_address(directory: Path, direction: str, stage: str) -> str:
     return f"ipc://{directory / f'{direction}.{stage}'}"
 
 
-def _sink(directory: Path, direction: str, stage: str) -> zeromq.push_msg_sink:
-    return zeromq.push_msg_sink(_address(directory, direction, stage), _POLL_MS, False)
+def _open_sink(directory: Path, direction: str, stage: str) -> zeromq.push_msg_sink:
+    return zeromq.push_msg_sink(_make_address(directory, direction, stage), _POLL_MS, False)
 
 
-def _source(directory: Path, direction: str, stage: str) -> zeromq.pull_msg_source:
-    return zeromq.pull_msg_source(_address(directory, direction, stage), _POLL_MS, True)
+def _open_source(directory: Path, direction: str, stage: str) -> zeromq.pull_msg_source:
+    return zeromq.pull_msg_source(_make_address(directory, direction, stage), _POLL_MS, True)
 
 
 def check_directory(directory: Path) -> None:
-    """Raises ConfigError if sockets would not be safe or not possible in there."""
+    """Raise ConfigError if the directory is not private or too long a path for sockets."""
     try:
         status = directory.stat()
     except OSError as error:
         raise ConfigError(f"directory {directory}: {error.strerror}; make it first") from error
     if not stat.S_ISDIR(status.st_mode):
-        raise ConfigError(f"directory {directory} is none")
+        raise ConfigError(f"directory {directory} is no directory")
     if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
         raise ConfigError(f"directory {directory} must be the caller's own, with mode 0700")
     longest = max(len(os.fsencode(directory / f"{direction}.received")) for direction in DIRECTIONS)
@@ -72,9 +72,10 @@ def check_directory(directory: Path) -> None:
 
 
 class VirtualRadio(gr.hier_block2):
-    """One direction of a link through stations: message ports in `packets`, out `outcomes`.
+    """One direction of a link through station processes.
 
-    As SimulatedRadio, while the processes of `Stations` run in the same directory.
+    Message ports: in `packets`, out `outcomes`, as those of SimulatedRadio. The processes of
+    `Stations` must run in the same directory.
     """
 
     def __init__(self, directory: Path, direction: str) -> None:
@@ -83,25 +84,25 @@ class VirtualRadio(gr.hier_block2):
         )
         self.message_port_register_hier_in("packets")
         self.message_port_register_hier_out("outcomes")
-        sink = _sink(directory, direction, "packets")
-        source = _source(directory, direction, "outcomes")
+        sink = _open_sink(directory, direction, "packets")
+        source = _open_source(directory, direction, "outcomes")
         self.msg_connect(self, "packets", sink, "in")
         self.msg_connect(source, "out", self, "outcomes")
 
 
 def _build_station(top: gr.top_block, task: Mapping[str, Any], directory: Path) -> None:
-    """The sending end of one direction and the receiving end of the other."""
+    """Add the transmitter of one direction and the receiver of the other to the flowgraph."""
     config = parse_radio(task["radio"])
     station = task.get("station")
     if station not in STATIONS:
         raise ConfigError(f'station is {station!r}; it must be "a" or "b"')
     out, back = DIRECTIONS if station == "a" else DIRECTIONS[::-1]
     transmitter = Transmitter(config)
-    top.msg_connect(_source(directory, out, "packets"), "out", transmitter, "packets")
-    top.msg_connect(transmitter, "bursts", _sink(directory, out, "sent"), "in")
+    top.msg_connect(_open_source(directory, out, "packets"), "out", transmitter, "packets")
+    top.msg_connect(transmitter, "bursts", _open_sink(directory, out, "sent"), "in")
     receiver = Receiver(config)
-    top.msg_connect(_source(directory, back, "received"), "out", receiver, "bursts")
-    top.msg_connect(receiver, "outcomes", _sink(directory, back, "outcomes"), "in")
+    top.msg_connect(_open_source(directory, back, "received"), "out", receiver, "bursts")
+    top.msg_connect(receiver, "outcomes", _open_sink(directory, back, "outcomes"), "in")
 
 
 def _build_channel(top: gr.top_block, task: Mapping[str, Any], directory: Path) -> None:
@@ -110,8 +111,8 @@ def _build_channel(top: gr.top_block, task: Mapping[str, Any], directory: Path) 
         channel = make_channel(
             config, direction, int(task["seed"]), int(task["directions"][direction])
         )
-        top.msg_connect(_source(directory, direction, "sent"), "out", channel, "bursts")
-        top.msg_connect(channel, "bursts", _sink(directory, direction, "received"), "in")
+        top.msg_connect(_open_source(directory, direction, "sent"), "out", channel, "bursts")
+        top.msg_connect(channel, "bursts", _open_sink(directory, direction, "received"), "in")
 
 
 def _check_directions(directions: Any) -> None:
@@ -122,8 +123,12 @@ def _check_directions(directions: Any) -> None:
 _ROLES = {"station": _build_station, "channel": _build_channel}
 
 
-def build(task: Mapping[str, Any]) -> gr.top_block:
-    """The flowgraph of a process. Raises ConfigError, naming the key."""
+def build_flowgraph(task: Mapping[str, Any]) -> gr.top_block:
+    """Build the flowgraph of a process.
+
+    Raises:
+        ConfigError: The task is wrong; the message names the key.
+    """
     for key in ("role", "directory", "radio", "seed", "directions"):
         if key not in task:
             raise ConfigError(f'"{key}" is missing')
@@ -132,7 +137,7 @@ def build(task: Mapping[str, Any]) -> gr.top_block:
     directory = Path(task["directory"])
     check_directory(directory)
     _check_directions(task["directions"])
-    # An exception in a block must end the process: whoever started it sees that.
+    # An exception in a block must end the process, so that its parent notices.
     top = gr.top_block(f"nagi {task['role']}", catch_exceptions=False)
     _ROLES[task["role"]](top, task, directory)
     return top
@@ -149,12 +154,12 @@ def _read_task() -> dict[str, Any]:
 
 
 def main() -> int:
-    """One process: its task from standard input, until that is closed."""
+    """Run one process: read its task from standard input, and end when that is closed."""
     end_with_parent(signal.SIGKILL)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # GNU Radio logs to standard output
     try:
-        top = build(_read_task())
+        top = build_flowgraph(_read_task())
     except ValueError as error:
         print(f"stations: {error}", file=sys.stderr)
         return 2
@@ -169,8 +174,14 @@ def main() -> int:
 class Stations:
     """The three processes of a virtual radio; a context manager.
 
-    `directory`: empty, the caller's own, with mode 0700. Raises ConfigError for a wrong
-    configuration and StationError if a process does not start.
+    The constructor raises ConfigError for a wrong configuration. Entering the context raises
+    StationError if a process does not start.
+
+    Args:
+        radio: A radio's configuration (JSON).
+        directory: An empty directory of the caller, with mode 0700.
+        seed: Seed of all random draws.
+        directions: Number of each direction's channel.
     """
 
     def __init__(
@@ -190,7 +201,7 @@ class Stations:
             "channel": {"role": "channel", **common},
         }
         self.processes: dict[str, subprocess.Popen[str]] = {}
-        """By name. One that has ended has ended wrongly."""
+        """Processes by name. None of them should end before `close`."""
 
     def __enter__(self) -> Self:
         try:
@@ -210,7 +221,7 @@ class Stations:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # an interrupt at the terminal is for whoever started it
+            start_new_session=True,  # an interrupt at the terminal is for the parent only
         )
         assert process.stdin is not None
         process.stdin.write(json.dumps(task) + "\n")
@@ -225,8 +236,8 @@ class Stations:
                 return
         raise StationError(f"{name} ended with status {process.wait()} before it was ready")
 
-    def dead(self) -> list[str]:
-        """Names of processes that have ended, with their status."""
+    def list_ended(self) -> list[str]:
+        """Return names and statuses of the processes that have ended."""
         return [
             f"{name} (status {process.returncode})"
             for name, process in self.processes.items()
@@ -234,7 +245,7 @@ class Stations:
         ]
 
     def close(self) -> None:
-        """Ends all, at the latest after 5 s each."""
+        """End all processes; each has 5 s before it is killed."""
         for process in self.processes.values():
             assert process.stdin is not None
             process.stdin.close()

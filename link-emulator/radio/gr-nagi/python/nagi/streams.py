@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams of bytes into packets, and packets back into streams."""
+"""Blocks that convert streams of bytes into packets, and packets into streams."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ MAX_BYTES = 65_535
 
 
 class stream_to_packets(gr.hier_block2):  # noqa: N801  as all of GNU Radio's blocks
-    """Cuts a stream of bytes into packets, for framer and modem to make bursts of.
+    """Cuts a stream of bytes into packets for framer and modem.
 
     In: bytes. Each packet is preceded by its length in two bytes, the higher one first, or its
     first byte has a tag with its length. Message ports: out `packets`, PDUs of bytes with number,
-    from 0; in `outcomes`, any message for each packet that has come to its end, such as what
-    packet_deframer makes of it.
+    from 0; in `outcomes`, one message for each packet whose transmission has ended, such as the
+    PDU of packet_deframer.
 
     A length of 0 or above `max_packet`, a tag that is no integer, and in a tagged stream a byte
-    that belongs to no packet end the flowgraph with an error. A packet that the end of the stream
-    cuts off is left out, with a warning in the log.
+    outside of packets end the flowgraph with an error. A packet that is incomplete at the end of
+    the stream is dropped, with a warning in the log.
 
     Parameters:
-    - length_tag: key of the tag; empty: lengths are in the stream
+    - length_tag: key of the tag; if empty, lengths are in the stream
     - max_packet: bytes of the longest packet, 1 to 65535
-    - window: packets that may be under way; the stream waits until outcomes come in. 0: any number,
-      which wait where they are slowest worked on, in memory.
+    - window: maximum number of packets without an outcome; the stream waits while there are as
+      many. 0 means no limit: packets then wait in memory, before the slowest block.
 
-    Raises ValueError if `max_packet` or `window` is none of these.
+    Raises ValueError if `max_packet` or `window` is out of range.
     """
 
     def __init__(self, length_tag: str = "", max_packet: int = 1530, window: int = 0) -> None:
@@ -50,12 +50,15 @@ class stream_to_packets(gr.hier_block2):  # noqa: N801  as all of GNU Radio's bl
         self.msg_connect(self, "outcomes", self._outlet, "outcomes")
 
     def packets(self) -> int:
-        """Packets that have left."""
+        """Return the number of packets that were sent."""
         return int(self._cutter.packets())
 
 
 class _Stripped(gr.basic_block):
-    """PDUs of packets, with their lengths before them if asked for; none of what was lost."""
+    """Passes the bytes of received packets on, without metadata, and drops lost packets.
+
+    With `has_prefix`, the length of each packet precedes its bytes.
+    """
 
     def __init__(self, has_prefix: bool) -> None:
         gr.basic_block.__init__(self, "stripped", None, None)
@@ -83,15 +86,15 @@ class _Stripped(gr.basic_block):
 
 
 class packets_to_stream(gr.hier_block2):  # noqa: N801  as all of GNU Radio's blocks
-    """Packets that were received, as a stream of bytes.
+    """Converts received packets into a stream of bytes.
 
-    Message port in `packets`: PDUs of up to 65535 bytes, as packet_deframer has them. Those without
-    a byte, which were lost, leave nothing. Something else ends the flowgraph with an error. Out:
-    bytes, as stream_to_packets takes them: each packet after its length in two bytes, or with a tag
-    at its first byte.
+    Message port in `packets`: PDUs of up to 65535 bytes, such as those of packet_deframer. PDUs
+    without bytes are lost packets and are dropped. Other messages end the flowgraph with an error.
+    Out: bytes in the format of stream_to_packets: each packet is preceded by its length in two
+    bytes, or its first byte has a tag with its length.
 
     Parameters:
-    - length_tag: key of the tag; empty: lengths are in the stream
+    - length_tag: key of the tag; if empty, lengths are in the stream
     """
 
     def __init__(self, length_tag: str = "") -> None:
@@ -107,5 +110,5 @@ class packets_to_stream(gr.hier_block2):  # noqa: N801  as all of GNU Radio's bl
         self.connect(stream, self)
 
     def lost(self) -> int:
-        """Packets without a byte that came in."""
+        """Return the number of lost packets: PDUs without bytes that came in."""
         return self._stripped.lost

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A link that is radio hardware: both ends' devices, opened, checked, measured and synchronised.
+"""Opens, checks, measures and synchronises the devices of a link that is radio hardware.
 
 Bursts are on the air a constant lead after the instants of the model. The lead is measured at the
-start: twice what the modem takes for the longest packet, and twice how long before its instant the
-device wants a burst. The receiver cuts its endless stream where bursts must come; with a clock of
-its own, it finds probes in that stream first, and then follows the drift from burst to burst.
+start: it is twice the modem's computing time for the longest packet, plus twice the time by which
+the device needs a burst in advance. The receiver cuts its continuous stream where bursts are
+expected. If it has a clock of its own, it first detects probes in that stream, and then tracks the
+drift from burst to burst.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import pmt
 from gnuradio import gr
 
 from . import ofdm, single_carrier
-from .air_time import LONGEST_PACKET, WAVEFORMS, air_time_ns
+from .air_time import LONGEST_PACKET, WAVEFORMS, compute_air_time_ns
 from .checks import DIRECTIONS
 from .packet_ends import PacketEnds
 from .radio import RadioConfig, Receiver, Transmitter
@@ -31,15 +32,15 @@ from .usrp_config import End
 _DOUBLE = Path(__file__).parents[4] / "nagi" / "uhd-double" / "libnagi-uhd-double.so"
 INSTALL = "install UHD and build nagi-sdr again: `make sdr`"
 MAX_FALSE_ALARMS = 1e-6
-"""Probability that a receiver takes noise for a burst, for each burst that it expects."""
+"""Probability that a receiver mistakes noise for a burst, per expected burst."""
 
 _PROBES = 10
-_COMMON_REACH_S, _OWN_REACH_S = 1e-3, 20e-3  # in which probes are looked for
+_COMMON_REACH_S, _OWN_REACH_S = 1e-3, 20e-3  # search range of probes: common or own clock
 _PULSE_S = 1.1
 _TRIALS = 5
 _STEP_NS = 100_000
 _AMPLE_LEAD_NS = 10_000_000  # with more, samples would fill the buffers of devices
-_RECEIVE_NS = 1_000_000  # the rest of a packet of the stream, and of messages between threads
+_RECEIVE_NS = 1_000_000  # for the rest of a packet of the stream, and for messages between threads
 
 
 class UsrpMissing(RuntimeError):
@@ -47,26 +48,30 @@ class UsrpMissing(RuntimeError):
 
 
 class DeviceError(RuntimeError):
-    """What a device cannot do or does not have."""
+    """A device fails, or lacks something."""
 
-    def __init__(self, what: str, stage: str, cure: str) -> None:
-        super().__init__(what)
+    def __init__(self, message: str, stage: str, cure: str) -> None:
+        super().__init__(message)
         self.stage = stage
-        """Of `nagi-sdr doctor`, at which it shows."""
+        """The stage of `nagi-sdr doctor` that detects the problem."""
         self.cure = cure
 
 
 @contextmanager
-def device_errors() -> Iterator[None]:
-    """Errors of the bindings as DeviceError."""
+def convert_errors() -> Iterator[None]:
+    """Convert errors of the bindings into DeviceError."""
     try:
         yield
-    except bindings().UsrpError as error:
+    except load_bindings().UsrpError as error:
         raise DeviceError(str(error), error.stage, error.cure) from error
 
 
-def bindings() -> ModuleType:
-    """nagi_usrp_python. Raises UsrpMissing, with the cure."""
+def load_bindings() -> ModuleType:
+    """Import and return nagi_usrp_python.
+
+    Raises:
+        UsrpMissing: nagi-sdr was built without UHD, or UHD's library is missing.
+    """
     try:
         from . import nagi_usrp_python
     except ImportError as error:
@@ -76,16 +81,16 @@ def bindings() -> ModuleType:
     return nagi_usrp_python
 
 
-def preamble(modem: str) -> Any:
-    """The preamble that receivers look for, as nagi_usrp_python takes it."""
-    shape = (ofdm if modem == "ofdm" else single_carrier).demux_shape()
+def make_preamble(modem: str) -> Any:
+    """Return the preamble that receivers detect, as nagi_usrp_python's Preamble."""
+    shape = (ofdm if modem == "ofdm" else single_carrier).make_demux_shape()
     keys = ("repeat_begin", "repeat_lag", "repeat_length", "spread", "threshold")
-    return bindings().Preamble(samples=shape["preamble"], **{key: shape[key] for key in keys})
+    return load_bindings().Preamble(samples=shape["preamble"], **{key: shape[key] for key in keys})
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What was measured at the start of one direction."""
+class Measurement:
+    """Measurements of one direction at the start."""
 
     lead_ns: int
     delay_samples: float
@@ -94,21 +99,23 @@ class Measured:
 
 
 class _Timing(gr.basic_block):
-    """Takes bursts, and notes when."""
+    """Records the times at which bursts arrive."""
 
     def __init__(self) -> None:
         gr.basic_block.__init__(self, "timing", [], [])
-        self.taken: list[float] = []
+        self.times_s: list[float] = []
         self.message_port_register_in(pmt.intern("bursts"))
         self.set_msg_handler(pmt.intern("bursts"), self._take)
 
     def _take(self, _: Any) -> None:
-        self.taken.append(time.monotonic())
+        self.times_s.append(time.monotonic())
 
 
-def modem_ns(config: RadioConfig) -> int:
-    """How long the transmitter computes on the longest packet: the longest of some trials, in ns.
-    In virtual time that is none."""
+def measure_modem_ns(config: RadioConfig) -> int:
+    """Measure the transmitter's computing time for the longest packet, in ns.
+
+    The result is the longest time of several trials; it is 0 in virtual time.
+    """
     top = gr.top_block("nagi-sdr timing", catch_exceptions=False)
     transmitter, timing = Transmitter(config), _Timing()
     top.msg_connect(transmitter, "bursts", timing, "bursts")
@@ -118,12 +125,12 @@ def modem_ns(config: RadioConfig) -> int:
     try:
         longest = 0.0
         for trial in range(_TRIALS + 1):
-            began = time.monotonic()
+            started = time.monotonic()
             entry.send(trial, 0, bytes(LONGEST_PACKET))
-            while len(timing.taken) <= trial:
+            while len(timing.times_s) <= trial:
                 time.sleep(1e-4)
-            if trial > 0:  # the first one plans transforms
-                longest = max(longest, timing.taken[trial] - began)
+            if trial > 0:  # the first trial also plans Fourier transforms
+                longest = max(longest, timing.times_s[trial] - started)
     finally:
         top.stop()
         top.wait()
@@ -131,15 +138,15 @@ def modem_ns(config: RadioConfig) -> int:
 
 
 class Devices:
-    """The devices of a link: opened, then tuned, with a stream each way at each end.
+    """The devices of a link, which the constructor opens.
 
-    Raises the bindings' UsrpError, and UsrpMissing.
+    Methods raise the bindings' UsrpError, and UsrpMissing.
     """
 
     def __init__(self, config: RadioConfig) -> None:
         assert config.uhd is not None
         self._config, self._uhd = config, config.uhd
-        self._module = bindings()
+        self._module = load_bindings()
         self._opened: dict[str, Any] = {}
         self._senders: dict[tuple[str, int], Any] = {}
         self._streams: dict[tuple[str, int], Any] = {}
@@ -147,8 +154,11 @@ class Devices:
             self._open(end)
 
     def tune(self) -> None:
-        """Rates, frequencies, gains and antennas of all ends; the common time if there is one.
-        Raises UsrpError."""
+        """Set rates, frequencies, gains and antennas of all ends, and the common time if any.
+
+        Raises:
+            UsrpError: A device does not support a setting.
+        """
         for device in self._opened.values():
             device.set_rate(float(self._config.sample_rate_hz))
         for direction in DIRECTIONS:
@@ -191,10 +201,15 @@ class Devices:
         )
 
     def tune_sender(self, direction: str, gain_db: float) -> None:
-        """Another gain: what is between the steps of the device is made of the back-off. Raises
-        UsrpError."""
+        """Set the gain of a transmitter.
+
+        The back-off compensates the difference to the device's nearest gain step.
+
+        Raises:
+            UsrpError: The device does not support the gain.
+        """
         end = self._uhd.sender(direction)
-        got_db = self._opened[end.device].tune(
+        actual_gain_db = self._opened[end.device].tune(
             is_output=True,
             channel=end.channel,
             frequency_hz=self._uhd.frequency_hz[direction],
@@ -202,46 +217,52 @@ class Devices:
             gain_db=gain_db,
             antenna=end.tx_antenna,
         )
-        self.sender(direction).set_backoff(self._uhd.backoff_db + got_db - gain_db)
+        self.open_sender(direction).set_backoff(self._uhd.backoff_db + actual_gain_db - gain_db)
 
     def close(self) -> None:
-        for held in (self._streams, self._senders, self._opened):
-            held.clear()
+        for objects in (self._streams, self._senders, self._opened):
+            objects.clear()
 
-    def descriptions(self) -> list[str]:
+    def list_descriptions(self) -> list[str]:
         return [device.description for device in self._opened.values()]
 
-    def facts(self) -> list[dict[str, str]]:
-        """Of each device: name, description, firmware."""
+    def list_facts(self) -> list[dict[str, str]]:
+        """Return name, description and firmware of each device."""
         return [
-            {"name": each.name, "description": each.description, "firmware": each.firmware}
-            for each in self._opened.values()
+            {"name": device.name, "description": device.description, "firmware": device.firmware}
+            for device in self._opened.values()
         ]
 
-    def sender(self, direction: str) -> Any:
-        """The output from which a direction is sent. Ends that share it have the same."""
+    def open_sender(self, direction: str) -> Any:
+        """Return the output that transmits a direction; both directions may share one."""
         end = self._uhd.sender(direction)
-        place = (end.device, end.channel)
-        if place not in self._senders:
-            self._senders[place] = self._module.BurstSender(
+        key = (end.device, end.channel)
+        if key not in self._senders:
+            self._senders[key] = self._module.BurstSender(
                 self._opened[end.device], end.channel, self._uhd.backoff_db
             )
-        return self._senders[place]
+        return self._senders[key]
 
-    def stream(self, direction: str) -> Any:
-        """The input at which a direction is received."""
+    def open_stream(self, direction: str) -> Any:
+        """Return the input that receives a direction; both directions may share one."""
         end = self._uhd.receiver(direction)
-        place = (end.device, end.channel)
-        if place not in self._streams:
-            self._streams[place] = self._module.SampleStream(self._opened[end.device], end.channel)
-        return self._streams[place]
+        key = (end.device, end.channel)
+        if key not in self._streams:
+            self._streams[key] = self._module.SampleStream(self._opened[end.device], end.channel)
+        return self._streams[key]
 
 
 class UhdLink:
     """Both directions of a link that is radio hardware.
 
-    `epoch_monotonic_ns`: of event time. `budget_ns`: within which, after the end of a transmission,
-    its outcome must be known; `lead_ns`: measured if not given. Raises DeviceError and UsrpMissing.
+    The constructor raises DeviceError and UsrpMissing.
+
+    Args:
+        config: The radio.
+        epoch_monotonic_ns: Event time 0 on CLOCK_MONOTONIC.
+        budget_ns: Time after the end of a transmission within which its outcome must be known.
+        lead_ns: Time from an instant of the model until its burst is on the air; None measures it.
+        synchronised: Whether to detect probes and measure both directions first.
     """
 
     def __init__(
@@ -253,24 +274,24 @@ class UhdLink:
         *,
         synchronised: bool = True,
     ) -> None:
-        with device_errors():
-            self._begin(config, epoch_monotonic_ns, budget_ns, lead_ns)
+        with convert_errors():
+            self._open(config, epoch_monotonic_ns, budget_ns, lead_ns)
             if synchronised:
                 self.measured = {name: self._synchronise(name) for name in DIRECTIONS}
 
-    def _begin(
+    def _open(
         self, config: RadioConfig, epoch_monotonic_ns: int, budget_ns: int, lead_ns: int | None
     ) -> None:
         assert config.uhd is not None
         self._config, self._uhd = config, config.uhd
-        self.measured: dict[str, Measured] = {}
-        module = bindings()
+        self.measured: dict[str, Measurement] = {}
+        module = load_bindings()
         self.devices = Devices(config)
         self.devices.tune()
-        computing_ns = modem_ns(config)
+        computing_ns = measure_modem_ns(config)
         receiving_ns = 2 * computing_ns + _RECEIVE_NS
         if lead_ns is None:
-            lead_ns = self._measured_lead_ns(computing_ns, budget_ns - receiving_ns)
+            lead_ns = self._choose_lead_ns(computing_ns, budget_ns - receiving_ns)
         self.lead_ns = lead_ns
         needed_ns = lead_ns + receiving_ns
         if needed_ns > budget_ns:
@@ -284,10 +305,10 @@ class UhdLink:
         half = module.HalfDuplex() if config.uhd.duplex == "half" else None
         self.channels = {
             direction: module.usrp_channel(
-                sender=self.devices.sender(direction),
-                stream=self.devices.stream(direction),
+                sender=self.devices.open_sender(direction),
+                stream=self.devices.open_stream(direction),
                 half_duplex=half,
-                preamble=preamble(config.modem),
+                preamble=make_preamble(config.modem),
                 epoch_monotonic_ns=epoch_monotonic_ns,
                 lead_ns=self.lead_ns,
                 common_clock=config.uhd.has_common_clock,
@@ -298,10 +319,12 @@ class UhdLink:
             for index, direction in enumerate(DIRECTIONS)
         }
 
-    def _measured_lead_ns(self, computing_ns: int, longest_ns: int) -> int:
-        """What modem and devices need, and half of what `longest_ns` leaves over, for whatever
-        holds a processor up."""
-        margin_ns = max(self.devices.sender(name).measure_margin() for name in DIRECTIONS)
+    def _choose_lead_ns(self, computing_ns: int, longest_ns: int) -> int:
+        """Choose the lead: the need of modem and devices plus half of the remaining time.
+
+        The addition covers delays of the processor, as long as _AMPLE_LEAD_NS is not exceeded.
+        """
+        margin_ns = max(self.devices.open_sender(name).measure_margin() for name in DIRECTIONS)
         least_ns = -(-2 * (computing_ns + margin_ns) // _STEP_NS) * _STEP_NS
         longer_ns = least_ns + (longest_ns - least_ns) // 2 // _STEP_NS * _STEP_NS
         return max(least_ns, min(longer_ns, _AMPLE_LEAD_NS))
@@ -310,21 +333,21 @@ class UhdLink:
         reach_s = _COMMON_REACH_S if self._uhd.has_common_clock else _OWN_REACH_S
         return self.channels[direction].synchronise(probes=_PROBES, within_s=reach_s)
 
-    def probed_snr_db(self, direction: str) -> float | None:
-        """Of preambles, now; None if less than half were found."""
+    def measure_snr_db(self, direction: str) -> float | None:
+        """Measure the SNR of preambles in dB; return None if fewer than half were detected."""
         try:
             return float(self._probe(direction).snr_db)
-        except bindings().UsrpError:
+        except load_bindings().UsrpError:
             return None
 
-    def _synchronise(self, direction: str) -> Measured:
-        found = self._probe(direction)
-        return Measured(self.lead_ns, found.delay_samples, found.drift_ppm, found.snr_db)
+    def _synchronise(self, direction: str) -> Measurement:
+        probes = self._probe(direction)
+        return Measurement(self.lead_ns, probes.delay_samples, probes.drift_ppm, probes.snr_db)
 
-    def air_time_ns(self, packet_bytes: int) -> int:
-        """Of a packet in the radio's first mode."""
+    def compute_air_time_ns(self, packet_bytes: int) -> int:
+        """Return the air time of a packet in the radio's first mode."""
         config = self._config
-        return air_time_ns(
+        return compute_air_time_ns(
             config.modem,
             config.modulations[0],
             config.sample_rate_hz,
@@ -332,12 +355,12 @@ class UhdLink:
             packet_bytes,
         )
 
-    def radio(self, direction: str) -> UhdRadio:
+    def make_radio(self, direction: str) -> UhdRadio:
         return UhdRadio(self._config, self.channels[direction])
 
-    def statement(self) -> list[str]:
-        """What was opened and measured, for people."""
-        lines = [f"device: {name}" for name in self.devices.descriptions()]
+    def describe(self) -> list[str]:
+        """Describe devices and measurements, as lines of text."""
+        lines = [f"device: {name}" for name in self.devices.list_descriptions()]
         lines.append(f"lead: bursts are on the air {self.lead_ns / 1e6:g} ms after their instants")
         for direction, one in self.measured.items():
             lines.append(
@@ -346,9 +369,9 @@ class UhdLink:
             )
         return lines
 
-    def account(self) -> dict[str, Any]:
-        """The same for programs, with counts(): a link of radios.json."""
-        counts = self.counts()
+    def make_account(self) -> dict[str, Any]:
+        """Return the link's entry in radios.json: devices, measurements and counts."""
+        counts = self.read_counts()
         directions = {
             name: {
                 "delay_samples": one.delay_samples,
@@ -358,29 +381,32 @@ class UhdLink:
             }
             for name, one in self.measured.items()
         }
-        return {"devices": self.devices.facts(), "lead_ns": self.lead_ns, **directions}
+        return {"devices": self.devices.list_facts(), "lead_ns": self.lead_ns, **directions}
 
     def close(self) -> None:
-        """Gives the devices back, once no flowgraph runs with them."""
+        """Release the devices. No flowgraph may use them any more."""
         for channel in self.channels.values():
             channel.close()
         self.devices.close()
 
-    def errors(self) -> list[str]:
-        """What ended a direction's stream."""
+    def list_errors(self) -> list[str]:
+        """Return the errors that ended streams, as lines of text."""
         return [
             f"{name}: {channel.error()}"
             for name, channel in self.channels.items()
             if channel.error()
         ]
 
-    def counts(self) -> dict[str, dict[str, int]]:
-        """By direction: what devices did, and what went wrong."""
+    def read_counts(self) -> dict[str, dict[str, int]]:
+        """Return the counts of the devices' events, by direction."""
         return {name: channel.counts() for name, channel in self.channels.items()}
 
 
 class UhdRadio(gr.hier_block2):
-    """One direction. Message ports: in `packets`, out `outcomes`, one each, in order."""
+    """One direction of a link through radio hardware.
+
+    Message ports: in `packets`, out `outcomes`, one per packet, in order.
+    """
 
     def __init__(self, config: RadioConfig, channel: Any) -> None:
         gr.hier_block2.__init__(

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a link's "radio" says of the devices of UHD that it is ("by": "uhd"). Needs no UHD.
+"""Parses the UHD devices of a link's "radio" ("by": "uhd"). Needs no UHD.
 
     "uhd": {"a": {"device": "serial=30A1B2C", "channel": 0, "tx_gain_db": 40, "rx_gain_db": 30},
             "b": {...}, "frequency_hz": {"forward": 2.45e9, "backward": 2.46e9}}
 
-Each end may have `subdev`, `tx_antenna`, `rx_antenna`, `clock_source` and `time_source`, as UHD
-names them; beside them are `lo_offset_hz`, `duplex` ("full" or "half") and `backoff_db`.
+Each end may also have `subdev`, `tx_antenna`, `rx_antenna`, `clock_source` and `time_source`, with
+UHD's values. `uhd` may also have `lo_offset_hz`, `duplex` ("full" or "half") and `backoff_db`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .checks import DIRECTIONS, ConfigError, choice, number, required, section, text
+from .checks import (
+    DIRECTIONS,
+    ConfigError,
+    check_choice,
+    check_number,
+    check_object,
+    check_text,
+    require_key,
+)
 
 ENDS = ("a", "b")
 DUPLEX = ("full", "half")
 BACKOFF_DB = {"ofdm": 12.0, "single_carrier": 6.0}
-"""Mean power below full scale if nothing is said: of OFDM's samples 10^-7 are above that."""
+"""Default back-off: mean power below full scale. A share of 10^-7 of OFDM's samples is clipped."""
 
 
 @dataclass(frozen=True)
 class End:
-    """One end of a link: what it has of a device."""
+    """One end of a link: a channel of a device."""
 
     device: str
     channel: int
@@ -40,9 +48,9 @@ class End:
 @dataclass(frozen=True)
 class UhdConfig:
     ends: Mapping[str, End]
-    """By end: a, b. Forward is from a to b."""
+    """Ends a and b. The forward direction is from a to b."""
     frequency_hz: Mapping[str, float]
-    """By direction."""
+    """Carrier frequency by direction."""
     lo_offset_hz: float
     duplex: str
     backoff_db: float
@@ -55,7 +63,7 @@ class UhdConfig:
 
     @property
     def has_common_clock(self) -> bool:
-        """Whether both ends' samples have one time: one device, or one reference of both."""
+        """True if both ends have one sample clock: that of one device, or an external reference."""
         a, b = (self.ends[name] for name in ENDS)
         if a.device == b.device:
             return True
@@ -65,50 +73,71 @@ class UhdConfig:
         )  # fmt: skip
 
 
-def _end(value: Any, where: str) -> End:
+def _parse_end(value: Any, key_path: str) -> End:
     texts = ("subdev", "tx_antenna", "rx_antenna", "clock_source", "time_source")
-    config = section(value, where, ("device", "channel", "tx_gain_db", "rx_gain_db", *texts))
-    channel = number(config.get("channel", 0), f"{where}.channel", 0)
+    config = check_object(
+        value, key_path, ("device", "channel", "tx_gain_db", "rx_gain_db", *texts)
+    )
+    channel = check_number(config.get("channel", 0), f"{key_path}.channel", 0)
     if channel != int(channel):
-        raise ConfigError(f"{where}.channel is {channel}; it must be a whole number")
+        raise ConfigError(f"{key_path}.channel is {channel}; it must be a whole number")
     return End(
-        device=text(required(config, "device", where), f"{where}.device"),
+        device=check_text(require_key(config, "device", key_path), f"{key_path}.device"),
         channel=int(channel),
-        tx_gain_db=number(required(config, "tx_gain_db", where), f"{where}.tx_gain_db"),
-        rx_gain_db=number(required(config, "rx_gain_db", where), f"{where}.rx_gain_db"),
-        **{key: text(config[key], f"{where}.{key}") for key in texts if key in config},
+        tx_gain_db=check_number(
+            require_key(config, "tx_gain_db", key_path), f"{key_path}.tx_gain_db"
+        ),
+        rx_gain_db=check_number(
+            require_key(config, "rx_gain_db", key_path), f"{key_path}.rx_gain_db"
+        ),
+        **{key: check_text(config[key], f"{key_path}.{key}") for key in texts if key in config},
     )
 
 
-def parse_uhd(value: Any, modem: str, where: str) -> UhdConfig:
-    """Raises ConfigError, naming the key."""
-    known = (*ENDS, "frequency_hz", "lo_offset_hz", "duplex", "backoff_db")
-    config = section(value, where, known)
-    place = f"{where}.frequency_hz"
-    frequencies = section(required(config, "frequency_hz", where), place, DIRECTIONS)
-    found = UhdConfig(
-        ends={end: _end(required(config, end, where), f"{where}.{end}") for end in ENDS},
+def parse_uhd(value: Any, modem: str, key_path: str) -> UhdConfig:
+    """Parse the value of "uhd".
+
+    Args:
+        value: The value of the key "uhd".
+        modem: Name of the modem, which determines the default back-off.
+        key_path: Path of the key, for messages.
+
+    Raises:
+        ConfigError: The value is wrong; the message names the key.
+    """
+    keys = (*ENDS, "frequency_hz", "lo_offset_hz", "duplex", "backoff_db")
+    config = check_object(value, key_path, keys)
+    item_path = f"{key_path}.frequency_hz"
+    frequencies = check_object(require_key(config, "frequency_hz", key_path), item_path, DIRECTIONS)
+    uhd = UhdConfig(
+        ends={
+            end: _parse_end(require_key(config, end, key_path), f"{key_path}.{end}") for end in ENDS
+        },
         frequency_hz={
-            direction: number(required(frequencies, direction, place), f"{place}.{direction}", 1e6)
+            direction: check_number(
+                require_key(frequencies, direction, item_path), f"{item_path}.{direction}", 1e6
+            )
             for direction in DIRECTIONS
         },
-        lo_offset_hz=number(config.get("lo_offset_hz", 0), f"{where}.lo_offset_hz"),
-        duplex=choice(config.get("duplex", "full"), f"{where}.duplex", DUPLEX),
-        backoff_db=number(config.get("backoff_db", BACKOFF_DB[modem]), f"{where}.backoff_db", 0),
+        lo_offset_hz=check_number(config.get("lo_offset_hz", 0), f"{key_path}.lo_offset_hz"),
+        duplex=check_choice(config.get("duplex", "full"), f"{key_path}.duplex", DUPLEX),
+        backoff_db=check_number(
+            config.get("backoff_db", BACKOFF_DB[modem]), f"{key_path}.backoff_db", 0
+        ),
     )
-    _check_sharing(found, where)
-    return found
+    _check_sharing(uhd, key_path)
+    return uhd
 
 
-def _check_sharing(config: UhdConfig, where: str) -> None:
-    """Two ends on one device, or on one frequency, cannot do everything."""
+def _check_sharing(config: UhdConfig, key_path: str) -> None:
+    """Raise ConfigError if both ends use one device in a way that it does not support."""
     a, b = (config.ends[name] for name in ENDS)
     if a.device == b.device:
         for key in ("subdev", "clock_source", "time_source"):
             if getattr(a, key) != getattr(b, key):
-                raise ConfigError(f"{where}.b.{key}: both ends have one device; write the same")
+                raise ConfigError(f"{key_path}.b.{key}: both ends have one device; write the same")
         if a.channel == b.channel and config.duplex == "full":
             raise ConfigError(
-                f"{where}.duplex: both ends have channel {a.channel} of one device, which sends one"
-                ' burst at a time; write "half", or give b another channel'
+                f"{key_path}.duplex: both ends have channel {a.channel} of one device, which sends"
+                ' one burst at a time; write "half", or give b another channel'
             )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For tests: links over the double of UHD's devices, and packets over these."""
+"""Opens links over the double of UHD's devices and sends packets over them, for tests."""
 
 import itertools
 import math
@@ -9,7 +9,7 @@ import time
 import numpy as np
 from flows import Flow
 from gnuradio.nagi import usrp
-from gnuradio.nagi.air_time import air_time_ns
+from gnuradio.nagi.air_time import compute_air_time_ns
 from gnuradio.nagi.radio import parse_radio
 
 RATE = 2_000_000
@@ -23,7 +23,7 @@ NOISE_DBM = -174 + 10 * math.log10(RATE) + 6
 
 
 def output_gain_db(snr_db, backoff_db=12.0, attenuation_db=60.0):
-    """The gain at which a burst has that SNR at the other end of the cable."""
+    """Return the gain at which a burst has the SNR `snr_db` at the other end of the cable."""
     return snr_db + NOISE_DBM + attenuation_db + backoff_db - 10 + 89.75
 
 
@@ -31,12 +31,18 @@ _serials = itertools.count()
 
 
 def device(arguments):
-    """Each of its own: UHD gives who asks for a serial the device that is open already."""
+    """Return device arguments with a unique serial.
+
+    UHD returns the device that is already open to every caller that gives its serial.
+    """
     return f"type=nagi_double,serial=qa-{os.getpid()}-{next(_serials)},{arguments}"
 
 
 def config(a=LOOP, b=None, *, snr_db=25.0, channel=1, duplex="full", both=None, **changes):
-    """`both`: of both ends; `changes`: of the first end, or of the link."""
+    """Return a radio's configuration.
+
+    `both` are settings of both ends, `changes` settings of the first end or of the link.
+    """
     a, b = device(a), device(b) if b else None
     gain = round(output_gain_db(snr_db) * 4) / 4
     common = {"tx_gain_db": gain, "rx_gain_db": 40.0, **(both or {})}
@@ -63,17 +69,19 @@ def packets(count, size, seed=1):
 
 
 def carry(radio, sent, direction="forward", after_s=0.0):
-    """Outcomes of packets that follow each other without a gap, with counts of the direction.
-    `after_s`: since the devices were opened."""
+    """Send packets back to back and return their outcomes, the direction's counts and the link.
+
+    `after_s` is the time between the opening of the devices and the first packet.
+    """
     epoch = time.monotonic_ns()
     link = usrp.UhdLink(radio, epoch, 2 * LEAD_NS, lead_ns=LEAD_NS)
     time.sleep(max(0.0, after_s - (time.monotonic_ns() - epoch) * 1e-9))
     begin = time.monotonic_ns() - epoch
-    with Flow(("packets", link.radio(direction), "outcomes")) as flow:
+    with Flow(("packets", link.make_radio(direction), "outcomes")) as flow:
         for number, packet in enumerate(sent):
             flow.send({"number": number, "begin_ns": begin, "mode": 0}, packet)
-            begin += air_time_ns("ofdm", "qpsk", RATE, "none", len(packet))
+            begin += compute_air_time_ns("ofdm", "qpsk", RATE, "none", len(packet))
         outcomes = flow.collect(len(sent))
-    counts = link.counts()[direction]
-    link.close()  # its streams end, which take processor time
+    counts = link.read_counts()[direction]
+    link.close()  # ends the streams, which use processor time
     return outcomes, counts, link

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the benchmarks of nagi-link share: options, results and limits of the traffic source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bench_lab import Lab, Trials
+from bench_report import Row
+from bench_subjects import LinkProgram, NagiLink
+
+OVERLOAD = 1.1  # offered rate over the link's rate
+KEEPS_UP = 0.99  # of the requested rate: below this, the source limits the measurement
+
+
+@dataclass
+class Bench(Trials):
+    """Options of the benchmark, and its results so far.
+
+    Attributes:
+        hours: Duration of the memory benchmark; 0 selects the usual duration.
+        rows: Rows of the report.
+        details: All measurements, for the JSON file.
+    """
+
+    lab: Lab
+    link: LinkProgram
+    hours: float
+    rows: list[Row]
+    details: dict[str, Any]
+
+    def make_link(self, io: str, forward: dict[str, Any], delay_back_ns: int) -> NagiLink:
+        """Return a nagi-link with one link, whose backward direction has a delay only."""
+        return NagiLink(self.lab, self.link, io, forward, {"delay_ns": delay_back_ns})
