@@ -197,19 +197,19 @@ async def schedules_are_kept(dut: Any) -> None:
     """Check the schedules of the C++ model, as far as they have few packets."""
     core = Core(dut)
     await core.start()
-    few = [case for case in schedules.CASES if len(schedules.arrivals(case)) <= MAX_PACKETS]
+    few = [case for case in schedules.CASES if len(schedules.make_arrivals_of_case(case)) <= MAX_PACKETS]
     assert len(few) > 10
     for case in few:
         core.now = 0
         dut.time_ns.value = 0
         core.records.clear()
         await core.enable({"forward": case["direction"]}, case["seed"])
-        for number, packet in enumerate(schedules.arrivals(case)):
+        for number, packet in enumerate(schedules.make_arrivals_of_case(case)):
             await core.advance(int(packet["arrived_ns"]))
             size, ecn = int(packet["bytes"]), int(packet["ecn"])
             await core.offer(make_ethernet(make_ipv4(size, ecn, number)))
         await core.advance()
-        schedules.check(case, np.array(core.records), await core.read_counters())
+        schedules.assert_schedule(case, np.array(core.records), await core.read_counters())
         delivered = sum(int(record["fate"]) == 0 for record in core.records)
         assert len(core.take_frames()) == delivered, case["name"]
         await core.disable()

@@ -102,7 +102,7 @@ class Running(RunningDaemon):
         return account
 
     def stop(self, how: str = "TERM") -> dict[str, Any]:
-        self.end(how)
+        self.terminate(how)
         return self.read_account()
 
     def control(self, operations: list[dict[str, Any]]) -> subprocess.CompletedProcess[str]:

@@ -5,8 +5,8 @@
 
 #include <stdexcept>
 
-#include "model/direction_json.hpp"
 #include "base/json_text.hpp"
+#include "model/direction_json.hpp"
 
 namespace gr::nagi {
 
