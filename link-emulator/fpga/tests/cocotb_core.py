@@ -197,7 +197,11 @@ async def schedules_are_kept(dut: Any) -> None:
     """Check the schedules of the C++ model, as far as they have few packets."""
     core = Core(dut)
     await core.start()
-    few = [case for case in schedules.CASES if len(schedules.make_arrivals_of_case(case)) <= MAX_PACKETS]
+    few = [
+        case
+        for case in schedules.CASES
+        if len(schedules.make_arrivals_of_case(case)) <= MAX_PACKETS
+    ]
     assert len(few) > 10
     for case in few:
         core.now = 0
