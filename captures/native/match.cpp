@@ -10,7 +10,7 @@ namespace nagi::captures {
 
 namespace {
 
-// packets that are read to estimate the difference of the clocks
+// at most this many packets of each capture are read to estimate the difference of the clocks
 constexpr std::int64_t max_first_packets = 200'000;
 constexpr std::size_t enough_pairs = 10'000;
 constexpr std::size_t max_udp_waiting = 1 << 15;  // half the number of different identifications

@@ -29,8 +29,8 @@ inline float minus_log(std::uint32_t word) {
 
 /// Return exp(2 pi i word / 2^32) in single precision.
 inline std::pair<float, float> phasor(std::uint32_t word) {
-  // `rest` is within pi / 4 of a multiple of a quarter turn; the two bits above number the
-  // quarters.
+  // `rest` is the signed distance from the nearest multiple of a quarter turn, at most pi / 4. The
+  // two highest bits of `turned` number that quarter.
   const auto turned = static_cast<std::int32_t>(word + 0x20000000U);
   const auto rest =
       static_cast<std::int32_t>(static_cast<std::uint32_t>(turned) & 0x3fffffffU) - 0x20000000;

@@ -100,7 +100,9 @@ class ProcessorTime:
     INTERVAL_S = 0.1
 
     def __init__(self) -> None:
-        self._ticks: dict[str, int] = {}  # process -> of its own
+        self._ticks: dict[
+            str, int
+        ] = {}  # process id -> its own clock ticks, without its children's
         self._before = process_time()
         self._over = Event()
         self._thread = Thread(target=self._look_until_over)

@@ -28,7 +28,7 @@ def list_schemes(
     json_: Json = False,
 ) -> None:
     """List TCP schemes with their parameters, and why the lab cannot run some."""
-    # Receivers that go with any scheme are listed in the notation of experiment files.
+    # A receiver can be combined with any scheme. It is listed as an experiment file writes it.
     combined = {f"SCHEME-{name}": receiver for name, receiver in schemes.read_receivers().items()}
     all_schemes = schemes.read_schemes() | combined
     choice = choose_lab(lab, inventory, has_root=True)  # listing needs no root

@@ -80,7 +80,10 @@ class FlowTraffic:
         )
 
     def _plan_paced_datagrams(self, name: str, flow: Flow) -> CbrPlan:
-        """Return datagrams in place of bulk data; the warm-up searches for their best rate."""
+        """Return the plan of paced datagrams that replace bulk data.
+
+        The flow searches for their best rate during the warm-up.
+        """
         if flow.application != "bulk":
             raise self._request.error(
                 ("flows", name, "scheme"),

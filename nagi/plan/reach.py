@@ -35,8 +35,8 @@ class Reach:
             ]
         return self._neighbours[node]
 
-    def is_ever_heard(self, node: str) -> bool:
-        """Return whether `node` decodes a station, or is decoded by one, at any time of the run."""
+    def is_ever_in_reach(self, node: str) -> bool:
+        """Return whether, at any time of the run, `node` decodes a station or a station decodes it."""
         if self._has_neighbour(node, self._at_start):
             return True
         move_times_ns = {
@@ -60,6 +60,7 @@ class Reach:
         )
 
     def _decodes(self, sender: str, receiver: str, positions: dict[str, Position]) -> bool:
+        """Return whether `receiver` decodes `sender` at these positions; a matrix ignores them."""
         if isinstance(self._plan, MatrixReach):
             return self._plan.decodes[self._index[sender]][self._index[receiver]]
         return sender != receiver and self._plan.decodes(

@@ -116,7 +116,10 @@ class Profile(Contract):
 
 @dataclass(frozen=True)
 class Availability:
-    """The answer to whether something can run here; if not, the reason and the cure."""
+    """Whether something can run here.
+
+    If it cannot: the reason and the cure. If it can: a reservation and its cure, or "".
+    """
 
     available: bool
     reason: str = ""

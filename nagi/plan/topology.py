@@ -178,7 +178,7 @@ class Topology:
 
     def _check_reach(self, name: str, medium: Medium) -> None:
         for node in medium.stations:
-            if not self._reach[name].is_ever_heard(node):
+            if not self._reach[name].is_ever_in_reach(node):
                 raise self._document.error(
                     ("media", name, "stations", node),
                     f"{node} is out of reach of all other stations",

@@ -207,6 +207,7 @@ class _Expansion:
         self._texts = {
             axis: [_format_value(value) for value in values] for axis, values in matrix.items()
         }
+        # Experiments validated so far, by the values of _rest_axes.
         self._bases: dict[tuple[int, ...], Experiment | None] = {}
         self._axes: dict[KeyPath, str] = {}
         self._uses = self._find_uses(
@@ -217,6 +218,7 @@ class _Expansion:
         for key, adapter in _ADAPTERS.items():
             inner_uses = uses.pop(key, {})
             entries = document.base.get(key)
+            # A section that is one axis as a whole (`links: $x`), or no mapping, has no parts.
             if isinstance(inner_uses, str) or not isinstance(entries, dict):
                 uses[key] = inner_uses
                 continue

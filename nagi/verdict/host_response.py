@@ -307,7 +307,10 @@ def _measure_idle(
     arrived_ns: Nanoseconds,
     acknowledged: npt.NDArray[np.int64],
 ) -> Waits:
-    """Return the time from each ACK of all data that were sent to the next segment."""
+    """Return how long the sender was idle.
+
+    It is idle from an ACK that leaves no data outstanding until it sends the next segment.
+    """
     outstanding = np.maximum.accumulate(end)[:-1]  # before the second segment, and so on
     acknowledged = np.maximum.accumulate(acknowledged)
     first_ack = np.searchsorted(acknowledged, outstanding, side="left")

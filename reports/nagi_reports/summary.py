@@ -151,13 +151,13 @@ def summarise(campaign: Campaign, table: pd.DataFrame) -> Summary:
             indices = [average_runs(rows, "agi") for rows in rows_by_x]
             goodputs = [average_runs(rows, "goodput_bps") for rows in rows_by_x]
             means_by_series.append((name, indices, goodputs))
-        compared = find_shared_positions(indices for _, indices, _ in means_by_series)
+        shared_positions = find_shared_positions(indices for _, indices, _ in means_by_series)
         curves = [
             Curve(
                 name,
                 indices,
                 goodputs,
-                average_topologies([indices[rows_by_x] for rows_by_x in compared]),
+                average_topologies([indices[position] for position in shared_positions]),
             )
             for name, indices, goodputs in means_by_series
         ]

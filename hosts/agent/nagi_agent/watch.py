@@ -118,14 +118,20 @@ class Watch:
         return self._fill_record(largest, len(connections))
 
     def _fill_record(
-        self, connection: Optional[Connection], connections: Optional[int]
+        self, connection: Optional[Connection], connection_count: Optional[int]
     ) -> FlowRecord:
+        """Make the flow's record from one connection.
+
+        Args:
+            connection: The connection; None if the flow had none.
+            connection_count: How many connections the flow had; None for bulk flows.
+        """
         return FlowRecord(
             flow=self._flow.name,
             congestion_control=connection.congestion_control if connection else None,
             tcp_info=connection.info if connection else {},
-            connections=connections,
-            ended_s=None,  # the client's host records its end
+            connections=connection_count,
+            ended_s=None,  # recorded on the client's host
             status=None,
         )
 

@@ -25,7 +25,7 @@ NAGI_INLINE int nagi_backlog_above(__u32 window, __u32 base_us, __u32 rtt_us, __
   return nagi_backlog_times_rtt(window, base_us, rtt_us) > (__u64)segments * rtt_us;
 }
 
-/// Return Diff in thousandths of a segment for events, or 0 before the first RTT measurement.
+/// Return Diff in thousandths of a segment, the unit of events; 0 before the first RTT measurement.
 NAGI_INLINE __u32 nagi_backlog_milli(__u32 window, __u32 base_us, __u32 rtt_us) {
   if (rtt_us == 0) return 0;
   return nagi_backlog_times_rtt(window, base_us, rtt_us) * 1000 / rtt_us;

@@ -5,7 +5,7 @@
 `default_nettype none
 
 /*
- * Words of packet memory to beats of a frame.
+ * Converts each wide word of packet memory to one or more narrower AXI-stream beats of a frame.
  */
 module nagi_axis_narrow #
 (

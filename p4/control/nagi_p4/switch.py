@@ -202,8 +202,8 @@ class Switch(ABC):
         """Return the default entry of a table.
 
         Returns:
-            "action" and "data", "member" or "group"; "is_initial": whether it is still the default
-            entry of the pipeline.
+            A mapping with either "action" and "data", or "member", or "group". Also "is_initial":
+            whether the entry is still the pipeline's own default.
         """
         return self.perform({"op": "default_read", "table": table})
 

@@ -43,7 +43,7 @@ std::string optional_text(const ObjectReader& reader, const std::string& key) {
   return is_given(reader, key) ? reader.text(key) : std::string();
 }
 
-/// Return a name that no other port may use.
+/// Return the text of `key`, which no other port may have, and add it to `taken`.
 std::string unshared(const ObjectReader& reader, const std::string& key,
                      std::set<std::string>& taken) {
   std::string name = reader.text(key);

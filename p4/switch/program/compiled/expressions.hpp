@@ -67,8 +67,9 @@ struct Node {
   Op op = Op::constant;
   Width width = Width::word;    // width of the operation
   Width compare = Width::word;  // width of the operands of comparisons
-  // a comparison of unsigned fields or constants of 64 bits, or such a field; or the validity of a
-  // header, whose word is in `field`
+  // Whether truth_of() can evaluate the node inline: a comparison of two operands that are unsigned
+  // fields of at most 64 bits or constants, such a field taken as a truth value, or the validity of
+  // a header, whose word is then in `field`.
   bool is_plain = false;
   Field field;  // for field, parameter, access (relative to the base) and lookahead
   Index a = none, b = none,

@@ -54,6 +54,7 @@ struct WordPart {
   Index word;
   std::uint8_t left, right;
 };
+/// Up to 8 bytes of a header, assembled from words.
 struct Chunk {
   std::uint32_t bytes = 0;  // 8, or fewer at the end
   std::vector<WordPart> parts;
@@ -69,7 +70,7 @@ struct HeaderType {
   std::vector<std::string> names;  // names of the fields
   std::vector<Field> fields;
   std::vector<Pick> picks;      // one per field, if the header can be extracted that way
-  std::vector<Chunk> chunks;    // only without a field of variable length
+  std::vector<Chunk> chunks;    // pieces of 8 bytes; empty if a field has variable length
   Index variable = none;        // index of the field of variable length
   std::uint32_t bits = 0;       // without the field of variable length
   std::uint32_t words = 0;      // words of one header
