@@ -36,7 +36,7 @@ class Reach:
         return self._neighbours[node]
 
     def is_ever_in_reach(self, node: str) -> bool:
-        """Return whether, at any time of the run, `node` decodes a station or a station decodes it."""
+        """Return whether at any time `node` decodes a station, or a station decodes it."""
         if self._has_neighbour(node, self._at_start):
             return True
         move_times_ns = {

@@ -82,8 +82,8 @@ def _find_unknown_key(details: ErrorDetails, key_path: KeyPath, data: Any) -> st
         key = str(key_path[-1])
         return None if key in list_known_keys(key_path[:-1], data) else key
     if details["type"] == "union_tag_not_found":
-        # The key that selects the variant is missing. An unknown key of similar spelling is probably
-        # that key, misspelt.
+        # The key that selects the variant is missing. An unknown key of similar spelling is
+        # probably that key, misspelt.
         discriminator = details["ctx"]["discriminator"].strip("'")
         known_keys = list_known_keys(key_path, data)
         unknown = [key for key in _get_value(data, key_path) if key not in known_keys]

@@ -166,7 +166,7 @@ def summarise(campaign: Campaign, table: pd.DataFrame) -> Summary:
             for value in x.values
         ]
         ceiling = float(panel_rows["agi_ceiling"].max())
-        panels.append(Panel(label, curves, bottleneck, ceiling, compared))
+        panels.append(Panel(label, curves, bottleneck, ceiling, shared_positions))
     completed = table.drop_duplicates("run_id")
     return Summary(
         x=x,
