@@ -16,7 +16,7 @@ from nagi_contracts.errors import InputError, Problem
 from nagi.doctor import clocks, hosts, links, readiness
 from nagi.doctor.observations import ExperimentNeeds, Observations, StageFinding
 
-__all__ = ["ExperimentNeeds", "Observations", "failures", "judge"]
+__all__ = ["ExperimentNeeds", "Observations", "collect_failures", "list_findings"]
 
 _STAGES: dict[HostStage, Callable[[Observations], Iterator[StageFinding]]] = {
     "ssh": hosts.check_ssh,
