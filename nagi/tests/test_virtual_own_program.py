@@ -118,7 +118,7 @@ def test_a_switch_is_reached_by_p4runtime(tmp_path):
     verdict = Verdict.read(directory / "verdict.json")
     assert verdict.status == "valid", verdict.reasons
     (switch,) = Switches.read(directory / "switches.json").switches
-    assert switch.target == "p4runtime" and "P4Runtime tells neither" in switch.notices[0]
+    assert switch.target == "p4runtime" and "P4Runtime reports neither" in switch.notices[0]
     assert re.search(r"^(nagi-switch .* behind nagi-p4runtime|simple_switch_grpc)", switch.version)
     # The counters are edge.p4's, and those of the emulator.
     assert switch.ports[1].counters.sent > 1000 and switch.ports[1].queue_overflows is None

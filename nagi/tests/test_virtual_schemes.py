@@ -353,7 +353,9 @@ def test_a_scheme_in_c_runs_as_a_module(runs: Runs, tmp_path: Path) -> None:
 def test_what_no_module_can_be_is_refused_by_file_and_line(tmp_path: Path) -> None:
     source = new_scheme(tmp_path)
     text = source.read_text()
-    source.write_text(text.replace("{ (void)of; }", "{ (void)of; bpf_ktime_get_ns(); }"))
+    source.write_text(
+        text.replace("{ (void)connection; }", "{ (void)connection; bpf_ktime_get_ns(); }")
+    )
     said = run(tmp_path / "mine.yaml", tmp_path / "out", status=2)
     assert "mine.c is not available: " in said
     assert re.search(r"mine\.c:\d+: implicit declaration of function .bpf_ktime_get_ns", said)
